@@ -18,7 +18,7 @@ from plots.core.page.section import Context
 from plots.features.advise import own_section
 from plots.features.advise.advice import Adviser
 from plots.features.advise.analysis import Prediction
-from plots.features.advise.own import Own, Size, first_win, models_of, own_network, own_networks
+from plots.features.advise.own import Own, Size, first_win, own_network, own_networks, rows_of
 from plots.features.advise.own_table import screen
 from plots.features.advise.own_words import own_sentences
 from plots.features.predict.data import observations
@@ -130,7 +130,8 @@ def test_which_networks_are_ones_own(file):
     run = replace(file.run, command=("bench", "--network=mine.json", "--model=mine"))
     named = dict.fromkeys(("mine", "disc-2"), "{}")
     assert own_networks(replace(file, run=run, networks=named)) == []
-    assert models_of(file, "min") == [] and models_of(file, "mine") == list(NAMES)
+    assert rows_of(file, "min") == []
+    assert list(dict.fromkeys(row.model for row in rows_of(file, "mine"))) == list(NAMES)
     plain = replace(file.run, command=("bench", "--sweep=quick"))
     assert own_networks(replace(file, run=plain)) == []
 

@@ -27,6 +27,9 @@ from plots.text import printable
 # Okabe and Ito's palette, which colour-blind readers can tell apart, without its yellow (too pale
 # on white): for what is neither a CPU nor a GPU (plots/core/charts/looks.py).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
+# Of GPUs that were not measured: those that no measured CPU or GPU has, and their line.
+CARD_COLOURS = tuple(COLOURS[place] for place in (2, 1, 3, 6, 5, 4))
+PREDICTED_DASH = (0, (4, 2.5))
 GREY = "#595959"
 INK = "#262626"
 RULE = "#E3E3E3"

@@ -81,8 +81,7 @@ class Own:
 def own_network(file: File, adviser: Adviser, cost: Cost, count: Count) -> Own:
     """What is known of the network of `cost`, whose name is that of its rows or their ladder."""
     advice = adviser.advice(Network(cost))
-    models = models_of(file, cost.model)
-    rows = [row for row in _trained(file.rows) if row.model in models]
+    rows = rows_of(file, cost.model)
     cpu, gpus = advice.cpu, _best(advice.predictions)
     return Own(
         cost=cost,
@@ -106,13 +105,13 @@ def own_networks(file: File) -> list[str]:
     named = {name for flag, _, names in words if flag == "--model" for name in names.split(",")}
     ladders = {rung: ladder.name for ladder in file.ladders for rung in ladder.rungs}
     found = (ladders.get(name, name) for name in file.networks if name not in named)
-    return [name for name in dict.fromkeys(found) if models_of(file, name)]
+    return [name for name in dict.fromkeys(found) if rows_of(file, name)]
 
 
-def models_of(file: File, name: str) -> list[str]:
-    """The names of the sizes of a network that `file` measured."""
-    found = dict.fromkeys(row.model for row in _trained(file.rows))
-    return [model for model in found if re.fullmatch(rf"{re.escape(name)}(x[0-9.]+)?", model)]
+def rows_of(file: File, name: str) -> list[Row]:
+    """Those of `file` that trained a network, in any of its sizes."""
+    sizes = re.compile(rf"{re.escape(name)}(x[0-9.]+)?")
+    return [row for row in _trained(file.rows) if sizes.fullmatch(row.model)]
 
 
 def nearest_batch(file: File, own: Cost) -> int | None:
@@ -147,11 +146,7 @@ def _peers(file: File, cost: Cost) -> tuple[Prediction, ...]:
 
 
 def _sizes(file: File, adviser: Adviser, name: str, count: Count) -> list[Size]:
-    measured = {
-        (row.model, int(row.counters["batch"]))
-        for row in _trained(file.rows)
-        if row.model in models_of(file, name)
-    }
+    measured = {(row.model, int(row.counters["batch"])) for row in rows_of(file, name)}
     found = []
     for model, batch in measured:
         cost = count(model, batch)

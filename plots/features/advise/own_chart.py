@@ -12,7 +12,8 @@ from matplotlib.lines import Line2D
 from plots import units
 from plots.core.charts.looks import CPU_COLOURS, GPU_COLOURS
 from plots.core.charts.style import (
-    COLOURS,
+    CARD_COLOURS,
+    PREDICTED_DASH,
     Chart,
     devices,
     finish,
@@ -28,9 +29,6 @@ from plots.features.advise.own import Own, Size, key_of, title_of
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.file.rows import File
 from plots.text import printable, slug
-
-_CARDS = tuple(COLOURS[place] for place in (2, 1, 3, 6, 5, 4))
-_DASH = (0, (4, 2.5))
 
 
 def draw_own(file: File, own: Own) -> Chart | None:
@@ -97,7 +95,11 @@ def _draw_lines(axes: Axes, line: Sequence[tuple[float, Size]], handles: dict[st
 
 def _style(one: Prediction, place: int) -> dict:
     if one.row is None:
-        return {"color": _CARDS[place % len(_CARDS)], "linestyle": _DASH, "linewidth": 1.6}
+        return {
+            "color": CARD_COLOURS[place % len(CARD_COLOURS)],
+            "linestyle": PREDICTED_DASH,
+            "linewidth": 1.6,
+        }
     colour = CPU_COLOURS[1] if one.device == CPU else GPU_COLOURS["resident"]
     is_peer = key_of(one) not in (f"bench-{CPU}", f"bench-{GPU}")
     shape = {"marker": "s", "linestyle": (0, (1, 1.5))} if is_peer else {"marker": "o"}

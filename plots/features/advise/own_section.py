@@ -11,7 +11,7 @@ from plots.core.cost import BENCH_PATH, Cost
 from plots.core.costs import described_cost
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.features.advise.advice import Adviser
-from plots.features.advise.own import Own, models_of, nearest, own_network, own_networks
+from plots.features.advise.own import Own, nearest, own_network, own_networks, rows_of
 from plots.features.advise.own_chart import draw_own
 from plots.features.advise.own_table import own_table, sizes_table
 from plots.features.advise.own_words import own_lead, own_sentences
@@ -19,7 +19,6 @@ from plots.features.predict.analysis import DEFAULT_CARDS
 from plots.features.predict.data import card_of
 from plots.features.predict.files import Predictions
 from plots.features.predict.fit import Fit, band_notes
-from plots.file.families import TRAINING
 from plots.file.rows import File, Row
 from plots.text import counted
 
@@ -54,8 +53,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 def _answer(pair: tuple[File, str], fit: Fit | None) -> tuple[Own, list[str]] | None:
     """What is known of one network, and that in sentences; None where nothing is."""
     file, name = pair
-    rows = [row for row in file.rows if row.failure is None and row.model in models_of(file, name)]
-    rows = [row for row in rows if row.family in TRAINING]
+    rows = rows_of(file, name)
     model = name if name in file.networks else rows[0].model
     own = [row for row in rows if row.model == model]
     if not own or model not in file.networks:

@@ -213,12 +213,13 @@ def _run_comparison(
     `tables`."""
     # Imported here because scipy takes longer to load than a refusal takes.
     from plots.features.compare.analysis import Comparison, compare  # noqa: PLC0415
-    from plots.features.compare.in_turn import in_turn  # noqa: PLC0415
+    from plots.features.compare.in_turn import InTurn, in_turn  # noqa: PLC0415
     from plots.features.compare.table import compare_tables, in_turn_table  # noqa: PLC0415
 
     place = next(place for place, file in enumerate(files) if file is baseline)
     of_machines = bool(tables)
     done: list[Comparison] = []
+    in_pairs: list[list[InTurn]] = []  # of each
     for other in (*files[:place], *files[place + 1 :]):
         refusal = "" if options.anyway else _refusal(baseline, other)
         if refusal:
@@ -226,8 +227,8 @@ def _run_comparison(
             continue
         comparison = compare(baseline, other, options.minimum_effect)
         done.append(comparison)
-        pairs = in_turn(other, comparison)
-        tables += [in_turn_table(pairs)] if pairs else []
+        in_pairs.append(in_turn(other, comparison))
+        tables += [in_turn_table(in_pairs[-1])] if in_pairs[-1] else []
         tables += compare_tables(comparison, options.all, means=not of_machines)
         if not comparison.pairs:
             problems.append(
@@ -240,7 +241,7 @@ def _run_comparison(
         problems += _draw([comparison for comparison in done if comparison.pairs], options.charts)
     slower: list[str] = []
     if options.fail_on_slower is not None:
-        slower = _slower(done, options.fail_on_slower, options.family)
+        slower = _slower(done, in_pairs, options.fail_on_slower, options.family)
         problems += _untold(done, options.family)
     for said in slower:
         print(said, file=sys.stderr)
@@ -272,17 +273,14 @@ def _untold(done: list, families: Sequence[str]) -> list[str]:
     return problems
 
 
-def _slower(done: list, fraction: float, families: Sequence[str]) -> list[str]:
+def _slower(done: list, in_pairs: list, fraction: float, families: Sequence[str]) -> list[str]:
     """What --fail-on-slower found, a sentence for each file."""
-    # Imported here, as above.
-    from plots.features.compare.in_turn import in_turn  # noqa: PLC0415
-
     found = []
-    for comparison in done:
+    for comparison, pairs in zip(done, in_pairs, strict=True):
         slower = comparison.slower_than(fraction, families)
         slower += [
             one.pair
-            for one in in_turn(comparison.other, comparison)
+            for one in pairs
             if one.said == "slower" and one.pair.ratio > 1 + fraction and one.pair not in slower
         ]
         lost = [

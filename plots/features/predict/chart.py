@@ -16,8 +16,9 @@ from plots import units
 from plots.core.charts.lines import name_ends
 from plots.core.charts.looks import Looks
 from plots.core.charts.style import (
-    COLOURS,
+    CARD_COLOURS,
     GREY,
+    PREDICTED_DASH,
     RULE,
     Chart,
     devices,
@@ -40,9 +41,6 @@ from plots.file.families import FAMILIES, MINIBATCH
 from plots.file.rows import File
 from plots.text import printable, slug
 
-# Those that no measured CPU or GPU has.
-_COLOURS = tuple(COLOURS[place] for place in (2, 1, 3, 6, 5, 4))
-_DASH = (0, (4, 2.5))
 _BAND = "#D9D9D9"
 
 
@@ -83,7 +81,7 @@ def _epochs(file: File, found: Sequence[Verdict], fit: Fit) -> Chart:
         said = doubt(one.crossover) if is_open else crossover_words(one.crossover)
         label = f"{short_gpu(verdict.card.name)}, predicted"
         findings.append(f"{label}: {said}")
-        colour = _COLOURS[place % len(_COLOURS)]
+        colour = CARD_COLOURS[place % len(CARD_COLOURS)]
         series.append(_Series(label, colour, one.gpu.sizes, low, middle, high))
     common = compared[0][1].common
     name = slug("-".join(["predicted", *common.values()]), 100)
@@ -145,7 +143,12 @@ def _draw_cpu(axes: Axes, file: File, cpu: Curve, times: np.ndarray) -> Line2D:
 
 def _draw_card(axes: Axes, one: _Series) -> Line2D:
     (line,) = axes.plot(
-        one.sizes, one.middle, color=one.colour, linewidth=1.6, linestyle=_DASH, label=one.label
+        one.sizes,
+        one.middle,
+        color=one.colour,
+        linewidth=1.6,
+        linestyle=PREDICTED_DASH,
+        label=one.label,
     )
     return line
 
@@ -212,7 +215,7 @@ def _draw_steps(file: File, found: Sequence[Verdict], fit: Fit, figure: Figure) 
     handles: list[Artist] = []
     step = 0.7 / max(1, len(own))
     for rank, (verdict, networks) in enumerate(own):
-        colour = _COLOURS[rank % len(_COLOURS)]
+        colour = CARD_COLOURS[rank % len(CARD_COLOURS)]
         for one in networks:
             key = (one.model, one.batch)
             if key not in places:
