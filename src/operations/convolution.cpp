@@ -42,7 +42,7 @@ Cost cost_of_pass(const Workload& workload, Id x, Id w, Id y, const Window& wind
   const double flops = flops_of(workload, w, y);
   constexpr double avoidable = 20.0 / 36;
   return {.flops = flops,
-          .avoidable_flops = has_winograd(workload[x], window) ? avoidable * flops : 0,
+          .avoidable_flops = has_winograd(workload[x], workload[w], window) ? avoidable * flops : 0,
           .launches = 1};
 }
 
@@ -150,8 +150,9 @@ void gradient_of_weights(const Windows& windows, const Part& of, const double* x
 
 }  // namespace
 
-bool has_winograd(const Tensor& x, const Window& window) {
-  return x.type == Type::f32 && window.size == 3 && window.stride == 1 && window.dilation == 1;
+bool has_winograd(const Tensor& x, const Tensor& w, const Window& window) {
+  return x.type == Type::f32 && window.size == 3 && window.stride == 1 && window.dilation == 1 &&
+         groups_of(x, w) == 1;
 }
 
 std::int64_t groups_of(const Tensor& x, const Tensor& w) { return x.shape[1] / w.shape[1]; }

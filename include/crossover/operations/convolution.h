@@ -14,8 +14,9 @@ namespace crossover {
 
 /// Whether Winograd's F(2x2, 3x3) computes a convolution of x (Lavin & Gray, arXiv:1509.09308,
 /// 2015): 2x2 results of a window of 3x3 that moves by one pixel take 16 multiplications for 36. In
-/// float32, where it rounds as the plain sum does; shorter types it would round more.
-bool has_winograd(const Tensor& x, const Window& window);
+/// float32, where it rounds as the plain sum does; shorter types it would round more. Not in groups,
+/// whose few channels leave no product to save on.
+bool has_winograd(const Tensor& x, const Tensor& w, const Window& window);
 
 /// Into how many groups w [out, in / groups, size, size] divides the channels of x [batch, in,
 /// height, width].

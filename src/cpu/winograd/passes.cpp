@@ -37,8 +37,8 @@ bool has_blocks(const Tensor& image) {
 
 bool takes(const Tensor& x, const Tensor& w, const Tensor& y, const Window& window,
            const Lowering& to) {
-  return to.takes_winograd() && has_winograd(x, window) && groups_of(x, w) == 1 &&
-         window.padding <= widest_padding && has_blocks(x) && has_blocks(y) &&
+  return to.takes_winograd() && has_winograd(x, w, window) && window.padding <= widest_padding &&
+         has_blocks(x) && has_blocks(y) &&
          bytes_of(weight_floats(weights_of(w))) <= most_weight_bytes;
 }
 
