@@ -77,16 +77,23 @@ def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     from networks.proof import prove  # noqa: PLC0415
     from networks.user_module import Input, exported, made  # noqa: PLC0415
 
-    if options.input is None:
+    shapes, types = options.input, options.input_type
+    if not shapes:
         options.usage("--input is missing, the shape of one sample, such as --input=3x32x32")
-    wanted = Input(options.input, options.input_type, options.batch_axis)
+    if types and len(types) != len(shapes):
+        options.usage(
+            f"--input is given {len(shapes)} times and --input-type {len(types)} times; say it "
+            "for each input, or not at all where all are numbers"
+        )
+    types = types or [0] * len(shapes)
+    wanted = [Input(*one, options.batch_axis) for one in zip(shapes, types, strict=True)]
     network = made(options.source)
-    graph = Graph(exported(network, wanted), wanted)
+    graph = Graph(exported(network, *wanted), *wanted)
     file, _, name = options.source.rpartition(":")
     described = graph.build.described(
         options.name or f"{Path(file).stem}-{name}", graph.output, options.loss_function
     )
-    difference, count = prove(network, graph, described, wanted)
+    difference, count = prove(network, graph, described, *wanted)
     proof = (
         f"built again from it, outputs and gradients ({count} tensors) are the original's on two "
         f"random batches, {_nearly(difference)} (float64, in training, nothing dropped)"
@@ -142,9 +149,11 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _shape(text: str) -> tuple[int, ...]:
+    if text == "scalar":
+        return ()
     sizes = text.split("x")
     if not all(size.isascii() and size.isdigit() and int(size) > 0 for size in sizes):
-        raise argparse.ArgumentTypeError(f"{text!r} is no shape such as 784 or 3x32x32")
+        raise argparse.ArgumentTypeError(f"{text!r} is no shape such as 784 or 3x32x32, nor scalar")
     return tuple(map(int, sizes))
 
 
@@ -177,13 +186,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = own.add_argument
     add("source", type=_source, help="FILE.py:CALLABLE, which gives a torch.nn.Module, or a .onnx")
-    add("--input", type=_shape, metavar="SHAPE", help="of one sample: 784, 3x32x32; of tokens: 64")
+    add(
+        "--input",
+        type=_shape,
+        action="append",
+        default=[],
+        metavar="SHAPE",
+        help="of one sample: 784, 3x32x32; of tokens: 64; of a single one: scalar; of a network "
+        "with several inputs once for each",
+    )
     add(
         "--input-type",
         type=_input_type,
-        default=0,
+        action="append",
+        default=[],
         metavar="TYPE",
-        help="numbers (default), or tokens:N, which are below N",
+        help="numbers (default), or tokens:N, which are below N; as often as --input",
     )
     add(
         "--batch-axis",

@@ -6,28 +6,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 
-from networks.values import BATCH, Refused, Value, shown
+from networks.slices import Slices
+from networks.values import BATCH, Place, Refused, Value, shown
 from peers.pytorch.networks import TIME_FIRST, module_of
 from peers.tasks import Unsupported
 
 MOST_PARAMETERS = 10**9
 LOSSES = {"cross-entropy": "cross_entropy", "mse": "mse", "bce": "bce"}
-
-
-class Place(Protocol):
-    """An operation in another's network."""
-
-    @property
-    def name(self) -> str:
-        """What the layer that it becomes is called, if nothing else is."""
-
-    def refused(self, what: str) -> Refused:
-        """A sentence that names the operation and where it stands."""
 
 
 @dataclass
@@ -48,6 +38,8 @@ class Builder:
         self.input = Value("input", shape, is_tokens)
         self.steps: dict[str, Step] = {}
         self._sample, self._is_tokens = list(sample), is_tokens
+        self.tokens = {"input"} if is_tokens else set()  # whatever gives some
+        self.slices = Slices(self)
 
     def layer(
         self,
@@ -65,7 +57,7 @@ class Builder:
         given = [
             torch.empty(
                 one.shape,
-                dtype=torch.int64 if self._is_tokens and one.layer == "input" else torch.float32,
+                dtype=torch.int64 if one.layer in self.tokens else torch.float32,
                 device="meta",
             )
             for one in reads
@@ -86,11 +78,14 @@ class Builder:
         count = sum(parameter.numel() for parameter in own_parameters)
         step = Step(layer, [one.layer for one in reads], value, count, list(parameters))
         self.steps[layer["name"]] = step
+        if kind == "slice" and reads[0].layer in self.tokens:
+            self.tokens.add(layer["name"])
         if sum(one.count for one in self.steps.values()) > MOST_PARAMETERS:
             raise at.refused("with it the network has over 10^9 parameters; import a smaller one")
         return value
 
     def elementwise(self, at: Place, kind: str, value: Value, **own: Any) -> Value:
+        value = self.slices.part(at, value)
         if not value.is_whole:
             raise at.refused(f"it reads only a part of what {value.layer} gives, {_shape(value)}")
         return self.layer(at, kind, [value], **own).seen_as(value.places)
@@ -111,6 +106,7 @@ class Builder:
     def image(
         self, at: Place, kind: str, value: Value, parameters: Sequence[Any] = (), **own: Any
     ) -> Value:
+        value = self.slices.part(at, value)
         if kind == "conv2d" and self._is_of_points(value, own):
             bias = said(bias=(own.get("bias", True), True))
             product = self.layer(
@@ -151,6 +147,7 @@ class Builder:
         raise at.refused("a mean can be that of an image's channels, or over time")
 
     def sum(self, at: Place, left: Value, right: Value) -> Value:
+        left, right = self.slices.part(at, left), self.slices.part(at, right)
         if left.shape != right.shape or not left.is_seen_as(right.places):
             raise at.refused(
                 f"it adds {shown(right.places.shape)} to {shown(left.places.shape)}; only values "
@@ -165,6 +162,7 @@ class Builder:
             raise at.refused("it joins what is no layer's result")
         if len(values) == 1:
             return values[0]
+        values = [self.slices.part(at, one) for one in values]
         first = values[0]
         axis %= first.places.ndim
         if axis == 1 and all(one.is_plain and len(one.shape) == 4 for one in values):
@@ -182,6 +180,7 @@ class Builder:
 
     def product(self, at: Place, left: Value, right: Value) -> Value:
         """Of values of one shape and order, or of which one has a number for all places."""
+        left, right = self.slices.part(at, left), self.slices.part(at, right)
         for whole, factor in ((left, right), (right, left)):
             if whole.shape == factor.shape and whole.is_seen_as(factor.places):
                 if not whole.is_whole:
@@ -236,7 +235,9 @@ class Builder:
 
     def place(self, at: Place, value: Value) -> Value:
         """A view of the first or the last place of a sequence is a layer; others stay views."""
-        if not value.time_first or len(value.shape) != 3 or value.shape[0] == 1:
+        if not value.time_first or len(value.shape) != 3:
+            return value
+        if value.shape[0] == 1 and value.places.ndim != 2:  # all of it, and still in time
             return value
         for kind, own in (("first_place", value.own[0]), ("last_place", value.own[-1])):
             seen = value.places.reshape(-1)
@@ -255,6 +256,7 @@ class Builder:
     ) -> Value:
         """A stack of them, the parameters of each; what it gives lies as what it reads."""
         axes = (1, 0, 2) if batch_first else (0, 1, 2)
+        value = self.slices.part(at, value)
         sequences = value.time_first and len(value.shape) == 3
         if not sequences or not value.is_seen_as(value.own.transpose(axes)):
             raise at.refused(
@@ -273,9 +275,23 @@ class Builder:
             return self.layer(at, "flatten", [value])
         return value
 
+    def embedding(
+        self, at: Place, tokens: Value, parameters: Sequence[Any], count: int, width: int
+    ) -> Value:
+        """Of a batch of single tokens it gives rows, and no sequence of one place."""
+        tokens = self.slices.part(at, tokens)
+        if tokens.layer not in self.tokens or not tokens.is_whole:
+            raise at.refused(
+                "it reads no tokens of the input, [batch, time]; --input-type=tokens:N has them"
+            )
+        own = {"num_embeddings": count, "embedding_dim": width}
+        given = self.layer(at, "embedding", [tokens], parameters, **own).of_rows(tokens.places)
+        return self.viewed(at, given, given.places)
+
     def sequence(self, at: Place, value: Value) -> Value:
         """An image whose channels are read as rows: its places in time, [height width, batch,
         channels], seen as before. All else stays as it is."""
+        value = self.slices.part(at, value)
         if len(value.shape) != 4 or value.time_first or value.rows is not None:
             return value
         b, c, h, w = value.shape

@@ -5,6 +5,7 @@ what views make of the places of numbers."""
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from onnx.reference import ReferenceEvaluator
 
 from networks.builder import Builder
 from networks.onnx_operations import LAYERS, VIEWS
+from networks.slices import arguments, joined
 from networks.values import BATCH, Refused, Value
 
 FIRST_OPSET = 13
@@ -119,7 +121,7 @@ class Call:
 class Graph:
     """Walks through the nodes of a file, which stand in their order."""
 
-    def __init__(self, model: onnx.ModelProto, tokens: int) -> None:
+    def __init__(self, model: onnx.ModelProto, tokens: Sequence[int]) -> None:
         self.model, self.tokens = model, tokens
         graph = model.graph
         self.initializers = {one.name for one in graph.initializer}
@@ -130,7 +132,8 @@ class Graph:
         self.readers: dict[str, int] = {}
         for name in [n for node in graph.node for n in node.input] + [o.name for o in graph.output]:
             self.readers[name] = self.readers.get(name, 0) + 1
-        self.input = self._input([one for one in graph.input if one.name not in self.initializers])
+        self.inputs = [one for one in graph.input if one.name not in self.initializers]
+        self._read_inputs()
         for node in graph.node:
             self._add(node)
         if len(graph.output) != 1:
@@ -139,31 +142,44 @@ class Graph:
         if not isinstance(self.output, Value):
             raise Refused("the network's output does not depend on its input")
 
-    def _input(self, given: list[onnx.ValueInfoProto]) -> onnx.ValueInfoProto:
-        if len(given) != 1:
-            raise Refused(f"the network has {len(given)} inputs; one can be read")
-        tensor = given[0].type.tensor_type
+    def _read_inputs(self) -> None:
+        if not self.inputs:
+            raise Refused("the network has no input")
+        self.tokens = self.tokens or [0] * len(self.inputs)
+        if len(self.tokens) != len(self.inputs):
+            raise Refused(
+                f"the network has {len(self.inputs)} inputs and --input-type is given "
+                f"{len(self.tokens)} times; say it once for each"
+            )
+        samples = [self._sample(*one) for one in zip(self.inputs, self.tokens, strict=True)]
+        whole = joined(samples, [count > 0 for count in self.tokens])
+        self.build = Builder(whole, self.tokens[0] > 0)
+        names = [one.name for one in self.inputs]
+        found = arguments(self.build, samples, names, batch_axis=0)
+        self.arguments = dict(zip(names, found, strict=True))
+        self.values |= self.arguments
+
+    def _sample(self, given: onnx.ValueInfoProto, tokens: int) -> tuple[int, ...]:
+        """Its shape; () where the input is one token or number a sample."""
+        tensor = given.type.tensor_type
         is_tokens = tensor.elem_type in (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
-        if is_tokens != bool(self.tokens):
+        if is_tokens != bool(tokens):
             kind = "tokens; --input-type=tokens:N says" if is_tokens else "numbers, not tokens; say"
             raise Refused(
                 f"the network reads {kind} {'how many' if is_tokens else 'no --input-type'}"
             )
         first, *sample = (one.dim_value for one in tensor.shape.dim)
-        if not sample or not all(sample):
+        if not all(sample):
             raise Refused(
-                f"the input {given[0].name!r} has no fixed shape of a sample; export it with one"
+                f"the input {given.name!r} has no fixed shape of a sample; export it with one"
             )
         if first not in (0, BATCH):
             raise Refused(
-                f"the input {given[0].name!r} has a batch of {first}; export it with a batch of "
+                f"the input {given.name!r} has a batch of {first}; export it with a batch of "
                 f"any size (dynamic) or of {BATCH}"
             )
         tensor.shape.dim[0].dim_value = BATCH
-        self.build = Builder(sample, is_tokens)
-        value = self.build.input
-        self.values[given[0].name] = value.seen_as(value.own.T) if is_tokens else value
-        return given[0]
+        return tuple(sample)
 
     def _add(self, node: onnx.NodeProto) -> None:
         call = Call(self, node)

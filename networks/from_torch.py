@@ -15,8 +15,9 @@ from torch import fx
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
-from networks.attention import Scores
+from networks import attention
 from networks.builder import Builder
+from networks.slices import arguments, joined
 from networks.torch_operations import LAYERS, VIEWS
 from networks.user_module import Input, user_place
 from networks.values import Refused, Value
@@ -144,11 +145,17 @@ class Call:
 class Graph:
     """Walks through the operations of a module in the order in which it calls them."""
 
-    def __init__(self, program: ExportedProgram, wanted: Input) -> None:
+    def __init__(self, program: ExportedProgram, *wanted: Input) -> None:
         self.program = program
-        self.build = Builder(wanted.shape, bool(wanted.tokens))
+        specs = program.graph_signature.input_specs
+        names = [one.arg.name for one in specs if one.kind == InputKind.USER_INPUT]
+        samples = [one.shape for one in wanted]
+        self.build = Builder(
+            joined(samples, [one.tokens > 0 for one in wanted]), wanted[0].tokens > 0
+        )
+        found = arguments(self.build, samples, names, wanted[0].batch_axis)
+        self.arguments = dict(zip(names, found, strict=True))
         self.origins: dict[str, tuple[str, Value]] = {}  # of a layer: the node that it computes
-        self._wanted = wanted
         self._values: dict[fx.Node, Any] = {}
         self.used: dict[str, str] = {}  # parameters, and by which layer
         self._aliases: dict[int, str] = {}
@@ -173,10 +180,7 @@ class Graph:
 
     def _given(self, spec: Any) -> Any:
         if spec.kind == InputKind.USER_INPUT:
-            value = self.build.input
-            if self._wanted.tokens and self._wanted.batch_axis == 0:
-                value = value.seen_as(value.own.T)
-            return value
+            return self.arguments[spec.arg.name]
         if spec.kind == InputKind.PARAMETER:
             # Tied parameters have several paths, and are one.
             parameter = self.program.state_dict[spec.target]
@@ -199,6 +203,11 @@ class Graph:
         if isinstance(first, Buffer) and call.operation == "add":
             return first  # the batches that batch normalization counts
         before = set(self.build.steps)
+        if call.operation not in attention.OF_SCORES:
+            for argument in node.all_input_nodes:
+                if isinstance(self._values[argument], attention.Scores):
+                    self._values[argument] = attention.as_layers(call, self._values[argument])
+            call = Call(self, node)
         if not any(map(self._is_known_later, node.all_input_nodes)):
             result = node.target(*fx.map_arg(node.args, self.found), **node.kwargs)
         elif call.operation in VIEWS:
@@ -211,6 +220,8 @@ class Graph:
         added = [name for name in self.build.steps if name not in before]
         self._note(call, added, result)
         if str(node.target._schema.name).endswith("_") and isinstance(first, Value):
+            if not first.is_whole:
+                raise call.refused(f"it changes a part of what {first.layer} gives in place")
             self._overwrite(first, result)
         return result
 
@@ -218,7 +229,7 @@ class Graph:
         """Whether it depends on the input or on what is trained; all else is computed here."""
         found = self._values[node]
         parts = found if isinstance(found, (list, tuple)) else [found]
-        return any(isinstance(part, (Value, Parameter, Buffer, Scores)) for part in parts)
+        return any(isinstance(part, (Value, Parameter, Buffer, attention.Scores)) for part in parts)
 
     def _view(self, call: Call) -> Any:
         """What PyTorch itself makes of the places, for whatever view."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from networks import products
 from networks.builder import said
 from networks.values import Value
 
@@ -69,6 +70,8 @@ def _gemm(call: Call) -> Value:
 
 
 def _matmul(call: Call) -> Value:
+    if isinstance(call.inputs[1], Value):
+        return products.matmul(call.build, call, call.value(0), call.value(1))
     weight = call.weight(1)
     if weight.ndim != 2:
         raise call.refused(f"its weights are {list(weight.shape)}, and can only be a matrix")
@@ -155,7 +158,44 @@ def _layer_norm(call: Call) -> Value:
 
 
 def _mul(call: Call) -> Value:
+    """Of a product by a number, its scale."""
+    for index, other in ((0, 1), (1, 0)):
+        factor = call.inputs[other]
+        if isinstance(factor, np.ndarray) and factor.size == 1:
+            return _scaled(call, index, float(factor.ravel()[0]))
     return call.build.product(call, call.value(0), call.value(1))
+
+
+def _div(call: Call) -> Value:
+    divisor = call.weight(1)
+    if divisor.size != 1:
+        raise call.refused("it can only divide by a number")
+    return _scaled(call, 0, 1 / float(divisor.ravel()[0]))
+
+
+def _scaled(call: Call, index: int, factor: float) -> Value:
+    value = call.value(index)
+    step = call.build.steps.get(value.layer)
+    if step is None or step.layer["type"] != "matmul" or not call.is_read_once(index):
+        raise call.refused("only products of two layers' results can be scaled by a number")
+    step.layer["scale"] = float(f"{step.layer.get('scale', 1) * factor:.8g}")  # a float32's
+    return value
+
+
+def _softmax(call: Call) -> Value:
+    value = call.value()
+    call.only(axis=(-1, value.places.ndim - 1))
+    return products.softmax(call.build, call, value)
+
+
+def _reduce_sum(call: Call) -> Value:
+    value, axes = call.value(), call.constant(1)
+    is_last = axes is not None and axes.tolist() in ([-1], [value.places.ndim - 1])
+    keeps = bool(call.get("keepdims", 1))
+    given = products.dot(call.build, call, value, keeps) if is_last else None
+    if given is None:
+        raise call.refused("a sum can be that of two vectors' product, over their last dimension")
+    return given
 
 
 def _concat(call: Call) -> Value:
@@ -166,10 +206,9 @@ def _embedding(call: Call) -> Value:
     """A Gather of rows of a table."""
     call.only(axis=0)
     table, tokens = call.weight(0), call.value(1)
-    if tokens.layer != "input" or not tokens.is_whole or table.ndim != 2:
-        raise call.refused("it reads no tokens of the input, [batch, time]")
-    sizes = {"num_embeddings": table.shape[0], "embedding_dim": table.shape[1]}
-    return call.build.layer(call, "embedding", [tokens], [table], **sizes).of_rows(tokens.places)
+    if table.ndim != 2:
+        raise call.refused(f"its table is {list(table.shape)}, and can only be a matrix")
+    return call.build.embedding(call, tokens, [table], *table.shape)
 
 
 def _gather(call: Call) -> Value:
@@ -214,6 +253,9 @@ LAYERS: dict[str, Callable[[Call], Value]] = {
     "Gemm": _gemm,
     "MatMul": _matmul,
     "Mul": _mul,
+    "Div": _div,
+    "Softmax": _softmax,
+    "ReduceSum": _reduce_sum,
     "Conv": _conv,
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,

@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 
 from networks.from_onnx import Graph
 from networks.proof import BATCHES, for_bench, rebuilt, seen
-from networks.values import Refused, Value
+from networks.values import Refused
 
 TOLERANCE = 1e-4  # relative to the largest output: the reference computes in float32
 
@@ -32,10 +32,11 @@ def prove(graph: Graph, described: dict[str, Any]) -> float:
     reference = ReferenceEvaluator(_not_in_training(graph.model))
     random, largest = np.random.default_rng(0), 0.0
     for _ in range(BATCHES):
-        x = _random(graph, random)
-        (expected,) = reference.run(None, {graph.input.name: x})
-        given = torch.from_numpy(x)
-        own_x = for_bench(given if graph.tokens else given.double(), _read(graph))
+        given = {one.name: _random(graph, place, random) for place, one in enumerate(graph.inputs)}
+        (expected,) = reference.run(None, given)
+        numbers = [torch.from_numpy(x) for x in given.values()]
+        numbers = [x.double() if x.is_floating_point() else x for x in numbers]
+        own_x = for_bench(numbers, list(graph.arguments.values()))
         with torch.no_grad():
             mine = seen(network(own_x), graph.output).numpy()
         apart = float(np.abs(expected - mine).max() / np.abs(expected).max())
@@ -51,17 +52,14 @@ def prove(graph: Graph, described: dict[str, Any]) -> float:
 _NORMS = ("batch_norm",)
 
 
-def _read(graph: Graph) -> Value:
-    value = graph.build.input
-    return value.seen_as(value.own.T) if graph.tokens else value
-
-
-def _random(graph: Graph, random: np.random.Generator) -> np.ndarray:
-    shape = _read(graph).places.shape
-    if not graph.tokens:
+def _random(graph: Graph, place: int, random: np.random.Generator) -> np.ndarray:
+    """Of one input."""
+    read = graph.inputs[place]
+    shape = graph.arguments[read.name].places.shape
+    if not graph.tokens[place]:
         return random.standard_normal(shape).astype(np.float32)
-    kind = onnx.helper.tensor_dtype_to_np_dtype(graph.input.type.tensor_type.elem_type)
-    return random.integers(graph.tokens, size=shape).astype(kind)
+    kind = onnx.helper.tensor_dtype_to_np_dtype(read.type.tensor_type.elem_type)
+    return random.integers(graph.tokens[place], size=shape).astype(kind)
 
 
 def _not_in_training(model: onnx.ModelProto) -> onnx.ModelProto:

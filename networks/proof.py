@@ -58,35 +58,36 @@ def seen(own: torch.Tensor, value: Value) -> torch.Tensor:
     return own.reshape(-1)[torch.from_numpy(value.places)]
 
 
-def for_bench(x: torch.Tensor, value: Value) -> torch.Tensor:
-    """An argument of the original as the layers of bench read it."""
-    own = torch.empty_like(x).reshape(-1)
-    own[torch.from_numpy(value.places).reshape(-1)] = x.reshape(-1)
-    return own.reshape(value.shape)
+def for_bench(given: Sequence[torch.Tensor], values: Sequence[Value]) -> torch.Tensor:
+    """The arguments of the original as the layers of bench read them: in one input."""
+    own = torch.empty(values[0].shape, dtype=given[0].dtype).reshape(-1)
+    for x, value in zip(given, values, strict=True):
+        own[torch.from_numpy(value.places).reshape(-1)] = x.reshape(-1)
+    return own.reshape(values[0].shape)
 
 
 def prove(
-    network: nn.Module, graph: Graph, described: dict[str, Any], wanted: Input
+    network: nn.Module, graph: Graph, described: dict[str, Any], *wanted: Input
 ) -> tuple[float, int]:
     """The largest relative difference of outputs and gradients on random batches, and how many
     tensors were compared. Refused where one is above the tolerance."""
     names = [name for step in graph.build.alive(graph.output) for name in step.parameters]
     theirs = dict(network.named_parameters(remove_duplicate=False))
-    read = graph.build.input
-    if wanted.tokens and wanted.batch_axis == 0:
-        read = read.seen_as(read.own.T)
+    read, has_gradients = list(graph.arguments.values()), not wanted[0].tokens
     again = rebuilt(described, [theirs[name].detach() for name in names]).train()
     largest = 0.0
     for _ in range(BATCHES):
-        x = wanted.random().requires_grad_(not wanted.tokens)
-        own_x = for_bench(x.detach(), read).requires_grad_(not wanted.tokens)
+        given = [one.random().requires_grad_(has_gradients) for one in wanted]
+        plain = [x.detach() for x in given]
+        own_x = for_bench(plain, read).requires_grad_(has_gradients)
         with WithoutDropout():
-            expected, mine = network(x * 1), seen(again(own_x * 1), graph.output)
+            expected = network(*(x * 1 for x in given))
+            mine = seen(again(own_x * 1), graph.output)
         difference = _difference(expected, mine, 0.0)
         if not difference <= TOLERANCE:
             raise Refused(
                 "the imported network gives other numbers than the original: "
-                f"{_first_difference(graph, described, theirs, x.detach(), own_x.detach())}"
+                f"{_first_difference(graph, described, theirs, plain, own_x.detach())}"
             )
         slope = torch.randn_like(expected)
         for out, of in ((expected, network), (mine, again)):
@@ -96,8 +97,11 @@ def prove(
             (name, theirs[name].grad, own.grad)
             for name, own in zip(names, again.parameters(), strict=True)
         ]
-        if not wanted.tokens:
-            pairs.append(("the input", x.grad, seen_gradient(own_x, read)))
+        if has_gradients:
+            pairs += [
+                ("the input", x.grad, seen_gradient(own_x, one))
+                for x, one in zip(given, read, strict=True)
+            ]
         top = max(float(gradient.abs().max()) for _, gradient, _ in pairs if gradient is not None)
         largest = max(largest, difference)
         for name, expected_gradient, gradient in pairs:
@@ -148,16 +152,17 @@ def _first_difference(
     graph: Graph,
     described: dict[str, Any],
     theirs: dict[str, torch.Tensor],
-    x: torch.Tensor,
+    inputs: list[torch.Tensor],
     own_x: torch.Tensor,
 ) -> str:
     """Names the first layer that gives other numbers, by networks that end with each."""
     program, recorder = graph.program, _Recorder(graph)
     given = {**program.state_dict, **program.constants}
+    left = iter(inputs)
     with torch.no_grad():
         recorder.run(
             *(
-                x if spec.kind == InputKind.USER_INPUT else given[spec.target]
+                next(left) if spec.kind == InputKind.USER_INPUT else given[spec.target]
                 for spec in program.graph_signature.input_specs
             )
         )

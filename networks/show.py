@@ -31,6 +31,7 @@ _PER_NUMBER = {
     "class_token": 0,
     "first_place": 0,
     "last_place": 0,
+    "slice": 0,
     "multiply": 1,
     "rms_norm": 4,
     "batch_norm": 7,
@@ -55,6 +56,10 @@ _RULES: dict[str, _Count] = {
     "global_avg_pool2d": lambda layer, x, y: math.prod(x),
     "mean_over_time": lambda layer, x, y: math.prod(x),
     "attention": lambda layer, x, y: _attention(layer, y),
+    "matmul": lambda layer, x, y: (
+        (2 * x[-1] // layer.get("num_heads", 1) + ("scale" in layer)) * math.prod(y)
+    ),
+    "softmax": lambda layer, x, y: _softmax(layer, y),
     "lstm": lambda layer, x, y: _lstm(x, y),
 }
 _OTHERS = ("name", "type", "inputs")  # of a layer's JSON; all else are its parameters
@@ -130,6 +135,14 @@ def _lstm(x: tuple[int, ...], y: tuple[int, ...]) -> int:
     time, batch, hidden = y
     inputs, states = 2 * time * x[-1], 2 * (time - 1) * hidden
     return batch * hidden * (4 * (inputs + states + 7 * time) + 8 * time)
+
+
+def _softmax(layer: dict[str, Any], y: tuple[int, ...]) -> int:
+    heads = layer.get("num_heads", 1)
+    keys, seen = y[-1] // heads, math.prod(y)
+    if layer.get("causal", False):
+        seen = y[1] * heads * sum(min(keys, t + 1) for t in range(y[0]))
+    return 5 * seen
 
 
 def _attention(layer: dict[str, Any], y: tuple[int, ...]) -> int:

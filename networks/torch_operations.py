@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from networks import attention
+from networks import attention, products
 from networks.builder import said
 from networks.values import Value
 
@@ -104,6 +104,15 @@ def _mean(call: Call) -> Value:
     return call.build.mean(call, call.value(), call["dim"] or [], call["keepdim"])
 
 
+def _sum(call: Call) -> Value:
+    value = call.value()
+    is_last = list(call["dim"] or []) in ([-1], [value.places.ndim - 1])
+    given = products.dot(call.build, call, value, call["keepdim"]) if is_last else None
+    if given is None:
+        raise call.refused("a sum can be that of two vectors' product, over their last dimension")
+    return given
+
+
 def _batch_norm(call: Call) -> Value:
     if call["weight"] is None:
         raise call.refused("affine is False, and can only be True")
@@ -174,15 +183,9 @@ def _embedding(call: Call) -> Any:
     if not isinstance(call["indices"], Value):  # rows of a table that are always the same
         return call.rows_of_table("weight", call["indices"])
     call.only(padding_idx=-1, scale_grad_by_freq=False, sparse=False)
-    tokens = call.value("indices")
-    if tokens.layer != "input" or not tokens.is_whole or len(tokens.shape) != 2:
-        raise call.refused(
-            "it reads no tokens of the input, [batch, time]; --input-type=tokens:N has them"
-        )
     count, width = call.shape("weight")
-    sizes = {"num_embeddings": count, "embedding_dim": width}
-    weight = call.parameter("weight")
-    return call.build.layer(call, "embedding", [tokens], weight, **sizes).of_rows(tokens.places)
+    tokens, weight = call.value("indices"), call.parameter("weight")
+    return call.build.embedding(call, tokens, weight, count, width)
 
 
 def _lstm(call: Call) -> Any:
@@ -229,6 +232,8 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "lstm": _lstm,
     "scaled_dot_product_attention": attention.of_one_call,
     "matmul": attention.product,
+    "bmm": attention.product,
+    "sum": _sum,
     "mul": _mul,
     "div": attention.scaled,
     "masked_fill": attention.masked,

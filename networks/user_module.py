@@ -25,7 +25,8 @@ _TORCH, _OURS = f"{Path(torch.__file__).parent}/", Path(__file__).parent
 
 @dataclass(frozen=True)
 class Input:
-    """What a network reads: a sample, and how a batch of them lies in its arguments."""
+    """What a network reads as one of its arguments: a sample, () of a single token or number, and
+    how a batch of them lies."""
 
     shape: tuple[int, ...]
     tokens: int = 0  # how many there are; 0: numbers, not tokens
@@ -71,15 +72,16 @@ def made(source: str) -> nn.Module:
     return network.double().train()
 
 
-def exported(network: nn.Module, wanted: Input) -> torch.export.ExportedProgram:
+def exported(network: nn.Module, *wanted: Input) -> torch.export.ExportedProgram:
     """Its operations as the user wrote them, before any decomposition."""
-    x = wanted.random()
+    read = tuple(one.random() for one in wanted)
     try:
-        given = network(x)
+        given = network(*read)
     except Exception as error:
+        shapes = " and ".join(str(list(one.shape)) for one in read)
         raise Refused(
-            f"the network can't be run on a batch {list(x.shape)}: {failure(error)}; --input and "
-            "--input-type say what it reads, and its numbers are float64 here"
+            f"the network can't be run on a batch {shapes}: {failure(error)}; --input and "
+            "--input-type, once for each input, say what it reads, and its numbers are float64 here"
         ) from error
     if not isinstance(given, torch.Tensor):
         has = f"{len(given)} outputs" if isinstance(given, (tuple, list, dict)) else "no tensor"
@@ -88,7 +90,7 @@ def exported(network: nn.Module, wanted: Input) -> torch.export.ExportedProgram:
     try:
         with warnings.catch_warnings(), redirect_stderr(io.StringIO()):  # the sentence says it
             warnings.simplefilter("ignore")
-            return torch.export.export(network, (x,), strict=False)
+            return torch.export.export(network, read, strict=False)
     except Exception as error:
         raise Refused(f"torch.export can't follow the network: {failure(error)}") from error
 

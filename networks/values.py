@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -13,6 +14,17 @@ BATCH = 2  # while a network is imported; one row would have no variance
 
 class Refused(Exception):  # noqa: N818 - a limit, not a fault
     """Why a network can't be imported, in a sentence."""
+
+
+class Place(Protocol):
+    """An operation in another's network."""
+
+    @property
+    def name(self) -> str:
+        """What the layer that it becomes is called, if nothing else is."""
+
+    def refused(self, what: str) -> Refused:
+        """A sentence that names the operation and where it stands."""
 
 
 @dataclass(frozen=True)

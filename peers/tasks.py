@@ -67,9 +67,9 @@ class Task:
 
 
 def data_of(task: Task) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and labels: float64 [rows, ...] and int64 [rows]; of a network that reads tokens,
-    int64 [time, rows] each. With another loss than cross-entropy, targets float64 [rows, outputs]
-    in place of labels. Unsupported where they are not generated here."""
+    """Inputs and labels: float64 [rows, ...], or of tokens int64 [places, rows]; and int64 [rows],
+    or of labelled places [places, rows]. With another loss than cross-entropy, targets float64
+    [rows, outputs] in place of labels. Unsupported where they are not generated here."""
     sample, loss = task.network["input"]["shape"], task.network["loss"]
     classes = task.network.get("classes", 0)
     if task.data == "disc points":
@@ -80,12 +80,12 @@ def data_of(task: Task) -> tuple[np.ndarray, np.ndarray]:
     if task.data != "uniform":
         raise Unsupported(f"peers/tasks.py generates no data called {task.data!r}")
     if task.network["input"]["type"] == "i32":
-        shape = (*sample, task.rows)
-        return _below(classes, INPUTS, shape), _below(classes, LABELS, shape)
-    inputs = 2 * uniform(INPUTS, 0, task.rows * math.prod(sample)) - 1
-    inputs = inputs.reshape(task.rows, *sample)
+        inputs = _below(vocabularies(task.network)[:, None], INPUTS, (*sample, task.rows))
+    else:
+        inputs = 2 * uniform(INPUTS, 0, task.rows * math.prod(sample)) - 1
+        inputs = inputs.reshape(task.rows, *sample)
     if loss == "cross_entropy":
-        return inputs, _below(classes, LABELS, (task.rows,))
+        return inputs, _below(classes, LABELS, (*task.network.get("labels", []), task.rows))
     shape = (task.rows, task.network["outputs"])
     targets = 2 * uniform(LABELS, 0, math.prod(shape)).reshape(shape)
     return inputs, np.floor(targets) if loss == "bce" else targets - 1
@@ -97,6 +97,24 @@ def _disc(rows: int) -> tuple[np.ndarray, np.ndarray]:
     return (points - points.mean()) / points.std(ddof=1), labels.astype(np.int64)
 
 
-def _below(end: int, stream: int, shape: tuple[int, ...]) -> np.ndarray:
-    numbers = np.floor(uniform(stream, 0, math.prod(shape)) * end)
-    return numbers.astype(np.int64).reshape(shape)
+def vocabularies(network: dict[str, Any]) -> np.ndarray:
+    """Of each token of a sample, how many there are: the rows of the smallest embedding that reads
+    it, or as many as classes where none does."""
+    count = network["input"]["shape"][0]
+    ends, values, last = np.zeros(count, dtype=np.int64), {"input": slice(0, count)}, "input"
+    for number, layer in enumerate(network["layers"]):
+        read = values.get(layer.get("inputs", [last])[0])
+        last = layer.get("name", f"layer {number}")
+        if layer["type"] == "slice" and read:
+            first = read.start
+            values[last] = slice(first + layer.get("from", 0), first + layer["to"])
+        elif layer["type"] == "embedding" and read:
+            rows, before = layer["num_embeddings"], ends[read]
+            ends[read] = np.where(before == 0, rows, np.minimum(before, rows))
+    return np.where(ends == 0, network.get("classes", network.get("outputs")), ends)
+
+
+def _below(end: int | np.ndarray, stream: int, shape: tuple[int, ...]) -> np.ndarray:
+    """One end, or one that each shape's place has."""
+    numbers = np.floor(uniform(stream, 0, math.prod(shape)).reshape(shape) * end)
+    return numbers.astype(np.int64)

@@ -49,18 +49,29 @@ TEST(UniformTargets, AreDrawnRowByRow) {
 }
 
 TEST(UniformTokens, AreDrawnTimeStepByTimeStep) {
-  const Dataset data = uniform_tokens(3, 2, 50);
-  const auto drawn = [](Stream stream, std::uint64_t k) {
-    return static_cast<int>(50 * uniform(stream, k));
-  };
-  EXPECT_EQ(data.sample, Shape{3});
-  EXPECT_EQ(data.rows, 2);
+  const std::vector<std::int64_t> of{50, 7, 90};
+  const std::vector<double> tokens = uniform_tokens(Stream::inputs, of, 2);
+  ASSERT_EQ(tokens.size(), 6U);
   for (std::size_t row = 0; row < 2; ++row) {
     for (std::size_t t = 0; t < 3; ++t) {
-      EXPECT_EQ(data.inputs.at(3 * row + t), drawn(Stream::inputs, 2 * t + row));
-      EXPECT_EQ(data.labels.at(3 * row + t), drawn(Stream::labels, 2 * t + row));
+      const double drawn = static_cast<double>(of[t]) * uniform(Stream::inputs, 2 * t + row);
+      EXPECT_EQ(tokens[3 * row + t], std::floor(drawn));
     }
   }
+}
+
+TEST(UniformData, HasNoTokenThatAnEmbeddingLacks) {
+  Model model{.name = "m", .sample = {5}, .sample_type = Type::i32, .classes = 90, .layers = {}};
+  const Value part = model.add(SliceLayer{.from = 1, .to = 5}, {0});
+  model.add(EmbeddingLayer{40, 2}, {model.add(SliceLayer{.to = 3}, {part})});
+  model.add(EmbeddingLayer{7, 2}, {model.add(SliceLayer{.from = 2, .to = 3}, {part})});
+  EXPECT_EQ(vocabularies(model), (std::vector<std::int64_t>{90, 40, 40, 7, 90}));
+  const Dataset data = uniform_data(model, 50);
+  EXPECT_EQ(data.inputs, uniform_tokens(Stream::inputs, vocabularies(model), 50));
+  EXPECT_EQ(data.labels, uniform_rows({5}, 50, 90).labels);  // one a sample
+  model.loss = LossFunction::bce;
+  EXPECT_EQ(uniform_data(model, 50).targets.size(), 50 * 90U);
+  EXPECT_EQ(uniform_data(model, 50).inputs, data.inputs);
 }
 
 TEST(UniformSentences, AreDrawnRowByRow) {

@@ -232,7 +232,7 @@ TEST(LoweringSequences, ReadsTheLabelOfEachPlace) {
               .layers = {}};
   model.add(EmbeddingLayer{.vocabulary = 5, .width = 5}, {0});
   const Workload workload = training_epoch(model, {.rows = 4, .batch = 2, .optimizer = {}});
-  const Dataset data = uniform_tokens(3, 4, 5);
+  const Dataset data = uniform_data(model, 4);
   Reference reference(workload);
   set_data(reference, data);
   restart(reference);

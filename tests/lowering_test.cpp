@@ -301,6 +301,10 @@ TEST(Lowering, SaysWhatDoesNotFit) {
             "model 'm': layer 0 reads sequences of vectors, time first");
   EXPECT_EQ(of_rows({4}, OnePlaceLayer{}),
             "model 'm': layer 0 reads sequences of vectors, time first");
+  EXPECT_EQ(of_rows({4}, SliceLayer{.from = 2, .to = 5}), "model 'm': layer 0 slices 2 to 5 of 4");
+  EXPECT_EQ(of_rows({4}, SliceLayer{.from = 2, .to = 2}), "model 'm': layer 0 slices 2 to 2 of 4");
+  EXPECT_EQ(of_rows({4}, SliceLayer{.to = 2, .over_time = true}),
+            "model 'm': layer 0 reads sequences of vectors, time first");
   const auto of_two = [&](const LayerKind& kind) {
     Model model{.name = "m", .sample = {2, 4, 4}, .classes = 3, .layers = {}};
     model.add(kind, {0, model.add(MaxPoolLayer{{.size = 2, .stride = 2}}, {0})});

@@ -73,22 +73,24 @@ TEST(NetworkJson, KnowsWhatJoinsGatesAndTurns) {
       {"name": "mean", "type": "global_avg_pool2d"},
       {"name": "gate", "type": "sigmoid"},
       {"name": "gated", "type": "multiply", "inputs": ["a", "gate"]},
-      {"name": "all", "type": "concatenate", "inputs": ["gated", "input"]},
+      {"name": "few", "type": "slice", "from": 1, "to": 4},
+      {"name": "all", "type": "concatenate", "inputs": ["few", "input"]},
       {"name": "turned", "type": "to_sequence"}, {"name": "token", "type": "class_token"},
+      {"name": "places", "type": "slice", "to": 9, "over_time": true},
       {"name": "norm", "type": "rms_norm", "eps": 1e-6},
       {"name": "first", "type": "first_place"},
       {"name": "last", "type": "last_place", "inputs": ["norm"]},
       {"name": "middle", "type": "mean_over_time", "inputs": ["norm"]},
-      {"name": "layer 11", "type": "layer_norm"},
-      {"name": "join", "type": "concatenate", "inputs": ["first", "last", "layer 11"]},
+      {"name": "layer 13", "type": "layer_norm"},
+      {"name": "join", "type": "concatenate", "inputs": ["first", "last", "layer 13"]},
       {"name": "out", "type": "linear", "out_features": 2}]})");
   const Model model = model_from(json);
   EXPECT_EQ(describe(model), json);
-  EXPECT_EQ(std::get<LayerNormLayer>(model.layers[7].kind).epsilon, 1e-6);
-  EXPECT_EQ(std::get<LayerNormLayer>(model.layers[11].kind).epsilon, 1e-5);
+  EXPECT_EQ(std::get<LayerNormLayer>(model.layers[9].kind).epsilon, 1e-6);
+  EXPECT_EQ(std::get<LayerNormLayer>(model.layers[13].kind).epsilon, 1e-5);
   training_identity(model);  // it fits
   Json broken = json;
-  broken["layers"][7]["eps"] = 0;
+  broken["layers"][9]["eps"] = 0;
   EXPECT_THAT([&] { model_from(broken); },
               testing::ThrowsMessage<std::invalid_argument>(testing::HasSubstr("eps")));
 }
@@ -181,7 +183,7 @@ TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
           "identity, tanh, gelu, gelu_tanh, silu, relu6, hardswish, hardsigmoid, leaky_relu, add, "
           "conv2d, max_pool2d, avg_pool2d, global_avg_pool2d, mean_over_time, batch_norm, dropout, "
           "embedding, position_embedding, layer_norm, rms_norm, attention, lstm, flatten, "
-          "concatenate, to_sequence, multiply, class_token, first_place, last_place");
+          "concatenate, to_sequence, multiply, class_token, first_place, last_place, slice");
 }
 
 }  // namespace

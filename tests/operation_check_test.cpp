@@ -183,6 +183,11 @@ TEST(CheckRearrange, SaysWhatDoesNotFit) {
             "Rearrange: a block goes beyond tensor 'b' [1, 4]");
   EXPECT_EQ(complaint({of({2, 3}), of({2, 4}, Type::bf16), of({2, 7})}, join),
             "Rearrange: tensor 'b' is stored as bf16, not f32");
+  const Tensor tokens = of({2, 4}, Type::i32);
+  const Rearrange part{.x = {0}, .y = {1}, .blocks = {part_of({2, 4}, 1, 1, 4)}};
+  EXPECT_EQ(complaint({tokens, of({2, 3}, Type::i32)}, part), "");
+  EXPECT_EQ(complaint({tokens, of({2, 3})}, part),
+            "Rearrange: tensor 'b' is stored as f32, not i32");
   join.blocks.push_back(join.blocks.front());
   EXPECT_EQ(complaint({of({2, 3}), of({2, 4}), of({2, 7})}, join),
             "Rearrange: blocks meet in tensor 'c' [2, 7]");

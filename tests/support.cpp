@@ -124,6 +124,30 @@ Model places_model() {
   return model;
 }
 
+Model parts_model() {
+  Model model{.name = "parts",
+              .sample = {6},
+              .sample_type = Type::i32,
+              .classes = 2,
+              .layers = {},
+              .loss = LossFunction::bce};
+  Value value = model.add(SliceLayer{.from = 1, .to = 6}, {0});
+  value = model.add(EmbeddingLayer{7, 6}, {model.add(SliceLayer{.to = 4}, {value})});
+  const Value middle = model.add(SliceLayer{.from = 1, .to = 3, .over_time = true}, {value});
+  const Value left = model.add(SliceLayer{.to = 2}, {middle});
+  const Value right = model.add(SliceLayer{.from = 2, .to = 6}, {value});
+  const Value mean = model.add(GlobalAveragePoolLayer{.over_time = true}, {right});
+  value = model.add(EmbeddingLayer{9, 4}, {model.add(SliceLayer{.to = 1}, {0})});
+  const Value item = model.add(OnePlaceLayer{}, {value});
+  value = model.add(MultiplyLayer{}, {mean, item});
+  const Value last = model.add(OnePlaceLayer{.is_last = true}, {left});
+  value = model.add(ConcatenateLayer{}, {value, last});
+  value = model.add(AddLayer{}, {model.add(SliceLayer{.from = 1, .to = 4}, {value}),
+                                 model.add(SliceLayer{.from = 3, .to = 6}, {value})});
+  model.add(LinearLayer{2}, {value});
+  return model;
+}
+
 Model residual_model() {
   Model model{.name = "residual", .sample = {5}, .classes = 3, .layers = {}};
   const Value wide = model.add(LinearLayer{7}, {0});

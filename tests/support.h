@@ -66,4 +66,7 @@ Model joined_model();
 /// Patches behind a trained one, of which the first, the last and the mean are read.
 Model places_model();
 
+/// Two inputs of tokens in one, and parts of what layers give.
+Model parts_model();
+
 }  // namespace crossover::test

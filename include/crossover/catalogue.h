@@ -22,8 +22,8 @@ struct Task {
   std::function<Dataset(std::int64_t rows)> generate;
 };
 
-/// Generated rows that the model can read: uniform_rows(), uniform_tokens() where it reads tokens,
-/// or uniform_targets() where its loss compares with them.
+/// Generated rows that the model can read: uniform_rows(), or uniform_targets() where its loss
+/// compares with them; of tokens the inputs, and what labels each place, from uniform_tokens().
 Dataset uniform_data(const Model& model, std::int64_t rows);
 
 /// A network of a ladder.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "crossover/random.h"
 #include "crossover/tensor.h"
 
 namespace crossover {
@@ -33,12 +34,13 @@ Dataset uniform_rows(const Shape& sample, std::int64_t rows, std::int64_t classe
 /// `binary`, 0 or 1.
 Dataset uniform_targets(const Shape& sample, std::int64_t rows, std::int64_t outputs, bool binary);
 
-/// Sequences of `time` tokens, each with the token to predict as its label; both uniform over the
-/// vocabulary. They are drawn time step by time step, for all rows of each, so that other rows than
-/// these have others.
-Dataset uniform_tokens(std::int64_t time, std::int64_t rows, std::int64_t vocabulary);
+/// [rows, places]: tokens, or labels of them, uniform over what each place has. They are drawn
+/// place by place, for all rows of each, so that other rows than these have others.
+std::vector<double> uniform_tokens(Stream stream, const std::vector<std::int64_t>& vocabularies,
+                                   std::int64_t rows);
 
-/// The same, drawn row by row: more rows have the same first ones.
+/// Sequences of `time` tokens, each with the token to predict as its label; both uniform over the
+/// vocabulary, and drawn row by row: more rows have the same first ones.
 Dataset uniform_sentences(std::int64_t time, std::int64_t rows, std::int64_t vocabulary);
 
 /// Comma-separated numbers, the last column an integer label in 0 .. classes - 1. A first line

@@ -22,6 +22,7 @@
 #include "crossover/layers/place_layers.h"
 #include "crossover/layers/pool_layer.h"
 #include "crossover/layers/position_embedding_layer.h"
+#include "crossover/layers/slice_layer.h"
 #include "crossover/layers/to_sequence_layer.h"
 
 namespace crossover {
@@ -34,6 +35,6 @@ using LayerKind =
                 AveragePoolLayer, GlobalAveragePoolLayer, BatchNormLayer, DropoutLayer,
                 EmbeddingLayer, PositionEmbeddingLayer, LayerNormLayer, AttentionLayer, LstmLayer,
                 FlattenLayer, ConcatenateLayer, ToSequenceLayer, MultiplyLayer, ClassTokenLayer,
-                OnePlaceLayer>;
+                OnePlaceLayer, SliceLayer>;
 
 }  // namespace crossover

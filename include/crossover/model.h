@@ -34,12 +34,19 @@ struct Model {
   /// Appends a layer and returns the value it produces.
   Value add(LayerKind kind, std::vector<Value> inputs);
 
+  /// Whether the value consists of tokens: the input, or a part of it.
+  [[nodiscard]] bool gives_tokens(Value value) const;
+
   /// Whether a sample is a row of numbers with a label, as a CSV file has them.
   [[nodiscard]] bool reads_plain_rows() const;
 };
 
 /// How many numbers the loss reads of a sample.
 std::int64_t logits_of_a_sample(const Model& model);
+
+/// Of each token of a sample, how many there are: the rows of the smallest embedding that reads it,
+/// or as many as classes where none does.
+std::vector<std::int64_t> vocabularies(const Model& model);
 
 /// Fully connected layers of the given widths (input first, classes or outputs last), an activation
 /// between them. Throws std::invalid_argument on fewer than two widths, a width < 1, fewer than two

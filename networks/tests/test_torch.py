@@ -24,6 +24,7 @@ from peers.tests import NETWORKS  # noqa: E402
 
 ZOO = Path(__file__).with_name("zoo.py")
 WORDS = ("--input=8", "--input-type=tokens:9")
+PAIR = ("--input=scalar", "--input-type=tokens:50", "--input=scalar", "--input-type=tokens:70")
 
 
 @pytest.fixture(autouse=True)
@@ -178,11 +179,11 @@ ACTIVATIONS = {
 }
 
 
-def proved(network: nn.Module, wanted: Input) -> dict[str, Any]:
+def proved(network: nn.Module, *wanted: Input, loss: str = "cross-entropy") -> dict[str, Any]:
     network = network.double().train()
-    graph = Graph(exported(network, wanted), wanted)
-    described = graph.build.described("x", graph.output, "cross-entropy")
-    difference, count = proof.prove(network, graph, described, wanted)
+    graph = Graph(exported(network, *wanted), *wanted)
+    described = graph.build.described("x", graph.output, loss)
+    difference, count = proof.prove(network, graph, described, *wanted)
     assert difference <= 1e-9 and count > 1
     return described
 
@@ -268,6 +269,119 @@ def test_two_towers_and_skip_connections(capsys):
     assert joins[-1]["inputs"] == ["layers.0", "relu", "relu_2"]
 
 
+# ---- products and softmax by themselves
+
+
+@pytest.mark.parametrize("name", ["Separate", "heads_apart"])
+def test_attention_of_products_apart(capsys, name):
+    described = imported(capsys, name, "--input=5", "--input-type=tokens:31")
+    drops = ["dropout"] if name == "heads_apart" else []
+    assert kinds(described) == [
+        *("embedding", "linear", "linear", "linear", "matmul", "softmax", *drops, "matmul"),
+        "linear",
+    ]
+    scores, weights = described["layers"][4:6]
+    heads = {"num_heads": 2} if drops else {}
+    scale = pytest.approx(0.5 if drops else 8**-0.5)
+    assert scores | {"name": "", "inputs": []} == {
+        **{"name": "", "type": "matmul", "inputs": [], "transpose": True, "scale": scale},
+        **heads,
+    }
+    causal = {"causal": True} if drops else {}
+    assert weights | {"name": ""} == {"name": "", "type": "softmax", **heads, **causal}
+
+
+def test_a_vector_asks_a_sequence(capsys):
+    described = imported(capsys, "Asking", "--input=5", "--input-type=tokens:31")
+    assert kinds(described) == [
+        *("embedding", "lstm", "last_place", "linear", "matmul", "softmax", "matmul"),
+        *("linear", "softmax", "multiply", "linear"),
+    ]
+
+
+def test_a_sum_of_a_product_is_a_product(capsys):
+    described = imported(capsys, "Dot", *PAIR, "--loss-function=mse")
+    assert kinds(described)[-1] == "matmul" and "multiply" not in kinds(described)
+    assert described["layers"][-1]["transpose"] and described["outputs"] == 1
+
+
+# ---- several inputs, and parts of values
+
+TOWER = ["slice", "embedding", "first_place", "linear", "relu", "linear"]
+
+
+@pytest.mark.parametrize(
+    ("name", "joins"), [("Recommender", "multiply"), ("recommender_side_by_side", "concatenate")]
+)
+def test_a_recommender_of_two_towers(capsys, name, joins):
+    described = imported(capsys, name, *PAIR, "--loss-function=bce")
+    assert kinds(described) == [*TOWER, *TOWER, joins, "linear"]
+    assert described["input"] == {"shape": [2], "type": "i32"} and described["outputs"] == 1
+    slices = [layer for layer in described["layers"] if layer["type"] == "slice"]
+    assert slices == [
+        {"name": "user", "type": "slice", "to": 1},
+        {"name": "item", "type": "slice", "from": 1, "to": 2, "inputs": ["input"]},
+    ]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_tokens_of_several_places_and_one(axis):
+    seen = zoo.History()
+    wanted = [Input((5,), 70, axis), Input((1,), 70, axis)]
+    if axis == 1:
+        seen.forward = lambda old, new, plain=seen.forward: plain(old.T, new.T)
+    described = proved(seen, *wanted, loss="bce")
+    assert described["input"]["shape"] == [6]
+    assert kinds(described).count("slice") == 2 and kinds(described)[-2:] == [
+        *("concatenate", "linear")
+    ]
+
+
+def test_vectors_and_images_of_several_inputs(capsys):
+    described = imported(capsys, "Vectors", "--input=5", "--input=3", "--input=scalar")
+    assert described["input"]["shape"] == [9]
+    slices = [layer for layer in described["layers"] if layer["type"] == "slice"]
+    assert [(one.get("from", 0), one["to"]) for one in slices] == [(0, 5), (5, 8), (8, 9), (5, 6)]
+    described = imported(capsys, "Images", "--input=3x6x6", "--input=1x6x6")
+    assert described["input"]["shape"] == [4, 6, 6]
+    assert kinds(described)[:4] == ["slice", "conv2d", "slice", "conv2d"]
+
+
+def test_parts_are_slices(capsys):
+    described = imported(capsys, "Halves", "--input=5", "--input-type=tokens:31")
+    slices = [layer for layer in described["layers"] if layer["type"] == "slice"]
+    assert [{k: one[k] for k in ("from", "to", "over_time") if k in one} for one in slices] == [
+        {"from": 8, "to": 16},
+        {"to": 8},
+        {"from": 1, "to": 4, "over_time": True},
+        {"from": 1, "to": 6},
+    ]
+    described = imported(capsys, "Columns", "--input=3", "--input-type=tokens:7")
+    assert kinds(described).count("slice") == 3 and kinds(described).count("first_place") == 3
+    assert kinds(imported(capsys, "Channels", "--input=3x6x6")) == [
+        *("conv2d", "slice", "conv2d", "relu", "slice", "concatenate", "global_avg_pool2d"),
+        "linear",
+    ]
+    described = imported(capsys, "SecondWord", *WORDS)
+    assert kinds(described)[2:4] == ["slice", "first_place"]
+
+
+def test_a_part_changed_in_place_is_refused():
+    class InPlace(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 3)
+
+        def forward(self, x):
+            y = self.a(x)
+            y[:, :2].relu_()
+            return self.b(y)
+
+    network = InPlace().double()
+    with pytest.raises(Refused, match="it changes a part of what a gives in place"):
+        Graph(exported(network, Input((4,))), Input((4,)))
+
+
 @pytest.mark.parametrize("name", ["Squeeze", "SqueezeConv"])
 def test_gates(capsys, name):
     assert kinds(imported(capsys, name, "--input=3x8x8")) == [
@@ -337,9 +451,19 @@ def test_what_no_layer_has_is_named_with_its_place(capsys, name, flags, said):
         ),
         ("Two", ["--input=4"], "the network gives 2 outputs; one tensor can be trained"),
         (
-            "SecondWord",
+            "EachOtherWord",
             WORDS,
-            "it reads [2, 5], whose rows are not those of what lstm gives, [8, batch, 5]",
+            "it reads [2, 4, 5], whose rows are not those of what lstm gives, [8, batch, 5]",
+        ),
+        (
+            "Both",
+            ["--input=scalar", "--input-type=tokens:9", "--input=4", "--input-type=numbers"],
+            "some inputs are tokens and others numbers; a network has inputs of one kind",
+        ),
+        (
+            "Vectors",
+            ["--input=5", "--input=3x4"],
+            "the network can't be run on a batch [2, 5] and [2, 3, 4]: ",
         ),
         ("Mixed", ["--input=4"], "it multiplies [2, 3] by [2, 1]; only values of one shape and"),
         ("Stacked", ["--input=4"], "it can join images by their channels, and rows of one order"),
@@ -433,6 +557,10 @@ def test_an_operation_in_place_changes_what_others_saw(capsys):
         (["net.txt"], "'net.txt' is neither FILE.py:CALLABLE nor a file .onnx"),
         ([f"{ZOO}:mlp"], "--input is missing, the shape of one sample"),
         ([f"{ZOO}:mlp", "--input=3x0"], "'3x0' is no shape such as 784 or 3x32x32"),
+        (
+            [f"{ZOO}:Recommender", *PAIR[:3]],
+            "--input is given 2 times and --input-type 1 times; say it for each input",
+        ),
         (
             [f"{ZOO}:mlp", "--input=3", "--input-type=words"],
             "'words' is neither numbers nor tokens:N",

@@ -281,6 +281,158 @@ class Towers(nn.Module):
         return self.out(torch.cat((thing, mixed, user), dim=-1))
 
 
+class Recommender(nn.Module):
+    """Two towers of a user's and an item's number, joined by product or side by side: whether the
+    user takes the item."""
+
+    def __init__(self, users=50, items=70, by_product=True):
+        super().__init__()
+        self.users, self.items = nn.Embedding(users, 8), nn.Embedding(items, 6)
+        self.user = nn.Sequential(nn.Linear(8, 12), nn.ReLU(), nn.Linear(12, 8))
+        self.item = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 8))
+        self.by_product = by_product
+        self.out = nn.Linear(8 if by_product else 16, 1)
+
+    def forward(self, user, item):
+        u, v = self.user(self.users(user)), self.item(self.items(item))
+        joined = u * v if self.by_product else torch.cat((u, v), dim=1)
+        return self.out(joined).squeeze(-1)
+
+
+def recommender_side_by_side():
+    return Recommender(by_product=False)
+
+
+class Dot(nn.Module):
+    """Towers whose vectors are multiplied and summed."""
+
+    def __init__(self):
+        super().__init__()
+        self.users, self.items = nn.Embedding(50, 8), nn.Embedding(70, 8)
+
+    def forward(self, user, item):
+        return (self.users(user) * self.items(item)).sum(dim=-1)
+
+
+class History(nn.Module):
+    """The mean of what a user saw before, and an item."""
+
+    def __init__(self):
+        super().__init__()
+        self.items, self.out = nn.Embedding(70, 6), nn.Linear(12, 1)
+        self.seen = nn.Embedding(70, 6)
+
+    def forward(self, seen, item):
+        return self.out(torch.cat((self.seen(seen).mean(1), self.items(item).flatten(1)), 1))
+
+
+class Vectors(nn.Module):
+    """Two vectors and a number of a sample."""
+
+    def __init__(self):
+        super().__init__()
+        self.left, self.right, self.out = nn.Linear(5, 4), nn.Linear(3, 4), nn.Linear(6, 2)
+
+    def forward(self, left, right, age):
+        y = torch.relu(self.left(left)) + torch.tanh(self.right(right))
+        return self.out(torch.cat((y, age.unsqueeze(1), right[:, :1]), 1))
+
+
+class Images(nn.Module):
+    """An image before and after."""
+
+    def __init__(self):
+        super().__init__()
+        self.before, self.after = nn.Conv2d(3, 4, 3), nn.Conv2d(1, 4, 3)
+        self.out = nn.Linear(4, 2)
+
+    def forward(self, before, after):
+        return self.out((self.before(before) + self.after(after)).mean((2, 3)))
+
+
+class Separate(nn.Module):
+    """Attention by hand, whose queries, keys and values are of products of their own."""
+
+    def __init__(self, heads=1, causal=False, dropout=0.0):
+        super().__init__()
+        self.words = nn.Embedding(31, 6)
+        self.q, self.k, self.v = (nn.Linear(6, 8, bias=False) for _ in range(3))
+        self.out = nn.Linear(8, 31)
+        self.heads, self.causal, self.dropout = heads, causal, nn.Dropout(dropout)
+
+    def forward(self, words):
+        x = self.words(words)
+        b, t, _ = x.shape
+        q, k, v = self.q(x), self.k(x), self.v(x)
+        if self.heads > 1:
+            q, k, v = (z.view(b, t, self.heads, -1).transpose(1, 2) for z in (q, k, v))
+        scores = torch.matmul(q, k.transpose(-2, -1)) / math.sqrt(q.size(-1))
+        if self.causal:
+            later = torch.ones(t, t, dtype=torch.bool).triu(1)
+            scores = scores.masked_fill(later, float("-inf"))
+        y = self.dropout(torch.softmax(scores, dim=-1)) @ v
+        return self.out(y.transpose(1, 2).reshape(b, t, -1) if self.heads > 1 else y)
+
+
+def heads_apart():
+    return Separate(2, True, 0.1)
+
+
+class Asking(nn.Module):
+    """The last place asks all of them, and softmax weighs columns."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.lstm = nn.Embedding(31, 6), nn.LSTM(6, 6, batch_first=True)
+        self.ask, self.gate, self.out = nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 3)
+
+    def forward(self, words):
+        h, _ = self.lstm(self.words(words))
+        weights = F.softmax(torch.bmm(self.ask(h[:, -1]).unsqueeze(1), h.transpose(1, 2)), dim=2)
+        x = torch.bmm(weights, h).squeeze(1)
+        return self.out(x * torch.softmax(self.gate(x), dim=1))
+
+
+class Halves(nn.Module):
+    """A gated linear unit, columns and channels apart, and places in the middle."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(31, 6)
+        self.up, self.down, self.out = nn.Linear(6, 16), nn.Linear(8, 6), nn.Linear(5, 3)
+
+    def forward(self, words):
+        a, b = self.up(self.words(words)).chunk(2, dim=-1)
+        x = self.down(a * torch.sigmoid(b))[:, 1:4, 1:]
+        return self.out(x.mean(1))
+
+
+class Columns(nn.Module):
+    """A column for each thing that has a name, as tables have them."""
+
+    def __init__(self):
+        super().__init__()
+        self.embeddings = nn.ModuleList(nn.Embedding(n, 4) for n in (7, 30, 12))
+        self.out = nn.Linear(12, 3)
+
+    def forward(self, x):
+        parts = [embedding(x[:, i]) for i, embedding in enumerate(self.embeddings)]
+        return self.out(torch.cat(parts, 1))
+
+
+class Channels(nn.Module):
+    """As ShuffleNet's unit: half of the channels goes past the convolution."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.conv, self.fc = nn.Conv2d(3, 6, 3), nn.Conv2d(4, 4, 1), nn.Linear(6, 3)
+
+    def forward(self, x):
+        past, through = torch.split(self.stem(x), [2, 4], dim=1)
+        x = torch.cat((past, torch.relu(self.conv(through))), 1)
+        return self.fc(x.mean((2, 3)))
+
+
 class Dense(nn.Module):
     """As DenseNet: each convolution reads all before it."""
 
@@ -436,6 +588,23 @@ class SecondWord(LastWord):
     def forward(self, words):
         given, _ = self.lstm(self.embedding(words))
         return self.out(given[:, 1])
+
+
+class EachOtherWord(LastWord):
+    def forward(self, words):
+        given, _ = self.lstm(self.embedding(words))
+        return self.out(given[:, ::2])
+
+
+class Both(nn.Module):
+    """Reads a token and numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.out = nn.Embedding(9, 4), nn.Linear(4, 3)
+
+    def forward(self, word, x):
+        return self.out(self.words(word) + x)
 
 
 class Mixed(nn.Module):

@@ -177,6 +177,42 @@ def _attention(x: Any, num_heads: int, causal: bool = False) -> Layer:
     return Layer(of)
 
 
+def _slice(x: Any, to: int, over_time: bool = False, **own: int) -> Layer:
+    part = slice(own.pop("from", 0), to)
+    if own:
+        raise TypeError(f"a slice has no {', '.join(own)}")
+    if over_time or jnp.issubdtype(x.dtype, jnp.integer):  # tokens are [time, batch]
+        return Layer(lambda x: x[part])
+    return Layer(lambda x: x[:, part] if x.ndim == 4 else x[..., part])
+
+
+def _matmul(
+    x: Any, y: Any, transpose: bool = False, num_heads: int = 1, scale: float = 1.0
+) -> Layer:
+    def heads(x: Array) -> Array:
+        x = x[None] if x.ndim == 2 else x
+        return x.reshape(*x.shape[:2], num_heads, -1).transpose(1, 2, 0, 3)
+
+    def of(x: Array, y: Array) -> Array:
+        right = heads(y).swapaxes(-1, -2) if transpose else heads(y)
+        z = (scale * (heads(x) @ right)).transpose(2, 0, 1, 3)
+        z = z.reshape(*z.shape[:2], -1)
+        return z[0] if x.ndim == 2 else z
+
+    return Layer(of)
+
+
+def _softmax(x: Any, num_heads: int = 1, causal: bool = False) -> Layer:
+    def of(x: Array) -> Array:
+        parts = x.reshape(*x.shape[:-1], num_heads, -1)
+        if causal:
+            seen = jnp.tri(x.shape[0], parts.shape[-1], dtype=bool)[:, None, None]
+            parts = jnp.where(seen, parts, -jnp.inf)
+        return jax.nn.softmax(parts, -1).reshape(x.shape)
+
+    return Layer(of)
+
+
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": jax.nn.relu,
     "sigmoid": jax.nn.sigmoid,
@@ -211,6 +247,9 @@ _LAYERS: dict[str, Callable[..., Layer]] = {
         lambda *read: jnp.concatenate(read, 1 if read[0].ndim == 4 else -1)
     ),
     "rms_norm": _rms_norm,
+    "slice": _slice,
+    "matmul": _matmul,
+    "softmax": _softmax,
     "to_sequence": lambda x: Layer(lambda x: x.reshape(*x.shape[:2], -1).transpose(2, 0, 1)),
     "mean_over_time": lambda x: Layer(lambda x: x.mean(0)),
     "first_place": lambda x: Layer(lambda x: x[0]),

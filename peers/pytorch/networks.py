@@ -116,12 +116,63 @@ class OnePlace(nn.Module):
         return x[self.place]
 
 
+class Slice(nn.Module):
+    """Channels of an image, places of tokens [time, batch] or, `over_time`, of a sequence; else of
+    the last dimension."""
+
+    def __init__(self, to: int, over_time: bool = False, **own: int) -> None:
+        super().__init__()
+        self.part = slice(own.pop("from", 0), to)
+        self.over_time = over_time
+        if own:
+            raise TypeError(f"a slice has no {', '.join(own)}")
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.over_time or not x.is_floating_point():
+            return x[self.part]
+        return x[:, self.part] if x.ndim == 4 else x[..., self.part]
+
+
 class Multiply(nn.Module):
     """Of one shape, or by [batch, channels] or [batch, width] in all places of the first."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         is_gate_of_images = x.ndim == 4 and y.ndim == 2
         return x * (y[:, :, None, None] if is_gate_of_images else y)
+
+
+class Matmul(nn.Module):
+    """Of each head of two sequences [time, batch, width]; a vector is one of a single place."""
+
+    def __init__(self, transpose: bool = False, num_heads: int = 1, scale: float = 1.0) -> None:
+        super().__init__()
+        self.transpose, self.num_heads, self.scale = transpose, num_heads, scale
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        left, right = self._heads(x), self._heads(y)
+        z = self.scale * (left @ (right.transpose(-1, -2) if self.transpose else right))
+        z = z.permute(2, 0, 1, 3).flatten(2)
+        return z[0] if x.ndim == 2 else z
+
+    def _heads(self, x: torch.Tensor) -> torch.Tensor:
+        x = x[None] if x.ndim == 2 else x
+        return x.unflatten(-1, (self.num_heads, -1)).permute(1, 2, 0, 3)
+
+
+class Softmax(nn.Module):
+    """Of each head's part of the last dimension; causal: of a sequence, of the places so far."""
+
+    def __init__(self, num_heads: int = 1, causal: bool = False) -> None:
+        super().__init__()
+        self.num_heads, self.causal = num_heads, causal
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        parts = x.unflatten(-1, (self.num_heads, -1))
+        if self.causal:
+            time, keys = x.shape[0], parts.shape[-1]
+            later = torch.ones(time, keys, dtype=torch.bool, device=x.device).triu(1)
+            parts = parts.masked_fill(later[:, None, None], -math.inf)
+        return parts.softmax(-1).flatten(-2)
 
 
 class MeanOverTime(nn.Module):
@@ -157,6 +208,9 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
     "first_place": lambda x: OnePlace(0),
     "last_place": lambda x: OnePlace(-1),
     "multiply": lambda x, y: Multiply(),
+    "slice": lambda x, **own: Slice(**own),
+    "matmul": lambda x, y, **own: Matmul(**own),
+    "softmax": lambda x, **own: Softmax(**own),
     "flatten": lambda x: nn.Flatten(),
     "embedding": lambda x, **own: Embedding(**own),
     "position_embedding": lambda x: PositionEmbedding(x.shape[0], x.shape[2]),

@@ -68,10 +68,9 @@ class Training:
         classifies = labels.dtype == torch.int64
         if not classifies:
             labels = labels.to(dtype)
-        axis = 1 if by_time else 0
         pairs = zip(
-            inputs.split(self.task.batch, dim=axis),
-            labels.split(self.task.batch, dim=axis),
+            inputs.split(self.task.batch, dim=int(by_time)),
+            labels.split(self.task.batch, dim=int("labels" in self.task.network)),
             strict=True,
         )
         return [

@@ -181,6 +181,20 @@ Case concatenation(const std::vector<Shape>& parts, std::size_t axis, bool split
   return {"Rearrange_" + name, one.workload};
 }
 
+/// Of tokens where that is the type; `back`: in the middle of zeros.
+Case part(const Shape& whole, std::size_t axis, std::int64_t from, std::int64_t to, bool back,
+          const std::string& name, Type type = Type::f32) {
+  OneOp one;
+  Shape own = whole;
+  own[axis] = to - from;
+  const Id x = one.tensor("x", whole, Role::activation, type);
+  const Id y = one.tensor("y", own, Role::activation, type);
+  const std::vector<CopiedBlock> blocks{part_of(whole, axis, from, to)};
+  one.operation(back ? Rearrange{.x = {y}, .y = {x}, .blocks = reversed(blocks)}
+                     : Rearrange{.x = {x}, .y = {y}, .blocks = blocks});
+  return {"Rearrange_" + name, one.workload, 1000};
+}
+
 Case image_and_sequence(const Shape& image, bool back, const std::string& name) {
   OneOp one;
   const Id x = one.tensor("x", image);
@@ -293,6 +307,13 @@ std::vector<Case> sequence_cases() {
       image_and_sequence({32, 48, 8, 8}, false, "image_large"),
       image_and_sequence({32, 48, 8, 8}, true, "sequence_large"),
       spread_vector(3, 5, "spread"),
+      part({5, 7}, 1, 2, 6, false, "part_of_rows"),
+      part({5, 7}, 1, 2, 6, true, "among_zeros"),
+      part({5, 7}, 1, 0, 1, false, "part_of_tokens", Type::i32),
+      part({4, 3, 5}, 0, 1, 3, true, "among_zeros_in_time"),
+      part({2, 21, 3, 4}, 1, 5, 16, false, "part_of_channels"),
+      part({2, 21, 3, 4}, 1, 5, 16, true, "channels_among_zeros"),
+      part({2, 48, 3, 4}, 1, 16, 32, true, "blocks_among_zeros"),
       loss_over_time(3, 5, 7, "SoftmaxCrossEntropy_over_time"),
       loss_over_time(32, 4, 1003, "SoftmaxCrossEntropy_over_time_large"),
   };

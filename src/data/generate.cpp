@@ -59,40 +59,32 @@ Dataset uniform_targets(const Shape& sample, std::int64_t rows, std::int64_t out
   return data;
 }
 
-namespace {
-
-/// Token t of a row from position place(row, t) of the streams.
-template <class Place>
-Dataset tokens(const char* source, std::int64_t time, std::int64_t rows, std::int64_t vocabulary,
-               const Place& place_of) {
-  Dataset data{.source = source, .sample = {time}, .rows = rows, .inputs = {}, .labels = {}};
-  data.inputs.resize(static_cast<std::size_t>(rows * time));
-  data.labels.resize(data.inputs.size());
-  const auto token = [&](Stream stream, std::int64_t place) {
-    return std::floor(uniform(stream, static_cast<std::uint64_t>(place)) *
-                      static_cast<double>(vocabulary));
-  };
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t t = 0; t < time; ++t) {
-      const std::int64_t place = place_of(row, t);
-      const auto at = static_cast<std::size_t>(row * time + t);
-      data.inputs[at] = token(Stream::inputs, place);
-      data.labels[at] = static_cast<std::int32_t>(token(Stream::labels, place));
+std::vector<double> uniform_tokens(Stream stream, const std::vector<std::int64_t>& vocabularies,
+                                   std::int64_t rows) {
+  const std::size_t places = vocabularies.size();
+  const auto count = static_cast<std::size_t>(rows);
+  std::vector<double> tokens(count * places);
+  for (std::size_t row = 0; row < count; ++row) {
+    for (std::size_t t = 0; t < places; ++t) {
+      tokens[row * places + t] =
+          std::floor(uniform(stream, t * count + row) * static_cast<double>(vocabularies[t]));
     }
   }
-  return data;
-}
-
-}  // namespace
-
-Dataset uniform_tokens(std::int64_t time, std::int64_t rows, std::int64_t vocabulary) {
-  return tokens("uniform", time, rows, vocabulary,
-                [rows](std::int64_t row, std::int64_t t) { return t * rows + row; });
+  return tokens;
 }
 
 Dataset uniform_sentences(std::int64_t time, std::int64_t rows, std::int64_t vocabulary) {
-  return tokens("uniform sentences", time, rows, vocabulary,
-                [time](std::int64_t row, std::int64_t t) { return row * time + t; });
+  Dataset data = uniform_rows({time}, rows, 1);
+  data.source = "uniform sentences";
+  data.labels.resize(data.inputs.size());
+  for (std::size_t place = 0; place < data.inputs.size(); ++place) {
+    const auto token = [&](Stream stream) {
+      return std::floor(uniform(stream, place) * static_cast<double>(vocabulary));
+    };
+    data.inputs[place] = token(Stream::inputs);
+    data.labels[place] = static_cast<std::int32_t>(token(Stream::labels));
+  }
+  return data;
 }
 
 }  // namespace crossover

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "crossover/random.h"
+
 namespace crossover {
 namespace {
 
@@ -22,11 +24,20 @@ std::vector<Family> catalogue() {
 }
 
 Dataset uniform_data(const Model& model, std::int64_t rows) {
-  if (model.loss != LossFunction::cross_entropy) {
-    return uniform_targets(model.sample, rows, model.classes, model.loss == LossFunction::bce);
+  Dataset data =
+      model.loss == LossFunction::cross_entropy
+          ? uniform_rows(model.sample, rows, model.classes)
+          : uniform_targets(model.sample, rows, model.classes, model.loss == LossFunction::bce);
+  if (model.sample_type == Type::i32) {
+    data.inputs = uniform_tokens(Stream::inputs, vocabularies(model), rows);
   }
-  return model.sample_type == Type::i32 ? uniform_tokens(model.sample.front(), rows, model.classes)
-                                        : uniform_rows(model.sample, rows, model.classes);
+  if (!model.labels.empty()) {
+    const std::vector<std::int64_t> classes(static_cast<std::size_t>(model.labels.front()),
+                                            model.classes);
+    const std::vector<double> labels = uniform_tokens(Stream::labels, classes, rows);
+    data.labels.assign(labels.begin(), labels.end());
+  }
+  return data;
 }
 
 std::string ladder_of(const std::string& name, const std::vector<Family>& families) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossover/model.h"
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 #include <stdexcept>
@@ -17,6 +18,40 @@ Value Model::add(LayerKind kind, std::vector<Value> inputs) {
 bool Model::reads_plain_rows() const {
   return sample.size() == 1 && sample_type == Type::f32 && labels.empty() &&
          loss == LossFunction::cross_entropy;
+}
+
+bool Model::gives_tokens(Value value) const {
+  while (value > 0) {
+    const Layer& layer = layers[static_cast<std::size_t>(value) - 1];
+    if (!std::holds_alternative<SliceLayer>(layer.kind)) {
+      return false;
+    }
+    value = layer.inputs.front();
+  }
+  return sample_type == Type::i32;
+}
+
+std::vector<std::int64_t> vocabularies(const Model& model) {
+  constexpr std::int64_t unread = 0;
+  std::vector<std::int64_t> all(static_cast<std::size_t>(model.sample.front()), unread);
+  struct Part {
+    std::int64_t first, end;
+  };
+  std::vector<Part> values{{0, model.sample.front()}};  // of those that are tokens
+  for (const Layer& layer : model.layers) {
+    Part read = values[static_cast<std::size_t>(layer.inputs.front())];
+    if (const auto* slice = std::get_if<SliceLayer>(&layer.kind)) {
+      read = {read.first + slice->from, read.first + slice->to};
+    } else if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer.kind)) {
+      for (std::int64_t place = read.first; place < read.end; ++place) {
+        std::int64_t& rows = all.at(static_cast<std::size_t>(place));
+        rows = rows == unread ? embedding->vocabulary : std::min(rows, embedding->vocabulary);
+      }
+    }
+    values.push_back(read);
+  }
+  std::replace(all.begin(), all.end(), unread, model.classes);
+  return all;
 }
 
 std::int64_t logits_of_a_sample(const Model& model) {

@@ -16,29 +16,32 @@ std::int64_t CopiedBlock::count() const {
       [](std::int64_t product, const BlockExtent& extent) { return product * extent.count; });
 }
 
-std::vector<CopiedBlock> joined(const std::vector<Shape>& parts, std::size_t axis) {
+CopiedBlock part_of(const Shape& whole, std::size_t axis, std::int64_t from, std::int64_t to) {
   const auto product = [](auto begin, auto end) {
     return std::accumulate(begin, end, std::int64_t{1}, std::multiplies<>());
   };
-  const Shape& first = parts.front();
-  const auto at = first.begin() + static_cast<std::ptrdiff_t>(axis);
-  const std::int64_t outer = product(first.begin(), at);
-  const std::int64_t inner = product(at + 1, first.end());
-  std::int64_t all = 0;
+  const auto at = whole.begin() + static_cast<std::ptrdiff_t>(axis);
+  const std::int64_t outer = product(whole.begin(), at);
+  const std::int64_t inner = product(at + 1, whole.end());
+  const std::int64_t own = to - from;
+  return {.from_first = from * inner,
+          .extents = {{outer, *at * inner, own * inner}, {own, inner, inner}, {inner, 1, 1}}};
+}
+
+std::vector<CopiedBlock> joined(const std::vector<Shape>& parts, std::size_t axis) {
+  Shape whole = parts.front();
+  whole[axis] = 0;
   for (const Shape& part : parts) {
-    all += part[axis];
+    whole[axis] += part[axis];
   }
   std::vector<CopiedBlock> blocks;
   std::int64_t before = 0;
   for (const Shape& part : parts) {
-    const std::int64_t own = part[axis];
-    blocks.push_back(
-        {.from = static_cast<std::int64_t>(blocks.size()),
-         .to_first = before * inner,
-         .extents = {{outer, own * inner, all * inner}, {own, inner, inner}, {inner, 1, 1}}});
-    before += own;
+    blocks.push_back(part_of(whole, axis, before, before + part[axis]));
+    blocks.back().to = static_cast<std::int64_t>(blocks.size()) - 1;
+    before += part[axis];
   }
-  return blocks;
+  return reversed(std::move(blocks));
 }
 
 std::vector<CopiedBlock> as_sequence(const Shape& image) {

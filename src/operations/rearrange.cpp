@@ -53,7 +53,8 @@ std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 void Rearrange::check(const Fit& fit) const {
   fit.require(!x.empty() && !y.empty(), "it has nothing to read, or nothing to write");
-  const Type type = fit.number(x.front());
+  const bool is_of_tokens = fit.at(x.front()).type == Type::i32;
+  const Type type = is_of_tokens ? Type::i32 : fit.number(x.front());
   for (const std::vector<Id>& ids : {x, y}) {
     for (const Id id : ids) {
       fit.expect(id, fit.at(id).shape, type);

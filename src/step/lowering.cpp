@@ -158,6 +158,13 @@ class Lowering {
                       model_.layers[layer].kind);
   }
 
+  /// That of a layer's result.
+  [[nodiscard]] Type type_of(std::size_t layer) const {
+    return model_.gives_tokens(static_cast<Value>(layer) + 1) ? Type::i32
+           : gives_f32(layer)                                 ? Type::f32
+                                                              : type_;
+  }
+
   [[nodiscard]] std::string name_of(std::size_t layer) const {
     const std::string& own = model_.layers[layer].name;
     return own.empty() ? "layer " + std::to_string(layer) : own;
@@ -258,8 +265,8 @@ class Lowering {
                           .role = Role::input,
                           .source = wanted_});
       for (std::size_t i = 0; i < model_.layers.size(); ++i) {
-        batch.values.push_back(activation(name_of(i) + " result", with_batch(size, shapes_[i + 1]),
-                                          gives_f32(i) ? Type::f32 : type_));
+        batch.values.push_back(
+            activation(name_of(i) + " result", with_batch(size, shapes_[i + 1]), type_of(i)));
       }
       batch.saved.resize(model_.layers.size());
       batch.logits = workload_[batch.values.back()].type == Type::f32

@@ -26,7 +26,8 @@ struct CopiedBlock {
   [[nodiscard]] std::int64_t count() const;
 };
 
-/// Each block of x is copied into y, where no two may meet; what no block reaches becomes 0. All T.
+/// Each block of x is copied into y, where no two may meet; what no block reaches becomes 0. All T,
+/// or all i32.
 struct Rearrange {
   std::vector<Id> x, y;
   std::vector<CopiedBlock> blocks;
@@ -46,6 +47,9 @@ struct Rearrange {
   /// Whether blocks reach each of the `elements` numbers of y[to].
   [[nodiscard]] bool fills(std::size_t to, std::int64_t elements) const;
 };
+
+/// That of places `from` to `to` (not with it) of dimension `axis`, as a tensor of their own.
+CopiedBlock part_of(const Shape& whole, std::size_t axis, std::int64_t from, std::int64_t to);
 
 /// Those of tensors that follow one another in dimension `axis` of y[0], in which alone they
 /// differ.

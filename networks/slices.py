@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of what layers give: views until a layer reads one, and then layers that slice; and several
+inputs of a network as parts of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from networks.values import Place, Refused, Value
+
+if TYPE_CHECKING:
+    from networks.builder import Builder
+
+_Key = tuple[str, int, int, int]  # of a slice: what it reads, the axis, and from where to where
+
+
+class Slices:
+    def __init__(self, build: Builder) -> None:
+        self._build = build
+        self._made: dict[_Key, Value] = {}
+        self.names: dict[_Key, str] = {}  # what they are called, if not as their readers
+
+    def part(self, at: Place, value: Value) -> Value:
+        """A view of some channels, columns or places as what a layer gives that slices them. All
+        else stays as it is."""
+        if value.is_whole or not value.places.size:
+            return value
+        read = np.unique(value.places)
+        ends = [np.unravel_index(end, value.shape) for end in (read[0], read[-1])]
+        first, last = (tuple(map(int, end)) for end in ends)
+        box = value.own[tuple(slice(a, b + 1) for a, b in zip(first, last, strict=True))]
+        if not np.array_equal(read, box.ravel()):
+            return value
+        cut = [axis for axis, size in enumerate(box.shape) if size != value.shape[axis]]
+        if not set(cut) <= set(self._axes(value)):
+            return value
+        given = replace(value, view=None)
+        for axis in cut:
+            given = self._slice(at, given, axis, first[axis], last[axis] + 1)
+        return self._build.viewed(at, given, np.searchsorted(read, value.places))
+
+    def _axes(self, value: Value) -> tuple[int, ...]:
+        """Those in which a layer slices."""
+        if value.layer in self._build.tokens:
+            return (0,)
+        return {2: (1,), 3: (0, 2) if value.time_first else (), 4: (1,)}.get(len(value.shape), ())
+
+    def _slice(self, at: Place, value: Value, axis: int, first: int, end: int) -> Value:
+        key = (value.layer, axis, first, end)
+        if key not in self._made:
+            own = {"from": first} if first else {}
+            own |= {"to": end}
+            if axis == 0 and value.layer not in self._build.tokens:
+                own |= {"over_time": True}
+            name = self.names.get(key, f"{at.name}.slice")
+            self._made[key] = self._build.layer(at, "slice", [value], name=name, **own)
+        return self._made[key]
+
+
+def joined(samples: Sequence[tuple[int, ...]], are_tokens: Sequence[bool]) -> tuple[int, ...]:
+    """The sample that has those of several inputs one after another: tokens, columns or channels.
+    That of a single number or token is ()."""
+    if len(set(are_tokens)) > 1:
+        raise Refused("some inputs are tokens and others numbers; a network has inputs of one kind")
+    samples = [sample or (1,) for sample in samples]
+    rest = list(samples[0][1:])
+    same = all(list(sample[1:]) == rest for sample in samples)
+    if len(samples) > 1 and (not same or len(rest) not in ((0,) if are_tokens[0] else (0, 2))):
+        shapes = " and ".join("x".join(map(str, sample)) for sample in samples)
+        raise Refused(
+            f"inputs of {shapes} can't stand in one row; several inputs can be tokens, vectors, or "
+            "images of one height and width"
+        )
+    return (sum(sample[0] for sample in samples), *rest)
+
+
+def arguments(
+    build: Builder, samples: Sequence[tuple[int, ...]], names: Sequence[str], batch_axis: int
+) -> list[Value]:
+    """Each input as a view of the joined one, as the network's own code has it."""
+    whole, found, first = build.input, [], 0
+    for sample, name in zip(samples, names, strict=True):
+        end = first + (sample[0] if sample else 1)
+        axis = 0 if whole.time_first else 1
+        places = whole.own[first:end] if whole.time_first else whole.own[:, first:end]
+        if not sample:
+            places = places.squeeze(axis)
+        elif whole.time_first and batch_axis == 0:
+            places = places.T
+        build.slices.names["input", axis, first, end] = name
+        found.append(whole.seen_as(places))
+        first = end
+    return found
