@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from networks import products
+from networks import attention, gelu, products, root_mean_square
 from networks.builder import said
 from networks.values import Value
 
@@ -69,21 +69,31 @@ def _gemm(call: Call) -> Value:
     return _linear(call, weight, None if bias is None else bias.ravel())
 
 
-def _matmul(call: Call) -> Value:
-    if isinstance(call.inputs[1], Value):
-        return products.matmul(call.build, call, call.value(0), call.value(1))
+def _matmul(call: Call) -> Any:
+    if not isinstance(call.inputs[1], np.ndarray):
+        return attention.product(call, *call.inputs)
     weight = call.weight(1)
     if weight.ndim != 2:
         raise call.refused(f"its weights are {list(weight.shape)}, and can only be a matrix")
     return _linear(call, weight.T, None)
 
 
-def _add(call: Call) -> Value:
+def _add(call: Call) -> Any:
     left, right = call.inputs
     if isinstance(left, Value) and isinstance(right, Value):
         return call.build.sum(call, left, right)
-    index = 0 if isinstance(left, Value) else 1
-    value, added = call.value(index), call.weight(1 - index)
+    index = 1 if isinstance(left, np.ndarray) else 0
+    value, added = call.inputs[index], call.weight(1 - index)
+    if isinstance(value, attention.Scores):
+        hidden = np.isneginf(added) | (added <= np.finfo(np.float32).min)
+        if added[~hidden].any():
+            raise call.refused("a mask is 0 or -inf")
+        return attention.masked(call, value, hidden)
+    if isinstance(value, root_mean_square.Partial):
+        return root_mean_square.after(call, value, "add", float(added))
+    if isinstance(value, gelu.Partial):
+        return gelu.plus(call, value, float(added))
+    value = call.value(index)
     step = call.build.steps.get(value.layer)
     product = step is not None and step.layer.get("bias") is False and step.layer["type"]
     if product == "linear" and added.shape == value.shape[-1:] and call.is_read_once(index):
@@ -91,7 +101,13 @@ def _add(call: Call) -> Value:
         step.parameters.append(added)
         step.count += added.size
         return value
-    raise call.refused("a constant can only be added to a product, as the bias of a linear layer")
+    if added.ndim == 1:
+        raise call.refused(
+            "a constant can only be added to a product, as the bias of a linear layer"
+        )
+    numbers = np.arange(added.size).reshape(added.shape)
+    table = added.reshape(-1, added.shape[-1])
+    return call.build.position_embedding(call, value, table, numbers)
 
 
 def _window(call: Call, size: int, stride: int) -> dict[str, Any]:
@@ -135,10 +151,25 @@ def _global_pool(call: Call) -> Value:
     return call.build.global_mean(call, call.value(), keeps=True)
 
 
-def _reduce_mean(call: Call) -> Value:
-    value, axes = call.value(), call.constant(1)
+def _reduce_mean(call: Call) -> Any:
+    value, axes = call.inputs[0], call.constant(1)
     given = call.get("axes", []) if axes is None else axes.tolist()
+    if isinstance(value, root_mean_square.Partial):
+        if given not in ([-1], [value.of.places.ndim - 1]) or not call.get("keepdims", 1):
+            raise call.refused("the mean of squares can only be over the last dimension, kept")
+        return root_mean_square.after(call, value, "mean")
+    value = call.value()
     return call.build.mean(call, value, given, bool(call.get("keepdims", 1)))
+
+
+def _reduce_sum(call: Call) -> Value:
+    value, axes = call.value(), call.constant(1)
+    is_last = axes is not None and axes.tolist() in ([-1], [value.places.ndim - 1])
+    keeps = bool(call.get("keepdims", 1))
+    given = products.dot(call.build, call, value, keeps) if is_last else None
+    if given is None:
+        raise call.refused("a sum can be that of two vectors' product, over their last dimension")
+    return given
 
 
 def _batch_norm(call: Call) -> Value:
@@ -157,45 +188,71 @@ def _layer_norm(call: Call) -> Value:
     return call.build.rowwise(call, "layer_norm", call.value(), parameters, **own)
 
 
-def _mul(call: Call) -> Value:
-    """Of a product by a number, its scale."""
-    for index, other in ((0, 1), (1, 0)):
-        factor = call.inputs[other]
-        if isinstance(factor, np.ndarray) and factor.size == 1:
-            return _scaled(call, index, float(factor.ravel()[0]))
-    return call.build.product(call, call.value(0), call.value(1))
+def _mul(call: Call) -> Any:
+    left, right = call.inputs
+    if isinstance(left, Value) and isinstance(right, Value):
+        return call.build.product(call, left, right)
+    for index, other in ((0, right), (1, left)):
+        partial = call.inputs[index]
+        if isinstance(partial, gelu.Partial):
+            return gelu.times(call, partial, _exact(other))
+        if isinstance(partial, root_mean_square.Partial):
+            if isinstance(other, Value):
+                return root_mean_square.normalized(call, other, partial)
+            return root_mean_square.weighted(call, partial, call.weight(1 - index))
+    found, index = (right, 0) if isinstance(left, np.ndarray) else (left, 1)
+    return attention.scaled(call, found, _exact(call.inputs[index]))
 
 
-def _div(call: Call) -> Value:
-    divisor = call.weight(1)
-    if divisor.size != 1:
-        raise call.refused("it can only divide by a number")
-    return _scaled(call, 0, 1 / float(divisor.ravel()[0]))
+def _div(call: Call) -> Any:
+    left, right = call.inputs
+    if isinstance(right, root_mean_square.Partial):
+        return root_mean_square.normalized(call, left, right)
+    return attention.scaled(call, left, 1 / _exact(call.weight(1)))
 
 
-def _scaled(call: Call, index: int, factor: float) -> Value:
-    value = call.value(index)
-    step = call.build.steps.get(value.layer)
-    if step is None or step.layer["type"] != "matmul" or not call.is_read_once(index):
-        raise call.refused("only products of two layers' results can be scaled by a number")
-    step.layer["scale"] = float(f"{step.layer.get('scale', 1) * factor:.8g}")  # a float32's
-    return value
+def _exact(factor: Any) -> Any:
+    """The number that a float32 stands for."""
+    is_number = isinstance(factor, np.ndarray) and factor.size == 1
+    return float(f"{float(factor.ravel()[0]):.8g}") if is_number else factor
 
 
-def _softmax(call: Call) -> Value:
-    value = call.value()
-    call.only(axis=(-1, value.places.ndim - 1))
-    return products.softmax(call.build, call, value)
+def _where(call: Call) -> Any:
+    """Scores, but where a mask is -inf."""
+    condition, one, other = call.weight(0), call.inputs[1], call.inputs[2]
+    hides = isinstance(one, np.ndarray)
+    scores, fill = (other, one) if hides else (one, call.weight(2))
+    if not np.isneginf(fill).all():
+        raise call.refused("only a mask of -inf is known")
+    return attention.masked(call, scores, condition if hides else ~condition)
 
 
-def _reduce_sum(call: Call) -> Value:
-    value, axes = call.value(), call.constant(1)
-    is_last = axes is not None and axes.tolist() in ([-1], [value.places.ndim - 1])
-    keeps = bool(call.get("keepdims", 1))
-    given = products.dot(call.build, call, value, keeps) if is_last else None
-    if given is None:
-        raise call.refused("a sum can be that of two vectors' product, over their last dimension")
-    return given
+def _softmax(call: Call) -> Any:
+    return attention.softmax(call, call.inputs[0], call.get("axis", -1))
+
+
+def _attention(call: Call) -> Value:
+    """ONNX's own, since opset 23."""
+    call.only(softcap=0.0, q_num_heads=0, kv_num_heads=0)
+    if any(one is not None for one in call.inputs[3:]):
+        raise call.refused("a mask or keys of the past are given")
+    parts = [call.value(index) for index in range(3)]
+    causal = bool(call.get("is_causal", 0))
+    return attention.of_one_call(call, *parts, causal=causal, scale=call.get("scale"))
+
+
+def _power(call: Call) -> Any:
+    return root_mean_square.squares(call, call.value(), call.weight(1))
+
+
+def _of_root(done: str) -> Callable[[Call], Any]:
+    return lambda call: root_mean_square.after(call, call.inputs[0], done)
+
+
+def _rms_norm(call: Call) -> Value:
+    call.only(axis=(-1, call.value().places.ndim - 1))
+    epsilon = float(f"{call.get('epsilon', 1e-5):.6g}")  # a float32's
+    return call.build.rowwise(call, "rms_norm", call.value(), [call.weight(1)], eps=epsilon)
 
 
 def _concat(call: Call) -> Value:
@@ -254,7 +311,14 @@ LAYERS: dict[str, Callable[[Call], Value]] = {
     "MatMul": _matmul,
     "Mul": _mul,
     "Div": _div,
+    "Where": _where,
     "Softmax": _softmax,
+    "Attention": _attention,
+    "Pow": _power,
+    "Sqrt": _of_root("sqrt"),
+    "Reciprocal": _of_root("reciprocal"),
+    "Erf": lambda call: gelu.erf(call, call.inputs[0]),
+    "RMSNormalization": _rms_norm,
     "ReduceSum": _reduce_sum,
     "Conv": _conv,
     "MaxPool": _max_pool,
@@ -268,6 +332,8 @@ LAYERS: dict[str, Callable[[Call], Value]] = {
     "Gather": _gather,
     "LSTM": _lstm,
 }
+# What reads a product as attention has it; for all others it becomes layers.
+OF_SCORES = ("MatMul", "Mul", "Div", "Add", "Where", "Softmax")
 VIEWS = frozenset(
     (
         *("Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Split", "Expand"),
