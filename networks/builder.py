@@ -264,11 +264,13 @@ class Builder:
                 return given.seen_as(given.own.reshape(value.places.shape))
         return value
 
-    def lstm(
+    def recurrent(
         self,
         at: Place,
+        kind: str,
         value: Value,
         layers: Sequence[Sequence[Any]],
+        *,
         hidden_size: int,
         batch_first: bool,
     ) -> Value:
@@ -278,11 +280,11 @@ class Builder:
         sequences = value.time_first and len(value.shape) == 3
         if not sequences or not value.is_seen_as(value.own.transpose(axes)):
             raise at.refused(
-                "it reads no sequences; bench's lstm reads those of an embedding, or of a linear "
-                f"layer or another lstm behind it{' (batch_first=False)' * (not batch_first)}"
+                f"it reads no sequences; bench's {kind} reads those of an embedding, or of a "
+                f"linear layer or another behind it{' (batch_first=False)' * (not batch_first)}"
             )
         for parameters in layers:
-            value = self.layer(at, "lstm", [value], parameters, hidden_size=hidden_size)
+            value = self.layer(at, kind, [value], parameters, hidden_size=hidden_size)
         return value.seen_as(value.own.transpose(axes))
 
     def viewed(self, at: Place, value: Value, places: np.ndarray) -> Value:

@@ -275,9 +275,18 @@ def _gather(call: Call) -> Value:
     return call.build.viewed(call, value, np.take(value.places, call.weight(1), axis))
 
 
-def _lstm(call: Call) -> Value:
+# PyTorch's order of the gates in ONNX's: input, output, forget, cell; update, reset, hidden.
+_GATES = {"lstm": [0, 2, 3, 1], "gru": [1, 0, 2]}
+
+
+def _recurrent(call: Call) -> Value:
     """Of all inputs only the tokens' sequences, weights and biases; zero states may be said."""
-    call.only(direction="forward", layout=0, input_forget=0)
+    kind = call.node.op_type.lower()
+    call.only(direction="forward", layout=0)
+    if kind == "lstm":
+        call.only(input_forget=0)
+    elif call.get("linear_before_reset", 0) != 1:
+        raise call.refused("linear_before_reset is 0, and can only be 1")
     inputs, states, biases = call.weight(1), call.weight(2), call.weight(3)
     for index in (4, 5, 6, 7):
         given = call.inputs[index] if index < len(call.inputs) else None
@@ -288,12 +297,14 @@ def _lstm(call: Call) -> Value:
             )
     size = states.shape[-1]
 
-    def ordered(gates: np.ndarray) -> np.ndarray:  # ONNX's: input, output, forget, cell
-        return gates.reshape(4, size, -1)[[0, 2, 3, 1]].reshape(4 * size, -1)
+    def ordered(gates: np.ndarray) -> np.ndarray:
+        order = _GATES[kind]
+        return gates.reshape(len(order), size, -1)[order].reshape(len(order) * size, -1)
 
     parameters = [ordered(inputs[0]), ordered(states[0])]
     parameters += [ordered(part).ravel() for part in np.split(biases[0], 2)]
-    given = call.build.lstm(call, call.value(), [parameters], size, batch_first=False)
+    own = {"hidden_size": size, "batch_first": False}
+    given = call.build.recurrent(call, kind, call.value(), [parameters], **own)
     return given.seen_as(given.places[:, None])  # [time, directions, batch, size]
 
 
@@ -330,7 +341,8 @@ LAYERS: dict[str, Callable[[Call], Value]] = {
     "Add": _add,
     "Concat": _concat,
     "Gather": _gather,
-    "LSTM": _lstm,
+    "LSTM": _recurrent,
+    "GRU": _recurrent,
 }
 # What reads a product as attention has it; for all others it becomes layers.
 OF_SCORES = ("MatMul", "Mul", "Div", "Add", "Where", "Softmax")

@@ -60,7 +60,8 @@ _RULES: dict[str, _Count] = {
         (2 * x[-1] // layer.get("num_heads", 1) + ("scale" in layer)) * math.prod(y)
     ),
     "softmax": lambda layer, x, y: _softmax(layer, y),
-    "lstm": lambda layer, x, y: _lstm(x, y),
+    "lstm": lambda layer, x, y: _recurrent(4, 8, x, y),
+    "gru": lambda layer, x, y: _recurrent(3, 5, x, y),
 }
 _OTHERS = ("name", "type", "inputs")  # of a layer's JSON; all else are its parameters
 _HEAD = ("layer", "type", "gives", "parameters", "FLOP")
@@ -131,10 +132,10 @@ def _cells(line: tuple[str, ...], widths: list[int]) -> list[str]:
     ]
 
 
-def _lstm(x: tuple[int, ...], y: tuple[int, ...]) -> int:
+def _recurrent(gates: int, of_cell: int, x: tuple[int, ...], y: tuple[int, ...]) -> int:
     time, batch, hidden = y
     inputs, states = 2 * time * x[-1], 2 * (time - 1) * hidden
-    return batch * hidden * (4 * (inputs + states + 7 * time) + 8 * time)
+    return batch * hidden * (gates * (inputs + states + 7 * time) + of_cell * time)
 
 
 def _softmax(layer: dict[str, Any], y: tuple[int, ...]) -> int:

@@ -218,20 +218,21 @@ def _embedding(call: Call) -> Any:
     return call.build.embedding(call, tokens, weight, count, width)
 
 
-def _lstm(call: Call) -> Any:
+def _recurrent(call: Call) -> Any:
     call.only(has_biases=True, bidirectional=False)
     if call["num_layers"] > 1:
         call.only(dropout=0.0)
-    if any(not hasattr(state, "any") or state.any() for state in call["hx"]):
+    kind = call.operation
+    states = call["hx"] if kind == "lstm" else [call["hx"]]
+    if any(not hasattr(state, "any") or state.any() for state in states):
         raise call.refused("its first state is given, and can only be zero")
     flat = call.parameters("params")
     count = len(flat) // call["num_layers"]
     if count != 4:
         raise call.refused("proj_size is given, and can only be 0")
     layers = [flat[first : first + count] for first in range(0, len(flat), count)]
-    value, batch_first = call.value(), call["batch_first"]
-    hidden_size = call.shape("params", 1)[1]
-    given = call.build.lstm(call, value, layers, hidden_size, batch_first)
+    own = {"hidden_size": call.shape("params", 1)[1], "batch_first": call["batch_first"]}
+    given = call.build.recurrent(call, kind, call.value(), layers, **own)
     return given, None, None  # its last states are no layer's result
 
 
@@ -259,7 +260,8 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "add": _add,
     "cat": _cat,
     "embedding": _embedding,
-    "lstm": _lstm,
+    "lstm": _recurrent,
+    "gru": _recurrent,
     "scaled_dot_product_attention": _attention,
     "matmul": _product,
     "bmm": _product,

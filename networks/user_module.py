@@ -81,7 +81,7 @@ def exported(network: nn.Module, *wanted: Input) -> torch.export.ExportedProgram
         shapes = " and ".join(str(list(one.shape)) for one in read)
         raise Refused(
             f"the network can't be run on a batch {shapes}: {failure(error)}; --input and "
-            "--input-type, once for each input, say what it reads, and its numbers are float64 here"
+            "--input-type say what it reads, once for each input, and its numbers are float64 here"
         ) from error
     if not isinstance(given, torch.Tensor):
         has = f"{len(given)} outputs" if isinstance(given, (tuple, list, dict)) else "no tensor"

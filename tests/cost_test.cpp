@@ -268,6 +268,48 @@ TEST(Cost, CountsATransformersOperationsByHand) {
   }
 }
 
+TEST(Cost, CountsProductsOfSequencesByHand) {
+  // time 3, batch 2, two heads of 5, with four keys
+  const std::vector<Shape> of{{3, 2, 10}, {4, 2, 10}, {3, 2, 8}};
+  Matmul scores{.a = 0, .b = 1, .y = 2, .heads = 2, .transpose_b = true};
+  EXPECT_EQ(flops_of(of, scores), 2 * 5 * 48);
+  scores.scale = 0.5;
+  EXPECT_EQ(flops_of(of, scores), (2 * 5 + 1) * 48);
+  EXPECT_EQ(flops_of(of, Softmax{.x = 2, .y = 2, .heads = 2}), 5 * 48);
+  EXPECT_EQ(flops_of(of, Softmax{.x = 2, .y = 2, .heads = 2, .causal = true}),
+            5 * 2 * 2 * (1 + 2 + 3));
+  EXPECT_EQ(flops_of(of, SoftmaxGrad{.y = 2, .dy = 2, .dx = 2, .heads = 2}), 4 * 48);
+  // time 3, batch 2, from 5 to 4
+  const std::vector<Shape> gru{{3, 2, 5}, {12, 5}, {12, 4}, {12}, {3, 2, 4}, {3, 2, 12}};
+  EXPECT_EQ(flops_of(gru, Gru{.x = 0,
+                              .w_ih = 1,
+                              .w_hh = 2,
+                              .b_ih = 3,
+                              .b_hh = 3,
+                              .h = 4,
+                              .gates = 5,
+                              .recurrent = 4}),
+            2 * 6 * 12 * 5 + 2 * 4 * 12 * 4 + 7 * 72 + 5 * 24);
+  GruGrad grad{.x = 0,
+               .w_ih = 1,
+               .w_hh = 2,
+               .h = 4,
+               .gates = 5,
+               .recurrent = 4,
+               .dh = 4,
+               .di = 5,
+               .dk = 5,
+               .carry = 4,
+               .dx = none,
+               .dw_ih = 1,
+               .dw_hh = 2,
+               .db_ih = 3,
+               .db_hh = 3};
+  EXPECT_EQ(flops_of(gru, grad), 2 * 6 * 12 * 5 + 2 * (2 * 4 * 12 * 4) + 6 * 72 + 8 * 24);
+  grad.dx = 0;
+  EXPECT_EQ(flops_of(gru, grad), 2 * (2 * 6 * 12 * 5) + 2 * (2 * 4 * 12 * 4) + 6 * 72 + 8 * 24);
+}
+
 TEST(Cost, CountsWhatIsKeptAndLookedUp) {
   OneOp dropout;
   const Id x = dropout.tensor("x", {6, 7});

@@ -301,6 +301,11 @@ TEST(Lowering, SaysWhatDoesNotFit) {
             "model 'm': layer 0 reads sequences of vectors, time first");
   EXPECT_EQ(of_rows({4}, OnePlaceLayer{}),
             "model 'm': layer 0 reads sequences of vectors, time first");
+  EXPECT_EQ(of_rows({4, 4}, SoftmaxLayer{}),
+            "model 'm': layer 0 reads vectors, or sequences of them, time first");
+  EXPECT_EQ(of_rows({4}, SoftmaxLayer{.heads = 3}),
+            "model 'm': layer 0 divides a width of 4 into 3 heads");
+  EXPECT_EQ(of_rows({4}, GruLayer{3}), "model 'm': layer 0 reads sequences of vectors, time first");
   EXPECT_EQ(of_rows({4}, SliceLayer{.from = 2, .to = 5}), "model 'm': layer 0 slices 2 to 5 of 4");
   EXPECT_EQ(of_rows({4}, SliceLayer{.from = 2, .to = 2}), "model 'm': layer 0 slices 2 to 2 of 4");
   EXPECT_EQ(of_rows({4}, SliceLayer{.to = 2, .over_time = true}),
@@ -310,6 +315,9 @@ TEST(Lowering, SaysWhatDoesNotFit) {
     model.add(kind, {0, model.add(MaxPoolLayer{{.size = 2, .stride = 2}}, {0})});
     return message(model, fine);
   };
+  Model rows{.name = "m", .sample = {4}, .classes = 3, .layers = {}};
+  rows.add(MatmulLayer{}, {0, rows.add(LinearLayer{6}, {0})});
+  EXPECT_EQ(message(rows, fine), "model 'm': layer 1 multiplies 4 numbers by 1");
   EXPECT_EQ(of_two(ConcatenateLayer{}), "model 'm': layer 1 joins values of different shapes");
   EXPECT_EQ(of_two(MultiplyLayer{}),
             "model 'm': layer 1 multiplies by neither a value of the same shape nor a number for "

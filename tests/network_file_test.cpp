@@ -72,6 +72,22 @@ TEST(NetworkFile, IsScaledByItsInnerWidths) {
   EXPECT_EQ(describe(read_network(written(small().dump()), 0.001))["layers"][0]["out_channels"], 1);
 }
 
+TEST(NetworkFile, ScalesPartsOfWhatItScales) {
+  const Json json = Json::parse(R"({"name": "small", "input": {"shape": [8], "type": "f32"},
+    "classes": 2, "loss": "cross_entropy", "layers": [
+      {"name": "own", "type": "slice", "from": 2, "to": 8},
+      {"type": "linear", "out_features": 8}, {"name": "wide", "type": "relu"},
+      {"name": "a", "type": "slice", "to": 4},
+      {"name": "b", "type": "slice", "from": 4, "to": 8, "inputs": ["wide"]},
+      {"type": "multiply", "inputs": ["a", "b"]},
+      {"type": "linear", "out_features": 2}]})");
+  const Json scaled = describe(read_network(written(json.dump()), 0.5));
+  EXPECT_EQ(scaled["layers"][0], json["layers"][0]);  // of the input
+  EXPECT_EQ(scaled["layers"][3]["to"], 2);
+  EXPECT_EQ(scaled["layers"][4]["from"], 2);
+  EXPECT_EQ(scaled["layers"][4]["to"], 4);
+}
+
 TEST(NetworkFile, KeepsADepthwiseConvolutionDepthwise) {
   Json json = small();
   json["layers"][2]["groups"] = 4;

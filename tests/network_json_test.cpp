@@ -104,6 +104,23 @@ Json written_sequence() {
       {"type": "linear", "out_features": 5, "tied": "words"}]})");
 }
 
+TEST(NetworkJson, KnowsWhatAttentionConsistsOf) {
+  const Json json = Json::parse(R"({"name": "m", "input": {"shape": [4], "type": "i32"},
+    "classes": 3, "loss": "cross_entropy", "layers": [
+      {"name": "words", "type": "embedding", "num_embeddings": 5, "embedding_dim": 6},
+      {"name": "h", "type": "gru", "hidden_size": 8},
+      {"name": "scores", "type": "matmul", "transpose": true, "num_heads": 2, "scale": 0.5,
+       "inputs": ["h", "h"]},
+      {"name": "weights", "type": "softmax", "num_heads": 2, "causal": true},
+      {"name": "y", "type": "matmul", "num_heads": 2, "inputs": ["weights", "h"]},
+      {"name": "last", "type": "last_place"}, {"name": "plain", "type": "softmax"},
+      {"name": "out", "type": "linear", "out_features": 3}]})");
+  const Model model = model_from(json);
+  EXPECT_EQ(describe(model), json);
+  EXPECT_EQ(std::get<MatmulLayer>(model.layers[4].kind).scale, 1);
+  training_identity(model);  // it fits
+}
+
 TEST(NetworkJson, TiesALayerByTheNameOfAnEmbedding) {
   Json json = written_sequence();
   const Model model = model_from(json);
@@ -183,7 +200,8 @@ TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
           "identity, tanh, gelu, gelu_tanh, silu, relu6, hardswish, hardsigmoid, leaky_relu, add, "
           "conv2d, max_pool2d, avg_pool2d, global_avg_pool2d, mean_over_time, batch_norm, dropout, "
           "embedding, position_embedding, layer_norm, rms_norm, attention, lstm, flatten, "
-          "concatenate, to_sequence, multiply, class_token, first_place, last_place, slice");
+          "concatenate, to_sequence, multiply, class_token, first_place, last_place, slice, "
+          "matmul, softmax, gru");
 }
 
 }  // namespace

@@ -199,6 +199,50 @@ TEST(CheckRearrange, SaysWhatDoesNotFit) {
             "Rearrange: it has nothing to read, or nothing to write");
 }
 
+TEST(CheckMatmul, SaysWhatDoesNotFit) {
+  const Tensor a = of({5, 2, 6});
+  Matmul op{.a = 0, .b = 1, .y = 2, .heads = 2, .transpose_b = true};
+  EXPECT_EQ(complaint({a, of({4, 2, 6}), of({5, 2, 8})}, op), "");
+  EXPECT_EQ(complaint({of({2, 6}), of({4, 2, 6}), of({2, 8})}, op), "");
+  EXPECT_EQ(complaint({a, of({4, 2, 6}), of({5, 2, 6})}, op),
+            "Matmul: 'a' [5, 2, 6] times 'b' [4, 2, 6] is not 'c' [5, 2, 6]");
+  EXPECT_EQ(complaint({a, of({4, 3, 6}), of({5, 2, 8})}, op),
+            "Matmul: 'a' [5, 2, 6] times 'b' [4, 3, 6] is not 'c' [5, 2, 8]");
+  EXPECT_EQ(complaint({a, of({4, 2, 5}), of({5, 2, 8})}, op),
+            "Matmul: 'b' [4, 2, 5] can't be divided into 2 heads");
+  EXPECT_EQ(complaint({of({6}), a, a}, op),
+            "Matmul: 'a' [6] is neither [time, batch, width] nor [batch, width]");
+  EXPECT_EQ(complaint({a, of({4, 2, 6}), of({5, 2, 8}, Type::bf16)}, op),
+            "Matmul: tensor 'c' is stored as bf16, not f32");
+}
+
+TEST(CheckSoftmax, SaysWhatDoesNotFit) {
+  EXPECT_EQ(complaint({of({5, 6}), of({5, 6})}, Softmax{.x = 0, .y = 1, .heads = 3}), "");
+  EXPECT_EQ(complaint({of({5, 6}), of({5, 6})}, Softmax{.x = 0, .y = 1, .heads = 4}),
+            "Softmax: rows of 'a' [5, 6] can't be divided into 4 equal parts");
+  EXPECT_EQ(complaint({of({5, 6}), of({5, 6})}, Softmax{.x = 0, .y = 1, .causal = true}),
+            "Softmax: 'a' [5, 6] is no sequence, in which later places could be left out");
+  EXPECT_EQ(complaint({of({5, 6}), of({5, 6}), of({6, 5})}, SoftmaxGrad{.y = 0, .dy = 1, .dx = 2}),
+            "SoftmaxGrad: tensor 'c' is [6, 5], not [5, 6]");
+}
+
+TEST(CheckGru, SaysWhatDoesNotFit) {
+  const Gru op{
+      .x = 0, .w_ih = 1, .w_hh = 2, .b_ih = 3, .b_hh = 3, .h = 4, .gates = 5, .recurrent = 6};
+  const auto with = [&](std::size_t at, const Tensor& tensor) {
+    std::vector<Tensor> tensors{of({5, 2, 3}), of({12, 3}),    of({12, 4}),  of({12}),
+                                of({5, 2, 4}), of({5, 2, 12}), of({5, 2, 4})};
+    tensors[at] = tensor;
+    return complaint(tensors, op);
+  };
+  EXPECT_EQ(with(3, of({12})), "");
+  EXPECT_EQ(with(0, of({5, 2})), "Gru: 'a' [5, 2] is not [time, batch, features]");
+  EXPECT_EQ(with(1, of({16, 3})), "Gru: tensor 'b' is [16, 3], not [12, 3]");
+  EXPECT_EQ(with(2, of({12})), "Gru: 'c' is not a matrix");
+  EXPECT_EQ(with(5, of({5, 2, 4})), "Gru: tensor 'f' is [5, 2, 4], not [5, 2, 12]");
+  EXPECT_EQ(with(6, of({5, 2, 4}, Type::f16)), "Gru: tensor 'g' is stored as f16, not f32");
+}
+
 TEST(CheckMultiply, SaysWhatDoesNotFit) {
   const Multiply product{.a = 0, .b = 1, .y = 0};
   for (const Shape& factor : {Shape{2, 3, 4, 5}, Shape{2, 3}, Shape{2, 3, 1, 1}}) {

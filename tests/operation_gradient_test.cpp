@@ -369,6 +369,78 @@ OperationGradientCase lstm(std::int64_t time, std::int64_t batch, std::int64_t i
   return all;
 }
 
+OperationGradientCase softmax(const Shape& shape, std::int64_t heads, bool causal,
+                              const std::string& name) {
+  Builder t;
+  const Id x = t.f32("x", shape);
+  const Id y = t.f32("y", shape);
+  const Id dy = t.f32("dy", shape);
+  const Id dx = t.f32("dx", shape);
+  return {t.step("Softmax_" + name, {Softmax{.x = x, .y = y, .heads = heads, .causal = causal},
+                                     SoftmaxGrad{.y = y, .dy = dy, .dx = dx, .heads = heads}}),
+          {{y, {dy}}},
+          {{x, dx}}};
+}
+
+/// With the gradients that its layer asks for.
+OperationGradientCase matmul(const Shape& of_a, const Shape& of_b, const Shape& of_y,
+                             std::int64_t heads, bool transpose, const std::string& name) {
+  Builder t;
+  const Id a = t.f32("a", of_a);
+  const Id b = t.f32("b", of_b);
+  const Id y = t.f32("y", of_y);
+  const Id dy = t.f32("dy", of_y);
+  const Id da = t.f32("da", of_a);
+  const Id db = t.f32("db", of_b);
+  Matmul product{.a = a, .b = b, .y = y, .heads = heads, .transpose_b = transpose, .scale = 0.5};
+  Matmul to_a{.a = dy, .b = b, .y = da, .heads = heads, .transpose_b = !transpose, .scale = 0.5};
+  Matmul to_b{.a = transpose ? dy : a,
+              .b = transpose ? a : dy,
+              .y = db,
+              .heads = heads,
+              .transpose_a = true,
+              .scale = 0.5};
+  return {t.step("Matmul_" + name, {product, to_a, to_b}), {{y, {dy}}}, {{a, da}, {b, db}}};
+}
+
+OperationGradientCase gru(std::int64_t time, std::int64_t batch, std::int64_t in,
+                          std::int64_t hidden, const std::string& name) {
+  Builder t;
+  const Shape states{time, batch, hidden};
+  const Shape wide{time, batch, 3 * hidden};
+  const Gru op{.x = t.f32("x", {time, batch, in}),
+               .w_ih = t.f32("w_ih", {3 * hidden, in}),
+               .w_hh = t.f32("w_hh", {3 * hidden, hidden}),
+               .b_ih = t.f32("b_ih", {3 * hidden}),
+               .b_hh = t.f32("b_hh", {3 * hidden}),
+               .h = t.f32("h", states),
+               .gates = t.f32("gates", wide),
+               .recurrent = t.f32("recurrent", states)};
+  const GruGrad grad{.x = op.x,
+                     .w_ih = op.w_ih,
+                     .w_hh = op.w_hh,
+                     .h = op.h,
+                     .gates = op.gates,
+                     .recurrent = op.recurrent,
+                     .dh = t.f32("dh", states),
+                     .di = t.f32("di", wide),
+                     .dk = t.f32("dk", wide),
+                     .carry = t.f32("carry", {batch, hidden}),
+                     .dx = t.f32("dx", {time, batch, in}),
+                     .dw_ih = t.f32("dw_ih", {3 * hidden, in}),
+                     .dw_hh = t.f32("dw_hh", {3 * hidden, hidden}),
+                     .db_ih = t.f32("db_ih", {3 * hidden}),
+                     .db_hh = t.f32("db_hh", {3 * hidden})};
+  OperationGradientCase all{
+      t.step("Gru_" + name, {op, grad}),
+      {{op.h, {grad.dh}}},
+      {{op.x, grad.dx}, {op.w_ih, grad.dw_ih}, {op.b_ih, grad.db_ih}, {op.b_hh, grad.db_hh}}};
+  if (time > 1) {
+    all.gradients.emplace_back(op.w_hh, grad.dw_hh);
+  }
+  return all;
+}
+
 OperationGradientCase activation(Activation activation, const std::string& name) {
   Builder t;
   const Shape shape{5, 9};
@@ -468,6 +540,16 @@ std::vector<OperationGradientCase> operation_gradient_cases() {
       lstm(1, 2, 3, 2, "one_time_step"),
       lstm(4, 2, 3, 2, "odd"),
       lstm(3, 1, 1, 1, "one_unit"),
+      softmax({4, 5}, 1, false, "rows"),
+      softmax({4, 2, 6}, 2, false, "heads"),
+      softmax({4, 2, 8}, 2, true, "causal"),
+      matmul({4, 2, 3}, {3, 2, 5}, {4, 2, 5}, 1, false, "plain"),
+      matmul({4, 2, 6}, {5, 2, 6}, {4, 2, 10}, 2, true, "heads_transposed"),
+      matmul({4, 2, 6}, {3, 2, 4}, {4, 2, 4}, 2, false, "heads"),
+      matmul({2, 3}, {5, 2, 3}, {2, 5}, 1, true, "vector"),
+      matmul({2, 3}, {2, 3}, {2, 1}, 1, true, "vectors"),
+      gru(1, 2, 3, 2, "one_time_step"),
+      gru(4, 2, 3, 2, "odd"),
       loss_over_time(),
       loss_of_elements(LossFunction::mse, "mse"),
       loss_of_elements(LossFunction::bce, "bce"),

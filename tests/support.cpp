@@ -148,6 +148,25 @@ Model parts_model() {
   return model;
 }
 
+Model asking_model() {
+  Model model{
+      .name = "asking", .sample = {4}, .sample_type = Type::i32, .classes = 3, .layers = {}};
+  const Value words = model.add(EmbeddingLayer{5, 6}, {0});
+  const Value query = model.add(LinearLayer{6, false}, {words});
+  const Value key = model.add(LinearLayer{6}, {words});
+  Value value = model.add(MatmulLayer{.transpose = true, .heads = 2, .scale = 0.5}, {query, key});
+  value = model.add(SoftmaxLayer{.heads = 2, .causal = true}, {value});
+  value = model.add(MatmulLayer{.heads = 2}, {value, words});
+  value = model.add(GruLayer{5}, {model.add(GruLayer{4}, {value})});
+  const Value last = model.add(OnePlaceLayer{.is_last = true}, {value});
+  const Value weights =
+      model.add(SoftmaxLayer{}, {model.add(MatmulLayer{.transpose = true}, {last, value})});
+  const Value mixed = model.add(MatmulLayer{}, {weights, value});
+  const Value alike = model.add(MatmulLayer{.transpose = true, .scale = 2}, {mixed, last});
+  model.add(LinearLayer{3}, {model.add(ConcatenateLayer{}, {mixed, alike})});
+  return model;
+}
+
 Model residual_model() {
   Model model{.name = "residual", .sample = {5}, .classes = 3, .layers = {}};
   const Value wide = model.add(LinearLayer{7}, {0});

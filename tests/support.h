@@ -69,4 +69,7 @@ Model places_model();
 /// Two inputs of tokens in one, and parts of what layers give.
 Model parts_model();
 
+/// Products of sequences, softmax and gated recurrent units.
+Model asking_model();
+
 }  // namespace crossover::test

@@ -110,12 +110,13 @@ def test_what_is_no_json_is_imported_first(tmp_path: Path, monkeypatch: pytest.M
         encoding="utf-8",
     )
     python.chmod(0o755)
-    words = ["--network=a/net.py:make,b.json", "--input=3x8x8", "--batch=5"]
+    pair = ["--input=scalar", "--input-type=tokens:9", "--input=3", "--input-type=tokens:7"]
+    words = ["--network=a/net.py:make,b.json", *pair, "--batch=5"]
     got = own_network.imported(words, lambda: python)
     made = tmp_path / "net-make.json"
     assert got == ["--batch=5", f"--network={made},{Path('b.json').absolute()}"]
     source = Path("a/net.py:make").absolute()
-    assert made.read_text(encoding="utf-8") == f"-m networks import {source} --input=3x8x8"
+    assert made.read_text(encoding="utf-8") == (f"-m networks import {source} {' '.join(pair)}")
     with pytest.raises(Failure, match=r"bad\.py:make was not imported"):
         own_network.imported(["--network=bad.py:make"], lambda: python)
     plain = ["--network=b.json", "--input=3x8x8"]

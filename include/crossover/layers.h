@@ -18,6 +18,7 @@
 #include "crossover/layers/layer_norm_layer.h"
 #include "crossover/layers/linear_layer.h"
 #include "crossover/layers/lstm_layer.h"
+#include "crossover/layers/matmul_layer.h"
 #include "crossover/layers/multiply_layer.h"
 #include "crossover/layers/place_layers.h"
 #include "crossover/layers/pool_layer.h"
@@ -35,6 +36,6 @@ using LayerKind =
                 AveragePoolLayer, GlobalAveragePoolLayer, BatchNormLayer, DropoutLayer,
                 EmbeddingLayer, PositionEmbeddingLayer, LayerNormLayer, AttentionLayer, LstmLayer,
                 FlattenLayer, ConcatenateLayer, ToSequenceLayer, MultiplyLayer, ClassTokenLayer,
-                OnePlaceLayer, SliceLayer>;
+                OnePlaceLayer, SliceLayer, MatmulLayer, SoftmaxLayer, GruLayer>;
 
 }  // namespace crossover

@@ -22,9 +22,11 @@
 #include "crossover/operations/embedding.h"
 #include "crossover/operations/gemm.h"
 #include "crossover/operations/global_average_pool.h"
+#include "crossover/operations/gru.h"
 #include "crossover/operations/layer_norm.h"
 #include "crossover/operations/linear.h"
 #include "crossover/operations/lstm.h"
+#include "crossover/operations/matmul.h"
 #include "crossover/operations/momentum.h"
 #include "crossover/operations/multiply.h"
 #include "crossover/operations/pool.h"
@@ -32,6 +34,7 @@
 #include "crossover/operations/rearrange.h"
 #include "crossover/operations/reshape.h"
 #include "crossover/operations/sgd.h"
+#include "crossover/operations/softmax.h"
 #include "crossover/operations/softmax_cross_entropy.h"
 
 namespace crossover {
@@ -39,13 +42,13 @@ namespace crossover {
 template <Operation... Operations>
 using OneOf = std::variant<Operations...>;
 
-using Op =
-    OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Sgd, AdamW,
-          Gemm, Convolution, ConvolutionGrad, BatchNorm, BatchNormGrad, MaxPool, MaxPoolGrad,
-          AveragePool, AveragePoolGrad, GlobalAveragePool, GlobalAveragePoolGrad, Dropout,
-          DropoutGrad, Embedding, EmbeddingGrad, PositionEmbedding, PositionEmbeddingGrad,
-          LayerNorm, LayerNormGrad, Attention, AttentionGrad, Lstm, LstmGrad, Reshape,
-          ElementwiseLoss, Momentum, Rearrange, Multiply, MultiplyGrad>;
+using Op = OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Sgd,
+                 AdamW, Gemm, Convolution, ConvolutionGrad, BatchNorm, BatchNormGrad, MaxPool,
+                 MaxPoolGrad, AveragePool, AveragePoolGrad, GlobalAveragePool,
+                 GlobalAveragePoolGrad, Dropout, DropoutGrad, Embedding, EmbeddingGrad,
+                 PositionEmbedding, PositionEmbeddingGrad, LayerNorm, LayerNormGrad, Attention,
+                 AttentionGrad, Lstm, LstmGrad, Reshape, ElementwiseLoss, Momentum, Rearrange,
+                 Multiply, MultiplyGrad, Softmax, SoftmaxGrad, Matmul, Gru, GruGrad>;
 
 const char* name(const Op& op);  ///< "Linear", "LinearGrad", ...
 

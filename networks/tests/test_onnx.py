@@ -21,11 +21,12 @@ from networks.tests import zoo  # noqa: E402
 
 
 def exported(path: Path, network: Any, x: Any, new: bool, **flags: Any) -> Path:
+    read = x if isinstance(x, tuple) else (x,)
     if new:
         pytest.importorskip("onnxscript", reason="onnxscript is not installed here")
     with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
-        torch.onnx.export(network, (x,), path, dynamo=new, input_names=["x"], **flags)
+        torch.onnx.export(network, read, path, dynamo=new, **flags)
     return path
 
 
@@ -127,6 +128,57 @@ def test_what_joins_and_gates(capsys, tmp_path, name, shape, layers):
     assert {kind: found.count(kind) for kind in layers} == layers
 
 
+# ---- several inputs, parts, products and GRU
+
+PAIR = (torch.randint(50, (2,)), torch.randint(50, (2,)))
+PAIR_OF = ("--input-type=tokens:50", "--input-type=tokens:70", "--loss-function=bce")
+WORDS_OF = ("--input-type=tokens:31",)
+
+
+@pytest.mark.parametrize("new", [False, True])
+@pytest.mark.parametrize("name", ["Recommender", "recommender_side_by_side", "Dot"])
+def test_two_towers(capsys, tmp_path, name, new):
+    path = exported(tmp_path / "net.onnx", getattr(zoo, name)().eval(), PAIR, new)
+    described = imported(capsys, path, *PAIR_OF)
+    assert described["input"] == {"shape": [2], "type": "i32"} and described["outputs"] == 1
+    slices = [layer["name"] for layer in described["layers"] if layer["type"] == "slice"]
+    assert len(slices) == 2 and kinds(described).count("first_place") == 2
+    shapes = ["--input=scalar", *PAIR_OF[:1], "--input=scalar", *PAIR_OF[1:]]
+    assert kinds(described) == of_torch(capsys, name, *shapes)
+    assert "2 inputs and --input-type is given 1 times" in refused(capsys, path, PAIR_OF[0])
+
+
+@pytest.mark.parametrize("new", [False, True])
+@pytest.mark.parametrize("name", ["Halves", "Separate", "Asking"])
+def test_parts_and_products(capsys, tmp_path, name, new):
+    words = torch.randint(31, (2, 5))
+    path = exported(tmp_path / "net.onnx", getattr(zoo, name)().eval(), words, new)
+    found = kinds(imported(capsys, path, *WORDS_OF))
+    assert sorted(found) == sorted(of_torch(capsys, name, "--input=5", *WORDS_OF))
+
+
+def test_vectors_of_several_inputs(capsys, tmp_path):
+    read = (torch.randn(2, 5), torch.randn(2, 3), torch.randn(2))
+    path = exported(tmp_path / "net.onnx", zoo.Vectors().eval(), read, False)
+    assert imported(capsys, path)["input"]["shape"] == [9]
+    path = exported(
+        tmp_path / "both.onnx",
+        zoo.Both().eval(),
+        (torch.randint(9, (2,)), torch.randn(2, 4)),
+        False,
+    )
+    flags = ("--input-type=tokens:9", "--input-type=numbers")
+    assert "some inputs are tokens and others numbers" in refused(capsys, path, *flags)
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_a_gru(capsys, tmp_path, new):
+    words = torch.randint(50, (2, 7))
+    path = exported(tmp_path / "net.onnx", zoo.gated().eval(), words, new)
+    described = imported(capsys, path, "--input-type=tokens:50")
+    assert kinds(described) == ["embedding", "gru", "gru", "linear"]
+
+
 # ---- files made by hand
 
 
@@ -166,7 +218,7 @@ def test_a_product_and_its_bias_are_one_layer(capsys, tmp_path, opset):
     ("node", "constants", "said"),
     [
         (("Gemm", ["x", "w"], {"alpha": 0.5}), WEIGHT, "(Gemm): alpha is 0.5, and can only be 1.0"),
-        (("Softmax", ["x"], {}), {}, "(Softmax): there is no such layer; supported are Add, "),
+        (("Elu", ["x"], {}), {}, "(Elu): there is no such layer; supported are Add, "),
         (("Mul", ["x", "w"], {}), WEIGHT, "(Mul): its input 'w' is no layer's result"),
         (("HardSigmoid", ["x"], {}), {}, "alpha is 0.2, and can only be 1/6"),
         (("LeakyRelu", ["x"], {"alpha": 0.2}), {}, "alpha is 0.2"),

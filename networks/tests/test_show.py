@@ -74,6 +74,26 @@ def test_a_group_sees_its_own_channels(show):
 
 
 @needs_torch
+def test_what_attention_consists_of_is_counted_by_hand(show):
+    heads = {"num_heads": 2}
+    layers = [
+        {"type": "slice", "from": 1, "to": 5},
+        {"type": "embedding", "num_embeddings": 9, "embedding_dim": 6},
+        {"name": "h", "type": "gru", "hidden_size": 8},
+        {"type": "matmul", "transpose": True, "scale": 0.5, **heads, "inputs": ["h", "h"]},
+        {"name": "w", "type": "softmax", **heads, "causal": True},
+        {"type": "matmul", **heads, "inputs": ["w", "h"]},
+        {"type": "slice", "to": 3, "over_time": True},
+    ]
+    tokens = {"shape": [5], "type": "i32"}
+    lines = show({**LENET, "input": tokens, "layers": layers}).out.splitlines()
+    gru = 8 * (3 * (2 * 4 * 6 + 2 * 3 * 8 + 7 * 4) + 5 * 4)
+    counts = [gru, (2 * 4 + 1) * 4 * 8, 5 * 2 * (1 + 2 + 3 + 4), 2 * 4 * 4 * 8]
+    assert [line.split()[-1] for line in lines[5:9]] == [f"{count:,}" for count in counts]
+    assert "[4, batch]" in lines[3] and "[3, batch, 8]" in lines[9]
+
+
+@needs_torch
 @pytest.mark.parametrize(
     ("model", "parameters"),
     [("resnet-50", "25,557,032"), ("lstm", "6,182,672"), ("heart", "1,522")],

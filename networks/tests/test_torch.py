@@ -118,12 +118,13 @@ def test_a_vgg_keeps_its_dropout(capsys):
     assert kinds(described)[-8:-6] == ["global_avg_pool2d", "linear"]
 
 
-@pytest.mark.parametrize("name", ["Tagger", "time_first", "per_class"])
+@pytest.mark.parametrize("name", ["Tagger", "time_first", "per_class", "gated"])
 def test_sequences_come_time_first_whatever_the_original_does(capsys, name):
     axis = ["--batch-axis=1"] if name == "time_first" else []
     described = imported(capsys, name, "--input=7", "--input-type=tokens:50", *axis)
     assert described["labels"] == [7] and described["input"] == {"shape": [7], "type": "i32"}
-    assert kinds(described) == ["embedding", "lstm", "lstm", "linear"]
+    kind = "gru" if name == "gated" else "lstm"
+    assert kinds(described) == ["embedding", kind, kind, "linear"]
     assert described["classes"] == 9
 
 

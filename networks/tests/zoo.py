@@ -119,10 +119,10 @@ class Vgg(nn.Module):
 class Tagger(nn.Module):
     """A label for each word: embedding, two layers of LSTM, a linear layer."""
 
-    def __init__(self, batch_first=True, per_class=False):
+    def __init__(self, batch_first=True, per_class=False, kind=nn.LSTM):
         super().__init__()
         self.embedding = nn.Embedding(50, 12)
-        self.lstm = nn.LSTM(12, 16, num_layers=2, batch_first=batch_first)
+        self.lstm = kind(12, 16, num_layers=2, batch_first=batch_first)
         self.out = nn.Linear(16, 9)
         self.batch_first, self.per_class = batch_first, per_class
 
@@ -130,6 +130,10 @@ class Tagger(nn.Module):
         given, _ = self.lstm(self.embedding(words))
         logits = self.out(given)
         return logits.transpose(1, 2) if self.per_class else logits.reshape(-1, 9)
+
+
+def gated():
+    return Tagger(kind=nn.GRU)
 
 
 def time_first():

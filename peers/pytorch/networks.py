@@ -218,7 +218,9 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
     "rms_norm": lambda x, **own: nn.RMSNorm(x.shape[-1], **own),
     "attention": lambda x, **own: Attention(**own),
     "lstm": lambda x, **own: nn.LSTM(x.shape[-1], **own),
+    "gru": lambda x, **own: nn.GRU(x.shape[-1], **own),
 }
+RECURRENT = ("lstm", "gru")
 
 
 # Layers that make sequences, time first, or end them.
@@ -256,7 +258,7 @@ def network_of(described: dict[str, Any]) -> nn.Module:
         modules.append(module)
         node = graph.call_module(places[name], nodes)
         value = module(*shapes)
-        if isinstance(value, tuple):  # of an LSTM, which also gives its last state
+        if isinstance(value, tuple):  # of an LSTM or GRU, which also gives its last state
             value, node = value[0], graph.call_function(getitem, (node, 0))
         values[name] = value, node, TIME_FIRST.get(layer["type"], time_first)
     node = values[name][1]
@@ -266,20 +268,21 @@ def network_of(described: dict[str, Any]) -> nn.Module:
     graph.output(node)
     # fx writes straight code, which torch.compile can break at an LSTM.
     is_chain = not any(
-        "inputs" in one or "tied" in one or one["type"] == "lstm" for one in described["layers"]
+        "inputs" in one or "tied" in one or one["type"] in RECURRENT for one in described["layers"]
     )
     return (modules if is_chain else fx.GraphModule(modules, graph)).to_empty(device="cpu")
 
 
 def _stacked(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Layers of LSTM that follow one another are one, as PyTorch's users have them; those that drop
-    know their `number`."""
+    """Layers of LSTM, or of GRU, that follow one another are one, as PyTorch's users have them;
+    those that drop know their `number`."""
     read = {name for layer in layers for name in layer.get("inputs", [])}
     stacked: list[dict[str, Any]] = []
     for number, layer in enumerate(layers):
         last = stacked[-1] if stacked else {"type": ""}
-        is_lstm = layer["type"] == last["type"] == "lstm" and "inputs" not in layer
-        if is_lstm and layer["hidden_size"] == last["hidden_size"] and last["name"] not in read:
+        is_same = layer["type"] == last["type"] and "inputs" not in layer
+        stacks = is_same and layer["type"] in RECURRENT and last["name"] not in read
+        if stacks and layer["hidden_size"] == last["hidden_size"]:
             last |= {"name": layer["name"], "num_layers": last.get("num_layers", 1) + 1}
         else:
             stacked.append(layer | ({"number": number} if layer["type"] == "dropout" else {}))
@@ -329,7 +332,7 @@ def _bound(module: nn.Module) -> float:
         return 1.0
     if isinstance(module, (Embedding, PositionEmbedding, ClassToken)):
         return 1 / math.sqrt(module.weight.shape[1])
-    if isinstance(module, nn.LSTM):
+    if isinstance(module, nn.RNNBase):
         return 1 / math.sqrt(module.hidden_size)
     if isinstance(module, (nn.Linear, nn.Conv2d)):
         return 1 / math.sqrt(module.weight[0].numel())

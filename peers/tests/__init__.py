@@ -59,14 +59,18 @@ def task_of(case: dict[str, Any]) -> Task | None:
     """Of a golden case that is a network with its own data; None of others."""
     name, known = case["name"], ("disc-", "fcn-r", "alexnet-r", "resnet-56", "gpt-", "vit-ti")
     name = OWN_WIDTHS.get(name, name)
-    if name == "gpt-short" or (
+    if "network" in case:
+        told = {"network": case["network"], "data": "uniform"}
+    elif name == "gpt-short" or (
         not name.startswith(known) and name not in (*OWN_WIDTHS.values(), *SMALL, "lstm")
     ):
         return None
+    else:
+        told = trained(name)
     decay = 1e-4 if case["optimizer"] == "adamw" else 0.0
     optimizer = Optimizer(case["optimizer"], case["lr"], decay)
     sizes = {key: case[key] for key in ("batch", "rows", "params")}
-    return Task(**trained(name), **sizes, optimizer=optimizer, label="", flops=1.0)
+    return Task(**told, **sizes, optimizer=optimizer, label="", flops=1.0)
 
 
 GOLDEN = [(case, task) for case in CASES if (task := task_of(case))]

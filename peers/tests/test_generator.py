@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from peers.generator import INPUTS, LABELS, PARAMETERS, kept_by_dropout, uniform
-from peers.tasks import Optimizer, Task, Unsupported, data_of
+from peers.tasks import Optimizer, Task, Unsupported, data_of, vocabularies
 from peers.tests import trained
 
 _LIMIT = 2**64
@@ -72,6 +72,22 @@ def test_sentences_are_drawn_row_by_row():
     assert inputs.shape == labels.shape == (64, 4)
     assert inputs[3, 2] == math.floor(one(INPUTS, 2 * 64 + 3) * 65)
     assert labels[3, 2] == math.floor(one(LABELS, 2 * 64 + 3) * 65)
+
+
+def test_tokens_are_below_what_the_embedding_of_each_place_has():
+    layers = [
+        {"type": "slice", "from": 1, "to": 4},
+        {"name": "part", "type": "slice", "to": 2},
+        {"type": "embedding", "num_embeddings": 40, "embedding_dim": 2},
+        {"type": "embedding", "num_embeddings": 7, "embedding_dim": 2, "inputs": ["part"]},
+        {"type": "embedding", "num_embeddings": 50, "embedding_dim": 2, "inputs": ["layer 0"]},
+    ]
+    network = {"input": {"shape": [5], "type": "i32"}, "outputs": 3, "layers": layers}
+    assert vocabularies(network).tolist() == [3, 7, 7, 50, 3]
+    network |= {"loss": "bce"}
+    inputs, targets = data_of(replace(task_of("matrix-4", 4), network=network))
+    assert inputs.shape == (5, 4) and targets.shape == (4, 3)
+    assert inputs[3, 2] == math.floor(one(INPUTS, 3 * 4 + 2) * 50)
 
 
 def test_data_of_another_source_are_refused():

@@ -12,6 +12,7 @@ namespace crossover {
 std::vector<OperationCase> layer_cases();
 std::vector<OperationCase> image_cases();
 std::vector<OperationCase> sequence_cases();
+std::vector<OperationCase> product_cases();
 
 OperationCase max_pool(const Shape& x, const Window& window, const std::string& name,
                        const std::string& x_name = "x");

@@ -85,54 +85,98 @@ void require_that_layers_fit(const Task& task) {
   }
 }
 
+/// The layers of a network by their names, and what each reads.
+class Layers {
+ public:
+  explicit Layers(const Json& layers) {
+    std::string before = "input";
+    for (const Json& layer : layers) {
+      const std::string name = layer.at("name");
+      by_name_[name] = &layer;
+      reads_[name] = layer.contains("inputs") ? layer.at("inputs").get<std::vector<std::string>>()
+                                              : std::vector<std::string>{before};
+      before = name;
+    }
+    last_ = before;
+  }
+
+  [[nodiscard]] const std::string& last() const { return last_; }
+  [[nodiscard]] const Json& at(const std::string& name) const { return *by_name_.at(name); }
+  [[nodiscard]] const std::vector<std::string>& reads(const std::string& name) const {
+    return reads_.at(name);
+  }
+  [[nodiscard]] bool has_width(const std::string& name) const {
+    return at(name).contains("tied") ||
+           std::any_of(width_keys.begin(), width_keys.end(),
+                       [&](const char* key) { return at(name).contains(key); });
+  }
+
+ private:
+  std::map<std::string, const Json*> by_name_;
+  std::map<std::string, std::vector<std::string>> reads_;
+  std::string last_;
+};
+
 /// The names of layers whose width is the output's: those with a width from which only layers
 /// without one lead to it.
-std::set<std::string> last_of(const Json& layers) {
-  std::map<std::string, const Json*> by_name;
-  std::map<std::string, std::string> before;
-  std::string last = "input";
-  for (const Json& layer : layers) {
-    const std::string name = layer.at("name");
-    by_name[name] = &layer;
-    before[name] = std::exchange(last, name);
-  }
+std::set<std::string> last_of(const Layers& layers) {
   std::set<std::string> found;
   std::set<std::string> seen;
-  std::vector<std::string> open{last};
+  std::vector<std::string> open{layers.last()};
   while (!open.empty()) {
     const std::string name = open.back();
     open.pop_back();
     if (name == "input" || !seen.insert(name).second) {
       continue;
     }
-    const Json& layer = *by_name.at(name);
-    const bool has_width = std::any_of(width_keys.begin(), width_keys.end(),
-                                       [&](const char* key) { return layer.contains(key); });
-    if (has_width || layer.contains("tied")) {
+    if (layers.has_width(name)) {
       found.insert(name);
-    } else if (layer.contains("inputs")) {
-      for (const Json& input : layer.at("inputs")) {
-        open.push_back(input);
-      }
     } else {
-      open.push_back(before.at(name));
+      open.insert(open.end(), layers.reads(name).begin(), layers.reads(name).end());
     }
   }
   return found;
 }
 
+/// Whether the last dimension of what the layer gives, or its channels, follows a width that is
+/// scaled.
+bool follows_a_width(const Layers& layers, const std::set<std::string>& kept,
+                     const std::string& name) {
+  if (name == "input") {
+    return false;
+  }
+  const Json& layer = layers.at(name);
+  if (layers.has_width(name)) {
+    return !kept.contains(name) && !layer.contains("tied");
+  }
+  const bool is_product = layer.at("type") == "matmul";
+  return !(is_product && layer.contains("transpose")) &&
+         follows_a_width(layers, kept, layers.reads(name).at(is_product ? 1 : 0));
+}
+
 Json scaled(Json network, double factor) {
-  const std::set<std::string> kept = last_of(network.at("layers"));
+  const Json plain = network;
+  const Layers layers(plain.at("layers"));
+  const std::set<std::string> kept = last_of(layers);
+  const auto times = [factor](const Json& width) {
+    return std::llround(factor * static_cast<double>(width.get<std::int64_t>()));
+  };
   for (Json& layer : network.at("layers")) {
     const bool is_depthwise = layer.contains("groups") && layer["groups"] == layer["out_channels"];
+    const std::string name = layer.at("name");
     for (const char* key : width_keys) {
-      if (layer.contains(key) && !kept.contains(layer.at("name"))) {
-        const double width = factor * static_cast<double>(layer.at(key).get<std::int64_t>());
-        layer[key] = std::max<std::int64_t>(1, std::llround(width));
+      if (layer.contains(key) && !kept.contains(name)) {
+        layer[key] = std::max<std::int64_t>(1, times(layer[key]));
       }
     }
     if (is_depthwise) {  // still
       layer["groups"] = layer["out_channels"];
+    }
+    if (layer["type"] == "slice" && !layer.contains("over_time") &&
+        follows_a_width(layers, kept, layers.reads(name).front())) {
+      const std::int64_t from = layer.contains("from") ? times(layer["from"]) : 0;
+      layer["from"] = from;
+      layer["to"] = std::max<std::int64_t>(from + 1, times(layer["to"]));
     }
   }
   std::ostringstream name;

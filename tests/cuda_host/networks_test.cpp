@@ -27,6 +27,7 @@ std::vector<Model> plain_models() {
       joined_model(),
       places_model(),
       parts_model(),
+      asking_model(),
   };
 }
 

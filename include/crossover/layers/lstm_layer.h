@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long short-term memory.
+// Long short-term memory, and gated recurrent units.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,21 @@ struct LstmLayer {
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
     see.type("lstm");
+    see.size("hidden_size", layer.hidden);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+/// The same of gated recurrent units, whose weights and biases have 3 hidden rows.
+struct GruLayer {
+  std::int64_t hidden;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("gru");
     see.size("hidden_size", layer.hidden);
   }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;

@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <type_traits>
 
+#include "../row_sums.h"
 #include "../split.h"
-#include "../vector.h"
 #include "operations.h"
 
 namespace crossover::cpu {
@@ -23,40 +22,6 @@ struct RowSizes {
 
   std::int64_t rows, width;
 };
-
-float sum_of_lanes(Floats sums) {
-  std::array<float, lanes> at{};
-  std::memcpy(at.data(), &sums, sizeof sums);
-  for (std::size_t half = at.size() / 2; half > 0; half /= 2) {
-    for (std::size_t i = 0; i < half; ++i) {
-      at[i] += at[i + half];
-    }
-  }
-  return at[0];
-}
-
-/// The sums of each of term(part, first) over a row.
-template <std::size_t sums, class Term>
-std::array<float, sums> sums_of_row(std::int64_t width, const Term& term) {
-  std::array<Floats, sums> of_lanes{};
-  std::array<float, sums> rest{};
-  for_each_vector(width, [&](auto part, std::int64_t first) {
-    const std::array<Floats, sums> terms = term(part, first);
-    for (std::size_t s = 0; s < sums; ++s) {
-      if constexpr (std::is_same_v<decltype(part), WholeVector>) {
-        of_lanes[s] += terms[s];
-      } else {  // its other lanes hold no terms
-        for (std::size_t i = 0; i < part.size(); ++i) {
-          rest[s] += terms[s][i];
-        }
-      }
-    }
-  });
-  for (std::size_t s = 0; s < sums; ++s) {
-    rest[s] += sum_of_lanes(of_lanes[s]);
-  }
-  return rest;
-}
 
 // ---- forward
 

@@ -4,51 +4,12 @@
 #include <algorithm>
 
 #include "../column_sums.h"
-#include "../product.h"
-#include "../split.h"
+#include "../recurrence.h"
 #include "../vector_math.h"
 #include "operations.h"
 
 namespace crossover::cpu {
 namespace {
-
-struct LstmSizes {
-  LstmSizes(const Lowering& to, Id x, Id w_hh)
-      : time(to[x].shape[0]),
-        batch(to[x].shape[1]),
-        in(to[x].shape[2]),
-        hidden(to[w_hh].shape[1]),
-        wide(gate_count * hidden),
-        type(to[x].type) {}
-
-  [[nodiscard]] std::int64_t cells() const { return batch * hidden; }  ///< in a time step
-
-  /// Bytes of so many time steps of [batch, hidden], or of [batch, 4 hidden].
-  [[nodiscard]] std::int64_t states(std::int64_t steps, Type of) const {
-    return steps * batch * hidden * bytes(of);
-  }
-  [[nodiscard]] std::int64_t gates(std::int64_t steps, Type of) const {
-    return gate_count * states(steps, of);
-  }
-
-  std::int64_t time, batch, in, hidden, wide;
-  Type type;
-};
-
-/// work(part, element of a state, element of its input gate) for the cells of a time step.
-template <class Work>
-void for_each_cell(int threads, const LstmSizes& of, const Work& work) {
-  split(
-      threads, of.batch,
-      [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t row = begin; row < end; ++row) {
-          for_each_vector(of.hidden, [&](auto part, std::int64_t unit) {
-            work(part, row * of.hidden + unit, row * of.wide + unit);
-          });
-        }
-      },
-      1);
-}
 
 // ---- forward
 
@@ -63,7 +24,7 @@ struct ForwardStep {
 };
 
 template <class T>
-void forward_step(int threads, const LstmSizes& of, const ForwardStep<T>& step) {
+void forward_step(int threads, const RecurrentSizes& of, const ForwardStep<T>& step) {
   for_each_cell(threads, of, [&](auto part, std::int64_t at, std::int64_t first) {
     const std::int64_t unit = at % of.hidden;
     const auto sum = [&](std::int64_t gate) {
@@ -101,7 +62,7 @@ struct BackwardStep {
 };
 
 template <class T>
-void backward_step(int threads, const LstmSizes& of, const BackwardStep<T>& step) {
+void backward_step(int threads, const RecurrentSizes& of, const BackwardStep<T>& step) {
   for_each_cell(threads, of, [&](auto part, std::int64_t at, std::int64_t first) {
     const Floats i = load(part, step.gates + first);
     const Floats f = load(part, step.gates + first + of.hidden);
@@ -126,12 +87,6 @@ void backward_step(int threads, const LstmSizes& of, const BackwardStep<T>& step
   });
 }
 
-void add_zeros(Lowering& to, Id id) {
-  to.add(OpCategory::elementwise, 1, {writes(id)}, [n = to.count(id)](const Invocation& call) {
-    std::fill_n(call.operand<float>(0), n, 0.0F);
-  });
-}
-
 void add_copy(Lowering& to, Id from, Id into) {
   to.add(OpCategory::elementwise, 1, {reads(from), writes(into)},
          [n = to.count(from)](const Invocation& call) {
@@ -142,36 +97,19 @@ void add_copy(Lowering& to, Id from, Id into) {
 }  // namespace
 
 void lower(const Lstm& op, Lowering& to) {
-  const LstmSizes of(to, op.x, op.w_hh);
+  const RecurrentSizes of(to, op.x, op.w_hh);
   // The sums of both products stay in f32 until the bias is added to them.
   const Argument sums =
       of.type == Type::f32 ? updates(op.gates) : to.reserve(of.gates(of.time, Type::f32));
-  add_product(to,
-              {.m = of.time * of.batch,
-               .n = of.wide,
-               .k = of.in,
-               .a_strides = {of.in, 1},
-               .b_strides = {1, of.in},
-               .operand_type = of.type},
-              {.a = {op.x}, .b = {op.w_ih}, .bias = {}, .c = sums});
+  add_product_of_inputs(to, of, op.x, op.w_ih, sums);
   const int threads = to.threads_for_bytes(static_cast<double>(of.gates(1, Type::f32)));
   for (std::int64_t t = 0; t < of.time; ++t) {
     const Argument sums_now = sums.from(of.gates(t, Type::f32));
     const Argument h_now = updates(op.h).from(of.states(t, of.type));
     const Argument c_now = updates(op.c).from(of.states(t, Type::f32));
     if (t > 0) {
-      add_product(to,
-                  {.m = of.batch,
-                   .n = of.wide,
-                   .k = of.hidden,
-                   .a_strides = {of.hidden, 1},
-                   .b_strides = {1, of.hidden},
-                   .accumulate = true,
-                   .operand_type = of.type},
-                  {.a = reads(op.h).from(of.states(t - 1, of.type)),
-                   .b = {op.w_hh},
-                   .bias = {},
-                   .c = sums_now});
+      add_product_of_states(to, of, reads(op.h).from(of.states(t - 1, of.type)), op.w_hh, sums_now,
+                            true);
     }
     with_float(of.type, [&](auto zero) {
       using T = decltype(zero);
@@ -194,7 +132,7 @@ void lower(const Lstm& op, Lowering& to) {
 }
 
 void lower(const LstmGrad& op, Lowering& to) {
-  const LstmSizes of(to, op.x, op.w_hh);
+  const RecurrentSizes of(to, op.x, op.w_hh);
   const Argument to_h = updates(op.carry);
   const Argument to_c = to_h.from(of.states(1, Type::f32));
   const int threads = to.threads_for_bytes(static_cast<double>(of.gates(1, Type::f32)));
@@ -219,51 +157,10 @@ void lower(const LstmGrad& op, Lowering& to) {
              });
     });
     if (t > 0) {
-      add_product(to,
-                  {.m = of.batch,
-                   .n = of.hidden,
-                   .k = of.wide,
-                   .a_strides = {of.wide, 1},
-                   .b_strides = {of.hidden, 1},
-                   .operand_type = of.type},
-                  {.a = dgates_now, .b = {op.w_hh}, .bias = {}, .c = to_h});
+      add_product_to_states(to, of, dgates_now, op.w_hh, to_h, false);
     }
   }
-  const std::int64_t rows = of.time * of.batch;
-  if (op.dx != none) {
-    add_product(to,
-                {.m = rows,
-                 .n = of.in,
-                 .k = of.wide,
-                 .a_strides = {of.wide, 1},
-                 .b_strides = {of.in, 1},
-                 .operand_type = of.type,
-                 .result_type = of.type},
-                {.a = {op.dgates}, .b = {op.w_ih}, .bias = {}, .c = {op.dx}});
-  }
-  add_product(to,
-              {.m = of.wide,
-               .n = of.in,
-               .k = rows,
-               .a_strides = {1, of.wide},
-               .b_strides = {of.in, 1},
-               .operand_type = of.type},
-              {.a = {op.dgates}, .b = {op.x}, .bias = {}, .c = {op.dw_ih}});
-  if (of.time > 1) {
-    add_product(to,
-                {.m = of.wide,
-                 .n = of.hidden,
-                 .k = rows - of.batch,
-                 .a_strides = {1, of.wide},
-                 .b_strides = {of.hidden, 1},
-                 .operand_type = of.type},
-                {.a = reads(op.dgates).from(of.gates(1, of.type)),
-                 .b = {op.h},
-                 .bias = {},
-                 .c = {op.dw_hh}});
-  } else {
-    add_zeros(to, op.dw_hh);
-  }
+  add_products_over_time(to, of, op, op.dgates, op.dgates);
   add_column_sums(to, op.dgates, op.db_ih, false);
   add_copy(to, op.db_ih, op.db_hh);
 }

@@ -46,5 +46,10 @@ void lower(const Reshape& op, Lowering& to);
 void lower(const Rearrange& op, Lowering& to);
 void lower(const Multiply& op, Lowering& to);
 void lower(const MultiplyGrad& op, Lowering& to);
+void lower(const Softmax& op, Lowering& to);
+void lower(const SoftmaxGrad& op, Lowering& to);
+void lower(const Matmul& op, Lowering& to);
+void lower(const Gru& op, Lowering& to);
+void lower(const GruGrad& op, Lowering& to);
 
 }  // namespace crossover::cpu

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "../row_sums.h"
 #include "../vector_math.h"
 #include "operations.h"
 
@@ -19,23 +20,6 @@ struct LossSizes {
         batch(leading(logits) / time),
         classes(logits.back()) {}
 };
-
-float largest_of(const float* row, std::int64_t count) {
-  float largest = row[0];
-  Floats of_lanes = all(row[0]);
-  for_each_vector(count, [&](auto part, std::int64_t i) {
-    const Floats values = load(part, row + i);
-    if constexpr (std::is_same_v<decltype(part), WholeVector>) {
-      of_lanes = where(values > of_lanes, values, of_lanes);
-    } else {
-      largest = std::max(largest, *std::max_element(row + i, row + count));
-    }
-  });
-  for (int i = 0; i < lanes; ++i) {
-    largest = std::max(largest, of_lanes[i]);
-  }
-  return largest;
-}
 
 /// The sum of exp(x - largest); see(part, first, exponentials) gets them.
 template <class See>

@@ -12,6 +12,7 @@
 #include "elementwise.h"
 #include "layer_norm.h"
 #include "loss.h"
+#include "matmul.h"
 #include "multiply.h"
 #include "optimizer.h"
 #include "pool.h"
@@ -32,6 +33,7 @@ using Launch = std::variant<
     LayerNormLaunch, LayerNormGradLaunch, LayerNormGradSumsLaunch, AttentionLaunch,
     AttentionGradQueriesLaunch, AttentionGradKeysLaunch, ZeroLaunch, LstmGatesLaunch,
     LstmGatesGradLaunch, ElementwiseLossLaunch, MomentumLaunch, RearrangeLaunch, MultiplyLaunch,
-    MultiplySumsLaunch>;
+    MultiplySumsLaunch, MatmulLaunch, SoftmaxLaunch, SoftmaxGradLaunch, GruGatesLaunch,
+    GruGatesGradLaunch>;
 
 }  // namespace crossover::cuda

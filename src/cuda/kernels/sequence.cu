@@ -99,6 +99,7 @@ __global__ void position_embedding_grad_kernel(PositionEmbeddingGradArguments<Ca
 }
 
 constexpr int gate_count = 4;
+constexpr int gru_gate_count = 3;
 enum Gate { input_gate, forget_gate, cell_gate, output_gate };
 
 template <class T>
@@ -156,6 +157,62 @@ __global__ void gates_grad_kernel(LstmGatesGradArguments<Called> of) {
   }
 }
 
+template <class T>
+__global__ void gru_gates_kernel(GruGatesArguments<Called> of) {
+  const std::int64_t count = of.batch * of.hidden;
+  const T* before = of.h_before;
+  T* gates = of.gates;
+  T* h = of.h;
+  for (std::int64_t index = thread_index(); index < count; index += thread_count()) {
+    const std::int64_t unit = index % of.hidden;
+    const std::int64_t first = index / of.hidden * gru_gate_count * of.hidden + unit;
+    float i[gru_gate_count];
+    float k[gru_gate_count];
+    for (int g = 0; g < gru_gate_count; ++g) {
+      const std::int64_t bias = g * of.hidden + unit;
+      const std::int64_t at = first + g * of.hidden;
+      i[g] = of.of_inputs[at] + of.b_ih[bias];
+      k[g] = (of.of_states != nullptr ? of.of_states[at] : 0.0F) + of.b_hh[bias];
+    }
+    const float r = crossover::activate(Activation::sigmoid, i[0] + k[0]);
+    const float z = crossover::activate(Activation::sigmoid, i[1] + k[1]);
+    const float n = std::tanh(i[2] + r * k[2]);
+    gates[first] = narrow<T>(r);
+    gates[first + of.hidden] = narrow<T>(z);
+    gates[first + 2 * of.hidden] = narrow<T>(n);
+    of.recurrent[index] = k[2];
+    h[index] = narrow<T>((1 - z) * n + (before != nullptr ? z * widen(before[index]) : 0.0F));
+  }
+}
+
+template <class T>
+__global__ void gru_gates_grad_kernel(GruGatesGradArguments<Called> of) {
+  const std::int64_t count = of.batch * of.hidden;
+  const T* gates = of.gates;
+  const T* before = of.h_before;
+  const T* dh = of.dh;
+  T* di = of.di;
+  T* dk = of.dk;
+  for (std::int64_t index = thread_index(); index < count; index += thread_count()) {
+    const std::int64_t first = index / of.hidden * gru_gate_count * of.hidden + index % of.hidden;
+    const float r = widen(gates[first]);
+    const float z = widen(gates[first + of.hidden]);
+    const float n = widen(gates[first + 2 * of.hidden]);
+    const float of_h = widen(dh[index]) + (of.is_last ? 0.0F : of.carry[index]);
+    const float of_n = of_h * (1 - z) * (1 - n * n);
+    const float apart = (before != nullptr ? widen(before[index]) : 0.0F) - n;
+    const T of_z = narrow<T>(of_h * apart * (z * (1 - z)));
+    const T of_r = narrow<T>(of_n * of.recurrent[index] * (r * (1 - r)));
+    di[first] = of_r;
+    dk[first] = of_r;
+    di[first + of.hidden] = of_z;
+    dk[first + of.hidden] = of_z;
+    di[first + 2 * of.hidden] = narrow<T>(of_n);
+    dk[first + 2 * of.hidden] = narrow<T>(of_n * r);
+    of.carry[index] = of_h * z;
+  }
+}
+
 }  // namespace
 
 void call(const EmbeddingArguments<Called>& of, const Site& site) {
@@ -196,6 +253,18 @@ void call(const LstmGatesArguments<Called>& of, const Site& site) {
 void call(const LstmGatesGradArguments<Called>& of, const Site& site) {
   with_float(of.gates.type, [&](auto zero) {
     launch(gates_grad_kernel<decltype(zero)>, grid_for(of.batch * of.hidden), site.stream, of);
+  });
+}
+
+void call(const GruGatesArguments<Called>& of, const Site& site) {
+  with_float(of.gates.type, [&](auto zero) {
+    launch(gru_gates_kernel<decltype(zero)>, grid_for(of.batch * of.hidden), site.stream, of);
+  });
+}
+
+void call(const GruGatesGradArguments<Called>& of, const Site& site) {
+  with_float(of.gates.type, [&](auto zero) {
+    launch(gru_gates_grad_kernel<decltype(zero)>, grid_for(of.batch * of.hidden), site.stream, of);
   });
 }
 

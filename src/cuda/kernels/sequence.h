@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Embeddings, and what an LSTM does between its products: one time step of its gates, and of their
-// gradients. Matrices are [batch, hidden], those of gates [batch, 4 hidden] in the order i, f, g,
-// o.
+// Embeddings, and what an LSTM or a GRU does between its products: one time step of its gates, and
+// of their gradients. Matrices are [batch, hidden], those of gates [batch, 4 hidden] in the order
+// i, f, g, o, or [batch, 3 hidden] in the order r, z, n.
 #pragma once
 
 #include <cstdint>
@@ -93,5 +93,38 @@ struct LstmGatesGradArguments {
 };
 using LstmGatesGradLaunch = LstmGatesGradArguments<Planned>;
 void call(const LstmGatesGradArguments<Called>& of, const Site& site);
+
+/// From the sums of both products, without their biases.
+template <template <class> class At>
+struct GruGatesArguments {
+  At<const float> of_inputs;  // [batch, 3 hidden]; may be gates, element by element
+  At<const float> of_states;  // none: 0
+  At<const float> b_ih, b_hh;
+  At<const void> h_before;  // none: 0
+  At<void> gates;
+  At<float> recurrent;
+  At<void> h;
+  std::int64_t batch = 0, hidden = 0;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using GruGatesLaunch = GruGatesArguments<Planned>;
+void call(const GruGatesArguments<Called>& of, const Site& site);
+
+/// di and dk: the gradients of the sums of both products. carry: what reaches h from the next time
+/// step; then what goes to the step before without a product.
+template <template <class> class At>
+struct GruGatesGradArguments {
+  At<const void> gates;
+  At<const float> recurrent;
+  At<const void> h_before;  // none: 0
+  At<const void> dh;
+  At<void> di, dk;
+  At<float> carry;
+  std::int64_t batch = 0, hidden = 0;
+  bool is_last = false;  ///< nothing is carried yet
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using GruGatesGradLaunch = GruGatesGradArguments<Planned>;
+void call(const GruGatesGradArguments<Called>& of, const Site& site);
 
 }  // namespace crossover::cuda

@@ -48,5 +48,10 @@ void plan_operation(const Reshape& op, StepPlanner& step);
 void plan_operation(const Rearrange& op, StepPlanner& step);
 void plan_operation(const Multiply& op, StepPlanner& step);
 void plan_operation(const MultiplyGrad& op, StepPlanner& step);
+void plan_operation(const Softmax& op, StepPlanner& step);
+void plan_operation(const SoftmaxGrad& op, StepPlanner& step);
+void plan_operation(const Matmul& op, StepPlanner& step);
+void plan_operation(const Gru& op, StepPlanner& step);
+void plan_operation(const GruGrad& op, StepPlanner& step);
 
 }  // namespace crossover::cuda

@@ -2,10 +2,9 @@
 // Embeddings. An LSTM as products over slices of its sequences, and a kernel for the gates of each
 // time step. What reads all time steps is one product: only the recurrence waits for the step
 // before it.
-#include <algorithm>
-
 #include "../planning/step_planner.h"
 #include "operations.h"
+#include "sequence_slices.h"
 
 namespace crossover::cuda {
 namespace {
@@ -19,23 +18,6 @@ Sizes sizes_of(Id x, Id w_hh, const StepPlanner& step) {
   const std::int64_t hidden = step.shape(w_hh)[1];
   return {sequence[0], sequence[1], sequence[2], hidden, gate_count * hidden};
 }
-
-/// A sequence, seen by its time steps.
-class Slices {
- public:
-  Slices(const Operand& whole, std::int64_t elements)
-      : whole_(whole), bytes_(elements * bytes(whole.type)) {}
-
-  [[nodiscard]] Operand operator[](std::int64_t t) const { return part_of(whole_, t * bytes_); }
-  /// Of every one of them.
-  [[nodiscard]] std::int64_t alignment(const StepPlanner& step) const {
-    return std::min(step.alignment(whole_), bytes_ & -bytes_);
-  }
-
- private:
-  Operand whole_;
-  std::int64_t bytes_;
-};
 
 }  // namespace
 
