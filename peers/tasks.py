@@ -67,9 +67,10 @@ class Task:
 
 
 def data_of(task: Task) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and labels: float64 [rows, ...] and int64 [rows]; of a network that reads tokens,
-    int64 [time, rows] each. With another loss than cross-entropy, targets float64 [rows, outputs]
-    in place of labels. Unsupported where they are not generated here."""
+    """Inputs and labels: float64 [rows, ...] and int64 [rows], or [places, rows] of one that labels
+    each place; of a network that reads tokens, int64 [time, rows] each. With another loss than
+    cross-entropy, targets float64 [rows, outputs] in place of labels. Unsupported where they are
+    not generated here."""
     sample, loss = task.network["input"]["shape"], task.network["loss"]
     classes = task.network.get("classes", 0)
     if task.data == "disc points":
@@ -85,7 +86,8 @@ def data_of(task: Task) -> tuple[np.ndarray, np.ndarray]:
     inputs = 2 * uniform(INPUTS, 0, task.rows * math.prod(sample)) - 1
     inputs = inputs.reshape(task.rows, *sample)
     if loss == "cross_entropy":
-        return inputs, _below(classes, LABELS, (task.rows,))
+        labels = _below(classes, LABELS, (task.rows, *task.network.get("labels", [])))
+        return inputs, labels.T
     shape = (task.rows, task.network["outputs"])
     targets = 2 * uniform(LABELS, 0, math.prod(shape)).reshape(shape)
     return inputs, np.floor(targets) if loss == "bce" else targets - 1

@@ -11,6 +11,7 @@
 
 #include "crossover/catalogue.h"
 #include "crossover/cost.h"
+#include "crossover/network_json.h"
 #include "crossover/networks.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
@@ -173,8 +174,10 @@ std::vector<Golden> golden_networks() {
   for (const char* name : {"gpt-16", "gpt-32", "gpt-64"}) {
     models.emplace(name, find_model(name).model);
   }
-  std::vector<Golden> all = read("golden_networks.json",
-                                 [&](const nlohmann::json& c) { return models.at(c.at("name")); });
+  std::vector<Golden> all = read("golden_networks.json", [&](const nlohmann::json& c) {
+    return c.contains("network") ? model_from(nlohmann::ordered_json(c.at("network")))
+                                 : models.at(c.at("name"));
+  });
   for (Golden& golden : all) {
     golden.large = golden.params > 300'000;  // all but alexnet-r, resnet-20 and lstm-small
     // Deep and batch-normalized, they magnify rounding. PyTorch's own float32 is off by 2e-6, 2e-5

@@ -22,6 +22,7 @@
 #include "crossover/operations/embedding.h"
 #include "crossover/operations/gemm.h"
 #include "crossover/operations/global_average_pool.h"
+#include "crossover/operations/group_norm.h"
 #include "crossover/operations/layer_norm.h"
 #include "crossover/operations/linear.h"
 #include "crossover/operations/lstm.h"
@@ -41,11 +42,11 @@ using OneOf = std::variant<Operations...>;
 
 using Op =
     OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Sgd, AdamW,
-          Gemm, Convolution, ConvolutionGrad, BatchNorm, BatchNormGrad, MaxPool, MaxPoolGrad,
-          AveragePool, AveragePoolGrad, GlobalAveragePool, GlobalAveragePoolGrad, Dropout,
-          DropoutGrad, Embedding, EmbeddingGrad, PositionEmbedding, PositionEmbeddingGrad,
+          Gemm, Convolution, ConvolutionGrad, ChannelBiasGrad, BatchNorm, BatchNormGrad, MaxPool,
+          MaxPoolGrad, AveragePool, AveragePoolGrad, GlobalAveragePool, GlobalAveragePoolGrad,
+          Dropout, DropoutGrad, Embedding, EmbeddingGrad, PositionEmbedding, PositionEmbeddingGrad,
           LayerNorm, LayerNormGrad, Attention, AttentionGrad, Lstm, LstmGrad, Reshape,
-          ElementwiseLoss, Momentum, Rearrange, Multiply, MultiplyGrad>;
+          ElementwiseLoss, Momentum, Rearrange, Multiply, MultiplyGrad, GroupNorm, GroupNormGrad>;
 
 const char* name(const Op& op);  ///< "Linear", "LinearGrad", ...
 

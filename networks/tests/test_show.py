@@ -74,6 +74,18 @@ def test_a_group_sees_its_own_channels(show):
 
 
 @needs_torch
+def test_images_become_larger(show):
+    layers = [
+        {"type": "conv_transpose2d", "out_channels": 4, "kernel_size": 3, "stride": 2},
+        {"type": "upsample", "scale_factor": 2},
+        *LENET["layers"][-2:],
+    ]
+    lines = [line.split() for line in show({**LENET, "layers": layers}).out.splitlines()]
+    assert lines[3][-2:] == ["40", f"{2 * 36 * 36 + 4 * 13 * 13:,}"]
+    assert " ".join(lines[4]).endswith("upsample [batch, 4, 26, 26]")
+
+
+@needs_torch
 @pytest.mark.parametrize(
     ("model", "parameters"),
     [("resnet-50", "25,557,032"), ("lstm", "6,182,672"), ("heart", "1,522")],

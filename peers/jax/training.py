@@ -97,11 +97,12 @@ class Training:
     def _batches(self, full: int) -> list[list[Array]]:
         """Inputs and labels: of each the full batches [steps, ...], and the short one [1, ...]."""
         inputs, labels = data_of(self.task)
-        axis = 1 if inputs.dtype == np.int64 else 0  # tokens are [time, rows]
+        of_inputs = 1 if inputs.dtype == np.int64 else 0  # tokens are [time, rows]
         end = full * self.task.batch
         found: list[list[Array]] = []
         for values in (inputs, labels):
             is_labels = values is labels
+            axis = values.ndim - 1 if is_labels and values.dtype == np.int64 else of_inputs
             own = values.astype(np.int32 if values.dtype == np.int64 else self._dtype)
             whole = np.split(np.take(own, range(end), axis), full, axis) if full else []
             parts = [whole, [np.take(own, range(end, self.task.rows), axis)] * bool(self._rest)]

@@ -71,7 +71,7 @@ class Training:
         axis = 1 if by_time else 0
         pairs = zip(
             inputs.split(self.task.batch, dim=axis),
-            labels.split(self.task.batch, dim=axis),
+            labels.split(self.task.batch, dim=labels.ndim - 1 if classifies else 0),
             strict=True,
         )
         return [
@@ -107,7 +107,7 @@ class Training:
         losses = []
         for step in range(count):
             x, y = self.batches[step % len(self.batches)]
-            self._take_masks(step + 1, y.shape[0])
+            self._take_masks(step + 1, _rows_of(x))
             losses.append(float(self._step(x, y)))
         for dropout in self._dropouts:
             dropout.mask = None
@@ -117,7 +117,7 @@ class Training:
         """Of the first batch at the start, without its gradients."""
         self.restart()
         x, y = self.batches[0]
-        self._take_masks(1, y.shape[0])
+        self._take_masks(1, _rows_of(x))
         with torch.no_grad():
             loss = float(self._plain_forward(x, y))
         for dropout in self._dropouts:
@@ -183,6 +183,10 @@ class References(verification.References):
             return super().of(task)
         finally:
             torch.set_num_threads(threads)
+
+
+def _rows_of(x: torch.Tensor) -> int:
+    return x.shape[1 if x.dtype == torch.int64 else 0]  # tokens are [time, rows]
 
 
 def _optimizer(network: nn.Module, task: Task, capturable: bool) -> torch.optim.Optimizer:

@@ -59,13 +59,16 @@ def task_of(case: dict[str, Any]) -> Task | None:
     """Of a golden case that is a network with its own data; None of others."""
     name, known = case["name"], ("disc-", "fcn-r", "alexnet-r", "resnet-56", "gpt-", "vit-ti")
     name = OWN_WIDTHS.get(name, name)
+    decay = 1e-4 if case["optimizer"] == "adamw" else 0.0
+    optimizer = Optimizer(case["optimizer"], case["lr"], decay)
+    sizes = {key: case[key] for key in ("batch", "rows", "params")}
+    if "network" in case:
+        own = {"network": case["network"], "data": "uniform"}
+        return Task(**own, **sizes, optimizer=optimizer, label="", flops=1.0)
     if name == "gpt-short" or (
         not name.startswith(known) and name not in (*OWN_WIDTHS.values(), *SMALL, "lstm")
     ):
         return None
-    decay = 1e-4 if case["optimizer"] == "adamw" else 0.0
-    optimizer = Optimizer(case["optimizer"], case["lr"], decay)
-    sizes = {key: case[key] for key in ("batch", "rows", "params")}
     return Task(**trained(name), **sizes, optimizer=optimizer, label="", flops=1.0)
 
 

@@ -25,8 +25,9 @@ Dataset uniform_data(const Model& model, std::int64_t rows) {
   if (model.loss != LossFunction::cross_entropy) {
     return uniform_targets(model.sample, rows, model.classes, model.loss == LossFunction::bce);
   }
-  return model.sample_type == Type::i32 ? uniform_tokens(model.sample.front(), rows, model.classes)
-                                        : uniform_rows(model.sample, rows, model.classes);
+  return model.sample_type == Type::i32
+             ? uniform_tokens(model.sample.front(), rows, model.classes)
+             : uniform_rows(model.sample, rows, model.classes, model.labels);
 }
 
 std::string ladder_of(const std::string& name, const std::vector<Family>& families) {

@@ -26,6 +26,7 @@ std::vector<Model> plain_models() {
       vit({.image = 6, .patch = 2, .width = 6, .layers = 1, .heads = 2, .classes = 3}),
       joined_model(),
       places_model(),
+      upsampled_model(),
   };
 }
 

@@ -10,6 +10,7 @@
 #include "attention.h"
 #include "batch_norm.h"
 #include "elementwise.h"
+#include "group_norm.h"
 #include "layer_norm.h"
 #include "loss.h"
 #include "multiply.h"
@@ -32,6 +33,6 @@ using Launch = std::variant<
     LayerNormLaunch, LayerNormGradLaunch, LayerNormGradSumsLaunch, AttentionLaunch,
     AttentionGradQueriesLaunch, AttentionGradKeysLaunch, ZeroLaunch, LstmGatesLaunch,
     LstmGatesGradLaunch, ElementwiseLossLaunch, MomentumLaunch, RearrangeLaunch, MultiplyLaunch,
-    MultiplySumsLaunch>;
+    MultiplySumsLaunch, GroupNormLaunch, GroupNormGradLaunch, GroupNormGradSumsLaunch>;
 
 }  // namespace crossover::cuda
