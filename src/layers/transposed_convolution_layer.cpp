@@ -41,7 +41,7 @@ Shape TransposedConvolutionLayer::infer(LayerShapes& shapes) const {
   const auto behind = [&](std::int64_t size) {
     return window.stride * (size - 1) + extent(window) - 2 * window.padding + output_padding;
   };
-  const Shape result{any_batch, out_channels, behind(before[2]), behind(before[3])};
+  Shape result{any_batch, out_channels, behind(before[2]), behind(before[3])};
   shapes.require(
       result[2] > 0 && result[3] > 0,
       "has a padding of " + std::to_string(window.padding) + ", which leaves nothing of the image");
