@@ -5,6 +5,7 @@ decide. Layers have arrays for parameters, as PyTorch's modules store them."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from networks.builder import said
 from networks.values import Value
 
 if TYPE_CHECKING:
+    from networks.builder import Step
     from networks.from_onnx import Call
 
 
@@ -78,22 +80,28 @@ def _matmul(call: Call) -> Any:
     return _linear(call, weight.T, None)
 
 
+def _add_to_partial(call: Call, partial: Any, added: np.ndarray) -> Any:
+    if isinstance(partial, root_mean_square.Partial):
+        return root_mean_square.after(call, partial, "add", float(added))
+    if isinstance(partial, gelu.Partial):
+        return gelu.plus(call, partial, float(added))
+    hidden = np.isneginf(added) | (added <= np.finfo(np.float32).min)
+    if added[~hidden].any():
+        raise call.refused("a mask is 0 or -inf")
+    return attention.masked(call, partial, hidden)
+
+
 def _add(call: Call) -> Any:
     left, right = call.inputs
     if isinstance(left, Value) and isinstance(right, Value):
         return call.build.sum(call, left, right)
     index = 1 if isinstance(left, np.ndarray) else 0
     value, added = call.inputs[index], call.weight(1 - index)
-    if isinstance(value, attention.Scores):
-        hidden = np.isneginf(added) | (added <= np.finfo(np.float32).min)
-        if added[~hidden].any():
-            raise call.refused("a mask is 0 or -inf")
-        return attention.masked(call, value, hidden)
-    if isinstance(value, root_mean_square.Partial):
-        return root_mean_square.after(call, value, "add", float(added))
-    if isinstance(value, gelu.Partial):
-        return gelu.plus(call, value, float(added))
-    value = call.value(index)
+    if not isinstance(value, Value):
+        return _add_to_partial(call, value, added)
+    if (norm := _of_channels(call, index, added)) is not None:
+        norm.parameters[1] = norm.parameters[1] + added.ravel()
+        return value
     step = call.build.steps.get(value.layer)
     product = step is not None and step.layer.get("bias") is False and step.layer["type"]
     if product == "linear" and added.shape == value.shape[-1:] and call.is_read_once(index):
@@ -127,6 +135,36 @@ def _conv(call: Call) -> Value:
     own |= said(bias=(bias is not None, True), groups=(call.get("group", 1), 1))
     own |= said(dilation=(call.square("dilations", [1, 1]), 1))
     return call.build.image(call, "conv2d", call.value(), parameters, **own)
+
+
+def _conv_transpose(call: Call) -> Value:
+    weight, bias = call.weight(1), call.constant(2)
+    call.only(group=1)  # onnx's reference takes the weights of others for those of outputs
+    if call.get("output_shape", None):
+        raise call.refused("output_shape is given; output_padding says the same")
+    size = call.square("kernel_shape", list(weight.shape[2:]))
+    own = {"out_channels": weight.shape[1], **_window(call, size, 1)}
+    own |= said(output_padding=(call.square("output_padding", [0, 0]), 0))
+    own |= said(bias=(bias is not None, True), dilation=(call.square("dilations", [1, 1]), 1))
+    parameters = [weight] if bias is None else [weight, bias]
+    return call.build.image(call, "conv_transpose2d", call.value(), parameters, **own)
+
+
+def _resize(call: Call) -> Value:
+    """Both ways to count pixels repeat each one, where the factor is whole."""
+    call.only(
+        mode="nearest", antialias=0, coordinate_transformation_mode=("half_pixel", "asymmetric")
+    )
+    asymmetric = call.get("coordinate_transformation_mode", "half_pixel") == "asymmetric"
+    rounds = ("floor",) if asymmetric else ("round_prefer_floor", "round_prefer_ceil")
+    if call.get("nearest_mode", "round_prefer_floor") not in rounds:
+        raise call.refused(f"nearest_mode can only be {' or '.join(rounds)}")
+    value, factors, sizes = call.value(), call.constant(2), call.constant(3)
+    if sizes is None or not sizes.size:
+        sizes = value.places.shape * factors
+    if list(sizes[:2]) != list(value.places.shape[:2]):
+        raise call.refused("it resizes the batch or the channels")
+    return call.build.upsampled(call, value, [float(one) for one in sizes[2:]])
 
 
 def _pool(call: Call, kind: str) -> Value:
@@ -180,6 +218,45 @@ def _batch_norm(call: Call) -> Value:
     return given
 
 
+def _group_norm(call: Call) -> Value:
+    epsilon = float(f"{call.get('epsilon', 1e-5):.6g}")  # a float32's
+    own = {"num_groups": call.get("num_groups"), **said(eps=(epsilon, 1e-5))}
+    parameters, value = [call.weight(1), call.weight(2)], call.value()
+    if parameters[0].size != value.places.shape[1]:
+        raise call.refused(
+            "it has a weight for each group; from opset 21 on it is for each channel"
+        )
+    return call.build.image(call, "group_norm", value, parameters, **own)
+
+
+def _instance_norm(call: Call) -> Value:
+    """By channels, or by groups of them, in which an image was seen as [batch, groups, ...]: that
+    is how PyTorch exports GroupNorm below opset 21, with weights and bias behind it."""
+    value, scale, shift = call.value(), call.weight(1), call.weight(2)
+    groups = value.places.shape[1]
+    if len(value.shape) != 4 or not np.array_equal(value.places.ravel(), value.own.ravel()):
+        raise call.refused("it reads no image as a layer gives it, nor groups of its channels")
+    if groups != value.shape[1] and ((scale != 1).any() or shift.any()):
+        raise call.refused("it has a weight for each group, and can only have 1, without bias")
+    each = value.shape[1] // groups
+    epsilon = float(f"{call.get('epsilon', 1e-5):.6g}")  # a float32's
+    own = {"num_groups": groups, **said(eps=(epsilon, 1e-5))}
+    parameters = [scale.repeat(each), shift.repeat(each)]
+    given = call.build.layer(call, "group_norm", [replace(value, view=None)], parameters, **own)
+    return given.seen_as(value.places)
+
+
+def _of_channels(call: Call, index: int, constant: np.ndarray) -> Step | None:
+    """The group_norm in front, where a number for each channel can become its own."""
+    value = call.inputs[index]
+    if not isinstance(value, Value):
+        return None
+    step = call.build.steps.get(value.layer)
+    fits = step is not None and step.layer["type"] == "group_norm" and value.is_plain
+    shape = constant.shape[-3:] if constant.ndim < 4 or constant.shape[0] == 1 else ()
+    return step if fits and shape == (value.shape[1], 1, 1) and call.is_read_once(index) else None
+
+
 def _layer_norm(call: Call) -> Value:
     call.only(axis=(-1, call.value().places.ndim - 1))
     epsilon = float(f"{call.get('epsilon', 1e-5):.6g}")  # a float32's
@@ -194,6 +271,9 @@ def _mul(call: Call) -> Any:
         return call.build.product(call, left, right)
     for index, other in ((0, right), (1, left)):
         partial = call.inputs[index]
+        if isinstance(other, np.ndarray) and (norm := _of_channels(call, index, other)) is not None:
+            norm.parameters[:] = [one * other.ravel() for one in norm.parameters]
+            return call.value(index)
         if isinstance(partial, gelu.Partial):
             return gelu.times(call, partial, _exact(other))
         if isinstance(partial, root_mean_square.Partial):
@@ -332,11 +412,15 @@ LAYERS: dict[str, Callable[[Call], Value]] = {
     "RMSNormalization": _rms_norm,
     "ReduceSum": _reduce_sum,
     "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
+    "Resize": _resize,
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
     "GlobalAveragePool": _global_pool,
     "ReduceMean": _reduce_mean,
     "BatchNormalization": _batch_norm,
+    "GroupNormalization": _group_norm,
+    "InstanceNormalization": _instance_norm,
     "LayerNormalization": _layer_norm,
     "Add": _add,
     "Concat": _concat,

@@ -69,6 +69,24 @@ def _conv2d(call: Call) -> Value:
     return call.build.image(call, "conv2d", call.value(), weight + bias, **sizes, **own)
 
 
+def _conv_transpose2d(call: Call) -> Value:
+    weight, bias = call.parameter("weight"), call.parameter("bias")
+    _, channels, *kernel = call.shape("weight")
+    groups, stride = call["groups"], call.square("stride")
+    own = said(stride=(stride, 1), padding=(call.square("padding"), 0))
+    own |= said(output_padding=(call.square("output_padding"), 0), bias=(bool(bias), True))
+    own |= said(groups=(groups, 1), dilation=(call.square("dilation"), 1))
+    sizes = {"out_channels": channels * groups, "kernel_size": call.square("kernel_size", kernel)}
+    return call.build.image(call, "conv_transpose2d", call.value(), weight + bias, **sizes, **own)
+
+
+def _upsample(call: Call) -> Value:
+    value, factors = call.value(), call["scale_factors"]
+    before = value.places.shape[2:]
+    sizes = call["output_size"] or [a * b for a, b in zip(before, factors, strict=True)]
+    return call.build.upsampled(call, value, sizes)
+
+
 def _pool(call: Call, kind: str) -> Value:
     size, padding = call.square("kernel_size"), call.square("padding")
     stride = call.square("stride") if call["stride"] else size
@@ -125,6 +143,23 @@ def _batch_norm(call: Call) -> Value:
     call.only(training=True, momentum=0.1, eps=1e-5)
     parameters = call.parameter("weight") + call.parameter("bias")
     return call.build.image(call, "batch_norm", call.value(), parameters)
+
+
+def _group_norm(call: Call) -> Value:
+    if call["weight"] is None:
+        raise call.refused("affine is False, and can only be True")
+    own = {"num_groups": call["num_groups"], **said(eps=(call["eps"], 1e-5))}
+    parameters = call.parameter("weight") + call.parameter("bias")
+    return call.build.image(call, "group_norm", call.value(), parameters, **own)
+
+
+def _instance_norm(call: Call) -> Value:
+    if call["weight"] is None:
+        raise call.refused("affine is False, and can only be True")
+    call.only(use_input_stats=True)
+    own = {"num_groups": call.shape("weight")[0], **said(eps=(call["eps"], 1e-5))}
+    parameters = call.parameter("weight") + call.parameter("bias")
+    return call.build.image(call, "group_norm", call.value(), parameters, **own)
 
 
 def _layer_norm(call: Call) -> Value:
@@ -250,11 +285,15 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "dropout": _dropout,
     "linear": _linear,
     "conv2d": _conv2d,
+    "conv_transpose2d": _conv_transpose2d,
+    "upsample_nearest2d": _upsample,
     "max_pool2d": _max_pool2d,
     "avg_pool2d": _avg_pool2d,
     "adaptive_avg_pool2d": _adaptive_avg_pool2d,
     "mean": _mean,
     "batch_norm": _batch_norm,
+    "group_norm": _group_norm,
+    "instance_norm": _instance_norm,
     "layer_norm": _layer_norm,
     "rms_norm": _rms_norm,
     "add": _add,

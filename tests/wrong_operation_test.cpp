@@ -59,6 +59,7 @@ std::vector<Thin> thin_networks() {
        AdamWOptions{}},
       {"vit", vit({.image = 6, .patch = 3, .width = 6, .layers = 1, .heads = 2, .classes = 3}),
        AdamWOptions{}},
+      {"upsampled", upsampled_model()},
   };
 }
 
@@ -260,6 +261,14 @@ class Breaker {
       if (op.bias != none) {
         instead("lacks its bias", op, [](auto& o) { o.bias = none; });
       }
+    }
+    if constexpr (std::is_same_v<Operation, ConvolutionGrad>) {
+      if (op.bias != none) {
+        instead("lacks its bias", op, [](auto& o) { o.bias = none; });
+      }
+    }
+    if constexpr (requires { op.sums; }) {
+      instead("sums or averages", op, [](auto& o) { o.sums = !o.sums; });
     }
     if constexpr (requires { op.addend; }) {
       if (op.addend != none) {

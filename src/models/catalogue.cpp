@@ -24,13 +24,15 @@ std::vector<Family> catalogue() {
 }
 
 Dataset uniform_data(const Model& model, std::int64_t rows) {
+  const bool reads_tokens = model.sample_type == Type::i32;
   Dataset data =
       model.loss == LossFunction::cross_entropy
-          ? uniform_rows(model.sample, rows, model.classes)
+          ? uniform_rows(model.sample, rows, model.classes, reads_tokens ? Shape{} : model.labels)
           : uniform_targets(model.sample, rows, model.classes, model.loss == LossFunction::bce);
-  if (model.sample_type == Type::i32) {
-    data.inputs = uniform_tokens(Stream::inputs, vocabularies(model), rows);
+  if (!reads_tokens) {
+    return data;
   }
+  data.inputs = uniform_tokens(Stream::inputs, vocabularies(model), rows);
   if (!model.labels.empty()) {
     const std::vector<std::int64_t> classes(static_cast<std::size_t>(model.labels.front()),
                                             model.classes);
