@@ -32,6 +32,7 @@ class Scaled:
 
     value: Value
     factor: float
+    at: At
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ def product(at: At, left: Any, right: Any) -> Any:
     if isinstance(left, Scores) and left.are_weights and isinstance(right, Value):
         return _attention(at, left, right)
     query, key = (
-        one if isinstance(one, Scaled) else Scaled(as_layers(at, one), 1.0) for one in (left, right)
+        one if isinstance(one, Scaled) else Scaled(as_layers(at, one), 1.0, at)
+        for one in (left, right)
     )
     ranks = {query.value.places.ndim, key.value.places.ndim}
     if ranks not in ({3}, {4}):
@@ -72,12 +74,12 @@ def product(at: At, left: Any, right: Any) -> Any:
 def scaled(at: At, found: Any, factor: Any) -> Scores | Scaled:
     """By a number: scores, or queries and keys before their product."""
     if isinstance(factor, Value) or np.size(factor) != 1:
-        raise at.refused("scores can only be scaled by a number")
+        raise at.refused("a result is multiplied by what is neither another nor a number")
     factor = float(np.asarray(factor).reshape(()))
     if isinstance(found, Scaled):
         return replace(found, factor=found.factor * factor)
     if isinstance(found, Value):
-        return Scaled(found, factor)
+        return Scaled(found, factor, at)
     scores = _scores(at, found)
     return replace(scores, scale=scores.scale * factor)
 
@@ -106,7 +108,7 @@ def as_layers(at: At, found: Any) -> Value:
     if isinstance(found, Value):
         return found
     if isinstance(found, Scaled):
-        raise at.refused("it reads a result times a number, which attention's products alone do")
+        raise found.at.refused("a result can be multiplied by a number in attention alone")
     if not isinstance(found, Scores):
         raise at.refused("it reads what is no layer's result")
     key = found.key.seen_as(found.key.places.swapaxes(-1, -2))

@@ -258,7 +258,7 @@ class Builder:
         )
 
     def class_token(
-        self, at: Place, name: str, token: np.ndarray, value: Value, axis: int
+        self, at: Place, parameter: Any, token: np.ndarray, value: Value, axis: int
     ) -> Value:
         """A parameter, whose numbers at `token` are put in front of a sequence in time."""
         if value.time_first and len(value.shape) == 3:
@@ -270,7 +270,7 @@ class Builder:
                     and axis % 3 == axes.index(0)
                     and np.array_equal(token, own)
                 ):
-                    given = self.layer(at, "class_token", [replace(value, view=None)], [name])
+                    given = self.layer(at, "class_token", [replace(value, view=None)], [parameter])
                     return given.seen_as(given.own.transpose(axes))
         raise at.refused(
             "a parameter can only be put in front of a sequence, in time, as one vector [width] "

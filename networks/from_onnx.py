@@ -146,7 +146,7 @@ class Graph:
         if len(graph.output) != 1:
             raise Refused(f"the network gives {len(graph.output)} outputs; one can be trained")
         self.output = self.values[graph.output[0].name]
-        if isinstance(self.output, attention.Scores):
+        if isinstance(self.output, (attention.Scores, attention.Scaled)):
             self.output = attention.as_layers(Call(self, graph.node[-1]), self.output)
         if not isinstance(self.output, Value):
             raise Refused("the network's output does not depend on its input")
@@ -194,7 +194,7 @@ class Graph:
         call = Call(self, node)
         if node.op_type not in OF_SCORES:
             for name, found in zip(node.input, call.inputs, strict=True):
-                if isinstance(found, attention.Scores):
+                if isinstance(found, (attention.Scores, attention.Scaled)):
                     self.values[name] = attention.as_layers(call, found)
             call = Call(self, node)
         depends = any(isinstance(one, _KNOWN_LATER) for one in call.inputs)

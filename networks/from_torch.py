@@ -177,6 +177,8 @@ class Graph:
                 self._values[node] = self._given(specs[node.name])
             elif node.op == "output":
                 (result,) = fx.map_arg(node.args[0], self.found)
+                if isinstance(result, attention.Scaled):
+                    raise result.at.refused("a network's output can't be multiplied by a number")
                 if not isinstance(result, Value):
                     raise Refused("the network's output is no layer's result")
                 return result
@@ -211,7 +213,7 @@ class Graph:
         before = set(self.build.steps)
         if call.operation not in attention.OF_SCORES:
             for argument in node.all_input_nodes:
-                if isinstance(self._values[argument], attention.Scores):
+                if isinstance(self._values[argument], (attention.Scores, attention.Scaled)):
                     self._values[argument] = attention.as_layers(call, self._values[argument])
             call = Call(self, node)
         if not any(map(self._is_known_later, node.all_input_nodes)):

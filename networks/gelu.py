@@ -41,7 +41,7 @@ def plus(at: At, partial: Partial, added: float) -> Partial:
 def times(at: At, partial: Partial, factor: Any) -> Partial | Value:
     """`factor`: x, half of it, or a half."""
     if isinstance(factor, Value):
-        factor = Scaled(factor, 1.0)
+        factor = Scaled(factor, 1.0, at)
     if isinstance(factor, Scaled):
         same = factor.value.layer == partial.of.layer
         if partial.is_gated or not same or not factor.value.is_seen_as(partial.of.places):

@@ -211,9 +211,9 @@ def _reduce_sum(call: Call) -> Value:
 
 
 def _batch_norm(call: Call) -> Value:
-    call.only(epsilon=1e-5, momentum=0.9)
+    own = said(eps=(float(f"{call.get('epsilon', 1e-5):.6g}"), 1e-5))  # a float32's
     scale, shift, mean, variance = (call.weight(index) for index in range(1, 5))
-    given = call.build.image(call, "batch_norm", call.value(), [scale, shift])
+    given = call.build.image(call, "batch_norm", call.value(), [scale, shift], **own)
     call.graph.statistics[given.layer] = (mean, variance)
     return given
 
@@ -287,6 +287,8 @@ def _mul(call: Call) -> Any:
 def _div(call: Call) -> Any:
     left, right = call.inputs
     if isinstance(right, root_mean_square.Partial):
+        if isinstance(left, np.ndarray) and (left == 1).all():
+            return root_mean_square.after(call, right, "reciprocal")
         return root_mean_square.normalized(call, left, right)
     return attention.scaled(call, left, 1 / _exact(call.weight(1)))
 
@@ -336,6 +338,15 @@ def _rms_norm(call: Call) -> Value:
 
 
 def _concat(call: Call) -> Value:
+    """A constant in front of a sequence is its class token."""
+    token, value = call.inputs[0], call.inputs[-1]
+    if len(call.inputs) == 2 and isinstance(token, np.ndarray) and isinstance(value, Value):
+        vector = token.reshape(-1, token.shape[-1])[0]
+        if not (token == vector).all():
+            raise call.refused("what it puts in front is not the same for all samples")
+        numbers = np.broadcast_to(np.arange(vector.size), token.shape)
+        value = call.build.sequence(call, value)
+        return call.build.class_token(call, vector, numbers, value, call.get("axis"))
     return call.build.concatenation(call, call.inputs, call.get("axis"))
 
 
@@ -429,7 +440,7 @@ LAYERS: dict[str, Callable[[Call], Value]] = {
     "GRU": _recurrent,
 }
 # What reads a product as attention has it; for all others it becomes layers.
-OF_SCORES = ("MatMul", "Mul", "Div", "Add", "Where", "Softmax")
+OF_SCORES = ("MatMul", "Mul", "Div", "Add", "Where", "Softmax", "Erf")
 VIEWS = frozenset(
     (
         *("Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Split", "Expand"),

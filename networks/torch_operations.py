@@ -140,9 +140,10 @@ def _sum(call: Call) -> Value:
 def _batch_norm(call: Call) -> Value:
     if call["weight"] is None:
         raise call.refused("affine is False, and can only be True")
-    call.only(training=True, momentum=0.1, eps=1e-5)
+    call.only(training=True)  # momentum is that of averages which training does not read
     parameters = call.parameter("weight") + call.parameter("bias")
-    return call.build.image(call, "batch_norm", call.value(), parameters)
+    own = said(eps=(call["eps"], 1e-5))
+    return call.build.image(call, "batch_norm", call.value(), parameters, **own)
 
 
 def _group_norm(call: Call) -> Value:

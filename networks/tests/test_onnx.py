@@ -204,6 +204,18 @@ def test_normalization_of_groups(capsys, tmp_path, new):
     assert (second["type"], second["num_groups"]) == ("group_norm", 4)
 
 
+@pytest.mark.parametrize("new", [False, True])
+@pytest.mark.parametrize("name", ["Gpt", "Encoder", "ByHand", "Vit", "TorchvisionVit"])
+def test_transformers(capsys, tmp_path, name, new):
+    """Which exporters take apart: attention, GELU by the error function, rms_norm."""
+    is_of_words = name in {"Gpt", "Encoder", "ByHand"}
+    x = torch.randint(31, (2, 10)) if is_of_words else torch.randn(2, 3, 8, 8)
+    path = exported(tmp_path / "net.onnx", getattr(zoo, name)().eval(), x, new)
+    shape = ("--input=10", *WORDS_OF) if is_of_words else ("--input=3x8x8",)
+    original = [kind for kind in of_torch(capsys, name, *shape) if kind != "dropout"]
+    assert kinds(imported(capsys, path, *(WORDS_OF if is_of_words else ("--as-is",)))) == original
+
+
 # ---- files made by hand
 
 
@@ -260,10 +272,10 @@ def test_normalization_of_groups_as_opset_21_has_it(capsys, tmp_path):
     [
         (("Gemm", ["x", "w"], {"alpha": 0.5}), WEIGHT, "(Gemm): alpha is 0.5, and can only be 1.0"),
         (("Elu", ["x"], {}), {}, "(Elu): there is no such layer; supported are Add, "),
-        (("Mul", ["x", "w"], {}), WEIGHT, "(Mul): its input 'w' is no layer's result"),
+        (("Mul", ["x", "w"], {}), WEIGHT, "(Mul): a result is multiplied by what is neither"),
         (("HardSigmoid", ["x"], {}), {}, "alpha is 0.2, and can only be 1/6"),
         (("LeakyRelu", ["x"], {"alpha": 0.2}), {}, "alpha is 0.2"),
-        (("Add", ["x", "w"], {}), WEIGHT, "can only be added to a product"),
+        (("Add", ["x", "w"], {}), WEIGHT, "can only be added to a sequence"),
     ],
 )
 def test_what_no_layer_has_is_refused(capsys, tmp_path, node, constants, said):

@@ -469,8 +469,6 @@ IMAGES = ("--input=2x6x6",)
         ),
         ("reflecting", IMAGES, "layer (pad, zoo.py:{}): there is no such layer; supported are "),
         ("padded", IMAGES, "padding is 1, and can only be below 1"),
-        ("slow_norm", IMAGES, "momentum is 0.01, and can only be 0.1"),
-        ("loose_norm", IMAGES, "eps is 0.001, and can only be 1e-05"),
         ("uneven", IMAGES, "images of 6 by 6 can only become larger by one whole factor in both"),
         ("smooth", IMAGES, "layer (upsample_bilinear2d, zoo.py:{}): there is no such layer"),
         ("overhanging", IMAGES, "output_padding is 2, and can only be below the stride"),
@@ -548,8 +546,18 @@ def test_a_network_that_cannot_be_had_ends_in_one_sentence(capsys, name, flags, 
     assert said in refused(capsys, name, *flags)
 
 
+def test_a_normalization_has_its_own_epsilon(capsys):
+    described = imported(capsys, "slow_norm", *IMAGES)
+    assert {"name": "layer", "type": "batch_norm", "eps": 1e-3} in described["layers"]
+
+
+def test_what_is_written_by_hand_is_one_layer(capsys):
+    described = imported(capsys, "ByHand", "--input=8", "--input-type=tokens:31")
+    assert kinds(described)[1:4] == ["rms_norm", "linear", "attention"]
+
+
 def test_the_line_of_the_user_is_named(capsys):
-    assert f"mul (mul, zoo.py:{line_of('this line is named')}): it is known of" in refused(
+    assert f"mul (mul, zoo.py:{line_of('this line is named')}): a network's output" in refused(
         capsys, "Scaled", "--input=4"
     )
 

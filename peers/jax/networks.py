@@ -173,9 +173,9 @@ def _scaled(width: int) -> tuple[Start, Start]:
     return Start((width,), constant=1.0), Start((width,), constant=0.0)
 
 
-def _batch_norm(x: Any) -> Layer:
+def _batch_norm(x: Any, eps: float = 1e-5) -> Layer:
     def of(w: Array, b: Array, x: Array) -> Array:
-        return _normalized(x, (0, 2, 3)) * w[:, None, None] + b[:, None, None]
+        return _normalized(x, (0, 2, 3), eps) * w[:, None, None] + b[:, None, None]
 
     return Layer(of, _scaled(x.shape[1]))
 

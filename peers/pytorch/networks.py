@@ -201,7 +201,7 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
     "max_pool2d": lambda x, **own: nn.MaxPool2d(**own),
     "avg_pool2d": lambda x, **own: nn.AvgPool2d(**own),
     "global_avg_pool2d": lambda x: nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten()),
-    "batch_norm": lambda x: nn.BatchNorm2d(x.shape[1]),
+    "batch_norm": lambda x, **own: nn.BatchNorm2d(x.shape[1], **own),
     "dropout": lambda x, p, number, shape: Dropout(p, number, shape),
     "add": lambda x, y: Add(),
     "concatenate": lambda x, y, *more: Concatenate(),

@@ -30,7 +30,8 @@ void BatchNormLayer::forward(LayerForward& step) const {
                       .shift = step.parameter(shift),
                       .y = step.y(),
                       .mean = of_mean,
-                      .inverse_deviation = of_deviation});
+                      .inverse_deviation = of_deviation,
+                      .epsilon = epsilon});
 }
 
 void BatchNormLayer::backward(LayerBackward& step) const {
