@@ -172,8 +172,8 @@ TEST(CudaConvolutionPlan, TransposesByTheGradientOfTheImage) {
   const Id w = one.tensor("w", {5, 4, 2, 2});
   const Id bias = one.tensor("bias", {4});
   const Id y = one.tensor("y", {2, 4, 6, 6});
-  one.operation(ConvolutionGrad{
-      .w = w, .dy = x, .dx = y, .window = {.size = 2, .stride = 2}, .bias = bias});
+  one.operation(
+      ConvolutionGrad{.w = w, .dy = x, .dx = y, .window = {.size = 2, .stride = 2}, .bias = bias});
   const LaunchPlan plan = plan_of(one.workload);
   const auto launches = cuda::launches_of<ConvolutionLaunch>(plan);
   ASSERT_EQ(launches.size(), 1);

@@ -161,8 +161,7 @@ __global__ void group_norm_column_sums_kernel(GroupNormGradSumsArguments<Called>
       const float mean = of.mean[statistic];
       const float inverse = of.inverse_deviation[statistic];
       for (std::int64_t pixel = warp; pixel < of.images.pixels; pixel += block_warps) {
-        const std::int64_t at =
-            (image * of.images.pixels + pixel) * of.images.channels + channel;
+        const std::int64_t at = (image * of.images.pixels + pixel) * of.images.channels + channel;
         const float slope = widen(dy[at]);
         sum += slope;
         products += slope * ((widen(x[at]) - mean) * inverse);
