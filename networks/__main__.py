@@ -73,7 +73,8 @@ def _import(options: argparse.Namespace) -> None:
 
 
 def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    from networks.from_torch import Graph  # noqa: PLC0415 - torch takes seconds, or is missing
+    from networks.ending import ended  # noqa: PLC0415 - torch takes seconds, or is missing
+    from networks.from_torch import Graph  # noqa: PLC0415
     from networks.proof import prove  # noqa: PLC0415
     from networks.user_module import Input, exported, made  # noqa: PLC0415
 
@@ -90,7 +91,7 @@ def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     network = made(options.source)
     graph = Graph(exported(network, *wanted), *wanted)
     file, _, name = options.source.rpartition(":")
-    graph.output = graph.build.ended(graph.output, options.loss_function)
+    graph.output = ended(graph.build, graph.output, options.loss_function)
     described = graph.build.described(
         options.name or f"{Path(file).stem}-{name}", graph.output, options.loss_function
     )
@@ -105,12 +106,13 @@ def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 
 def _of_onnx(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    from networks.ending import ended  # noqa: PLC0415
     from networks.from_onnx import Graph, loaded  # noqa: PLC0415
     from networks.onnx_proof import prove  # noqa: PLC0415
 
     path = Path(options.source)
     graph = Graph(loaded(path, options.as_is), options.input_type)
-    graph.output = graph.build.ended(graph.output, options.loss_function)
+    graph.output = ended(graph.build, graph.output, options.loss_function)
     described = graph.build.described(
         options.name or path.stem, graph.output, options.loss_function
     )

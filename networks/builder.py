@@ -20,16 +20,6 @@ MOST_PARAMETERS = 10**9
 LOSSES = {"cross-entropy": "cross_entropy", "mse": "mse", "bce": "bce"}
 
 
-@dataclass(frozen=True)
-class Ending:
-    """Where a layer stands that the network's loss asks for."""
-
-    name: str = "pixels"
-
-    def refused(self, what: str) -> Refused:
-        return Refused(f"the network's output: {what}")
-
-
 @dataclass
 class Step:
     """A layer of bench's with what it reads, what it gives, and what its parameters are called (or
@@ -365,21 +355,6 @@ class Builder:
             if name in needed:
                 needed.update(step.reads)
         return [step for name, step in self.steps.items() if name in needed]
-
-    def ended(self, value: Value, loss_function: str) -> Value:
-        """An image that a network gives, as its loss reads it: a row for each pixel, which has a
-        label, or all numbers of a sample in a row. All else as it is."""
-        is_image = len(value.shape) == 4 and not value.time_first and value.layer != "input"
-        if not is_image or not np.array_equal(value.places.ravel(), value.own.ravel()):
-            return value
-        places, plain = value.places.shape, [replace(value, view=None)]
-        if LOSSES[loss_function] == "cross_entropy":
-            if not value.is_plain:
-                return value
-            rows = self.layer(Ending(), "to_sequence", plain)
-            return rows.seen_as(rows.own.transpose(1, 2, 0).reshape(places))
-        flat = self.layer(Ending(), "flatten", plain)
-        return flat.seen_as(flat.own.reshape(places))
 
     def described(self, name: str, value: Value, loss_function: str) -> dict[str, Any]:
         """The network whose output `value` is."""
