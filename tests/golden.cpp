@@ -175,9 +175,8 @@ std::vector<Golden> golden_networks() {
     models.emplace(name, find_model(name).model);
   }
   std::vector<Golden> all = read("golden_networks.json", [&](const nlohmann::json& c) {
-    return c.contains("network")
-               ? model_from(nlohmann::ordered_json::parse(c.at("network").dump()))
-               : models.at(c.at("name"));
+    return c.contains("network") ? model_from(nlohmann::ordered_json::parse(c.at("network").dump()))
+                                 : models.at(c.at("name"));
   });
   for (Golden& golden : all) {
     golden.large = golden.params > 300'000;  // all but alexnet-r, resnet-20 and lstm-small
