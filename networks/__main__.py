@@ -90,6 +90,7 @@ def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     network = made(options.source)
     graph = Graph(exported(network, *wanted), *wanted)
     file, _, name = options.source.rpartition(":")
+    graph.output = graph.build.ended(graph.output, options.loss_function)
     described = graph.build.described(
         options.name or f"{Path(file).stem}-{name}", graph.output, options.loss_function
     )
@@ -109,6 +110,7 @@ def _of_onnx(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
     path = Path(options.source)
     graph = Graph(loaded(path, options.as_is), options.input_type)
+    graph.output = graph.build.ended(graph.output, options.loss_function)
     described = graph.build.described(
         options.name or path.stem, graph.output, options.loss_function
     )

@@ -20,6 +20,16 @@ MOST_PARAMETERS = 10**9
 LOSSES = {"cross-entropy": "cross_entropy", "mse": "mse", "bce": "bce"}
 
 
+@dataclass(frozen=True)
+class Ending:
+    """Where a layer stands that the network's loss asks for."""
+
+    name: str = "pixels"
+
+    def refused(self, what: str) -> Refused:
+        return Refused(f"the network's output: {what}")
+
+
 @dataclass
 class Step:
     """A layer of bench's with what it reads, what it gives, and what its parameters are called (or
@@ -121,7 +131,23 @@ class Builder:
         extent = own.get("dilation", 1) * (own.get("kernel_size", math.inf) - 1) + 1
         if own.get("padding", 0) >= extent:
             raise at.refused(f"padding is {own['padding']}, and can only be below {extent}")
+        if own.get("output_padding", 0) >= own.get("stride", 1):
+            raise at.refused(
+                f"output_padding is {own['output_padding']}, and can only be below the stride"
+            )
         return self.layer(at, kind, [value], parameters, **own)
+
+    def upsampled(self, at: Place, value: Value, sizes: Sequence[float]) -> Value:
+        """Its height and width, by the nearest pixel."""
+        before = value.places.shape[2:]
+        factors = {size / old for size, old in zip(sizes, before, strict=True)}
+        factor = min(factors)
+        if len(factors) != 1 or factor != int(factor) or factor < 1:
+            raise at.refused(
+                f"images of {' by '.join(map(str, before))} can only become larger by one whole "
+                "factor in both directions"
+            )
+        return value if factor == 1 else self.image(at, "upsample", value, scale_factor=int(factor))
 
     @staticmethod
     def _is_of_points(value: Value, own: dict[str, Any]) -> bool:
@@ -212,6 +238,24 @@ class Builder:
             )
         except ValueError:
             return False
+
+    def position_embedding(
+        self, at: Place, value: Value, parameter: Any, numbers: np.ndarray
+    ) -> Value:
+        """A parameter added to a sequence; `numbers` says which of its is added where, in a shape
+        that meets the sequence's."""
+        value = self.sequence(at, value)
+        if value.time_first and len(value.shape) == 3:
+            width, shape = value.shape[-1], value.places.shape
+            time = value.places // (value.shape[1] * width)
+            fits = numbers.ndim <= len(shape) and numbers.size == value.shape[0] * width
+            seen = np.broadcast_to(numbers, shape) if fits and _meet(numbers, shape) else None
+            if seen is not None and (seen == time * width + value.places % width).all():
+                given = self.layer(at, "position_embedding", [value], [parameter])
+                return given.seen_as(value.places)
+        raise at.refused(
+            "a parameter can only be added to a sequence, as a table [time, width] of its length"
+        )
 
     def class_token(
         self, at: Place, name: str, token: np.ndarray, value: Value, axis: int
@@ -322,6 +366,21 @@ class Builder:
                 needed.update(step.reads)
         return [step for name, step in self.steps.items() if name in needed]
 
+    def ended(self, value: Value, loss_function: str) -> Value:
+        """An image that a network gives, as its loss reads it: a row for each pixel, which has a
+        label, or all numbers of a sample in a row. All else as it is."""
+        is_image = len(value.shape) == 4 and not value.time_first and value.layer != "input"
+        if not is_image or not np.array_equal(value.places.ravel(), value.own.ravel()):
+            return value
+        places, plain = value.places.shape, [replace(value, view=None)]
+        if LOSSES[loss_function] == "cross_entropy":
+            if not value.is_plain:
+                return value
+            rows = self.layer(Ending(), "to_sequence", plain)
+            return rows.seen_as(rows.own.transpose(1, 2, 0).reshape(places))
+        flat = self.layer(Ending(), "flatten", plain)
+        return flat.seen_as(flat.own.reshape(places))
+
     def described(self, name: str, value: Value, loss_function: str) -> dict[str, Any]:
         """The network whose output `value` is."""
         time_first, shape = value.time_first, value.shape
@@ -330,8 +389,12 @@ class Builder:
             classes = shape[-1]
             orders += [value.own.transpose(axes) for axes in ((1, 0, 2), (1, 2, 0), (0, 2, 1))]
             orders += [one.reshape(-1, classes) for one in orders[:2]]
+            if value.places.ndim == 4:  # images of logits
+                orders.append(orders[2].reshape(value.places.shape))
         elif shape[-1] == 1:
             orders.append(value.own[:, 0])
+        elif LOSSES[loss_function] != "cross_entropy":
+            orders.append(value.own.reshape(value.places.shape))
         rank = 3 if time_first else 2
         if len(shape) != rank or not any(map(value.is_seen_as, orders)):
             raise Refused(
@@ -365,6 +428,12 @@ class Builder:
 def said(**values: tuple[Any, Any]) -> dict[str, Any]:
     """Of names with a value and what it is where it goes unsaid, those that must be said."""
     return {name: value for name, (value, unsaid) in values.items() if value != unsaid}
+
+
+def _meet(numbers: np.ndarray, shape: tuple[int, ...]) -> bool:
+    """Whether they can be broadcast to it."""
+    pairs = zip(reversed(numbers.shape), reversed(shape), strict=False)
+    return all(one in (1, size) for one, size in pairs)
 
 
 def _shape(value: Value) -> str:

@@ -14,8 +14,9 @@ import onnx
 from onnx import inliner, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from networks import attention, gelu, root_mean_square
 from networks.builder import Builder
-from networks.onnx_operations import LAYERS, VIEWS
+from networks.onnx_operations import LAYERS, OF_SCORES, VIEWS
 from networks.slices import arguments, joined
 from networks.values import BATCH, Refused, Value
 
@@ -47,6 +48,12 @@ def loaded(path: Path, as_is: bool) -> onnx.ModelProto:
             "(FILE.py:CALLABLE), or say --as-is if it never had any"
         )
     return model
+
+
+_KNOWN_LATER = (
+    *(Value, attention.Scores, attention.Scaled),
+    *(root_mean_square.Partial, gelu.Partial),
+)
 
 
 class Call:
@@ -139,6 +146,8 @@ class Graph:
         if len(graph.output) != 1:
             raise Refused(f"the network gives {len(graph.output)} outputs; one can be trained")
         self.output = self.values[graph.output[0].name]
+        if isinstance(self.output, attention.Scores):
+            self.output = attention.as_layers(Call(self, graph.node[-1]), self.output)
         if not isinstance(self.output, Value):
             raise Refused("the network's output does not depend on its input")
 
@@ -183,7 +192,12 @@ class Graph:
 
     def _add(self, node: onnx.NodeProto) -> None:
         call = Call(self, node)
-        depends = any(isinstance(one, Value) for one in call.inputs)
+        if node.op_type not in OF_SCORES:
+            for name, found in zip(node.input, call.inputs, strict=True):
+                if isinstance(found, attention.Scores):
+                    self.values[name] = attention.as_layers(call, found)
+            call = Call(self, node)
+        depends = any(isinstance(one, _KNOWN_LATER) for one in call.inputs)
         if node.op_type == "Shape" and depends:
             shape = np.array(call.value().places.shape, dtype=np.int64)
             result = shape[slice(call.get("start", 0), call.get("end"))]

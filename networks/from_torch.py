@@ -15,7 +15,7 @@ from torch import fx
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
-from networks import attention
+from networks import attention, root_mean_square
 from networks.builder import Builder
 from networks.slices import arguments, joined
 from networks.torch_operations import LAYERS, VIEWS
@@ -36,6 +36,12 @@ class Parameter:
 @dataclass(frozen=True)
 class Buffer:
     name: str
+
+
+_KNOWN_LATER = (
+    *(Value, Parameter, Buffer, attention.Scores, attention.Scaled),
+    root_mean_square.Partial,
+)
 
 
 class Call:
@@ -229,7 +235,7 @@ class Graph:
         """Whether it depends on the input or on what is trained; all else is computed here."""
         found = self._values[node]
         parts = found if isinstance(found, (list, tuple)) else [found]
-        return any(isinstance(part, (Value, Parameter, Buffer, attention.Scores)) for part in parts)
+        return any(isinstance(part, _KNOWN_LATER) for part in parts)
 
     def _view(self, call: Call) -> Any:
         """What PyTorch itself makes of the places, for whatever view."""

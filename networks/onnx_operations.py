@@ -5,15 +5,17 @@ decide. Layers have arrays for parameters, as PyTorch's modules store them."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from networks import products
+from networks import attention, gelu, products, root_mean_square
 from networks.builder import said
 from networks.values import Value
 
 if TYPE_CHECKING:
+    from networks.builder import Step
     from networks.from_onnx import Call
 
 
@@ -69,21 +71,37 @@ def _gemm(call: Call) -> Value:
     return _linear(call, weight, None if bias is None else bias.ravel())
 
 
-def _matmul(call: Call) -> Value:
-    if isinstance(call.inputs[1], Value):
-        return products.matmul(call.build, call, call.value(0), call.value(1))
+def _matmul(call: Call) -> Any:
+    if not isinstance(call.inputs[1], np.ndarray):
+        return attention.product(call, *call.inputs)
     weight = call.weight(1)
     if weight.ndim != 2:
         raise call.refused(f"its weights are {list(weight.shape)}, and can only be a matrix")
     return _linear(call, weight.T, None)
 
 
-def _add(call: Call) -> Value:
+def _add_to_partial(call: Call, partial: Any, added: np.ndarray) -> Any:
+    if isinstance(partial, root_mean_square.Partial):
+        return root_mean_square.after(call, partial, "add", float(added))
+    if isinstance(partial, gelu.Partial):
+        return gelu.plus(call, partial, float(added))
+    hidden = np.isneginf(added) | (added <= np.finfo(np.float32).min)
+    if added[~hidden].any():
+        raise call.refused("a mask is 0 or -inf")
+    return attention.masked(call, partial, hidden)
+
+
+def _add(call: Call) -> Any:
     left, right = call.inputs
     if isinstance(left, Value) and isinstance(right, Value):
         return call.build.sum(call, left, right)
-    index = 0 if isinstance(left, Value) else 1
-    value, added = call.value(index), call.weight(1 - index)
+    index = 1 if isinstance(left, np.ndarray) else 0
+    value, added = call.inputs[index], call.weight(1 - index)
+    if not isinstance(value, Value):
+        return _add_to_partial(call, value, added)
+    if (norm := _of_channels(call, index, added)) is not None:
+        norm.parameters[1] = norm.parameters[1] + added.ravel()
+        return value
     step = call.build.steps.get(value.layer)
     product = step is not None and step.layer.get("bias") is False and step.layer["type"]
     if product == "linear" and added.shape == value.shape[-1:] and call.is_read_once(index):
@@ -91,7 +109,13 @@ def _add(call: Call) -> Value:
         step.parameters.append(added)
         step.count += added.size
         return value
-    raise call.refused("a constant can only be added to a product, as the bias of a linear layer")
+    if added.ndim == 1:
+        raise call.refused(
+            "a constant can only be added to a product, as the bias of a linear layer"
+        )
+    numbers = np.arange(added.size).reshape(added.shape)
+    table = added.reshape(-1, added.shape[-1])
+    return call.build.position_embedding(call, value, table, numbers)
 
 
 def _window(call: Call, size: int, stride: int) -> dict[str, Any]:
@@ -111,6 +135,36 @@ def _conv(call: Call) -> Value:
     own |= said(bias=(bias is not None, True), groups=(call.get("group", 1), 1))
     own |= said(dilation=(call.square("dilations", [1, 1]), 1))
     return call.build.image(call, "conv2d", call.value(), parameters, **own)
+
+
+def _conv_transpose(call: Call) -> Value:
+    weight, bias = call.weight(1), call.constant(2)
+    call.only(group=1)  # onnx's reference takes the weights of others for those of outputs
+    if call.get("output_shape", None):
+        raise call.refused("output_shape is given; output_padding says the same")
+    size = call.square("kernel_shape", list(weight.shape[2:]))
+    own = {"out_channels": weight.shape[1], **_window(call, size, 1)}
+    own |= said(output_padding=(call.square("output_padding", [0, 0]), 0))
+    own |= said(bias=(bias is not None, True), dilation=(call.square("dilations", [1, 1]), 1))
+    parameters = [weight] if bias is None else [weight, bias]
+    return call.build.image(call, "conv_transpose2d", call.value(), parameters, **own)
+
+
+def _resize(call: Call) -> Value:
+    """Both ways to count pixels repeat each one, where the factor is whole."""
+    call.only(
+        mode="nearest", antialias=0, coordinate_transformation_mode=("half_pixel", "asymmetric")
+    )
+    asymmetric = call.get("coordinate_transformation_mode", "half_pixel") == "asymmetric"
+    rounds = ("floor",) if asymmetric else ("round_prefer_floor", "round_prefer_ceil")
+    if call.get("nearest_mode", "round_prefer_floor") not in rounds:
+        raise call.refused(f"nearest_mode can only be {' or '.join(rounds)}")
+    value, factors, sizes = call.value(), call.constant(2), call.constant(3)
+    if sizes is None or not sizes.size:
+        sizes = value.places.shape * factors
+    if list(sizes[:2]) != list(value.places.shape[:2]):
+        raise call.refused("it resizes the batch or the channels")
+    return call.build.upsampled(call, value, [float(one) for one in sizes[2:]])
 
 
 def _pool(call: Call, kind: str) -> Value:
@@ -135,57 +189,15 @@ def _global_pool(call: Call) -> Value:
     return call.build.global_mean(call, call.value(), keeps=True)
 
 
-def _reduce_mean(call: Call) -> Value:
-    value, axes = call.value(), call.constant(1)
+def _reduce_mean(call: Call) -> Any:
+    value, axes = call.inputs[0], call.constant(1)
     given = call.get("axes", []) if axes is None else axes.tolist()
-    return call.build.mean(call, value, given, bool(call.get("keepdims", 1)))
-
-
-def _batch_norm(call: Call) -> Value:
-    call.only(epsilon=1e-5, momentum=0.9)
-    scale, shift, mean, variance = (call.weight(index) for index in range(1, 5))
-    given = call.build.image(call, "batch_norm", call.value(), [scale, shift])
-    call.graph.statistics[given.layer] = (mean, variance)
-    return given
-
-
-def _layer_norm(call: Call) -> Value:
-    call.only(axis=(-1, call.value().places.ndim - 1))
-    epsilon = float(f"{call.get('epsilon', 1e-5):.6g}")  # a float32's
-    own = said(eps=(epsilon, 1e-5))
-    parameters = [call.weight(1), call.weight(2)]
-    return call.build.rowwise(call, "layer_norm", call.value(), parameters, **own)
-
-
-def _mul(call: Call) -> Value:
-    """Of a product by a number, its scale."""
-    for index, other in ((0, 1), (1, 0)):
-        factor = call.inputs[other]
-        if isinstance(factor, np.ndarray) and factor.size == 1:
-            return _scaled(call, index, float(factor.ravel()[0]))
-    return call.build.product(call, call.value(0), call.value(1))
-
-
-def _div(call: Call) -> Value:
-    divisor = call.weight(1)
-    if divisor.size != 1:
-        raise call.refused("it can only divide by a number")
-    return _scaled(call, 0, 1 / float(divisor.ravel()[0]))
-
-
-def _scaled(call: Call, index: int, factor: float) -> Value:
-    value = call.value(index)
-    step = call.build.steps.get(value.layer)
-    if step is None or step.layer["type"] != "matmul" or not call.is_read_once(index):
-        raise call.refused("only products of two layers' results can be scaled by a number")
-    step.layer["scale"] = float(f"{step.layer.get('scale', 1) * factor:.8g}")  # a float32's
-    return value
-
-
-def _softmax(call: Call) -> Value:
+    if isinstance(value, root_mean_square.Partial):
+        if given not in ([-1], [value.of.places.ndim - 1]) or not call.get("keepdims", 1):
+            raise call.refused("the mean of squares can only be over the last dimension, kept")
+        return root_mean_square.after(call, value, "mean")
     value = call.value()
-    call.only(axis=(-1, value.places.ndim - 1))
-    return products.softmax(call.build, call, value)
+    return call.build.mean(call, value, given, bool(call.get("keepdims", 1)))
 
 
 def _reduce_sum(call: Call) -> Value:
@@ -196,6 +208,131 @@ def _reduce_sum(call: Call) -> Value:
     if given is None:
         raise call.refused("a sum can be that of two vectors' product, over their last dimension")
     return given
+
+
+def _batch_norm(call: Call) -> Value:
+    call.only(epsilon=1e-5, momentum=0.9)
+    scale, shift, mean, variance = (call.weight(index) for index in range(1, 5))
+    given = call.build.image(call, "batch_norm", call.value(), [scale, shift])
+    call.graph.statistics[given.layer] = (mean, variance)
+    return given
+
+
+def _group_norm(call: Call) -> Value:
+    epsilon = float(f"{call.get('epsilon', 1e-5):.6g}")  # a float32's
+    own = {"num_groups": call.get("num_groups"), **said(eps=(epsilon, 1e-5))}
+    parameters, value = [call.weight(1), call.weight(2)], call.value()
+    if parameters[0].size != value.places.shape[1]:
+        raise call.refused(
+            "it has a weight for each group; from opset 21 on it is for each channel"
+        )
+    return call.build.image(call, "group_norm", value, parameters, **own)
+
+
+def _instance_norm(call: Call) -> Value:
+    """By channels, or by groups of them, in which an image was seen as [batch, groups, ...]: that
+    is how PyTorch exports GroupNorm below opset 21, with weights and bias behind it."""
+    value, scale, shift = call.value(), call.weight(1), call.weight(2)
+    groups = value.places.shape[1]
+    if len(value.shape) != 4 or not np.array_equal(value.places.ravel(), value.own.ravel()):
+        raise call.refused("it reads no image as a layer gives it, nor groups of its channels")
+    if groups != value.shape[1] and ((scale != 1).any() or shift.any()):
+        raise call.refused("it has a weight for each group, and can only have 1, without bias")
+    each = value.shape[1] // groups
+    epsilon = float(f"{call.get('epsilon', 1e-5):.6g}")  # a float32's
+    own = {"num_groups": groups, **said(eps=(epsilon, 1e-5))}
+    parameters = [scale.repeat(each), shift.repeat(each)]
+    given = call.build.layer(call, "group_norm", [replace(value, view=None)], parameters, **own)
+    return given.seen_as(value.places)
+
+
+def _of_channels(call: Call, index: int, constant: np.ndarray) -> Step | None:
+    """The group_norm in front, where a number for each channel can become its own."""
+    value = call.inputs[index]
+    if not isinstance(value, Value):
+        return None
+    step = call.build.steps.get(value.layer)
+    fits = step is not None and step.layer["type"] == "group_norm" and value.is_plain
+    shape = constant.shape[-3:] if constant.ndim < 4 or constant.shape[0] == 1 else ()
+    return step if fits and shape == (value.shape[1], 1, 1) and call.is_read_once(index) else None
+
+
+def _layer_norm(call: Call) -> Value:
+    call.only(axis=(-1, call.value().places.ndim - 1))
+    epsilon = float(f"{call.get('epsilon', 1e-5):.6g}")  # a float32's
+    own = said(eps=(epsilon, 1e-5))
+    parameters = [call.weight(1), call.weight(2)]
+    return call.build.rowwise(call, "layer_norm", call.value(), parameters, **own)
+
+
+def _mul(call: Call) -> Any:
+    left, right = call.inputs
+    if isinstance(left, Value) and isinstance(right, Value):
+        return call.build.product(call, left, right)
+    for index, other in ((0, right), (1, left)):
+        partial = call.inputs[index]
+        if isinstance(other, np.ndarray) and (norm := _of_channels(call, index, other)) is not None:
+            norm.parameters[:] = [one * other.ravel() for one in norm.parameters]
+            return call.value(index)
+        if isinstance(partial, gelu.Partial):
+            return gelu.times(call, partial, _exact(other))
+        if isinstance(partial, root_mean_square.Partial):
+            if isinstance(other, Value):
+                return root_mean_square.normalized(call, other, partial)
+            return root_mean_square.weighted(call, partial, call.weight(1 - index))
+    found, index = (right, 0) if isinstance(left, np.ndarray) else (left, 1)
+    return attention.scaled(call, found, _exact(call.inputs[index]))
+
+
+def _div(call: Call) -> Any:
+    left, right = call.inputs
+    if isinstance(right, root_mean_square.Partial):
+        return root_mean_square.normalized(call, left, right)
+    return attention.scaled(call, left, 1 / _exact(call.weight(1)))
+
+
+def _exact(factor: Any) -> Any:
+    """The number that a float32 stands for."""
+    is_number = isinstance(factor, np.ndarray) and factor.size == 1
+    return float(f"{float(factor.ravel()[0]):.8g}") if is_number else factor
+
+
+def _where(call: Call) -> Any:
+    """Scores, but where a mask is -inf."""
+    condition, one, other = call.weight(0), call.inputs[1], call.inputs[2]
+    hides = isinstance(one, np.ndarray)
+    scores, fill = (other, one) if hides else (one, call.weight(2))
+    if not np.isneginf(fill).all():
+        raise call.refused("only a mask of -inf is known")
+    return attention.masked(call, scores, condition if hides else ~condition)
+
+
+def _softmax(call: Call) -> Any:
+    return attention.softmax(call, call.inputs[0], call.get("axis", -1))
+
+
+def _attention(call: Call) -> Value:
+    """ONNX's own, since opset 23."""
+    call.only(softcap=0.0, q_num_heads=0, kv_num_heads=0)
+    if any(one is not None for one in call.inputs[3:]):
+        raise call.refused("a mask or keys of the past are given")
+    parts = [call.value(index) for index in range(3)]
+    causal = bool(call.get("is_causal", 0))
+    return attention.of_one_call(call, *parts, causal=causal, scale=call.get("scale"))
+
+
+def _power(call: Call) -> Any:
+    return root_mean_square.squares(call, call.value(), call.weight(1))
+
+
+def _of_root(done: str) -> Callable[[Call], Any]:
+    return lambda call: root_mean_square.after(call, call.inputs[0], done)
+
+
+def _rms_norm(call: Call) -> Value:
+    call.only(axis=(-1, call.value().places.ndim - 1))
+    epsilon = float(f"{call.get('epsilon', 1e-5):.6g}")  # a float32's
+    return call.build.rowwise(call, "rms_norm", call.value(), [call.weight(1)], eps=epsilon)
 
 
 def _concat(call: Call) -> Value:
@@ -265,14 +402,25 @@ LAYERS: dict[str, Callable[[Call], Value]] = {
     "MatMul": _matmul,
     "Mul": _mul,
     "Div": _div,
+    "Where": _where,
     "Softmax": _softmax,
+    "Attention": _attention,
+    "Pow": _power,
+    "Sqrt": _of_root("sqrt"),
+    "Reciprocal": _of_root("reciprocal"),
+    "Erf": lambda call: gelu.erf(call, call.inputs[0]),
+    "RMSNormalization": _rms_norm,
     "ReduceSum": _reduce_sum,
     "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
+    "Resize": _resize,
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
     "GlobalAveragePool": _global_pool,
     "ReduceMean": _reduce_mean,
     "BatchNormalization": _batch_norm,
+    "GroupNormalization": _group_norm,
+    "InstanceNormalization": _instance_norm,
     "LayerNormalization": _layer_norm,
     "Add": _add,
     "Concat": _concat,
@@ -280,6 +428,8 @@ LAYERS: dict[str, Callable[[Call], Value]] = {
     "LSTM": _recurrent,
     "GRU": _recurrent,
 }
+# What reads a product as attention has it; for all others it becomes layers.
+OF_SCORES = ("MatMul", "Mul", "Div", "Add", "Where", "Softmax")
 VIEWS = frozenset(
     (
         *("Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Split", "Expand"),

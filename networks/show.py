@@ -35,10 +35,12 @@ _PER_NUMBER = {
     "multiply": 1,
     "rms_norm": 4,
     "batch_norm": 7,
+    "group_norm": 7,
     "layer_norm": 8,
     "flatten": 0,
     "embedding": 0,
     "to_sequence": 0,
+    "upsample": 0,
     "position_embedding": 1,
 }
 _Count = Callable[[dict[str, Any], tuple[int, ...], tuple[int, ...]], int]
@@ -50,6 +52,14 @@ _RULES: dict[str, _Count] = {
     "conv2d": lambda layer, x, y: (
         (2 * x[1] // layer.get("groups", 1) * layer["kernel_size"] ** 2 + layer.get("bias", True))
         * math.prod(y)
+    ),
+    "conv_transpose2d": lambda layer, x, y: (
+        2
+        * math.prod(x)
+        * layer["out_channels"]
+        // layer.get("groups", 1)
+        * layer["kernel_size"] ** 2
+        + layer.get("bias", True) * math.prod(y)
     ),
     "max_pool2d": lambda layer, x, y: layer["kernel_size"] ** 2 * math.prod(y),
     "avg_pool2d": lambda layer, x, y: layer["kernel_size"] ** 2 * math.prod(y),

@@ -4,17 +4,20 @@ decide. What bench's layers do not have is refused by its name."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from networks import attention, products
+from networks import attention, products, root_mean_square
 from networks.builder import said
 from networks.values import Value
 
 if TYPE_CHECKING:
     from networks.from_torch import Call
+
+_OF_ATTENTION = (Value, attention.Scores, attention.Scaled)
 
 
 def _elementwise(kind: str, **only: Any) -> Callable[[Call], Value]:
@@ -66,6 +69,24 @@ def _conv2d(call: Call) -> Value:
     return call.build.image(call, "conv2d", call.value(), weight + bias, **sizes, **own)
 
 
+def _conv_transpose2d(call: Call) -> Value:
+    weight, bias = call.parameter("weight"), call.parameter("bias")
+    _, channels, *kernel = call.shape("weight")
+    groups, stride = call["groups"], call.square("stride")
+    own = said(stride=(stride, 1), padding=(call.square("padding"), 0))
+    own |= said(output_padding=(call.square("output_padding"), 0), bias=(bool(bias), True))
+    own |= said(groups=(groups, 1), dilation=(call.square("dilation"), 1))
+    sizes = {"out_channels": channels * groups, "kernel_size": call.square("kernel_size", kernel)}
+    return call.build.image(call, "conv_transpose2d", call.value(), weight + bias, **sizes, **own)
+
+
+def _upsample(call: Call) -> Value:
+    value, factors = call.value(), call["scale_factors"]
+    before = value.places.shape[2:]
+    sizes = call["output_size"] or [a * b for a, b in zip(before, factors, strict=True)]
+    return call.build.upsampled(call, value, sizes)
+
+
 def _pool(call: Call, kind: str) -> Value:
     size, padding = call.square("kernel_size"), call.square("padding")
     stride = call.square("stride") if call["stride"] else size
@@ -100,7 +121,10 @@ def _adaptive_avg_pool2d(call: Call) -> Value:
     return call.build.image(call, "avg_pool2d", value, kernel_size=height // size)
 
 
-def _mean(call: Call) -> Value:
+def _mean(call: Call) -> Any:
+    if isinstance(call["self"], root_mean_square.Partial):
+        call.only(dim=[-1], keepdim=True)
+        return root_mean_square.after(call, call["self"], "mean")
     return call.build.mean(call, call.value(), call["dim"] or [], call["keepdim"])
 
 
@@ -121,6 +145,23 @@ def _batch_norm(call: Call) -> Value:
     return call.build.image(call, "batch_norm", call.value(), parameters)
 
 
+def _group_norm(call: Call) -> Value:
+    if call["weight"] is None:
+        raise call.refused("affine is False, and can only be True")
+    own = {"num_groups": call["num_groups"], **said(eps=(call["eps"], 1e-5))}
+    parameters = call.parameter("weight") + call.parameter("bias")
+    return call.build.image(call, "group_norm", call.value(), parameters, **own)
+
+
+def _instance_norm(call: Call) -> Value:
+    if call["weight"] is None:
+        raise call.refused("affine is False, and can only be True")
+    call.only(use_input_stats=True)
+    own = {"num_groups": call.shape("weight")[0], **said(eps=(call["eps"], 1e-5))}
+    parameters = call.parameter("weight") + call.parameter("bias")
+    return call.build.image(call, "group_norm", call.value(), parameters, **own)
+
+
 def _layer_norm(call: Call) -> Value:
     if len(call["normalized_shape"]) != 1:
         raise call.refused("normalized_shape has several dimensions, and can only have the last")
@@ -131,26 +172,17 @@ def _layer_norm(call: Call) -> Value:
     return call.build.rowwise(call, "layer_norm", call.value(), parameters, **own)
 
 
-def _add(call: Call) -> Value:
+def _add(call: Call) -> Any:
     call.only(alpha=1)
     left, right = call["self"], call["other"]
     if isinstance(left, Value) and isinstance(right, Value):
         return call.build.sum(call, left, right)
+    for partial, eps in ((left, right), (right, left)):
+        if isinstance(partial, root_mean_square.Partial):
+            return root_mean_square.after(call, partial, "add", eps)
     value = left if isinstance(left, Value) else call.value("other")
     name, table = call.table("self" if value is right else "other")
-    value = call.build.sequence(call, value)
-    if value.time_first and len(value.shape) == 3:
-        width = value.shape[-1]
-        time = value.places // (value.shape[1] * width)
-        shape = value.places.shape
-        seen = np.broadcast_to(table, shape) if table.ndim <= len(shape) else table
-        whole = seen.shape == shape and (seen == time * width + value.places % width).all()
-        if whole and table.size == value.shape[0] * width:
-            given = call.build.layer(call, "position_embedding", [value], [name])
-            return given.seen_as(value.places)
-    raise call.refused(
-        "a parameter can only be added to a sequence, as a table [time, width] of its length"
-    )
+    return call.build.position_embedding(call, value, name, table)
 
 
 def _cat(call: Call) -> Value:
@@ -163,11 +195,44 @@ def _cat(call: Call) -> Value:
     return call.build.concatenation(call, parts, dim)
 
 
+def _attention(call: Call) -> Value:
+    call.only(attn_mask=None, dropout_p=0.0, enable_gqa=False)
+    parts = [call.value(name) for name in ("query", "key", "value")]
+    return attention.of_one_call(call, *parts, causal=bool(call["is_causal"]), scale=call["scale"])
+
+
+def _product(call: Call) -> Any:
+    return attention.product(call, *list(call.arguments.values())[:2])
+
+
 def _mul(call: Call) -> Any:
     left, right = call["self"], call["other"]
     if isinstance(left, Value) and isinstance(right, Value):
         return call.build.product(call, left, right)
-    return attention.scaled(call)
+    for partial, other, name in ((left, right, "other"), (right, left, "self")):
+        if isinstance(partial, root_mean_square.Partial):
+            if isinstance(other, Value):
+                return root_mean_square.normalized(call, other, partial)
+            return root_mean_square.weighted(call, partial, *call.parameter(name))
+    values = (left, right) if isinstance(left, _OF_ATTENTION) else (right, left)
+    return attention.scaled(call, *values)
+
+
+def _div(call: Call) -> Any:
+    if isinstance(call["other"], root_mean_square.Partial):
+        return root_mean_square.normalized(call, call["self"], call["other"])
+    if isinstance(call["other"], _OF_ATTENTION):
+        raise call.refused("it divides by what a layer gives")
+    return attention.scaled(call, call["self"], 1 / call["other"])
+
+
+def _masked(call: Call) -> Any:
+    hidden = call["mask"].numpy() if call["value"] == -math.inf else np.empty(0)
+    return attention.masked(call, call["self"], hidden)
+
+
+def _of_root(done: str) -> Callable[[Call], Any]:
+    return lambda call: root_mean_square.after(call, call["self"], done)
 
 
 def _rms_norm(call: Call) -> Value:
@@ -220,11 +285,15 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "dropout": _dropout,
     "linear": _linear,
     "conv2d": _conv2d,
+    "conv_transpose2d": _conv_transpose2d,
+    "upsample_nearest2d": _upsample,
     "max_pool2d": _max_pool2d,
     "avg_pool2d": _avg_pool2d,
     "adaptive_avg_pool2d": _adaptive_avg_pool2d,
     "mean": _mean,
     "batch_norm": _batch_norm,
+    "group_norm": _group_norm,
+    "instance_norm": _instance_norm,
     "layer_norm": _layer_norm,
     "rms_norm": _rms_norm,
     "add": _add,
@@ -232,14 +301,17 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "embedding": _embedding,
     "lstm": _recurrent,
     "gru": _recurrent,
-    "scaled_dot_product_attention": attention.of_one_call,
-    "matmul": attention.product,
-    "bmm": attention.product,
+    "scaled_dot_product_attention": _attention,
+    "matmul": _product,
+    "bmm": _product,
     "sum": _sum,
     "mul": _mul,
-    "div": attention.scaled,
-    "masked_fill": attention.masked,
-    "softmax": attention.softmax,
+    "div": _div,
+    "masked_fill": _masked,
+    "softmax": lambda call: attention.softmax(call, call["self"], call["dim"]),
+    "pow": lambda call: root_mean_square.squares(call, call.value(), call["exponent"]),
+    "square": lambda call: root_mean_square.squares(call, call.value(), 2),
+    **{name: _of_root(name) for name in ("sqrt", "rsqrt", "reciprocal")},
 }
 # What moves numbers and changes none. A graph says which of a user's tensors share memory only by
 # its views; a copy counts as one, because the proof finds where that would be wrong.

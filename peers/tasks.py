@@ -68,8 +68,8 @@ class Task:
 
 def data_of(task: Task) -> tuple[np.ndarray, np.ndarray]:
     """Inputs and labels: float64 [rows, ...], or of tokens int64 [places, rows]; and int64 [rows],
-    or of labelled places [places, rows]. With another loss than cross-entropy, targets float64
-    [rows, outputs] in place of labels. Unsupported where they are not generated here."""
+    or [places, rows] of one that labels each place. With another loss than cross-entropy, targets
+    float64 [rows, outputs] in place of labels. Unsupported where they are not generated here."""
     sample, loss = task.network["input"]["shape"], task.network["loss"]
     classes = task.network.get("classes", 0)
     if task.data == "disc points":
@@ -79,13 +79,17 @@ def data_of(task: Task) -> tuple[np.ndarray, np.ndarray]:
         return _below(classes, INPUTS, shape).T, _below(classes, LABELS, shape).T
     if task.data != "uniform":
         raise Unsupported(f"peers/tasks.py generates no data called {task.data!r}")
-    if task.network["input"]["type"] == "i32":
+    reads_tokens = task.network["input"]["type"] == "i32"
+    if reads_tokens:
         inputs = _below(vocabularies(task.network)[:, None], INPUTS, (*sample, task.rows))
     else:
         inputs = 2 * uniform(INPUTS, 0, task.rows * math.prod(sample)) - 1
         inputs = inputs.reshape(task.rows, *sample)
     if loss == "cross_entropy":
-        return inputs, _below(classes, LABELS, (*task.network.get("labels", []), task.rows))
+        places = tuple(task.network.get("labels", []))
+        if reads_tokens:
+            return inputs, _below(classes, LABELS, (*places, task.rows))
+        return inputs, _below(classes, LABELS, (task.rows, *places)).T
     shape = (task.rows, task.network["outputs"])
     targets = 2 * uniform(LABELS, 0, math.prod(shape)).reshape(shape)
     return inputs, np.floor(targets) if loss == "bce" else targets - 1

@@ -38,7 +38,7 @@ NAMES = ["disc-" + str(depth) for depth in range(2, 13)] + ["heart", *ANCHORS, "
 NAMES += ["alexnet-r", "alexnet-s", "resnet-56", "resnet-50", "lstm", "lenet-5"]
 NAMES += ["policy", "surrogate", "matrix-4"]
 NAMES += [f"gpt-{width}" for width in (16, 32, 64, 128, 256, 512)]
-NAMES += ["vit-ti"]
+NAMES += ["vit-ti", "mobilenet-v2"]
 
 needs_bench = pytest.mark.skipif(not BENCH.is_file(), reason=f"{BENCH} has not been built")
 needs_emulation = pytest.mark.skipif(

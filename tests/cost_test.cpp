@@ -100,6 +100,33 @@ TEST(Cost, CountsAConvolutionAsIfNothingWerePadding) {
                      ConvolutionGrad{
                          .x = 0, .w = 1, .dy = 2, .dx = 0, .dw = 1, .dbias = 3, .window = window}),
             2 * product + 160);
+  EXPECT_EQ(flops_of(shapes, ConvolutionGrad{.w = 1, .dy = 2, .dx = 0, .window = window}), product);
+  EXPECT_EQ(
+      flops_of(shapes, ConvolutionGrad{.w = 1, .dy = 2, .dx = 0, .window = window, .bias = 3}),
+      product + 2 * 4 * 7 * 8);
+  EXPECT_EQ(flops_of(shapes, ChannelBiasGrad{.dy = 2, .dbias = 3}), 160);
+}
+
+TEST(Cost, CountsGroupNormalizationAsThatOfBatches) {
+  const std::vector<Shape> shapes{{2, 6, 4, 5}, {6}, {2, 3}};
+  EXPECT_EQ(flops_of(shapes, GroupNorm{.x = 0,
+                                       .scale = 1,
+                                       .shift = 1,
+                                       .y = 0,
+                                       .mean = 2,
+                                       .inverse_deviation = 2,
+                                       .groups = 3}),
+            7 * 240);
+  EXPECT_EQ(flops_of(shapes, GroupNormGrad{.x = 0,
+                                           .scale = 1,
+                                           .mean = 2,
+                                           .inverse_deviation = 2,
+                                           .dy = 0,
+                                           .dx = 0,
+                                           .dscale = 1,
+                                           .dshift = 1,
+                                           .groups = 3}),
+            10 * 240);
 }
 
 TEST(Cost, CountsOfAGroupsInputsOnly) {

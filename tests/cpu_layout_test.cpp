@@ -35,16 +35,16 @@ Layout layout_of(const Tensor& tensor, Tag tag) {
 /// Weights of groups have an extent more for oneDNN, which no layout above has.
 std::set<Id> weights_of_groups(const Workload& workload) {
   std::set<Id> all;
-  const auto add = [&](const auto& op, std::initializer_list<Id> weights) {
-    if (groups_of(workload[op.x], workload[op.w]) != 1) {
+  const auto add = [&](const auto& op, Id images, std::initializer_list<Id> weights) {
+    if (groups_of(workload[images], workload[op.w]) != 1) {
       all.insert(weights);
     }
   };
   for (const Op& op : workload.steps.front().ops) {
     if (const auto* forward = std::get_if<Convolution>(&op)) {
-      add(*forward, {forward->w});
+      add(*forward, forward->x, {forward->w});
     } else if (const auto* grad = std::get_if<ConvolutionGrad>(&op)) {
-      add(*grad, {grad->w, grad->dw});
+      add(*grad, grad->image(), {grad->w, grad->dw});
     }
   }
   return all;

@@ -166,6 +166,23 @@ TEST(CudaConvolutionPlan, FusesNothingOnOddAddresses) {
   }
 }
 
+TEST(CudaConvolutionPlan, TransposesByTheGradientOfTheImage) {
+  OneOp one;
+  const Id x = one.tensor("x", {2, 5, 3, 3});
+  const Id w = one.tensor("w", {5, 4, 2, 2});
+  const Id bias = one.tensor("bias", {4});
+  const Id y = one.tensor("y", {2, 4, 6, 6});
+  one.operation(
+      ConvolutionGrad{.w = w, .dy = x, .dx = y, .window = {.size = 2, .stride = 2}, .bias = bias});
+  const LaunchPlan plan = plan_of(one.workload);
+  const auto launches = cuda::launches_of<ConvolutionLaunch>(plan);
+  ASSERT_EQ(launches.size(), 1);
+  EXPECT_EQ(launches[0].form.pass, ConvolutionPass::dx);
+  EXPECT_EQ(launches[0].form.in, 4);
+  EXPECT_EQ(launches[0].form.out, 5);
+  EXPECT_EQ(count_of<cuda::ChannelBiasLaunch>(plan), 1);
+}
+
 TEST(CudaConvolutionPlan, RefusesWhatTheLibraryLacks) {
   EXPECT_THROW(plan_of(small_alexnet(), [](const ConvolutionForm& /*form*/) { return false; }),
                Unsupported);

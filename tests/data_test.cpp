@@ -37,6 +37,12 @@ TEST(UniformRows, KeepTheirFirstRowsWhenThereAreMore) {
   EXPECT_EQ(*std::max_element(many.labels.begin(), many.labels.end()), 3);
 }
 
+TEST(UniformRows, MayLabelPlaces) {
+  const Dataset data = uniform_rows({3, 2, 2}, 5, 4, {4});
+  EXPECT_EQ(data.inputs, uniform_rows({3, 2, 2}, 5, 4).inputs);
+  EXPECT_EQ(data.labels, uniform_rows({1}, 5 * 4, 4).labels);
+}
+
 TEST(UniformTargets, AreDrawnRowByRow) {
   const Dataset data = uniform_targets({3}, 4, 2, false);
   EXPECT_EQ(data.inputs, uniform_rows({3}, 4, 2).inputs);

@@ -175,7 +175,7 @@ std::vector<Golden> golden_networks() {
     models.emplace(name, find_model(name).model);
   }
   std::vector<Golden> all = read("golden_networks.json", [&](const nlohmann::json& c) {
-    return c.contains("network") ? model_from(nlohmann::ordered_json::parse(c.at("network").dump()))
+    return c.contains("network") ? model_from(nlohmann::ordered_json(c.at("network")))
                                  : models.at(c.at("name"));
   });
   for (Golden& golden : all) {

@@ -335,6 +335,21 @@ TEST(Lowering, SaysWhatDoesNotFit) {
             "model 'm': layer 0 reads images of channels, height and width");
   EXPECT_EQ(of_rows({1, 4, 3}, ConvolutionLayer{2, {.size = 6, .padding = 1}}),
             "model 'm': layer 0 has a window of 6 with padding 1, larger than the image of 4 x 3");
+  EXPECT_EQ(
+      of_rows({4, 3, 3},
+              TransposedConvolutionLayer{.out_channels = 3, .window = {.size = 2}, .groups = 3}),
+      "model 'm': layer 0 has 3 groups, which must divide its 4 input and 3 output channels");
+  EXPECT_EQ(of_rows({1, 3, 3},
+                    TransposedConvolutionLayer{
+                        .out_channels = 3, .window = {.size = 2}, .output_padding = 1}),
+            "model 'm': layer 0 has a padding of 0 and an output_padding of 1, which must be below "
+            "its window's extent and its stride");
+  EXPECT_EQ(of_rows({1, 1, 1}, TransposedConvolutionLayer{3, {.size = 3, .padding = 2}}),
+            "model 'm': layer 0 has a padding of 2, which leaves nothing of the image");
+  EXPECT_EQ(of_rows({4, 3, 3}, GroupNormLayer{3}),
+            "model 'm': layer 0 has 3 groups, which must divide its 4 channels");
+  EXPECT_EQ(of_rows({1, 1, 5}, UpsampleLayer{1 << 30}),
+            "model 'm': layer 0 gives images of more than 2^31 rows or columns");
   EXPECT_EQ(of_rows({4}, DropoutLayer{1}), "model 'm': layer 0 drops with a probability in [0, 1)");
 
   const Model sound = mlp("m", {4, 3}, Activation::relu);

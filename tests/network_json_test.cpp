@@ -95,6 +95,23 @@ TEST(NetworkJson, KnowsWhatJoinsGatesAndTurns) {
               testing::ThrowsMessage<std::invalid_argument>(testing::HasSubstr("eps")));
 }
 
+TEST(NetworkJson, KnowsWhatMakesImagesLarger) {
+  const Json json = Json::parse(R"({"name": "m", "input": {"shape": [3, 4, 4], "type": "f32"},
+    "outputs": 648, "loss": "mse", "layers": [
+      {"name": "up", "type": "conv_transpose2d", "out_channels": 4, "kernel_size": 3, "stride": 2,
+       "padding": 1, "output_padding": 1, "bias": false},
+      {"name": "wider", "type": "conv_transpose2d", "out_channels": 2, "kernel_size": 2,
+       "groups": 2, "dilation": 1},
+      {"name": "norm", "type": "group_norm", "num_groups": 2, "eps": 1e-3},
+      {"name": "repeated", "type": "upsample", "scale_factor": 2},
+      {"name": "flat", "type": "flatten"}]})");
+  Json said = json;
+  said["layers"][1].erase("dilation");
+  const Model model = model_from(json);
+  EXPECT_EQ(describe(model), said);
+  training_identity(model);  // it fits: 2 channels of (2 (2 4 + 1))^2
+}
+
 Json written_sequence() {
   return Json::parse(R"({"name": "m", "input": {"shape": [4], "type": "i32"}, "classes": 5,
     "labels": [4], "loss": "cross_entropy", "layers": [
@@ -201,7 +218,7 @@ TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
           "conv2d, max_pool2d, avg_pool2d, global_avg_pool2d, mean_over_time, batch_norm, dropout, "
           "embedding, position_embedding, layer_norm, rms_norm, attention, lstm, flatten, "
           "concatenate, to_sequence, multiply, class_token, first_place, last_place, slice, "
-          "matmul, softmax, gru");
+          "matmul, softmax, gru, conv_transpose2d, upsample, group_norm");
 }
 
 }  // namespace

@@ -88,6 +88,27 @@ TEST(CheckConvolution, OfGradientsToo) {
   EXPECT_EQ(with(5, of({4})), "ConvolutionGrad: tensor 'f' is [4], not [7]");
 }
 
+TEST(CheckConvolution, OfTransposedOnesToo) {
+  const Window three{.size = 3};
+  const std::vector<Tensor> all{of({2, 4, 5, 6}), of({7, 4, 3, 3}), of({2, 7, 3, 4}), of({4})};
+  ConvolutionGrad op{.w = 1, .dy = 2, .dx = 0, .window = three, .bias = 3};
+  EXPECT_EQ(complaint(all, op), "");
+  op.bias = 1;
+  EXPECT_EQ(complaint(all, op), "ConvolutionGrad: tensor 'b' is [7, 4, 3, 3], not [4]");
+  op = {.x = 0, .w = 1, .dy = 2, .window = three};
+  EXPECT_EQ(complaint(all, op), "ConvolutionGrad: it has nothing to write");
+  op = {.w = 1, .dy = 2, .dw = 1, .window = three};
+  EXPECT_EQ(complaint(all, op), "ConvolutionGrad: the gradient of weights needs x");
+  op = {.x = 0, .w = 1, .dy = 2, .dx = 0, .dbias = 3, .window = three};
+  EXPECT_EQ(complaint(all, op),
+            "ConvolutionGrad: the gradient of a bias goes with that of weights");
+  op = {.x = 0, .w = 1, .dy = 2, .dw = 1, .window = three, .bias = 3};
+  EXPECT_EQ(complaint(all, op), "ConvolutionGrad: a bias is added to dx, which is missing");
+  EXPECT_EQ(complaint(all, ChannelBiasGrad{.dy = 0, .dbias = 3}), "");
+  EXPECT_EQ(complaint(all, ChannelBiasGrad{.dy = 2, .dbias = 3}),
+            "ChannelBiasGrad: tensor 'd' is [4], not [7]");
+}
+
 TEST(CheckPool, SaysWhatDoesNotFit) {
   const Window ceil{.size = 3, .stride = 2, .ceil = true};
   const MaxPool pool{.x = 0, .y = 1, .where = 2, .window = ceil};
@@ -160,6 +181,18 @@ TEST(CheckBatchNorm, SaysWhatDoesNotFit) {
   grad.daddend = 3;
   EXPECT_EQ(complaint({x, of({3}), x, of({3})}, grad),
             "BatchNormGrad: tensor 'd' is [3], not [2, 3, 4, 5]");
+}
+
+TEST(CheckGroupNorm, SaysWhatDoesNotFit) {
+  const Tensor x = of({2, 6, 4, 5}, Type::bf16);
+  GroupNorm op{.x = 0, .scale = 1, .shift = 1, .y = 0, .mean = 2, .inverse_deviation = 2};
+  op.groups = 3;
+  EXPECT_EQ(complaint({x, of({6}), of({2, 3})}, op), "");
+  EXPECT_EQ(complaint({x, of({3}), of({2, 3})}, op), "GroupNorm: tensor 'b' is [3], not [6]");
+  EXPECT_EQ(complaint({x, of({6}), of({3})}, op), "GroupNorm: tensor 'c' is [3], not [2, 3]");
+  op.groups = 4;
+  EXPECT_EQ(complaint({x, of({6}), of({2, 4})}, op),
+            "GroupNorm: 4 groups do not divide 6 channels");
 }
 
 TEST(CheckDropout, SaysWhatDoesNotFit) {

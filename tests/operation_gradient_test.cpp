@@ -62,6 +62,45 @@ OperationGradientCase convolution(const Shape& shape, std::int64_t out, const Wi
       {{x, dx}, {w, dw}, {bias, dbias}}};
 }
 
+/// As TransposedConvolutionLayer has it, of images that become those of shape `result`.
+OperationGradientCase transposed(const Shape& result, std::int64_t in, const Window& window,
+                                 const std::string& name, std::int64_t groups = 1) {
+  Builder t;
+  const Shape weights{in, result[1] / groups, window.size, window.size};
+  const Shape shape = result_shape(result, in, window);
+  const Id x = t.f32("x", shape);
+  const Id w = t.f32("w", weights);
+  const Id bias = t.f32("bias", {result[1]});
+  const Id y = t.f32("y", result);
+  const Id dy = t.f32("dy", result);
+  const Id dx = t.f32("dx", shape);
+  const Id dw = t.f32("dw", weights);
+  const Id dbias = t.f32("dbias", {result[1]});
+  return {t.step("TransposedConvolution_" + name,
+                 {ConvolutionGrad{.w = w, .dy = x, .dx = y, .window = window, .bias = bias},
+                  Convolution{.x = dy, .w = w, .y = dx, .window = window},
+                  ConvolutionGrad{.x = dy, .w = w, .dy = x, .dw = dw, .window = window},
+                  ChannelBiasGrad{.dy = dy, .dbias = dbias}}),
+          {{y, {dy}}},
+          {{x, dx}, {w, dw}, {bias, dbias}}};
+}
+
+/// As UpsampleLayer has it.
+OperationGradientCase upsample(const Shape& result, std::int64_t factor) {
+  Builder t;
+  const Window window{.size = factor, .stride = factor};
+  const Shape shape = result_shape(result, result[1], window);
+  const Id x = t.f32("x", shape);
+  const Id y = t.f32("y", result);
+  const Id dy = t.f32("dy", result);
+  const Id dx = t.f32("dx", shape);
+  return {t.step("Upsample_" + std::to_string(factor),
+                 {AveragePoolGrad{.dy = x, .dx = y, .window = window, .sums = true},
+                  AveragePool{.x = dy, .y = dx, .window = window, .sums = true}}),
+          {{y, {dy}}},
+          {{x, dx}}};
+}
+
 OperationGradientCase max_pool(const Shape& shape, const Window& window, Activation activation,
                                const std::string& name) {
   Builder t;
@@ -213,6 +252,41 @@ OperationGradientCase batch_norm(const Shape& shape, bool addend, bool more, Act
     c.gradients.emplace_back(added, daddend);
   }
   return c;
+}
+
+OperationGradientCase group_norm(const Shape& shape, std::int64_t groups, const std::string& name) {
+  Builder t;
+  const Shape channels{shape[1]};
+  const Shape statistics{shape[0], groups};
+  const Id x = t.f32("x", shape);
+  const Id scale = t.f32("scale", channels);
+  const Id shift = t.f32("shift", channels);
+  const Id y = t.f32("y", shape);
+  const Id mean = t.f32("mean", statistics);
+  const Id inverse = t.f32("inverse deviation", statistics);
+  const Id dy = t.f32("dy", shape);
+  const Id dx = t.f32("dx", shape);
+  const Id dscale = t.f32("dscale", channels);
+  const Id dshift = t.f32("dshift", channels);
+  return {t.step("GroupNorm_" + name, {GroupNorm{.x = x,
+                                                 .scale = scale,
+                                                 .shift = shift,
+                                                 .y = y,
+                                                 .mean = mean,
+                                                 .inverse_deviation = inverse,
+                                                 .groups = groups,
+                                                 .epsilon = 0.01},
+                                       GroupNormGrad{.x = x,
+                                                     .scale = scale,
+                                                     .mean = mean,
+                                                     .inverse_deviation = inverse,
+                                                     .dy = dy,
+                                                     .dx = dx,
+                                                     .dscale = dscale,
+                                                     .dshift = dshift,
+                                                     .groups = groups}}),
+          {{y, {dy}}},
+          {{x, dx}, {scale, dscale}, {shift, dshift}}};
 }
 
 OperationGradientCase dropout(double probability, const std::string& name) {
@@ -507,6 +581,13 @@ std::vector<OperationGradientCase> operation_gradient_cases() {
       convolution({2, 3, 5, 4}, 3, {.size = 3, .padding = 1}, "depthwise", 3),
       convolution({2, 4, 5, 4}, 6, half3, "of_groups", 2),
       convolution({2, 2, 7, 6}, 3, {.size = 3, .padding = 2, .dilation = 2}, "dilated"),
+      transposed({2, 3, 6, 4}, 2, {.size = 2, .stride = 2}, "pairs"),
+      transposed({2, 3, 6, 8}, 2, half3, "output_padding"),
+      transposed({2, 4, 5, 4}, 6, half3, "of_groups", 2),
+      upsample({2, 3, 6, 4}, 2),
+      upsample({1, 2, 3, 6}, 3),
+      group_norm({2, 6, 3, 2}, 2, "pairs"),
+      group_norm({2, 3, 2, 4}, 3, "of_channels"),
       max_pool({2, 3, 7, 8}, half3_ceil, identity, "ceil"),
       max_pool({2, 3, 7, 8}, half3_ceil, relu, "relu"),
       max_pool({1, 2, 6, 5}, half3, sigmoid, "sigmoid"),

@@ -34,6 +34,10 @@ class MemberNames {
   void reads(const std::string& name, const auto& /*operand*/) { names_.insert(name); }
   void writes(const std::string& name, const auto& /*operand*/) { names_.insert(name); }
   void value(const std::string& name, const auto& /*value*/) { names_.insert(name); }
+  void newer_reads(const std::string& name, Id /*operand*/) { names_.insert(name); }
+  void newer_value(const std::string& name, const auto& /*value*/, const auto& /*before*/) {
+    names_.insert(name);
+  }
   [[nodiscard]] std::size_t count() const { return names_.size(); }
 
  private:

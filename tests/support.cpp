@@ -110,6 +110,26 @@ Model joined_model() {
   return model;
 }
 
+Model upsampled_model() {
+  Model model{.name = "upsampled", .sample = {2, 6, 4}, .classes = 24, .loss = LossFunction::mse};
+  const Value whole = model.add(ConvolutionLayer{3, {.size = 3, .padding = 1}}, {0});
+  const Value small = model.add(MaxPoolLayer{{.size = 2, .stride = 2}}, {whole});
+  Value value = model.add(TransposedConvolutionLayer{3, {.size = 2, .stride = 2}}, {small});
+  value = model.add(ConcatenateLayer{}, {value, whole});
+  const Value larger = model.add(UpsampleLayer{2}, {small});
+  value = model.add(ConcatenateLayer{}, {value, larger});
+  const Window half{.size = 3, .stride = 2, .padding = 1};
+  value = model.add(ConvolutionLayer{4, half}, {value});
+  value = model.add(
+      TransposedConvolutionLayer{
+          .out_channels = 4, .window = half, .output_padding = 1, .groups = 2},
+      {value});
+  value = model.add(GroupNormLayer{.groups = 2, .epsilon = 1e-2}, {value});
+  value = model.add(ActivationLayer{Activation::sigmoid}, {value});
+  model.add(FlattenLayer{}, {model.add(ConvolutionLayer{1, {.size = 1}}, {value})});
+  return model;
+}
+
 Model places_model() {
   Model model{.name = "places", .sample = {2, 4, 6}, .classes = 3, .layers = {}};
   Value value = model.add(ConvolutionLayer{5, {.size = 2, .stride = 2}}, {0});

@@ -63,6 +63,10 @@ Model residual_model();
 /// Values joined with the data and with others, and gates of all kinds.
 Model joined_model();
 
+/// Images made smaller and, in each way that there is, larger again: as many numbers out as pixels
+/// in.
+Model upsampled_model();
+
 /// Patches behind a trained one, of which the first, the last and the mean are read.
 Model places_model();
 

@@ -81,7 +81,7 @@ def listed(*arguments: str) -> list[str]:
 def test_sweeps_measure_the_networks_of_shi() -> None:
     cores = strict(bench("--machine").stdout)["cpu"]["cores"]
     sizes = {"fcn-r": 1024, "alexnet-r": 1024, "resnet-56": 128, "lstm": 128, "fcn-s": 64}
-    sizes |= {"alexnet-s": 16, "resnet-50": 16, "vit-ti": 32}
+    sizes |= {"alexnet-s": 16, "resnet-50": 16, "vit-ti": 32, "mobilenet-v2": 16}
     assert listed("--sweep=quick") == [step_name(m, sizes[m], cores) for m in SEVEN[:2]]
     threads = sorted({1, cores})
     assert listed() == [step_name(m, sizes[m], t) for m in SEVEN[:4] for t in threads]
@@ -89,7 +89,7 @@ def test_sweeps_measure_the_networks_of_shi() -> None:
     fcn = step_name("fcn-r", sizes["fcn-r"], 1)
     assert full[:3] == [fcn.replace(":auto/", f":{way}/") for way in ("eager", "fused", "auto")]
     expected = []
-    for network in (network for network in (*SEVEN, "vit-ti") if "fcn-" not in network):
+    for network in (network for network in (*SEVEN, "vit-ti", "mobilenet-v2") if "fcn-" not in network):
         name = step_name(network, sizes[network], 1)
         ways = ("eager", "winograd", "auto") if network in CONVOLVE_BY_THREE else ("eager",)
         expected += [name.replace(":auto/", f":{way}/") for way in ways]

@@ -50,7 +50,7 @@ std::vector<Sweep> sweeps() {
   std::vector<std::string> seven = small;
   seven.insert(seven.end(), {"fcn-s", "alexnet-s", "resnet-50"});
   std::vector<std::string> minibatches = seven;
-  minibatches.emplace_back("vit-ti");
+  minibatches.insert(minibatches.end(), {"vit-ti", "mobilenet-v2"});
   const std::vector<Configuration> few = {{{"execution", "eager"}, {"data", "resident"}},
                                           {{"execution", "graph"}, {"data", "resident"}},
                                           {{"execution", "persistent"}, {"data", "resident"}},

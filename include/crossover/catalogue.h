@@ -56,6 +56,7 @@ Family alexnet_family();
 Family resnet_family();
 Family lstm_family();
 Family gpt_family();
+Family mobilenet_family();
 Family lenet_family();
 Family small_dense_family();
 Family vit_family();

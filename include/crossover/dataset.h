@@ -27,8 +27,10 @@ struct Dataset {
 /// then standardized: minus the common mean of all numbers, over their unbiased standard deviation.
 Dataset disc_points(std::int64_t rows);
 
-/// Inputs uniform in [-1, 1), labels uniform over the classes.
-Dataset uniform_rows(const Shape& sample, std::int64_t rows, std::int64_t classes);
+/// Inputs uniform in [-1, 1), labels uniform over the classes: one a row, or one for each of the
+/// places that are labelled.
+Dataset uniform_rows(const Shape& sample, std::int64_t rows, std::int64_t classes,
+                     const Shape& labelled = {});
 
 /// Inputs as of uniform_rows(); `outputs` targets a row, uniform in [-1, 1), or, where they are
 /// `binary`, 0 or 1.

@@ -15,6 +15,7 @@
 #include "crossover/layers/embedding_layer.h"
 #include "crossover/layers/flatten_layer.h"
 #include "crossover/layers/global_average_pool_layer.h"
+#include "crossover/layers/group_norm_layer.h"
 #include "crossover/layers/layer_norm_layer.h"
 #include "crossover/layers/linear_layer.h"
 #include "crossover/layers/lstm_layer.h"
@@ -25,6 +26,8 @@
 #include "crossover/layers/position_embedding_layer.h"
 #include "crossover/layers/slice_layer.h"
 #include "crossover/layers/to_sequence_layer.h"
+#include "crossover/layers/transposed_convolution_layer.h"
+#include "crossover/layers/upsample_layer.h"
 
 namespace crossover {
 
@@ -36,6 +39,7 @@ using LayerKind =
                 AveragePoolLayer, GlobalAveragePoolLayer, BatchNormLayer, DropoutLayer,
                 EmbeddingLayer, PositionEmbeddingLayer, LayerNormLayer, AttentionLayer, LstmLayer,
                 FlattenLayer, ConcatenateLayer, ToSequenceLayer, MultiplyLayer, ClassTokenLayer,
-                OnePlaceLayer, SliceLayer, MatmulLayer, SoftmaxLayer, GruLayer>;
+                OnePlaceLayer, SliceLayer, MatmulLayer, SoftmaxLayer, GruLayer,
+                TransposedConvolutionLayer, UpsampleLayer, GroupNormLayer>;
 
 }  // namespace crossover

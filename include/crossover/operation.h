@@ -66,7 +66,9 @@ struct OpProduct {
 
 /// Sees the members of an operation, each with its name: see.reads() and see.writes() its tensors
 /// (one, a list, or none; an operand that is updated in place is both), see.value() whatever else
-/// tells one operation from another. The order of the calls is that of Operands.
+/// tells one operation from another. see.newer_...() of members that operations had not always:
+/// where they are as if there were none (none, or `before`), fingerprints do without, so that they
+/// stay those that files hold. The order of the calls is that of Operands.
 struct OperationVisitor {
   void reads(const char* name, Id id);
   void reads(const char* name, const std::vector<Id>& ids);
@@ -74,6 +76,9 @@ struct OperationVisitor {
   void writes(const char* name, const std::vector<Id>& ids);
   template <class Value>
   void value(const char* name, const Value& value);
+  void newer_reads(const char* name, Id id);
+  template <class Value>
+  void newer_value(const char* name, const Value& value, const Value& before);
 };
 
 /// What an operation that consists of matrix products has to tell.

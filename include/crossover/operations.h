@@ -22,6 +22,7 @@
 #include "crossover/operations/embedding.h"
 #include "crossover/operations/gemm.h"
 #include "crossover/operations/global_average_pool.h"
+#include "crossover/operations/group_norm.h"
 #include "crossover/operations/gru.h"
 #include "crossover/operations/layer_norm.h"
 #include "crossover/operations/linear.h"
@@ -42,13 +43,14 @@ namespace crossover {
 template <Operation... Operations>
 using OneOf = std::variant<Operations...>;
 
-using Op = OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Sgd,
-                 AdamW, Gemm, Convolution, ConvolutionGrad, BatchNorm, BatchNormGrad, MaxPool,
-                 MaxPoolGrad, AveragePool, AveragePoolGrad, GlobalAveragePool,
-                 GlobalAveragePoolGrad, Dropout, DropoutGrad, Embedding, EmbeddingGrad,
-                 PositionEmbedding, PositionEmbeddingGrad, LayerNorm, LayerNormGrad, Attention,
-                 AttentionGrad, Lstm, LstmGrad, Reshape, ElementwiseLoss, Momentum, Rearrange,
-                 Multiply, MultiplyGrad, Softmax, SoftmaxGrad, Matmul, Gru, GruGrad>;
+using Op =
+    OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Sgd, AdamW,
+          Gemm, Convolution, ConvolutionGrad, ChannelBiasGrad, BatchNorm, BatchNormGrad, MaxPool,
+          MaxPoolGrad, AveragePool, AveragePoolGrad, GlobalAveragePool, GlobalAveragePoolGrad,
+          Dropout, DropoutGrad, Embedding, EmbeddingGrad, PositionEmbedding, PositionEmbeddingGrad,
+          LayerNorm, LayerNormGrad, Attention, AttentionGrad, Lstm, LstmGrad, Reshape,
+          ElementwiseLoss, Momentum, Rearrange, Multiply, MultiplyGrad, Softmax, SoftmaxGrad,
+          Matmul, Gru, GruGrad, GroupNorm, GroupNormGrad>;
 
 const char* name(const Op& op);  ///< "Linear", "LinearGrad", ...
 

@@ -102,6 +102,23 @@ def test_a_convolution_has_groups_and_dilation(capsys, tmp_path, new):
     assert (second["groups"], second["dilation"], second["padding"]) == (2, 2, 2)
 
 
+@pytest.mark.parametrize(("name", "more"), [("UNet", []), ("unet_by_upsampling", ["--as-is"])])
+def test_a_u_net(capsys, tmp_path, name, more):
+    path = old(tmp_path / "net.onnx", getattr(zoo, name)(), torch.randn(2, 3, 8, 8))
+    flags = ["--loss-function=mse"]
+    found = kinds(imported(capsys, path, *flags, *more))
+    assert found == of_torch(capsys, name, "--input=3x8x8", *flags)
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_images_become_larger_in_each_way(capsys, tmp_path, new):
+    path = exported(tmp_path / "net.onnx", zoo.Larger(), torch.randn(2, 2, 3, 5), new)
+    found = kinds(imported(capsys, path, "--as-is"))
+    assert found == of_torch(capsys, "Larger", "--input=2x3x5")
+    path = exported(tmp_path / "net.onnx", zoo.Larger(groups=2), torch.randn(2, 2, 3, 5), new)
+    assert "group is 2, and can only be 1" in refused(capsys, path, "--as-is")
+
+
 @pytest.mark.parametrize("new", [False, True])
 def test_sequences(capsys, tmp_path, new):
     words = torch.randint(50, (2, 7))
@@ -179,6 +196,14 @@ def test_a_gru(capsys, tmp_path, new):
     assert kinds(described) == ["embedding", "gru", "gru", "linear"]
 
 
+@pytest.mark.parametrize("new", [False, True])
+def test_normalization_of_groups(capsys, tmp_path, new):
+    path = exported(tmp_path / "net.onnx", zoo.group_norm(), torch.randn(2, 4, 3, 5), new)
+    first, _, second = imported(capsys, path, "--as-is")["layers"][:3]
+    assert (first["type"], first["num_groups"], first["eps"]) == ("group_norm", 2, 1e-3)
+    assert (second["type"], second["num_groups"]) == ("group_norm", 4)
+
+
 # ---- files made by hand
 
 
@@ -212,6 +237,22 @@ def test_a_product_and_its_bias_are_one_layer(capsys, tmp_path, opset):
     constants = {**WEIGHT, "b": np.array([0.5, -0.5, 1], dtype=np.float32)}
     described = imported(capsys, made(tmp_path / "net.onnx", nodes, constants, opset))
     assert described["layers"][0] == {"name": "matmul", "type": "linear", "out_features": 3}
+
+
+def test_normalization_of_groups_as_opset_21_has_it(capsys, tmp_path):
+    node = onnx.helper.make_node
+    nodes = [
+        node("GroupNormalization", ["x", "w", "b"], ["g"], num_groups=2, epsilon=1e-3),
+        node("GlobalAveragePool", ["g"], ["p"]),
+        node("Flatten", ["p"], ["y"]),
+    ]
+    constants = {"w": np.array([1, 2, 3, 4], np.float32), "b": np.ones(4, np.float32)}
+    path = made(tmp_path / "net.onnx", nodes, constants, 21, x=["n", 4, 3, 5])
+    first = imported(capsys, path)["layers"][0]
+    assert first == {"name": "groupnormalization", "type": "group_norm"} | {
+        "num_groups": 2,
+        "eps": 1e-3,
+    }
 
 
 @pytest.mark.parametrize(

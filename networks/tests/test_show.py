@@ -93,6 +93,17 @@ def test_what_attention_consists_of_is_counted_by_hand(show):
     assert "[4, batch]" in lines[3] and "[3, batch, 8]" in lines[9]
 
 
+def test_images_become_larger(show):
+    layers = [
+        {"type": "conv_transpose2d", "out_channels": 4, "kernel_size": 3, "stride": 2},
+        {"type": "upsample", "scale_factor": 2},
+        *LENET["layers"][-2:],
+    ]
+    lines = [line.split() for line in show({**LENET, "layers": layers}).out.splitlines()]
+    assert lines[3][-2:] == ["40", f"{2 * 36 * 36 + 4 * 13 * 13:,}"]
+    assert " ".join(lines[4]).endswith("upsample [batch, 4, 26, 26]")
+
+
 @needs_torch
 @pytest.mark.parametrize(
     ("model", "parameters"),

@@ -391,6 +391,59 @@ def test_gates(capsys, name):
     ]
 
 
+UNET = [*(["conv2d", "batch_norm", "relu"] * 2)]
+SMALLER = ["max_pool2d", *UNET]
+
+
+def test_a_u_net_labels_pixels_or_gives_images(capsys):
+    described = imported(capsys, "UNet", "--input=3x8x8")
+    larger = ["conv_transpose2d", "concatenate", *UNET]
+    assert kinds(described) == [*UNET, *SMALLER * 2, *larger * 2, "conv2d", "to_sequence"]
+    up = next(layer for layer in described["layers"] if layer["type"] == "conv_transpose2d")
+    assert up | {"name": ""} == {
+        "name": "",
+        "type": "conv_transpose2d",
+        "out_channels": 6,
+        "kernel_size": 2,
+        "stride": 2,
+    }
+    assert described["classes"] == 3 and described["labels"] == [64]
+    described = imported(capsys, "unet_by_upsampling", "--input=3x8x8", "--loss-function=bce")
+    larger = ["upsample", "conv2d", "concatenate", *UNET]
+    assert [kind.replace("group_norm", "batch_norm") for kind in kinds(described)] == [
+        *[*UNET, *SMALLER * 2, *larger * 2, "conv2d", "flatten"]
+    ]
+    assert described["outputs"] == 64 and "labels" not in described
+    masks = imported(capsys, "unet_of_masks", "--input=3x8x8", "--loss-function=mse")
+    assert kinds(masks)[-2:] == ["conv2d", "flatten"] and masks["outputs"] == 64
+
+
+def test_images_become_larger_in_each_way():
+    described = proved(zoo.Larger(groups=2), Input((2, 3, 5), 0))
+    layers = [layer for layer in described["layers"] if layer["type"] != "relu"]
+    assert [{**layer, "name": ""} for layer in layers[:2]] == [
+        {
+            **{"name": "", "type": "conv_transpose2d", "out_channels": 6, "kernel_size": 3},
+            **{"stride": 2, "padding": 1, "output_padding": 1, "bias": False},
+        },
+        {
+            **{"name": "", "type": "conv_transpose2d", "out_channels": 4, "kernel_size": 2},
+            **{"groups": 2, "dilation": 2},
+        },
+    ]
+    assert [layer["scale_factor"] for layer in layers[2:4]] == [3, 2]
+
+
+def test_normalization_of_groups():
+    described = proved(zoo.group_norm(), Input((4, 3, 5), 0))
+    first, _, second = (
+        {key: value for key, value in layer.items() if key != "name"}
+        for layer in described["layers"][:3]
+    )
+    assert first == {"type": "group_norm", "num_groups": 2, "eps": 1e-3}
+    assert second == {"type": "group_norm", "num_groups": 4}
+
+
 def test_normalization_without_means():
     described = proved(zoo.Llama(), Input((6,), 31))
     assert kinds(described).count("rms_norm") == 2
@@ -418,6 +471,10 @@ IMAGES = ("--input=2x6x6",)
         ("padded", IMAGES, "padding is 1, and can only be below 1"),
         ("slow_norm", IMAGES, "momentum is 0.01, and can only be 0.1"),
         ("loose_norm", IMAGES, "eps is 0.001, and can only be 1e-05"),
+        ("uneven", IMAGES, "images of 6 by 6 can only become larger by one whole factor in both"),
+        ("smooth", IMAGES, "layer (upsample_bilinear2d, zoo.py:{}): there is no such layer"),
+        ("overhanging", IMAGES, "output_padding is 2, and can only be below the stride"),
+        ("plain_groups", ("--input=4x6x6",), "affine is False, and can only be True"),
         ("plain_norm", IMAGES, "affine is False, and can only be True"),
         ("uncounted", IMAGES, "count_include_pad is False, and can only be True"),
         (

@@ -232,6 +232,71 @@ def grouped(padding="same"):
     return Image(nn.Sequential(depthwise, far))
 
 
+class Twice(nn.Sequential):
+    """Two convolutions, each normalized and activated."""
+
+    def __init__(self, cin, cout, groups=0):
+        layers = []
+        for width in (cin, cout):
+            layers += [nn.Conv2d(width, cout, 3, padding=1, bias=False)]
+            layers += [nn.GroupNorm(groups, cout) if groups else nn.BatchNorm2d(cout)]
+            layers += [nn.ReLU(inplace=True)]
+        super().__init__(*layers)
+
+
+class UNet(nn.Module):
+    """Ronneberger et al. 2015, thin: each half of the image joins what it was made from."""
+
+    def __init__(self, classes=3, up="conv", groups=0, widths=(4, 6, 8)):
+        super().__init__()
+        self.pool = nn.MaxPool2d(2)
+        self.first, *down = [Twice(*s, groups) for s in zip((3, *widths), widths, strict=False)]
+        self.down = nn.ModuleList(down)
+        pairs = list(zip(widths[:0:-1], widths[-2::-1], strict=True))
+        self.up = nn.ModuleList(self._larger(cin, cout, up) for cin, cout in pairs)
+        self.join = nn.ModuleList(Twice(2 * cout, cout, groups) for _, cout in pairs)
+        self.out = nn.Conv2d(widths[0], classes, 1)
+
+    @staticmethod
+    def _larger(cin, cout, up):
+        if up == "conv":
+            return nn.ConvTranspose2d(cin, cout, 2, stride=2)
+        return nn.Sequential(nn.Upsample(scale_factor=2), nn.Conv2d(cin, cout, 1))
+
+    def forward(self, x):
+        x = self.first(x)
+        skipped = []
+        for down in self.down:
+            skipped.append(x)
+            x = down(self.pool(x))
+        for up, join in zip(self.up, self.join, strict=True):
+            x = join(torch.cat([skipped.pop(), up(x)], dim=1))
+        return self.out(x)
+
+
+def unet_by_upsampling():
+    return UNet(1, "nearest", groups=2)
+
+
+def unet_of_masks():
+    return nn.Sequential(UNet(1), nn.Flatten(1))
+
+
+class Larger(nn.Module):
+    """Each way to make an image larger, as users write them."""
+
+    def __init__(self, groups=1):
+        super().__init__()
+        self.one = nn.ConvTranspose2d(2, 6, 3, stride=2, padding=1, output_padding=1, bias=False)
+        self.two = nn.ConvTranspose2d(6, 4, 2, groups=groups, dilation=2)
+
+    def forward(self, x):
+        x = self.two(F.relu(self.one(x)))
+        x = F.interpolate(x, scale_factor=3.0)
+        x = F.interpolate(x, size=(2 * x.shape[2], 2 * x.shape[3]), mode="nearest")
+        return x.mean((2, 3))
+
+
 class TorchvisionBlock(nn.Module):
     def __init__(self, width, heads):
         super().__init__()
@@ -528,6 +593,31 @@ def slow_norm():
 
 def loose_norm():
     return Image(nn.BatchNorm2d(2, eps=1e-3), 2)
+
+
+def uneven():
+    return Image(nn.Upsample(size=(8, 4)), 2)
+
+
+def smooth():
+    return Image(nn.Upsample(scale_factor=2, mode="bilinear"), 2)
+
+
+def overhanging():
+    layer = nn.ConvTranspose2d(2, 4, 3, stride=2, output_padding=2, dilation=3)
+    return Image(layer)
+
+
+def group_norm():
+    norms = nn.GroupNorm(2, 4, eps=1e-3), nn.ReLU(), nn.InstanceNorm2d(4, affine=True)
+    for one in norms[::2]:
+        nn.init.normal_(one.weight)
+        nn.init.normal_(one.bias)
+    return Image(nn.Sequential(*norms))
+
+
+def plain_groups():
+    return Image(nn.GroupNorm(2, 4, affine=False))
 
 
 def plain_norm():

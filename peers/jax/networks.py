@@ -90,6 +90,42 @@ def _convolution(
     return Layer(convolved, starts[:1])
 
 
+def _transposed(
+    x: Any,
+    out_channels: int,
+    kernel_size: int,
+    *,
+    stride: int = 1,
+    padding: int = 0,
+    output_padding: int = 0,
+    dilation: int = 1,
+    groups: int = 1,
+    bias: bool = True,
+) -> Layer:
+    """A convolution, by the mirrored windows, of the image with zeros between its pixels."""
+    cin, cout = x.shape[1], out_channels // groups
+    shape = (cin, cout, kernel_size, kernel_size)
+    bound = 1 / math.sqrt(math.prod(shape[1:]))
+    starts = (Start(shape, bound), Start((out_channels,), bound))
+    before = dilation * (kernel_size - 1) - padding
+
+    def convolved(w: Array, x: Array) -> Array:
+        mirrored = w.reshape(groups, cin // groups, *shape[1:])[..., ::-1, ::-1]
+        return lax.conv_general_dilated(
+            x,
+            mirrored.swapaxes(1, 2).reshape(out_channels, cin // groups, *shape[2:]),
+            (1, 1),
+            [(before, before + output_padding)] * 2,
+            lhs_dilation=(stride, stride),
+            rhs_dilation=(dilation, dilation),
+            feature_group_count=groups,
+        )
+
+    if bias:
+        return Layer(lambda w, b, x: convolved(w, x) + b[:, None, None], starts)
+    return Layer(convolved, starts[:1])
+
+
 def _pool(
     x: Any,
     kernel_size: int,
@@ -140,6 +176,14 @@ def _scaled(width: int) -> tuple[Start, Start]:
 def _batch_norm(x: Any) -> Layer:
     def of(w: Array, b: Array, x: Array) -> Array:
         return _normalized(x, (0, 2, 3)) * w[:, None, None] + b[:, None, None]
+
+    return Layer(of, _scaled(x.shape[1]))
+
+
+def _group_norm(x: Any, num_groups: int, eps: float = 1e-5) -> Layer:
+    def of(w: Array, b: Array, x: Array) -> Array:
+        groups = _normalized(x.reshape(x.shape[0], num_groups, -1), -1, eps)
+        return groups.reshape(x.shape) * w[:, None, None] + b[:, None, None]
 
     return Layer(of, _scaled(x.shape[1]))
 
@@ -232,9 +276,14 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 _LAYERS: dict[str, Callable[..., Layer]] = {
     "linear": _linear,
     "conv2d": _convolution,
+    "conv_transpose2d": _transposed,
+    "upsample": lambda x, scale_factor: Layer(
+        lambda x: x.repeat(scale_factor, 2).repeat(scale_factor, 3)
+    ),
     "max_pool2d": partial(_pool, is_max=True),
     "avg_pool2d": partial(_pool, is_max=False),
     "batch_norm": _batch_norm,
+    "group_norm": _group_norm,
     "layer_norm": _layer_norm,
     "embedding": _embedding,
     "position_embedding": _position_embedding,

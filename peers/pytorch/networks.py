@@ -195,6 +195,9 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
     "hardsigmoid": lambda x: nn.Hardsigmoid(),
     "leaky_relu": lambda x: nn.LeakyReLU(),
     "conv2d": lambda x, **own: nn.Conv2d(x.shape[1], **own),
+    "conv_transpose2d": lambda x, **own: nn.ConvTranspose2d(x.shape[1], **own),
+    "group_norm": lambda x, **own: nn.GroupNorm(num_channels=x.shape[1], **own),
+    "upsample": lambda x, scale_factor: nn.Upsample(scale_factor=scale_factor),
     "max_pool2d": lambda x, **own: nn.MaxPool2d(**own),
     "avg_pool2d": lambda x, **own: nn.AvgPool2d(**own),
     "global_avg_pool2d": lambda x: nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten()),
@@ -317,7 +320,7 @@ def fill(network: nn.Module) -> None:
             module.reset_running_stats()
         for name, parameter in module.named_parameters(recurse=False):
             count = parameter.numel()
-            if isinstance(module, (nn.BatchNorm2d, nn.LayerNorm, nn.RMSNorm)):
+            if isinstance(module, (nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)):
                 values = np.full(count, 1.0 if name == "weight" else 0.0)
             else:
                 values = (2 * uniform(PARAMETERS, position, count) - 1) * _bound(module)
@@ -334,6 +337,6 @@ def _bound(module: nn.Module) -> float:
         return 1 / math.sqrt(module.weight.shape[1])
     if isinstance(module, nn.RNNBase):
         return 1 / math.sqrt(module.hidden_size)
-    if isinstance(module, (nn.Linear, nn.Conv2d)):
+    if isinstance(module, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)):
         return 1 / math.sqrt(module.weight[0].numel())
     raise TypeError(f"no start is defined for {type(module).__name__}")

@@ -106,7 +106,7 @@ class Training:
         losses = []
         for step in range(count):
             x, y = self.batches[step % len(self.batches)]
-            self._take_masks(step + 1, y.shape[0])
+            self._take_masks(step + 1, _rows_of(x))
             losses.append(float(self._step(x, y)))
         for dropout in self._dropouts:
             dropout.mask = None
@@ -116,7 +116,7 @@ class Training:
         """Of the first batch at the start, without its gradients."""
         self.restart()
         x, y = self.batches[0]
-        self._take_masks(1, y.shape[0])
+        self._take_masks(1, _rows_of(x))
         with torch.no_grad():
             loss = float(self._plain_forward(x, y))
         for dropout in self._dropouts:
@@ -182,6 +182,10 @@ class References(verification.References):
             return super().of(task)
         finally:
             torch.set_num_threads(threads)
+
+
+def _rows_of(x: torch.Tensor) -> int:
+    return x.shape[1 if x.dtype == torch.int64 else 0]  # tokens are [time, rows]
 
 
 def _optimizer(network: nn.Module, task: Task, capturable: bool) -> torch.optim.Optimizer:

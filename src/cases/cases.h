@@ -9,10 +9,14 @@
 
 namespace crossover {
 
+std::vector<OperationCase> convolution_cases();
 std::vector<OperationCase> layer_cases();
 std::vector<OperationCase> image_cases();
 std::vector<OperationCase> sequence_cases();
 std::vector<OperationCase> product_cases();
+
+/// Of images x under a window, with that many channels.
+Shape result_shape(const Shape& x, std::int64_t channels, const Window& window);
 
 OperationCase max_pool(const Shape& x, const Window& window, const std::string& name,
                        const std::string& x_name = "x");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on images, and what only changes a shape or drops numbers.
+// Operations on images but convolutions, and what only changes a shape or drops numbers.
 #include "cases.h"
 #include "crossover/places.h"
 #include "crossover/window.h"
@@ -8,45 +8,6 @@ namespace crossover {
 namespace {
 
 using Case = OperationCase;
-
-Shape result_shape(const Shape& x, std::int64_t channels, const Window& window) {
-  return {x[0], channels, positions(window, x[2]), positions(window, x[3])};
-}
-
-Case convolution(const Shape& x, std::int64_t out, const Window& window, bool bias,
-                 Activation activation, const std::string& name, std::int64_t groups = 1) {
-  OneOp one;
-  const Id in = one.tensor("x", x);
-  const Id w = one.tensor("w", {out, x[1] / groups, window.size, window.size}, Role::parameter);
-  const Id b = bias ? one.tensor("bias", {out}, Role::parameter) : none;
-  one.operation(Convolution{.x = in,
-                            .w = w,
-                            .bias = b,
-                            .y = one.tensor("y", result_shape(x, out, window)),
-                            .window = window,
-                            .activation = activation});
-  return {"Convolution_" + name, one.workload};
-}
-
-Case convolution_grad(const Shape& x, std::int64_t out, const Window& window, bool bias, bool dx,
-                      const std::string& name, std::int64_t groups = 1) {
-  OneOp one;
-  const Shape w{out, x[1] / groups, window.size, window.size};
-  ConvolutionGrad op{.x = one.tensor("x", x),
-                     .w = one.tensor("w", w, Role::parameter),
-                     .dy = one.tensor("dy", result_shape(x, out, window)),
-                     .dx = none,
-                     .dw = one.tensor("dw", w, Role::gradient),
-                     .dbias = none,
-                     .window = window};
-  if (bias) {
-    op.dbias = one.tensor("dbias", {out}, Role::gradient);
-  }
-  if (dx) {
-    op.dx = one.tensor("dx", x);
-  }
-  return {"ConvolutionGrad_" + name, one.operation(op).workload};
-}
 
 Case max_pool_grad(const Shape& x, const Window& window, Activation activation,
                    const std::string& name) {
@@ -64,22 +25,24 @@ Case max_pool_grad(const Shape& x, const Window& window, Activation activation,
   return {"MaxPoolGrad_" + name, one.operation(op).workload};
 }
 
-Case average_pool(const Shape& x, const Window& window, const std::string& name) {
+Case average_pool(const Shape& x, const Window& window, const std::string& name,
+                  bool sums = false) {
   OneOp one;
   const Id in = one.tensor("x", x);
   const Id y = one.tensor("y", result_shape(x, x[1], window));
-  one.operation(AveragePool{.x = in, .y = y, .window = window});
+  one.operation(AveragePool{.x = in, .y = y, .window = window, .sums = sums});
   return {"AveragePool_" + name, one.workload};
 }
 
 Case average_pool_grad(const Shape& x, const Window& window, Activation activation,
-                       const std::string& name) {
+                       const std::string& name, bool sums = false) {
   OneOp one;
   AveragePoolGrad op{.x = none,
                      .dy = one.tensor("dy", result_shape(x, x[1], window)),
                      .dx = one.tensor("dx", x),
                      .window = window,
-                     .x_activation = activation};
+                     .x_activation = activation,
+                     .sums = sums};
   if (activation != Activation::identity) {
     op.x = one.tensor("x", x);
   }
@@ -143,6 +106,35 @@ Case batch_norm_grad(const Shape& x, bool more, bool addend, Activation activati
     op.daddend = one.tensor("daddend", x);
   }
   return {"BatchNormGrad_" + name, one.operation(op).workload};
+}
+
+Case group_norm(const Shape& x, std::int64_t groups, const std::string& name) {
+  OneOp one;
+  const Shape channels{x[1]};
+  GroupNorm op{.x = one.tensor("x", x),
+               .scale = one.tensor("scale", channels, Role::parameter),
+               .shift = one.tensor("shift", channels, Role::parameter),
+               .groups = groups};
+  op.y = one.tensor("y", x);
+  op.mean = one.tensor("mean", {x[0], groups});
+  op.inverse_deviation = one.tensor("inverse deviation", {x[0], groups});
+  return {"GroupNorm_" + name, one.operation(op).workload};
+}
+
+Case group_norm_grad(const Shape& x, std::int64_t groups, const std::string& name) {
+  OneOp one;
+  const Shape channels{x[1]};
+  const Shape statistics{x[0], groups};
+  GroupNormGrad op{.x = one.tensor("x", x),
+                   .scale = one.tensor("scale", channels, Role::parameter),
+                   .mean = one.tensor("mean", statistics),
+                   .inverse_deviation = one.tensor("inverse deviation positive", statistics),
+                   .dy = one.tensor("dy", x),
+                   .dx = one.tensor("dx", x),
+                   .groups = groups};
+  op.dscale = one.tensor("dscale", channels, Role::gradient);
+  op.dshift = one.tensor("dshift", channels, Role::gradient);
+  return {"GroupNormGrad_" + name, one.operation(op).workload};
 }
 
 /// By a factor of that shape.
@@ -215,61 +207,10 @@ std::vector<Case> image_cases() {
   constexpr auto relu = Activation::relu;
   constexpr auto sigmoid = Activation::sigmoid;
   const Window one{.size = 1};
-  const Window one_of_two{.size = 1, .stride = 2};
-  const Window same3{.size = 3, .padding = 1};
-  const Window same5{.size = 5, .padding = 2};
   const Window half3{.size = 3, .stride = 2, .padding = 1};
   const Window half3_ceil{.size = 3, .stride = 2, .ceil = true};
-  const Window far3{.size = 3, .padding = 2, .dilation = 2};
-  const Window far2{.size = 2, .stride = 2, .padding = 1, .dilation = 3};
   const Window pairs{.size = 2, .stride = 2};
   return {
-      convolution({1, 1, 1, 1}, 1, one, true, identity, "1x1"),
-      convolution({2, 5, 4, 7}, 3, one, false, identity, "of_points"),
-      convolution({2, 6, 7, 5}, 9, one_of_two, false, identity, "of_every_other_point"),
-      convolution({3, 3, 9, 8}, 16, same5, true, relu, "first_layer"),
-      convolution({2, 16, 6, 6}, 32, same3, true, relu, "of_whole_blocks"),
-      convolution({2, 17, 7, 9}, 23, same3, true, sigmoid, "odd"),
-      convolution({2, 16, 7, 9}, 16, same3, true, Activation::silu, "silu"),
-      convolution({2, 16, 11, 8}, 16, half3, false, identity, "half"),
-      convolution({1, 3, 23, 27}, 8, {.size = 7, .stride = 2, .padding = 3}, false, relu, "wide"),
-      convolution({1, 3, 35, 35}, 5, {.size = 11, .stride = 4, .padding = 2}, true, identity,
-                  "wider"),
-      convolution({2, 4, 5, 5}, 6, {.size = 5}, true, identity, "whole_image"),
-      convolution({2, 1, 3, 3}, 2, {.size = 3, .padding = 2}, true, identity, "mostly_padding"),
-      convolution({4, 16, 24, 24}, 32, same3, true, relu, "large"),
-      convolution({2, 32, 9, 7}, 32, same3, false, identity, "depthwise", 32),
-      convolution({2, 5, 8, 7}, 5, half3, true, relu, "odd_depthwise", 5),
-      convolution({2, 3, 8, 7}, 6, same5, true, identity, "depthwise_to_more", 3),
-      convolution({2, 32, 6, 5}, 48, same3, true, relu, "of_groups", 2),
-      convolution({2, 6, 7, 5}, 9, half3, false, sigmoid, "of_odd_groups", 3),
-      convolution({2, 16, 9, 8}, 16, far3, true, relu, "dilated"),
-      convolution({2, 3, 9, 8}, 5, far2, false, identity, "dilated_with_stride"),
-      convolution({2, 16, 9, 8}, 16, far3, true, identity, "dilated_depthwise", 16),
-      convolution({4, 96, 24, 24}, 96, same3, false, identity, "large_depthwise", 96),
-      convolution_grad({1, 1, 1, 1}, 1, one, true, true, "1x1"),
-      convolution_grad({2, 5, 4, 7}, 3, one, false, true, "of_points"),
-      convolution_grad({2, 6, 7, 5}, 9, one_of_two, false, true, "of_every_other_point"),
-      convolution_grad({3, 3, 9, 8}, 16, same5, true, false, "first_layer"),
-      convolution_grad({2, 16, 6, 6}, 32, same3, true, true, "of_whole_blocks"),
-      convolution_grad({2, 17, 7, 9}, 23, same3, true, true, "odd"),
-      convolution_grad({2, 16, 11, 8}, 16, half3, false, true, "half"),
-      convolution_grad({1, 3, 23, 27}, 8, {.size = 7, .stride = 2, .padding = 3}, false, false,
-                       "wide"),
-      convolution_grad({1, 3, 35, 35}, 5, {.size = 11, .stride = 4, .padding = 2}, true, true,
-                       "wider"),
-      convolution_grad({2, 4, 5, 5}, 6, {.size = 5}, true, true, "whole_image"),
-      convolution_grad({2, 1, 3, 3}, 2, {.size = 3, .padding = 2}, true, true, "mostly_padding"),
-      convolution_grad({4, 16, 24, 24}, 32, same3, true, true, "large"),
-      convolution_grad({2, 32, 9, 7}, 32, same3, false, true, "depthwise", 32),
-      convolution_grad({2, 5, 8, 7}, 5, half3, true, true, "odd_depthwise", 5),
-      convolution_grad({2, 3, 8, 7}, 6, same5, true, false, "depthwise_to_more", 3),
-      convolution_grad({2, 32, 6, 5}, 48, same3, true, true, "of_groups", 2),
-      convolution_grad({2, 6, 7, 5}, 9, half3, false, true, "of_odd_groups", 3),
-      convolution_grad({2, 16, 9, 8}, 16, far3, true, true, "dilated"),
-      convolution_grad({2, 3, 9, 8}, 5, far2, false, true, "dilated_with_stride"),
-      convolution_grad({2, 16, 9, 8}, 16, far3, true, true, "dilated_depthwise", 16),
-      convolution_grad({4, 96, 24, 24}, 96, same3, false, true, "large_depthwise", 96),
       max_pool({1, 1, 1, 1}, one, "1x1"),
       max_pool({2, 5, 8, 6}, pairs, "pairs"),
       max_pool({2, 16, 8, 8}, half3_ceil, "ceil"),
@@ -302,6 +243,10 @@ std::vector<Case> image_cases() {
                         identity, "padding"),
       average_pool_grad({1, 2, 7, 7}, {.size = 2, .stride = 3}, identity, "gaps"),
       average_pool_grad({8, 16, 33, 31}, half3_ceil, relu, "large"),
+      average_pool({2, 17, 8, 6}, pairs, "pairs_sums", true),
+      average_pool({2, 3, 7, 10}, half3_ceil, "ceil_sums", true),
+      average_pool_grad({2, 17, 8, 6}, pairs, identity, "pairs_sums", true),
+      average_pool_grad({2, 3, 7, 10}, half3_ceil, relu, "ceil_sums", true),
       global_average_pool({1, 1, 1, 1}, "1x1"),
       global_average_pool({3, 17, 7, 5}, "odd"),
       global_average_pool({8, 64, 16, 16}, "large"),
@@ -327,6 +272,16 @@ std::vector<Case> image_cases() {
       batch_norm_grad({1, 9, 5, 6}, true, false, identity, "one_image"),
       batch_norm_grad({8, 32, 20, 20}, true, true, relu, "large"),
       batch_norm_grad({4, 3, 64, 65}, true, true, relu, "many_pixels"),
+      group_norm({2, 3, 2, 1}, 3, "of_channels"),
+      group_norm({3, 10, 4, 7}, 2, "odd"),
+      group_norm({2, 48, 5, 3}, 2, "across_blocks"),
+      group_norm({2, 32, 9, 9}, 1, "whole"),
+      group_norm({4, 32, 40, 40}, 8, "large"),
+      group_norm_grad({2, 3, 2, 1}, 3, "of_channels"),
+      group_norm_grad({3, 10, 4, 7}, 2, "odd"),
+      group_norm_grad({2, 48, 5, 3}, 2, "across_blocks"),
+      group_norm_grad({2, 32, 9, 9}, 1, "whole"),
+      group_norm_grad({4, 32, 40, 40}, 8, "large"),
       multiply({1}, {1}, "one"),
       multiply({7, 5}, {7, 5}, "rows"),
       multiply({3, 17, 7, 5}, {3, 17, 7, 5}, "images"),

@@ -65,8 +65,9 @@ std::vector<Id> numbers_of(const Op& op) {
             return std::vector{o.x, o.w, o.bias, o.y};
           },
           [](const ConvolutionGrad& o) {
-            return std::vector{o.x, o.w, o.dy, o.dx};
+            return std::vector{o.x, o.w, o.dy, o.dx, o.bias};
           },
+          [](const ChannelBiasGrad& o) { return std::vector{o.dy}; },
           [](const MaxPool& o) {
             return std::vector{o.x, o.y};
           },
@@ -90,6 +91,12 @@ std::vector<Id> numbers_of(const Op& op) {
           },
           [](const BatchNormGrad& o) {
             return std::vector{o.x, o.y, o.dy, o.dy_more, o.dx, o.daddend};
+          },
+          [](const GroupNorm& o) {
+            return std::vector{o.x, o.y};
+          },
+          [](const GroupNormGrad& o) {
+            return std::vector{o.x, o.dy, o.dx};
           },
           [](const Dropout& o) {
             return std::vector{o.x, o.y};
@@ -186,7 +193,8 @@ Case in_type(Case c, Type type, bool f32_result = false) {
 /// f32, as they are.
 std::vector<Case> plain_cases() {
   std::vector<Case> all = layer_cases();
-  for (const std::vector<Case>& more : {image_cases(), sequence_cases(), product_cases()}) {
+  for (const std::vector<Case>& more :
+       {convolution_cases(), image_cases(), sequence_cases(), product_cases()}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

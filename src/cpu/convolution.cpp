@@ -110,7 +110,7 @@ dnnl::convolution_forward::primitive_desc hint(const ConvolutionGrad& op, const 
           dnnl::prop_kind::forward_training,
           dnnl::algorithm::convolution_direct,
           x,
-          any_layout(weights(to[op.x], to[op.w])),
+          any_layout(weights(to[op.image()], to[op.w])),
           y,
           geometry.strides,
           geometry.dilates,
@@ -142,7 +142,7 @@ dnnl::convolution_forward::primitive_desc describe_forward(const Convolution& op
 
 dnnl::convolution_backward_data::primitive_desc describe_backward_data(const ConvolutionGrad& op,
                                                                        const Lowering& to) {
-  require_products(to[op.x].type);
+  require_products(to[op.dy].type);
   const Geometry geometry(op.window);
   return fastest({op.dx, op.w, op.dy}, nullptr, to,
                  [&](const Description& x, const Description& w, const Description& y) {

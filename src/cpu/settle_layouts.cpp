@@ -16,11 +16,14 @@ class Images {
   explicit Images(Lowering& to) : to_(to) {}
 
   void operator()(const Convolution& op) const { settle({op.x, op.y}); }
-  void operator()(const ConvolutionGrad& op) const { settle({op.x, op.dy, op.dx}); }
+  void operator()(const ConvolutionGrad& op) const { settle({op.dy, op.x, op.dx}); }
+  void operator()(const ChannelBiasGrad& op) const { settle({op.dy}); }
   void operator()(const BatchNorm& op) const { settle({op.x, op.addend, op.y}); }
   void operator()(const BatchNormGrad& op) const {
     settle({op.x, op.y, op.dy, op.dy_more, op.dx, op.daddend});
   }
+  void operator()(const GroupNorm& op) const { settle({op.x, op.y}); }
+  void operator()(const GroupNormGrad& op) const { settle({op.x, op.dy, op.dx}); }
   void operator()(const MaxPool& op) const { settle({op.x, op.y, op.where}); }
   void operator()(const MaxPoolGrad& op) const { settle({op.dy, op.y, op.where, op.dx}); }
   void operator()(const AveragePool& op) const { settle({op.x, op.y}); }
@@ -63,6 +66,9 @@ class Weights {
   void find_copy(const Other& /*op*/) {}
 
   void settle_gradient(const ConvolutionGrad& op) {
+    if (op.dw == none) {
+      return;
+    }
     const Layout& layout = to_.settle(op.dw, weight_gradient_layout(op, to_));
     const auto found = original_.find(op.w);
     const Id original = found == original_.end() ? op.w : found->second;

@@ -34,10 +34,11 @@ Dataset disc_points(std::int64_t rows) {
   return data;
 }
 
-Dataset uniform_rows(const Shape& sample, std::int64_t rows, std::int64_t classes) {
+Dataset uniform_rows(const Shape& sample, std::int64_t rows, std::int64_t classes,
+                     const Shape& labelled) {
   Dataset data{.source = "uniform", .sample = sample, .rows = rows, .inputs = {}, .labels = {}};
   data.inputs.resize(static_cast<std::size_t>(rows * elements(sample)));
-  data.labels.resize(static_cast<std::size_t>(rows));
+  data.labels.resize(static_cast<std::size_t>(rows * elements(labelled)));
   for (std::size_t i = 0; i < data.inputs.size(); ++i) {
     data.inputs[i] = 2 * uniform(Stream::inputs, i) - 1;
   }

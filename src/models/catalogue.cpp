@@ -20,17 +20,19 @@ bool has(const Family& family, const std::string& name) {
 std::vector<Family> catalogue() {
   return {disc_family(),        heart_family(),  anchor_family(), fcn_family(),
           alexnet_family(),     resnet_family(), lstm_family(),   lenet_family(),
-          small_dense_family(), gpt_family(),    vit_family()};
+          small_dense_family(), gpt_family(),    vit_family(),    mobilenet_family()};
 }
 
 Dataset uniform_data(const Model& model, std::int64_t rows) {
+  const bool reads_tokens = model.sample_type == Type::i32;
   Dataset data =
       model.loss == LossFunction::cross_entropy
-          ? uniform_rows(model.sample, rows, model.classes)
+          ? uniform_rows(model.sample, rows, model.classes, reads_tokens ? Shape{} : model.labels)
           : uniform_targets(model.sample, rows, model.classes, model.loss == LossFunction::bce);
-  if (model.sample_type == Type::i32) {
-    data.inputs = uniform_tokens(Stream::inputs, vocabularies(model), rows);
+  if (!reads_tokens) {
+    return data;
   }
+  data.inputs = uniform_tokens(Stream::inputs, vocabularies(model), rows);
   if (!model.labels.empty()) {
     const std::vector<std::int64_t> classes(static_cast<std::size_t>(model.labels.front()),
                                             model.classes);

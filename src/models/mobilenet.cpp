@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mobilenet-v2 (Sandler et al. 2018), on images of 96 x 96 as on small devices.
 #include "chain.h"
+#include "crossover/catalogue.h"
 #include "crossover/networks.h"
 
 namespace crossover {
@@ -55,6 +56,19 @@ Model mobilenet(const MobileNet& sizes) {
   add_activated(head, {.out_channels = sizes.head, .window = {}});
   head.add(GlobalAveragePoolLayer{}).add(LinearLayer{sizes.classes});
   return model;
+}
+
+Family mobilenet_family() {
+  return {.names = {"mobilenet-v2"}, .make = [](const std::string& /*name*/) {
+            constexpr std::int64_t batch = 16;
+            const Model model = mobilenet({});
+            return Task{
+                .model = model,
+                .rows = 4 * batch,
+                .batch = batch,
+                .optimizer = MomentumOptions{.learning_rate = 1e-4},
+                .generate = [model](std::int64_t rows) { return uniform_data(model, rows); }};
+          }};
 }
 
 }  // namespace crossover

@@ -42,7 +42,7 @@ Cost cost_of_pass(const Workload& workload, Id x, Id w, Id y, const Window& wind
   const double flops = flops_of(workload, w, y);
   constexpr double avoidable = 20.0 / 36;
   return {.flops = flops,
-          .avoidable_flops = has_winograd(workload[x], window) ? avoidable * flops : 0,
+          .avoidable_flops = has_winograd(workload[x], workload[w], window) ? avoidable * flops : 0,
           .launches = 1};
 }
 
@@ -148,10 +148,18 @@ void gradient_of_weights(const Windows& windows, const Part& of, const double* x
   }
 }
 
+void sums_of_channels(const Shape& images, const double* values, double* sums) {
+#pragma omp parallel for schedule(static) if (elements(images) > 100000)
+  for (std::int64_t channel = 0; channel < images[1]; ++channel) {
+    sums[channel] = sum_of_channel(images, channel, [&](std::int64_t i) { return values[i]; });
+  }
+}
+
 }  // namespace
 
-bool has_winograd(const Tensor& x, const Window& window) {
-  return x.type == Type::f32 && window.size == 3 && window.stride == 1 && window.dilation == 1;
+bool has_winograd(const Tensor& x, const Tensor& w, const Window& window) {
+  return x.type == Type::f32 && window.size == 3 && window.stride == 1 && window.dilation == 1 &&
+         groups_of(x, w) == 1;
 }
 
 std::int64_t groups_of(const Tensor& x, const Tensor& w) { return x.shape[1] / w.shape[1]; }
@@ -225,62 +233,99 @@ void Convolution::execute(ReferenceRun& run) const {
 // ---- ConvolutionGrad
 
 void ConvolutionGrad::check(const Fit& fit) const {
-  const Type type = fit.number(x);
-  fit.expect(dy, result(fit, x, w, window), type);
+  fit.require(dx != none || dw != none, "it has nothing to write");
+  fit.require(x != none || (dw == none && dbias == none), "the gradient of weights needs x");
+  fit.require(dw != none || dbias == none, "the gradient of a bias goes with that of weights");
+  fit.require(dx != none || bias == none, "a bias is added to dx, which is missing");
+  const Type type = fit.number(dy);
+  fit.expect(dy, result(fit, image(), w, window), type);
   fit.expect(w, fit.at(w).shape, type);
-  fit.expect(dw, fit.at(w).shape, fit.number_or_f32(dw, type));
+  fit.expect(image(), fit.at(image()).shape, type);
+  if (dw != none) {
+    fit.expect(dw, fit.at(w).shape, fit.number_or_f32(dw, type));
+  }
   if (dbias != none) {
     fit.expect(dbias, {fit.at(w).shape[0]});
   }
   if (dx != none) {
-    fit.expect(dx, fit.at(x).shape, type);
+    fit.expect(dx, fit.at(image()).shape, type);
+  }
+  if (bias != none) {
+    fit.expect(bias, {fit.at(dx).shape[1]}, type);
   }
 }
 
 Cost ConvolutionGrad::cost(const Workload& workload) const {
-  Cost sum = cost_of_pass(workload, x, w, dy, window);
+  Cost sum;
+  if (dw != none) {
+    sum += cost_of_pass(workload, x, w, dy, window);
+  }
   if (dbias != none) {
     sum += {.flops = count(workload, dy), .launches = 1};
   }
   if (dx != none) {
-    sum += cost_of_pass(workload, x, w, dy, window);
+    sum += cost_of_pass(workload, dx, w, dy, window);
+  }
+  if (bias != none) {
+    sum += {.flops = count(workload, dx)};
   }
   return sum;
 }
 
 std::vector<OpProduct> ConvolutionGrad::products(const Workload& workload) const {
-  if (groups_of(workload[x], workload[w]) != 1) {
+  if (groups_of(workload[image()], workload[w]) != 1) {
     return {};
   }
   const AsProduct size = as_product(workload, w, dy);
-  const Type type = workload[x].type;
+  const Type type = workload[dy].type;
   std::vector<OpProduct> all;
   if (dx != none) {
     all.push_back({{.m = size.pixels, .n = size.in, .k = size.out, .type = type}, "dx"});
   }
-  all.push_back(
-      {{.m = size.out, .n = size.in, .k = size.pixels, .transpose_a = true, .type = type}, "dw"});
+  if (dw != none) {
+    all.push_back(
+        {{.m = size.out, .n = size.in, .k = size.pixels, .transpose_a = true, .type = type}, "dw"});
+  }
   return all;
 }
 
 void ConvolutionGrad::execute(ReferenceRun& run) const {
-  const Windows windows(run.shape(x), window);
+  const Shape& images = run.shape(image());
+  const Windows windows(images, window);
   const std::int64_t out = run.shape(w)[0];
-  const Part part = part_of(run.shape(x)[1] / run.shape(w)[1], out, windows);
+  const Part part = part_of(images[1] / run.shape(w)[1], out, windows);
   const double* gradients = run.at(dy);
   if (dx != none) {
-    std::fill_n(run.at(dx), run.size(dx), 0.0);
-    gradient_of_images(windows, part, run.at(w), gradients, run.at(dx));
-  }
-  gradient_of_weights(windows, part, run.at(x), gradients, run.at(dw));
-  if (dbias != none) {
-    double* sums = run.at(dbias);
-#pragma omp parallel for schedule(static) if (run.size(dy) > 100000)
-    for (std::int64_t channel = 0; channel < out; ++channel) {
-      sums[channel] =
-          sum_of_channel(run.shape(dy), channel, [&](std::int64_t i) { return gradients[i]; });
+    double* const to = run.at(dx);
+    for (std::int64_t channel = 0; channel < images[1]; ++channel) {
+      const double added = bias != none ? run.at(bias)[channel] : 0;
+      for_each_part(images, channel, [&](std::int64_t first, std::int64_t end) {
+        std::fill(to + first, to + end, added);
+      });
     }
+    gradient_of_images(windows, part, run.at(w), gradients, to);
   }
+  if (dw != none) {
+    gradient_of_weights(windows, part, run.at(x), gradients, run.at(dw));
+  }
+  if (dbias != none) {
+    sums_of_channels(run.shape(dy), gradients, run.at(dbias));
+  }
+}
+
+// ---- ChannelBiasGrad
+
+void ChannelBiasGrad::check(const Fit& fit) const {
+  static_cast<void>(fit.number(dy));
+  fit.expect(dbias, {image(fit, dy)[1]});
+}
+
+Cost ChannelBiasGrad::cost(const Workload& workload) const {
+  return {.flops = count(workload, dy), .launches = 1};
+}
+
+void ChannelBiasGrad::execute(ReferenceRun& run) const {
+  sums_of_channels(run.shape(dy), run.at(dy), run.at(dbias));
 }
 
 }  // namespace crossover

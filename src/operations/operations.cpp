@@ -17,6 +17,9 @@ class OperandList {
   void writes(const char* /*name*/, const std::vector<Id>& ids) { add(operands_.writes, ids); }
   template <class Value>
   void value(const char* /*name*/, const Value& /*value*/) {}
+  void newer_reads(const char* /*name*/, Id id) { add(operands_.reads, id); }
+  template <class Value>
+  void newer_value(const char* /*name*/, const Value& /*value*/, const Value& /*before*/) {}
 
   [[nodiscard]] Operands take() { return std::move(operands_); }
 

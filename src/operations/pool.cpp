@@ -146,6 +146,15 @@ void MaxPoolGrad::execute(ReferenceRun& run) const {
 
 // ---- AveragePool
 
+namespace {
+
+/// What the sum of a window is divided by.
+double divisor_of(bool sums, const Extent& rows, const Extent& columns) {
+  return sums ? 1 : static_cast<double>(rows.covered * columns.covered);
+}
+
+}  // namespace
+
 void AveragePool::check(const Fit& fit) const {
   fit.expect(y, result(fit, x, window), fit.number(x));
 }
@@ -167,7 +176,7 @@ void AveragePool::execute(ReferenceRun& run) const {
             sum += from[plane + row * width + column];
           }
         }
-        to[at] = sum / static_cast<double>(rows.covered * columns.covered);
+        to[at] = sum / divisor_of(sums, rows, columns);
       });
 }
 
@@ -185,8 +194,9 @@ void AveragePoolGrad::check(const Fit& fit) const {
 }
 
 Cost AveragePoolGrad::cost(const Workload& workload) const {
-  return {.flops =
-              flops_of(workload, dy, window) + derivative_flops(x_activation) * count(workload, dx),
+  const bool only_copies = sums && window.size <= window.stride;
+  return {.flops = (only_copies ? 0 : flops_of(workload, dy, window)) +
+                   derivative_flops(x_activation) * count(workload, dx),
           .launches = x_activation != Activation::identity ? 2 : 1};
 }
 
@@ -199,7 +209,7 @@ void AveragePoolGrad::execute(ReferenceRun& run) const {
   for_each_window(
       run.shape(dx), window,
       [&](std::int64_t plane, std::int64_t at, const Extent& rows, const Extent& columns) {
-        const double share = from[at] / static_cast<double>(rows.covered * columns.covered);
+        const double share = from[at] / divisor_of(sums, rows, columns);
         for (std::int64_t row = rows.first; row < rows.end; ++row) {
           for (std::int64_t column = columns.first; column < columns.end; ++column) {
             to[plane + row * width + column] += share;

@@ -32,6 +32,13 @@ class Hash {
   void value(const char* name, const Value& value) {
     add_all(std::string_view(name), value);
   }
+  void newer_reads(const char* name, Id id) { newer_value(name, id, none); }
+  template <class Value>
+  void newer_value(const char* name, const Value& value, const Value& before) {
+    if (value != before) {
+      this->value(name, value);
+    }
+  }
 
   [[nodiscard]] std::uint64_t state() const { return state_; }
 

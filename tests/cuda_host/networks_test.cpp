@@ -28,6 +28,7 @@ std::vector<Model> plain_models() {
       places_model(),
       parts_model(),
       asking_model(),
+      upsampled_model(),
   };
 }
 

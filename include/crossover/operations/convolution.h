@@ -14,8 +14,9 @@ namespace crossover {
 
 /// Whether Winograd's F(2x2, 3x3) computes a convolution of x (Lavin & Gray, arXiv:1509.09308,
 /// 2015): 2x2 results of a window of 3x3 that moves by one pixel take 16 multiplications for 36. In
-/// float32, where it rounds as the plain sum does; shorter types it would round more.
-bool has_winograd(const Tensor& x, const Window& window);
+/// float32, where it rounds as the plain sum does; shorter types it would round more. Not in
+/// groups, whose few channels leave no product to save on.
+bool has_winograd(const Tensor& x, const Tensor& w, const Window& window);
 
 /// Into how many groups w [out, in / groups, size, size] divides the channels of x [batch, in,
 /// height, width].
@@ -48,11 +49,16 @@ struct Convolution {
 };
 
 /// Gradients of a Convolution with identity activation, from dy, which has the shape of its y:
-/// dx [batch, in, height, width] or none, dw like w, dbias [out] or none.
-/// x, w, dy and dx are T, dw T or f32, dbias f32.
+/// dx [batch, in, height, width] or none, to which a bias [in] may be added, dw like w or none,
+/// dbias [out] or none; x may be none where dw and dbias are. x, w, dy, dx and bias are T, dw T or
+/// f32, dbias f32.
+///
+/// A transposed convolution (PyTorch's ConvTranspose2d) of dy is dx + bias. Its own gradients are a
+/// Convolution and a dw that takes x and dy the other way round.
 struct ConvolutionGrad {
   Id x = none, w = none, dy = none, dx = none, dw = none, dbias = none;
   Window window;
+  Id bias = none;
 
   static constexpr const char* name = "ConvolutionGrad";
   static constexpr OpCategory category = OpCategory::convolution;
@@ -65,10 +71,30 @@ struct ConvolutionGrad {
     see.writes("dw", dw);
     see.writes("dbias", dbias);
     see.value("window", window);
+    see.newer_reads("bias", bias);
   }
+  /// x, or where that is none dx, which has its shape.
+  [[nodiscard]] Id image() const { return x != none ? x : dx; }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
   [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
+  void execute(ReferenceRun& run) const;
+};
+
+/// dbias [channels] = the sum of each channel of dy [batch, channels, height, width], T: the
+/// gradient of a bias that was added to it. dbias is f32.
+struct ChannelBiasGrad {
+  Id dy = none, dbias = none;
+
+  static constexpr const char* name = "ChannelBiasGrad";
+  static constexpr OpCategory category = OpCategory::elementwise;
+  template <class See>
+  void describe(See& see) const {
+    see.reads("dy", dy);
+    see.writes("dbias", dbias);
+  }
+  void check(const Fit& fit) const;
+  [[nodiscard]] Cost cost(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
 

@@ -56,11 +56,12 @@ struct MaxPoolGrad {
 };
 
 /// y = the mean of each window: of the part of it that is in the image or in the padding around it
-/// (PyTorch's AvgPool2d with count_include_pad). x [batch, channels, height, width],
-/// y [batch, channels, positions, positions], both T.
+/// (PyTorch's AvgPool2d with count_include_pad); or, where it `sums`, the sum. x [batch, channels,
+/// height, width], y [batch, channels, positions, positions], both T.
 struct AveragePool {
   Id x = none, y = none;
   Window window;
+  bool sums = false;
 
   static constexpr const char* name = "AveragePool";
   static constexpr OpCategory category = OpCategory::pooling;
@@ -69,6 +70,7 @@ struct AveragePool {
     see.reads("x", x);
     see.writes("y", y);
     see.value("window", window);
+    see.newer_value("sums", sums, false);
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
@@ -76,12 +78,16 @@ struct AveragePool {
 };
 
 /// dx = x_activation'(x) times the sum of dy / count over the windows that hold the element, where
-/// count is what AveragePool divided by. dy like AveragePool's y, dx like its x. x_activation is
-/// the activation that made x; identity: no factor, and x may be none.
+/// count is what AveragePool divided by, 1 where it `sums`. dy like AveragePool's y, dx like its x.
+/// x_activation is the activation that made x; identity: no factor, and x may be none.
+///
+/// With sums and a window as far as the next, each number of dy comes in all pixels of its window:
+/// upsampling by the nearest one (PyTorch's Upsample), whose gradient is an AveragePool that sums.
 struct AveragePoolGrad {
   Id x = none, dy = none, dx = none;
   Window window;
   Activation x_activation = Activation::identity;
+  bool sums = false;
 
   static constexpr const char* name = "AveragePoolGrad";
   static constexpr OpCategory category = OpCategory::pooling;
@@ -92,6 +98,7 @@ struct AveragePoolGrad {
     see.writes("dx", dx);
     see.value("window", window);
     see.value("x_activation", x_activation);
+    see.newer_value("sums", sums, false);
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;

@@ -65,16 +65,18 @@ class Positions {
 
 /// How pixels of the image and of the result go together.
 struct Pooling {
-  Pooling(const Tensor& large, const Tensor& small, const Window& of)
+  Pooling(const Tensor& large, const Tensor& small, const Window& of, bool is_sum = false)
       : image(large, large.type),
         result(small, large.type),
         window(of),
         rows(of, image.height, result.height),
-        columns(of, image.width, result.width) {}
+        columns(of, image.width, result.width),
+        sums(is_sum) {}
 
   ImageRows image, result;
   Window window;
   Positions rows, columns;
+  bool sums;  ///< in place of means
 };
 
 /// work(first element, row, column) for each pixel of an image: the element's place, and the
@@ -158,7 +160,7 @@ void max_pool_grad(int threads, const Pooling& of, const T* y, const std::uint8_
 // ---- the mean
 
 float weight(const Pooling& of, std::int64_t row, std::int64_t column) {
-  return of.rows.weight(row) * of.columns.weight(column);
+  return of.sums ? 1 : of.rows.weight(row) * of.columns.weight(column);
 }
 
 template <class T>
@@ -245,7 +247,7 @@ void lower(const AveragePool& op, Lowering& to) {
     using T = decltype(zero);
     to.add(OpCategory::pooling, to.threads_for(op.x),
            {reads(op.x, image_layout(x)), writes(op.y, image_layout(to[op.y]))},
-           [of = Pooling(x, to[op.y], op.window)](const Invocation& call) {
+           [of = Pooling(x, to[op.y], op.window, op.sums)](const Invocation& call) {
              average_pool(call.threads, of, call.operand<const T>(0), call.operand<T>(1));
            });
   });
@@ -261,7 +263,7 @@ void lower(const AveragePoolGrad& op, Lowering& to) {
         to.add(OpCategory::pooling, to.threads_for(op.dx),
                {has_factor ? reads(op.x, image_layout(dx)) : Argument{},
                 reads(op.dy, image_layout(to[op.dy])), writes(op.dx, image_layout(dx))},
-               [of = Pooling(dx, to[op.dy], op.window)](const Invocation& call) {
+               [of = Pooling(dx, to[op.dy], op.window, op.sums)](const Invocation& call) {
                  average_pool_grad<decltype(activation)::value>(
                      call.threads, of, call.operand<const T>(0), call.operand<const T>(1),
                      call.operand<T>(2));

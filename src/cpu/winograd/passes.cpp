@@ -37,8 +37,8 @@ bool has_blocks(const Tensor& image) {
 
 bool takes(const Tensor& x, const Tensor& w, const Tensor& y, const Window& window,
            const Lowering& to) {
-  return to.takes_winograd() && has_winograd(x, window) && groups_of(x, w) == 1 &&
-         window.padding <= widest_padding && has_blocks(x) && has_blocks(y) &&
+  return to.takes_winograd() && has_winograd(x, w, window) && window.padding <= widest_padding &&
+         has_blocks(x) && has_blocks(y) &&
          bytes_of(weight_floats(weights_of(w))) <= most_weight_bytes;
 }
 
@@ -174,7 +174,7 @@ bool takes(const Convolution& op, const Lowering& to) {
 }
 
 bool takes(const ConvolutionGrad& op, const Lowering& to) {
-  return takes(to[op.x], to[op.w], to[op.dy], op.window, to);
+  return takes(to[op.image()], to[op.w], to[op.dy], op.window, to);
 }
 
 void require_any(const Lowering& to) {
@@ -212,11 +212,15 @@ void lower(const ConvolutionGrad& op, Lowering& to) {
   if (op.dx != none) {
     ForwardPass{.x = op.dy,
                 .w = op.w,
+                .bias = op.bias,
                 .y = op.dx,
                 .geometry = geometry_of(to[op.dy], to[op.dx], widest_padding - op.window.padding),
                 .transform = transform_mirrored_weights,
                 .summed_channels = to[op.dy].shape[1]}
         .add_to(to, threads);
+  }
+  if (op.dw == none) {
+    return;
   }
   GradientPass{.x = op.x,
                .dy = op.dy,

@@ -10,6 +10,7 @@
 #include "attention.h"
 #include "batch_norm.h"
 #include "elementwise.h"
+#include "group_norm.h"
 #include "layer_norm.h"
 #include "loss.h"
 #include "matmul.h"
@@ -34,6 +35,6 @@ using Launch = std::variant<
     AttentionGradQueriesLaunch, AttentionGradKeysLaunch, ZeroLaunch, LstmGatesLaunch,
     LstmGatesGradLaunch, ElementwiseLossLaunch, MomentumLaunch, RearrangeLaunch, MultiplyLaunch,
     MultiplySumsLaunch, MatmulLaunch, SoftmaxLaunch, SoftmaxGradLaunch, GruGatesLaunch,
-    GruGatesGradLaunch>;
+    GruGatesGradLaunch, GroupNormLaunch, GroupNormGradLaunch, GroupNormGradSumsLaunch>;
 
 }  // namespace crossover::cuda

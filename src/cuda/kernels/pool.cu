@@ -13,6 +13,7 @@ namespace {
 /// A Pooling in 32 bits: a GPU divides these several times faster.
 struct Window32 {
   int channels, height, width, down, across, size, stride, padding;
+  bool sums;
 };
 
 Window32 in_32_bits(const Pooling& p) {
@@ -23,7 +24,8 @@ Window32 in_32_bits(const Pooling& p) {
           .across = static_cast<int>(p.positions_across),
           .size = static_cast<int>(p.size),
           .stride = static_cast<int>(p.stride),
-          .padding = static_cast<int>(p.padding)};
+          .padding = static_cast<int>(p.padding),
+          .sums = p.sums};
 }
 
 /// Where an element of images is.
@@ -79,8 +81,12 @@ __device__ Span32 holders(int place, int positions, const Window32& w) {
   const int last = padded / w.stride + 1;
   return {first, last < positions ? last : positions};
 }
-/// How many rows or columns of a window lie in the image or the padding around it.
+/// How many rows or columns of a window lie in the image or the padding around it; 1 where windows
+/// are summed.
 __device__ int counted(int position, int extent, const Window32& w) {
+  if (w.sums) {
+    return 1;
+  }
   const int begin = position * w.stride - w.padding;
   const int end = extent + w.padding;
   return (begin + w.size < end ? begin + w.size : end) - begin;

@@ -20,6 +20,7 @@ struct Pooling {
   std::int64_t batch = 0, channels = 0, height = 0, width = 0;
   std::int64_t positions_down = 0, positions_across = 0;
   std::int64_t size = 1, stride = 1, padding = 0;
+  bool sums = false;  ///< of windows, in place of means
   Layout layout = Layout::plain;
 };
 

@@ -82,16 +82,27 @@ void plan_operation(const ConvolutionGrad& op, StepPlanner& step) {
       step.emit(ConvolutionLaunch{
           step.require(form), step.operand(op.dx), step.operand(op.w), step.operand(op.dy), {}});
     }
+    if (op.bias != none) {
+      step.emit(
+          ChannelBiasLaunch{step.operand(op.dx), step.operand(op.bias), step.by_channel(op.dx)});
+    }
   };
   const auto of_parameters = [&] {
     if (op.dbias != none) {
       step.emit_channel_sums(op.dy, step.operand(op.dbias));
+    }
+    if (op.dw == none) {
+      return;
     }
     const ConvolutionForm form = form_of(ConvolutionPass::dw, op.window, op.x, op.dw, op.dy, step);
     step.emit(ConvolutionLaunch{
         step.require(form), step.operand(op.x), step.operand(op.dw), step.operand(op.dy), {}});
   };
   step.emit_side_by_side(dx, of_parameters);
+}
+
+void plan_operation(const ChannelBiasGrad& op, StepPlanner& step) {
+  step.emit_channel_sums(op.dy, step.operand(op.dbias));
 }
 
 }  // namespace crossover::cuda

@@ -41,13 +41,16 @@ void plan_operation(const MaxPoolGrad& op, StepPlanner& step) {
 }
 
 void plan_operation(const AveragePool& op, StepPlanner& step) {
-  step.emit(AveragePoolLaunch{step.operand(op.x), step.operand(op.y),
-                              pooling_of(op.window, op.x, op.y, step)});
+  Pooling pooling = pooling_of(op.window, op.x, op.y, step);
+  pooling.sums = op.sums;
+  step.emit(AveragePoolLaunch{step.operand(op.x), step.operand(op.y), pooling});
 }
 
 void plan_operation(const AveragePoolGrad& op, StepPlanner& step) {
+  Pooling pooling = pooling_of(op.window, op.dx, op.dy, step);
+  pooling.sums = op.sums;
   step.emit(AveragePoolGradLaunch{step.operand(op.x), step.operand(op.dy), step.operand(op.dx),
-                                  pooling_of(op.window, op.dx, op.dy, step), op.x_activation});
+                                  pooling, op.x_activation});
 }
 
 namespace {

@@ -19,8 +19,9 @@ constexpr bool is_one_of = (std::is_same_v<Op, Kinds> || ...);
 
 template <class Op>
 constexpr bool works_on_images =
-    is_one_of<Op, Convolution, ConvolutionGrad, MaxPool, MaxPoolGrad, AveragePool, AveragePoolGrad,
-              GlobalAveragePool, GlobalAveragePoolGrad, BatchNorm, BatchNormGrad>;
+    is_one_of<Op, Convolution, ConvolutionGrad, ChannelBiasGrad, MaxPool, MaxPoolGrad, AveragePool,
+              AveragePoolGrad, GlobalAveragePool, GlobalAveragePoolGrad, BatchNorm, BatchNormGrad,
+              GroupNorm, GroupNormGrad>;
 
 /// Element i of one tensor meets element i of the others: all of a shape lie alike.
 template <class Op>

@@ -38,7 +38,8 @@ Workload narrow_gradients(Workload workload) {
     std::vector<Op> ops;
     for (Op& op : step.ops) {
       auto* grad = std::get_if<ConvolutionGrad>(&op);
-      const bool is_wide = grad != nullptr && workload[grad->dw].type == Type::f32;
+      const bool is_wide =
+          grad != nullptr && grad->dw != none && workload[grad->dw].type == Type::f32;
       const Type type = is_wide ? workload[grad->x].type : Type::f32;
       const Id dw = is_wide ? grad->dw : none;
       if (type != Type::f32 && !needed.contains(dw)) {

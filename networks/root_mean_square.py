@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rms_norm by hand, x * rsqrt(mean(x^2) + eps) * weight, or as exporters to ONNX write it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from networks.values import Value
+
+if TYPE_CHECKING:
+    from networks.attention import At
+
+
+@dataclass(frozen=True)
+class Partial:
+    """How far it has come, and no layer's result."""
+
+    of: Value
+    stage: str = "squares"
+    eps: float = 0.0
+
+
+_NEXT = {  # by what is done to it
+    "mean": ("squares", "mean"),
+    "add": ("mean", "sum"),
+    "sqrt": ("sum", "root"),
+    "rsqrt": ("sum", "inverse"),
+    "reciprocal": ("root", "inverse"),
+}
+
+
+def squares(at: At, value: Value, exponent: Any) -> Partial:
+    if np.size(exponent) != 1 or float(np.asarray(exponent).reshape(())) != 2:
+        raise at.refused("it can only be a square, as of rms_norm")
+    return Partial(value)
+
+
+def after(at: At, partial: Any, done: str, eps: float = 0.0) -> Partial:
+    """`done`: mean (over the last dimension, which is kept), add (of eps), sqrt, rsqrt or
+    reciprocal."""
+    stage, following = _NEXT[done]
+    if not isinstance(partial, Partial) or partial.stage != stage:
+        raise at.refused("it is known of rms_norm alone, x * rsqrt(mean(x^2) + eps) * weight")
+    return replace(partial, stage=following, eps=partial.eps + eps)
+
+
+def normalized(at: At, value: Any, partial: Partial) -> Partial:
+    """x times its inverse root, or over its root."""
+    same = isinstance(value, Value) and value.layer == partial.of.layer
+    if not same or not value.is_seen_as(partial.of.places):
+        raise at.refused("it normalizes another result than that whose squares it has")
+    return replace(partial, stage="normalized")
+
+
+def weighted(at: At, partial: Partial, parameter: Any) -> Value:
+    """`parameter`: [width], its path or its numbers."""
+    if partial.stage != "normalized":
+        raise at.refused("it is known of rms_norm alone, x * rsqrt(mean(x^2) + eps) * weight")
+    eps = float(f"{partial.eps:.6g}")  # a float32's
+    return at.build.rowwise(at, "rms_norm", partial.of, [parameter], eps=eps)

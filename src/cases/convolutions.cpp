@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions, their gradients, and transposed ones.
+#include "cases.h"
+#include "crossover/window.h"
+
+namespace crossover {
+namespace {
+
+using Case = OperationCase;
+
+Case convolution(const Shape& x, std::int64_t out, const Window& window, bool bias,
+                 Activation activation, const std::string& name, std::int64_t groups = 1) {
+  OneOp one;
+  const Id in = one.tensor("x", x);
+  const Id w = one.tensor("w", {out, x[1] / groups, window.size, window.size}, Role::parameter);
+  const Id b = bias ? one.tensor("bias", {out}, Role::parameter) : none;
+  one.operation(Convolution{.x = in,
+                            .w = w,
+                            .bias = b,
+                            .y = one.tensor("y", result_shape(x, out, window)),
+                            .window = window,
+                            .activation = activation});
+  return {"Convolution_" + name, one.workload};
+}
+
+Case convolution_grad(const Shape& x, std::int64_t out, const Window& window, bool bias, bool dx,
+                      const std::string& name, std::int64_t groups = 1) {
+  OneOp one;
+  const Shape w{out, x[1] / groups, window.size, window.size};
+  ConvolutionGrad op{.x = one.tensor("x", x),
+                     .w = one.tensor("w", w, Role::parameter),
+                     .dy = one.tensor("dy", result_shape(x, out, window)),
+                     .dx = none,
+                     .dw = one.tensor("dw", w, Role::gradient),
+                     .dbias = none,
+                     .window = window};
+  if (bias) {
+    op.dbias = one.tensor("dbias", {out}, Role::gradient);
+  }
+  if (dx) {
+    op.dx = one.tensor("dx", x);
+  }
+  return {"ConvolutionGrad_" + name, one.operation(op).workload};
+}
+
+/// A transposed convolution of dy, which comes from images of shape x, or its gradient for weights.
+Case transposed(const Shape& x, std::int64_t out, const Window& window, bool bias, bool forward,
+                const std::string& name, std::int64_t groups = 1) {
+  OneOp one;
+  const Shape weights{out, x[1] / groups, window.size, window.size};
+  ConvolutionGrad op{.w = one.tensor("w", weights, Role::parameter),
+                     .dy = one.tensor("dy", result_shape(x, out, window)),
+                     .window = window};
+  if (forward) {
+    op.dx = one.tensor("dx", x);
+    op.bias = bias ? one.tensor("bias", {x[1]}, Role::parameter) : none;
+  } else {
+    op.x = one.tensor("x", x);
+    op.dw = one.tensor("dw", weights, Role::gradient);
+  }
+  return {"ConvolutionGrad_transposed_" + name, one.operation(op).workload};
+}
+
+Case channel_bias_grad(const Shape& images, const std::string& name) {
+  OneOp one;
+  const Id dy = one.tensor("dy", images);
+  one.operation(ChannelBiasGrad{.dy = dy, .dbias = one.tensor("dbias", {images[1]})});
+  return {"ChannelBiasGrad_" + name, one.workload};
+}
+
+}  // namespace
+
+Shape result_shape(const Shape& x, std::int64_t channels, const Window& window) {
+  return {x[0], channels, positions(window, x[2]), positions(window, x[3])};
+}
+
+std::vector<Case> convolution_cases() {
+  constexpr auto identity = Activation::identity;
+  constexpr auto relu = Activation::relu;
+  constexpr auto sigmoid = Activation::sigmoid;
+  const Window one{.size = 1};
+  const Window one_of_two{.size = 1, .stride = 2};
+  const Window same3{.size = 3, .padding = 1};
+  const Window same5{.size = 5, .padding = 2};
+  const Window half3{.size = 3, .stride = 2, .padding = 1};
+  const Window far3{.size = 3, .padding = 2, .dilation = 2};
+  const Window far2{.size = 2, .stride = 2, .padding = 1, .dilation = 3};
+  const Window pairs{.size = 2, .stride = 2};
+  return {
+      convolution({1, 1, 1, 1}, 1, one, true, identity, "1x1"),
+      convolution({2, 5, 4, 7}, 3, one, false, identity, "of_points"),
+      convolution({2, 6, 7, 5}, 9, one_of_two, false, identity, "of_every_other_point"),
+      convolution({3, 3, 9, 8}, 16, same5, true, relu, "first_layer"),
+      convolution({2, 16, 6, 6}, 32, same3, true, relu, "of_whole_blocks"),
+      convolution({2, 17, 7, 9}, 23, same3, true, sigmoid, "odd"),
+      convolution({2, 16, 7, 9}, 16, same3, true, Activation::silu, "silu"),
+      convolution({2, 16, 11, 8}, 16, half3, false, identity, "half"),
+      convolution({1, 3, 23, 27}, 8, {.size = 7, .stride = 2, .padding = 3}, false, relu, "wide"),
+      convolution({1, 3, 35, 35}, 5, {.size = 11, .stride = 4, .padding = 2}, true, identity,
+                  "wider"),
+      convolution({2, 4, 5, 5}, 6, {.size = 5}, true, identity, "whole_image"),
+      convolution({2, 1, 3, 3}, 2, {.size = 3, .padding = 2}, true, identity, "mostly_padding"),
+      convolution({4, 16, 24, 24}, 32, same3, true, relu, "large"),
+      convolution({2, 32, 9, 7}, 32, same3, false, identity, "depthwise", 32),
+      convolution({2, 5, 8, 7}, 5, half3, true, relu, "odd_depthwise", 5),
+      convolution({2, 3, 8, 7}, 6, same5, true, identity, "depthwise_to_more", 3),
+      convolution({2, 32, 6, 5}, 48, same3, true, relu, "of_groups", 2),
+      convolution({2, 6, 7, 5}, 9, half3, false, sigmoid, "of_odd_groups", 3),
+      convolution({2, 16, 9, 8}, 16, far3, true, relu, "dilated"),
+      convolution({2, 3, 9, 8}, 5, far2, false, identity, "dilated_with_stride"),
+      convolution({2, 16, 9, 8}, 16, far3, true, identity, "dilated_depthwise", 16),
+      convolution({4, 96, 24, 24}, 96, same3, false, identity, "large_depthwise", 96),
+      convolution_grad({1, 1, 1, 1}, 1, one, true, true, "1x1"),
+      convolution_grad({2, 5, 4, 7}, 3, one, false, true, "of_points"),
+      convolution_grad({2, 6, 7, 5}, 9, one_of_two, false, true, "of_every_other_point"),
+      convolution_grad({3, 3, 9, 8}, 16, same5, true, false, "first_layer"),
+      convolution_grad({2, 16, 6, 6}, 32, same3, true, true, "of_whole_blocks"),
+      convolution_grad({2, 17, 7, 9}, 23, same3, true, true, "odd"),
+      convolution_grad({2, 16, 11, 8}, 16, half3, false, true, "half"),
+      convolution_grad({1, 3, 23, 27}, 8, {.size = 7, .stride = 2, .padding = 3}, false, false,
+                       "wide"),
+      convolution_grad({1, 3, 35, 35}, 5, {.size = 11, .stride = 4, .padding = 2}, true, true,
+                       "wider"),
+      convolution_grad({2, 4, 5, 5}, 6, {.size = 5}, true, true, "whole_image"),
+      convolution_grad({2, 1, 3, 3}, 2, {.size = 3, .padding = 2}, true, true, "mostly_padding"),
+      convolution_grad({4, 16, 24, 24}, 32, same3, true, true, "large"),
+      convolution_grad({2, 32, 9, 7}, 32, same3, false, true, "depthwise", 32),
+      convolution_grad({2, 5, 8, 7}, 5, half3, true, true, "odd_depthwise", 5),
+      convolution_grad({2, 3, 8, 7}, 6, same5, true, false, "depthwise_to_more", 3),
+      convolution_grad({2, 32, 6, 5}, 48, same3, true, true, "of_groups", 2),
+      convolution_grad({2, 6, 7, 5}, 9, half3, false, true, "of_odd_groups", 3),
+      convolution_grad({2, 16, 9, 8}, 16, far3, true, true, "dilated"),
+      convolution_grad({2, 3, 9, 8}, 5, far2, false, true, "dilated_with_stride"),
+      convolution_grad({2, 16, 9, 8}, 16, far3, true, true, "dilated_depthwise", 16),
+      convolution_grad({4, 96, 24, 24}, 96, same3, false, true, "large_depthwise", 96),
+      transposed({1, 1, 1, 1}, 1, one, true, true, "1x1"),
+      transposed({2, 16, 12, 8}, 32, pairs, true, true, "pairs"),
+      transposed({2, 16, 8, 8}, 32, same3, true, true, "of_whole_blocks"),
+      transposed({2, 5, 8, 6}, 3, half3, true, true, "output_padding"),
+      transposed({2, 6, 7, 5}, 4, half3, false, true, "of_groups", 2),
+      transposed({2, 3, 9, 8}, 5, far2, true, true, "dilated_with_stride"),
+      transposed({4, 16, 48, 48}, 32, pairs, true, true, "large"),
+      transposed({2, 16, 12, 8}, 32, pairs, false, false, "pairs_dw"),
+      transposed({2, 16, 8, 8}, 32, same3, false, false, "of_whole_blocks_dw"),
+      transposed({2, 6, 7, 5}, 4, half3, false, false, "of_groups_dw", 2),
+      channel_bias_grad({1, 1, 1, 1}, "1x1"),
+      channel_bias_grad({3, 17, 7, 5}, "odd"),
+      channel_bias_grad({8, 32, 40, 40}, "large"),
+  };
+}
+
+}  // namespace crossover

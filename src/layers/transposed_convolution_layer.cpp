@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/layers/transposed_convolution_layer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "contexts.h"
+
+namespace crossover {
+namespace {
+
+constexpr std::size_t transposed_weight = 0;
+constexpr std::size_t transposed_bias = 1;
+
+}  // namespace
+
+Shape TransposedConvolutionLayer::infer(LayerShapes& shapes) const {
+  const Shape& before = shapes.image();
+  shapes.require(before[1] % groups == 0 && out_channels % groups == 0,
+                 "has " + std::to_string(groups) + " groups, which must divide its " +
+                     std::to_string(before[1]) + " input and " + std::to_string(out_channels) +
+                     " output channels");
+  constexpr double most_rows = 1U << 31U;
+  const auto rows = static_cast<double>(std::max(before[2], before[3]));
+  shapes.require(static_cast<double>(window.stride) * rows +
+                         static_cast<double>(window.dilation) * static_cast<double>(window.size) <
+                     most_rows,
+                 "gives images of more than 2^31 rows or columns");
+  shapes.require(window.padding < extent(window) && output_padding < window.stride,
+                 "has a padding of " + std::to_string(window.padding) +
+                     " and an output_padding of " + std::to_string(output_padding) +
+                     ", which must be below its window's extent and its stride");
+  const Shape weights{before[1], out_channels / groups, window.size, window.size};
+  const auto fan_in = static_cast<double>(weights[1] * window.size * window.size);
+  const Start start{.bound = 1 / std::sqrt(fan_in)};
+  shapes.parameter("weight", weights, start);
+  if (has_bias) {
+    shapes.parameter("bias", {out_channels}, start);
+  }
+  const auto behind = [&](std::int64_t size) {
+    return window.stride * (size - 1) + extent(window) - 2 * window.padding + output_padding;
+  };
+  Shape result{any_batch, out_channels, behind(before[2]), behind(before[3])};
+  shapes.require(
+      result[2] > 0 && result[3] > 0,
+      "has a padding of " + std::to_string(window.padding) + ", which leaves nothing of the image");
+  return result;
+}
+
+void TransposedConvolutionLayer::forward(LayerForward& step) const {
+  step.emit(ConvolutionGrad{.w = step.parameter(transposed_weight),
+                            .dy = step.x(),
+                            .dx = step.y(),
+                            .window = window,
+                            .bias = has_bias ? step.parameter(transposed_bias) : none});
+}
+
+void TransposedConvolutionLayer::backward(LayerBackward& step) const {
+  const Id dx = step.dx();
+  if (dx != none) {
+    step.emit(Convolution{
+        .x = step.dy(), .w = step.parameter(transposed_weight), .y = dx, .window = window});
+  }
+  step.emit(ConvolutionGrad{.x = step.dy(),
+                            .w = step.parameter(transposed_weight),
+                            .dy = step.x(),
+                            .dw = step.gradient(transposed_weight),
+                            .window = window});
+  if (has_bias) {
+    step.emit(ChannelBiasGrad{.dy = step.dy(), .dbias = step.gradient(transposed_bias)});
+  }
+}
+
+}  // namespace crossover
