@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "crossover/catalogue.h"
 #include "crossover/dataset.h"
 #include "crossover/random.h"
 #include "support.h"

@@ -38,13 +38,13 @@ std::int64_t Softmax::seen(const Shape& shape, std::int64_t row) const {
 /// Largest, difference, exponential, sum and quotient, of each number that is seen.
 Cost Softmax::cost(const Workload& workload) const {
   const Shape& shape = workload[x].shape;
-  double numbers = 0;
-  const std::int64_t times = causal ? shape[0] : 1;
-  for (std::int64_t t = 0; t < times; ++t) {
-    const std::int64_t row = causal ? t * shape[1] : 0;
-    numbers += static_cast<double>(leading(shape) / times * heads * seen(shape, row));
+  const std::int64_t places = causal ? shape[0] : 1;
+  const std::int64_t rows = leading(shape) / places;  // that see alike
+  std::int64_t numbers = 0;
+  for (std::int64_t place = 0; place < places; ++place) {
+    numbers += rows * heads * seen(shape, place * rows);
   }
-  return {.flops = 5 * numbers, .launches = 1};
+  return {.flops = 5 * static_cast<double>(numbers), .launches = 1};
 }
 
 void Softmax::execute(ReferenceRun& run) const {
