@@ -229,44 +229,6 @@ class Builder:
         except ValueError:
             return False
 
-    def position_embedding(
-        self, at: Place, value: Value, parameter: Any, numbers: np.ndarray
-    ) -> Value:
-        """A parameter added to a sequence; `numbers` says which of its is added where, in a shape
-        that meets the sequence's."""
-        value = self.sequence(at, value)
-        if value.time_first and len(value.shape) == 3:
-            width, shape = value.shape[-1], value.places.shape
-            time = value.places // (value.shape[1] * width)
-            fits = numbers.ndim <= len(shape) and numbers.size == value.shape[0] * width
-            seen = np.broadcast_to(numbers, shape) if fits and _meet(numbers, shape) else None
-            if seen is not None and (seen == time * width + value.places % width).all():
-                given = self.layer(at, "position_embedding", [value], [parameter])
-                return given.seen_as(value.places)
-        raise at.refused(
-            "a parameter can only be added to a sequence, as a table [time, width] of its length"
-        )
-
-    def class_token(
-        self, at: Place, parameter: Any, token: np.ndarray, value: Value, axis: int
-    ) -> Value:
-        """A parameter, whose numbers at `token` are put in front of a sequence in time."""
-        if value.time_first and len(value.shape) == 3:
-            _, batch, width = value.shape
-            for axes in ((0, 1, 2), (1, 0, 2)):  # time first, as bench has it, or the batch
-                own = np.broadcast_to(np.arange(width), (1, batch, width)).transpose(axes)
-                if (
-                    value.is_seen_as(value.own.transpose(axes))
-                    and axis % 3 == axes.index(0)
-                    and np.array_equal(token, own)
-                ):
-                    given = self.layer(at, "class_token", [replace(value, view=None)], [parameter])
-                    return given.seen_as(given.own.transpose(axes))
-        raise at.refused(
-            "a parameter can only be put in front of a sequence, in time, as one vector [width] "
-            "for all samples"
-        )
-
     def place(self, at: Place, value: Value) -> Value:
         """A view of the first or the last place of a sequence is a layer; others stay views."""
         if not value.time_first or len(value.shape) != 3:
@@ -403,12 +365,6 @@ class Builder:
 def said(**values: tuple[Any, Any]) -> dict[str, Any]:
     """Of names with a value and what it is where it goes unsaid, those that must be said."""
     return {name: value for name, (value, unsaid) in values.items() if value != unsaid}
-
-
-def _meet(numbers: np.ndarray, shape: tuple[int, ...]) -> bool:
-    """Whether they can be broadcast to it."""
-    pairs = zip(reversed(numbers.shape), reversed(shape), strict=False)
-    return all(one in (1, size) for one, size in pairs)
 
 
 def _shape(value: Value) -> str:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from networks import attention, gelu, products, root_mean_square
+from networks import attention, gelu, products, root_mean_square, trained
+from networks import onnx_taken_apart as taken_apart
 from networks.builder import said
 from networks.values import Value
 
@@ -80,17 +81,6 @@ def _matmul(call: Call) -> Any:
     return _linear(call, weight.T, None)
 
 
-def _add_to_partial(call: Call, partial: Any, added: np.ndarray) -> Any:
-    if isinstance(partial, root_mean_square.Partial):
-        return root_mean_square.after(call, partial, "add", float(added))
-    if isinstance(partial, gelu.Partial):
-        return gelu.plus(call, partial, float(added))
-    hidden = np.isneginf(added) | (added <= np.finfo(np.float32).min)
-    if added[~hidden].any():
-        raise call.refused("a mask is 0 or -inf")
-    return attention.masked(call, partial, hidden)
-
-
 def _add(call: Call) -> Any:
     left, right = call.inputs
     if isinstance(left, Value) and isinstance(right, Value):
@@ -98,7 +88,7 @@ def _add(call: Call) -> Any:
     index = 1 if isinstance(left, np.ndarray) else 0
     value, added = call.inputs[index], call.weight(1 - index)
     if not isinstance(value, Value):
-        return _add_to_partial(call, value, added)
+        return taken_apart.add(call, value, added)
     if (norm := _of_channels(call, index, added)) is not None:
         norm.parameters[1] = norm.parameters[1] + added.ravel()
         return value
@@ -115,7 +105,7 @@ def _add(call: Call) -> Any:
         )
     numbers = np.arange(added.size).reshape(added.shape)
     table = added.reshape(-1, added.shape[-1])
-    return call.build.position_embedding(call, value, table, numbers)
+    return trained.position_embedding(call.build, call, value, table, numbers)
 
 
 def _window(call: Call, size: int, stride: int) -> dict[str, Any]:
@@ -275,13 +265,13 @@ def _mul(call: Call) -> Any:
             norm.parameters[:] = [one * other.ravel() for one in norm.parameters]
             return call.value(index)
         if isinstance(partial, gelu.Partial):
-            return gelu.times(call, partial, _exact(other))
+            return gelu.times(call, partial, taken_apart.exact(other))
         if isinstance(partial, root_mean_square.Partial):
             if isinstance(other, Value):
                 return root_mean_square.normalized(call, other, partial)
             return root_mean_square.weighted(call, partial, call.weight(1 - index))
     found, index = (right, 0) if isinstance(left, np.ndarray) else (left, 1)
-    return attention.scaled(call, found, _exact(call.inputs[index]))
+    return attention.scaled(call, found, taken_apart.exact(call.inputs[index]))
 
 
 def _div(call: Call) -> Any:
@@ -290,51 +280,7 @@ def _div(call: Call) -> Any:
         if isinstance(left, np.ndarray) and (left == 1).all():
             return root_mean_square.after(call, right, "reciprocal")
         return root_mean_square.normalized(call, left, right)
-    return attention.scaled(call, left, 1 / _exact(call.weight(1)))
-
-
-def _exact(factor: Any) -> Any:
-    """The number that a float32 stands for."""
-    is_number = isinstance(factor, np.ndarray) and factor.size == 1
-    return float(f"{float(factor.ravel()[0]):.8g}") if is_number else factor
-
-
-def _where(call: Call) -> Any:
-    """Scores, but where a mask is -inf."""
-    condition, one, other = call.weight(0), call.inputs[1], call.inputs[2]
-    hides = isinstance(one, np.ndarray)
-    scores, fill = (other, one) if hides else (one, call.weight(2))
-    if not np.isneginf(fill).all():
-        raise call.refused("only a mask of -inf is known")
-    return attention.masked(call, scores, condition if hides else ~condition)
-
-
-def _softmax(call: Call) -> Any:
-    return attention.softmax(call, call.inputs[0], call.get("axis", -1))
-
-
-def _attention(call: Call) -> Value:
-    """ONNX's own, since opset 23."""
-    call.only(softcap=0.0, q_num_heads=0, kv_num_heads=0)
-    if any(one is not None for one in call.inputs[3:]):
-        raise call.refused("a mask or keys of the past are given")
-    parts = [call.value(index) for index in range(3)]
-    causal = bool(call.get("is_causal", 0))
-    return attention.of_one_call(call, *parts, causal=causal, scale=call.get("scale"))
-
-
-def _power(call: Call) -> Any:
-    return root_mean_square.squares(call, call.value(), call.weight(1))
-
-
-def _of_root(done: str) -> Callable[[Call], Any]:
-    return lambda call: root_mean_square.after(call, call.inputs[0], done)
-
-
-def _rms_norm(call: Call) -> Value:
-    call.only(axis=(-1, call.value().places.ndim - 1))
-    epsilon = float(f"{call.get('epsilon', 1e-5):.6g}")  # a float32's
-    return call.build.rowwise(call, "rms_norm", call.value(), [call.weight(1)], eps=epsilon)
+    return attention.scaled(call, left, 1 / taken_apart.exact(call.weight(1)))
 
 
 def _concat(call: Call) -> Value:
@@ -346,7 +292,7 @@ def _concat(call: Call) -> Value:
             raise call.refused("what it puts in front is not the same for all samples")
         numbers = np.broadcast_to(np.arange(vector.size), token.shape)
         value = call.build.sequence(call, value)
-        return call.build.class_token(call, vector, numbers, value, call.get("axis"))
+        return trained.class_token(call.build, call, vector, numbers, value, axis=call.get("axis"))
     return call.build.concatenation(call, call.inputs, call.get("axis"))
 
 
@@ -399,7 +345,8 @@ def _recurrent(call: Call) -> Value:
     return given.seen_as(given.places[:, None])  # [time, directions, batch, size]
 
 
-LAYERS: dict[str, Callable[[Call], Value]] = {
+LAYERS: dict[str, Callable[[Call], Any]] = {
+    **taken_apart.LAYERS,
     "Relu": _elementwise("relu"),
     "Sigmoid": _elementwise("sigmoid"),
     "Tanh": _elementwise("tanh"),
@@ -413,14 +360,6 @@ LAYERS: dict[str, Callable[[Call], Value]] = {
     "MatMul": _matmul,
     "Mul": _mul,
     "Div": _div,
-    "Where": _where,
-    "Softmax": _softmax,
-    "Attention": _attention,
-    "Pow": _power,
-    "Sqrt": _of_root("sqrt"),
-    "Reciprocal": _of_root("reciprocal"),
-    "Erf": lambda call: gelu.erf(call, call.inputs[0]),
-    "RMSNormalization": _rms_norm,
     "ReduceSum": _reduce_sum,
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from networks import attention, products, root_mean_square
+from networks import attention, products, root_mean_square, trained
 from networks.builder import said
 from networks.values import Value
 
@@ -183,7 +183,7 @@ def _add(call: Call) -> Any:
             return root_mean_square.after(call, partial, "add", eps)
     value = left if isinstance(left, Value) else call.value("other")
     name, table = call.table("self" if value is right else "other")
-    return call.build.position_embedding(call, value, name, table)
+    return trained.position_embedding(call.build, call, value, name, table)
 
 
 def _cat(call: Call) -> Value:
@@ -192,7 +192,7 @@ def _cat(call: Call) -> Value:
     if len(parts) == 2 and isinstance(parts[1], Value) and not isinstance(parts[0], Value):
         name, token = call.part("tensors", 0)
         value = call.build.sequence(call, parts[1])
-        return call.build.class_token(call, name, token, value, dim)
+        return trained.class_token(call.build, call, name, token, value, axis=dim)
     return call.build.concatenation(call, parts, dim)
 
 
