@@ -89,7 +89,9 @@ def test_sweeps_measure_the_networks_of_shi() -> None:
     fcn = step_name("fcn-r", sizes["fcn-r"], 1)
     assert full[:3] == [fcn.replace(":auto/", f":{way}/") for way in ("eager", "fused", "auto")]
     expected = []
-    for network in (network for network in (*SEVEN, "vit-ti", "mobilenet-v2") if "fcn-" not in network):
+    for network in (
+        network for network in (*SEVEN, "vit-ti", "mobilenet-v2") if "fcn-" not in network
+    ):
         name = step_name(network, sizes[network], 1)
         ways = ("eager", "winograd", "auto") if network in CONVOLVE_BY_THREE else ("eager",)
         expected += [name.replace(":auto/", f":{way}/") for way in ways]

@@ -93,18 +93,18 @@ class Comparison {
     }
     const double difference = distance(got, expected);
     result_.tolerance = std::max(result_.tolerance, tolerance);
-    if (difference > tolerance * scale && !is_whole(type)) {
+    if (difference > tolerance * scale && type == Type::f32) {
       scale += rounding_of_sums(of, before) / tolerance;
     }
     take(difference == 0 ? 0 : difference / std::max(scale, 1e-30), tolerance, what, result_.error);
     std::copy(got.begin(), got.end(), expected.begin());
   }
 
-  /// Where terms cancel, a sum in float32 is nothing but rounding, however right. What the rounding
-  /// of each term does to it, the reference tells: it runs the operation again on operands that
-  /// differ by up to a roundoff, and its result changes by u sqrt(n / 3) times the size of a term.
-  /// Sums of n terms one after the other differ by u n / sqrt(6) of it, sqrt(n / 2) times as
-  /// much (Higham, Accuracy and Stability of Numerical Algorithms, 2.6 and 4.2).
+  /// Where terms cancel, a sum that is stored in float32 is nothing but rounding, however right.
+  /// What the rounding of each term does to it, the reference tells: it runs the operation again on
+  /// operands that differ by up to a roundoff, and its result changes by u sqrt(n / 3) times the
+  /// size of a term. Sums of n terms one after the other differ by u n / sqrt(6) of it, sqrt(n / 2)
+  /// times as much (Higham, Accuracy and Stability of Numerical Algorithms, 2.6 and 4.2).
   double rounding_of_sums(const Result& of, const Values& before) {
     const Operands used = operands(operation(of));
     Values saved;
