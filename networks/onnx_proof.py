@@ -33,7 +33,7 @@ def prove(graph: Graph, described: dict[str, Any]) -> float:
     random, largest = np.random.default_rng(0), 0.0
     for _ in range(BATCHES):
         given = {one.name: _random(graph, place, random) for place, one in enumerate(graph.inputs)}
-        (expected,) = reference.run(None, given)
+        (expected,) = _run(reference, given)
         numbers = [torch.from_numpy(x) for x in given.values()]
         numbers = [x.double() if x.is_floating_point() else x for x in numbers]
         own_x = for_bench(numbers, list(graph.arguments.values()))
@@ -51,6 +51,16 @@ def prove(graph: Graph, described: dict[str, Any]) -> float:
 
 
 _NORMS = ("batch_norm",)
+
+
+def _run(reference: ReferenceEvaluator, given: dict[str, Any]) -> list[Any]:
+    try:
+        return reference.run(None, given)
+    except Exception as error:  # of a MaxPool with ceil_mode and padding, in 1.23
+        said = " ".join(str(error).split())[:200]
+        raise Refused(
+            f"onnx's reference evaluator fails on the file, so nothing proves the import: {said}"
+        ) from error
 
 
 def _random(graph: Graph, place: int, random: np.random.Generator) -> np.ndarray:

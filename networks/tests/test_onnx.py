@@ -307,3 +307,12 @@ def test_a_wrong_layer_is_found(capsys, tmp_path, monkeypatch):
     monkeypatch.setitem(onnx_operations.LAYERS, "Relu", onnx_operations._elementwise("sigmoid"))
     path = exported(tmp_path / "mlp.onnx", zoo.mlp(), torch.randn(2, 20), False)
     assert "other numbers than onnx's reference evaluator, by " in refused(capsys, path)
+
+
+def test_an_evaluator_that_fails_proves_nothing(capsys, tmp_path, monkeypatch):
+    def fails(*_: Any) -> None:
+        raise ValueError("array dimensions\nmust match")
+
+    path = exported(tmp_path / "mlp.onnx", zoo.mlp(), torch.randn(2, 20), False)
+    monkeypatch.setattr("networks.onnx_proof.ReferenceEvaluator.run", fails)
+    assert "so nothing proves the import: array dimensions must match" in refused(capsys, path)
