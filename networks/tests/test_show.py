@@ -93,6 +93,7 @@ def test_what_attention_consists_of_is_counted_by_hand(show):
     assert "[4, batch]" in lines[3] and "[3, batch, 8]" in lines[9]
 
 
+@needs_torch
 def test_images_become_larger(show):
     layers = [
         {"type": "conv_transpose2d", "out_channels": 4, "kernel_size": 3, "stride": 2},
