@@ -276,15 +276,14 @@ void check_machine(Arguments arguments, const std::vector<std::string>& words) {
     const bool on_gpu = line.check.device != devices.cpu().name();
     if (on_gpu && !child.gpu_lost().empty()) {
       line.found["reason"] = child.gpu_lost();
+      print(line, widths);  // kept with the next that was asked: there may be hundreds
     } else if (seconds_since(start) < seconds) {
       const bool is_first = on_gpu && std::exchange(gpu_is_new, false);
       const double share = is_first ? share_of_first : share_of_one;
       line.found.update(child.ask(line.check.name(), seconds * share));
-    } else {
-      continue;
+      print(line, widths);
+      keep(seconds_since(start));
     }
-    print(line, widths);
-    keep(seconds_since(start));
   }
   const char* title = "\nFailed:\n";
   for (const Line& line : lines) {
