@@ -68,6 +68,11 @@ class Call:
         found = self.attributes.get(attribute, unsaid)
         return found.decode() if isinstance(found, bytes) else found
 
+    @property
+    def epsilon(self) -> float:
+        """Of a normalization, as the float32 was written."""
+        return float(f"{self.get('epsilon', 1e-5):.6g}")
+
     def value(self, index: int = 0) -> Value:
         found = self.inputs[index]
         if not isinstance(found, Value):

@@ -201,7 +201,7 @@ def _reduce_sum(call: Call) -> Value:
 
 
 def _batch_norm(call: Call) -> Value:
-    own = said(eps=(float(f"{call.get('epsilon', 1e-5):.6g}"), 1e-5))  # a float32's
+    own = said(eps=(call.epsilon, 1e-5))
     scale, shift, mean, variance = (call.weight(index) for index in range(1, 5))
     given = call.build.image(call, "batch_norm", call.value(), [scale, shift], **own)
     call.graph.statistics[given.layer] = (mean, variance)
@@ -209,8 +209,7 @@ def _batch_norm(call: Call) -> Value:
 
 
 def _group_norm(call: Call) -> Value:
-    epsilon = float(f"{call.get('epsilon', 1e-5):.6g}")  # a float32's
-    own = {"num_groups": call.get("num_groups"), **said(eps=(epsilon, 1e-5))}
+    own = {"num_groups": call.get("num_groups"), **said(eps=(call.epsilon, 1e-5))}
     parameters, value = [call.weight(1), call.weight(2)], call.value()
     if parameters[0].size != value.places.shape[1]:
         raise call.refused(
@@ -229,8 +228,7 @@ def _instance_norm(call: Call) -> Value:
     if groups != value.shape[1] and ((scale != 1).any() or shift.any()):
         raise call.refused("it has a weight for each group, and can only have 1, without bias")
     each = value.shape[1] // groups
-    epsilon = float(f"{call.get('epsilon', 1e-5):.6g}")  # a float32's
-    own = {"num_groups": groups, **said(eps=(epsilon, 1e-5))}
+    own = {"num_groups": groups, **said(eps=(call.epsilon, 1e-5))}
     parameters = [scale.repeat(each), shift.repeat(each)]
     given = call.build.layer(call, "group_norm", [replace(value, view=None)], parameters, **own)
     return given.seen_as(value.places)
@@ -249,8 +247,7 @@ def _of_channels(call: Call, index: int, constant: np.ndarray) -> Step | None:
 
 def _layer_norm(call: Call) -> Value:
     call.only(axis=(-1, call.value().places.ndim - 1))
-    epsilon = float(f"{call.get('epsilon', 1e-5):.6g}")  # a float32's
-    own = said(eps=(epsilon, 1e-5))
+    own = said(eps=(call.epsilon, 1e-5))
     parameters = [call.weight(1), call.weight(2)]
     return call.build.rowwise(call, "layer_norm", call.value(), parameters, **own)
 

@@ -67,8 +67,7 @@ def _of_root(done: str) -> Callable[[Call], Any]:
 
 def _rms_norm(call: Call) -> Value:
     call.only(axis=(-1, call.value().places.ndim - 1))
-    epsilon = float(f"{call.get('epsilon', 1e-5):.6g}")  # a float32's
-    return call.build.rowwise(call, "rms_norm", call.value(), [call.weight(1)], eps=epsilon)
+    return call.build.rowwise(call, "rms_norm", call.value(), [call.weight(1)], eps=call.epsilon)
 
 
 LAYERS: dict[str, Callable[[Call], Any]] = {

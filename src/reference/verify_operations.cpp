@@ -88,12 +88,13 @@ class Comparison {
     const double tolerance =
         is_whole(type) ? 0 : tolerance_of_operation(type, precision_, program_.facts().arithmetic);
     double scale = norm(expected);
-    if (const auto old = before.find(of.id); old != before.end() && !is_whole(type)) {
+    const auto old = before.find(of.id);
+    if (old != before.end() && !is_whole(type)) {
       scale = distance(expected, old->second) + rounding_of_update(expected) / tolerance;
     }
     const double difference = distance(got, expected);
     result_.tolerance = std::max(result_.tolerance, tolerance);
-    if (difference > tolerance * scale && type == Type::f32) {
+    if (difference > tolerance * scale && type == Type::f32 && old == before.end()) {
       scale += rounding_of_sums(of, before) / tolerance;
     }
     take(difference == 0 ? 0 : difference / std::max(scale, 1e-30), tolerance, what, result_.error);
