@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "run/session.h"
 #include "run/spent.h"
 #include "worker/bench_worker.h"
+#include "worker/ranks.h"
 
 namespace crossover::bench {
 namespace {
@@ -47,6 +49,15 @@ void keep_programs(std::vector<PlannedRow>& plan, const Arguments& arguments, Ro
   }
 }
 
+/// UsageError where rows are of ranks that nobody starts.
+void require_no_ranks(const Arguments& arguments) {
+  if (arguments.ranks != std::vector{1}) {
+    throw UsageError(
+        "--ranks and --in-process: a process alone has one rank; start bench with mpirun -n N, or "
+        "leave out --in-process");
+  }
+}
+
 /// UsageError where flags can't go together.
 void require_sense(const Arguments& arguments, const BenchmarkFlags& flags) {
   if (arguments.budget_seconds && flags.shuffles()) {
@@ -67,9 +78,13 @@ void require_sense(const Arguments& arguments, const BenchmarkFlags& flags) {
   }
 }
 
+/// `ranks`: that mpirun started this process as one of.
 int measure(Arguments arguments, const std::vector<std::string>& command,
-            const std::vector<std::string>& words, Spent& spent) {
+            const std::vector<std::string>& words, Spent& spent, Ranks* ranks) {
   const bool only_plans = arguments.action == Action::plan;
+  if (ranks != nullptr) {
+    take_launched_ranks(*ranks, arguments);
+  }
   BenchmarkFlags flags = take_benchmark_flags(arguments);
   require_sense(arguments, flags);
   const bool in_child =
@@ -82,6 +97,12 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
   if (arguments.cuda == CudaUse::on && !plans_a_gpu && devices.gpus().empty()) {
     throw UsageError("--cuda=on, but there is no GPU: " + devices.gpu_reason);
   }
+  devices.ranks = ranks;
+  if (ranks != nullptr && ranks->rank() > 0) {
+    follow_rows(*ranks, arguments, devices, /*answers_to=*/-1);
+    return 0;
+  }
+  const EndOfFollowing end(ranks);
   const Instant lent = std::chrono::steady_clock::now();
   std::vector<std::unique_ptr<Peer>> peers;
   for (const std::string& one : arguments.peers) {
@@ -115,6 +136,15 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
     }
     return 0;
   }
+  RankWorkers rank_workers(words);
+  if (child) {
+    std::vector<std::string> names;
+    std::transform(plan.begin(), plan.end(), std::back_inserter(names),
+                   [](const PlannedRow& row) { return row.name; });
+    rank_workers.join(rows, names);
+  } else if (ranks == nullptr) {
+    require_no_ranks(arguments);
+  }
   const std::unique_ptr<Worker> local = child ? nullptr : local_bench_worker(rows);
   Session session{arguments, command, flags, devices, rows, child ? *child : *local, peers, spent};
   const bool is_complete = measure(session, std::move(plan));
@@ -126,6 +156,8 @@ int run(const std::vector<std::string>& command, Spent& spent) {
   std::vector<std::string> words = take_flags_from_environment();
   words.insert(words.end(), command.begin() + 1, command.end());
   const Arguments arguments = parse(words);
+  const bool computes = arguments.action == Action::measure || arguments.action == Action::worker;
+  const std::unique_ptr<Ranks> ranks = computes ? joined_ranks(words) : nullptr;
   switch (arguments.action) {
     case Action::help:
       std::cout << help() << std::flush;
@@ -164,12 +196,12 @@ int run(const std::vector<std::string>& command, Spent& spent) {
     case Action::measure:
     case Action::plan:
     case Action::context:
-      return measure(arguments, command, words, spent);
+      return measure(arguments, command, words, spent, ranks.get());
     case Action::check:
       check_machine(arguments, words);
       return 0;
     case Action::worker:
-      serve_rows(arguments);
+      serve_rows(arguments, ranks.get());
       return 0;
   }
   return exit_usage;
@@ -184,7 +216,9 @@ int main(int argc, char** argv) {
   try {
     return run({argv, argv + argc}, spent);
   } catch (const UsageError& error) {
-    say(error.what());
+    if (crossover::launched_rank() == 0) {  // the others find the same
+      say(error.what());
+    }
     return exit_usage;
   } catch (const std::bad_alloc&) {
     say("out of memory; the result file has the rows that were finished");

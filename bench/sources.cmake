@@ -17,6 +17,7 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/file/result_file.cpp
   ${CMAKE_CURRENT_LIST_DIR}/file/row_json.cpp
   ${CMAKE_CURRENT_LIST_DIR}/file/standard_runs.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rows/collective.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/copy.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/cost.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/counters.cpp
@@ -42,6 +43,7 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/rows/training.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/training_plan.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/training_program.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rows/training_ranks.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rows/training_row.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/ladder.cpp
   ${CMAKE_CURRENT_LIST_DIR}/run/order.cpp
@@ -58,5 +60,6 @@ target_sources(crossover_bench PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/run/turns.cpp
   ${CMAKE_CURRENT_LIST_DIR}/worker/bench_worker.cpp
   ${CMAKE_CURRENT_LIST_DIR}/worker/protocol.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/worker/ranks.cpp
   ${CMAKE_CURRENT_LIST_DIR}/worker/row_server.cpp
   ${CMAKE_CURRENT_LIST_DIR}/worker/worker.cpp)

@@ -87,6 +87,17 @@ FOR_RUN: tuple[Need, ...] = (
     Need("nlohmann-json3-dev", "nlohmann-json", _has_header("nlohmann/json.hpp")),
 )
 
+
+def _has_mpi() -> bool:
+    return bool(said("mpicxx", "--showme:version").strip()) or bool(said("mpicxx", "-show").strip())
+
+
+# Asked for by --ranks alone: any MPI will do.
+FOR_RANKS: tuple[Need, ...] = (
+    Need("libopenmpi-dev", "an MPI to build with (mpicxx)", _has_mpi),
+    Need("openmpi-bin", "mpirun", _has_program("mpirun")),
+)
+
 FOR_TEST: tuple[Need, ...] = (
     *FOR_RUN,
     Need("libgtest-dev", "GoogleTest", _has_header("gtest/gtest.h")),

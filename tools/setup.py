@@ -32,9 +32,9 @@ def alone(preset: str = "default") -> Iterator[None]:
         yield
 
 
-def for_run(mode: str) -> cuda.Choice:
-    """Everything installed for ./run; what to tell CMake of CUDA."""
-    packages.ensure(packages.FOR_RUN)
+def for_run(mode: str, ranks: bool = False) -> cuda.Choice:
+    """Everything installed for ./run, with `ranks` MPI too; what to tell CMake of CUDA."""
+    packages.ensure((*packages.FOR_RUN, *packages.FOR_RANKS) if ranks else packages.FOR_RUN)
     environment.MAIN.ensure(environment.FOR_RUN)
     environment.install_command()
     return cuda.choose(mode)

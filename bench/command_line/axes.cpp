@@ -36,6 +36,7 @@ std::vector<std::string> family_names() {
 }
 
 constexpr int most_threads = 4096;
+constexpr int most_ranks = 4096;
 
 // ---- what is computed
 
@@ -52,7 +53,10 @@ std::vector<Axis> computation_axes() {
       {.key = "direction",
        .description = "source and destination of a copy: host (h) or device (d)",
        .values = {"h2h", "h2d", "d2h", "both", "d2d"}},
-      {.key = "bytes", .description = "bytes copied"},
+      {.key = "op",
+       .description = "what the ranks compute together: the sum of their values, on each",
+       .values = {"allreduce"}},
+      {.key = "bytes", .description = "bytes copied, or that each rank has of what is summed"},
       {.key = "model",
        .description = "network",
        .flag =
@@ -134,18 +138,22 @@ std::vector<Axis> device_axes() {
            .role = AxisRole::how,
            .description = "operation by operation (eager); on the CPU with Winograd's products in "
                           "convolutions of 3x3 (winograd), or a step without calls between "
-                          "(fused); on a GPU one CUDA graph per step, one per epoch, or one kernel "
+                          "(fused), or on several ranks with sums of gradients beside the "
+                          "backward pass (overlapped); on a GPU one CUDA graph per step, one per "
+                          "epoch, or one kernel "
                           "for the epoch (persistent); or the fastest of the device's (auto)",
            .flag = {"--execution", "NAME,...",
                     "eager; on the CPU also winograd (networks with convolutions of 3x3) or fused "
-                    "(of linear layers); on a GPU also graph (one per step), graph-epoch or "
-                    "persistent; or auto, the fastest of the device's, on the CPU with at most the "
+                    "(of linear layers), and with --ranks overlapped; on a GPU also graph (one per "
+                    "step), graph-epoch or persistent; or auto, the fastest of the device's, on "
+                    "the CPU with at most the "
                     "threads of the row, on a GPU with the fastest choices of algorithms. Each "
                     "device measures those that it has (default, also where it has none of them: "
                     "the sweep's)"},
            .devices = AxisDevices::both,
            .scopes = {{"winograd", {AxisDevices::cpu, /*training_only=*/true}},
                       {"fused", {AxisDevices::cpu, /*training_only=*/true}},
+                      {"overlapped", {AxisDevices::cpu, /*training_only=*/true}},
                       {"auto", {AxisDevices::both, /*training_only=*/true}},
                       {"graph", {AxisDevices::gpu}},
                       {"graph-epoch", {AxisDevices::gpu}},
@@ -154,6 +162,7 @@ std::vector<Axis> device_axes() {
           {{"eager", Execution::eager},
            {"winograd", Execution::winograd},
            {"fused", Execution::fused},
+           {"overlapped", Execution::overlapped},
            {"auto", Execution::automatic},
            {"graph", Execution::graph},
            {"graph-epoch", Execution::graph_epoch},
@@ -202,6 +211,16 @@ std::vector<Axis> device_axes() {
           &CompileOptions::convolutions,
           {{"heuristic", ConvolutionChoice::heuristic},
            {"benchmark", ConvolutionChoice::benchmark}}),
+      {.key = "ranks",
+       .role = AxisRole::how,
+       .description = "processes that train together, each on a share of every batch",
+       .unsaid = "1",
+       .flag = {"--ranks", "N,...",
+                "train also on so many processes (ranks), which share each batch and sum their "
+                "gradients over MPI; bench starts them with mpirun, or was started by it",
+                most_ranks},
+       .devices = AxisDevices::cpu,
+       .training_only = true},
       {.key = "cpu_threads",
        .role = AxisRole::how,
        .description = "CPU threads of the computation",

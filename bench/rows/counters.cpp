@@ -34,6 +34,7 @@ const std::vector<Counter>& counters() {
       {"width", "features", fact, "inputs and outputs of a layer"},
       {"cpu_threads", "threads", fact,
        "threads of the computation; at most so many with execution auto"},
+      {"ranks", "ranks", fact, "processes that share each batch, each with cpu_threads of its own"},
       {"threads_used", "threads", fact,
        "threads of the CPU that have any work; fewer than cpu_threads where no operation is worth "
        "more"},
@@ -86,6 +87,10 @@ const std::vector<Counter>& counters() {
       {"seconds_launch", "s", repetition,
        "profile: time by which the CPU is slower to launch than the GPU to compute"},
       {"seconds_synchronization", "s", repetition, "profile: waits for the GPU"},
+      {"seconds_communication", "s", repetition,
+       "profile: sums of gradients over the ranks, as far as the first rank waits for them"},
+      {"rank_spread", "share", repetition,
+       "by how much the slowest rank took longer than the fastest, over the slowest's time"},
       {"cpu_wait", "share", repetition,
        "time that threads of the program were ready to run and waited for a processor, over the "
        "time of the timed loop, summed over the threads"},

@@ -2,11 +2,13 @@
 #include "rows/device.h"
 
 #include <benchmark/benchmark.h>
+#include <unistd.h>
 
 #include <algorithm>
 
 #include "crossover/cpu_threads.h"
 #include "crossover/machine.h"
+#include "crossover/ranks.h"
 #include "rows/gpu_state.h"
 
 namespace crossover::bench {
@@ -25,6 +27,10 @@ std::int64_t cpu_cache_bytes() {
     }
   }
   return bytes;
+}
+
+bool is_bound_by_launcher() {
+  return launched_ranks() > 1 && this_machine().threads < sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 }  // namespace
@@ -77,15 +83,22 @@ std::vector<int> thread_counts(const Arguments& arguments, ThreadCounts which) {
   return threads;
 }
 
-std::vector<std::string> doubts_about_threads(int threads) {
+std::vector<std::string> doubts_about_threads(int threads, int ranks) {
   std::vector<std::string> doubts;
   if (threads > 1 && thread_settings().wait_policy == "passive") {
     doubts.emplace_back(
         "threads that sleep at once (OMP_WAIT_POLICY=passive or its like) slow down rows with "
         "several");
   }
-  if (threads > usable_cores()) {
-    doubts.push_back("oversubscribed: " + std::to_string(threads) + " threads on " +
+  if (is_bound_by_launcher()) {  // each rank has cores of its own
+    if (threads > usable_cores()) {
+      doubts.push_back("oversubscribed: the launcher bound this rank of " +
+                       std::to_string(threads) + " threads to " + std::to_string(usable_cores()) +
+                       (usable_cores() == 1 ? " core" : " cores") + " (mpirun --bind-to none)");
+    }
+  } else if (threads * ranks > usable_cores()) {
+    const std::string of_ranks = ranks > 1 ? std::to_string(ranks) + " ranks of " : "";
+    doubts.push_back("oversubscribed: " + of_ranks + std::to_string(threads) + " threads on " +
                      std::to_string(usable_cores()) + " cores");
   }
   return doubts;

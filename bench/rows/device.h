@@ -27,6 +27,7 @@ struct Device {
 struct Devices {
   std::vector<Device> all;  ///< the CPU, then GPUs
   std::string gpu_reason;   ///< why there is none; empty where there is one
+  Ranks* ranks = nullptr;   ///< that this process is one of; none of a process alone
 
   [[nodiscard]] Device& cpu() { return all.front(); }
   [[nodiscard]] std::span<Device> gpus() { return std::span(all).subspan(1); }
@@ -45,7 +46,7 @@ int usable_cores();
 /// What the command line says, or those.
 std::vector<int> thread_counts(const Arguments& arguments, ThreadCounts which);
 
-/// Sentences on what makes a row of that many threads doubtful.
-std::vector<std::string> doubts_about_threads(int threads);
+/// Sentences on what makes a row of that many threads, of each rank, doubtful.
+std::vector<std::string> doubts_about_threads(int threads, int ranks = 1);
 
 }  // namespace crossover::bench

@@ -42,6 +42,7 @@ Rows register_all(const Arguments& arguments, Devices& devices);
 
 void register_peaks(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_copies(const Arguments& arguments, Devices& devices, Rows& rows);
+void register_collectives(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_layers(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows);

@@ -10,6 +10,7 @@ namespace crossover::bench {
 
 /// Google Benchmark holds the clock, and decides how often.
 inline void measure(benchmark::State& state, PreparedBenchmark& prepared) {
+  prepared.expect(state.max_iterations);
   for ([[maybe_unused]] auto iteration : state) {
     prepared.run();
   }

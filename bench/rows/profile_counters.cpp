@@ -15,7 +15,8 @@ constexpr std::array categories{OpCategory::product,        OpCategory::convolut
                                 OpCategory::elementwise,    OpCategory::reorder,
                                 OpCategory::loss,           OpCategory::update,
                                 OpCategory::copy_to_device, OpCategory::copy_from_device,
-                                OpCategory::launch,         OpCategory::synchronization};
+                                OpCategory::launch,         OpCategory::synchronization,
+                                OpCategory::communication};
 
 std::string counter_of(OpCategory category) { return "seconds_" + to_string(category); }
 
@@ -52,6 +53,8 @@ std::string to_string(OpCategory category) {
       return "launch";
     case OpCategory::synchronization:
       return "synchronization";
+    case OpCategory::communication:
+      return "communication";
   }
   return "";
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "command_line/axes.h"
+#include "crossover/shared_training.h"
 #include "crossover/verify.h"
 #include "rows/device.h"
 #include "rows/expected_seconds.h"
@@ -94,6 +95,11 @@ class PreparedBenchmark {
   virtual void start() {}
   /// One iteration: returns when it is done.
   virtual void run() = 0;
+  /// Before the clock starts: so many iterations follow, and nothing else.
+  virtual void expect(std::int64_t /*iterations*/) {}
+  /// Behind them, where several ranks ran them: the seconds of each but the first, whose clock
+  /// counts them.
+  virtual std::vector<double> seconds_of_ranks() { return {}; }
   /// After each repetition, not timed: throws std::runtime_error where the results are wrong.
   virtual void check() {}
 };
@@ -117,6 +123,9 @@ struct Row {
   /// Unsupported and OutOfMemory where the row can't be had, and anything else where something is
   /// wrong.
   std::function<std::unique_ptr<PreparedBenchmark>(Result& result)> make;
+  /// What a rank that only follows needs to make its share of the row; empty of a row that no
+  /// ranks share.
+  std::function<Followed()> followed = nullptr;
   /// Adds the counters that follow from the wall-clock seconds of one iteration.
   void (*derive)(benchmark::UserCounters& counters, double seconds) = nullptr;
 

@@ -38,6 +38,25 @@ bool has(const std::vector<Execution>& all, const Configuration& mode) {
   return std::find(all.begin(), all.end(), options_of(mode).execution) != all.end();
 }
 
+/// With an execution that only ranks have.
+bool is_of_ranks(const Configuration& mode) {
+  return options_of(mode).execution == Execution::overlapped;
+}
+
+/// Of the CPU's modes those that several ranks can run, or all that they can.
+std::vector<Configuration> modes_on_ranks(const std::vector<Configuration>& modes) {
+  std::vector<Configuration> possible;
+  std::copy_if(modes.begin(), modes.end(), std::back_inserter(possible),
+               [](const Configuration& mode) {
+                 return is_of_ranks(mode) || options_of(mode).execution == Execution::eager;
+               });
+  const bool is_asked_for =
+      std::any_of(possible.begin(), possible.end(), is_of_ranks) && !possible.empty();
+  return is_asked_for
+             ? possible
+             : std::vector<Configuration>{{{"execution", "eager"}}, {{"execution", "overlapped"}}};
+}
+
 /// "; these rows fit --mlp=5,32,3", or nothing where they fit none.
 std::string network_that_fits(const std::string& data) {
   try {
@@ -124,15 +143,36 @@ std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices
   const Configuration common{{"precision", to_string(plan.options.precision)},
                              {"loss", arguments_.choices.of("loss").front()}};
   const auto gpus = devices.gpus();
-  return targets_of(
-      devices, common, threads(), cpu_modes(plan, *devices.cpu().backend),
-      gpus.empty() ? std::vector<Configuration>{} : gpu_modes(plan, *gpus.front().backend));
+  std::vector<Target> all;
+  for (const int ranks : arguments_.ranks) {
+    std::vector<Target> some =
+        ranks == 1 ? targets_of(devices, common, threads(), cpu_modes(plan, *devices.cpu().backend),
+                                gpus.empty() ? std::vector<Configuration>{}
+                                             : gpu_modes(plan, *gpus.front().backend))
+                   : targets_on_ranks(devices.cpu(), common, ranks, threads_of_rank(ranks),
+                                      modes_on_ranks(arguments_.cpu_modes.of_training));
+    std::move(some.begin(), some.end(), std::back_inserter(all));
+  }
+  for (Target& target : all) {
+    target.joined = devices.ranks;
+  }
+  return all;
+}
+
+/// Of those of one process as many as leave a core to each thread, or the fewest.
+std::vector<int> Training::threads_of_rank(int ranks) const {
+  std::vector<int> counts = threads();
+  const int fewest = *std::min_element(counts.begin(), counts.end());
+  std::erase_if(counts,
+                [&](int count) { return count > fewest && count * ranks > usable_cores(); });
+  return counts;
 }
 
 /// Of the sweep's executions a network has those that the CPU can run it with, and eager for the
 /// others; those that were asked for become rows that say so.
 std::vector<Configuration> Training::cpu_modes(const TrainingPlan& plan, const Backend& cpu) const {
-  const std::vector<Configuration>& modes = arguments_.cpu_modes.of_training;
+  std::vector<Configuration> modes = arguments_.cpu_modes.of_training;
+  std::erase_if(modes, [](const Configuration& mode) { return is_of_ranks(mode); });
   const bool asked_for =
       arguments_.choices.has_on(find_axis("execution"), AxisDevices::cpu, /*training=*/true);
   if (asked_for) {

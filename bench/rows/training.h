@@ -62,6 +62,9 @@ class Training {
   /// any.
   TrainingProgram prepare(const TrainingPlan& plan, const Target& asked, Result& result);
 
+  /// What a rank that only follows compiles its share of.
+  [[nodiscard]] static Followed followed(const TrainingPlan& plan, const Target& target);
+
   /// A guess at a row's seconds, and what it shares with other rows of the network. The row has its
   /// repetitions and its least time, or the sweep's.
   void expect(Row& row, const TrainingPlan& plan, const Target& target) const;
@@ -81,6 +84,7 @@ class Training {
 
   void read_data();
   [[nodiscard]] std::vector<int> threads() const;
+  [[nodiscard]] std::vector<int> threads_of_rank(int ranks) const;
   /// Of the command line those that the network can have.
   [[nodiscard]] std::vector<Configuration> cpu_modes(const TrainingPlan& plan,
                                                      const Backend& cpu) const;
@@ -89,6 +93,9 @@ class Training {
   /// The first `rows` of its data.
   [[nodiscard]] Data data_of(const Task& task, std::int64_t rows) const;
   [[nodiscard]] Subject subject_of(const TrainingPlan& plan, Workload workload) const;
+  /// The target's, or that of all ranks, in which a Program is one of the whole batch.
+  [[nodiscard]] static std::shared_ptr<const Backend> backend_of(const TrainingPlan& plan,
+                                                                 const Target& target);
   [[nodiscard]] static double bytes_of_data(const TrainingPlan& plan);
   void require_memory(const TrainingPlan& plan, double bytes) const;
   void require_memory_for_data(const TrainingPlan& plan) const;
@@ -97,7 +104,8 @@ class Training {
   const Trajectory& trajectory_of(const Subject& subject);
   double first_loss_of(const Subject& subject);
   Verification verified(Program& program, const Workload& workload, const Subject& subject);
-  static OperationVerification operations_verified(const Subject& subject, const Target& target);
+  [[nodiscard]] OperationVerification operations_verified(const Subject& subject,
+                                                          const Target& target) const;
   RowVerification verified(TrainingProgram& made, const Subject& subject, const Target& target,
                            const Result& result);
 

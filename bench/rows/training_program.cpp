@@ -17,6 +17,7 @@
 #include "rows/minimum_work.h"
 #include "rows/require_memory.h"
 #include "rows/training.h"
+#include "rows/training_ranks.h"
 #include "run/say.h"
 #include "run/spent.h"
 
@@ -144,7 +145,11 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   const Target target = as_chosen(asked, result);
   require_memory_for_data(plan);
   Workload workload = training_epoch(plan.task.model, plan.options);
-  const Backend& backend = *target.device->backend;
+  if (target.ranks > 1) {
+    require_alike_on_ranks(workload);
+  }
+  const auto shared = backend_of(plan, target);
+  const Backend& backend = *shared;
 
   TrainingProgram made{.workload = backend.optimize(workload, target.options), .program = {}};
   const auto planning = std::chrono::steady_clock::now();
@@ -185,9 +190,10 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   const Cost counted = cost(subject.workload);
   result.workload = hexadecimal(subject.fingerprint);
   result.label = optimizer_label(plan.options.optimizer);
-  const MinimumWork least = minimum_work_of(made.workload, counted, *made.program,
-                                            as_chosen(target, result).options, *target.device);
-  result.minimum_work = least;
+  if (target.ranks == 1) {  // ceilings are those of one process
+    result.minimum_work = minimum_work_of(made.workload, counted, *made.program,
+                                          as_chosen(target, result).options, *target.device);
+  }
   result.counters = target.counters;
   result.counters.merge(std::map<std::string, double>{
       {"params", static_cast<double>(parameter_count(made.workload))},
@@ -202,8 +208,8 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   if (const auto threads = made.program->facts().threads) {
     result.counters["threads_used"] = *threads;
   }
-  if (least.bytes_to_device > 0) {
-    result.counters["bytes_to_device"] = least.bytes_to_device;
+  if (result.minimum_work && result.minimum_work->bytes_to_device > 0) {
+    result.counters["bytes_to_device"] = result.minimum_work->bytes_to_device;
   }
   if (const auto loops = made.program->facts().graph_loops) {
     result.counters["graph_loops"] = static_cast<double>(*loops);
@@ -314,21 +320,28 @@ RowVerification Training::verified(TrainingProgram& made, const Subject& subject
   const Verification first = verify_first_loss(*made.program, made.workload, first_loss_of(subject),
                                                subject.plan.options.precision);
   TrainingPlan plan = subject.plan;
-  plan.options = of_one_step(plan.options, how.batch);
+  plan.options = of_one_step(plan.options, std::max<std::int64_t>(how.batch, target.ranks));
   plan.flops = approximate_flops(plan.task.model, plan.options);
   const Subject smaller = subject_of(plan, training_epoch(plan.task.model, plan.options));
-  const Workload workload = target.device->backend->optimize(smaller.workload, target.options);
-  const auto program = target.device->backend->compile(workload, target.options);
+  const auto backend = backend_of(plan, target);
+  const Workload workload = backend->optimize(smaller.workload, target.options);
+  const auto program = backend->compile(workload, target.options);
   set_data(*program, workload, smaller.data.rows);
   Verification steps = verified(*program, workload, smaller);
   steps.loss_error = std::max(steps.loss_error, first.loss_error);
   result.tell(then);
   RowVerification both = record(steps, operations_verified(smaller, target));
-  both.batch = how.batch;
+  both.batch = plan.options.batch;
   return both;
 }
 
-OperationVerification Training::operations_verified(const Subject& subject, const Target& target) {
+OperationVerification Training::operations_verified(const Subject& subject,
+                                                    const Target& target) const {
+  if (target.ranks > 1) {
+    const TrainingPlan share = share_of_first(subject.plan, target.ranks);
+    return operations_verified(subject_of(share, training_epoch(share.task.model, share.options)),
+                               alone(target));
+  }
   const Workload workload =
       target.device->backend->optimize(with_visible_updates(subject.workload), target.options);
   CompileOptions options = target.options;

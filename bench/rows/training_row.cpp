@@ -26,6 +26,10 @@ class PreparedTraining : public PreparedBenchmark {
     started_ = std::chrono::steady_clock::now();
   }
 
+  void expect(std::int64_t iterations) override { made_.program->expect_passes(iterations); }
+
+  std::vector<double> seconds_of_ranks() override { return made_.program->seconds_of_passes(); }
+
   void run() override {
     made_.program->enqueue(0, made_.steps());
     made_.program->wait();
@@ -72,7 +76,7 @@ void register_training(const Arguments& arguments, Iteration iteration, Devices&
   const auto training = std::make_shared<Training>(arguments, iteration);
   for (const TrainingPlan& plan : training->plans()) {
     const Configuration what = training->configuration(plan);
-    for (const Target& target : training->targets(plan, devices)) {
+    for (Target target : training->targets(plan, devices)) {
       Row row{.configuration = joined(what, target.configuration),
               .device = target.device,
               .warnings = target.warnings,
@@ -81,6 +85,10 @@ void register_training(const Arguments& arguments, Iteration iteration, Devices&
         row.repetitions = family.repetitions;
       }
       training->expect(row, plan, target);
+      if (target.ranks > 1) {
+        target.row = row_name(in_order(row.configuration));
+        row.followed = [plan, target] { return Training::followed(plan, target); };
+      }
       row.make = [training, plan, target, count = family.count](Result& result) {
         TrainingProgram made = training->prepare(plan, target, result);
         count(plan, made, result);

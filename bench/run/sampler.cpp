@@ -66,8 +66,7 @@ double Sampler::limit_seconds(const Row& row) const {
   constexpr double doubt = 10;     // of what a row is expected to take
   constexpr double of_peers = 10;  // they compile, with their own compilers
   const double expected = row.expected.all + row.reference_seconds;
-  return std::max(options_.patience_seconds * (row.worker != nullptr ? of_peers : 1),
-                  doubt * expected);
+  return std::max(options_.patience_seconds * (row.lead.empty() ? 1 : of_peers), doubt * expected);
 }
 
 Json Sampler::ask(Row& row, const Json& request) {
@@ -77,7 +76,8 @@ Json Sampler::ask(Row& row, const Json& request) {
   bool has_ended = false;
   try {
     answer = worker.ask(request, limit_seconds(row));
-    has_ended = answer.value("device_failed", false) && worker.replace({});
+    has_ended = (answer.value("device_failed", false) || answer.value("worker_ends", false)) &&
+                worker.replace({});
   } catch (const WorkerEnded& error) {
     has_ended = true;
     answer = {{"outcome", "failed"}, {"error_message", error.what()}};

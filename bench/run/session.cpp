@@ -107,7 +107,8 @@ std::string shares(const Spent& spent) {
   const double all = spent.all() - spent.lent;
   std::ostringstream text;
   text.precision(3);
-  if (spent.lent > 0) {
+  constexpr double worth_a_word = 0.05;
+  if (spent.lent > worth_a_word) {
     text << spent.lent << " s lent to another program, ";
   }
   text << all << " s: " << percent(spent.timed, all) << " timed, " << percent(spent.warm_up, all)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/bench_worker.h"
 
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <utility>
 
 #include "check/check.h"
@@ -10,17 +12,27 @@
 #include "rows/described_gpu.h"
 #include "rows/families.h"
 #include "run/refine/refine.h"
+#include "worker/ranks.h"
 #include "worker/row_server.h"
 
 namespace crossover::bench {
 
-void serve_rows(Arguments arguments) {
+void serve_rows(Arguments arguments, Ranks* ranks) {
   // Whatever else prints, prints to standard error.
   const Pipes pipes{.from = STDIN_FILENO, .to = dup(STDOUT_FILENO)};
   dup2(STDERR_FILENO, STDOUT_FILENO);
   BenchmarkFlags flags = take_benchmark_flags(arguments);
-  Devices devices =
-      find_devices(arguments.cuda == CudaUse::off ? CudaUse::off : CudaUse::automatic);
+  Devices devices = find_devices(
+      arguments.cuda == CudaUse::off || ranks != nullptr ? CudaUse::off : CudaUse::automatic);
+  devices.ranks = ranks;
+  if (ranks != nullptr) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // with the launcher
+    if (ranks->rank() > 0) {
+      follow_rows(*ranks, arguments, devices, pipes.to);
+      return;
+    }
+  }
+  const EndOfFollowing end(ranks);
   Rows rows;
   const auto register_rows = [&] {  // once they are asked for: who plans finds what is wrong first
     if (rows.names().empty()) {

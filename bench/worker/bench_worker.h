@@ -14,8 +14,9 @@
 
 namespace crossover::bench {
 
-/// `bench --worker`: answers requests on standard input until there are no more.
-void serve_rows(Arguments arguments);
+/// `bench --worker`: answers requests on standard input until there are no more. `ranks`: that this
+/// process is one of; of these the first one answers, the others follow it.
+void serve_rows(Arguments arguments, Ranks* ranks);
 
 /// This program as a child of its own; `words`: the command line without the program.
 std::unique_ptr<WorkerProcess> start_bench_worker(const std::vector<std::string>& words);

@@ -78,6 +78,15 @@ Json not_verified_json(const Mismatch& found, double seconds) {
   return json;
 }
 
+/// By how much the slowest rank took longer than this one, which has the clock and is put in front.
+double slower(std::vector<double>& of_ranks, const benchmark::BenchmarkReporter::Run& found) {
+  if (of_ranks.empty()) {
+    return 1;
+  }
+  of_ranks.front() = found.real_accumulated_time;
+  return *std::max_element(of_ranks.begin(), of_ranks.end()) / found.real_accumulated_time;
+}
+
 /// Since the last answer.
 Json spent_json(Spent& spent) {
   const Spent last = std::exchange(spent, Spent{.start = spent.start});
@@ -160,6 +169,7 @@ Json RowServer::repeat(const Json& request) {
   Held& held = held_.at(name);
   Row& row = find_(name, {});
   std::exception_ptr failure;
+  std::vector<double> of_ranks;
   // Google Benchmark calls this for every trial and repetition. All loops count as warm-up: which
   // is kept shows in the end.
   const auto run = [&](benchmark::State& state) {
@@ -180,6 +190,7 @@ Json RowServer::repeat(const Json& request) {
       held.cpu.before();
       start = std::chrono::steady_clock::now();
       measure(state, *held.prepared);
+      of_ranks = held.prepared->seconds_of_ranks();
       spent_.warm_up += seconds_since(start);
       held.cpu.after();
       held.gpu.after(*row.device->backend);
@@ -220,10 +231,14 @@ Json RowServer::repeat(const Json& request) {
   spent_.timed += found.real_accumulated_time;
   spent_.warm_up -= found.real_accumulated_time;
   held.iteration_seconds = found.real_accumulated_time / static_cast<double>(found.iterations);
-  Json times = {{"real_time", found.GetAdjustedRealTime()},
+  Json times = {{"real_time", found.GetAdjustedRealTime() * slower(of_ranks, found)},
                 {"cpu_time", found.GetAdjustedCPUTime()},
                 {"time_unit", "ms"},
                 {"iterations", found.iterations}};
+  if (!of_ranks.empty()) {
+    const auto [least, most] = std::minmax_element(of_ranks.begin(), of_ranks.end());
+    times["rank_spread"] = (*most - *least) / *most;
+  }
   for (const auto& [counter, value] : found.counters) {  // of Google Benchmark's own
     times[counter] = value.value;
   }

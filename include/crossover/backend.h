@@ -16,6 +16,7 @@
 #include "crossover/arithmetic.h"
 #include "crossover/gpu.h"
 #include "crossover/probe.h"
+#include "crossover/ranks.h"
 #include "crossover/step.h"
 
 namespace crossover {
@@ -47,6 +48,8 @@ enum class Execution {
   graph,        ///< GPU: each step as one CUDA graph
   graph_epoch,  ///< GPU: the whole order as one CUDA graph. Falls back to `graph` where enqueue()
                 ///< gets a part of the order, data is not resident, or the host waits for each loss
+  overlapped,   ///< CPU, several ranks: eager, gradients are summed over the ranks while the
+                ///< backward pass goes on
   persistent,   ///< GPU: one kernel trains the whole order, the weights stay on the chip
 };
 
@@ -104,6 +107,7 @@ struct CompileOptions {
       false;  ///< wait for each step's loss on the host, as training loops that print it do
   bool keep_activations =
       false;  ///< they share no memory: after a step each can be downloaded (verify_operations())
+  Ranks* ranks = nullptr;  ///< over which an AllReduce sums; it outlives the Program
 };
 
 /// Seconds of one pass over the whole order, by category.
@@ -151,6 +155,14 @@ class Program {
 
   /// Blocks until all enqueued work is done.
   virtual void wait() = 0;
+
+  /// Says that so many passes over the whole order follow, each with a wait(), and nothing else:
+  /// what others must be told is told now, not between them.
+  virtual void expect_passes(std::int64_t /*count*/) {}
+
+  /// Behind those passes the seconds that they took on each rank, but for rank 0, which has the
+  /// clock; empty where there is but one.
+  virtual std::vector<double> seconds_of_passes() { return {}; }
 
   /// Runs the whole order once more and times each piece. Reading the clock between pieces takes
   /// time too, so this is never the measured run.

@@ -28,7 +28,8 @@ enum class OpCategory {
   copy_to_device,
   copy_from_device,
   launch,
-  synchronization
+  synchronization,
+  communication  ///< between ranks
 };
 
 /// The tensors that an operation reads and writes; absent ones (none) are left out.

@@ -13,6 +13,7 @@
 #include "crossover/operations/activate.h"
 #include "crossover/operations/adamw.h"
 #include "crossover/operations/add.h"
+#include "crossover/operations/all_reduce.h"
 #include "crossover/operations/attention.h"
 #include "crossover/operations/batch_norm.h"
 #include "crossover/operations/cast.h"
@@ -50,7 +51,7 @@ using Op =
           Dropout, DropoutGrad, Embedding, EmbeddingGrad, PositionEmbedding, PositionEmbeddingGrad,
           LayerNorm, LayerNormGrad, Attention, AttentionGrad, Lstm, LstmGrad, Reshape,
           ElementwiseLoss, Momentum, Rearrange, Multiply, MultiplyGrad, Softmax, SoftmaxGrad,
-          Matmul, Gru, GruGrad, GroupNorm, GroupNormGrad>;
+          Matmul, Gru, GruGrad, GroupNorm, GroupNormGrad, AllReduce>;
 
 const char* name(const Op& op);  ///< "Linear", "LinearGrad", ...
 

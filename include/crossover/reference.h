@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -10,10 +11,14 @@
 
 namespace crossover {
 
+/// Makes of the values their sums over all ranks, as each rank calls it.
+using SumOverRanks = std::function<void(std::span<double> values)>;
+
 class Reference {
  public:
   /// All tensors start at zero. Throws std::invalid_argument on a Workload that does not check().
-  explicit Reference(Workload workload);
+  /// `sum`: what an AllReduce does; none where the Workload has none.
+  explicit Reference(Workload workload, SumOverRanks sum = nullptr);
 
   /// The values of a tensor. Labels and other whole numbers are stored as doubles, too.
   /// A view (Role::input) has none of its own: write its source. Nor has an activation or a
@@ -32,6 +37,7 @@ class Reference {
   [[nodiscard]] const std::vector<Op>& operations(std::int64_t position) const;
 
   Workload workload_;
+  SumOverRanks sum_;
   std::vector<std::vector<double>> values_;
 };
 

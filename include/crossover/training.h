@@ -37,9 +37,18 @@ struct TrainingOptions {
   std::int64_t accumulate =
       1;  ///< steps whose gradients, each of loss / accumulate, make one update
   Precision precision = Precision::f32;
+  /// Of `ranks` processes that share each batch, `rank` takes the rows rank, rank + ranks ... of
+  /// it, and the rows above count those of the whole. Its loss is the mean of its own rows; its
+  /// gradients are weighted by their part of the batch, so that their sums over the ranks, which
+  /// AllReduces make before each update, are the gradients of the whole batch.
+  int ranks = 1, rank = 0;
+  std::int64_t bucket_bytes = 25 << 20;  ///< of gradients summed at once, as they become ready
   double loss_scale = 1024;  ///< of f16 only: its gradients are those of loss * loss_scale, so that
                              ///< small ones do not vanish; the optimizer divides them by it
 };
+
+/// How many of a batch's rows one of the ranks takes.
+std::int64_t rows_of_rank(std::int64_t batch, int rank, int ranks);
 
 /// One epoch over the rows in order. The last update of an epoch may cover fewer than
 /// `accumulate` steps. Tensors: data "inputs" [rows, sample...] and "labels" [rows], parameters in

@@ -170,12 +170,39 @@ def left_out(file: File) -> list[tuple[Row, Row]]:
     ]
 
 
-def _groups(file: File, families: dict[str, Scale]) -> dict[Items, list[list[Row]]]:
-    """What is computed → the rows of each way to compute it."""
+def rank_pairs(file: File) -> list[tuple[dict[str, str], int, Curve, Curve]]:
+    """Of what several ranks train, for each number of them: what is alike, that number, the best of
+    one process and the best of the ranks, at two sizes or more in common."""
+    found = []
+    for what, ways in _groups(file, {name: SCALES[name] for name in TRAINING}, shared=True).items():
+        family = SCALES[dict(what)["family"]]
+        alike: dict[Items, dict[int, list[Curve]]] = {}
+        for rows in ways:
+            if rows[0].device == "cpu":
+                same = tuple(
+                    (axis.key, value)
+                    for axis, value in rows[0].axes.of(rows[0].configuration, "alike")
+                )
+                by_ranks = alike.setdefault(same, {})
+                by_ranks.setdefault(rows[0].ranks, []).append(_curve(rows, family, ()))
+        for same, by_ranks in alike.items():
+            one = _best(by_ranks.pop(1)) if 1 in by_ranks else None
+            for ranks, curves in sorted(by_ranks.items()):
+                many = _best(curves)
+                if one and len(np.intersect1d(one.sizes, many.sizes)) > 1:
+                    found.append(({**dict(what), **dict(same)}, ranks, one, many))
+    return found
+
+
+def _groups(
+    file: File, families: dict[str, Scale], shared: bool = False
+) -> dict[Items, list[list[Row]]]:
+    """What is computed → the rows of each way to compute it; those that several ranks share only
+    where they are asked for, as they are no answer for one CPU."""
     groups: dict[Items, dict[Items, list[Row]]] = {}
     for row in file.rows:
         family = families.get(row.family)
-        if family and not row.failure and family.size(row):
+        if family and not row.failure and family.size(row) and (shared or row.ranks == 1):
             what = row.axes.what(row.configuration, family.replaces)
             if "model" in family.replaces and row.ladder and row.ladder.name != DISC.name:
                 what = (*what, ("model", row.ladder.networks))

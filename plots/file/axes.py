@@ -201,7 +201,7 @@ BUILT_IN = Axes(
         Axis(
             "family",
             "what",
-            ("Peak", "Copy", "Gemm", "Layer", "Epoch", "Minibatch"),
+            ("Peak", "Copy", "Collective", "Gemm", "Layer", "Epoch", "Minibatch"),
             "kind of benchmark",
             phrase=BARE,
             said="elsewhere",
@@ -219,7 +219,8 @@ BUILT_IN = Axes(
         Axis("form", "what", ("separate", "fused"), "layer and activation", phrase=BARE),
         Axis("quantity", "what", (), "which ceiling is measured", phrase=BARE),
         Axis("direction", "what", ("h2h", "h2d", "d2h", "both", "d2d"), "of a copy", phrase=BARE),
-        Axis("bytes", "what", (), "bytes copied"),
+        Axis("op", "what", ("allreduce",), "what ranks compute together", phrase=BARE),
+        Axis("bytes", "what", (), "bytes copied, or summed over ranks"),
         Axis(
             "program",
             "how",
@@ -256,13 +257,23 @@ BUILT_IN = Axes(
         Axis(
             "execution",
             "how",
-            ("eager", "winograd", "fused", "auto", "graph", "graph-epoch", "persistent"),
+            (
+                "eager",
+                "winograd",
+                "fused",
+                "overlapped",
+                "auto",
+                "graph",
+                "graph-epoch",
+                "persistent",
+            ),
             "operation by operation, fewer products, fused steps, CUDA graphs, or one kernel",
             phrase=BARE,
             is_common=True,
             changes={
                 "winograd": "with Winograd's products",
                 "fused": "with fused steps",
+                "overlapped": "with sums of gradients beside the backward pass",
                 "auto": "with the fastest of its executions",
                 "graph": "with CUDA graphs",
                 "graph-epoch": "with one CUDA graph for the epoch",
@@ -281,6 +292,14 @@ BUILT_IN = Axes(
                 "pinned-async": "with copies that overlap the steps",
                 "resident": "with the data resident",
             },
+        ),
+        Axis(
+            "ranks",
+            "how",
+            (),
+            "processes that train together",
+            "{} ranks",
+            {"1": "1 rank"},
         ),
         Axis(
             "cpu_threads",

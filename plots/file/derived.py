@@ -41,5 +41,8 @@ def derived(family: str, counters: Mapping[str, float], seconds: float) -> dict[
             for counter in ("flops", "bytes")
             if counter in counters
         }
+        if family == "Collective":  # nccl-tests' bus bandwidth
+            ranks = counters["ranks"]
+            rates["bus_bytes_per_second"] = rates["bytes_per_second"] * 2 * (ranks - 1) / ranks
         return {"seconds": one, **rates}
     return {}

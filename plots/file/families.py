@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The families of rows: what an iteration is, what follows from its time, what curves grow with.
 
-Peak and Copy have no entry: they are PROBES, on no curve, with sections of their own.
+Peak, Copy and Collective have no entry: they are PROBES, on no curve, with sections of their own.
 """
 
 from collections.abc import Callable
@@ -101,7 +101,7 @@ FAMILIES = {
     ),
     "Layer": Family(*("layer", "Layers", "layer"), Scale("width", _width, ("width",), "count")),
 }
-PROBES = ("Peak", "Copy")
+PROBES = ("Peak", "Copy", "Collective")
 TRAINING = tuple(name for name, family in FAMILIES.items() if family.time)  # which train a network
 
 

@@ -246,6 +246,11 @@ class Row:
         return self.configuration.get("execution", "")
 
     @property
+    def ranks(self) -> int:
+        """How many processes share each batch."""
+        return whole(self.configuration.get("ranks", "")) or 1
+
+    @property
     def threads(self) -> int | None:
         """The CPU's threads; None for a row of a GPU."""
         return whole(self.configuration.get("cpu_threads", ""))

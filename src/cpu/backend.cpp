@@ -70,6 +70,7 @@ class CpuBackend : public Backend {
     switch (options.execution) {
       case Execution::eager:
       case Execution::winograd:
+      case Execution::overlapped:
         return std::make_unique<CpuPlan>(workload, options);
       case Execution::fused:
         return plan_fused(workload, options);

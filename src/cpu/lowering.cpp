@@ -2,6 +2,7 @@
 #include "lowering.h"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -27,14 +28,46 @@ PlannedKernel reorder(const Reorder& of, int threads) {
           .moved_bytes = static_cast<std::int64_t>(of.from.get_size() + of.to.get_size())};
 }
 
+/// Sums over ranks that were begun, and end before the first operation that reads one of them.
+class SumsUnderWay {
+ public:
+  explicit SumsUnderWay(Lowering& to) : to_(to) {}
+
+  void before(const Op& op) {
+    if (!to_.overlaps_sums()) {
+      return;
+    }
+    const Operands used = operands(op);
+    if (const auto* begun = std::get_if<AllReduce>(&op)) {
+      ids_.insert(begun->tensors.begin(), begun->tensors.end());
+    } else if (std::any_of(used.reads.begin(), used.reads.end(),
+                           [&](Id id) { return ids_.contains(id); })) {
+      call(&Ranks::finish_sums);
+      ids_.clear();
+    } else if (!ids_.empty()) {
+      call(&Ranks::progress);
+    }
+  }
+
+ private:
+  void call(void (Ranks::*what)()) {
+    to_.add(OpCategory::communication, 1, {},
+            [ranks = to_.ranks(), what](const Invocation& /*call*/) { (ranks->*what)(); });
+  }
+
+  Lowering& to_;
+  std::set<Id> ids_;
+};
+
 }  // namespace
 
 Lowering::Lowering(const Workload& workload, int threads, dnnl::engine engine,
-                   const std::map<Id, Layout>& settled, Execution execution)
+                   const std::map<Id, Layout>& settled, Execution execution, Ranks* ranks)
     : workload_(workload),
       threads_(threads),
       engine_(std::move(engine)),
       execution_(execution),
+      ranks_(ranks),
       is_settled_(workload.tensors.size(), false) {
   lowered_.layouts.resize(workload.tensors.size());
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
@@ -146,15 +179,17 @@ int Lowering::threads_for(Id id) const {
 }
 
 LoweredWorkload lower(const Workload& workload, int threads, const dnnl::engine& engine,
-                      const std::map<Id, Layout>& settled, Execution execution) {
-  Lowering lowering(workload, threads, engine, settled, execution);
+                      const std::map<Id, Layout>& settled, Execution execution, Ranks* ranks) {
+  Lowering lowering(workload, threads, engine, settled, execution, ranks);
   if (execution == Execution::winograd) {
     winograd::require_any(lowering);
   }
   settle_layouts(lowering);
   for (const Step& step : workload.steps) {
     lowering.begin_step();
+    SumsUnderWay sums(lowering);
     for (const Op& op : step.ops) {
+      sums.before(op);
       lowering.begin_operation();
       std::visit([&](const auto& of_its_kind) { lower(of_its_kind, lowering); }, op);
     }

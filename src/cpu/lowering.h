@@ -85,7 +85,7 @@ class Lowering {
  public:
   /// `workload` must outlive it. `settled`: layouts that stand before any operation is asked.
   Lowering(const Workload& workload, int threads, dnnl::engine engine,
-           const std::map<Id, Layout>& settled, Execution execution);
+           const std::map<Id, Layout>& settled, Execution execution, Ranks* ranks);
 
   void begin_step() { lowered_.steps.emplace_back(); }
   void begin_operation() { reserved_bytes_ = 0; }
@@ -112,6 +112,8 @@ class Lowering {
   [[nodiscard]] const Layout& layout(Id id) const { return lowered_.layouts[index(id)]; }
   [[nodiscard]] const Workload& workload() const { return workload_; }
   [[nodiscard]] const dnnl::engine& engine() const { return engine_; }
+  [[nodiscard]] Ranks* ranks() const { return ranks_; }
+  [[nodiscard]] bool overlaps_sums() const { return execution_ == Execution::overlapped; }
   [[nodiscard]] bool takes_winograd() const { return execution_ == Execution::winograd; }
   const Tensor& operator[](Id id) const { return workload_[id]; }
   [[nodiscard]] std::int64_t count(Id id) const { return elements(workload_[id].shape); }
@@ -132,16 +134,17 @@ class Lowering {
   const int threads_;
   const dnnl::engine engine_;
   const Execution execution_;
+  Ranks* const ranks_;
   std::int64_t reserved_bytes_ = 0;
   LoweredWorkload lowered_;
   std::vector<bool> is_settled_;
 };
 
 /// All steps of a Workload that does check(). Where oneDNN has a say in a layout it is asked, which
-/// makes descriptions for `engine`, but neither code nor memory. `execution`: eager or winograd.
-/// Throws Unsupported, dnnl::error.
+/// makes descriptions for `engine`, but neither code nor memory. `execution`: eager, winograd or
+/// overlapped. `ranks`: where the Workload sums over them. Throws Unsupported, dnnl::error.
 LoweredWorkload lower(const Workload& workload, int threads, const dnnl::engine& engine,
                       const std::map<Id, Layout>& settled = {},
-                      Execution execution = Execution::eager);
+                      Execution execution = Execution::eager, Ranks* ranks = nullptr);
 
 }  // namespace crossover::cpu

@@ -41,7 +41,7 @@ CpuPlan::CpuPlan(Workload workload, const CompileOptions& options,
       threads_(options.threads),
       engine_(dnnl::engine::kind::cpu, 0) {
   translating_errors([&] {
-    lowered_ = lower(workload_, threads_, engine_, settled, options.execution);
+    lowered_ = lower(workload_, threads_, engine_, settled, options.execution, options.ranks);
     memory_ = memory(options.keep_activations ? Activations::kept : Activations::share_memory);
     scratch_.copies_bytes = lowered_.copies_bytes;
     scratch_.workspace_bytes = lowered_.workspace_bytes;

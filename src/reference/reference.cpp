@@ -37,7 +37,8 @@ std::vector<std::int64_t> counts(const Workload& workload) {
 
 }  // namespace
 
-Reference::Reference(Workload workload) : workload_(std::move(workload)) {
+Reference::Reference(Workload workload, SumOverRanks sum)
+    : workload_(std::move(workload)), sum_(std::move(sum)) {
   check(workload_);
   for (const std::int64_t count : counts(workload_)) {
     values_.emplace_back(static_cast<std::size_t>(count));
@@ -55,7 +56,7 @@ void Reference::run(std::int64_t first, std::int64_t count) {
 }
 
 void Reference::run_operation(std::int64_t position, std::size_t operation) {
-  ReferenceRun run(workload_, values_, position);
+  ReferenceRun run(workload_, values_, position, sum_);
   const Op& op = operations(position)[operation];
   std::visit([&](const auto& one) { one.execute(run); }, op);
   run.store(op);

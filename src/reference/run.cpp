@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run.h"
 
+#include <stdexcept>
+
 #include "crossover/float16.h"
 
 namespace crossover {
@@ -23,6 +25,13 @@ double ReferenceRun::stored(Id id, double value) const {
     default:
       return value;
   }
+}
+
+void ReferenceRun::sum_over_ranks(Id id) {
+  if (!sum_) {
+    throw std::logic_error("this reference sums over ranks, and has none");
+  }
+  sum_({at(id), static_cast<std::size_t>(size(id))});
 }
 
 void ReferenceRun::store(const Op& op) {

@@ -10,6 +10,7 @@
 
 #include "../layers/contexts.h"
 #include "crossover/training.h"
+#include "gradient_buckets.h"
 #include "optimizer_states.h"
 
 namespace crossover {
@@ -23,9 +24,9 @@ struct Parameter {
 
 /// What makes one step of an epoch differ from another.
 struct Variant {
-  std::int64_t batch;
-  bool first;   ///< of its accumulation: gradients are overwritten, not added to
-  bool update;  ///< last of its accumulation: parameters change
+  std::int64_t batch;  ///< of all ranks
+  bool first;          ///< of its accumulation: gradients are overwritten, not added to
+  bool update;         ///< last of its accumulation: parameters change
 };
 
 class Lowering {
@@ -42,13 +43,12 @@ class Lowering {
     add_tensors();
     for (std::size_t i = 0; i < workload_.order.size(); ++i) {
       const auto at = static_cast<std::int64_t>(i);
-      const std::int64_t first_row = at * options_.batch;
       workload_.order[i] = {
           .step = step_of(
-              {.batch = std::min(options_.batch, options_.rows - first_row),
+              {.batch = std::min(options_.batch, options_.rows - at * options_.batch),
                .first = at % options_.accumulate == 0,
                .update = (at + 1) % options_.accumulate == 0 || i + 1 == workload_.order.size()}),
-          .first_row = first_row};
+          .first_row = at * own_rows(options_.batch)};
     }
     return std::move(workload_);
   }
@@ -61,6 +61,16 @@ class Lowering {
     require(options_.precision != Precision::f16 ||
                 (options_.loss_scale > 0 && std::isfinite(options_.loss_scale)),
             "the loss scale must be a positive number");
+    require(0 <= options_.rank && options_.rank < options_.ranks,
+            "a rank is one from 0 to the number of ranks less one");
+    require(options_.batch >= options_.ranks, "a batch of " + std::to_string(options_.batch) +
+                                                  " has no row for each of " +
+                                                  std::to_string(options_.ranks) + " ranks");
+    const std::int64_t last = options_.rows % options_.batch;
+    require(last == 0 || last >= options_.ranks,
+            "the last batch has " + std::to_string(last) + " of " + std::to_string(options_.rows) +
+                " rows, not one for each of " + std::to_string(options_.ranks) +
+                " ranks; choose another --batch");
     require(!model_.layers.empty(), "the model has no layers");
     require(model_.labels.size() <= 1, "a sample has one label, or one for each time step");
     require(classifies() || model_.labels.empty(), std::string("the loss ") +
@@ -113,15 +123,27 @@ class Lowering {
     return shape;
   }
 
+  /// Of a batch of all ranks those of this one.
+  [[nodiscard]] std::int64_t own_rows(std::int64_t batch) const {
+    return rows_of_rank(batch, options_.rank, options_.ranks);
+  }
+
+  /// Of the whole data.
+  [[nodiscard]] std::int64_t own_rows() const {
+    const std::int64_t full = options_.rows / options_.batch;
+    const std::int64_t last = options_.rows % options_.batch;
+    return full * own_rows(options_.batch) + (last > 0 ? own_rows(last) : 0);
+  }
+
   // ---- tensors that all steps share
 
   void add_tensors() {
     inputs_ = add({.name = "inputs",
-                   .shape = batched(options_.rows, model_.sample),
+                   .shape = batched(own_rows(), model_.sample),
                    .type = model_.sample_type,
                    .role = Role::data});
     wanted_ = add({.name = classifies() ? "labels" : "targets",
-                   .shape = batched(options_.rows, shape_of_wanted()),
+                   .shape = batched(own_rows(), shape_of_wanted()),
                    .type = classifies() ? Type::i32 : Type::f32,
                    .role = Role::data});
     loss_ = add({.name = "loss",
@@ -234,7 +256,7 @@ class Lowering {
                                                  static_cast<int>(workload_.steps.size()));
     if (is_new) {
       ops_.clear();
-      batch_ = &batch_of(variant.batch);
+      batch_ = &batch_of(own_rows(variant.batch));
       set_layer_tensors();
       forward();
       backward(variant);
@@ -321,7 +343,11 @@ class Lowering {
     gradient_.assign(model_.layers.size() + 1, std::nullopt);
     std::vector<bool> written(parameters_.size(), !variant.first);  // the gradient of a parameter
     gradient_.back() = batch_->dlogits;
-    ops_.push_back(loss(loss_scale_ / static_cast<double>(options_.accumulate)));
+    const double part =
+        static_cast<double>(own_rows(variant.batch)) / static_cast<double>(variant.batch);
+    ops_.push_back(loss(part * loss_scale_ / static_cast<double>(options_.accumulate)));
+    const bool sums = variant.update && options_.ranks > 1;
+    GradientBuckets buckets(layer_parameters_, each(&Parameter::gradient), options_);
     for (std::size_t i = model_.layers.size(); i-- > 0;) {
       if (!gradient_[i + 1]) {
         continue;  // nothing that leads to the loss reads this layer
@@ -342,6 +368,12 @@ class Lowering {
       for (const auto& [input, gradient] : step.given()) {
         contribute(layer.inputs[input], gradient);
       }
+      if (sums) {
+        buckets.add_complete(i, workload_, ops_);
+      }
+    }
+    if (sums) {
+      buckets.add_rest(ops_);
     }
   }
 
@@ -403,6 +435,10 @@ class Lowering {
 };
 
 }  // namespace
+
+std::int64_t rows_of_rank(std::int64_t batch, int rank, int ranks) {
+  return (batch - rank + ranks - 1) / ranks;
+}
 
 Workload training_epoch(const Model& model, const TrainingOptions& options) {
   return Lowering(model, options).run();

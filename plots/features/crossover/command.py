@@ -33,6 +33,8 @@ from plots.features.crossover.table import crossover_tables, speed_up_table
 from plots.features.machines.table import summary_table
 from plots.features.published.table import published_table
 from plots.features.published.thresholds_table import thresholds_table
+from plots.features.ranks.analysis import more_ranks, ranks_sentence, shared
+from plots.features.ranks.table import ranks_table, shared_table
 from plots.features.threads.analysis import more_threads, threads_sentence
 from plots.features.threads.table import threads_table
 from plots.file import loading
@@ -83,6 +85,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print instead from which size more CPU threads pay, and what following that costs",
     )
+    either.add_argument(
+        "--ranks",
+        action="store_true",
+        help="print instead from which size several ranks train faster than one process, and what "
+        "their sums cost",
+    )
     add_sort(parser, "crossover", "of --summary")
 
 
@@ -93,6 +101,8 @@ def run(options: argparse.Namespace) -> int:
         return _summarize(files, problems, options)
     if options.threads:
         return _compare_threads(files, problems, options)
+    if options.ranks:
+        return _compare_ranks(files, problems, options)
     crossovers = [(file, comparisons(file)) for file in files]
     ratios = [
         {family: speed_ups(file, family, found) for family in TRAINING}
@@ -233,6 +243,31 @@ def _compare_threads(files: list[File], problems: list[str], options: argparse.N
                 "counts; ./run --family=Epoch --threads=1,2 gives them",
                 file=sys.stderr,
             )
+    return complain(problems)
+
+
+def _compare_ranks(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
+    """Prints from which size several ranks pay; returns the exit code."""
+    if options.charts or options.slides:
+        said = "crossover: --ranks has no charts; leave out --ranks, or --charts and --slides"
+        return complain([said])
+    tables: list[Table] = []
+    for file in files:
+        own, pairs = shared(file), more_ranks(file)
+        if not own:
+            print(
+                f"{printable(str(file.path))}: no network was trained on several ranks; "
+                "./run --family=Collective,Epoch --ranks=1,2 --threads=1,2 does it",
+                file=sys.stderr,
+            )
+            continue
+        if options.format == "text":
+            print(wrapped(f"{printable(file.machine.id)}, {printable(file.path.name)}"))
+            for one in pairs:
+                print(wrapped(printable(ranks_sentence(one), LONGEST), "  "))
+        tables += [shared_table(own), *([ranks_table(file, pairs)] if pairs else [])]
+    if tables:
+        print_tables(tables, options)
     return complain(problems)
 
 

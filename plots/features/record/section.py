@@ -32,6 +32,10 @@ _METHOD = (
         "wait for its end.",
     ),
     (
+        "Collective",
+        "One sum of as many bytes over all ranks, by the wall clock of the slowest rank.",
+    ),
+    (
         "Gemm, Layer",
         "The same matrix product or layer many times in sequence, then one wait. The time is "
         "that of one of them.",

@@ -19,6 +19,7 @@ from plots.features.peers import section as peers
 from plots.features.predict import section as predicted
 from plots.features.products import section as products
 from plots.features.published import section as published
+from plots.features.ranks import section as ranks
 from plots.features.record import section as record
 from plots.features.shi import section as shi_table
 from plots.features.threads import section as threads
@@ -36,6 +37,7 @@ SECTIONS: tuple[ModuleType, ...] = (
     steps,
     predicted,
     threads,
+    ranks,
     reasons,
     peers,
     shi_table,

@@ -29,6 +29,7 @@ PARTS: dict[str, str] = {
     "loss": "loss",
     "update": "update",
     "synchronization": "wait",
+    "communication": "sums over ranks",
 }
 UNATTRIBUTED = "unattributed"
 # Parts that sum up to more than this times the median are of another, slower moment.

@@ -48,6 +48,7 @@ COLOURS = {
     "loss": "#C87C57",
     "update": "#6C0048",
     "synchronization": "#916885",
+    "communication": "#E0218A",
     UNATTRIBUTED: "#D9D9D9",
 }
 CHARTS = {EPOCH: "why", MINIBATCH: "why-steps"}  # family → name

@@ -54,5 +54,6 @@ void lower(const SoftmaxGrad& op, Lowering& to);
 void lower(const Matmul& op, Lowering& to);
 void lower(const Gru& op, Lowering& to);
 void lower(const GruGrad& op, Lowering& to);
+void lower(const AllReduce& op, Lowering& to);
 
 }  // namespace crossover::cpu

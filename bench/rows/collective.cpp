@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Family Collective: what ranks need to sum values over all of them, by itself.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "crossover/shared_training.h"
+#include "rows/families.h"
+#include "run/spent.h"
+
+namespace crossover::bench {
+namespace {
+
+class PreparedSum : public PreparedBenchmark {
+ public:
+  explicit PreparedSum(std::unique_ptr<Program> program, std::int64_t floats)
+      : program_(std::move(program)), floats_(static_cast<std::size_t>(floats)) {}
+
+  /// Zeros: any other number would grow with each sum.
+  void start() override {
+    upload([](std::size_t /*i*/) { return 0.0F; });
+  }
+  void expect(std::int64_t iterations) override { program_->expect_passes(iterations); }
+  std::vector<double> seconds_of_ranks() override { return program_->seconds_of_passes(); }
+  void run() override {
+    program_->enqueue(0, 1);
+    program_->wait();
+  }
+
+  /// Small whole numbers, another one on each rank, have exact sums. Throws Mismatch.
+  void verify(int ranks) {
+    constexpr std::size_t period = 1009;
+    const auto value = [](std::size_t i) { return static_cast<float>(i % period); };
+    upload(value);
+    run();
+    std::vector<float> sums(floats_);
+    program_->download(0, std::as_writable_bytes(std::span(sums)));
+    const auto factor = static_cast<float>(ranks * (ranks + 1) / 2);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      if (sums[i] != factor * value(i)) {
+        throw Mismatch("the sum of value " + std::to_string(i) + " over the ranks is " +
+                       std::to_string(sums[i]) + ", not " + std::to_string(factor * value(i)));
+      }
+    }
+  }
+
+ private:
+  template <class Value>
+  void upload(const Value& value) {
+    std::vector<float> values(floats_);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = value(i);
+    }
+    program_->upload(0, std::as_bytes(std::span(std::as_const(values))));
+  }
+
+  std::unique_ptr<Program> program_;
+  const std::size_t floats_;
+};
+
+/// Bus bandwidth as nccl-tests defines it (NVIDIA, doc/PERFORMANCE.md): what each rank must at
+/// least send and receive, 2 (n - 1) / n of the values.
+void derive(benchmark::UserCounters& counters, double seconds) {
+  const double ranks = counters["ranks"].value;
+  counters["seconds"] = seconds;
+  counters["bytes_per_second"] = counters["bytes"].value / seconds;
+  counters["bus_bytes_per_second"] = counters["bytes"].value / seconds * 2 * (ranks - 1) / ranks;
+}
+
+Row sum_row(const Arguments& arguments, Device& host, int ranks, std::int64_t bytes,
+            Ranks* joined) {
+  Row row{.configuration = {{"family", "Collective"},
+                            {"op", "allreduce"},
+                            {"bytes", std::to_string(bytes)},
+                            {"device", host.name()},
+                            {"ranks", std::to_string(ranks)}},
+          .device = &host,
+          .warnings = doubts_about_threads(1, ranks),
+          .derive = derive};
+  row.expected = expected_seconds(host, 1, arguments.sweep.effort, arguments.sweep.most_passes,
+                                  {.bytes_copied = static_cast<double>(bytes)});
+  row.make = [ranks, bytes, joined](Result& result) {
+    if (joined == nullptr) {
+      throw std::logic_error("a row of several ranks is made by one of them");
+    }
+    const auto floats = bytes / static_cast<std::int64_t>(sizeof(float));
+    auto made = std::make_unique<PreparedSum>(make_shared_sum(*joined, floats), floats);
+    const Instant verifying = std::chrono::steady_clock::now();
+    verify_or_note(result, [&] { made->verify(ranks); });
+    result.verification_seconds += seconds_since(verifying);
+    result.verification.reference = "every sum of whole numbers, bit for bit, on all ranks alike";
+    result.counters["bytes"] = static_cast<double>(bytes);
+    result.counters["count"] = 1;
+    result.counters["ranks"] = ranks;
+    return made;
+  };
+  return row;
+}
+
+}  // namespace
+
+void register_collectives(const Arguments& arguments, Devices& devices, Rows& rows) {
+  constexpr std::int64_t least = 4;
+  constexpr std::int64_t most = 64 << 20;
+  constexpr std::int64_t step = 16;
+  for (const int ranks : arguments.ranks) {
+    for (std::int64_t bytes = least; ranks > 1 && bytes <= most; bytes *= step) {
+      rows.add(sum_row(arguments, devices.cpu(), ranks, bytes, devices.ranks));
+    }
+  }
+}
+
+}  // namespace crossover::bench

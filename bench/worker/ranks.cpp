@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/ranks.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <climits>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+#include "crossover/shared_training.h"
+#include "file/context.h"
+#include "rows/families.h"
+#include "run/say.h"
+
+namespace crossover::bench {
+namespace {
+
+bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
+
+/// This program's path: what mpirun would start as /proc/self/exe is mpirun.
+std::string own_path() {
+  std::array<char, PATH_MAX> path{};
+  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
+  return {path.data(), static_cast<std::size_t>(std::max<ssize_t>(0, length))};
+}
+
+void require_launcher() {
+  if (ranks_library().empty()) {
+    throw UsageError(std::string("--ranks: ") + no_mpi);
+  }
+  if (std::system("command -v mpirun > /dev/null 2>&1") != 0) {
+    throw UsageError(
+        "--ranks: there is no mpirun in the PATH; install openmpi-bin, or that of your MPI");
+  }
+  const bool may_be_root =
+      is_set("OMPI_ALLOW_RUN_AS_ROOT") && is_set("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM");
+  if (geteuid() == 0 && !may_be_root && ranks_library().starts_with("Open MPI")) {
+    throw UsageError(
+        "--ranks: Open MPI's mpirun refuses to run as root; be another user, or, in a container, "
+        "set "
+        "OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
+  }
+}
+
+}  // namespace
+
+Worker& RankWorkers::of(const std::string& ranks) {
+  std::unique_ptr<WorkerProcess>& worker = workers_[ranks];
+  if (!worker) {
+    // A session of its own: Ctrl-C is for bench, which ends when the row is done.
+    std::vector<std::string> command{
+        "/bin/sh", "-c", "exec setsid mpirun \"$@\"", "mpirun", "-n", ranks, own_path()};
+    command.insert(command.end(), words_.begin(), words_.end());
+    command.emplace_back("--worker");
+    // Open MPI would give each rank one core, whatever its threads, and start no more than cores.
+    worker = std::make_unique<WorkerProcess>(
+        std::move(command),
+        std::map<std::string, std::string>{{"OMPI_MCA_hwloc_base_binding_policy", "none"},
+                                           {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
+                                           {"OMPI_MCA_orte_execute_quiet", "1"}});
+  }
+  return *worker;
+}
+
+void RankWorkers::join(Rows& rows, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const std::string ranks = value_or_unsaid(rows[name].configuration, "ranks");
+    if (ranks == find_axis("ranks").unsaid) {
+      continue;
+    }
+    if (workers_.empty()) {
+      require_launcher();
+    }
+    rows[name].worker = &of(ranks);
+  }
+}
+
+std::unique_ptr<Ranks> joined_ranks(const std::vector<std::string>& words) {
+  if (launched_ranks() == 1) {
+    return nullptr;
+  }
+  std::unique_ptr<Ranks> ranks = join_ranks();
+  constexpr std::size_t length = 16;
+  std::string own = hexadecimal(std::hash<std::string>()(commit_line() + "\n" + join(words, "\n")));
+  own.resize(length);
+  std::string all(length * static_cast<std::size_t>(ranks->rank() == 0 ? ranks->size() : 0), ' ');
+  ranks->gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)));
+  for (std::size_t rank = 1; rank * length < all.size(); ++rank) {
+    if (all.substr(rank * length, length) != own) {
+      say("rank " + std::to_string(rank) +
+          " is another build of bench, or has other flags, than rank 0; start all ranks with one "
+          "command on one build");
+      ranks->abort();
+    }
+  }
+  return ranks;
+}
+
+void take_launched_ranks(const Ranks& ranks, Arguments& arguments) {
+  if (arguments.choices.has("ranks") && arguments.ranks != std::vector{ranks.size()}) {
+    throw UsageError("--ranks: bench was started as " + std::to_string(ranks.size()) +
+                     " ranks, so its rows have as many; leave the flag out, or start bench alone");
+  }
+  arguments.ranks = {ranks.size()};
+  arguments.in_process = true;
+}
+
+void follow_rows(Ranks& ranks, const Arguments& arguments, Devices& devices, int answers_to) {
+  try {
+    Rows rows = register_all(arguments, devices);
+    follow(ranks, [&](const std::string& name) { return rows[name].followed(); });
+  } catch (const std::exception& error) {
+    const std::string what = "rank " + std::to_string(ranks.rank()) + ": " + error.what();
+    if (answers_to >= 0) {
+      write_json(answers_to,
+                 {{"outcome", "failed"}, {"error_message", what}, {"worker_ends", true}});
+    } else {
+      say(what);
+    }
+    constexpr std::chrono::milliseconds until_forwarded(300);
+    std::this_thread::sleep_for(until_forwarded);
+    ranks.abort();
+  }
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From which size several ranks train faster than one process, and what their sums cost.
+
+docs/method/ranks.md defines each figure.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from plots.core.crossover import Crossover, find_crossover
+from plots.core.crossover_words import crossover_words, doubt, where
+from plots.core.curves import Alike, Curve, rank_pairs
+from plots.file.families import TRAINING, steps_of
+from plots.file.rows import File, Row
+from plots.text import printable
+
+# Times that differ by less are equal, as of threads: both sides share a machine that drifts.
+EQUAL_WITHIN = 0.03
+_FLOAT_BYTES = 4
+_COMMUNICATION = "seconds_communication"
+_NAME = 60
+
+
+@dataclass(frozen=True, slots=True)
+class MoreRanks(Alike):
+    """`one` process, with whatever threads and execution are the fastest, against `ranks`."""
+
+    ranks: int
+    one: Curve
+    many: Curve
+    crossover: Crossover
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return "1 process", f"{self.ranks} ranks"
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """One network on several ranks, the fastest way of that many, beside one process.
+
+    `alone` is the fastest row of one process, `like` the fastest with the threads of one rank; both
+    None where there are none. `communication` is the share of the time that the first rank waits
+    for sums; `modelled` the seconds that `like` and the sums by themselves lead to expect.
+    """
+
+    row: Row
+    alone: Row | None
+    like: Row | None
+    communication: float | None
+    modelled: float | None
+
+    @property
+    def speed_up(self) -> float | None:
+        """Over the fastest of one process."""
+        return self.alone.median / self.row.median if self.alone else None
+
+    @property
+    def efficiency(self) -> float | None:
+        """Speed-up over one rank's like, for each rank."""
+        return self.like.median / self.row.median / self.row.ranks if self.like else None
+
+
+def more_ranks(file: File) -> list[MoreRanks]:
+    """One for each batch size, precision and number of ranks of `file`, in the file's order."""
+    found = []
+    for common, ranks, one, many in rank_pairs(file):
+        sides = ("1 process", f"{ranks} ranks")
+        crossover = find_crossover(one, many, sides=sides, equal_within=EQUAL_WITHIN)
+        found.append(MoreRanks(common, ranks, one, many, crossover))
+    return found
+
+
+def shared(file: File) -> list[Shared]:
+    """The fastest row of each network, batch size, precision and number of ranks and threads."""
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    trained = [row for row in file.rows if row.family in TRAINING and row.failure is None]
+    for row in trained:
+        if row.ranks > 1:
+            groups.setdefault((_work(row), row.ranks, row.threads), []).append(row)
+    found = []
+    for (work, _, threads), rows in groups.items():
+        best = min(rows, key=lambda row: row.median)
+        others = [
+            row
+            for row in trained
+            if row.ranks == 1 and row.device == "cpu" and row.program == best.program
+        ]
+        alone = [row for row in others if _work(row) == work]
+        like = [row for row in alone if row.threads == threads]
+        found.append(_shared(file, best, _fastest(alone), _fastest(like)))
+    return found
+
+
+def _work(row: Row) -> tuple[tuple[str, str], ...]:
+    axes = row.axes
+    alike = ((axis.key, value) for axis, value in axes.of(row.configuration, "alike"))
+    return (*axes.what(row.configuration, ()), *alike)
+
+
+def _fastest(rows: Sequence[Row]) -> Row | None:
+    return min(rows, key=lambda row: row.median, default=None)
+
+
+def _shared(file: File, row: Row, alone: Row | None, like: Row | None) -> Shared:
+    waits = row.counters.get(_COMMUNICATION)
+    summed = sum_seconds(file, row.ranks, _FLOAT_BYTES * row.counters["params"])
+    modelled = None
+    if like and summed is not None:
+        modelled = like.median / row.ranks + steps_of(row) * summed
+    return Shared(
+        row, alone, like, None if waits is None else min(1.0, waits / row.median), modelled
+    )
+
+
+def sum_seconds(file: File, ranks: int, size: float) -> float | None:
+    """What a sum of `size` bytes takes by itself, between the measured sizes on logarithmic axes;
+    beyond the largest in proportion. None where that number of ranks has no such rows."""
+    known = sorted(
+        (float(row.configuration["bytes"]), row.median)
+        for row in file.rows
+        if row.family == "Collective" and row.failure is None and row.ranks == ranks
+    )
+    if len(known) < 2:
+        return None
+    sizes, seconds = (np.array(values) for values in zip(*known, strict=True))
+    inside = np.exp(np.interp(np.log(size), np.log(sizes), np.log(seconds)))
+    return float(inside * max(1.0, size / sizes[-1]))
+
+
+def ranks_sentence(one: MoreRanks) -> str:
+    """The answer in a sentence."""
+    alone, many = one.sides
+    networks = printable(one.networks, _NAME)
+    kind = one.crossover.kind
+    if kind == "once":
+        claim = f"{many} train {networks} faster than {alone} {where(one.crossover)}"
+    elif kind == "ambiguous":
+        claim = f"we could not determine from which size {many} train {networks} faster than "
+        claim += f"{alone} ({doubt(one.crossover)})"
+    else:
+        claim = f"{networks} train faster on {crossover_words(one.crossover)}"
+    at = f"At batch {printable(one.batch, _NAME)}, " if one.batch else ""
+    return f"{at}{claim}." if at else f"{claim[0].upper()}{claim[1:]}."

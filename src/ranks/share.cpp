@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "share.h"
+
+#include <algorithm>
+
+namespace crossover {
+namespace {
+
+/// Calls visit(first_row, batch) for each step of the whole training.
+template <class Visit>
+void for_each_batch(const TrainingOptions& share, const Visit& visit) {
+  for (std::int64_t first = 0; first < share.rows; first += share.batch) {
+    visit(first, std::min(share.batch, share.rows - first));
+  }
+}
+
+}  // namespace
+
+std::vector<std::int64_t> rows_of(const TrainingOptions& share) {
+  std::vector<std::int64_t> rows;
+  for_each_batch(share, [&](std::int64_t first, std::int64_t batch) {
+    for (std::int64_t row = share.rank; row < batch; row += share.ranks) {
+      rows.push_back(first + row);
+    }
+  });
+  return rows;
+}
+
+std::vector<double> weights_of(const TrainingOptions& share) {
+  std::vector<double> weights;
+  for_each_batch(share, [&](std::int64_t /*first*/, std::int64_t batch) {
+    weights.push_back(static_cast<double>(rows_of_rank(batch, share.rank, share.ranks)) /
+                      static_cast<double>(batch));
+  });
+  return weights;
+}
+
+Share::Share(const Backend& backend, const Model& model, const TrainingOptions& share,
+             const CompileOptions& options)
+    : workload_(backend.optimize(training_epoch(model, share), options)),
+      rows_(rows_of(share)),
+      plan_(backend.plan(workload_, options)) {}
+
+void Share::upload(Id id, std::span<const std::byte> whole) {
+  const Tensor& own = workload_[id];
+  if (own.role != Role::data) {
+    program_->upload(id, whole);
+    return;
+  }
+  std::vector<std::byte> part(static_cast<std::size_t>(bytes(own)));
+  const std::size_t row_bytes = part.size() / rows_.size();
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const auto from = whole.subspan(static_cast<std::size_t>(rows_[i]) * row_bytes, row_bytes);
+    std::copy(from.begin(), from.end(), part.begin() + static_cast<std::ptrdiff_t>(i * row_bytes));
+  }
+  program_->upload(id, part);
+}
+
+std::vector<std::byte> Share::download(Id id) {
+  std::vector<std::byte> stored(static_cast<std::size_t>(bytes(workload_[id])));
+  program_->download(id, stored);
+  return stored;
+}
+
+}  // namespace crossover
