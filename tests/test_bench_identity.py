@@ -96,16 +96,19 @@ def test_the_file_says_what_is_an_axis(tmp_path: Path) -> None:
     assert {key for key, role in roles.items() if role == "alike"} == {"precision", "loss"}
     assert {key for key, role in roles.items() if role == "how"} == {
         *("program", "device", "execution", "memory", "mode", "data", "products", "cudnn"),
-        "cpu_threads",
+        *("ranks", "cpu_threads"),
     }
     values = {axis["key"]: axis.get("values") for axis in axes}
     assert values["execution"] == [
-        *("eager", "winograd", "fused", "auto", "graph", "graph-epoch", "persistent")
+        *("eager", "winograd", "fused", "overlapped", "auto", "graph", "graph-epoch"),
+        "persistent",
     ]
     assert values["device"] == ["cpu", "cuda"]
     assert values["data"] == ["resident", "pageable", "pinned", "pinned-async"]
     assert values["products"] == ["heuristic", "autotuned"]
-    assert values["family"] == ["Peak", "Copy", "Gemm", "Layer", "Epoch", "Minibatch"]
+    assert values["family"] == [
+        *("Peak", "Copy", "Collective", "Gemm", "Layer", "Epoch", "Minibatch")
+    ]
     assert values["model"] is None
     for row in samples(document):
         keys = list(row["configuration"])

@@ -18,7 +18,10 @@
 namespace crossover::bench {
 namespace {
 
-bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != 0;
+}
 
 /// This program's path: what mpirun would start as /proc/self/exe is mpirun.
 std::string own_path() {

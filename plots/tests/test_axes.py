@@ -27,7 +27,7 @@ from plots.tests.synthetic_probes import products
 from plots.tests.synthetic_sweep import DISC_MODELS, epochs
 
 ROOT = Path(__file__).parents[2]
-RANKS = {"key": "ranks", "role": "how", "values": ["1", "4"], "description": "processes"}
+RANKS = {"key": "nodes", "role": "how", "values": ["1", "4"], "description": "processes"}
 
 
 def seconds(configuration: dict[str, str], params: float) -> float:
@@ -35,7 +35,7 @@ def seconds(configuration: dict[str, str], params: float) -> float:
     if configuration["device"] == "cpu":
         return 1e-6 * params
     faster = 2.0 if configuration.get("products") == "autotuned" else 1.0
-    return 1e-2 / faster / int(configuration.get("ranks", "1"))
+    return 1e-2 / faster / int(configuration.get("nodes", "1"))
 
 
 def document(*changes: dict[str, str], axes=()) -> dict:
@@ -57,8 +57,8 @@ def tuned(read):
 
 @pytest.fixture
 def ranked(read):
-    """A file whose axis `ranks` this program has never heard of."""
-    content = document({"ranks": "1"}, {"ranks": "4"}, axes=(RANKS,))
+    """A file whose axis `nodes` this program has never heard of."""
+    content = document({"nodes": "1"}, {"nodes": "4"}, axes=(RANKS,))
     return read(content)
 
 
@@ -132,19 +132,19 @@ def test_the_fastest_choice_of_products_is_the_best(tuned):
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.slow
 def test_an_axis_of_the_file_shows_wherever_rows_do(ranked):
-    labels = ["CPU, 1 thread", "GPU, graph, pinned, ranks 1", "GPU, graph, pinned, ranks 4"]
+    labels = ["CPU, 1 thread", "GPU, graph, pinned, nodes 1", "GPU, graph, pinned, nodes 4"]
     assert list(series_labels(epoch_rows(ranked)).values()) == labels
     found = comparisons(ranked)
     gpus = [one.gpu.label for one in found if one.cpu.candidates]
     assert gpus == labels[1:]
     executions = {line["execution"] for line in crossover_table([(ranked, found)]).records()}
-    assert executions == {"graph", "graph, ranks 4"}
+    assert executions == {"graph", "graph, nodes 4"}
     (change,) = counterfactuals(ranked, found)
-    assert change.sentence.startswith("with ranks 4 instead of ranks 1, the crossover falls from ")
+    assert change.sentence.startswith("with nodes 4 instead of nodes 1, the crossover falls from ")
     names, _ = short_names(ranked.rows)
-    assert any("ranks 4" in name for name in names.values())
+    assert any("nodes 4" in name for name in names.values())
     page = report.build_report([ranked], [])[report.PAGE].decode()
-    assert "graph, pinned, ranks 4" in page
+    assert "graph, pinned, nodes 4" in page
 
 
 @pytest.mark.parametrize(
@@ -152,25 +152,25 @@ def test_an_axis_of_the_file_shows_wherever_rows_do(ranked):
     [("how", 2), ("alike", 2), ("what", 0)],
 )
 def test_the_role_of_an_axis_decides_what_is_compared(read, role, pairs):
-    content = document({"ranks": "2"}, {"ranks": "4"}, axes=({**RANKS, "role": role},))
+    content = document({"nodes": "2"}, {"nodes": "4"}, axes=({**RANKS, "role": role},))
     file = read(content)
     assert len([one for one in comparisons(file) if one.cpu.candidates]) == pairs
 
 
 def test_what_should_be_alike_is_compared_with_its_like(read):
-    content = document({"ranks": "4"}, axes=({**RANKS, "role": "alike"},))
-    own = [{**synthetic.cpu_configuration(model, 2), "ranks": "4"} for model in DISC_MODELS]
+    content = document({"nodes": "4"}, axes=({**RANKS, "role": "alike"},))
+    own = [{**synthetic.cpu_configuration(model, 2), "nodes": "4"} for model in DISC_MODELS]
     content["benchmarks"] += epochs(own, seconds)
     file = read(content)
     cpus = [one for one in comparisons(file) if not one.cpu.candidates]
-    assert [(one.cpu.label, one.common["ranks"]) for one in cpus] == [("CPU, 2 threads", "4")]
+    assert [(one.cpu.label, one.common["nodes"]) for one in cpus] == [("CPU, 2 threads", "4")]
 
 
 def test_cpu_ways_that_differ_in_a_new_axis_are_not_mixed(read):
     own = [
-        {**synthetic.cpu_configuration(model, 2), "ranks": ranks}
+        {**synthetic.cpu_configuration(model, 2), "nodes": nodes}
         for model in DISC_MODELS
-        for ranks in ("1", "4")
+        for nodes in ("1", "4")
     ]
     content = document({}, axes=(RANKS,))
     content["benchmarks"] = content["benchmarks"][len(DISC_MODELS) * 9 :] + epochs(own, seconds)
@@ -178,13 +178,13 @@ def test_cpu_ways_that_differ_in_a_new_axis_are_not_mixed(read):
     labels = [one.cpu.label for one in comparisons(file)]
     assert labels == [
         "CPU, 2 threads",
-        "CPU, 2 threads, ranks 4",
-        "CPU, best of 2 threads, ranks 1 or ranks 4",
+        "CPU, 2 threads, nodes 4",
+        "CPU, best of 2 threads, nodes 1 or nodes 4",
     ]
     threads = [
         line["cpu_threads"] for line in crossover_table([(file, comparisons(file))]).records()
     ]
-    assert threads == [2, "2, ranks 4", "best"]
+    assert threads == [2, "2, nodes 4", "best"]
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -192,25 +192,25 @@ def test_cpu_ways_that_differ_in_a_new_axis_are_not_mixed(read):
 def test_tables_of_products_say_a_new_axis(read):
     entries = products()
     for entry in entries:
-        entry["configuration"]["ranks"] = "4"
+        entry["configuration"]["nodes"] = "4"
         entry["name"] = synthetic.row_name(entry["configuration"])
     content = synthetic.document(entries, gpu="synthetic GPU", axes=(RANKS,))
     page = report.build_report([read(content)], [])[report.PAGE].decode()
-    assert "ranks 4" in page  # in the title, as all rows have it
+    assert "nodes 4" in page  # in the title, as all rows have it
 
 
 def test_a_key_that_is_no_axis_is_refused(small, read):
     for entry in small["benchmarks"]:
-        entry["configuration"]["ranks"] = "4"
+        entry["configuration"]["nodes"] = "4"
         entry["name"] = synthetic.row_name(entry["configuration"])
     with pytest.raises(loading.BadFileError) as caught:
         read(small)
     sentence = str(caught.value)
-    assert 'field "configuration.ranks" is an axis that neither this program nor' in sentence
+    assert 'field "configuration.nodes" is an axis that neither this program nor' in sentence
     assert "; " in sentence and "\n" not in sentence
     small["context"]["crossover"]["axes"] = [RANKS]
     (row,) = read(small).rows
-    assert row.axes["ranks"].role == "how"
+    assert row.axes["nodes"].role == "how"
 
 
 @pytest.mark.parametrize(
@@ -229,14 +229,14 @@ def test_a_bad_axis_is_refused(small, read, change, words):
 
 def test_what_this_program_knows_of_an_axis_stays():
     extended = BUILT_IN.extended([{**RANKS, "key": "data", "values": []}, RANKS])
-    assert extended["data"] is BUILT_IN["data"] and extended["ranks"].values == ("1", "4")
-    assert BUILT_IN.extended([]) is BUILT_IN and "ranks" not in BUILT_IN
+    assert extended["data"] is BUILT_IN["data"] and extended["nodes"].values == ("1", "4")
+    assert BUILT_IN.extended([]) is BUILT_IN and "nodes" not in BUILT_IN
 
 
 def test_labels_leave_out_what_says_nothing():
-    axes = Axes([*BUILT_IN, Axis("ranks", "how", ("1", "4"), phrase="{} ranks")])
-    cpu = {"device": "cpu", "execution": "eager", "cpu_threads": "1", "ranks": "1"}
+    axes = Axes([*BUILT_IN, Axis("nodes", "how", ("1", "4"), phrase="{} nodes")])
+    cpu = {"device": "cpu", "execution": "eager", "cpu_threads": "1", "nodes": "1"}
     assert str(axes.label(cpu)) == "CPU, 1 thread"
-    assert str(axes.label(cpu, [cpu, {**cpu, "ranks": "4"}])) == "CPU, 1 thread, 1 ranks"
-    assert str(axes.label({**cpu, "device": "cuda"})) == "GPU, eager, 1 thread, 1 ranks"
+    assert str(axes.label(cpu, [cpu, {**cpu, "nodes": "4"}])) == "CPU, 1 thread, 1 nodes"
+    assert str(axes.label({**cpu, "device": "cuda"})) == "GPU, eager, 1 thread, 1 nodes"
     assert str(axes.label({**cpu, "execution": "fused"}, without=["cpu_threads"])) == "CPU, fused"

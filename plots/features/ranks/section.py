@@ -12,10 +12,10 @@ from plots.file.rows import File
 _FIRST = ("speed_up", "efficiency", "communication")
 _NOTES = (
     "Several ranks are processes that each take a share of every batch and sum their gradients "
-    "over MPI before each update; they are verified as one process that trains the whole batch. One "
-    "process is the fastest of its executions and numbers of threads. Efficiency: speedup over one "
-    "process with the threads of one rank, for each rank. Expected: that process's time divided by "
-    "the ranks, and the sums by themselves. docs/method/ranks.md defines each.",
+    "over MPI before each update; they are verified as one process that trains the whole batch. "
+    "One process is the fastest of its executions and numbers of threads. Efficiency: speedup over "
+    "one process with the threads of one rank, for each rank. Expected: that process's time "
+    "divided by the ranks, and the sums by themselves. docs/method/ranks.md defines each.",
 )
 
 

@@ -48,7 +48,7 @@ COLOURS = {
     "loss": "#C87C57",
     "update": "#6C0048",
     "synchronization": "#916885",
-    "communication": "#E0218A",
+    "communication": "#764277",
     UNATTRIBUTED: "#D9D9D9",
 }
 CHARTS = {EPOCH: "why", MINIBATCH: "why-steps"}  # family → name

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several ranks over MPI: their rows, how they are started, and what is lost when one ends."""
+
+import functools
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from bench_runs import BENCH, EPOCHS, SHORT, bench, environment, needs_bench, samples, strict
+
+pytestmark = [pytest.mark.slow, needs_bench]
+
+# Tests may run as root in a container.
+ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+SPIN = {"GOMP_SPINCOUNT": "1000"}
+LIMIT_SECONDS = 60.0
+ONE_OR_TWO = ("--ranks=1,2", "--threads=1", *EPOCHS)
+
+
+@functools.cache
+def missing() -> str:
+    """Why there are no ranks here; "" where there are."""
+    if shutil.which("mpirun") is None:
+        return "there is no mpirun here"
+    told = bench("--ranks=2", "--mlp=2,2", *EPOCHS, *SHORT, variables={**SPIN, **ROOT_MAY})
+    return "bench was built without MPI" if "built without MPI" in told.stderr else ""
+
+
+@pytest.fixture
+def _ranks() -> None:
+    if reason := missing():
+        pytest.skip(reason)
+
+
+def run(*flags: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return bench(*flags, variables={**SPIN, **ROOT_MAY, **variables})
+
+
+@pytest.mark.usefixtures("_ranks")
+def test_ranks_train_what_one_process_trains(tmp_path: Path) -> None:
+    out = tmp_path / "result.json"
+    done = run("--mlp=12,32,7", "--batch=30", "--rows=100", *ONE_OR_TWO, *SHORT, f"--out={out}")
+    assert done.returncode == 0, done.stderr
+    document = strict(out)
+    rows = {row["name"]: row for row in document["rows"]}
+    shared = [row for name, row in rows.items() if "ranks:2" in name]
+    assert {row["configuration"]["execution"] for row in shared} == {"eager", "overlapped"}
+    assert len({row["workload"] for row in rows.values()}) == 1
+    for row in shared:
+        verification = row["verification"]
+        assert verification["compared"] == verification["of"] == 4
+        assert 0 < verification["parameter_error"] < verification["parameter_tolerance"]
+    counted = [row for row in samples(document) if "ranks:2" in row["name"]]
+    assert all(row["ranks"] == 2 and row["rank_spread"] < 1 for row in counted)
+    assert all(row["seconds_communication"] > 0 for row in counted)
+
+
+@pytest.mark.usefixtures("_ranks")
+def test_sums_are_rows_of_their_own(tmp_path: Path) -> None:
+    out = tmp_path / "result.json"
+    done = run("--ranks=2", "--family=Collective", "--cuda=off", *SHORT, f"--out={out}")
+    assert done.returncode == 0, done.stderr
+    rows = strict(out)["rows"]
+    assert len(rows) == 7 and all("bit for bit" in row["verification"]["reference"] for row in rows)
+
+
+@pytest.mark.usefixtures("_ranks")
+def test_what_a_share_would_change_is_left_out() -> None:
+    done = run("--ranks=2", "--model=lenet-5,resnet-56", "--batch=64", *EPOCHS, *SHORT, "--rows=64")
+    assert "batch normalization is another training" in done.stderr
+    assert "lenet-5" not in done.stderr
+
+
+def ranks_of(process: subprocess.Popen[str]) -> list[int]:
+    """The processes that mpirun, a child of `process`, has started."""
+
+    def children(parent: int) -> list[int]:
+        return [int(c) for c in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
+
+    for child in children(process.pid):
+        if "mpirun" in Path(f"/proc/{child}/cmdline").read_text():
+            return children(child)
+    return []
+
+
+@pytest.mark.usefixtures("_ranks")
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_rank_that_dies_costs_one_row(tmp_path: Path, place: int) -> None:
+    out = tmp_path / "result.json"
+    flags = ("--model=disc-2,disc-3,disc-4", "--ranks=2", "--threads=1", *EPOCHS)
+    repeat = ("--benchmark_repetitions=1", "--benchmark_min_time=1")
+    with subprocess.Popen(
+        [BENCH, *flags, *repeat, f"--out={out}"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**environment(), **ROOT_MAY},
+    ) as process:
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while not (out.exists() and strict(out)["rows"]):
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        os.kill(ranks_of(process)[place], signal.SIGKILL)
+        killed = time.monotonic()
+        _, errors = process.communicate(timeout=LIMIT_SECONDS)
+        assert time.monotonic() - killed < LIMIT_SECONDS
+    assert process.returncode == 1, errors
+    rows = strict(out)["rows"]
+    assert len(rows) == 6
+    (failed,) = (row for row in rows if "error_message" in row)
+    assert "ended by a signal (Killed)" in failed["error_message"]
+
+
+@pytest.mark.usefixtures("_ranks")
+def test_mpirun_may_start_bench_itself(tmp_path: Path) -> None:
+    def launched(*words: str) -> subprocess.CompletedProcess[str]:
+        variables = {**environment(), **ROOT_MAY, "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+        command = ["mpirun", *words]
+        return subprocess.run(
+            command, capture_output=True, text=True, env=variables, timeout=120, check=False
+        )
+
+    out = tmp_path / "result.json"
+    both = (str(BENCH), "--mlp=12,32,7", "--threads=1", *EPOCHS, *SHORT)
+    done = launched("-n", "2", *both, f"--out={out}")
+    assert done.returncode == 0, done.stderr
+    assert all(row["configuration"]["ranks"] == "2" for row in strict(out)["rows"])
+    told = launched("-n", "2", *both, "--ranks=1,2")
+    assert "bench was started as 2 ranks" in told.stderr and told.returncode != 0
+    mixed = launched("-n", "1", *both, ":", "-n", "1", *both, "--rows=50")
+    assert "has other flags, than rank 0" in mixed.stderr and mixed.returncode != 0
+
+
+def test_what_is_missing_is_said_in_a_sentence() -> None:
+    flags = ("--ranks=2", "--mlp=2,2", *EPOCHS, *SHORT)
+    alone = bench(*flags, "--in-process", variables={**SPIN, **ROOT_MAY})
+    assert alone.returncode == 2 and "a process alone has one rank" in alone.stderr
+    if missing() == "bench was built without MPI":
+        return
+    nowhere = bench(*flags, variables={**SPIN, **ROOT_MAY, "PATH": "/nowhere"})
+    assert nowhere.returncode == 2 and "no mpirun in the PATH" in nowhere.stderr
+    if os.geteuid() == 0 and not missing():
+        as_root = dict.fromkeys(ROOT_MAY, "")
+        refused = bench(*flags, variables={**SPIN, **as_root})
+        assert refused.returncode == 2 and "refuses to run as root" in refused.stderr
