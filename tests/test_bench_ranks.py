@@ -52,7 +52,7 @@ def test_ranks_train_what_one_process_trains(tmp_path: Path) -> None:
     assert len({row["workload"] for row in rows.values()}) == 1
     for row in shared:
         verification = row["verification"]
-        assert verification["compared"] == verification["of"] == 4
+        assert verification["steps"] == verification["steps_of"] == 4
         assert 0 < verification["parameter_error"] < verification["parameter_tolerance"]
     counted = [row for row in samples(document) if "ranks:2" in row["name"]]
     assert all(row["ranks"] == 2 and row["rank_spread"] < 1 for row in counted)

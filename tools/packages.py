@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tools.console import LOGS, CommandFailed, Failure, run_logged, said, say, stage
@@ -100,6 +100,7 @@ FOR_RANKS: tuple[Need, ...] = (
 
 FOR_TEST: tuple[Need, ...] = (
     *FOR_RUN,
+    *(replace(need, optional=True) for need in FOR_RANKS),
     Need("libgtest-dev", "GoogleTest", _has_header("gtest/gtest.h")),
     Need("libgmock-dev", "GoogleMock", _has_header("gmock/gmock.h")),
     Need(
