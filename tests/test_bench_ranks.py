@@ -135,6 +135,40 @@ def test_mpirun_may_start_bench_itself(tmp_path: Path) -> None:
     assert "has other flags, than rank 0" in mixed.stderr and mixed.returncode != 0
 
 
+@pytest.mark.usefixtures("_ranks")
+def test_srun_may_start_bench(tmp_path: Path) -> None:
+    here = Path(__file__).with_name("slurm_here.sh")
+    if os.geteuid() != 0 or not all(map(shutil.which, ("srun", "slurmd", "slurmctld", "munged"))):
+        pytest.skip("a Slurm of one's own needs root, munge and slurm-wlm")
+    if (
+        "pmix"
+        not in subprocess.run(
+            [here, "srun", "--mpi=list"], capture_output=True, text=True, check=False
+        ).stderr
+    ):
+        pytest.skip("Slurm does not run here, or has no PMIx")
+
+    def launched(*srun: str) -> subprocess.CompletedProcess[str]:
+        out = tmp_path / "result.json"
+        flags = ("--mlp=12,32,7", "--threads=1", *EPOCHS, *SHORT, f"--out={out}")
+        return subprocess.run(
+            [here, "srun", "-n", "2", *srun, BENCH, *flags],
+            capture_output=True,
+            text=True,
+            env={**environment(), **ROOT_MAY},
+            timeout=120,
+            check=False,
+        )
+
+    without = launched()
+    assert without.returncode != 0
+    assert without.stderr.count("say srun --mpi=pmix") == 1, without.stderr
+    done = launched("--mpi=pmix")
+    assert done.returncode == 0, done.stderr
+    rows = strict(tmp_path / "result.json")["rows"]
+    assert rows and all(row["configuration"]["ranks"] == "2" for row in rows)
+
+
 def test_what_is_missing_is_said_in_a_sentence() -> None:
     flags = ("--ranks=2", "--mlp=2,2", *EPOCHS, *SHORT)
     alone = bench(*flags, "--in-process", variables={**SPIN, **ROOT_MAY})

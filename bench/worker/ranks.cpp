@@ -85,7 +85,12 @@ std::unique_ptr<Ranks> joined_ranks(const std::vector<std::string>& words) {
   if (launched_ranks() == 1) {
     return nullptr;
   }
-  std::unique_ptr<Ranks> ranks = join_ranks();
+  std::unique_ptr<Ranks> ranks;
+  try {
+    ranks = join_ranks();
+  } catch (const std::runtime_error& error) {
+    throw UsageError(error.what());
+  }
   constexpr std::size_t length = 16;
   std::string own = hexadecimal(std::hash<std::string>()(commit_line() + "\n" + join(words, "\n")));
   own.resize(length);

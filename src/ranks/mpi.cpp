@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -122,6 +123,14 @@ std::string ranks_library() {
 }
 
 std::unique_ptr<Ranks> join_ranks() {
+  const bool by_mpirun = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
+  if (ranks_library().starts_with("Open MPI") && !by_mpirun &&
+      std::getenv("PMIX_RANK") == nullptr) {
+    throw std::runtime_error(
+        "srun started bench as " + std::to_string(launched_ranks()) +
+        " ranks that cannot find each other, because Open MPI asks Slurm by PMIx: say srun "
+        "--mpi=pmix (srun --mpi=list shows whether it is there), or mpirun instead of srun");
+  }
   auto ranks = std::make_unique<MpiRanks>();
   if (const int launched = launched_ranks(); ranks->size() != launched) {
     throw std::runtime_error(

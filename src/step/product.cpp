@@ -32,8 +32,10 @@ Workload product_workload(const ProductSize& size, std::int64_t sets, std::int64
   const Shape b = size.transpose_b ? Shape{size.n, size.k} : Shape{size.k, size.n};
   Workload workload;
   const auto tensor = [&](const char* name, std::int64_t set, const Shape& shape, Role role) {
-    workload.tensors.push_back(
-        {.name = name + std::to_string(set), .shape = shape, .type = size.type, .role = role});
+    workload.tensors.push_back({.name = std::string(name).append(std::to_string(set)),
+                                .shape = shape,
+                                .type = size.type,
+                                .role = role});
     return static_cast<Id>(workload.tensors.size()) - 1;
   };
   for (std::int64_t set = 0; set < sets; ++set) {
