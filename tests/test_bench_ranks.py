@@ -140,12 +140,10 @@ def test_srun_may_start_bench(tmp_path: Path) -> None:
     here = Path(__file__).with_name("slurm_here.sh")
     if os.geteuid() != 0 or not all(map(shutil.which, ("srun", "slurmd", "slurmctld", "munged"))):
         pytest.skip("a Slurm of one's own needs root, munge and slurm-wlm")
-    if (
-        "pmix"
-        not in subprocess.run(
-            [here, "srun", "--mpi=list"], capture_output=True, text=True, check=False
-        ).stderr
-    ):
+    listed = subprocess.run(
+        [here, "srun", "--mpi=list"], capture_output=True, text=True, check=False
+    )
+    if "pmix" not in listed.stdout + listed.stderr:
         pytest.skip("Slurm does not run here, or has no PMIx")
 
     def launched(*srun: str) -> subprocess.CompletedProcess[str]:
