@@ -111,6 +111,8 @@ def repetition(prepared: Prepared, min_time_seconds: float) -> dict[str, Any]:
 def _timed(work: Work, iterations: int) -> tuple[float, float]:
     """Seconds by the wall clock and of this thread."""
     run = work.run
+    if expect := getattr(work, "expect", None):
+        expect(iterations)
     gc.collect()
     gc.disable()
     try:

@@ -71,7 +71,7 @@ Worker& RankWorkers::of(const std::string& ranks) {
 void RankWorkers::join(Rows& rows, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const std::string ranks = value_or_unsaid(rows[name].configuration, "ranks");
-    if (ranks == find_axis("ranks").unsaid) {
+    if (ranks == find_axis("ranks").unsaid || rows[name].worker != nullptr) {
       continue;
     }
     if (workers_.empty()) {

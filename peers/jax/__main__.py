@@ -44,6 +44,7 @@ def counterparts(
         or ours["precision"] != "f32"
         or "accumulate" in ours
         or "loss" in ours
+        or "ranks" in ours
     ):
         return []
     shared = {key: value for key, value in ours.items() if key not in _WAYS}

@@ -85,7 +85,7 @@ class Rows(Served):
             "rows": [
                 {
                     "configuration": own,
-                    "environment": ENVIRONMENTS[own.get("pages", "default")],
+                    "environment": _environment(own),
                 }
                 for own in counterparts(configuration, self._wanted)
             ]
@@ -102,6 +102,14 @@ class Rows(Served):
         gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+
+
+def _environment(configuration: Configuration) -> dict[str, str]:
+    """What must stand when its process begins. One process has one number of ranks: that variable
+    is read by nobody, but tells processes apart."""
+    own = ENVIRONMENTS[configuration.get("pages", "default")]
+    ranks = configuration.get("ranks")
+    return {**own, "CROSSOVER_RANKS": ranks} if ranks else own
 
 
 def _flushed() -> bool:

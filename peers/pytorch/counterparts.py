@@ -61,7 +61,8 @@ def _ways(ours: Configuration, device: str, wanted: Wanted) -> Iterator[Configur
         return
     trains = ours["family"] in TRAINING
     layouts = wanted.layouts if trains and ours["model"] in OF_IMAGES else ("default",)
-    modes = wanted.modes if trains else ("eager",)
+    alone = trains and "ranks" not in ours  # DistributedDataParallel runs eagerly here
+    modes = wanted.modes if alone else ("eager",)
     pages = wanted.pages if device == "cpu" else ("default",)
     for mode in modes:
         if mode == "graph" and device != "cuda":

@@ -10,6 +10,7 @@ import torch
 from peers.protocol import Configuration
 from peers.pytorch.counterparts import TRAINING
 from peers.pytorch.operations import Copy, Product
+from peers.pytorch.ranks import SharedTraining
 from peers.pytorch.training import Training
 from peers.rows import Prepared, training_row
 from peers.verification import References
@@ -28,7 +29,8 @@ def prepare(
     torch.set_num_threads(threads)
     family = configuration["family"]
     if family in TRAINING:
-        prepared = training_row(Training, configuration, counted, references)
+        kind = SharedTraining if "ranks" in configuration else Training
+        prepared = training_row(kind, configuration, counted, references)
         prepared.once["first_call_seconds"] += device_start_seconds if is_on_gpu else 0
     else:
         work: Product | Copy
@@ -42,6 +44,8 @@ def prepare(
     prepared.begin = lambda: torch.set_num_threads(threads)
     if "cpu_threads" in configuration:
         prepared.facts["cpu_threads"] = threads
+    if "ranks" in configuration:
+        prepared.facts["ranks"] = int(configuration["ranks"])
     return prepared
 
 

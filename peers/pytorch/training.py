@@ -27,8 +27,11 @@ class Training:
     """A network, its optimizer and its batches on a device; `dtype` is of parameters and inputs.
 
     What a loop would make on the way is made here: batches, compiled code and graphs for each
-    batch size, and, once run() has run, the optimizer's state.
+    batch size, and, once run() has run, the optimizer's state. `share` are the rows of each batch
+    that it trains on: all of them, unless it is one of several ranks.
     """
+
+    share = slice(None)
 
     def __init__(
         self, task: Task, configuration: Configuration, dtype: torch.dtype = torch.float32
@@ -48,6 +51,7 @@ class Training:
         self.network.to(device=self.device, memory_format=self._layout)
         self._start = [parameter.detach().clone() for parameter in self.network.parameters()]
         self._dropouts = [m for m in self.network.modules() if isinstance(m, Dropout)]
+        self.called: nn.Module = self.network  # what a step calls
         self.batches = self._batches(dtype)
         self.optimizer = _optimizer(self.network, task, capturable=is_graph)
         self.losses: list[torch.Tensor] = []
@@ -73,6 +77,15 @@ class Training:
             labels.split(self.task.batch, dim=int("labels" in self.task.network)),
             strict=True,
         )
+        if self.share != slice(None):
+            places = "labels" in self.task.network
+            pairs = (
+                (
+                    x[:, self.share] if by_time else x[self.share],
+                    y[:, self.share] if places else y[self.share],
+                )
+                for x, y in pairs
+            )
         return [
             (
                 x.contiguous().to(device=self.device, memory_format=self._layout),
@@ -156,8 +169,8 @@ class Training:
     def _plain_forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         if self._autocast:
             with torch.autocast(self.device.type, dtype=torch.bfloat16):
-                return self._loss(self.network(x), y)
-        return self._loss(self.network(x), y)
+                return self._loss(self.called(x), y)
+        return self._loss(self.called(x), y)
 
     def _eager_step(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         self.optimizer.zero_grad()

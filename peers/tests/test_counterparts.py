@@ -37,6 +37,13 @@ def test_an_epoch_has_one_counterpart_however_bench_computes():
     assert counterparts(ours("disc-2", execution="fused"), Wanted()) == expected
 
 
+def test_ranks_have_one_counterpart_of_as_many() -> None:
+    (one,) = counterparts(ours("disc-2", execution="overlapped", ranks="2"), EVERY)[:1]
+    assert one["ranks"] == "2" and one["compiler"] == "none"
+    found = counterparts(ours("disc-2", ranks="2"), EVERY)
+    assert {row["compiler"] for row in found} == {"none"}
+
+
 def test_a_gpu_row_has_its_data_resident():
     assert counterparts(on_gpu(), Wanted()) == [
         {**on_gpu(), **PLAIN, "program": "pytorch", "data": "resident"}

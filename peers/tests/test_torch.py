@@ -11,10 +11,11 @@ torch = pytest.importorskip("torch", reason="torch is not installed here")
 
 from peers.pytorch import networks  # noqa: E402
 from peers.pytorch.counterparts import Wanted, counterparts  # noqa: E402
+from peers.pytorch.ranks import SharedTraining  # noqa: E402
 from peers.pytorch.rows import prepare  # noqa: E402
 from peers.pytorch.training import References, Training  # noqa: E402
 from peers.rows import repetition  # noqa: E402
-from peers.tasks import Optimizer, Task  # noqa: E402
+from peers.tasks import Optimizer, Task, Unsupported  # noqa: E402
 from peers.tests import GOLDEN, NETWORKS, configuration_of, is_golden, ours, trained  # noqa: E402
 from peers.verification import Mismatch, tolerance_of, verified  # noqa: E402
 
@@ -74,6 +75,21 @@ def test_a_training_is_verified(precision):
     assert 0 < checked["parameter_error"] <= checked["parameter_tolerance"]
     exact = sum(Training(DISC, CPU, torch.float64).run_steps(10)) / 10
     assert loss == pytest.approx(exact, rel=checked["tolerance"])
+
+
+def test_ranks_are_verified_as_one_process():
+    configuration = {**CPU, "ranks": "2", "cpu_threads": "1"}
+    shared = SharedTraining(DISC, configuration)
+    checked, loss = verified(shared, configuration, References(1))
+    assert 0 < checked["parameter_error"] <= checked["parameter_tolerance"]
+    assert loss == pytest.approx(verified(Training(DISC, CPU), CPU, References(1))[1])
+    shared.restart()
+    shared.expect(2)
+    shared.run()
+    shared.run()
+    assert shared.losses_are_finite() and shared.parameters_are_finite()
+    with pytest.raises(Unsupported, match="averages gradients"):
+        SharedTraining(replace(DISC, batch=99), configuration)
 
 
 def _other_rate(training: Training) -> None:

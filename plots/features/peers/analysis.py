@@ -19,7 +19,7 @@ from plots.file.axes import OWN, Items
 from plots.file.instances import FEW
 from plots.file.rows import Bound, File, Instances, Row, median_of
 
-_ALIKE = ("device", "precision", "cpu_threads", "memory", "mode", "loss")
+_ALIKE = ("device", "precision", "ranks", "cpu_threads", "memory", "mode", "loss")
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,7 @@ def _where(row: Row) -> str:
     return ", ".join(row.axes.words(named))
 
 
-_PLACE = ("device", "cpu_threads")
+_PLACE = ("device", "ranks", "cpu_threads")
 
 
 def _how(row: Row) -> str:

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several ranks as a user of PyTorch would have them: DistributedDataParallel over gloo.
+
+This process is rank 0; the others are its children, and follow what they are told through pipes.
+Nothing is told inside a timed loop.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from itertools import count
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+import torch
+from torch import distributed
+from torch.nn.parallel import DistributedDataParallel
+
+from peers.protocol import Configuration
+from peers.pytorch.training import Training
+from peers.tasks import Task, Unsupported
+
+
+class Share(Training):
+    """The part of one rank."""
+
+    def __init__(self, task: Task, configuration: Configuration) -> None:
+        self.share = slice(distributed.get_rank(), None, distributed.get_world_size())
+        super().__init__(task, configuration)
+        self.called = DistributedDataParallel(self.network)
+
+
+class SharedTraining:
+    """A training of the whole batch by all ranks. As Training, with which it shares what is not
+    here: of parameters all ranks have the same."""
+
+    def __init__(self, task: Task, configuration: Configuration) -> None:
+        self.task = task
+        ranks = int(configuration["ranks"])
+        if task.batch % ranks or task.rows % task.batch % ranks:
+            raise Unsupported(
+                "DistributedDataParallel averages gradients over ranks, which is wrong where their "
+                "shares of a batch differ; take a batch that the ranks divide"
+            )
+        self._others = _others(ranks)
+        self._number = next(_NUMBERS)
+        self._expected = 0
+        self._tell("make", task, configuration)
+        self._own = Share(task, configuration)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+    def __del__(self) -> None:
+        if "_own" in self.__dict__:
+            self._tell("drop")
+
+    def restart(self) -> None:
+        self._tell("restart")
+        self._own.restart()
+
+    def expect(self, passes: int) -> None:
+        """So many calls of run() follow, and nothing else."""
+        self._tell("run", passes)
+        self._expected = passes
+
+    def run(self) -> None:
+        if self._expected:
+            self._expected -= 1
+        else:
+            self._tell("run", 1)
+        self._own.run()
+
+    def run_steps(self, steps: int) -> list[float]:
+        self._tell("run_steps", steps)
+        own = self._own.run_steps(steps)
+        return np.mean([own, *self._answers()], axis=0).tolist()
+
+    def loss(self) -> float:
+        self._tell("loss")
+        own = self._own.loss()
+        return float(np.mean([own, *self._answers()]))
+
+    def _tell(self, what: str, *arguments: Any) -> None:
+        for other in self._others:
+            other.send((self._number, what, arguments))
+
+    def _answers(self) -> Iterator[Any]:
+        return (other.recv() for other in self._others)
+
+
+_NUMBERS = count()
+_STARTED: dict[int, list[Connection]] = {}
+
+
+def _others(ranks: int) -> list[Connection]:
+    """Pipes to the other ranks, started when they are first asked for."""
+    if _STARTED and ranks not in _STARTED:
+        raise ValueError("one process has one number of ranks")
+    if not _STARTED:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+        context, pipes = get_context("spawn"), []
+        for rank in range(1, ranks):
+            ours, theirs = context.Pipe()
+            context.Process(
+                target=_follow, args=(theirs, address, rank, ranks), daemon=True
+            ).start()
+            pipes.append(ours)
+        _join(address, 0, ranks)
+        _STARTED[ranks] = pipes
+    return _STARTED[ranks]
+
+
+def _join(address: str, rank: int, ranks: int) -> None:
+    distributed.init_process_group("gloo", init_method=address, rank=rank, world_size=ranks)
+
+
+def _follow(pipe: Connection, address: str, rank: int, ranks: int) -> None:
+    """What the other ranks do until rank 0 ends."""
+    os.dup2(2, 1)  # standard output is rank 0's, for answers
+    torch.set_flush_denormal(True)
+    _join(address, rank, ranks)
+    shares: dict[int, Share] = {}
+    while True:
+        try:
+            number, what, arguments = pipe.recv()
+        except EOFError:
+            return
+        if what == "make":
+            task, configuration = arguments
+            torch.set_num_threads(int(configuration["cpu_threads"]))
+            shares[number] = Share(task, configuration)
+        elif what == "drop":
+            del shares[number]
+        elif what == "run":
+            for _ in range(arguments[0]):
+                shares[number].run()
+        elif what == "restart":
+            shares[number].restart()
+        else:
+            pipe.send(getattr(shares[number], what)(*arguments))
