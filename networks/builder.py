@@ -34,11 +34,12 @@ class Step:
 
 
 class Builder:
-    def __init__(self, sample: Sequence[int], is_tokens: bool) -> None:
+    def __init__(self, sample: Sequence[int], is_tokens: bool, settled: bool = False) -> None:
+        """`settled`: the input's numbers may not be seen as another shape's any more."""
         shape = (*sample, BATCH) if is_tokens else (BATCH, *sample)
         self.input = Value("input", shape, is_tokens)
         self.steps: dict[str, Step] = {}
-        self._sample, self._is_tokens = list(sample), is_tokens
+        self._sample, self._is_tokens, self._settled = list(sample), is_tokens, settled
         self.tokens = {"input"} if is_tokens else set()  # whatever gives some
         self.slices = Slices(self)
 
@@ -129,7 +130,11 @@ class Builder:
         """Throws ReadsImages of the input, whose numbers may lie so."""
         shape = value.places.shape
         is_input = value.layer == "input" and not value.time_first and len(shape) in (3, 4)
-        if is_input and np.array_equal(value.places.ravel(), value.own.ravel()):
+        if (
+            is_input
+            and not self._settled
+            and np.array_equal(value.places.ravel(), value.own.ravel())
+        ):
             raise ReadsImages(shape[1:] if len(shape) == 4 else (shape[1], 1, shape[2]))
 
     def upsampled(self, at: Place, value: Value, sizes: Sequence[float]) -> Value:

@@ -184,7 +184,7 @@ class Graph:
             )
         samples = [self._sample(*one) for one in zip(self.inputs, self.tokens, strict=True)]
         whole = sample or joined(samples, [count > 0 for count in self.tokens])
-        self.build = Builder(whole, self.tokens[0] > 0)
+        self.build = Builder(whole, self.tokens[0] > 0, settled=bool(sample))
         names = [one.name for one in self.inputs]
         found = arguments(self.build, samples, names, batch_axis=0)
         self.arguments = dict(zip(names, found, strict=True))

@@ -165,7 +165,7 @@ class Graph:
         names = [one.arg.name for one in specs if one.kind == InputKind.USER_INPUT]
         samples = [one.shape for one in wanted]
         whole = sample or joined(samples, [one.tokens > 0 for one in wanted])
-        self.build = Builder(whole, wanted[0].tokens > 0)
+        self.build = Builder(whole, wanted[0].tokens > 0, settled=bool(sample))
         found = arguments(self.build, samples, names, wanted[0].batch_axis)
         self.arguments = dict(zip(names, found, strict=True))
         self.origins: dict[str, tuple[str, Value]] = {}  # of a layer: the node that it computes

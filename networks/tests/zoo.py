@@ -348,6 +348,17 @@ class FlatImage(nn.Module):
         return self.fc(torch.cat((x.flatten(1), x.amax((2, 3), keepdim=True).flatten(1)), 1))
 
 
+class BothWays(FlatImage):
+    """An image that is seen as lines, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows = nn.Conv1d(6, 3, 8)
+
+    def forward(self, x):
+        return super().forward(x) + self.rows(x.view(-1, 6, 8)).squeeze(2)
+
+
 class Twice(nn.Sequential):
     """Two convolutions, each normalized and activated."""
 
