@@ -12,7 +12,8 @@ import numpy as np
 import torch
 
 from networks.slices import Slices
-from networks.values import BATCH, Place, Refused, Value, shown
+from networks.values import BATCH, Place, ReadsImages, Refused, Value, shown
+from networks.windows import check_window, pair
 from peers.pytorch.networks import TIME_FIRST, module_of
 from peers.tasks import Unsupported
 
@@ -33,11 +34,12 @@ class Step:
 
 
 class Builder:
-    def __init__(self, sample: Sequence[int], is_tokens: bool) -> None:
+    def __init__(self, sample: Sequence[int], is_tokens: bool, settled: bool = False) -> None:
+        """`settled`: the input's numbers may not be seen as another shape's any more."""
         shape = (*sample, BATCH) if is_tokens else (BATCH, *sample)
         self.input = Value("input", shape, is_tokens)
         self.steps: dict[str, Step] = {}
-        self._sample, self._is_tokens = list(sample), is_tokens
+        self._sample, self._is_tokens, self._settled = list(sample), is_tokens, settled
         self.tokens = {"input"} if is_tokens else set()  # whatever gives some
         self.slices = Slices(self)
 
@@ -106,53 +108,61 @@ class Builder:
     def image(
         self, at: Place, kind: str, value: Value, parameters: Sequence[Any] = (), **own: Any
     ) -> Value:
+        """Of an image, or of a line, which is one of height 1."""
         value = self.slices.part(at, value)
         if kind == "conv2d" and self._is_of_points(value, own):
             bias = said(bias=(own.get("bias", True), True))
             product = self.layer(
                 at, "linear", [value], parameters, out_features=own["out_channels"], **bias
             )
-            return product.seen_as(product.own[:, :, None, None])
-        if not value.is_plain or len(value.shape) != 4:
+            return _of_points(product, value.places.ndim)
+        if value.image is None:
+            self._read_as_image(value)
             raise at.refused(
                 f"it reads {shown(value.places.shape)}; {kind} reads images as they are, "
                 "[batch, channels, height, width]"
             )
-        extent = own.get("dilation", 1) * (own.get("kernel_size", math.inf) - 1) + 1
-        if own.get("padding", 0) >= extent:
-            raise at.refused(f"padding is {own['padding']}, and can only be below {extent}")
-        if own.get("output_padding", 0) >= own.get("stride", 1):
-            raise at.refused(
-                f"output_padding is {own['output_padding']}, and can only be below the stride"
-            )
-        return self.layer(at, kind, [value], parameters, **own)
+        if "kernel_size" in own:
+            check_window(at, kind, own)
+        return self.layer(at, kind, [value.image], parameters, **own).as_line_if(value)
+
+    def _read_as_image(self, value: Value) -> None:
+        """Throws ReadsImages of the input, whose numbers may lie so."""
+        shape = value.places.shape
+        is_input = value.layer == "input" and not value.time_first and len(shape) in (3, 4)
+        if (
+            is_input
+            and not self._settled
+            and np.array_equal(value.places.ravel(), value.own.ravel())
+        ):
+            raise ReadsImages(shape[1:] if len(shape) == 4 else (shape[1], 1, shape[2]))
 
     def upsampled(self, at: Place, value: Value, sizes: Sequence[float]) -> Value:
         """Its height and width, by the nearest pixel."""
         before = value.places.shape[2:]
-        factors = {size / old for size, old in zip(sizes, before, strict=True)}
-        factor = min(factors)
-        if len(factors) != 1 or factor != int(factor) or factor < 1:
+        factors = [size / old for size, old in zip(sizes, before, strict=True)]
+        if any(factor != int(factor) or factor < 1 for factor in factors):
             raise at.refused(
-                f"images of {' by '.join(map(str, before))} can only become larger by one whole "
-                "factor in both directions"
+                f"images of {' by '.join(map(str, before))} can only become larger by whole factors"
             )
-        return value if factor == 1 else self.image(at, "upsample", value, scale_factor=int(factor))
+        factor = pair([int(factor) for factor in factors], 1)
+        return value if factor == 1 else self.image(at, "upsample", value, scale_factor=factor)
 
     @staticmethod
     def _is_of_points(value: Value, own: dict[str, Any]) -> bool:
         """Of a row seen as an image of one pixel, as squeeze and excitation has it: a product."""
-        is_point = len(value.shape) == 2 and value.is_seen_as(value.own[:, :, None, None])
+        is_point = len(value.shape) == 2 and value.is_seen_as(_points(value, value.places.ndim))
         return is_point and own["kernel_size"] == 1 and not {"padding", "groups"} & own.keys()
 
     def global_mean(self, at: Place, value: Value, keeps: bool) -> Value:
         pooled = self.image(at, "global_avg_pool2d", value)
-        return pooled.seen_as(pooled.own[:, :, None, None]) if keeps else pooled
+        return _of_points(pooled, value.places.ndim) if keeps else pooled
 
     def mean(self, at: Place, value: Value, axes: Sequence[int], keeps: bool) -> Value:
         rank = value.places.ndim
         axes = sorted(axis % rank for axis in axes or range(rank))
-        if axes == [2, 3] and rank == 4:
+        value = self.slices.part(at, value)
+        if (axes == [2, 3] and rank == 4) or (axes == [2] and value.is_line):
             return self.global_mean(at, value, keeps)
         value = self.sequence(at, value)
         if len(axes) == 1 and value.time_first and rank == len(value.shape) == 3:
@@ -181,8 +191,9 @@ class Builder:
         values = [self.slices.part(at, one) for one in values]
         first = values[0]
         axis %= first.places.ndim
-        if axis == 1 and all(one.is_plain and len(one.shape) == 4 for one in values):
-            return self.layer(at, "concatenate", values)
+        images = [one.image for one in values if one.image is not None]
+        if axis == 1 and len(images) == len(values):
+            return self.layer(at, "concatenate", images).as_line_if(first)
         values = [self.sequence(at, one) for one in values]
         rows = [one.rows for one in values]
         same = all(one is not None and np.array_equal(one, rows[0]) for one in rows)
@@ -254,7 +265,7 @@ class Builder:
     ) -> Value:
         """A stack of them, the parameters of each; what it gives lies as what it reads."""
         axes = (1, 0, 2) if batch_first else (0, 1, 2)
-        value = self.slices.part(at, value)
+        value = self.sequence(at, value)
         sequences = value.time_first and len(value.shape) == 3
         if not sequences or not value.is_seen_as(value.own.transpose(axes)):
             raise at.refused(
@@ -365,6 +376,15 @@ class Builder:
 def said(**values: tuple[Any, Any]) -> dict[str, Any]:
     """Of names with a value and what it is where it goes unsaid, those that must be said."""
     return {name: value for name, (value, unsaid) in values.items() if value != unsaid}
+
+
+def _points(value: Value, rank: int) -> np.ndarray:
+    """A row as an image of one pixel, of so many dimensions."""
+    return value.own.reshape(*value.shape, *[1] * (rank - 2))
+
+
+def _of_points(value: Value, rank: int) -> Value:
+    return value.seen_as(_points(value, rank))
 
 
 def _shape(value: Value) -> str:

@@ -29,7 +29,7 @@ def ended(build: Builder, value: Value, loss_function: str) -> Value:
         return value
     places, plain = value.places.shape, [replace(value, view=None)]
     if LOSSES[loss_function] == "cross_entropy":
-        if not value.is_plain:
+        if value.image is None:
             return value
         rows = build.layer(Ending(), "to_sequence", plain)
         return rows.seen_as(rows.own.transpose(1, 2, 0).reshape(places))

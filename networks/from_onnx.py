@@ -18,7 +18,8 @@ from networks import attention, gelu, root_mean_square
 from networks.builder import Builder
 from networks.onnx_operations import LAYERS, OF_SCORES, VIEWS
 from networks.slices import arguments, joined
-from networks.values import BATCH, Refused, Value
+from networks.values import BATCH, ReadsImages, Refused, Value
+from networks.windows import pair
 
 FIRST_OPSET = 13
 _NUMBERED = re.compile(r"^(onnx::.*|val_\d+|\d+)$")  # names that exporters make up
@@ -107,11 +108,20 @@ class Call:
                 wanted = " or ".join(str(one) for one in dict.fromkeys(choices))
                 raise self.refused(f"{name} is {found}, and can only be {wanted}")
 
-    def square(self, attribute: str, unsaid: list[int]) -> int:
-        sizes = list(self.get(attribute, unsaid))
-        if len(set(sizes)) != 1:
-            raise self.refused(f"{attribute} is {sizes}, and can only be the same on all sides")
-        return sizes[0]
+    @property
+    def directions(self) -> int:
+        """Two of images, one of lines."""
+        return self.value().places.ndim - 2
+
+    def pair(self, attribute: str, unsaid: int) -> Any:
+        """One that has a number for each direction: as the layers' JSON has it."""
+        count = self.directions
+        sizes = list(self.get(attribute, [unsaid] * count))
+        if sizes[count:] and sizes[:count] != sizes[count:]:  # at the ends
+            raise self.refused(f"{attribute} is {sizes}, and can only be the same at both ends")
+        if count not in (1, 2) or len(sizes[:count]) != count:
+            raise self.refused(f"{attribute} is {sizes}; layers read lines and images")
+        return pair(sizes[:count], unsaid)
 
     def is_read_once(self, index: int) -> bool:
         return self.graph.readers[self.node.input[index]] == 1
@@ -137,17 +147,14 @@ class Graph:
         self.model, self.tokens = model, tokens
         graph = model.graph
         self.initializers = {one.name for one in graph.initializer}
-        self.values: dict[str, Any] = {
-            one.name: numpy_helper.to_array(one) for one in graph.initializer
-        }
-        self.statistics: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # of batch normalization
         self.readers: dict[str, int] = {}
         for name in [n for node in graph.node for n in node.input] + [o.name for o in graph.output]:
             self.readers[name] = self.readers.get(name, 0) + 1
         self.inputs = [one for one in graph.input if one.name not in self.initializers]
-        self._read_inputs()
-        for node in graph.node:
-            self._add(node)
+        try:
+            self._walk()
+        except ReadsImages as found:
+            self._walk(found.sample)
         if len(graph.output) != 1:
             raise Refused(f"the network gives {len(graph.output)} outputs; one can be trained")
         self.output = self.values[graph.output[0].name]
@@ -156,7 +163,17 @@ class Graph:
         if not isinstance(self.output, Value):
             raise Refused("the network's output does not depend on its input")
 
-    def _read_inputs(self) -> None:
+    def _walk(self, sample: tuple[int, ...] = ()) -> None:
+        """`sample` is the shape of the input, where it is not the file's."""
+        self.values: dict[str, Any] = {
+            one.name: numpy_helper.to_array(one) for one in self.model.graph.initializer
+        }
+        self.statistics: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # of batch normalization
+        self._read_inputs(sample)
+        for node in self.model.graph.node:
+            self._add(node)
+
+    def _read_inputs(self, sample: tuple[int, ...]) -> None:
         if not self.inputs:
             raise Refused("the network has no input")
         self.tokens = self.tokens or [0] * len(self.inputs)
@@ -166,8 +183,8 @@ class Graph:
                 f"{len(self.tokens)} times; say it once for each"
             )
         samples = [self._sample(*one) for one in zip(self.inputs, self.tokens, strict=True)]
-        whole = joined(samples, [count > 0 for count in self.tokens])
-        self.build = Builder(whole, self.tokens[0] > 0)
+        whole = sample or joined(samples, [count > 0 for count in self.tokens])
+        self.build = Builder(whole, self.tokens[0] > 0, settled=bool(sample))
         names = [one.name for one in self.inputs]
         found = arguments(self.build, samples, names, batch_axis=0)
         self.arguments = dict(zip(names, found, strict=True))

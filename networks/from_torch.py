@@ -20,7 +20,8 @@ from networks.builder import Builder
 from networks.slices import arguments, joined
 from networks.torch_operations import LAYERS, VIEWS
 from networks.user_module import Input, user_place
-from networks.values import Refused, Value
+from networks.values import ReadsImages, Refused, Value
+from networks.windows import pair
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
@@ -117,15 +118,13 @@ class Call:
             if not same:
                 raise self.refused(f"{name} is {found}, and can only be {value}")
 
-    def square(self, argument: str, sizes: Sequence[int] = ()) -> int:
-        """One that is a number for both directions."""
+    def pair(self, argument: str, sizes: Sequence[int] = ()) -> Any:
+        """One that has a number for each direction: as the layers' JSON has it."""
         found = sizes or self.arguments[argument]
-        sizes = [found] if isinstance(found, int) else list(found)
-        if len(set(sizes)) != 1:
-            raise self.refused(
-                f"{argument} is {sizes}, and can only be the same in both directions"
-            )
-        return sizes[0]
+        found = [found] if isinstance(found, int) else list(found)
+        is_line = self.operation.endswith("1d")
+        found = found * 2 if len(found) == 1 and not is_line else found
+        return pair(found, 0 if "padding" in argument else 1)
 
     @property
     def name(self) -> str:
@@ -153,19 +152,26 @@ class Graph:
 
     def __init__(self, program: ExportedProgram, *wanted: Input) -> None:
         self.program = program
-        specs = program.graph_signature.input_specs
+        try:
+            self._begin(wanted)
+            self.output = self._walk()
+        except ReadsImages as found:
+            self._begin(wanted, found.sample)
+            self.output = self._walk()
+
+    def _begin(self, wanted: Sequence[Input], sample: tuple[int, ...] = ()) -> None:
+        """`sample` is the shape of the input, where it is not the one that was said."""
+        specs = self.program.graph_signature.input_specs
         names = [one.arg.name for one in specs if one.kind == InputKind.USER_INPUT]
         samples = [one.shape for one in wanted]
-        self.build = Builder(
-            joined(samples, [one.tokens > 0 for one in wanted]), wanted[0].tokens > 0
-        )
+        whole = sample or joined(samples, [one.tokens > 0 for one in wanted])
+        self.build = Builder(whole, wanted[0].tokens > 0, settled=bool(sample))
         found = arguments(self.build, samples, names, wanted[0].batch_axis)
         self.arguments = dict(zip(names, found, strict=True))
         self.origins: dict[str, tuple[str, Value]] = {}  # of a layer: the node that it computes
         self._values: dict[fx.Node, Any] = {}
         self.used: dict[str, str] = {}  # parameters, and by which layer
         self._aliases: dict[int, str] = {}
-        self.output = self._walk()
 
     def found(self, node: fx.Node) -> Any:
         return self._values[node]

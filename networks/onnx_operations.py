@@ -14,6 +14,7 @@ from networks import attention, gelu, products, root_mean_square, trained
 from networks import onnx_taken_apart as taken_apart
 from networks.builder import said
 from networks.values import Value
+from networks.windows import global_max, pair
 
 if TYPE_CHECKING:
     from networks.builder import Step
@@ -108,22 +109,22 @@ def _add(call: Call) -> Any:
     return trained.position_embedding(call.build, call, value, table, numbers)
 
 
-def _window(call: Call, size: int, stride: int) -> dict[str, Any]:
+def _window(call: Call, size: Any, stride: Any) -> dict[str, Any]:
     """What convolutions and pools say alike."""
     call.only(auto_pad=("NOTSET", "VALID"))
-    padding = call.square("pads", [0, 0, 0, 0])
-    return said(stride=(call.square("strides", [1, 1]), stride), padding=(padding, 0)) | {
+    padding = call.pair("pads", 0)
+    return said(stride=(call.pair("strides", 1), stride), padding=(padding, 0)) | {
         "kernel_size": size
     }
 
 
 def _conv(call: Call) -> Value:
     weight, bias = call.weight(1), call.constant(2)
-    size = call.square("kernel_shape", list(weight.shape[2:]))
+    size = pair(weight.shape[2:], 1)
     own = {"out_channels": weight.shape[0], **_window(call, size, 1)}
     parameters = [weight] if bias is None else [weight, bias]
     own |= said(bias=(bias is not None, True), groups=(call.get("group", 1), 1))
-    own |= said(dilation=(call.square("dilations", [1, 1]), 1))
+    own |= said(dilation=(call.pair("dilations", 1), 1))
     return call.build.image(call, "conv2d", call.value(), parameters, **own)
 
 
@@ -132,10 +133,10 @@ def _conv_transpose(call: Call) -> Value:
     call.only(group=1)  # onnx's reference takes the weights of others for those of outputs
     if call.get("output_shape", None):
         raise call.refused("output_shape is given; output_padding says the same")
-    size = call.square("kernel_shape", list(weight.shape[2:]))
+    size = pair(weight.shape[2:], 1)
     own = {"out_channels": weight.shape[1], **_window(call, size, 1)}
-    own |= said(output_padding=(call.square("output_padding", [0, 0]), 0))
-    own |= said(bias=(bias is not None, True), dilation=(call.square("dilations", [1, 1]), 1))
+    own |= said(output_padding=(call.pair("output_padding", 0), 0))
+    own |= said(bias=(bias is not None, True), dilation=(call.pair("dilations", 1), 1))
     parameters = [weight] if bias is None else [weight, bias]
     return call.build.image(call, "conv_transpose2d", call.value(), parameters, **own)
 
@@ -158,8 +159,8 @@ def _resize(call: Call) -> Value:
 
 
 def _pool(call: Call, kind: str) -> Value:
-    size = call.square("kernel_shape", [])
-    call.only(dilations=([1, 1],))
+    size = call.pair("kernel_shape", 1)
+    call.only(dilations=([1] * call.directions,))
     own = _window(call, size, size) | said(ceil_mode=(bool(call.get("ceil_mode", 0)), False))
     return call.build.image(call, kind, call.value(), **own)
 
@@ -177,6 +178,17 @@ def _average_pool(call: Call) -> Value:
 
 def _global_pool(call: Call) -> Value:
     return call.build.global_mean(call, call.value(), keeps=True)
+
+
+def _global_max_pool(call: Call) -> Value:
+    axes = range(2, call.value().places.ndim)
+    return global_max(call.build, call, call.value(), axes, keeps=True)
+
+
+def _reduce_max(call: Call) -> Value:
+    axes = call.constant(1)
+    given = call.get("axes", []) if axes is None else axes.tolist()
+    return global_max(call.build, call, call.value(), given, bool(call.get("keepdims", 1)))
 
 
 def _reduce_mean(call: Call) -> Any:
@@ -240,9 +252,10 @@ def _of_channels(call: Call, index: int, constant: np.ndarray) -> Step | None:
     if not isinstance(value, Value):
         return None
     step = call.build.steps.get(value.layer)
-    fits = step is not None and step.layer["type"] == "group_norm" and value.is_plain
-    shape = constant.shape[-3:] if constant.ndim < 4 or constant.shape[0] == 1 else ()
-    return step if fits and shape == (value.shape[1], 1, 1) and call.is_read_once(index) else None
+    fits = step is not None and step.layer["type"] == "group_norm" and value.image is not None
+    wanted = (1, value.shape[1], *[1] * (value.places.ndim - 2))
+    same = (1, *constant.shape)[-len(wanted) :] == wanted
+    return step if fits and same and call.is_read_once(index) else None
 
 
 def _layer_norm(call: Call) -> Value:
@@ -364,6 +377,8 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
     "GlobalAveragePool": _global_pool,
+    "GlobalMaxPool": _global_max_pool,
+    "ReduceMax": _reduce_max,
     "ReduceMean": _reduce_mean,
     "BatchNormalization": _batch_norm,
     "GroupNormalization": _group_norm,

@@ -10,6 +10,7 @@ from typing import Any
 
 from networks.builder import Builder, Step
 from networks.values import BATCH, Refused, Value, shown
+from networks.windows import both
 
 # FLOP of the forward pass as include/crossover/cost.h and src/operations/counting.h count them, of
 # what a layer reads and gives: per number that it gives ...
@@ -50,19 +51,15 @@ _RULES: dict[str, _Count] = {
         (2 * x[-1] + layer.get("bias", "tied" not in layer)) * math.prod(y)
     ),
     "conv2d": lambda layer, x, y: (
-        (2 * x[1] // layer.get("groups", 1) * layer["kernel_size"] ** 2 + layer.get("bias", True))
+        (2 * x[1] // layer.get("groups", 1) * _places(layer) + layer.get("bias", True))
         * math.prod(y)
     ),
     "conv_transpose2d": lambda layer, x, y: (
-        2
-        * math.prod(x)
-        * layer["out_channels"]
-        // layer.get("groups", 1)
-        * layer["kernel_size"] ** 2
+        2 * math.prod(x) * layer["out_channels"] // layer.get("groups", 1) * _places(layer)
         + layer.get("bias", True) * math.prod(y)
     ),
-    "max_pool2d": lambda layer, x, y: layer["kernel_size"] ** 2 * math.prod(y),
-    "avg_pool2d": lambda layer, x, y: layer["kernel_size"] ** 2 * math.prod(y),
+    "max_pool2d": lambda layer, x, y: _places(layer) * math.prod(y),
+    "avg_pool2d": lambda layer, x, y: _places(layer) * math.prod(y),
     "global_avg_pool2d": lambda layer, x, y: math.prod(x),
     "mean_over_time": lambda layer, x, y: math.prod(x),
     "attention": lambda layer, x, y: _attention(layer, y),
@@ -140,6 +137,11 @@ def _cells(line: tuple[str, ...], widths: list[int]) -> list[str]:
         cell.rjust(width) if column in _HEAD[3:] else cell.ljust(width)
         for column, cell, width in zip(_HEAD, line, widths, strict=True)
     ]
+
+
+def _places(layer: dict[str, Any]) -> int:
+    """Of a window."""
+    return math.prod(both(layer["kernel_size"]))
 
 
 def _recurrent(gates: int, of_cell: int, x: tuple[int, ...], y: tuple[int, ...]) -> int:

@@ -69,12 +69,14 @@ def joined(samples: Sequence[tuple[int, ...]], are_tokens: Sequence[bool]) -> tu
     samples = [sample or (1,) for sample in samples]
     rest = list(samples[0][1:])
     same = all(list(sample[1:]) == rest for sample in samples)
-    if len(samples) > 1 and (not same or len(rest) not in ((0,) if are_tokens[0] else (0, 2))):
+    if len(samples) > 1 and (not same or len(rest) > (0 if are_tokens[0] else 2)):
         shapes = " and ".join("x".join(map(str, sample)) for sample in samples)
         raise Refused(
             f"inputs of {shapes} can't stand in one row; several inputs can be tokens, vectors, or "
-            "images of one height and width"
+            "images of one height and width, or of one length"
         )
+    if len(samples) > 1 and len(rest) == 1:  # images of height 1
+        rest = [1, *rest]
     return (sum(sample[0] for sample in samples), *rest)
 
 
@@ -87,9 +89,11 @@ def arguments(
         end = first + (sample[0] if sample else 1)
         axis = 0 if whole.time_first else 1
         places = whole.own[first:end] if whole.time_first else whole.own[:, first:end]
-        if not sample:
+        if not whole.time_first:
+            places = places.reshape(-1, *sample)
+        elif not sample:
             places = places.squeeze(axis)
-        elif whole.time_first and batch_axis == 0:
+        elif batch_axis == 0:
             places = places.T
         build.slices.names["input", axis, first, end] = name
         found.append(whole.seen_as(places))

@@ -13,6 +13,7 @@ import numpy as np
 from networks import attention, products, root_mean_square, trained
 from networks.builder import said
 from networks.values import Value
+from networks.windows import both, global_max, pair
 
 if TYPE_CHECKING:
     from networks.from_torch import Call
@@ -53,16 +54,17 @@ def _linear(call: Call) -> Value:
 def _conv2d(call: Call) -> Value:
     weight, bias = call.parameter("weight"), call.parameter("bias")
     channels, _, *kernel = call.shape("weight")
-    size, stride = call.square("kernel_size", kernel), call.square("stride")
-    dilation = call.square("dilation")
+    size, stride = call.pair("kernel_size", kernel), call.pair("stride")
+    dilation = call.pair("dilation")
     if call["padding"] == "same":
-        padding = dilation * (size - 1) // 2
-        if dilation * (size - 1) % 2 or stride != 1:
+        whole = [d * (k - 1) for d, k in zip(both(dilation), both(size), strict=True)]
+        if any(one % 2 for one in whole) or stride != 1:
             raise call.refused(
                 "padding='same' is as much on all sides only of odd kernels with stride 1"
             )
+        padding = pair([one // 2 for one in whole], 0)
     else:
-        padding = 0 if call["padding"] == "valid" else call.square("padding")
+        padding = 0 if call["padding"] == "valid" else call.pair("padding")
     own = said(stride=(stride, 1), padding=(padding, 0), bias=(bool(bias), True))
     own |= said(groups=(call["groups"], 1), dilation=(dilation, 1))
     sizes = {"out_channels": channels, "kernel_size": size}
@@ -72,11 +74,11 @@ def _conv2d(call: Call) -> Value:
 def _conv_transpose2d(call: Call) -> Value:
     weight, bias = call.parameter("weight"), call.parameter("bias")
     _, channels, *kernel = call.shape("weight")
-    groups, stride = call["groups"], call.square("stride")
-    own = said(stride=(stride, 1), padding=(call.square("padding"), 0))
-    own |= said(output_padding=(call.square("output_padding"), 0), bias=(bool(bias), True))
-    own |= said(groups=(groups, 1), dilation=(call.square("dilation"), 1))
-    sizes = {"out_channels": channels * groups, "kernel_size": call.square("kernel_size", kernel)}
+    groups, stride = call["groups"], call.pair("stride")
+    own = said(stride=(stride, 1), padding=(call.pair("padding"), 0))
+    own |= said(output_padding=(call.pair("output_padding"), 0), bias=(bool(bias), True))
+    own |= said(groups=(groups, 1), dilation=(call.pair("dilation"), 1))
+    sizes = {"out_channels": channels * groups, "kernel_size": call.pair("kernel_size", kernel)}
     return call.build.image(call, "conv_transpose2d", call.value(), weight + bias, **sizes, **own)
 
 
@@ -88,37 +90,57 @@ def _upsample(call: Call) -> Value:
 
 
 def _pool(call: Call, kind: str) -> Value:
-    size, padding = call.square("kernel_size"), call.square("padding")
-    stride = call.square("stride") if call["stride"] else size
+    size, padding = call.pair("kernel_size"), call.pair("padding")
+    stride = call.pair("stride") if call["stride"] else size
     ceil_mode = bool(call["ceil_mode"])
     own = said(stride=(stride, size), padding=(padding, 0), ceil_mode=(ceil_mode, False))
     return call.build.image(call, kind, call.value(), kernel_size=size, **own)
 
 
 def _max_pool2d(call: Call) -> Value:
-    call.only(dilation=[1, 1] if isinstance(call["dilation"], list) else 1)
+    if call.pair("dilation") != 1:
+        raise call.refused(f"dilation is {call['dilation']}, and can only be 1")
     return _pool(call, "max_pool2d")
 
 
 def _avg_pool2d(call: Call) -> Value:
-    call.only(divisor_override=None)
-    if call.square("padding"):  # without any, no zeros are counted
+    if "divisor_override" in call.arguments:  # of images, not of lines
+        call.only(divisor_override=None)
+    if call.pair("padding"):  # without any, no zeros are counted
         call.only(count_include_pad=True)
     return _pool(call, "avg_pool2d")
 
 
-def _adaptive_avg_pool2d(call: Call) -> Value:
-    value, size = call.value(), call.square("output_size")
-    if size == 1:
+def _adaptive_pool(call: Call, kind: str) -> Value:
+    value, found = call.value(), call["output_size"]
+    places = value.places.shape[2:]
+    sizes = [found] * len(places) if isinstance(found, int) else list(found)
+    if kind == "avg_pool2d" and set(sizes) == {1}:
         return call.build.global_mean(call, value, keeps=True)
-    height, width = value.places.shape[-2:]
-    if height != width or height % size:
+    if any(whole % size for whole, size in zip(places, sizes, strict=True)):
         raise call.refused(
-            f"places of {height} by {width} can't be divided into {size} equal parts"
+            f"places of {' by '.join(map(str, places))} can't be divided into "
+            f"{' by '.join(map(str, sizes))} equal parts"
         )
-    if height == size:
-        return value
-    return call.build.image(call, "avg_pool2d", value, kernel_size=height // size)
+    size = pair([whole // size for whole, size in zip(places, sizes, strict=True)], 1)
+    return value if size == 1 else call.build.image(call, kind, value, kernel_size=size)
+
+
+def _adaptive_avg_pool(call: Call) -> Value:
+    return _adaptive_pool(call, "avg_pool2d")
+
+
+def _adaptive_max_pool(call: Call) -> Any:
+    return _adaptive_pool(call, "max_pool2d"), None  # the places are no layer's result
+
+
+def _max(call: Call) -> Any:
+    if "dim" not in call.arguments:
+        raise call.refused("the largest can be that of an image's channels")
+    dim = call["dim"]
+    axes = [dim] if isinstance(dim, int) else dim
+    found = global_max(call.build, call, call.value(), axes, call["keepdim"])
+    return found if call.operation == "amax" else (found, None)
 
 
 def _mean(call: Call) -> Any:
@@ -285,13 +307,15 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "leaky_relu": _elementwise("leaky_relu", negative_slope=0.01),
     "dropout": _dropout,
     "linear": _linear,
-    "conv2d": _conv2d,
-    "conv_transpose2d": _conv_transpose2d,
-    "upsample_nearest2d": _upsample,
-    "max_pool2d": _max_pool2d,
-    "avg_pool2d": _avg_pool2d,
-    "adaptive_avg_pool2d": _adaptive_avg_pool2d,
+    **{f"conv{d}": _conv2d for d in ("1d", "2d")},
+    **{f"conv_transpose{d}": _conv_transpose2d for d in ("1d", "2d")},
+    **{f"upsample_nearest{d}": _upsample for d in ("1d", "2d")},
+    **{f"max_pool{d}": _max_pool2d for d in ("1d", "2d")},
+    **{f"avg_pool{d}": _avg_pool2d for d in ("1d", "2d")},
+    **{f"adaptive_avg_pool{d}": _adaptive_avg_pool for d in ("1d", "2d")},
+    **{f"adaptive_max_pool{d}": _adaptive_max_pool for d in ("1d", "2d")},
     "mean": _mean,
+    **dict.fromkeys(("max", "amax"), _max),
     "batch_norm": _batch_norm,
     "group_norm": _group_norm,
     "instance_norm": _instance_norm,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -14,6 +15,14 @@ BATCH = 2  # while a network is imported; one row would have no variance
 
 class Refused(Exception):  # noqa: N818 - a limit, not a fault
     """Why a network can't be imported, in a sentence."""
+
+
+class ReadsImages(Exception):  # noqa: N818 - a second try has them
+    """The network reads its input as images: [channels, height, width] of a sample's numbers."""
+
+    def __init__(self, sample: Sequence[int]) -> None:
+        super().__init__(sample)
+        self.sample = tuple(sample)
 
 
 class Place(Protocol):
@@ -50,6 +59,23 @@ class Value:
     @property
     def is_plain(self) -> bool:
         return self.view is None
+
+    @property
+    def is_line(self) -> bool:
+        """An image of height 1, seen as operations of one dimension have it: [batch, channels,
+        length]."""
+        is_low = len(self.shape) == 4 and self.shape[2] == 1
+        return is_low and self.is_seen_as(self.own[:, :, 0])
+
+    @property
+    def image(self) -> Value | None:
+        """As a layer reads it; None of what is no image, or none as it is."""
+        is_one = len(self.shape) == 4 and (self.is_plain or self.is_line)
+        return replace(self, view=None) if is_one else None
+
+    def as_line_if(self, other: Value) -> Value:
+        """This image seen as another that it comes from."""
+        return self.seen_as(self.own[:, :, 0]) if other.is_line and len(self.shape) == 4 else self
 
     @property
     def is_whole(self) -> bool:

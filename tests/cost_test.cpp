@@ -139,6 +139,22 @@ TEST(Cost, CountsOfAGroupsInputsOnly) {
             2 * product);
 }
 
+TEST(Cost, CountsEachDirectionOfAWindow) {
+  const Window line{.size = {1, 5}, .stride = {1, 2}, .padding = {0, 2}};
+  const std::vector<Shape> shapes{{2, 6, 1, 8}, {4, 6, 1, 5}, {2, 4, 1, 4}};
+  const double product = 2.0 * (2 * 4 * 4) * (6 * 5);
+  EXPECT_EQ(flops_of(shapes, Convolution{.x = 0, .w = 1, .y = 2, .window = line}), product);
+  const std::vector<Shape> images{{2, 6, 4, 8}, {2, 6, 4, 4}};
+  EXPECT_EQ(
+      flops_of(images, AveragePool{.x = 0, .y = 1, .window = {.size = {1, 2}, .stride = {1, 2}}}),
+      2 * (2 * 6 * 4 * 4));
+  const auto repeats = [&](const Window& window) {
+    return flops_of(images, AveragePoolGrad{.dy = 1, .dx = 0, .window = window, .sums = true});
+  };
+  EXPECT_EQ(repeats({.size = {1, 2}, .stride = {1, 2}}), 0);
+  EXPECT_EQ(repeats({.size = {1, 3}, .stride = {1, 2}, .padding = {0, 1}}), 3 * (2 * 6 * 4 * 4));
+}
+
 TEST(Cost, CountsWhatWinogradsProductsSave) {
   const std::vector<Shape> shapes{{2, 4, 7, 8}, {5, 4, 3, 3}, {2, 5, 7, 8}, {5}};
   const double product = 2.0 * (2 * 5 * 7 * 8) * (4 * 3 * 3);
@@ -156,6 +172,7 @@ TEST(Cost, CountsWhatWinogradsProductsSave) {
   EXPECT_EQ(avoidable(same, Type::bf16), 0);
   EXPECT_EQ(avoidable({.size = 3, .stride = 2, .padding = 1}, Type::f32), 0);
   EXPECT_EQ(avoidable({.size = 5, .padding = 2}, Type::f32), 0);
+  EXPECT_EQ(avoidable({.size = {3, 1}, .padding = {1, 0}}, Type::f32), 0);
 }
 
 TEST(Cost, CountsPoolingByHand) {

@@ -39,6 +39,9 @@ TEST(Fingerprint, MatchesAnIndependentImplementation) {
 TEST(Fingerprint, IsWhatItWas) {
   EXPECT_EQ(hexadecimal(of({})), "cbe2f54d95db2ba9");
   EXPECT_EQ(hexadecimal(fingerprint(disc_points(3))), "621c1c6bff018df0");
+  EXPECT_EQ(
+      hexadecimal(fingerprint(training_epoch(find_model("lenet-5").model, Network().options))),
+      "792768d789dde92f");
 }
 
 TEST(Fingerprint, IsTheSameEachTime) { EXPECT_EQ(of({}), of({})); }
@@ -107,6 +110,31 @@ TEST(Fingerprint, ChangesWithEachFieldOfAWorkload) {
     met.insert(fingerprint(workload));
   }
   EXPECT_EQ(met.size(), changes.size());
+}
+
+TEST(Fingerprint, ChangesWithEachDirectionOfAWindow) {
+  const auto of_window = [](const Window& window) {
+    return fingerprint({.tensors = {{}, {}},
+                        .steps = {{.ops = {AveragePool{.x = 0, .y = 1, .window = window}}}},
+                        .order = {{}}});
+  };
+  std::set<std::uint64_t> met;
+  const std::vector<Window> windows{
+      {.size = 3},
+      {.size = {3, 1}},
+      {.size = {1, 3}},
+      {.size = 3, .stride = {1, 2}},
+      {.size = 3, .stride = {2, 1}},
+      {.size = 3, .padding = {0, 1}},
+      {.size = 3, .padding = {1, 0}},
+      {.size = 3, .dilation = {1, 2}},
+      {.size = 3, .dilation = {2, 1}},
+  };
+  for (const Window& window : windows) {
+    met.insert(of_window(window));
+  }
+  EXPECT_EQ(met.size(), windows.size());
+  EXPECT_EQ(of_window({.size = 3, .stride = 2}), of_window({.size = {3, 3}, .stride = {2, 2}}));
 }
 
 TEST(Fingerprint, OfDataChangesWithInputsLabelsAndShape) {

@@ -66,6 +66,41 @@ TEST(NetworkJson, KnowsGroupsAndDilation) {
   EXPECT_FALSE(describe(model)["layers"][0].contains("groups"));
 }
 
+TEST(NetworkJson, KnowsANumberForEachDirection) {
+  const Json json = Json::parse(R"({"name": "m", "input": {"shape": [2, 1, 16], "type": "f32"},
+    "outputs": 240, "loss": "mse", "layers": [
+      {"name": "line", "type": "conv2d", "out_channels": 4, "kernel_size": [1, 5],
+       "stride": [1, 2], "padding": [0, 4], "dilation": [1, 2]},
+      {"name": "pool", "type": "max_pool2d", "kernel_size": [1, 2], "stride": 1},
+      {"name": "up", "type": "conv_transpose2d", "out_channels": 4, "kernel_size": [1, 3],
+       "stride": [1, 2], "padding": [0, 1], "output_padding": [0, 1]},
+      {"name": "repeated", "type": "upsample", "scale_factor": [5, 1]},
+      {"name": "less", "type": "avg_pool2d", "kernel_size": [1, 4]},
+      {"name": "more", "type": "upsample", "scale_factor": [1, 4]},
+      {"name": "mean", "type": "avg_pool2d", "kernel_size": 1, "padding": 0},
+      {"name": "flat", "type": "flatten"}]})");
+  const Model model = model_from(json);
+  Json said = json;
+  said["layers"][6].erase("padding");
+  EXPECT_EQ(describe(model), said);
+  const auto& line = std::get<ConvolutionLayer>(model.layers[0].kind).window;
+  EXPECT_EQ(line.size, Pair(1, 5));
+  EXPECT_EQ(line.padding, Pair(0, 4));
+  EXPECT_EQ(std::get<AveragePoolLayer>(model.layers[4].kind).window.stride, Pair(1, 4));
+  const Json flags = Json::parse(R"([{"kernel_size": [5, 1]}, {"stride": [2, 1]}])");
+  for (const Json& change : flags) {
+    Json other = written();
+    other["layers"][0].update({{"kernel_size", {1, 5}}, {"padding", 0}});
+    const Model before = model_from(other);
+    other["layers"][0].update(change);
+    EXPECT_NE(describe(model_from(other)), describe(before));
+  }
+  training_identity(model);  // it fits: 4 channels of 5 by 12
+  Json square = written();
+  square["layers"][0]["kernel_size"] = {3, 3};
+  EXPECT_EQ(describe(model_from(square)), describe(model_from(written())));
+}
+
 TEST(NetworkJson, KnowsWhatJoinsGatesAndTurns) {
   const Json json = Json::parse(R"({"name": "m", "input": {"shape": [3, 4, 4], "type": "f32"},
     "classes": 2, "loss": "cross_entropy", "layers": [
@@ -204,7 +239,16 @@ TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
           "network 'm': layer 0 (conv2d): 'kernel_size' is missing");
   refused("/layers/0/kernel_size", 2.5,
           "network 'm': layer 0 (conv2d): 'kernel_size' is to be one of the whole numbers from 1 "
-          "to 2147483648");
+          "to 2147483648, or two of them, [height, width]");
+  for (const Json& bad :
+       {Json::array({3}), Json::array({1, 2, 3}), Json::array({1, 0}), Json::array({1, "5"})}) {
+    refused("/layers/0/kernel_size", bad,
+            "network 'm': layer 0 (conv2d): 'kernel_size' is to be one of the whole numbers from 1 "
+            "to 2147483648, or two of them, [height, width]");
+  }
+  refused("/layers/0/padding", {0, -1},
+          "network 'm': layer 0 (conv2d): 'padding' is to be one of the whole numbers from 0 to "
+          "2147483648, or two of them, [height, width]");
   refused("/layers/0/output_padding", 1,
           "network 'm': layer 0 (conv2d): 'output_padding' is nothing that it has");
   refused("/layers/2/name", "stem", "network 'm': layer 2 (conv2d): another has the name 'stem'");

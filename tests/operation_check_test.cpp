@@ -54,6 +54,16 @@ TEST(CheckConvolution, SaysWhatDoesNotFit) {
             "Convolution: a window needs a size, a stride and a dilation of at least one, and less "
             "padding "
             "than its extent");
+  const Window flat{.size = {1, 5}, .stride = {1, 2}, .padding = {0, 2}};
+  EXPECT_EQ(verdict({2, 4, 1, 6}, {7, 4, 1, 5}, {2, 7, 1, 3}, flat), "");
+  EXPECT_EQ(verdict({2, 4, 1, 6}, {7, 4, 5, 1}, {2, 7, 1, 3}, flat),
+            "Convolution: weights 'b' [7, 4, 5, 1] are not [out, 4 or a part of it, 1, 5]");
+  EXPECT_EQ(verdict({2, 4, 1, 3}, {7, 4, 1, 8}, {2, 7, 1, 1}, {.size = {1, 8}, .padding = {0, 2}}),
+            "Convolution: a window of 1x8 with padding 0x2 does not fit into [2, 4, 1, 3]");
+  EXPECT_EQ(verdict({2, 4, 1, 6}, {7, 4, 1, 5}, {2, 7, 3, 6}, {.size = {1, 5}, .padding = {1, 2}}),
+            "Convolution: a window needs a size, a stride and a dilation of at least one, and less "
+            "padding "
+            "than its extent");
   const Tensor x = of({2, 4, 5, 6}, Type::f16);
   const Tensor w = of({7, 4, 3, 3}, Type::f16);
   const Tensor y = of({2, 7, 3, 4}, Type::f16);
@@ -121,7 +131,7 @@ TEST(CheckPool, SaysWhatDoesNotFit) {
             "MaxPool: tensor 'b' is [2, 5, 3, 2], not [2, 5, 4, 3]");
   EXPECT_EQ(complaint({of({1, 1, 16, 16}), of({1, 1, 1, 1}), of({1, 1, 1, 1}, Type::u8)},
                       MaxPool{.x = 0, .y = 1, .where = 2, .window = {.size = 16}}),
-            "MaxPool: the window has more than 15 rows");
+            "MaxPool: the window has more than 255 places");
   EXPECT_EQ(
       complaint({x, of({2, 5, 3, 1})},
                 AveragePool{.x = 0, .y = 1, .window = {.size = 3, .stride = 2, .dilation = 2}}),

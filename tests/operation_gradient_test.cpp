@@ -37,13 +37,13 @@ struct Builder : OneOp {
 };
 
 Shape result_shape(const Shape& x, std::int64_t channels, const Window& window) {
-  return {x[0], channels, positions(window, x[2]), positions(window, x[3])};
+  return windowed(window, x, channels);
 }
 
 OperationGradientCase convolution(const Shape& shape, std::int64_t out, const Window& window,
                                   const std::string& name, std::int64_t groups = 1) {
   Builder t;
-  const Shape weights{out, shape[1] / groups, window.size, window.size};
+  const Shape weights{out, shape[1] / groups, window.size.down, window.size.across};
   const Shape result = result_shape(shape, out, window);
   const Id x = t.f32("x", shape);
   const Id w = t.f32("w", weights);
@@ -66,7 +66,7 @@ OperationGradientCase convolution(const Shape& shape, std::int64_t out, const Wi
 OperationGradientCase transposed(const Shape& result, std::int64_t in, const Window& window,
                                  const std::string& name, std::int64_t groups = 1) {
   Builder t;
-  const Shape weights{in, result[1] / groups, window.size, window.size};
+  const Shape weights{in, result[1] / groups, window.size.down, window.size.across};
   const Shape shape = result_shape(result, in, window);
   const Id x = t.f32("x", shape);
   const Id w = t.f32("w", weights);
@@ -86,7 +86,7 @@ OperationGradientCase transposed(const Shape& result, std::int64_t in, const Win
 }
 
 /// As UpsampleLayer has it.
-OperationGradientCase upsample(const Shape& result, std::int64_t factor) {
+OperationGradientCase upsample(const Shape& result, const Pair& factor) {
   Builder t;
   const Window window{.size = factor, .stride = factor};
   const Shape shape = result_shape(result, result[1], window);
@@ -94,7 +94,7 @@ OperationGradientCase upsample(const Shape& result, std::int64_t factor) {
   const Id y = t.f32("y", result);
   const Id dy = t.f32("dy", result);
   const Id dx = t.f32("dx", shape);
-  return {t.step("Upsample_" + std::to_string(factor),
+  return {t.step("Upsample_" + to_string(factor),
                  {AveragePoolGrad{.dy = x, .dx = y, .window = window, .sums = true},
                   AveragePool{.x = dy, .y = dx, .window = window, .sums = true}}),
           {{y, {dy}}},
@@ -581,19 +581,29 @@ std::vector<OperationGradientCase> operation_gradient_cases() {
       convolution({2, 3, 5, 4}, 3, {.size = 3, .padding = 1}, "depthwise", 3),
       convolution({2, 4, 5, 4}, 6, half3, "of_groups", 2),
       convolution({2, 2, 7, 6}, 3, {.size = 3, .padding = 2, .dilation = 2}, "dilated"),
+      convolution({2, 3, 1, 9}, 2, {.size = {1, 4}, .stride = {1, 2}, .padding = {0, 1}}, "line"),
+      convolution({1, 2, 7, 6}, 3,
+                  {.size = {2, 3}, .stride = {3, 1}, .padding = {1, 0}, .dilation = {2, 1}},
+                  "uneven"),
       transposed({2, 3, 6, 4}, 2, {.size = 2, .stride = 2}, "pairs"),
       transposed({2, 3, 6, 8}, 2, half3, "output_padding"),
       transposed({2, 4, 5, 4}, 6, half3, "of_groups", 2),
       upsample({2, 3, 6, 4}, 2),
+      transposed({1, 4, 1, 9}, 2, {.size = {1, 3}, .stride = {1, 2}}, "line", 2),
       upsample({1, 2, 3, 6}, 3),
+      upsample({1, 2, 3, 6}, {1, 2}),
       group_norm({2, 6, 3, 2}, 2, "pairs"),
       group_norm({2, 3, 2, 4}, 3, "of_channels"),
       max_pool({2, 3, 7, 8}, half3_ceil, identity, "ceil"),
       max_pool({2, 3, 7, 8}, half3_ceil, relu, "relu"),
+      max_pool({2, 2, 5, 6}, {.size = {1, 3}, .stride = {2, 2}, .padding = {0, 1}}, identity,
+               "line"),
       max_pool({1, 2, 6, 5}, half3, sigmoid, "sigmoid"),
       max_pool({1, 2, 7, 7}, {.size = 2, .stride = 3}, identity, "gaps"),
       average_pool({2, 3, 7, 8}, half3_ceil, identity, "ceil"),
       average_pool({2, 3, 7, 8}, half3_ceil, relu, "relu"),
+      average_pool({2, 2, 5, 6}, {.size = {3, 1}, .stride = {2, 1}, .padding = {1, 0}}, identity,
+                   "pillar"),
       average_pool({1, 2, 6, 5}, partly, sigmoid, "partly_covered"),
       average_pool({1, 2, 7, 7}, {.size = 2, .stride = 3}, identity, "gaps"),
       global_average_pool({2, 3, 4, 5}, ""),

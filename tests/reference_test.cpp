@@ -44,27 +44,27 @@ struct PlainConvolution {
   PlainConvolution(const ConvolutionCase& c, const std::vector<double>& x,
                    const std::vector<double>& w, const std::vector<double>& dy)
       : y(dy.size()), dx(x.size()), dw(w.size()) {
-    const std::int64_t down = positions(c.window, c.x[2]);
-    const std::int64_t across = positions(c.window, c.x[3]);
-    const std::int64_t size = c.window.size;
+    const std::int64_t down = positions(c.window.down(), c.x[2]);
+    const std::int64_t across = positions(c.window.across(), c.x[3]);
+    const auto& [size, stride, padding, ceil, dilation] = c.window;
     for (std::size_t i = 0; i < y.size(); ++i) {
       const auto at = static_cast<std::int64_t>(i);
       const std::int64_t image = at / (c.out * down * across);
       const std::int64_t out = at / (down * across) % c.out;
-      const std::int64_t top = at / across % down * c.window.stride - c.window.padding;
-      const std::int64_t left = at % across * c.window.stride - c.window.padding;
+      const std::int64_t top = at / across % down * stride.down - padding.down;
+      const std::int64_t left = at % across * stride.across - padding.across;
       for (std::size_t of_channel = 0; of_channel < w.size() / static_cast<std::size_t>(c.out);
            ++of_channel) {
         const auto place = static_cast<std::int64_t>(of_channel);
-        const std::int64_t channel = place / (size * size);
-        const std::int64_t row = top + place / size % size;
-        const std::int64_t column = left + place % size;
+        const std::int64_t channel = place / size.product();
+        const std::int64_t row = top + place / size.across % size.down * dilation.down;
+        const std::int64_t column = left + place % size.across * dilation.across;
         if (row < 0 || row >= c.x[2] || column < 0 || column >= c.x[3]) {
           continue;
         }
         const auto from =
             static_cast<std::size_t>(((image * c.x[1] + channel) * c.x[2] + row) * c.x[3] + column);
-        const auto by = static_cast<std::size_t>(out * c.x[1] * size * size + place);
+        const auto by = static_cast<std::size_t>(out * c.x[1] * size.product() + place);
         y[i] += x[from] * w[by];
         dx[from] += dy[i] * w[by];
         dw[by] += dy[i] * x[from];
@@ -83,11 +83,13 @@ TEST(ReferenceConvolution, IsThePlainSum) {
       {{2, 2, 40, 33}, 2, {.size = 4, .stride = 1, .padding = 3}},   // blocks of lines
       {{70, 2, 4, 4}, 3, {.size = 3, .padding = 1}},                 // groups of images
       {{9, 30, 5, 5}, 300, {.size = 6, .stride = 2, .padding = 2}},  // too many weights for parts
+      {{3, 4, 1, 40}, 5, {.size = {1, 5}, .stride = {1, 2}, .padding = {0, 2}}},
+      {{2, 3, 9, 12}, 4, {.size = {3, 2}, .stride = {2, 1}, .padding = {2, 0}, .dilation = {1, 3}}},
   };
   for (const ConvolutionCase& c : cases) {
     OneOp one;
-    const Shape weights{c.out, c.x[1], c.window.size, c.window.size};
-    const Shape result{c.x[0], c.out, positions(c.window, c.x[2]), positions(c.window, c.x[3])};
+    const Shape weights{c.out, c.x[1], c.window.size.down, c.window.size.across};
+    const Shape result = windowed(c.window, c.x, c.out);
     SCOPED_TRACE(to_string(c.x) + " by " + to_string(weights));
     const Id x = one.tensor("x", c.x);
     const Id w = one.tensor("w", weights);

@@ -130,6 +130,26 @@ Model upsampled_model() {
   return model;
 }
 
+Model line_model() {
+  Model model{.name = "line", .sample = {2, 1, 11}, .classes = 3, .layers = {}};
+  const Window half{.size = {1, 3}, .stride = {1, 2}, .padding = {0, 1}};
+  Value value = model.add(ConvolutionLayer{4, {.size = {1, 5}, .padding = {0, 2}}, false}, {0});
+  value = model.add(BatchNormLayer{}, {value});
+  const Value whole = model.add(ActivationLayer{}, {value});
+  value = model.add(MaxPoolLayer{half}, {whole});
+  value = model.add(
+      TransposedConvolutionLayer{.out_channels = 4, .window = half, .output_padding = {0, 1}},
+      {value});
+  value = model.add(AveragePoolLayer{{.size = {1, 2}}}, {value});
+  value = model.add(AddLayer{}, {value, whole});
+  value = model.add(UpsampleLayer{{4, 1}}, {value});
+  value = model.add(ConvolutionLayer{4, {.size = {3, 2}, .stride = {2, 3}, .padding = {1, 0}}},
+                    {value});
+  value = model.add(ConvolutionLayer{4, {.size = {1, 2}, .dilation = {1, 2}}, true, 4}, {value});
+  model.add(LinearLayer{3}, {model.add(GlobalAveragePoolLayer{}, {value})});
+  return model;
+}
+
 Model places_model() {
   Model model{.name = "places", .sample = {2, 4, 6}, .classes = 3, .layers = {}};
   Value value = model.add(ConvolutionLayer{5, {.size = 2, .stride = 2}}, {0});

@@ -67,6 +67,9 @@ Model joined_model();
 /// in.
 Model upsampled_model();
 
+/// Images of height 1, as those of Conv1d, and windows that differ in both directions.
+Model line_model();
+
 /// Patches behind a trained one, of which the first, the last and the mean are read.
 Model places_model();
 

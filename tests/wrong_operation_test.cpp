@@ -60,6 +60,7 @@ std::vector<Thin> thin_networks() {
       {"vit", vit({.image = 6, .patch = 3, .width = 6, .layers = 1, .heads = 2, .classes = 3}),
        AdamWOptions{}},
       {"upsampled", upsampled_model()},
+      {"line", line_model()},
   };
 }
 
@@ -323,16 +324,26 @@ class Breaker {
 
   template <class Operation>
   void break_window(const Operation& op) {
-    for (const std::int64_t stride : {op.window.stride - 1, op.window.stride + 1}) {
-      window_instead("has another stride", op, [&](Window& w) { w.stride = stride; });
+    for (const std::int64_t by : {-1, 1}) {
+      const auto stride = [by](Window& w) {
+        w.stride = {w.stride.down + by, w.stride.across + by};
+      };
+      const auto padding = [by](Window& w) {
+        w.padding = {w.padding.down + by, w.padding.across + by};
+      };
+      window_instead("has another stride", op, stride);
+      window_instead("has another padding", op, padding);
+      window_instead("has windows in other places", op, [&](Window& w) {  // of the same shape
+        stride(w);
+        padding(w);
+      });
+      window_instead("is padded otherwise across", op, [by](Window& w) { w.padding.across += by; });
     }
-    for (const std::int64_t padding : {op.window.padding - 1, op.window.padding + 1}) {
-      window_instead("has another padding", op, [&](Window& w) { w.padding = padding; });
-    }
-    for (const std::int64_t by : {-1, 1}) {  // together they may keep the shape
-      window_instead("has windows in other places", op, [&](Window& w) {
-        w.padding += by;
-        w.stride += by;
+    if (!op.window.is_square()) {
+      window_instead("is turned", op, [](Window& w) {
+        for (Pair* pair : {&w.size, &w.stride, &w.padding, &w.dilation}) {
+          std::swap(pair->down, pair->across);
+        }
       });
     }
   }
@@ -341,9 +352,6 @@ class Breaker {
   template <class Operation, class Change>
   void window_instead(const std::string& how, Operation op, const Change& change) {
     change(op.window);
-    if (op.window.stride < 1 || op.window.padding < 0) {
-      return;
-    }
     Workload workload = workload_;
     workload.steps.front().ops = {op};
     try {

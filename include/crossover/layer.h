@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "crossover/tensor.h"
+#include "crossover/window.h"
 
 namespace crossover {
 
@@ -32,6 +33,9 @@ struct LayerVisitor {
   void size(const char* name, std::int64_t& value);  ///< at least one
   void size(const char* name, std::int64_t& value, std::int64_t absent);
   void count(const char* name, std::int64_t& value, std::int64_t absent);  ///< at least zero
+  void size(const char* name, Pair& value);  ///< a number for both, or one for each direction
+  void size(const char* name, Pair& value, const Pair& absent);
+  void count(const char* name, Pair& value, const Pair& absent);  ///< each at least zero
   void flag(const char* name, bool& value, bool absent);
   void number(const char* name, double& value);
   void number(const char* name, double& value, double absent);  ///< above zero

@@ -102,6 +102,31 @@ def test_a_convolution_has_groups_and_dilation(capsys, tmp_path, new):
     assert (second["groups"], second["dilation"], second["padding"]) == (2, 2, 2)
 
 
+@pytest.mark.parametrize("new", [False, True])
+@pytest.mark.parametrize(
+    ("name", "shape"), [("Series", (2, 32)), ("flat_series", (32,)), ("Inception", (2, 6, 8))]
+)
+def test_lines_and_windows_that_are_not_square(capsys, tmp_path, name, shape, new):
+    network = getattr(zoo, name)()
+    path = (exported if new else old)(
+        tmp_path / "net.onnx", network, torch.randn(2, *shape), *[new] * new
+    )
+    described = imported(capsys, path, *["--as-is"] * new)
+    plain = of_torch(capsys, name, f"--input={'x'.join(map(str, shape))}")
+    folded = [kind for kind in plain if kind != "batch_norm" or not new]
+    assert sorted(kinds(described)) == sorted(folded)
+    wanted = {1: [1, 1, *shape], 2: [*shape[:1], 1, *shape[1:]], 3: [*shape]}
+    assert described["input"]["shape"] == wanted[len(shape)]
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_a_line_becomes_shorter_and_longer(capsys, tmp_path, new):
+    path = exported(tmp_path / "net.onnx", zoo.Coder(), torch.randn(2, 2, 10), new)
+    flags = ["--loss-function=mse"]
+    found = kinds(imported(capsys, path, "--as-is", *flags))
+    assert found == of_torch(capsys, "Coder", "--input=2x10", *flags)
+
+
 @pytest.mark.parametrize(("name", "more"), [("UNet", []), ("unet_by_upsampling", ["--as-is"])])
 def test_a_u_net(capsys, tmp_path, name, more):
     path = old(tmp_path / "net.onnx", getattr(zoo, name)(), torch.randn(2, 3, 8, 8))

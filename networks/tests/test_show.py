@@ -74,6 +74,20 @@ def test_a_group_sees_its_own_channels(show):
 
 
 @needs_torch
+def test_windows_need_not_be_square(show):
+    layers = [
+        {"type": "conv2d", "out_channels": 4, "kernel_size": [1, 3], "padding": [0, 1]},
+        {"type": "max_pool2d", "kernel_size": [3, 2]},
+        {"type": "upsample", "scale_factor": [1, 2]},
+        *LENET["layers"][-2:],
+    ]
+    lines = [line.split() for line in show({**LENET, "layers": layers}).out.splitlines()]
+    assert lines[3][-2:] == ["16", f"{(2 * 3 + 1) * 144:,}"]
+    assert " ".join(lines[4]).endswith(f"[batch, 4, 2, 3] {6 * 24}")
+    assert " ".join(lines[5]).endswith("[batch, 4, 2, 6]")
+
+
+@needs_torch
 def test_what_attention_consists_of_is_counted_by_hand(show):
     heads = {"num_heads": 2}
     layers = [

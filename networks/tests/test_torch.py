@@ -112,6 +112,77 @@ def test_a_convolution_has_groups_and_dilation(capsys):
     ]
 
 
+SERIES = ["conv2d", "batch_norm", "relu", "max_pool2d", *(["conv2d", "relu", "add"] * 2)]
+SERIES += ["global_avg_pool2d", "linear", "relu", "linear", "sigmoid", "multiply", "avg_pool2d"]
+SERIES += ["global_avg_pool2d", "max_pool2d", "flatten", "concatenate", "linear"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "channels"), [("Series", "2x32", 2), ("flat_series", "32", 1)]
+)
+def test_a_line_is_an_image_of_height_1(capsys, name, shape, channels):
+    described = imported(capsys, name, f"--input={shape}")
+    assert described["input"] == {"shape": [channels, 1, 32], "type": "f32"}
+    assert sorted(kinds(described)) == sorted(SERIES)
+    layers = {layer["name"]: layer for layer in described["layers"]}
+    assert layers["stem"] == {
+        **{"name": "stem", "type": "conv2d", "out_channels": 8, "kernel_size": [1, 7]},
+        **{"stride": [1, 2], "padding": [0, 3], "bias": False},
+    }
+    assert layers["pool"]["kernel_size"] == [1, 3] and layers["pool"]["stride"] == [1, 2]
+    assert layers["blocks.1"]["dilation"] == [1, 2] and layers["blocks.1"]["padding"] == [0, 2]
+    assert layers["mean"] | {"name": ""} == {
+        **{"name": "", "type": "avg_pool2d", "kernel_size": [1, 2], "ceil_mode": True}
+    }
+    top = [layer for layer in described["layers"] if layer["type"] == "max_pool2d"][-1]
+    assert top["kernel_size"] == [1, 4]
+
+
+def test_windows_differ_in_both_directions(capsys):
+    described = imported(capsys, "Inception", "--input=2x6x8")
+    own = ("kernel_size", "stride", "padding", "dilation")
+    windows = [
+        {name: layer[name] for name in own if name in layer}
+        for layer in described["layers"]
+        if "kernel_size" in layer
+    ]
+    assert windows == [
+        {"kernel_size": [1, 7], "padding": [0, 3]},
+        {"kernel_size": [7, 1], "padding": [3, 0]},
+        {"kernel_size": [2, 3], "stride": [2, 1]},
+        {"kernel_size": [1, 3], "stride": 1, "padding": [0, 1]},
+        {"kernel_size": [3, 2], "stride": [2, 1], "padding": [1, 0], "dilation": [1, 2]},
+        {"kernel_size": [1, 3]},
+    ]
+
+
+def test_a_signal_is_a_sequence_behind_a_convolution(capsys):
+    described = imported(capsys, "Signal", "--input=3x20")
+    assert kinds(described) == ["conv2d", "gelu", "to_sequence", "lstm", "last_place", "linear"]
+
+
+def test_a_line_becomes_shorter_and_longer(capsys):
+    described = imported(capsys, "Coder", "--input=2x10", "--loss-function=mse")
+    layers = ["conv2d", "relu", "group_norm", "conv_transpose2d", "group_norm", "upsample", "add"]
+    assert kinds(described) == [*layers, "conv2d", "flatten"] and described["outputs"] == 20
+    up, repeated = described["layers"][3], described["layers"][5]
+    assert (up["stride"], up["output_padding"]) == ([1, 2], [0, 1])
+    assert repeated["scale_factor"] == [1, 2]
+    described = imported(capsys, "coder_of_classes", "--input=2x10")
+    assert kinds(described)[-1] == "to_sequence" and described["labels"] == [10]
+    assert described["classes"] == 5
+
+
+def test_an_input_is_what_reads_it():
+    described = proved(zoo.TwoSignals(), Input((2, 9)), Input((1, 9)))
+    assert described["input"]["shape"] == [3, 1, 9] and kinds(described).count("slice") == 2
+    described = proved(zoo.FlatImage(), Input((48,)))
+    assert described["input"]["shape"] == [1, 6, 8]
+    assert kinds(described) == [
+        *("conv2d", "flatten", "max_pool2d", "flatten", "concatenate", "linear")
+    ]
+
+
 def test_a_vgg_keeps_its_dropout(capsys):
     described = imported(capsys, "Vgg", "--input=3x32x32")
     assert kinds(described).count("dropout") == 2 and kinds(described).count("conv2d") == 8
@@ -463,13 +534,13 @@ IMAGES = ("--input=2x6x6",)
     ("name", "flags", "said"),
     [
         (
-            "oblong",
-            IMAGES,
-            "layer (conv2d, zoo.py:{}): kernel_size is [3, 1], and can only be the same in both",
+            "long_windows",
+            ("--input=2x2x256",),
+            "layer (max_pool2d, zoo.py:{}): its windows have 256 places; 255 are the most",
         ),
         ("reflecting", IMAGES, "layer (pad, zoo.py:{}): there is no such layer; supported are "),
         ("padded", IMAGES, "padding is 1, and can only be below 1"),
-        ("uneven", IMAGES, "images of 6 by 6 can only become larger by one whole factor in both"),
+        ("uneven", IMAGES, "images of 6 by 6 can only become larger by whole factors"),
         ("smooth", IMAGES, "layer (upsample_bilinear2d, zoo.py:{}): there is no such layer"),
         ("overhanging", IMAGES, "output_padding is 2, and can only be below the stride"),
         ("plain_groups", ("--input=4x6x6",), "affine is False, and can only be True"),
@@ -520,6 +591,11 @@ def test_what_no_layer_has_is_named_with_its_place(capsys, name, flags, said):
             "Vectors",
             ["--input=5", "--input=3x4"],
             "the network can't be run on a batch [2, 5] and [2, 3, 4]: ",
+        ),
+        (
+            "BothWays",
+            ["--input=48"],
+            "it reads [batch, 6, 8]; conv2d reads images as they are, [batch, channels, height,",
         ),
         ("Mixed", ["--input=4"], "it multiplies [2, 3] by [2, 1]; only values of one shape and"),
         ("Stacked", ["--input=4"], "it can join images by their channels, and rows of one order"),

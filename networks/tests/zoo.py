@@ -232,6 +232,133 @@ def grouped(padding="same"):
     return Image(nn.Sequential(depthwise, far))
 
 
+class Series(nn.Module):
+    """A classifier of time series: residual blocks whose convolutions reach further and further."""
+
+    def __init__(self, channels=2, width=8, flat=False):
+        super().__init__()
+        self.stem = nn.Conv1d(channels, width, 7, stride=2, padding=3, bias=False)
+        self.norm, self.pool = nn.BatchNorm1d(width), nn.MaxPool1d(3, 2, 1)
+        self.blocks = nn.ModuleList(
+            nn.Conv1d(width, width, 3, padding=2**number, dilation=2**number, groups=2)
+            for number in range(2)
+        )
+        self.gate = nn.Sequential(
+            nn.AdaptiveAvgPool1d(1),
+            nn.Conv1d(width, 2, 1),
+            nn.ReLU(),
+            nn.Conv1d(2, width, 1),
+            nn.Sigmoid(),
+        )
+        self.mean, self.fc = nn.AvgPool1d(2, ceil_mode=True), nn.Linear(2 * width, 4)
+        self.flat = flat
+
+    def forward(self, x):
+        x = x.unsqueeze(1) if self.flat else x
+        x = self.pool(torch.relu(self.norm(self.stem(x))))
+        for block in self.blocks:
+            x = x + F.relu(block(x))
+        x = self.mean(x * self.gate(x))
+        top = x.max(dim=-1).values if self.flat else F.adaptive_max_pool1d(x, 1).squeeze(-1)
+        return self.fc(torch.cat((x.mean(dim=2), top), dim=1))
+
+
+def flat_series():
+    return Series(1, flat=True)
+
+
+class Inception(nn.Module):
+    """Windows of 1 x 7 and 7 x 1 side by side, as in Inception v3's blocks of 17 x 17."""
+
+    def __init__(self):
+        super().__init__()
+        self.one = self._layer(2, 4, (1, 7), padding=(0, 3))
+        self.two = self._layer(4, 6, (7, 1), padding=(3, 0))
+        self.three = self._layer(2, 4, (3, 2), stride=(2, 1), padding=(1, 0), dilation=(1, 2))
+        self.down = nn.AvgPool2d((1, 3), stride=1, padding=(0, 1))
+        self.fc = nn.Linear(10 * 3 * 2, 5)
+
+    @staticmethod
+    def _layer(cin, cout, size, **own):
+        return nn.Sequential(
+            nn.Conv2d(cin, cout, size, bias=False, **own), nn.BatchNorm2d(cout, eps=1e-3), nn.ReLU()
+        )
+
+    def forward(self, x):
+        left = F.max_pool2d(self.two(self.one(x)), (2, 3), (2, 1))
+        x = torch.cat((left, self.three(self.down(x))), 1)
+        x = F.adaptive_avg_pool2d(x, (3, 2))
+        return self.fc(torch.flatten(x, 1))
+
+
+class Signal(nn.Module):
+    """A convolution of a signal, whose places an LSTM reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(3, 6, 5, padding="same")
+        self.lstm, self.out = nn.LSTM(6, 5, batch_first=True), nn.Linear(5, 3)
+
+    def forward(self, x):
+        given, _ = self.lstm(F.gelu(self.conv(x)).transpose(1, 2))
+        return self.out(given[:, -1])
+
+
+class Coder(nn.Module):
+    """A signal made shorter and, in each way that there is, longer again."""
+
+    def __init__(self, out=2):
+        super().__init__()
+        self.down = nn.Conv1d(2, 4, 3, stride=2, padding=1)
+        self.norm, self.each = nn.GroupNorm(2, 4), nn.InstanceNorm1d(4, affine=True)
+        self.up = nn.ConvTranspose1d(4, 4, 3, stride=2, padding=1, output_padding=1)
+        self.out = nn.Conv1d(4, out, 1)
+
+    def forward(self, x):
+        x = self.norm(torch.relu(self.down(x)))
+        x = self.each(self.up(x)) + F.interpolate(x, scale_factor=2.0)
+        return self.out(x)
+
+
+def coder_of_classes():
+    return Coder(5)
+
+
+class TwoSignals(nn.Module):
+    """Signals of one length, each with its channels."""
+
+    def __init__(self):
+        super().__init__()
+        self.left, self.right = nn.Conv1d(2, 4, 3), nn.Conv1d(1, 4, 3)
+        self.out = nn.Linear(4, 2)
+
+    def forward(self, left, right):
+        return self.out((self.left(left) + self.right(right)).mean(2))
+
+
+class FlatImage(nn.Module):
+    """Images in rows, as many data sets have them."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.fc = nn.Conv2d(1, 4, 3), nn.Linear(4 * (4 * 6 + 1), 3)
+
+    def forward(self, x):
+        x = self.conv(x.view(-1, 1, 6, 8))
+        return self.fc(torch.cat((x.flatten(1), x.amax((2, 3), keepdim=True).flatten(1)), 1))
+
+
+class BothWays(FlatImage):
+    """An image that is seen as lines, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows = nn.Conv1d(6, 3, 8)
+
+    def forward(self, x):
+        return super().forward(x) + self.rows(x.view(-1, 6, 8)).squeeze(2)
+
+
 class Twice(nn.Sequential):
     """Two convolutions, each normalized and activated."""
 
@@ -596,8 +723,8 @@ class Image(nn.Module):
         return self.fc(self.layer(x).mean((2, 3)))
 
 
-def oblong():
-    return Image(nn.Conv2d(2, 4, (3, 1)))
+def long_windows():
+    return Image(nn.MaxPool2d((2, 128)), 2)
 
 
 def reflecting():
@@ -609,7 +736,7 @@ def slow_norm():
 
 
 def uneven():
-    return Image(nn.Upsample(size=(8, 4)), 2)
+    return Image(nn.Upsample(size=(12, 9)), 2)
 
 
 def smooth():

@@ -60,18 +60,25 @@ def _linear(x: Any, out_features: int, bias: bool = True) -> Layer:
     return Layer(lambda w, x: x @ w.T, starts[:1])
 
 
+_Size = int | list[int]  # for both directions, or [height, width]
+
+
+def _both(size: _Size) -> tuple[int, int]:
+    return (size, size) if isinstance(size, int) else (size[0], size[1])
+
+
 def _convolution(
     x: Any,
     out_channels: int,
-    kernel_size: int,
+    kernel_size: _Size,
     *,
-    stride: int = 1,
-    padding: int = 0,
-    dilation: int = 1,
+    stride: _Size = 1,
+    padding: _Size = 0,
+    dilation: _Size = 1,
     groups: int = 1,
     bias: bool = True,
 ) -> Layer:
-    shape = (out_channels, x.shape[1] // groups, kernel_size, kernel_size)
+    shape = (out_channels, x.shape[1] // groups, *_both(kernel_size))
     bound = 1 / math.sqrt(math.prod(shape[1:]))
     starts = (Start(shape, bound), Start((out_channels,), bound))
 
@@ -79,9 +86,9 @@ def _convolution(
         return lax.conv_general_dilated(
             x,
             w,
-            (stride, stride),
-            [(padding, padding)] * 2,
-            rhs_dilation=(dilation, dilation),
+            _both(stride),
+            [(around, around) for around in _both(padding)],
+            rhs_dilation=_both(dilation),
             feature_group_count=groups,
         )
 
@@ -93,21 +100,25 @@ def _convolution(
 def _transposed(
     x: Any,
     out_channels: int,
-    kernel_size: int,
+    kernel_size: _Size,
     *,
-    stride: int = 1,
-    padding: int = 0,
-    output_padding: int = 0,
-    dilation: int = 1,
+    stride: _Size = 1,
+    padding: _Size = 0,
+    output_padding: _Size = 0,
+    dilation: _Size = 1,
     groups: int = 1,
     bias: bool = True,
 ) -> Layer:
     """A convolution, by the mirrored windows, of the image with zeros between its pixels."""
     cin, cout = x.shape[1], out_channels // groups
-    shape = (cin, cout, kernel_size, kernel_size)
+    shape = (cin, cout, *_both(kernel_size))
     bound = 1 / math.sqrt(math.prod(shape[1:]))
     starts = (Start(shape, bound), Start((out_channels,), bound))
-    before = dilation * (kernel_size - 1) - padding
+    sizes = zip(*map(_both, (kernel_size, padding, dilation, output_padding)), strict=True)
+    around = []
+    for size, less, apart, more in sizes:
+        before = apart * (size - 1) - less
+        around.append((before, before + more))
 
     def convolved(w: Array, x: Array) -> Array:
         mirrored = w.reshape(groups, cin // groups, *shape[1:])[..., ::-1, ::-1]
@@ -115,9 +126,9 @@ def _transposed(
             x,
             mirrored.swapaxes(1, 2).reshape(out_channels, cin // groups, *shape[2:]),
             (1, 1),
-            [(before, before + output_padding)] * 2,
-            lhs_dilation=(stride, stride),
-            rhs_dilation=(dilation, dilation),
+            around,
+            lhs_dilation=_both(stride),
+            rhs_dilation=_both(dilation),
             feature_group_count=groups,
         )
 
@@ -128,32 +139,31 @@ def _transposed(
 
 def _pool(
     x: Any,
-    kernel_size: int,
+    kernel_size: _Size,
     *,
-    stride: int | None = None,
-    padding: int = 0,
+    stride: _Size | None = None,
+    padding: _Size = 0,
     ceil_mode: bool = False,
     is_max: bool,
 ) -> Layer:
-    step = stride or kernel_size
-    behind = []  # padding that only rounding up adds; no window begins in it
-    for size in x.shape[2:]:
-        over = size + 2 * padding - kernel_size
+    sizes, steps, paddings = _both(kernel_size), _both(stride or kernel_size), _both(padding)
+    around, more = [(0, 0), (0, 0)], [(0, 0), (0, 0)]
+    for extent, size, step, pad in zip(x.shape[2:], sizes, steps, paddings, strict=True):
+        over = extent + 2 * pad - size
         places = (-(-over // step) if ceil_mode else over // step) + 1
-        if (places - 1) * step >= size + padding:
+        if (places - 1) * step >= extent + pad:
             places -= 1
-        behind.append(max(0, (places - 1) * step - over))
-    windows = {
-        "window_dimensions": (1, 1, kernel_size, kernel_size),
-        "window_strides": (1, 1, step, step),
-    }
-    none = ((0, 0), (0, 0))
-    around = (*none, *((padding, padding + more) for more in behind))
+        behind = max(0, (places - 1) * step - over)  # that only rounding up adds
+        around.append((pad, pad + behind))
+        more.append((0, behind))
+    windows = {"window_dimensions": (1, 1, *sizes), "window_strides": (1, 1, *steps)}
     if is_max:
         return Layer(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, padding=around, **windows))
     # As in PyTorch a mean counts padding, but not what rounding up adds.
-    padded = np.ones([1, 1, *(size + 2 * padding for size in x.shape[2:])], np.float32)
-    more = (*none, *((0, rest) for rest in behind))
+    padded = np.ones(
+        [1, 1, *(size + 2 * pad for size, pad in zip(x.shape[2:], paddings, strict=True))],
+        np.float32,
+    )
 
     def averaged(x: Array) -> Array:
         counts = lax.reduce_window(padded, 0.0, lax.add, padding=more, **windows)
@@ -161,6 +171,11 @@ def _pool(
         return sums / counts.astype(x.dtype)
 
     return Layer(averaged)
+
+
+def _upsample(x: Any, scale_factor: _Size) -> Layer:
+    down, across = _both(scale_factor)
+    return Layer(lambda x: x.repeat(down, 2).repeat(across, 3))
 
 
 def _normalized(x: Array, axes: int | tuple[int, ...], eps: float = 1e-5) -> Array:
@@ -277,9 +292,7 @@ _LAYERS: dict[str, Callable[..., Layer]] = {
     "linear": _linear,
     "conv2d": _convolution,
     "conv_transpose2d": _transposed,
-    "upsample": lambda x, scale_factor: Layer(
-        lambda x: x.repeat(scale_factor, 2).repeat(scale_factor, 3)
-    ),
+    "upsample": _upsample,
     "max_pool2d": partial(_pool, is_max=True),
     "avg_pool2d": partial(_pool, is_max=False),
     "batch_norm": _batch_norm,

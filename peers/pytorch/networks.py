@@ -197,7 +197,9 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
     "conv2d": lambda x, **own: nn.Conv2d(x.shape[1], **own),
     "conv_transpose2d": lambda x, **own: nn.ConvTranspose2d(x.shape[1], **own),
     "group_norm": lambda x, **own: nn.GroupNorm(num_channels=x.shape[1], **own),
-    "upsample": lambda x, scale_factor: nn.Upsample(scale_factor=scale_factor),
+    "upsample": lambda x, scale_factor: nn.Upsample(
+        scale_factor=tuple(scale_factor) if isinstance(scale_factor, list) else scale_factor
+    ),
     "max_pool2d": lambda x, **own: nn.MaxPool2d(**own),
     "avg_pool2d": lambda x, **own: nn.AvgPool2d(**own),
     "global_avg_pool2d": lambda x: nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten()),

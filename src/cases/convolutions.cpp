@@ -12,7 +12,8 @@ Case convolution(const Shape& x, std::int64_t out, const Window& window, bool bi
                  Activation activation, const std::string& name, std::int64_t groups = 1) {
   OneOp one;
   const Id in = one.tensor("x", x);
-  const Id w = one.tensor("w", {out, x[1] / groups, window.size, window.size}, Role::parameter);
+  const Id w =
+      one.tensor("w", {out, x[1] / groups, window.size.down, window.size.across}, Role::parameter);
   const Id b = bias ? one.tensor("bias", {out}, Role::parameter) : none;
   one.operation(Convolution{.x = in,
                             .w = w,
@@ -26,7 +27,7 @@ Case convolution(const Shape& x, std::int64_t out, const Window& window, bool bi
 Case convolution_grad(const Shape& x, std::int64_t out, const Window& window, bool bias, bool dx,
                       const std::string& name, std::int64_t groups = 1) {
   OneOp one;
-  const Shape w{out, x[1] / groups, window.size, window.size};
+  const Shape w{out, x[1] / groups, window.size.down, window.size.across};
   ConvolutionGrad op{.x = one.tensor("x", x),
                      .w = one.tensor("w", w, Role::parameter),
                      .dy = one.tensor("dy", result_shape(x, out, window)),
@@ -47,7 +48,7 @@ Case convolution_grad(const Shape& x, std::int64_t out, const Window& window, bo
 Case transposed(const Shape& x, std::int64_t out, const Window& window, bool bias, bool forward,
                 const std::string& name, std::int64_t groups = 1) {
   OneOp one;
-  const Shape weights{out, x[1] / groups, window.size, window.size};
+  const Shape weights{out, x[1] / groups, window.size.down, window.size.across};
   ConvolutionGrad op{.w = one.tensor("w", weights, Role::parameter),
                      .dy = one.tensor("dy", result_shape(x, out, window)),
                      .window = window};
@@ -71,7 +72,7 @@ Case channel_bias_grad(const Shape& images, const std::string& name) {
 }  // namespace
 
 Shape result_shape(const Shape& x, std::int64_t channels, const Window& window) {
-  return {x[0], channels, positions(window, x[2]), positions(window, x[3])};
+  return windowed(window, x, channels);
 }
 
 std::vector<Case> convolution_cases() {
@@ -86,6 +87,12 @@ std::vector<Case> convolution_cases() {
   const Window far3{.size = 3, .padding = 2, .dilation = 2};
   const Window far2{.size = 2, .stride = 2, .padding = 1, .dilation = 3};
   const Window pairs{.size = 2, .stride = 2};
+  const Window line5{.size = {1, 5}, .padding = {0, 2}};
+  const Window half_line{.size = {1, 4}, .stride = {1, 2}, .padding = {0, 1}};
+  const Window far_line{.size = {1, 3}, .padding = {0, 4}, .dilation = {1, 4}};
+  const Window pillar{.size = {7, 1}, .padding = {3, 0}};
+  const Window uneven{.size = {3, 2}, .stride = {1, 3}, .padding = {2, 1}, .dilation = {2, 1}};
+  const Window shifted3{.size = 3, .padding = {1, 0}};
   return {
       convolution({1, 1, 1, 1}, 1, one, true, identity, "1x1"),
       convolution({2, 5, 4, 7}, 3, one, false, identity, "of_points"),
@@ -110,6 +117,14 @@ std::vector<Case> convolution_cases() {
       convolution({2, 3, 9, 8}, 5, far2, false, identity, "dilated_with_stride"),
       convolution({2, 16, 9, 8}, 16, far3, true, identity, "dilated_depthwise", 16),
       convolution({4, 96, 24, 24}, 96, same3, false, identity, "large_depthwise", 96),
+      convolution({3, 1, 1, 40}, 8, line5, true, relu, "of_a_line"),
+      convolution({2, 16, 1, 33}, 32, half_line, false, identity, "half_a_line"),
+      convolution({2, 16, 1, 64}, 16, far_line, true, Activation::silu, "dilated_line"),
+      convolution({2, 16, 1, 30}, 16, line5, true, relu, "depthwise_line", 16),
+      convolution({2, 16, 9, 8}, 16, pillar, true, relu, "pillar"),
+      convolution({2, 5, 9, 8}, 7, uneven, true, sigmoid, "uneven"),
+      convolution({2, 16, 8, 9}, 16, shifted3, true, relu, "uneven_padding"),
+      convolution({16, 32, 1, 500}, 64, line5, true, relu, "large_line"),
       convolution_grad({1, 1, 1, 1}, 1, one, true, true, "1x1"),
       convolution_grad({2, 5, 4, 7}, 3, one, false, true, "of_points"),
       convolution_grad({2, 6, 7, 5}, 9, one_of_two, false, true, "of_every_other_point"),
@@ -133,6 +148,14 @@ std::vector<Case> convolution_cases() {
       convolution_grad({2, 3, 9, 8}, 5, far2, false, true, "dilated_with_stride"),
       convolution_grad({2, 16, 9, 8}, 16, far3, true, true, "dilated_depthwise", 16),
       convolution_grad({4, 96, 24, 24}, 96, same3, false, true, "large_depthwise", 96),
+      convolution_grad({3, 1, 1, 40}, 8, line5, true, false, "of_a_line"),
+      convolution_grad({2, 16, 1, 33}, 32, half_line, false, true, "half_a_line"),
+      convolution_grad({2, 16, 1, 64}, 16, far_line, true, true, "dilated_line"),
+      convolution_grad({2, 16, 1, 30}, 16, line5, true, true, "depthwise_line", 16),
+      convolution_grad({2, 16, 9, 8}, 16, pillar, true, true, "pillar"),
+      convolution_grad({2, 5, 9, 8}, 7, uneven, true, true, "uneven"),
+      convolution_grad({2, 16, 8, 9}, 16, shifted3, true, true, "uneven_padding"),
+      convolution_grad({16, 32, 1, 500}, 64, line5, true, true, "large_line"),
       transposed({1, 1, 1, 1}, 1, one, true, true, "1x1"),
       transposed({2, 16, 12, 8}, 32, pairs, true, true, "pairs"),
       transposed({2, 16, 8, 8}, 32, same3, true, true, "of_whole_blocks"),
@@ -143,6 +166,9 @@ std::vector<Case> convolution_cases() {
       transposed({2, 16, 12, 8}, 32, pairs, false, false, "pairs_dw"),
       transposed({2, 16, 8, 8}, 32, same3, false, false, "of_whole_blocks_dw"),
       transposed({2, 6, 7, 5}, 4, half3, false, false, "of_groups_dw", 2),
+      transposed({2, 16, 1, 33}, 8, half_line, true, true, "line"),
+      transposed({2, 5, 9, 8}, 7, uneven, true, true, "uneven"),
+      transposed({2, 16, 1, 33}, 8, half_line, false, false, "line_dw"),
       channel_bias_grad({1, 1, 1, 1}, "1x1"),
       channel_bias_grad({3, 17, 7, 5}, "odd"),
       channel_bias_grad({8, 32, 40, 40}, "large"),

@@ -210,6 +210,8 @@ std::vector<Case> image_cases() {
   const Window half3{.size = 3, .stride = 2, .padding = 1};
   const Window half3_ceil{.size = 3, .stride = 2, .ceil = true};
   const Window pairs{.size = 2, .stride = 2};
+  const Window line3{.size = {1, 3}, .stride = {1, 2}, .padding = {0, 1}, .ceil = true};
+  const Window uneven{.size = {3, 2}, .stride = {2, 3}, .padding = {1, 0}, .ceil = true};
   return {
       max_pool({1, 1, 1, 1}, one, "1x1"),
       max_pool({2, 5, 8, 6}, pairs, "pairs"),
@@ -219,6 +221,9 @@ std::vector<Case> image_cases() {
       max_pool({2, 4, 9, 9}, half3, "equals", "x ties"),
       max_pool({1, 2, 7, 7}, {.size = 2, .stride = 3}, "gaps"),
       max_pool({2, 3, 16, 17}, {.size = 15, .stride = 1, .padding = 7}, "largest"),
+      max_pool({2, 17, 1, 20}, line3, "line"),
+      max_pool({2, 3, 9, 10}, uneven, "uneven"),
+      max_pool({2, 3, 1, 300}, {.size = {1, 255}, .stride = {1, 9}}, "longest"),
       max_pool({8, 16, 33, 31}, half3_ceil, "large"),
       max_pool_grad({1, 1, 1, 1}, one, identity, "1x1"),
       max_pool_grad({2, 5, 8, 6}, pairs, relu, "pairs"),
@@ -227,6 +232,9 @@ std::vector<Case> image_cases() {
       max_pool_grad({2, 17, 9, 6}, half3, sigmoid, "padding"),
       max_pool_grad({1, 2, 7, 7}, {.size = 2, .stride = 3}, identity, "gaps"),
       max_pool_grad({2, 3, 16, 17}, {.size = 15, .stride = 1, .padding = 7}, relu, "largest"),
+      max_pool_grad({2, 17, 1, 20}, line3, relu, "line"),
+      max_pool_grad({2, 3, 9, 10}, uneven, identity, "uneven"),
+      max_pool_grad({2, 3, 1, 300}, {.size = {1, 255}, .stride = {1, 9}}, identity, "longest"),
       max_pool_grad({8, 16, 33, 31}, half3_ceil, relu, "large"),
       average_pool({1, 1, 1, 1}, one, "1x1"),
       average_pool({2, 5, 8, 6}, pairs, "pairs"),
@@ -234,6 +242,8 @@ std::vector<Case> image_cases() {
       average_pool({3, 3, 7, 10}, half3_ceil, "uneven_ceil"),
       average_pool({2, 17, 9, 6}, {.size = 4, .stride = 3, .padding = 2, .ceil = true}, "padding"),
       average_pool({1, 2, 7, 7}, {.size = 2, .stride = 3}, "gaps"),
+      average_pool({2, 17, 1, 20}, line3, "line"),
+      average_pool({2, 3, 9, 10}, uneven, "uneven"),
       average_pool({8, 16, 33, 31}, half3_ceil, "large"),
       average_pool_grad({1, 1, 1, 1}, one, identity, "1x1"),
       average_pool_grad({2, 5, 8, 6}, pairs, identity, "pairs"),
@@ -242,11 +252,16 @@ std::vector<Case> image_cases() {
       average_pool_grad({2, 17, 9, 6}, {.size = 4, .stride = 3, .padding = 2, .ceil = true},
                         identity, "padding"),
       average_pool_grad({1, 2, 7, 7}, {.size = 2, .stride = 3}, identity, "gaps"),
+      average_pool_grad({2, 17, 1, 20}, line3, relu, "line"),
+      average_pool_grad({2, 3, 9, 10}, uneven, identity, "uneven"),
       average_pool_grad({8, 16, 33, 31}, half3_ceil, relu, "large"),
       average_pool({2, 17, 8, 6}, pairs, "pairs_sums", true),
       average_pool({2, 3, 7, 10}, half3_ceil, "ceil_sums", true),
       average_pool_grad({2, 17, 8, 6}, pairs, identity, "pairs_sums", true),
       average_pool_grad({2, 3, 7, 10}, half3_ceil, relu, "ceil_sums", true),
+      average_pool({2, 17, 3, 8}, {.size = {1, 2}, .stride = {1, 2}}, "line_sums", true),
+      average_pool_grad({2, 17, 3, 8}, {.size = {1, 2}, .stride = {1, 2}}, identity, "line_sums",
+                        true),
       global_average_pool({1, 1, 1, 1}, "1x1"),
       global_average_pool({3, 17, 7, 5}, "odd"),
       global_average_pool({8, 64, 16, 16}, "large"),

@@ -23,9 +23,9 @@ struct ConvolutionTensors {
 /// What of oneDNN's arguments is the same in all passes.
 struct Geometry {
   explicit Geometry(const Window& window)
-      : strides{window.stride, window.stride},
-        dilates{window.dilation - 1, window.dilation - 1},
-        padding{window.padding, window.padding} {}
+      : strides{window.stride.down, window.stride.across},
+        dilates{window.dilation.down - 1, window.dilation.across - 1},
+        padding{window.padding.down, window.padding.across} {}
 
   dnnl::memory::dims strides, dilates, padding;
 };

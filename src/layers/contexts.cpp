@@ -41,10 +41,10 @@ const Shape& LayerShapes::sequence() const {
 
 Shape LayerShapes::image_behind(const Window& window, std::int64_t channels) const {
   const Shape& before = image();
-  Shape shape{any_batch, channels, positions(window, before[2]), positions(window, before[3])};
+  Shape shape = windowed(window, before, channels);
   require(shape[2] > 0 && shape[3] > 0,
-          "has a window of " + std::to_string(window.size) + " with padding " +
-              std::to_string(window.padding) + ", larger than the image of " +
+          "has a window of " + to_string(window.size) + " with padding " +
+              to_string(window.padding) + ", larger than the image of " +
               std::to_string(before[2]) + " x " + std::to_string(before[3]));
   return shape;
 }

@@ -20,8 +20,8 @@ Shape ConvolutionLayer::infer(LayerShapes& shapes) const {
                  "has " + std::to_string(groups) + " groups, which must divide its " +
                      std::to_string(in) + " input and " + std::to_string(out_channels) +
                      " output channels");
-  const Shape weights{out_channels, in / groups, window.size, window.size};
-  const auto fan_in = static_cast<double>(weights[1] * window.size * window.size);
+  const Shape weights{out_channels, in / groups, window.size.down, window.size.across};
+  const auto fan_in = static_cast<double>(weights[1] * window.size.product());
   const Start start{.bound = 1 / std::sqrt(fan_in)};
   shapes.parameter("weight", weights, start);
   if (has_bias) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossover/layers/transposed_convolution_layer.h"
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -22,29 +21,34 @@ Shape TransposedConvolutionLayer::infer(LayerShapes& shapes) const {
                      std::to_string(before[1]) + " input and " + std::to_string(out_channels) +
                      " output channels");
   constexpr double most_rows = 1U << 31U;
-  const auto rows = static_cast<double>(std::max(before[2], before[3]));
-  shapes.require(static_cast<double>(window.stride) * rows +
-                         static_cast<double>(window.dilation) * static_cast<double>(window.size) <
-                     most_rows,
+  const auto is_small = [](const Slide& slide, std::int64_t size) {
+    return static_cast<double>(slide.stride) * static_cast<double>(size) +
+               static_cast<double>(slide.dilation) * static_cast<double>(slide.size) <
+           most_rows;
+  };
+  shapes.require(is_small(window.down(), before[2]) && is_small(window.across(), before[3]),
                  "gives images of more than 2^31 rows or columns");
-  shapes.require(window.padding < extent(window) && output_padding < window.stride,
-                 "has a padding of " + std::to_string(window.padding) +
-                     " and an output_padding of " + std::to_string(output_padding) +
-                     ", which must be below its window's extent and its stride");
-  const Shape weights{before[1], out_channels / groups, window.size, window.size};
-  const auto fan_in = static_cast<double>(weights[1] * window.size * window.size);
+  const auto fits = [](const Slide& slide, std::int64_t more) {
+    return slide.padding < extent(slide) && more < slide.stride;
+  };
+  shapes.require(
+      fits(window.down(), output_padding.down) && fits(window.across(), output_padding.across),
+      "has a padding of " + to_string(window.padding) + " and an output_padding of " +
+          to_string(output_padding) + ", which must be below its window's extent and its stride");
+  const Shape weights{before[1], out_channels / groups, window.size.down, window.size.across};
+  const auto fan_in = static_cast<double>(weights[1] * window.size.product());
   const Start start{.bound = 1 / std::sqrt(fan_in)};
   shapes.parameter("weight", weights, start);
   if (has_bias) {
     shapes.parameter("bias", {out_channels}, start);
   }
-  const auto behind = [&](std::int64_t size) {
-    return window.stride * (size - 1) + extent(window) - 2 * window.padding + output_padding;
+  const auto behind = [](const Slide& slide, std::int64_t more, std::int64_t size) {
+    return slide.stride * (size - 1) + extent(slide) - 2 * slide.padding + more;
   };
-  Shape result{any_batch, out_channels, behind(before[2]), behind(before[3])};
-  shapes.require(
-      result[2] > 0 && result[3] > 0,
-      "has a padding of " + std::to_string(window.padding) + ", which leaves nothing of the image");
+  Shape result{any_batch, out_channels, behind(window.down(), output_padding.down, before[2]),
+               behind(window.across(), output_padding.across, before[3])};
+  shapes.require(result[2] > 0 && result[3] > 0, "has a padding of " + to_string(window.padding) +
+                                                     ", which leaves nothing of the image");
   return result;
 }
 

@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossover/layers/upsample_layer.h"
 
-#include <algorithm>
-
 #include "contexts.h"
 
 namespace crossover {
 namespace {
 
 /// The pixels that each of the smaller image becomes.
-Window repeated(std::int64_t factor) { return {.size = factor, .stride = factor}; }
+Window repeated(const Pair& factor) { return {.size = factor, .stride = factor}; }
 
 }  // namespace
 
 Shape UpsampleLayer::infer(LayerShapes& shapes) const {
   Shape shape = shapes.image();
   constexpr std::int64_t most_rows = std::int64_t{1} << 31U;
-  shapes.require(factor <= most_rows / std::max(shape[2], shape[3]),
+  shapes.require(factor.down <= most_rows / shape[2] && factor.across <= most_rows / shape[3],
                  "gives images of more than 2^31 rows or columns");
-  shape[2] *= factor;
-  shape[3] *= factor;
+  shape[2] *= factor.down;
+  shape[3] *= factor.across;
   return shape;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossover/network_json.h"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -45,6 +46,11 @@ class LayerWriter {
   void count(const char* name, std::int64_t value, std::int64_t absent) {
     write(name, value, absent);
   }
+  void size(const char* name, const Pair& value) { json_[name] = written(value); }
+  void size(const char* name, const Pair& value, const Pair& absent) { write(name, value, absent); }
+  void count(const char* name, const Pair& value, const Pair& absent) {
+    write(name, value, absent);
+  }
   void flag(const char* name, bool value, bool absent) { write(name, value, absent); }
   void number(const char* name, double value) { json_[name] = value; }
   void number(const char* name, double value, double absent) { write(name, value, absent); }
@@ -58,8 +64,15 @@ class LayerWriter {
   template <class Value>
   void write(const char* name, Value value, Value absent) {
     if (value != absent) {
-      json_[name] = value;
+      json_[name] = written(value);
     }
+  }
+  template <class Value>
+  static Value written(Value value) {
+    return value;
+  }
+  static Json written(const Pair& pair) {
+    return pair.is_square() ? Json(pair.down) : Json{pair.down, pair.across};
   }
 
   Json& json_;
@@ -114,6 +127,17 @@ class LayerReader {
   void count(const char* name, std::int64_t& value, std::int64_t absent) {
     read(name, value, absent, [&](const Json& json) { return whole(name, json, 0); });
   }
+  void size(const char* name, Pair& value) {
+    if (matches_) {
+      value = pair(name, members_.at(name), 1);
+    }
+  }
+  void size(const char* name, Pair& value, const Pair& absent) {
+    read(name, value, absent, [&](const Json& json) { return pair(name, json, 1); });
+  }
+  void count(const char* name, Pair& value, const Pair& absent) {
+    read(name, value, absent, [&](const Json& json) { return pair(name, json, 0); });
+  }
   void flag(const char* name, bool& value, bool absent) {
     read(name, value, absent, [&](const Json& json) {
       members_.require(json.is_boolean(), name, "true or false");
@@ -157,6 +181,14 @@ class LayerReader {
   std::int64_t whole(const char* name, const Json& json, std::int64_t least) const {
     members_.require(is_whole(json, least), name, "one of the " + whole_from(least));
     return json.get<std::int64_t>();
+  }
+  Pair pair(const char* name, const Json& json, std::int64_t least) const {
+    const auto is_one = [least](const Json& one) { return is_whole(one, least); };
+    const bool is_pair =
+        json.is_array() && json.size() == 2 && std::all_of(json.begin(), json.end(), is_one);
+    members_.require(is_one(json) || is_pair, name,
+                     "one of the " + whole_from(least) + ", or two of them, [height, width]");
+    return is_pair ? Pair(json[0], json[1]) : Pair(json.get<std::int64_t>());
   }
 
   Members& members_;

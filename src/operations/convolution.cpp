@@ -19,11 +19,12 @@ namespace {
 Shape result(const Fit& fit, Id x, Id w, const Window& window) {
   const Shape& images = image(fit, x);
   const Shape& weights = fit.at(w).shape;
-  fit.require(weights.size() == 4 && images[1] % weights[1] == 0 && weights[2] == window.size &&
-                  weights[3] == window.size,
+  const Pair& size = window.size;
+  fit.require(weights.size() == 4 && images[1] % weights[1] == 0 && weights[2] == size.down &&
+                  weights[3] == size.across,
               "weights '" + fit.at(w).name + "' " + to_string(weights) + " are not [out, " +
-                  std::to_string(images[1]) + " or a part of it, " + std::to_string(window.size) +
-                  ", " + std::to_string(window.size) + "]");
+                  std::to_string(images[1]) + " or a part of it, " + std::to_string(size.down) +
+                  ", " + std::to_string(size.across) + "]");
   const std::int64_t groups = groups_of(fit.at(x), fit.at(w));
   fit.require(weights[0] % groups == 0, std::to_string(groups) + " groups do not divide the " +
                                             std::to_string(weights[0]) + " channels of the result");

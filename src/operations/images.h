@@ -19,14 +19,17 @@ inline const Shape& image(const Fit& fit, Id id) {
 /// the window does not fit.
 inline Shape result_of(const Fit& fit, const Window& window, const Shape& image,
                        std::int64_t channels) {
-  fit.require(window.size > 0 && window.stride > 0 && window.dilation > 0 && window.padding >= 0 &&
-                  window.padding < extent(window),
+  const auto slides = [](const Slide& slide) {
+    return slide.size > 0 && slide.stride > 0 && slide.dilation > 0 && slide.padding >= 0 &&
+           slide.padding < extent(slide);
+  };
+  fit.require(slides(window.down()) && slides(window.across()),
               "a window needs a size, a stride and a dilation of at least one, and less padding "
               "than its extent");
-  Shape result{image[0], channels, positions(window, image[2]), positions(window, image[3])};
-  fit.require(result[2] > 0 && result[3] > 0,
-              "a window of " + std::to_string(window.size) + " with padding " +
-                  std::to_string(window.padding) + " does not fit into " + to_string(image));
+  Shape result = windowed(window, image, channels);
+  fit.require(result[2] > 0 && result[3] > 0, "a window of " + to_string(window.size) +
+                                                  " with padding " + to_string(window.padding) +
+                                                  " does not fit into " + to_string(image));
   return result;
 }
 

@@ -19,14 +19,15 @@ Shape result(const Fit& fit, Id x, const Window& window) {
 }
 
 void check_largest(const Fit& fit, Id where, const Shape& shape, const Window& window) {
-  constexpr std::int64_t most_rows = 15;  // places in the window fit a byte
-  fit.require(window.size <= most_rows, "the window has more than 15 rows");
+  constexpr std::int64_t most = 255;  // which fit a byte
+  fit.require(window.size.down <= most && window.size.across <= most / window.size.down,
+              "the window has more than 255 places");
   fit.expect(where, shape, Type::u8);
 }
 
 /// Each element of the result meets each of its window once.
 double flops_of(const Workload& workload, Id y, const Window& window) {
-  return count(workload, y) * static_cast<double>(window.size * window.size);
+  return count(workload, y) * static_cast<double>(window.size.product());
 }
 
 /// The rows, or the columns, of a window at one position.
@@ -38,13 +39,13 @@ struct Extent {
   [[nodiscard]] bool holds(std::int64_t at) const { return first <= at && at < end; }
 };
 
-Extent extent_of(const Window& window, std::int64_t position, std::int64_t size) {
-  const std::int64_t start = position * window.stride - window.padding;
-  const std::int64_t end = start + window.size;
+Extent extent_of(const Slide& slide, std::int64_t position, std::int64_t size) {
+  const std::int64_t start = position * slide.stride - slide.padding;
+  const std::int64_t end = start + slide.size;
   return {.start = start,
           .first = std::max<std::int64_t>(start, 0),
           .end = std::min(end, size),
-          .covered = std::min(end, size + window.padding) - start};
+          .covered = std::min(end, size + slide.padding) - start};
 }
 
 /// body(channel of an image, its elements' first, that position's element of the result, rows,
@@ -52,15 +53,15 @@ Extent extent_of(const Window& window, std::int64_t position, std::int64_t size)
 template <class Body>
 void for_each_window(const Shape& images, const Window& window, const Body& body) {
   const std::int64_t planes = images[0] * images[1];
-  const std::int64_t down = positions(window, images[2]);
-  const std::int64_t across = positions(window, images[3]);
+  const std::int64_t down = positions(window.down(), images[2]);
+  const std::int64_t across = positions(window.across(), images[3]);
 #pragma omp parallel for schedule(static) if (planes * down * across > 10000)
   for (std::int64_t plane = 0; plane < planes; ++plane) {
     for (std::int64_t row = 0; row < down; ++row) {
-      const Extent rows = extent_of(window, row, images[2]);
+      const Extent rows = extent_of(window.down(), row, images[2]);
       for (std::int64_t column = 0; column < across; ++column) {
         body(plane * images[2] * images[3], (plane * down + row) * across + column, rows,
-             extent_of(window, column, images[3]));
+             extent_of(window.across(), column, images[3]));
       }
     }
   }
@@ -95,8 +96,8 @@ void MaxPool::execute(ReferenceRun& run) const {
             if (!any || value > largest[at]) {
               any = true;
               largest[at] = value;
-              place[at] =
-                  static_cast<double>((row - rows.start) * window.size + column - columns.start);
+              place[at] = static_cast<double>((row - rows.start) * window.size.across + column -
+                                              columns.start);
             }
           }
         }
@@ -134,8 +135,8 @@ void MaxPoolGrad::execute(ReferenceRun& run) const {
       run.shape(dx), window,
       [&](std::int64_t plane, std::int64_t at, const Extent& rows, const Extent& columns) {
         const auto in_window = static_cast<std::int64_t>(place[at]);
-        const std::int64_t row = rows.start + in_window / window.size;
-        const std::int64_t column = columns.start + in_window % window.size;
+        const std::int64_t row = rows.start + in_window / window.size.across;
+        const std::int64_t column = columns.start + in_window % window.size.across;
         const double factor =
             result != nullptr ? derivative_from_result(x_activation, result[at]) : 1;
         if (rows.holds(row) && columns.holds(column)) {  // whatever `where` says
@@ -194,7 +195,8 @@ void AveragePoolGrad::check(const Fit& fit) const {
 }
 
 Cost AveragePoolGrad::cost(const Workload& workload) const {
-  const bool only_copies = sums && window.size <= window.stride;
+  const bool only_copies =
+      sums && window.size.down <= window.stride.down && window.size.across <= window.stride.across;
   return {.flops = (only_copies ? 0 : flops_of(workload, dy, window)) +
                    derivative_flops(x_activation) * count(workload, dx),
           .launches = x_activation != Activation::identity ? 2 : 1};

@@ -23,9 +23,9 @@ Windows::Windows(const Shape& images, const Window& window)
       channels_(images[1]),
       height_(images[2]),
       width_(images[3]),
-      lines_(crossover::positions(window, height_)),
-      columns_(crossover::positions(window, width_)),
-      places_(channels_ * window.size * window.size) {
+      lines_(crossover::positions(window.down(), height_)),
+      columns_(crossover::positions(window.across(), width_)),
+      places_(channels_ * window.size.product()) {
   const std::int64_t together = std::max<std::int64_t>(1, wanted_positions / (lines_ * columns_));
   const std::int64_t lines = std::clamp<std::int64_t>(wanted_positions / columns_, 1, lines_);
   for (std::int64_t image = 0; image < images[0]; image += together) {
@@ -43,19 +43,21 @@ Windows::Windows(const Shape& images, const Window& window)
 /// has it in the image, that column, how many there are); none where it is in the padding.
 template <class Run>
 void Windows::for_each_run(const WindowBlock& block, std::int64_t place, const Run& run) const {
-  const std::int64_t channel = place / (window_.size * window_.size);
+  const Pair& size = window_.size;
+  const std::int64_t stride = window_.stride.across;
+  const std::int64_t channel = place / size.product();
   const std::int64_t down =
-      window_.dilation * (place / window_.size % window_.size) - window_.padding;
-  const std::int64_t across = window_.dilation * (place % window_.size) - window_.padding;
-  const std::int64_t first = std::min(columns_, first_position(0, across, window_.stride));
-  const std::int64_t end =
-      std::clamp(first_position(width_, across, window_.stride), first, columns_);
+      window_.dilation.down * (place / size.across % size.down) - window_.padding.down;
+  const std::int64_t across =
+      window_.dilation.across * (place % size.across) - window_.padding.across;
+  const std::int64_t first = std::min(columns_, first_position(0, across, stride));
+  const std::int64_t end = std::clamp(first_position(width_, across, stride), first, columns_);
   for (std::int64_t image = block.image; image < block.image + block.images; ++image) {
     for (std::int64_t line = block.line; line < block.line + block.lines; ++line) {
-      const std::int64_t row = line * window_.stride + down;
+      const std::int64_t row = line * window_.stride.down + down;
       const bool inside = row >= 0 && row < height_;
-      const std::int64_t from = ((image * channels_ + channel) * height_ + row) * width_ +
-                                first * window_.stride + across;
+      const std::int64_t from =
+          ((image * channels_ + channel) * height_ + row) * width_ + first * stride + across;
       run(inside ? from : 0, first, inside ? end - first : 0);
     }
   }
@@ -63,16 +65,17 @@ void Windows::for_each_run(const WindowBlock& block, std::int64_t place, const R
 
 void Windows::lay_out(const WindowBlock& block, const double* images, double* to) const {
   const std::int64_t of_place = positions(block);
+  const std::int64_t stride = window_.stride.across;
 #pragma omp parallel for schedule(static) if (places_ * of_place > large)
   for (std::int64_t place = 0; place < places_; ++place) {
     double* line = to + place * of_place;
     for_each_run(block, place, [&](std::int64_t from, std::int64_t column, std::int64_t count) {
       std::fill_n(line, column, 0.0);
-      if (window_.stride == 1) {
+      if (stride == 1) {
         std::copy_n(images + from, count, line + column);
       } else {
         for (std::int64_t i = 0; i < count; ++i) {
-          line[column + i] = images[from + i * window_.stride];
+          line[column + i] = images[from + i * stride];
         }
       }
       std::fill(line + column + count, line + columns_, 0.0);
@@ -83,14 +86,15 @@ void Windows::lay_out(const WindowBlock& block, const double* images, double* to
 
 void Windows::add_back(const WindowBlock& block, const double* from, double* images) const {
   const std::int64_t of_place = positions(block);
-  const std::int64_t of_channel = window_.size * window_.size;
+  const std::int64_t of_channel = window_.size.product();
+  const std::int64_t stride = window_.stride.across;
 #pragma omp parallel for schedule(static) if (places_ * of_place > large)
   for (std::int64_t channel = 0; channel < channels_; ++channel) {
     for (std::int64_t place = channel * of_channel; place < (channel + 1) * of_channel; ++place) {
       const double* line = from + place * of_place;
       for_each_run(block, place, [&](std::int64_t to, std::int64_t column, std::int64_t count) {
         for (std::int64_t i = 0; i < count; ++i) {
-          images[to + i * window_.stride] += line[column + i];
+          images[to + i * stride] += line[column + i];
         }
         line += columns_;
       });

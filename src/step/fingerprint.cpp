@@ -68,9 +68,13 @@ class Hash {
   }
   void add(const Window& window) {
     const auto& [size, stride, padding, ceil, dilation] = window;
-    add_all(size, stride, padding, ceil);
-    if (dilation != 1) {  // so that windows without any keep the hashes that files hold
-      add_all(dilation);
+    add_all(size.down, stride.down, padding.down, ceil);
+    if (dilation.down != 1) {  // so that windows without any keep the hashes that files hold,
+      add_all(dilation.down);
+    }
+    if (!window.is_square()) {  // as do square ones
+      add_all(std::string_view("across"), size.across, stride.across, padding.across,
+              dilation.across);
     }
   }
   void add(const BlockExtent& extent) {

@@ -47,7 +47,7 @@ struct Extents {
 };
 Extents extents_of(const ConvolutionForm& f) {
   return {.x = f.batch * f.height * f.width * f.in,
-          .w = f.out * f.size * f.size * of_group(f),
+          .w = f.out * f.size.product() * of_group(f),
           .y = f.batch * f.positions_down * f.positions_across * f.out};
 }
 
@@ -98,17 +98,18 @@ void for_each_pixel(const ConvolutionForm& f, const Meet& meet) {
   for (std::int64_t n = 0; n < f.batch; ++n) {
     for (std::int64_t down = 0; down < f.positions_down; ++down) {
       for (std::int64_t across = 0; across < f.positions_across; ++across) {
-        for (std::int64_t r = 0; r < f.size; ++r) {
-          for (std::int64_t s = 0; s < f.size; ++s) {
-            const std::int64_t row = down * f.stride - f.padding + r * f.dilation;
-            const std::int64_t column = across * f.stride - f.padding + s * f.dilation;
+        for (std::int64_t r = 0; r < f.size.down; ++r) {
+          for (std::int64_t s = 0; s < f.size.across; ++s) {
+            const std::int64_t row = down * f.stride.down - f.padding.down + r * f.dilation.down;
+            const std::int64_t column =
+                across * f.stride.across - f.padding.across + s * f.dilation.across;
             if (row < 0 || row >= f.height || column < 0 || column >= f.width) {
               continue;
             }
             for (std::int64_t o = 0; o < f.out; ++o) {
               const std::int64_t group = o / (f.out / f.groups);
               meet(((n * f.height + row) * f.width + column) * f.in + group * of_group(f),
-                   ((o * f.size + r) * f.size + s) * of_group(f),
+                   ((o * f.size.down + r) * f.size.across + s) * of_group(f),
                    ((n * f.positions_down + down) * f.positions_across + across) * f.out + o);
             }
           }
@@ -123,7 +124,7 @@ void convolve(const ConvolutionForm& f, const CalledConvolution& of, bool tf32) 
   std::vector<double> sums;
   void* result = nullptr;
   const Places x_places(f, f.in, f.height * f.width);
-  const Places w_places(f, of_group(f), f.size * f.size);
+  const Places w_places(f, of_group(f), f.size.product());
   const Places y_places(f, f.out, f.positions_down * f.positions_across);
   const Places* places = &y_places;
   const auto x = [&] { return read(of.x, extents.x, x_places, f.type, tf32); };

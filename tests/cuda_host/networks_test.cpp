@@ -29,6 +29,7 @@ std::vector<Model> plain_models() {
       parts_model(),
       asking_model(),
       upsampled_model(),
+      line_model(),
   };
 }
 

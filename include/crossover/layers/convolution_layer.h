@@ -10,8 +10,9 @@
 namespace crossover {
 
 /// [batch, in, height, width] -> [batch, out_channels, positions, positions]. Weight [out_channels,
-/// in / groups, size, size] and bias [out_channels], if it has one, start uniform in +- 1 /
-/// sqrt(in / groups * size * size), as PyTorch's do.
+/// in / groups, rows, columns] and bias [out_channels], if it has one, start uniform in +- 1 /
+/// sqrt(in / groups * rows * columns), as PyTorch's do. On images of height 1 with windows of one
+/// row it is PyTorch's Conv1d.
 struct ConvolutionLayer {
   std::int64_t out_channels;
   Window window;

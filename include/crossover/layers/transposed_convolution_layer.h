@@ -12,12 +12,12 @@ namespace crossover {
 /// [batch, in, height, width] -> [batch, out_channels, ...]: what gradients with respect to the
 /// images of a convolution with that window are to the gradients of its result. Of a height comes
 /// stride (height - 1) + extent(window) - 2 padding + output_padding. Weight [in, out_channels /
-/// groups, size, size] and bias [out_channels], if it has one, start uniform in +- 1 /
-/// sqrt(out_channels / groups * size * size), as those of PyTorch's ConvTranspose2d do.
+/// groups, rows, columns] and bias [out_channels], if it has one, start uniform in +- 1 /
+/// sqrt(out_channels / groups * rows * columns), as those of PyTorch's ConvTranspose2d do.
 struct TransposedConvolutionLayer {
   std::int64_t out_channels;
   Window window;
-  std::int64_t output_padding = 0;  ///< below the stride: rows and columns that its division drops
+  Pair output_padding = 0;  ///< below the stride: rows and columns that its division drops
   bool has_bias = true;
   std::int64_t groups = 1;
 

@@ -2,16 +2,15 @@
 // Larger images, each pixel repeated.
 #pragma once
 
-#include <cstdint>
-
 #include "crossover/layer.h"
+#include "crossover/window.h"
 
 namespace crossover {
 
-/// [batch, channels, height, width] -> [batch, channels, factor height, factor width]: each pixel
-/// is the nearest of the smaller image (PyTorch's Upsample with mode="nearest").
+/// [batch, channels, height, width] -> [batch, channels, factor height, factor width], a factor for
+/// each: each pixel is the nearest of the smaller image (PyTorch's Upsample with mode="nearest").
 struct UpsampleLayer {
-  std::int64_t factor;
+  Pair factor = 1;
 
   static constexpr bool result_may_be_f32 = false;
   template <class Self, class See>

@@ -22,24 +22,24 @@ struct Range {
 /// would take longer than what is done with a pixel.
 class Positions {
  public:
-  Positions(const Window& window, std::int64_t extent, std::int64_t count) : window_(window) {
+  Positions(const Slide& slide, std::int64_t extent, std::int64_t count) : slide_(slide) {
     for (std::int64_t position = 0; position < count; ++position) {
       const std::int64_t first = start(position);
-      const std::int64_t end = first + window.size;
+      const std::int64_t end = first + slide.size;
       inside_.push_back({std::max<std::int64_t>(first, 0), std::min(end, extent)});
-      weight_.push_back(1.0F / static_cast<float>(std::min(end, extent + window.padding) - first));
+      weight_.push_back(1.0F / static_cast<float>(std::min(end, extent + slide.padding) - first));
     }
     for (std::int64_t at = 0; at < extent; ++at) {
-      const std::int64_t last = (at + window.padding) / window.stride;
-      const std::int64_t before = at + window.padding - window.size;  // begins so, ends before `at`
-      const std::int64_t first = before < 0 ? 0 : before / window.stride + 1;
+      const std::int64_t last = (at + slide.padding) / slide.stride;
+      const std::int64_t before = at + slide.padding - slide.size;  // begins so, ends before `at`
+      const std::int64_t first = before < 0 ? 0 : before / slide.stride + 1;
       holding_.push_back({first, std::min(last + 1, count)});
     }
   }
 
   /// Where the window at a position begins; may be in the padding.
   [[nodiscard]] std::int64_t start(std::int64_t position) const {
-    return position * window_.stride - window_.padding;
+    return position * slide_.stride - slide_.padding;
   }
 
   /// The part of it that is in the image.
@@ -58,7 +58,7 @@ class Positions {
   }
 
  private:
-  Window window_;
+  Slide slide_;
   std::vector<Range> inside_, holding_;
   std::vector<float> weight_;
 };
@@ -68,15 +68,15 @@ struct Pooling {
   Pooling(const Tensor& large, const Tensor& small, const Window& of, bool is_sum = false)
       : image(large, large.type),
         result(small, large.type),
-        window(of),
-        rows(of, image.height, result.height),
-        columns(of, image.width, result.width),
+        rows(of.down(), image.height, result.height),
+        columns(of.across(), image.width, result.width),
+        places_of_row(of.size.across),
         sums(is_sum) {}
 
   ImageRows image, result;
-  Window window;
   Positions rows, columns;
-  bool sums;  ///< in place of means
+  std::int64_t places_of_row;  ///< of a window
+  bool sums;                   ///< in place of means
 };
 
 /// work(first element, row, column) for each pixel of an image: the element's place, and the
@@ -108,20 +108,20 @@ void max_pool(int threads, const Pooling& of, const T* x, T* y, std::uint8_t* wh
         const Range rows = of.rows.inside(row);
         const Range columns = of.columns.inside(column);
         // The place in the window of the pixel in row 0 and column 0 of the image.
-        const std::int64_t origin = -of.rows.start(row) * of.window.size - of.columns.start(column);
+        const std::int64_t places = of.places_of_row;
+        const std::int64_t origin = -of.rows.start(row) * places - of.columns.start(column);
         const std::int64_t result = place(of.result, plane, row, column);
         for_each_vector(of.image.channels, [&](auto part, std::int64_t c) {
           const T* from = x + place(of.image, plane, 0, 0) + c;
           Floats largest =
               load(part, from + (rows.begin * of.image.width + columns.begin) * of.image.channels);
-          Words at = Words{} + static_cast<std::uint32_t>(origin + rows.begin * of.window.size +
-                                                          columns.begin);
+          Words at =
+              Words{} + static_cast<std::uint32_t>(origin + rows.begin * places + columns.begin);
           for (std::int64_t h = rows.begin; h < rows.end; ++h) {
             for (std::int64_t w = columns.begin; w < columns.end; ++w) {
               const Floats value = load(part, from + (h * of.image.width + w) * of.image.channels);
               const auto larger = value > largest;
-              const Words here =
-                  Words{} + static_cast<std::uint32_t>(origin + h * of.window.size + w);
+              const Words here = Words{} + static_cast<std::uint32_t>(origin + h * places + w);
               largest = larger ? value : largest;
               at = larger ? here : at;
             }
@@ -143,7 +143,7 @@ void max_pool_grad(int threads, const Pooling& of, const T* y, const std::uint8_
       for (std::int64_t h = rows.begin; h < rows.end; ++h) {
         for (std::int64_t w = columns.begin; w < columns.end; ++w) {
           const std::int64_t at = place(of.result, plane, h, w) + c;
-          const auto here = static_cast<std::uint32_t>((row - of.rows.start(h)) * of.window.size +
+          const auto here = static_cast<std::uint32_t>((row - of.rows.start(h)) * of.places_of_row +
                                                        column - of.columns.start(w));
           Floats gradient = load(part, dy + at);
           if constexpr (activation != Activation::identity) {

@@ -37,8 +37,8 @@ bool has_blocks(const Tensor& image) {
 
 bool takes(const Tensor& x, const Tensor& w, const Tensor& y, const Window& window,
            const Lowering& to) {
-  return to.takes_winograd() && has_winograd(x, w, window) && window.padding <= widest_padding &&
-         has_blocks(x) && has_blocks(y) &&
+  return to.takes_winograd() && has_winograd(x, w, window) && window.padding.is_square() &&
+         window.padding.down <= widest_padding && has_blocks(x) && has_blocks(y) &&
          bytes_of(weight_floats(weights_of(w))) <= most_weight_bytes;
 }
 
@@ -200,7 +200,7 @@ void lower(const Convolution& op, Lowering& to) {
               .w = op.w,
               .bias = op.bias,
               .y = op.y,
-              .geometry = geometry_of(to[op.x], to[op.y], op.window.padding),
+              .geometry = geometry_of(to[op.x], to[op.y], op.window.padding.down),
               .relu = op.activation == Activation::relu,
               .transform = transform_weights,
               .summed_channels = to[op.x].shape[1]}
@@ -210,13 +210,14 @@ void lower(const Convolution& op, Lowering& to) {
 void lower(const ConvolutionGrad& op, Lowering& to) {
   const int threads = convolution_threads(to[op.w], to[op.dy], to);
   if (op.dx != none) {
-    ForwardPass{.x = op.dy,
-                .w = op.w,
-                .bias = op.bias,
-                .y = op.dx,
-                .geometry = geometry_of(to[op.dy], to[op.dx], widest_padding - op.window.padding),
-                .transform = transform_mirrored_weights,
-                .summed_channels = to[op.dy].shape[1]}
+    ForwardPass{
+        .x = op.dy,
+        .w = op.w,
+        .bias = op.bias,
+        .y = op.dx,
+        .geometry = geometry_of(to[op.dy], to[op.dx], widest_padding - op.window.padding.down),
+        .transform = transform_mirrored_weights,
+        .summed_channels = to[op.dy].shape[1]}
         .add_to(to, threads);
   }
   if (op.dw == none) {
@@ -227,7 +228,7 @@ void lower(const ConvolutionGrad& op, Lowering& to) {
                .w = op.w,
                .dw = op.dw,
                .dbias = op.dbias,
-               .geometry = geometry_of(to[op.x], to[op.dy], op.window.padding)}
+               .geometry = geometry_of(to[op.x], to[op.dy], op.window.padding.down)}
       .add_to(to, threads);
 }
 

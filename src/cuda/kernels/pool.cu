@@ -11,20 +11,28 @@ namespace crossover::cuda {
 namespace {
 
 /// A Pooling in 32 bits: a GPU divides these several times faster.
+struct Slide32 {
+  int extent, positions;  // rows or columns of the image, and of the result
+  int size, stride, padding;
+};
 struct Window32 {
-  int channels, height, width, down, across, size, stride, padding;
+  int channels;
+  Slide32 down, across;
   bool sums;
 };
 
 Window32 in_32_bits(const Pooling& p) {
   return {.channels = static_cast<int>(p.channels),
-          .height = static_cast<int>(p.height),
-          .width = static_cast<int>(p.width),
-          .down = static_cast<int>(p.positions_down),
-          .across = static_cast<int>(p.positions_across),
-          .size = static_cast<int>(p.size),
-          .stride = static_cast<int>(p.stride),
-          .padding = static_cast<int>(p.padding),
+          .down = {.extent = static_cast<int>(p.height),
+                   .positions = static_cast<int>(p.positions_down),
+                   .size = static_cast<int>(p.size.down),
+                   .stride = static_cast<int>(p.stride.down),
+                   .padding = static_cast<int>(p.padding.down)},
+          .across = {.extent = static_cast<int>(p.width),
+                     .positions = static_cast<int>(p.positions_across),
+                     .size = static_cast<int>(p.size.across),
+                     .stride = static_cast<int>(p.stride.across),
+                     .padding = static_cast<int>(p.padding.across)},
           .sums = p.sums};
 }
 
@@ -70,44 +78,61 @@ struct Span32 {
   int first, last;
 };
 /// The part of a window that lies in the image.
-__device__ Span32 inside(int position, int extent, const Window32& w) {
-  const int begin = position * w.stride - w.padding;
-  return {begin > 0 ? begin : 0, begin + w.size < extent ? begin + w.size : extent};
+__device__ Span32 inside(int position, const Slide32& s) {
+  const int begin = position * s.stride - s.padding;
+  return {begin > 0 ? begin : 0, begin + s.size < s.extent ? begin + s.size : s.extent};
 }
 /// The windows that hold a row or column.
-__device__ Span32 holders(int place, int positions, const Window32& w) {
-  const int padded = place + w.padding;
-  const int first = padded < w.size ? 0 : (padded - w.size) / w.stride + 1;
-  const int last = padded / w.stride + 1;
-  return {first, last < positions ? last : positions};
+__device__ Span32 holders(int place, const Slide32& s) {
+  const int padded = place + s.padding;
+  const int first = padded < s.size ? 0 : (padded - s.size) / s.stride + 1;
+  const int last = padded / s.stride + 1;
+  return {first, last < s.positions ? last : s.positions};
 }
-/// How many rows or columns of a window lie in the image or the padding around it; 1 where windows
-/// are summed.
-__device__ int counted(int position, int extent, const Window32& w) {
-  if (w.sums) {
-    return 1;
-  }
-  const int begin = position * w.stride - w.padding;
-  const int end = extent + w.padding;
-  return (begin + w.size < end ? begin + w.size : end) - begin;
+/// Of a window: the place of one of the image's rows or columns.
+__device__ int place_in(int position, int at, const Slide32& s) {
+  return at - (position * s.stride - s.padding);
+}
+/// How many rows or columns of a window lie in the image or the padding around it.
+__device__ int counted(int position, const Slide32& s) {
+  const int begin = position * s.stride - s.padding;
+  const int end = s.extent + s.padding;
+  return (begin + s.size < end ? begin + s.size : end) - begin;
+}
+
+template <Layout layout>
+__device__ Place result_place(std::int64_t i, const Window32& w) {
+  return place_of<layout>(i, w.down.positions, w.across.positions, w.channels);
+}
+template <Layout layout>
+__device__ Place image_place(std::int64_t i, const Window32& w) {
+  return place_of<layout>(i, w.down.extent, w.across.extent, w.channels);
+}
+template <Layout layout>
+__device__ std::int64_t at_result(const Place& p, int row, int column, const Window32& w) {
+  return at<layout>(p, row, column, w.down.positions, w.across.positions, w.channels);
+}
+template <Layout layout>
+__device__ std::int64_t at_image(const Place& p, int row, int column, const Window32& w) {
+  return at<layout>(p, row, column, w.down.extent, w.across.extent, w.channels);
 }
 
 template <Layout layout, class T>
 __global__ void max_pool_kernel(const T* x, T* y, std::uint8_t* where, std::int64_t count,
                                 Window32 w) {
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    const Place place = place_of<layout>(i, w.down, w.across, w.channels);
-    const Span32 rows = inside(place.row, w.height, w);
-    const Span32 columns = inside(place.column, w.width, w);
+    const Place place = result_place<layout>(i, w);
+    const Span32 rows = inside(place.row, w.down);
+    const Span32 columns = inside(place.column, w.across);
     float largest = 0;
     int which = -1;
     for (int row = rows.first; row < rows.last; ++row) {
       for (int column = columns.first; column < columns.last; ++column) {
-        const float value = widen(x[at<layout>(place, row, column, w.height, w.width, w.channels)]);
+        const float value = widen(x[at_image<layout>(place, row, column, w)]);
         if (which < 0 || value > largest) {
           largest = value;
-          which = (row - (place.row * w.stride - w.padding)) * w.size +
-                  (column - (place.column * w.stride - w.padding));
+          which = place_in(place.row, row, w.down) * w.across.size +
+                  place_in(place.column, column, w.across);
         }
       }
     }
@@ -120,15 +145,15 @@ template <Layout layout, class T>
 __global__ void max_pool_grad_kernel(const T* y, const std::uint8_t* where, const T* dy, T* dx,
                                      std::int64_t count, Window32 w, Activation x_activation) {
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    const Place place = place_of<layout>(i, w.height, w.width, w.channels);
-    const Span32 down = holders(place.row, w.down, w);
-    const Span32 across = holders(place.column, w.across, w);
+    const Place place = image_place<layout>(i, w);
+    const Span32 down = holders(place.row, w.down);
+    const Span32 across = holders(place.column, w.across);
     float sum = 0;
     for (int row = down.first; row < down.last; ++row) {
       for (int column = across.first; column < across.last; ++column) {
-        const std::int64_t from = at<layout>(place, row, column, w.down, w.across, w.channels);
-        const int own = (place.row - (row * w.stride - w.padding)) * w.size +
-                        (place.column - (column * w.stride - w.padding));
+        const std::int64_t from = at_result<layout>(place, row, column, w);
+        const int own = place_in(row, place.row, w.down) * w.across.size +
+                        place_in(column, place.column, w.across);
         if (where[from] == own) {
           const float factor = x_activation == Activation::identity
                                    ? 1.0F
@@ -144,16 +169,16 @@ __global__ void max_pool_grad_kernel(const T* y, const std::uint8_t* where, cons
 template <Layout layout, class T>
 __global__ void average_pool_kernel(const T* x, T* y, std::int64_t count, Window32 w) {
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    const Place place = place_of<layout>(i, w.down, w.across, w.channels);
-    const Span32 rows = inside(place.row, w.height, w);
-    const Span32 columns = inside(place.column, w.width, w);
+    const Place place = result_place<layout>(i, w);
+    const Span32 rows = inside(place.row, w.down);
+    const Span32 columns = inside(place.column, w.across);
     float sum = 0;
     for (int row = rows.first; row < rows.last; ++row) {
       for (int column = columns.first; column < columns.last; ++column) {
-        sum += widen(x[at<layout>(place, row, column, w.height, w.width, w.channels)]);
+        sum += widen(x[at_image<layout>(place, row, column, w)]);
       }
     }
-    const int of = counted(place.row, w.height, w) * counted(place.column, w.width, w);
+    const int of = w.sums ? 1 : counted(place.row, w.down) * counted(place.column, w.across);
     y[i] = narrow<T>(sum / static_cast<float>(of));
   }
 }
@@ -162,16 +187,15 @@ template <Layout layout, class T>
 __global__ void average_pool_grad_kernel(const T* x, const T* dy, T* dx, std::int64_t count,
                                          Window32 w, Activation x_activation) {
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    const Place place = place_of<layout>(i, w.height, w.width, w.channels);
-    const Span32 down = holders(place.row, w.down, w);
-    const Span32 across = holders(place.column, w.across, w);
+    const Place place = image_place<layout>(i, w);
+    const Span32 down = holders(place.row, w.down);
+    const Span32 across = holders(place.column, w.across);
     float sum = 0;
     for (int row = down.first; row < down.last; ++row) {
-      const int rows = counted(row, w.height, w);
+      const int rows = counted(row, w.down);
       for (int column = across.first; column < across.last; ++column) {
-        const int of = rows * counted(column, w.width, w);
-        sum += widen(dy[at<layout>(place, row, column, w.down, w.across, w.channels)]) /
-               static_cast<float>(of);
+        const int of = w.sums ? 1 : rows * counted(column, w.across);
+        sum += widen(dy[at_result<layout>(place, row, column, w)]) / static_cast<float>(of);
       }
     }
     const float factor = x_activation == Activation::identity

@@ -9,6 +9,7 @@
 #include "arrangement.h"
 #include "crossover/activation.h"
 #include "crossover/operation.h"
+#include "crossover/window.h"
 #include "operand.h"
 
 namespace crossover::cuda {
@@ -19,7 +20,7 @@ struct Site;
 struct Pooling {
   std::int64_t batch = 0, channels = 0, height = 0, width = 0;
   std::int64_t positions_down = 0, positions_across = 0;
-  std::int64_t size = 1, stride = 1, padding = 0;
+  Pair size = 1, stride = 1, padding = 0;
   bool sums = false;  ///< of windows, in place of means
   Layout layout = Layout::plain;
 };

@@ -23,9 +23,9 @@ std::string to_string(const ConvolutionForm& form) {
          crossover::to_string(Shape{form.batch, form.in, form.height, form.width}) + " to " +
          crossover::to_string(
              Shape{form.batch, form.out, form.positions_down, form.positions_across}) +
-         ", window " + std::to_string(form.size) + ", stride " + std::to_string(form.stride) +
-         ", padding " + std::to_string(form.padding) +
-         (form.dilation == 1 ? "" : ", dilation " + std::to_string(form.dilation)) +
+         ", window " + crossover::to_string(form.size) + ", stride " +
+         crossover::to_string(form.stride) + ", padding " + crossover::to_string(form.padding) +
+         (form.dilation == 1 ? "" : ", dilation " + crossover::to_string(form.dilation)) +
          (form.groups == 1 ? "" : ", " + std::to_string(form.groups) + " groups") +
          (form.type == Type::f32 ? ""
                                  : ", " + to_string(form.type) + " to " + to_string(form.result)) +
@@ -39,7 +39,7 @@ std::string short_name(ConvolutionPass pass) {
 double flops(const ConvolutionForm& form) {
   const std::int64_t channels = form.in / form.groups;  // that an output reads
   return 2.0 * static_cast<double>(form.batch * form.positions_down * form.positions_across) *
-         static_cast<double>(form.out) * static_cast<double>(channels * form.size * form.size);
+         static_cast<double>(form.out) * static_cast<double>(channels * form.size.product());
 }
 
 }  // namespace crossover::cuda

@@ -11,6 +11,7 @@
 #include "../kernels/operand.h"
 #include "crossover/operation.h"
 #include "crossover/tensor.h"
+#include "crossover/window.h"
 
 namespace crossover::cuda {
 
@@ -20,14 +21,15 @@ enum class ConvolutionPass {
   dw,       ///< w from x and y
 };
 
-/// x [batch, in, height, width], w [out, in / groups, size, size], y [batch, out, positions_down,
-/// positions_across], all dense, and all three in the same layout. Sums are f32 or more precise.
+/// x [batch, in, height, width], w [out, in / groups, rows, columns], y [batch, out,
+/// positions_down, positions_across], all dense, and all three in the same layout. Sums are f32 or
+/// more precise.
 struct ConvolutionForm {
   static constexpr const char* library = "cuDNN";
   ConvolutionPass pass = ConvolutionPass::forward;
   std::int64_t batch = 0, in = 0, height = 0, width = 0;
   std::int64_t out = 0, positions_down = 0, positions_across = 0;
-  std::int64_t size = 1, stride = 1, padding = 0, dilation = 1;
+  Pair size = 1, stride = 1, padding = 0, dilation = 1;
   std::int64_t groups = 1;
   bool bias = false;           ///< forward: + bias [out]
   bool relu = false;           ///< forward: then max(., 0)

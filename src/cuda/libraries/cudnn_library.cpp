@@ -105,14 +105,14 @@ void set_result(const Tensor& result, Uid uid, const Extents& extents,
 template <class Attributes>
 Attributes with_window(const ConvolutionForm& form) {
   return Attributes()
-      .set_padding({form.padding, form.padding})
-      .set_stride({form.stride, form.stride})
-      .set_dilation({form.dilation, form.dilation});
+      .set_padding({form.padding.down, form.padding.across})
+      .set_stride({form.stride.down, form.stride.across})
+      .set_dilation({form.dilation.down, form.dilation.across});
 }
 
 void describe(graph::Graph& to, const ConvolutionForm& form) {
   const Extents x{form.batch, form.in, form.height, form.width};
-  const Extents w{form.out, form.in / form.groups, form.size, form.size};
+  const Extents w{form.out, form.in / form.groups, form.size.down, form.size.across};
   const Extents y{form.batch, form.out, form.positions_down, form.positions_across};
   const auto operand = [&](Uid uid, const Extents& extents) {
     graph::Tensor_attributes of;

@@ -74,25 +74,30 @@ Tf32Factors measure_tf32_factors(const PreparedConvolution& convolution,
     fill(to, 0, count * bytes(Type::f32), stream);
   };
   clear(of.x, form.batch * form.in * form.height * form.width);
-  clear(of.w, form.out * form.in / form.groups * form.size * form.size);
+  clear(of.w, form.out * form.in / form.groups * form.size.product());
   clear(of.y, form.batch * form.out * form.positions_down * form.positions_across);
   clear(of.bias, form.out);
   // The first element of y and one of x, the first unless dilation steps over it, meet by this
   // weight, whichever of the three is made of the others.
   const bool plain = form.layout == Layout::plain;
-  const std::int64_t place = (form.padding + form.dilation - 1) / form.dilation;
-  const std::int64_t pixel = place * form.dilation - form.padding;
-  const std::int64_t row = std::min(pixel, form.height - 1);
-  const std::int64_t column = std::min(pixel, form.width - 1);
+  const auto place = [](std::int64_t padding, std::int64_t dilation) {
+    return (padding + dilation - 1) / dilation;
+  };
+  const Pair at(place(form.padding.down, form.dilation.down),
+                place(form.padding.across, form.dilation.across));
+  const std::int64_t row =
+      std::min(at.down * form.dilation.down - form.padding.down, form.height - 1);
+  const std::int64_t column =
+      std::min(at.across * form.dilation.across - form.padding.across, form.width - 1);
   auto* image = static_cast<float*>(of.x) + (row * form.width + column) * (plain ? 1 : form.in);
-  auto* weight =
-      static_cast<float*>(of.w) + (place * form.size + place) * (plain ? 1 : form.in / form.groups);
+  auto* weight = static_cast<float*>(of.w) +
+                 (at.down * form.size.across + at.across) * (plain ? 1 : form.in / form.groups);
   void* result = form.pass == ConvolutionPass::forward ? of.y.at
                  : form.pass == ConvolutionPass::dx    ? image
                                                        : weight;
-  for (void* at : {static_cast<void*>(image), static_cast<void*>(weight), of.y.at}) {
-    if (at != result) {
-      put_factor(at, stream);
+  for (void* to : {static_cast<void*>(image), static_cast<void*>(weight), of.y.at}) {
+    if (to != result) {
+      put_factor(to, stream);
     }
   }
   convolution.execute(stream, of, workspace);
