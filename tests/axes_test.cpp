@@ -93,7 +93,7 @@ Row row_of(const Configuration& configuration) {
 TEST(Axes, RowsOfAnotherKeyOrValueAreRefused) {
   Rows rows;
   rows.add(row_of({{"family", "Epoch"}, {"device", "cpu"}}));
-  EXPECT_THROW(rows.add(row_of({{"family", "Epoch"}, {"ranks", "2"}})), std::logic_error);
+  EXPECT_THROW(rows.add(row_of({{"family", "Epoch"}, {"nodes", "2"}})), std::logic_error);
   EXPECT_THROW(rows.add(row_of({{"family", "Epoch"}, {"device", "tpu"}})), std::logic_error);
   EXPECT_THROW(rows.add(row_of({{"family", "Epoch"}, {"model", "a"}, {"model", "b"}})),
                std::logic_error);
@@ -101,8 +101,9 @@ TEST(Axes, RowsOfAnotherKeyOrValueAreRefused) {
 }
 
 TEST(Axes, HaveEachKeyOfEveryPlannedRow) {
-  const Arguments arguments = parse({"--sweep=full", "--cuda=off", "--loss=step", "--batch=32,7",
-                                     "--accumulate=3", "--precision=f32,bf16"});
+  const Arguments arguments =
+      parse({"--sweep=full", "--cuda=off", "--loss=step", "--batch=32,7", "--accumulate=3",
+             "--precision=f32,bf16", "--ranks=1,2", "--bucket=4096"});
   Devices devices = find_devices(arguments.cuda);
   Rows rows;
   for (const BenchmarkFamily& family : families()) {
@@ -157,7 +158,8 @@ std::vector<std::string> executions(const std::vector<Configuration>& modes) {
 TEST(Axes, EachDeviceMeasuresTheExecutionsThatItHas) {
   using Values = std::vector<std::string>;
   const Axis& axis = find_axis("execution");
-  EXPECT_EQ(axis.values_on(AxisDevices::cpu, true), (Values{"eager", "winograd", "fused", "auto"}));
+  EXPECT_EQ(axis.values_on(AxisDevices::cpu, true),
+            (Values{"eager", "winograd", "fused", "overlapped", "auto"}));
   EXPECT_EQ(axis.values_on(AxisDevices::gpu, true),
             (Values{"eager", "auto", "graph", "graph-epoch", "persistent"}));
   EXPECT_EQ(axis.values_on(AxisDevices::cpu, false), Values{"eager"});

@@ -176,8 +176,7 @@ TEST(Ranks, AreVerifiedAsOneProgram) {
 }
 
 TEST(Ranks, WrongSumsAreFound) {
-  EXPECT_TRUE(
-      verdict(small_mlp(), Execution::eager, {1, 1}).starts_with("the loss of step"));
+  EXPECT_TRUE(verdict(small_mlp(), Execution::eager, {1, 1}).starts_with("the loss of step"));
   const std::string differs = verdict(small_mlp(), Execution::overlapped, {0, 0.01F});
   EXPECT_NE(differs.find("than rank 0 after the same steps"), std::string::npos) << differs;
 }

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "command_line/flag.h"
+#include "crossover/training.h"
 #include "rows/families.h"
 
 namespace crossover::bench {
@@ -219,6 +220,16 @@ std::vector<Axis> device_axes() {
                 "train also on so many processes (ranks), which share each batch and sum their "
                 "gradients over MPI; bench starts them with mpirun, or was started by it",
                 most_ranks},
+       .devices = AxisDevices::cpu,
+       .training_only = true},
+      {.key = "bucket",
+       .role = AxisRole::how,
+       .description = "bytes of gradients from which on ranks sum them, while others are computed",
+       .unsaid = std::to_string(TrainingOptions().bucket_bytes),
+       .flag = {"--bucket", "BYTES,...",
+                "with --ranks, sum gradients as soon as so many bytes are complete (default: "
+                "26214400, as PyTorch's DistributedDataParallel)",
+                largest_size},
        .devices = AxisDevices::cpu,
        .training_only = true},
       {.key = "cpu_threads",

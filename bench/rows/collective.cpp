@@ -37,7 +37,8 @@ class PreparedSum : public PreparedBenchmark {
     run();
     std::vector<float> sums(floats_);
     program_->download(0, std::as_writable_bytes(std::span(sums)));
-    const auto factor = static_cast<float>(ranks * (ranks + 1) / 2);
+    const int numbers = ranks * (ranks + 1) / 2;  // 1 + 2 + ... of each rank
+    const auto factor = static_cast<float>(numbers);
     for (std::size_t i = 0; i < sums.size(); ++i) {
       if (sums[i] != factor * value(i)) {
         throw Mismatch("the sum of value " + std::to_string(i) + " over the ranks is " +

@@ -39,18 +39,24 @@ std::vector<Target> targets_of(Devices& devices, const Configuration& common,
 
 std::vector<Target> targets_on_ranks(Device& host, const Configuration& common, int ranks,
                                      const std::vector<int>& threads,
+                                     const std::vector<std::int64_t>& buckets,
                                      const std::vector<Configuration>& modes) {
   std::vector<Target> all;
   for (const Configuration& mode : on_threads(modes, threads)) {
-    Target target{
-        .device = &host,
-        .ranks = ranks,
-        .options = options_of(joined(common, mode)),
-        .configuration = joined({{"device", host.name()}, {"ranks", std::to_string(ranks)}}, mode)};
-    target.warnings = doubts_about_threads(target.options.threads, ranks);
-    target.counters["cpu_threads"] = target.options.threads;
-    target.counters["ranks"] = ranks;
-    all.push_back(std::move(target));
+    for (const std::int64_t bucket : buckets) {
+      Target target{.device = &host,
+                    .ranks = ranks,
+                    .bucket_bytes = bucket,
+                    .options = options_of(joined(common, mode)),
+                    .configuration = joined({{"device", host.name()},
+                                             {"ranks", std::to_string(ranks)},
+                                             {"bucket", std::to_string(bucket)}},
+                                            mode)};
+      target.warnings = doubts_about_threads(target.options.threads, ranks);
+      target.counters["cpu_threads"] = target.options.threads;
+      target.counters["ranks"] = ranks;
+      all.push_back(std::move(target));
+    }
   }
   return all;
 }

@@ -14,18 +14,21 @@ namespace crossover::bench {
 
 struct Target {
   Device* device = nullptr;
-  int ranks = 1;            ///< processes that share each batch
-  std::string row;          ///< its name, by which ranks that follow find it
-  Ranks* joined = nullptr;  ///< this process among them; none where it only plans
+  int ranks = 1;                  ///< processes that share each batch
+  std::int64_t bucket_bytes = 0;  ///< of gradients that several ranks sum at once
+  std::string row;                ///< its name, by which ranks that follow find it
+  Ranks* joined = nullptr;        ///< this process among them; none where it only plans
   CompileOptions options;
   Configuration configuration;             ///< the device's part: device, execution, ...
   std::vector<std::string> warnings;       ///< what casts doubt on its figures, a sentence each
   std::map<std::string, double> counters;  ///< that all its rows have: cpu_threads
 };
 
-/// The host's, of that many ranks: one for each mode and each number of a rank's threads.
+/// The host's, of that many ranks: one for each mode, each number of a rank's threads and each size
+/// of buckets in bytes.
 std::vector<Target> targets_on_ranks(Device& host, const Configuration& common, int ranks,
                                      const std::vector<int>& threads,
+                                     const std::vector<std::int64_t>& buckets,
                                      const std::vector<Configuration>& modes);
 
 /// One for each mode of a device, on the CPU with each number of threads. `common`: what all of

@@ -150,6 +150,7 @@ std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices
                                 gpus.empty() ? std::vector<Configuration>{}
                                              : gpu_modes(plan, *gpus.front().backend))
                    : targets_on_ranks(devices.cpu(), common, ranks, threads_of_rank(ranks),
+                                      arguments_.buckets,
                                       modes_on_ranks(arguments_.cpu_modes.of_training));
     std::move(some.begin(), some.end(), std::back_inserter(all));
   }

@@ -85,13 +85,15 @@ void register_training(const Arguments& arguments, Iteration iteration, Devices&
         row.repetitions = family.repetitions;
       }
       training->expect(row, plan, target);
+      TrainingPlan own = plan;
       if (target.ranks > 1) {
+        own.options.bucket_bytes = target.bucket_bytes;
         target.row = row_name(in_order(row.configuration));
-        row.followed = [plan, target] { return Training::followed(plan, target); };
+        row.followed = [own, target] { return Training::followed(own, target); };
       }
-      row.make = [training, plan, target, count = family.count](Result& result) {
-        TrainingProgram made = training->prepare(plan, target, result);
-        count(plan, made, result);
+      row.make = [training, own, target, count = family.count](Result& result) {
+        TrainingProgram made = training->prepare(own, target, result);
+        count(own, made, result);
         return std::make_unique<PreparedTraining>(std::move(made), result);
       };
       rows.add(std::move(row));

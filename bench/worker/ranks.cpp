@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <climits>
@@ -10,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "crossover/fingerprint.h"
 #include "crossover/shared_training.h"
 #include "file/context.h"
 #include "rows/families.h"

@@ -31,7 +31,8 @@ class Share(Training):
     def __init__(self, task: Task, configuration: Configuration) -> None:
         self.share = slice(distributed.get_rank(), None, distributed.get_world_size())
         super().__init__(task, configuration)
-        self.called = DistributedDataParallel(self.network)
+        bucket = int(configuration.get("bucket", 25 << 20))
+        self.called = DistributedDataParallel(self.network, bucket_cap_mb=bucket / 2**20)
 
 
 class SharedTraining:

@@ -301,6 +301,7 @@ BUILT_IN = Axes(
             "{} ranks",
             {"1": "1 rank"},
         ),
+        Axis("bucket", "how", (), "bytes of gradients that ranks sum at once", "buckets of {} B"),
         Axis(
             "cpu_threads",
             "how",

@@ -339,7 +339,7 @@ def test_nothing_in_common_is_no_success(command):
         ["--cpu-of=b.json", "--gpu-of=c.json", "--charts=d"],
         ["a.json", "b.json", "--fail-on-slower=1%"],
         ["missing.json", "b.json"],
-        ["docs", "docs"],
+        ["networks", "networks"],
     ],
 )
 def test_wrong_usage_is_one_sentence(options, shell):

@@ -254,9 +254,9 @@ class SharedPlan : public Plan {
 
 class SharedBackend : public Backend {
  public:
-  SharedBackend(Ranks& ranks, const Backend& own, std::string row, const Model& model,
+  SharedBackend(Ranks& ranks, const Backend& own, std::string row, Model model,
                 const TrainingOptions& whole)
-      : ranks_(ranks), own_(own), row_(std::move(row)), model_(model), whole_(whole) {}
+      : ranks_(ranks), own_(own), row_(std::move(row)), model_(std::move(model)), whole_(whole) {}
 
   [[nodiscard]] Description describe() const override { return own_.describe(); }
   [[nodiscard]] std::string missing_for(Precision precision) const override {

@@ -29,6 +29,7 @@ namespace crossover::bench {
 // Of the families only the names are wanted here, not the rows.
 void register_peaks(const Arguments&, Devices&, Rows&) {}
 void register_copies(const Arguments&, Devices&, Rows&) {}
+void register_collectives(const Arguments&, Devices&, Rows&) {}
 void register_gemms(const Arguments&, Devices&, Rows&) {}
 void register_layers(const Arguments&, Devices&, Rows&) {}
 void register_epochs(const Arguments&, Devices&, Rows&) {}

@@ -248,12 +248,12 @@ def _compare_threads(files: list[File], problems: list[str], options: argparse.N
 
 def _compare_ranks(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
     """Prints from which size several ranks pay; returns the exit code."""
-    if options.charts or options.slides:
-        said = "crossover: --ranks has no charts; leave out --ranks, or --charts and --slides"
-        return complain([said])
+    if options.slides:
+        return complain(["crossover: --ranks has no slides; leave out --ranks, or --slides"])
     tables: list[Table] = []
-    for file in files:
-        own, pairs = shared(file), more_ranks(file)
+    found = [(file, more_ranks(file)) for file in files]
+    for file, pairs in found:
+        own = shared(file)
         if not own:
             print(
                 f"{printable(str(file.path))}: no network was trained on several ranks; "
@@ -268,6 +268,12 @@ def _compare_ranks(files: list[File], problems: list[str], options: argparse.Nam
         tables += [shared_table(own), *([ranks_table(file, pairs)] if pairs else [])]
     if tables:
         print_tables(tables, options)
+    if options.charts:
+        # Imported here because matplotlib takes longer to load than the tables take to make.
+        from plots.features.ranks.chart import draw_charts  # noqa: PLC0415
+
+        drawn = (draw_charts(file, pairs) for file, pairs in found)
+        problems += save_charts(files, drawn, options.charts)
     return complain(problems)
 
 

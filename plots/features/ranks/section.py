@@ -4,11 +4,13 @@
 from collections.abc import Sequence
 
 from plots.core.page.columns import on_page
-from plots.core.page.section import Block, Context, Section
+from plots.core.page.section import Block, Context, Picture, Section
 from plots.features.ranks.analysis import more_ranks, ranks_sentence, shared
+from plots.features.ranks.chart import draw_charts
 from plots.features.ranks.table import shared_table
 from plots.file.rows import File
 
+_MOST_CHARTS = 2  # `python -m plots crossover --ranks --charts` draws all
 _FIRST = ("speed_up", "efficiency", "communication")
 _NOTES = (
     "Several ranks are processes that each take a share of every batch and sum their gradients "
@@ -33,6 +35,10 @@ def build(files: Sequence[File], context: Context) -> Section | None:
             Block(
                 machine=file.machine.id,
                 points=tuple(map(ranks_sentence, pairs)),
+                pictures=tuple(
+                    Picture(chart.pictures, context.stem(file, chart.name), alt=chart.alt)
+                    for chart in draw_charts(file, pairs)[:_MOST_CHARTS]
+                ),
                 tables=(on_page(shared_table(own), _FIRST),),
             )
             for file, own, pairs in found
