@@ -213,7 +213,10 @@ def test_a_run_without_gpu_says_why(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flag", "words"),
     [
-        ("--execution=eagr", "'eagr' is not one of eager, winograd, fused, overlapped, auto, graph"),
+        (
+            "--execution=eagr",
+            "'eagr' is not one of eager, winograd, fused, overlapped, auto, graph",
+        ),
         ("--placement=disk", "'disk' is not one of resident, pageable, pinned, pinned-async"),
         ("--precision=f64", "'f64' is not one of f32, tf32, bf16, f16"),
         ("--products=best", "'best' is not one of heuristic, autotuned"),
