@@ -103,12 +103,12 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
     return 0;
   }
   const EndOfFollowing end(ranks);
-  const Instant lent = std::chrono::steady_clock::now();
   std::vector<std::unique_ptr<Peer>> peers;
   for (const std::string& one : arguments.peers) {
+    const Instant lent = std::chrono::steady_clock::now();
     peers.push_back(std::make_unique<Peer>(one));
+    spent.lent += seconds_since(lent);
   }
-  spent.lent += seconds_since(lent);
   const bool peer_has_gpu = std::any_of(
       peers.begin(), peers.end(), [](const std::unique_ptr<Peer>& one) { return one->has_gpu(); });
   const bool is_described =  // by the plan, or by the other program

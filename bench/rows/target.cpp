@@ -15,6 +15,18 @@ std::vector<Configuration> on_threads(const std::vector<Configuration>& modes,
   return all;
 }
 
+/// The host's, of that many ranks.
+Target host_target(Device& host, const Configuration& common, const Configuration& mode,
+                   int ranks = 1) {
+  Target target{.device = &host,
+                .ranks = ranks,
+                .options = options_of(joined(common, mode)),
+                .configuration = joined({{"device", host.name()}}, mode)};
+  target.warnings = doubts_about_threads(target.options.threads, ranks);
+  target.counters["cpu_threads"] = target.options.threads;
+  return target;
+}
+
 }  // namespace
 
 std::vector<Target> targets_of(Devices& devices, const Configuration& common,
@@ -22,16 +34,14 @@ std::vector<Target> targets_of(Devices& devices, const Configuration& common,
                                const std::vector<Configuration>& cpu_modes,
                                const std::vector<Configuration>& gpu_modes) {
   std::vector<Target> all;
-  for (Device& device : devices.all) {
-    for (const Configuration& mode : device.is_host ? on_threads(cpu_modes, threads) : gpu_modes) {
-      Target target{.device = &device,
-                    .options = options_of(joined(common, mode)),
-                    .configuration = joined({{"device", device.name()}}, mode)};
-      if (device.is_host) {
-        target.warnings = doubts_about_threads(target.options.threads);
-        target.counters["cpu_threads"] = target.options.threads;
-      }
-      all.push_back(std::move(target));
+  for (const Configuration& mode : on_threads(cpu_modes, threads)) {
+    all.push_back(host_target(devices.cpu(), common, mode));
+  }
+  for (Device& gpu : devices.gpus()) {
+    for (const Configuration& mode : gpu_modes) {
+      all.push_back({.device = &gpu,
+                     .options = options_of(joined(common, mode)),
+                     .configuration = joined({{"device", gpu.name()}}, mode)});
     }
   }
   return all;
@@ -44,16 +54,10 @@ std::vector<Target> targets_on_ranks(Device& host, const Configuration& common, 
   std::vector<Target> all;
   for (const Configuration& mode : on_threads(modes, threads)) {
     for (const std::int64_t bucket : buckets) {
-      Target target{.device = &host,
-                    .ranks = ranks,
-                    .bucket_bytes = bucket,
-                    .options = options_of(joined(common, mode)),
-                    .configuration = joined({{"device", host.name()},
-                                             {"ranks", std::to_string(ranks)},
-                                             {"bucket", std::to_string(bucket)}},
-                                            mode)};
-      target.warnings = doubts_about_threads(target.options.threads, ranks);
-      target.counters["cpu_threads"] = target.options.threads;
+      Target target = host_target(host, common, mode, ranks);
+      target.bucket_bytes = bucket;
+      target.configuration = joined(target.configuration, {{"ranks", std::to_string(ranks)},
+                                                           {"bucket", std::to_string(bucket)}});
       target.counters["ranks"] = ranks;
       all.push_back(std::move(target));
     }

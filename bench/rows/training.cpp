@@ -50,8 +50,7 @@ std::vector<Configuration> modes_on_ranks(const std::vector<Configuration>& mode
                [](const Configuration& mode) {
                  return is_of_ranks(mode) || options_of(mode).execution == Execution::eager;
                });
-  const bool is_asked_for =
-      std::any_of(possible.begin(), possible.end(), is_of_ranks) && !possible.empty();
+  const bool is_asked_for = std::any_of(possible.begin(), possible.end(), is_of_ranks);
   return is_asked_for
              ? possible
              : std::vector<Configuration>{{{"execution", "eager"}}, {{"execution", "overlapped"}}};

@@ -93,7 +93,7 @@ Json Sampler::ask(Row& row, const Json& request) {
   }
   if (const auto spent = answer.find("spent"); spent != answer.end()) {
     add(*spent, spent_);
-  } else if (row.worker != nullptr) {
+  } else if (!row.lead.empty()) {
     spent_.lent += seconds_since(start);
   }
   return answer;

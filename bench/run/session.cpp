@@ -107,8 +107,7 @@ std::string shares(const Spent& spent) {
   const double all = spent.all() - spent.lent;
   std::ostringstream text;
   text.precision(3);
-  constexpr double worth_a_word = 0.05;
-  if (spent.lent > worth_a_word) {
+  if (spent.lent > 0) {
     text << spent.lent << " s lent to another program, ";
   }
   text << all << " s: " << percent(spent.timed, all) << " timed, " << percent(spent.warm_up, all)

@@ -11,7 +11,6 @@
 #include <thread>
 #include <utility>
 
-#include "crossover/fingerprint.h"
 #include "crossover/shared_training.h"
 #include "file/context.h"
 #include "rows/families.h"
@@ -45,8 +44,7 @@ void require_launcher() {
   if (geteuid() == 0 && !may_be_root && ranks_library().starts_with("Open MPI")) {
     throw UsageError(
         "--ranks: Open MPI's mpirun refuses to run as root; be another user, or, in a container, "
-        "set "
-        "OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
+        "set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
   }
 }
 
@@ -93,18 +91,12 @@ std::unique_ptr<Ranks> joined_ranks(const std::vector<std::string>& words) {
   } catch (const std::runtime_error& error) {
     throw UsageError(error.what());
   }
-  constexpr std::size_t length = 16;
-  std::string own = hexadecimal(std::hash<std::string>()(commit_line() + "\n" + join(words, "\n")));
-  own.resize(length);
-  std::string all(length * static_cast<std::size_t>(ranks->rank() == 0 ? ranks->size() : 0), ' ');
-  ranks->gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)));
-  for (std::size_t rank = 1; rank * length < all.size(); ++rank) {
-    if (all.substr(rank * length, length) != own) {
-      say("rank " + std::to_string(rank) +
-          " is another build of bench, or has other flags, than rank 0; start all ranks with one "
-          "command on one build");
-      ranks->abort();
-    }
+  const std::size_t own = std::hash<std::string>()(commit_line() + "\n" + join(words, "\n"));
+  if (const int rank = differing_rank(*ranks, own); rank > 0) {
+    say("rank " + std::to_string(rank) +
+        " is another build of bench, or has other flags, than rank 0; start all ranks with one "
+        "command on one build");
+    ranks->abort();
   }
   return ranks;
 }

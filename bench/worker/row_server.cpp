@@ -78,15 +78,6 @@ Json not_verified_json(const Mismatch& found, double seconds) {
   return json;
 }
 
-/// By how much the slowest rank took longer than this one, which has the clock and is put in front.
-double slower(std::vector<double>& of_ranks, const benchmark::BenchmarkReporter::Run& found) {
-  if (of_ranks.empty()) {
-    return 1;
-  }
-  of_ranks.front() = found.real_accumulated_time;
-  return *std::max_element(of_ranks.begin(), of_ranks.end()) / found.real_accumulated_time;
-}
-
 /// Since the last answer.
 Json spent_json(Spent& spent) {
   const Spent last = std::exchange(spent, Spent{.start = spent.start});
@@ -231,12 +222,14 @@ Json RowServer::repeat(const Json& request) {
   spent_.timed += found.real_accumulated_time;
   spent_.warm_up -= found.real_accumulated_time;
   held.iteration_seconds = found.real_accumulated_time / static_cast<double>(found.iterations);
-  Json times = {{"real_time", found.GetAdjustedRealTime() * slower(of_ranks, found)},
+  Json times = {{"real_time", found.GetAdjustedRealTime()},
                 {"cpu_time", found.GetAdjustedCPUTime()},
                 {"time_unit", "ms"},
                 {"iterations", found.iterations}};
-  if (!of_ranks.empty()) {
+  if (!of_ranks.empty()) {  // the time is that of the slowest; this one has the clock
+    of_ranks.front() = found.real_accumulated_time;
     const auto [least, most] = std::minmax_element(of_ranks.begin(), of_ranks.end());
+    times["real_time"] = found.GetAdjustedRealTime() * *most / found.real_accumulated_time;
     times["rank_spread"] = (*most - *least) / *most;
   }
   for (const auto& [counter, value] : found.counters) {  // of Google Benchmark's own

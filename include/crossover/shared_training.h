@@ -51,6 +51,10 @@ struct Followed {
 /// On every other rank: does what rank 0's shared Programs do, until end_following().
 void follow(Ranks& ranks, const std::function<Followed(const std::string& row)>& find);
 
+/// On rank 0 the first rank whose number is not that of rank 0; 0 where there is none, and on the
+/// others, which call it, too.
+int differing_rank(Ranks& ranks, std::uint64_t own);
+
 /// On rank 0: the others return from follow().
 void end_following(Ranks& ranks);
 

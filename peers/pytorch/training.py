@@ -72,26 +72,24 @@ class Training:
         classifies = labels.dtype == torch.int64
         if not classifies:
             labels = labels.to(dtype)
+        places = "labels" in self.task.network  # [places, rows]
         pairs = zip(
             inputs.split(self.task.batch, dim=int(by_time)),
-            labels.split(self.task.batch, dim=int("labels" in self.task.network)),
+            labels.split(self.task.batch, dim=int(places)),
             strict=True,
         )
-        if self.share != slice(None):
-            places = "labels" in self.task.network
-            pairs = (
+        return [
+            (
+                x.contiguous().to(device=self.device, memory_format=self._layout),
+                (y.flatten() if classifies else y.contiguous()).to(self.device),
+            )
+            for x, y in (
                 (
                     x[:, self.share] if by_time else x[self.share],
                     y[:, self.share] if places else y[self.share],
                 )
                 for x, y in pairs
             )
-        return [
-            (
-                x.contiguous().to(device=self.device, memory_format=self._layout),
-                (y.flatten() if classifies else y.contiguous()).to(self.device),
-            )
-            for x, y in pairs
         ]
 
     def restart(self) -> None:

@@ -34,6 +34,9 @@ Kind = Literal["always", "never", "once", "several", "ambiguous"]
 
 _CPU, _GPU = 0, 1  # names the random numbers of each side
 CPU_WINS, GPU_WINS = -1, 1
+# Where a network is too small for several threads or processes, both sides do the same work, and a
+# sweep, which measures one after the other, sees only how the machine drifts.
+EQUAL_WITHIN = 0.03
 # The chances that equal sizes are decided: from each end of the sizes, and between. They add up to
 # 5 %.
 _LEVEL_OF_AN_END, _LEVEL_BETWEEN = 0.02, 0.01

@@ -42,6 +42,20 @@ def claim(
     return f"{article} {winner(one)} {verb} {where(one, with_sizes=with_sizes, beside=beside)}"
 
 
+def faster(one: Crossover, networks: str) -> str:
+    """Which side trains `networks` faster, and where, in a clause: "2 threads train disc networks
+    faster than 1 thread from 30,000 parameters"."""
+    first, second = one.question.sides
+    if one.kind == "once":
+        return f"{second} train {networks} faster than {first} {where(one)}"
+    if one.kind == "ambiguous":
+        return (
+            f"we could not determine from which size {second} train {networks} faster than "
+            f"{first} ({doubt(one)})"
+        )
+    return f"{networks} train faster on {crossover_words(one)}"
+
+
 def winner(one: Crossover) -> str:
     """The side that where() is about."""
     cpu, gpu = one.question.sides

@@ -135,14 +135,9 @@ class SharedProgram : public Program {
       download_losses(own, to);
       return;
     }
-    std::uint64_t hash = hash_of(own);
-    std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks_.size()));
-    ranks_.gather(bytes_of(hash), std::as_writable_bytes(std::span(all)));
-    for (std::size_t rank = 1; rank < all.size(); ++rank) {
-      if (all[rank] != hash) {
-        throw std::runtime_error("rank " + std::to_string(rank) + " has another '" +
-                                 own_->workload()[id].name + "' than rank 0 after the same steps");
-      }
+    if (const int rank = differing_rank(ranks_, hash_of(own)); rank > 0) {
+      throw std::runtime_error("rank " + std::to_string(rank) + " has another '" +
+                               own_->workload()[id].name + "' than rank 0 after the same steps");
     }
     if (own.size() != to.size()) {
       throw std::invalid_argument("a download of another size than its tensor");
@@ -337,8 +332,7 @@ void carry_out(Ranks& ranks, const Command& command, Share& share) {
       if (share.workload()[static_cast<Id>(command.a)].role == Role::loss) {
         ranks.gather(own, {});
       } else {
-        std::uint64_t hash = hash_of(own);
-        ranks.gather(bytes_of(hash), {});
+        differing_rank(ranks, hash_of(own));
       }
       break;
     }
@@ -393,6 +387,13 @@ void follow(Ranks& ranks, const std::function<Followed(const std::string& row)>&
       carry_out(ranks, command, *shares.at(command.program));
     }
   }
+}
+
+int differing_rank(Ranks& ranks, std::uint64_t own) {
+  std::vector<std::uint64_t> all(ranks.rank() == 0 ? static_cast<std::size_t>(ranks.size()) : 0);
+  ranks.gather(bytes_of(own), std::as_writable_bytes(std::span(all)));
+  const auto other = std::find_if(all.begin(), all.end(), [&](auto one) { return one != own; });
+  return other == all.end() ? 0 : static_cast<int>(other - all.begin());
 }
 
 void end_following(Ranks& ranks) { tell(ranks, {.what = What::end}); }

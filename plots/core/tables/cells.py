@@ -33,6 +33,11 @@ def bytes_cell(value: float | None) -> Cell:
     return NOTHING if value is None else Cell(units.binary_bytes(value), value)
 
 
+def kind_cell(kind: str) -> Cell:
+    """What kind of answer a crossover is."""
+    return Cell({"several": "several changes", "ambiguous": "open"}.get(kind, kind), kind)
+
+
 def network_cells(row: Row) -> tuple[Cell, Cell, Cell]:
     """The model that `row` trains, its parameters, and samples in a batch."""
     params, batch = row.counters["params"], row.counters["batch"]

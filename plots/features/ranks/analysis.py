@@ -9,15 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plots.core.crossover import Crossover, find_crossover
-from plots.core.crossover_words import crossover_words, doubt, where
+from plots.core.crossover import EQUAL_WITHIN, Crossover, find_crossover
+from plots.core.crossover_words import faster
 from plots.core.curves import Alike, Curve, rank_pairs
 from plots.file.families import TRAINING, steps_of
 from plots.file.rows import File, Row
 from plots.text import printable
 
-# Times that differ by less are equal, as of threads: both sides share a machine that drifts.
-EQUAL_WITHIN = 0.03
 _FLOAT_BYTES = 4
 _COMMUNICATION = "seconds_communication"
 _NAME = 60
@@ -34,7 +32,7 @@ class MoreRanks(Alike):
 
     @property
     def sides(self) -> tuple[str, str]:
-        return "1 process", f"{self.ranks} ranks"
+        return self.crossover.question.sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +130,6 @@ def sum_seconds(file: File, ranks: int, size: float) -> float | None:
 
 def ranks_sentence(one: MoreRanks) -> str:
     """The answer in a sentence."""
-    alone, many = one.sides
-    networks = printable(one.networks, _NAME)
-    kind = one.crossover.kind
-    if kind == "once":
-        claim = f"{many} train {networks} faster than {alone} {where(one.crossover)}"
-    elif kind == "ambiguous":
-        claim = f"we could not determine from which size {many} train {networks} faster than "
-        claim += f"{alone} ({doubt(one.crossover)})"
-    else:
-        claim = f"{networks} train faster on {crossover_words(one.crossover)}"
+    claim = faster(one.crossover, printable(one.networks, _NAME))
     at = f"At batch {printable(one.batch, _NAME)}, " if one.batch else ""
     return f"{at}{claim}." if at else f"{claim[0].upper()}{claim[1:]}."

@@ -3,12 +3,10 @@
 
 from collections.abc import Sequence
 
-from plots.core.tables.cells import network_cells, number_cell, seconds_cell, text_cell
+from plots.core.tables.cells import kind_cell, network_cells, number_cell, seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.ranks.analysis import MoreRanks, Shared
 from plots.file.rows import File
-
-_KINDS = {"several": "several changes", "ambiguous": "open"}
 
 
 def ranks_table(file: File, found: Sequence[MoreRanks]) -> Table:
@@ -19,7 +17,7 @@ def ranks_table(file: File, found: Sequence[MoreRanks]) -> Table:
             text_cell(one.batch or None),
             text_cell(one.precision or None),
             text_cell(one.sides[1]),
-            Cell(_KINDS.get(one.crossover.kind, one.crossover.kind), one.crossover.kind),
+            kind_cell(one.crossover.kind),
             number_cell(one.crossover.size),
             number_cell(one.crossover.low),
             number_cell(one.crossover.high),

@@ -7,17 +7,14 @@ of the GPU; docs/method/refinement.md gives the rules.
 
 from dataclasses import dataclass
 
-from plots.core.crossover import Crossover, find_crossover
-from plots.core.crossover_words import crossover_words, doubt, where
+from plots.core.crossover import EQUAL_WITHIN, Crossover, find_crossover
+from plots.core.crossover_words import faster
 from plots.core.curves import Alike, Curve, thread_pairs
 from plots.core.paired import PAIRED, disagree, pairs_of, pairs_words
 from plots.core.regret import Regret, regret
 from plots.file.rows import File, Refinement
 from plots.text import printable
 
-# Where a network is too small for several threads, both counts do the same work, and a sweep, which
-# measures one after the other, sees only how the machine drifts.
-EQUAL_WITHIN = 0.03
 _NAME = 60
 
 
@@ -82,16 +79,7 @@ def more_threads(file: File) -> list[MoreThreads]:
 
 def threads_sentence(one: MoreThreads) -> str:
     """The answer in a sentence, with what the pairs say."""
-    fewest, most = one.sides
-    networks = printable(one.networks, _NAME)
-    kind = one.crossover.kind
-    if kind == "once":
-        claim = f"{most} train {networks} faster than {fewest} {where(one.crossover)}"
-    elif kind == "ambiguous":
-        claim = f"we could not determine from which size {most} train {networks} faster than "
-        claim += f"{fewest} ({doubt(one.crossover)})"
-    else:
-        claim = f"{networks} train faster on {crossover_words(one.crossover)}"
+    claim = faster(one.crossover, printable(one.networks, _NAME))
     batch = printable(one.batch or "?", _NAME)
     said = f"At batch {batch}, {claim}."
     if one.pairs:

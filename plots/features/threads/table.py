@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from plots import units
 from plots.core.paired import spacing
-from plots.core.tables.cells import number_cell, text_cell
+from plots.core.tables.cells import kind_cell, number_cell, text_cell
 from plots.core.tables.paired import LOST, PAIRS, lost_cells, pairs_cells
 from plots.core.tables.table import Cell, Column, Table
 from plots.features.threads.analysis import MoreThreads
@@ -25,7 +25,6 @@ _COLUMNS = (
     *PAIRS,
     *LOST,
 )
-_KINDS = {"several": "several changes", "ambiguous": "open"}
 
 
 def threads_table(found: Sequence[tuple[File, Sequence[MoreThreads]]]) -> Table:
@@ -63,7 +62,7 @@ def _line(one: MoreThreads, notes: dict[str, int]) -> tuple[Cell, ...]:
         text_cell(one.precision or None),
         text_cell(fewest),
         text_cell(most),
-        Cell(_KINDS.get(crossover.kind, crossover.kind), crossover.kind),
+        kind_cell(crossover.kind),
         number_cell(crossover.size),
         number_cell(crossover.low),
         number_cell(crossover.high),
