@@ -71,6 +71,20 @@ class Overhead:
     compute_capability: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Between which rates sums over several cards move their bytes over a link, from one source: in
+    bytes per second of the bus bandwidth of nccl-tests; on a card of that `compute_capability`
+    where it depends on the card."""
+
+    id: str
+    low_bytes_per_second: float
+    high_bytes_per_second: float
+    source: Source
+    note: str = ""
+    compute_capability: str = ""
+
+
 def load_cards(path: Path = CARDS_PATH) -> dict[str, Card]:
     """Every card in `path` by its id, in the order of the file.
 
@@ -98,6 +112,13 @@ def overheads(id: str, path: Path = CARDS_PATH) -> list[Overhead]:
         for band in content["overheads"]
         if band["id"] == id
     ]
+
+
+def load_links(path: Path = CARDS_PATH) -> list[Link]:
+    """Every link of several cards, one for each source; raises as `load_cards`."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    sources = _sources(content)
+    return [Link(**{**link, "source": sources[link["source"]]}) for link in content["links"]]
 
 
 def _sources(content: dict[str, Any]) -> dict[str, Source]:

@@ -171,6 +171,13 @@ def banded_crossover(pairing: Pairing) -> Crossover:
     return _answer(sizes, medians, replicates, question, counts)
 
 
+def drawn_crossover(sizes: np.ndarray, draws: np.ndarray, question: Question) -> Crossover:
+    """The crossover where neither side was measured: a line of `draws` for each of what both may
+    be, with the logarithm of the speedup at each of `sizes`."""
+    counts = np.full(len(sizes), len(draws))
+    return _answer(sizes, np.median(draws, axis=0), [draws], question, counts)
+
+
 def _find(
     cpu: Curve,
     gpu: Curve,

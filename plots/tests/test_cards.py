@@ -64,14 +64,15 @@ def test_every_figure_has_a_unit_a_value_and_a_source(content):
             assert math.isfinite(figure["value"]) and figure["value"] > 0
             assert figure["source"] in content["sources"], (card["id"], name)
             used.add(figure["source"])
-    used |= {band["source"] for band in content["overheads"]}
+    used |= {band["source"] for name in ("overheads", "links") for band in content[name]}
     assert used == content["sources"].keys()  # and no source is there for nothing
 
 
 def test_the_readme_names_every_figure_and_every_kind_of_overhead(content):
     readme = CARDS_PATH.with_name("README.md").read_text(encoding="utf-8")
     assert f"{len(content['cards'])} NVIDIA GPUs" in readme
-    for name in (*load_units(), *(band["id"] for band in content["overheads"])):
+    bands = content["overheads"] + content["links"]
+    for name in (*load_units(), *(band["id"] for band in bands)):
         assert f"`{name}`" in readme, name
 
 

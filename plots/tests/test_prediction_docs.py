@@ -25,8 +25,10 @@ from plots.features.predict.check import (
     parameters_table,
     points_table,
 )
+from plots.features.predict.check_scaling import scaling_table
 from plots.features.predict.data import observations, published_points
 from plots.features.predict.fit import Fit, fit
+from plots.features.predict.scaling import load_scaling
 from plots.features.predict.ways import PYTORCH, Way
 from plots.file import loading
 
@@ -35,10 +37,11 @@ DOCS = ROOT / "docs"
 FILE = ROOT / "results" / "amd-epyc-25-17-2c" / "2026-11-23-bfe530f.json"
 WAYS = (Way("graph", "resident"), Way("eager", "resident", PYTORCH))
 TABLE = re.compile(
-    r"(<!-- (parameters|left out|cards|networks|floors|points|widths) -->\n).*?(<!-- end -->)",
+    r"(<!-- (parameters|left out|cards|networks|floors|points|widths|scaling) -->\n).*?"
+    r"(<!-- end -->)",
     re.DOTALL,
 )
-PAGES = ("method.md", "method/prediction.md")
+PAGES = ("method.md", "method/prediction.md", "method/ranks.md")
 
 
 @cache
@@ -52,6 +55,7 @@ def tables() -> dict[str, Table]:
         "floors": floors_table(),
         "widths": widths_table(fitted),
         "points": points_table(fitted, published_points()),
+        "scaling": scaling_table(load_scaling()),
     }
 
 

@@ -23,7 +23,14 @@ from plots.features.predict.data import card_of, is_plain, our_demand
 from plots.features.predict.fit import Fit
 from plots.features.predict.floors import floor, several
 from plots.features.predict.model import Demand, Stack, demand
-from plots.features.predict.simulate import Times, among, device_seconds, times
+from plots.features.predict.simulate import (
+    Times,
+    among,
+    around,
+    device_seconds,
+    ends,
+    whole_seconds,
+)
 from plots.features.predict.ways import OURS, WAYS, Band, Way, launch, overhead
 from plots.file.axes import Items
 from plots.file.families import EPOCH, FAMILIES, TRAINING, steps_of
@@ -53,6 +60,12 @@ class Outlook:
 
 def predict_times(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> Times | str:
     """The seconds of `steps` steps of `cost`, or the reason why they are not known, a phrase."""
+    found = predict_draws(fit, cost, card, way, steps)
+    return found if isinstance(found, str) else ends(found)
+
+
+def predict_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> np.ndarray | str:
+    """The same in each draw; with the same draws for all networks, cards and numbers of rows."""
     if cost.accumulate != 1:
         return "only training with an update for each batch is predicted"
     asked = our_demand(cost, card, way)
@@ -62,12 +75,12 @@ def predict_times(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> T
     if fit.measured and way.loop == OURS:  # whose band is that of whole times, launches and all
         asked = replace(asked, host=sum(each.middle for each in beside) / steps)
         total = steps * float(np.exp(Stack([asked]).log_seconds(fit.parameters)[0]))
-        return Times(total / fit.factor, total, total * fit.factor)
+        return total * around(fit.band)
     work = Stack([asked]).work(fit.parameters)[0]
     error = fit.error(cost.precision)
     if way.loop == OURS:
         step = device_seconds(asked, work, error, floor(card), launch(way))
-        return times(step, steps, beside)
+        return whole_seconds(step, steps, beside)
     # A framework's own operations, which the device may outrun or not.
     whole = demand(cost, card)
     assert isinstance(whole, Demand), whole
@@ -75,7 +88,7 @@ def predict_times(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> T
     step = device_seconds(whole, work, error, floor(card), Band(0.0, 0.0))
     operation = among(several(overheads("torch_operation")), "operation")
     step = np.maximum(step, whole.operations * operation)
-    return times(step, steps, beside)
+    return whole_seconds(step, steps, beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +132,7 @@ class Wanted:
 def outlooks(file: File, fit: Fit, wanted: Wanted) -> list[Outlook]:
     """What each card would do in each way, but for the card that `file` measured."""
     own = card_of(file, load_cards())
-    measured = _measured(file, wanted.batch)
+    measured = measured_rows(file, wanted.batch)
     return [
         _outlook(file, measured, fit, card, way=way, precision=wanted.precision)
         for card in wanted.cards
@@ -128,7 +141,7 @@ def outlooks(file: File, fit: Fit, wanted: Wanted) -> list[Outlook]:
     ]
 
 
-def _measured(file: File, batch: str | None) -> list[Row]:
+def measured_rows(file: File, batch: str | None) -> list[Row]:
     """The CPU's rows that train, a network with each thread count; the sizes in between would add
     nothing to a band."""
     return [

@@ -13,6 +13,7 @@ from plots.core.costs import find_cost
 from plots.core.tables.cells import count_cell, seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.predict.analysis import predict_times
+from plots.features.predict.check_scaling import scaling_table
 from plots.features.predict.data import Observation, published_points
 from plots.features.predict.fit import (
     LEFT,
@@ -24,6 +25,7 @@ from plots.features.predict.fit import (
 )
 from plots.features.predict.floors import several
 from plots.features.predict.model import CEILINGS, PARAMETERS
+from plots.features.predict.scaling import load_scaling
 from plots.features.predict.simulate import Error, Times
 from plots.features.predict.ways import PYTORCH, Way
 
@@ -298,6 +300,7 @@ def check_tables(fitted: Fit) -> list[Table]:
     tables = [left_out_table(fitted), cards_left_out_table(fitted)]
     tables += [networks_left_out_table(fitted), floors_table()]
     tables += [points_table(fitted, published_points()), parameters_table(fitted)]
+    tables.append(scaling_table(load_scaling()))
     before = before_table(fitted)
     return [*tables, before] if before else tables
 

@@ -41,6 +41,7 @@ DESCRIPTION = (
     "Nothing predicted is written into a result file."
 )
 EXAMPLE = "predict results --gpu=rtx-4090,h200"
+_MOST_RANKS = 1024
 PRECISIONS = ("f32", "tf32", "bf16", "f16")
 
 
@@ -77,6 +78,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "starts operation by operation (default: ours)",
     )
     parser.add_argument("--batch", metavar="N", help="use only rows of this batch size")
+    parser.add_argument(
+        "--ranks",
+        metavar="N,...",
+        help="print instead what so many of each card would bring, and from which size they would "
+        "train faster than one, as in 2,4,8 (docs/method/ranks.md)",
+    )
+    parser.add_argument(
+        "--link",
+        metavar="NAME",
+        help="with --ranks, what the cards sum their gradients over: nvlink, pcie3, pcie4, pcie5 "
+        "or ethernet-25g (default: sums that the file measured on them, else the card's fastest)",
+    )
+    parser.add_argument(
+        "--scaling",
+        choices=("strong", "weak"),
+        help="with --ranks, whether the cards share each batch, or have one each (default: strong)",
+    )
     add_charts(parser)
     parser.add_argument(
         "--check",
@@ -99,8 +117,12 @@ def run(options: argparse.Namespace) -> int:
             raise CostError("predict: --check has no charts; leave out --check or --charts")
         if not options.paths and not options.check:
             raise CostError("predict: name result files, or folders; or ask for --check or --gpus")
+        ranks = _ranks(options)
         files, problems = loading.load_files(options.paths)
         fitted = fit(observations(files))
+        if ranks:
+            untold = _several(newest(files)[0], fitted, wanted, ranks, options)
+            return complain([*problems, *untold])
     except (CostError, OSError) as error:
         return complain([said(error)])
     if options.check:
@@ -121,7 +143,9 @@ def _predict(files, fitted, wanted, problems, options) -> int:
         if any(outlook.networks for verdict in own for outlook in verdict.outlooks):
             found.append((file, own))
         else:
-            problems.append(_nothing(file, own, wanted.batch))
+            from plots.features.predict.table import problems_of  # noqa: PLC0415
+
+            problems.append(_nothing(file, problems_of(own), wanted.batch, bool(own)))
     if options.format == "text":
         for file, own in found:
             sys.stdout.write(_text(file, own, fitted, options.all))
@@ -136,6 +160,59 @@ def _predict(files, fitted, wanted, problems, options) -> int:
         drawn = (draw_predicted(file, own, fitted) for file, own in found)
         problems += save_charts([file for file, _ in found], drawn, options.charts)
     return complain(problems)
+
+
+def _ranks(options: argparse.Namespace) -> tuple[int, ...]:
+    """The numbers of cards of --ranks; none without."""
+    if options.ranks is None:
+        for flag in ("link", "scaling"):
+            if getattr(options, flag) is not None:
+                raise CostError(f"predict: --{flag} is about several cards; add --ranks=2,4,8")
+        return ()
+    for flag in ("check", "charts"):
+        if getattr(options, flag):
+            raise CostError(f"predict: --ranks has no --{flag}; leave out one of them")
+    found = [whole(part.strip()) or 0 for part in options.ranks.split(",")]
+    if not all(2 <= ranks <= _MOST_RANKS for ranks in found):
+        raise CostError(
+            f"--ranks={printable(options.ranks, 40)}: numbers from 2 to {_MOST_RANKS:,} are "
+            "needed, as in 2,4,8"
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def _several(files, fitted, wanted, ranks, options) -> list[str]:
+    """Prints what several of each card would bring; returns what is wrong, a sentence each."""
+    from plots.core.tables.plain import as_text, wrapped  # noqa: PLC0415
+    from plots.features.predict.links import link_of  # noqa: PLC0415
+    from plots.features.predict.ranks import Plan, plan_sentences, prospect  # noqa: PLC0415
+    from plots.features.predict.ranks_table import paying_table, together_table  # noqa: PLC0415
+
+    scaling = options.scaling or "strong"
+    problems = []
+    for file in files:
+        machine = printable(file.machine.id)
+        found = []
+        for card in wanted.cards:
+            plan = Plan(card, link_of(card, options.link or "", file), ranks, scaling)
+            found.append(prospect(file, fitted, wanted, plan))
+        tables = [together_table(each, machine) for each in found if each.networks]
+        reasons = {
+            f"no prediction of {', '.join(names)}: {reason}": None
+            for each in found
+            for reason, names in each.problems.items()
+        }
+        if not tables:
+            problems.append(_nothing(file, list(reasons), wanted.batch, True))
+        elif options.format != "text":
+            print_tables([paying_table(found, machine), *tables], options)
+        else:
+            said = [sentence for each in found for sentence in plan_sentences(each)]
+            blocks = ["\n".join([wrapped(machine), *(wrapped(one, "  ") for one in said)])]
+            blocks += [as_text(table).rstrip() for table in tables]
+            blocks += [wrapped(f"{printable(reason, 400)}.") for reason in reasons]
+            sys.stdout.write("\n\n".join(blocks) + "\n\n")
+    return problems
 
 
 def _wanted(options: argparse.Namespace, cards: tuple[Card, ...]):
@@ -202,14 +279,11 @@ def _cards_table() -> Table:
     return cards_table(load_cards())
 
 
-def _nothing(file: File, found: Sequence[Verdict], batch: str | None) -> str:
-    from plots.features.predict.table import problems_of  # noqa: PLC0415
-
+def _nothing(file: File, reasons: Sequence[str], batch: str | None, tried: bool) -> str:
     place = f"{printable(str(file.path))}: nothing can be predicted"
-    reasons = problems_of(found)
     if reasons:
         return f"{place}: {printable('; '.join(reasons), 600)}"
-    if not found:
+    if not tried:
         return f"{place}, because the file has measured each of these cards; name others with --gpu"
     if batch is not None:
         return f"{place}, because no row of its CPU trains in batches of {batch}; leave out --batch"

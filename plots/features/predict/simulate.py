@@ -24,7 +24,10 @@ DRAWS = 2039  # a prime
 # a tenth, so that few at a time count most).
 GENERATOR = 110
 # What varies, a dimension each; "operation" and host parts only where there are such.
-DIMENSIONS = ("device", "inner", "node", "launch", "host 0", "host 1", "host 2", "operation")
+DIMENSIONS = (
+    *("device", "inner", "node", "launch", "host 0", "host 1", "host 2", "operation"),
+    *("latency", "bandwidth", "sums", "overlap", "loss"),  # of several cards
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +87,40 @@ def device_seconds(
     asked: Demand, work: np.ndarray, error: Error, floor: Floor, launch: Band
 ) -> np.ndarray:
     """Draws of the seconds of a step on the device, or while it waits for the next launch."""
-    slower = np.exp(error.spread * _tails("device", error.cards - 1))
+    factor = unlike(error, "device")
     step = among(floor.inner, "inner")
     least = within(Band(floor.least, floor.most), "node")[:, None]
     least = least + step[:, None] * np.minimum(asked.inner, LONGEST)
     least = np.maximum(least, within(launch, "launch")[:, None])
-    return (asked.count * np.maximum(least, slower[:, None] * work)).sum(axis=1)
+    return (asked.count * np.maximum(least, factor[:, None] * work)).sum(axis=1)
 
 
-def times(step: np.ndarray, steps: float, beside: Sequence[Band]) -> Times:
+def around(half_width: float) -> np.ndarray:
+    """Draws of a factor around 1 whose band of 90 % is so wide, up and down, as a logarithm."""
+    from scipy.special import ndtri  # noqa: PLC0415 (takes long to load)
+
+    deviates = ndtri(_uniform("device"))
+    return np.exp(half_width * deviates / np.quantile(deviates, 0.95))
+
+
+def whole_seconds(step: np.ndarray, steps: float, beside: Sequence[Band]) -> np.ndarray:
     """Of so many steps with these draws, and the host's parts beside them."""
     total = step * steps
     for place, band in enumerate(beside):
         total = total + within(band, f"host {place}")
-    low, middle, high = np.quantile(total, (0.05, 0.5, 0.95)).tolist()
-    return Times(low, middle, high)
+    return total
+
+
+def unlike(error: Error, name: str) -> np.ndarray:
+    """Draws of a factor, up or down."""
+    return np.exp(error.spread * _tails(name, error.cards - 1))
+
+
+def slower(error: Error) -> np.ndarray:
+    """Draws of a factor of 1 or more, by which what nobody models makes several cards slower."""
+    return np.exp(error.spread * np.abs(_tails("loss", error.cards - 1)))
+
+
+def ends(draws: np.ndarray) -> Times:
+    """Their median, and the band that holds 90 % of them."""
+    return Times(*np.quantile(draws, (0.05, 0.5, 0.95)).tolist())

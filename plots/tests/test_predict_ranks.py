@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several cards that nobody measured: what their sums take, and from which size they would pay."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from plots.cli import main
+from plots.core.all_reduce import BUCKET_BYTES, exposed, fit_alpha_beta
+from plots.core.cards import load_cards, load_links
+from plots.core.cost import CostError
+from plots.core.tables.formats import FORMATS
+from plots.features.predict import ranks, scaling
+from plots.features.predict.analysis import NOT_MEASURED, Wanted
+from plots.features.predict.data import observations
+from plots.features.predict.fit import fit
+from plots.features.predict.links import LINKS, Link, fitted_link, link_of
+from plots.features.predict.ranks import Plan, plan_sentences, prospect
+from plots.features.predict.scaling import Scaling, load_scaling, loss_of, lost, others
+from plots.features.predict.simulate import Error
+from plots.features.predict.ways import PYTORCH, Band, Way
+from plots.tests import synthetic
+from plots.tests.synthetic_probes import operation
+from plots.tests.synthetic_sweep import DISC_MODELS
+
+CARDS = load_cards()
+NONE = Band(0.0, 0.0)
+
+
+def a_link(step: float, rate: float = 1e30) -> Link:
+    """Of which all is known: a message takes `step` seconds."""
+    return Link("wire", NONE, Band(step, step), Band(rate, rate))
+
+
+@pytest.fixture
+def file(read):
+    entries = [
+        entry
+        for model in DISC_MODELS
+        for entry in synthetic.samples(synthetic.cpu_configuration(model, 1))
+    ]
+    return read(synthetic.document(entries, gpu=None))
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """A card that takes a picosecond for each parameter and row, and loses nothing."""
+    monkeypatch.setattr(
+        ranks,
+        "predict_draws",
+        lambda fit, cost, card, way, steps: np.full(9, steps * 1e-12 * cost.params * cost.batch),
+    )
+    monkeypatch.setattr(ranks, "loss", lambda: Error(0.0, 12))
+    monkeypatch.setattr(ranks, "slower", lambda error: np.ones(9))
+    monkeypatch.setattr(ranks, "waits", lambda link, ranks, *_: link.seconds(ranks, 0.0)[:9])
+
+
+def plan(link: Link, *counts: int, scaling: str = "strong") -> Plan:
+    return Plan(CARDS["h100"], link, counts, scaling)
+
+
+def of_parameters(found) -> dict[int, ranks.Crossover]:
+    return {one.ranks: one.crossover for one in found.paying if one.batch}
+
+
+def test_only_the_last_bucket_cannot_hide():
+    def one_sum(size: float) -> np.ndarray:
+        return np.array(1.0 + size / BUCKET_BYTES)
+
+    assert exposed(one_sum, BUCKET_BYTES, np.array(99.0)) == 2.0
+    assert exposed(one_sum, 2.5 * BUCKET_BYTES, np.array(0.0)) == 2 + 2 + 1.5
+    assert exposed(one_sum, 2.5 * BUCKET_BYTES, np.array(3.0)) == 1 + 1.5
+    assert exposed(one_sum, 2.5 * BUCKET_BYTES, np.array(99.0)) == 1.5
+    assert exposed(one_sum, 3 * BUCKET_BYTES, np.array(99.0)) == 2.0
+
+
+def test_latency_grows_with_the_ring_and_bytes_with_what_each_card_sends():
+    link = a_link(1e-6, 1e9)
+    assert link.seconds(2, 1e6) == pytest.approx(2e-6 + 1e-3)
+    assert link.seconds(8, 1e6) == pytest.approx(14e-6 + 1.75e-3)
+
+
+def test_the_fit_finds_latency_and_bandwidth():
+    sizes, counts = np.array([4.0, 1e3, 1e6, 1e8] * 2), np.array([2.0] * 4 + [4.0] * 4)
+    seconds = 2 * (counts - 1) * 3e-6 + 2 * (counts - 1) / counts * sizes / 5e9
+    found = fit_alpha_beta(counts, sizes, seconds)
+    assert (found.step, found.bandwidth) == pytest.approx((3e-6, 5e9), rel=1e-4)
+    assert found.spread < 1e-6
+    noisy = fit_alpha_beta(counts, sizes, seconds * np.array([1.2, 0.9] * 4))
+    assert 0.1 < noisy.spread < 0.25
+    assert fitted_link([(2, 4.0, 1e-6), (2, 8.0, 1e-6)]) is None
+
+
+def test_the_sums_of_a_file_come_before_those_of_others(read):
+    entries = []
+    for size in (4, 65_536, 16_777_216):
+        configuration = {
+            **{"family": "Collective", "op": "allreduce", "bytes": str(size)},
+            **{"device": "cuda", "ranks": "2"},
+        }
+        entries += operation(configuration, 2e-5 + size / 1e9, 1, bytes=size, ranks=2)
+    file = read(synthetic.document(entries, gpu="NVIDIA H100 80GB HBM3"))
+    own = link_of(CARDS["h100"], file=file)
+    assert own.name == "measured sums" and own.error
+    assert own.step.low == pytest.approx(1e-5, rel=0.1)
+    assert own.bandwidth.low == pytest.approx(1e9, rel=0.1)
+    assert link_of(CARDS["h100"], "pcie4", file).name == LINKS["pcie4"]
+    assert link_of(CARDS["h200"], file=file).name == LINKS["nvlink"]
+
+
+def test_each_card_has_the_links_that_sources_give_it():
+    assert {one.id for one in load_links()} == LINKS.keys()
+    for one in load_links():
+        assert 1e9 < one.low_bytes_per_second <= one.high_bytes_per_second < 1e12
+    assert link_of(CARDS["k80"]).name == LINKS["pcie3"]
+    assert link_of(CARDS["a100"]).bandwidth == Band(200e9, 235e9)
+    half, whole = (link_of(CARDS[name], "pcie4") for name in ("rtx-4060", "rtx-4090"))
+    assert half.bandwidth.low == whole.bandwidth.low / 2  # 8 lanes
+    with pytest.raises(CostError, match="--link=nvlink: no source gives rtx-4090 one; give one of"):
+        link_of(CARDS["rtx-4090"], "nvlink")
+    with pytest.raises(CostError, match="its link is not known; give --link=nvlink"):
+        link_of(CARDS["jetson-agx-orin"])
+    with pytest.raises(CostError, match="is none of nvlink, pcie3"):
+        link_of(CARDS["h100"], "string")
+
+
+def crossing(saved: float, ranks: int) -> float:
+    """From where on 2 (R - 1) messages of 5 µs take less than the share `saved` of a step of 100
+    rows, between two sizes on a straight line through logarithms."""
+    sizes = np.log([synthetic.MODELS[model][0] for model in DISC_MODELS])
+    step = 1e-10 * np.exp(sizes)
+    gains = np.log(step / ((1 - saved) * step + 2 * (ranks - 1) * 5e-6))
+    return float(np.exp(np.interp(0.0, gains, sizes)))
+
+
+def test_cards_pay_from_where_their_sums_take_what_they_save(file, known):
+    link = a_link(5e-6)
+    found = of_parameters(prospect(file, None, Wanted((), (None,)), plan(link, 2, 4)))
+    assert found[2].size == pytest.approx(crossing(1 / 2, 2)) == pytest.approx(200_000, rel=0.1)
+    assert found[4].size == pytest.approx(crossing(3 / 4, 4)) == pytest.approx(400_000, rel=0.1)
+    weak = of_parameters(prospect(file, None, Wanted((), (None,)), plan(link, 2, scaling="weak")))
+    assert 44_710 < weak[2].size < 176_806  # 100,000 parameters, between two sizes
+    never = prospect(file, None, Wanted((), (None,)), plan(a_link(1.0), 2))
+    assert of_parameters(never)[2].kind == "never"
+    always = prospect(file, None, Wanted((), (None,)), plan(a_link(1e-15), 2))
+    assert of_parameters(always)[2].kind == "always"
+
+
+def test_the_batch_that_pays_is_found_for_the_largest_network(file, known):
+    found = prospect(file, None, Wanted((), (None,)), plan(a_link(5e-3), 2))
+    (batch,) = [one for one in found.paying if not one.batch]
+    params = max(synthetic.MODELS[model][0] for model in DISC_MODELS)
+    assert batch.crossover.size == pytest.approx(2 * 1e-2 / (1e-12 * params), rel=0.1)
+    assert any(
+        f"2 cards train {batch.networks} faster than 1 card from batch" in sentence
+        and sentence.endswith(f"{NOT_MEASURED}.")
+        for sentence in plan_sentences(found)
+    )
+
+
+def test_figures_of_a_network_belong_together(file, known):
+    found = prospect(file, None, Wanted((), (None,)), plan(a_link(5e-6), 4))
+    for one in found.networks:
+        alone, share = one.one.seconds, one.one.seconds / 4
+        assert one.many.seconds == pytest.approx(share + 10 * 6 * 5e-6)
+        assert one.speed_up.seconds == pytest.approx(alone / one.many.seconds)
+        assert one.efficiency.seconds == pytest.approx(one.speed_up.seconds / 4)
+        assert one.exposed.seconds == pytest.approx(1 - share / one.many.seconds)
+    few = prospect(file, None, Wanted((), (None,)), plan(a_link(5e-6), 101))
+    assert not few.networks and "a batch of 100 has no row for each of 101 cards" in few.problems
+
+
+def test_two_k80_lose_on_a_network_of_mnist(read, monkeypatch):
+    """PyTorch's example for MNIST has 21,840 parameters; here a fully connected one of 21,475."""
+    monkeypatch.setitem(synthetic.MODELS, "mlp-784-27-10", (21_475, 64))
+    entries = synthetic.samples(synthetic.cpu_configuration("mlp-784-27-10", 1))
+    file = read(synthetic.document(entries, gpu=None))
+    wanted = Wanted((), (Way("eager", "resident", PYTORCH),))
+    two = Plan(CARDS["k80"], link_of(CARDS["k80"]), (2,))
+    (one,) = prospect(file, fit(observations()), wanted, two).networks
+    assert one.speed_up.high < 1 and one.many.seconds > one.one.seconds
+
+
+def test_published_trainings_are_whole():
+    found = load_scaling()
+    assert len(found) == 17 and all(list(one.rates) == [1, 2, 4, 8] for one in found)
+    assert {one.link for one in found} <= LINKS.keys()
+    assert {one.card for one in found} <= CARDS.keys()
+    vgg = sum(
+        9 * a * b + b
+        for a, b in [
+            *((3, 64), (64, 64), (64, 128), (128, 128), (128, 256), (256, 256), (256, 256)),
+            *((256, 512), (512, 512), (512, 512), (512, 512), (512, 512), (512, 512)),
+        ]
+    )
+    vgg += sum((a + 1) * b for a, b in [(25_088, 4096), (4096, 4096), (4096, 1000)])
+    assert {one.params for one in found if one.network == "vgg16"} == {vgg}
+    assert {one.params for one in found if one.network == "resnet-50"} == {25_557_032}
+
+
+def test_what_is_lost_is_what_the_model_does_not_explain(monkeypatch):
+    monkeypatch.setattr(scaling, "link_of", lambda *_: a_link(0.0))
+    perfect = Scaling("a", 1000, 10, "k80", "m", "pcie3", "x", {1: 10.0, 2: 20.0})
+    slow = Scaling("b", 1000, 10, "k80", "n", "pcie3", "x", {1: 10.0, 2: 10.0})
+    assert lost(perfect, 2) == pytest.approx(0.0, abs=1e-6)
+    assert lost(slow, 2) == pytest.approx(np.log(2), abs=1e-6)
+    found = loss_of([perfect, slow])
+    assert found.cards == 2 and found.spread == pytest.approx(np.log(2) / 2**0.5, abs=1e-6)
+    assert others(perfect, [perfect, slow]) == [slow]
+
+
+def test_the_command_says_so_in_every_format(write, capsys):
+    entries = [
+        entry
+        for model in DISC_MODELS[:4]
+        for entry in synthetic.samples(synthetic.cpu_configuration(model, 1))
+    ]
+    path = str(write(synthetic.document(entries, gpu=None)))
+
+    def printed(*arguments: str) -> str:
+        assert main(["predict", path, "--ranks=2,4", "--gpu=h100,4090", *arguments]) == 0
+        out, err = capsys.readouterr()
+        assert err == ""
+        return out
+
+    flat = " ".join(printed().split())
+    assert "H100 SXM5 80 GB over NVLink: at batch 100," in flat
+    assert "RTX 4090 over PCI Express 4:" in flat and flat.count(NOT_MEASURED) >= 6
+    for name in FORMATS:
+        text = printed(f"--format={name}")
+        if name == "csv":
+            lines = [line for line in csv.reader(io.StringIO(text)) if line]
+            assert sum("measured" in line for line in lines) == 3
+        else:
+            assert " ".join(text.split()).count(NOT_MEASURED) >= 3, name
+    tables = json.loads(printed("--format=json", "--scaling=weak", "--link=ethernet-25g"))
+    rows = tables[1]["rows"]
+    assert {row["link"] for row in rows} == {LINKS["ethernet-25g"]}
+    assert {row["ranks"] for row in rows} == {2, 4} and all(row["measured"] == 0 for row in rows)
+    assert all(row["low_seconds"] <= row["seconds"] <= row["high_seconds"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--link=nvlink"], "predict: --link is about several cards; add --ranks=2,4,8"),
+        (["--scaling=weak"], "predict: --scaling is about several cards; add --ranks=2,4,8"),
+        (["--ranks=1,2"], "--ranks=1,2: numbers from 2 to 1,024 are needed, as in 2,4,8"),
+        (["--ranks=two"], "--ranks=two: numbers from 2 to 1,024 are needed"),
+        (["--ranks=2", "--check"], "predict: --ranks has no --check; leave out one of them"),
+        (["--ranks=2", "--link=rope"], "--link=rope: is none of nvlink, pcie3"),
+        (["--ranks=101"], "nothing can be predicted: no prediction of disc-4: a batch of 100 has"),
+    ],
+)
+def test_bad_input_gets_a_sentence(write, shell, arguments, words):
+    document = synthetic.document(synthetic.samples(synthetic.cpu_configuration("disc-4", 1)))
+    error = shell("predict", write(document), "--gpu=h100", *arguments, code=2).err
+    assert words in error and error.count("\n") == 1
