@@ -37,6 +37,33 @@ Subject small_gpt() {
           .data = task.generate(6)};
 }
 
+/// On shares another training: each has statistics and masks of its own.
+Subject small_images() {
+  Model model{.name = "images", .sample = {2, 4, 4}, .classes = 3, .layers = {}};
+  Value value = model.add(ConvolutionLayer{4, {.size = 3, .padding = 1}}, {0});
+  value = model.add(BatchNormLayer{}, {value});
+  value = model.add(ActivationLayer{Activation::tanh}, {value});
+  value = model.add(FlattenLayer{}, {value});
+  value = model.add(DropoutLayer{0.3}, {value});
+  model.add(LinearLayer{3}, {value});
+  return {.model = model,
+          .options = {.rows = 24, .batch = 7, .optimizer = MomentumOptions{}},
+          .data = uniform_rows({2, 4, 4}, 24, 3)};
+}
+
+/// What losses and parameters must be: those of the whole batch, or of its shares one after
+/// another.
+Trajectory expected_of(const Subject& subject, std::int64_t steps, int ranks, bool by_shares) {
+  TrainingOptions options = subject.options;
+  if (!by_shares) {
+    return reference_trajectory(training_epoch(subject.model, options), subject.data, steps);
+  }
+  options.ranks = ranks;
+  options.in_turn = true;
+  return reference_trajectory(training_epoch(subject.model, options),
+                              rows_in_turn(subject.data, options), steps, ranks);
+}
+
 TrainingOptions share_of(TrainingOptions whole, int rank, int ranks) {
   whole.rank = rank;
   whole.ranks = ranks;
@@ -125,7 +152,8 @@ TEST(Ranks, RefuseABatchWithoutARowForEach) {
 
 /// What verification says of it on the CPU, by rank 0: "" where it is right. `astray`: by how much
 /// the first sum of each rank is wrong.
-std::string verdict(const Subject& subject, Execution execution, const std::vector<float>& astray) {
+std::string verdict(const Subject& subject, Execution execution, const std::vector<float>& astray,
+                    bool by_shares = false) {
   const auto cpu = make_cpu_backend();
   const int size = static_cast<int>(astray.size());
   ThreadMeeting meeting(size);
@@ -149,7 +177,7 @@ std::string verdict(const Subject& subject, Execution execution, const std::vect
       set_data(*program, workload, subject.data);
       const auto steps = std::ssize(workload.order);
       try {
-        verify(*program, workload, reference_trajectory(workload, subject.data, steps));
+        verify(*program, workload, expected_of(subject, steps, size, by_shares));
       } catch (const std::runtime_error& error) {
         what = error.what();
       }
@@ -172,6 +200,32 @@ TEST(Ranks, AreVerifiedAsOneProgram) {
     EXPECT_EQ(verdict(small_mlp(), execution, {0, 0}), "");
     EXPECT_EQ(verdict(small_mlp(), execution, {0, 0, 0}), "");
     EXPECT_EQ(verdict(small_gpt(), execution, {0, 0}), "");
+  }
+}
+
+TEST(Ranks, NormalizeAndDropByShares) {
+  Subject subject = small_images();
+  for (const std::int64_t accumulate : {1, 2}) {
+    subject.options.accumulate = accumulate;
+    EXPECT_EQ(verdict(subject, Execution::eager, {0, 0}, true), "");
+    EXPECT_EQ(verdict(subject, Execution::overlapped, {0, 0, 0}, true), "");
+  }
+  EXPECT_NE(verdict(subject, Execution::eager, {0, 0}), "");
+}
+
+TEST(Ranks, SharesOneAfterAnotherAreTheWholeBatch) {
+  for (const Subject& subject : {small_mlp(), small_gpt()}) {
+    const Trajectory whole = expected_of(subject, 5, 3, false);
+    const Trajectory shares = expected_of(subject, 5, 3, true);
+    for (std::size_t step = 0; step < whole.losses.size(); ++step) {
+      EXPECT_NEAR(shares.losses[step], whole.losses[step], 1e-12);
+    }
+    for (std::size_t i = 0; i < whole.parameters.size(); ++i) {
+      EXPECT_EQ(shares.parameters[i].first, whole.parameters[i].first);
+      for (std::size_t at = 0; at < whole.parameters[i].second.size(); ++at) {
+        ASSERT_NEAR(shares.parameters[i].second[at], whole.parameters[i].second[at], 1e-12);
+      }
+    }
   }
 }
 

@@ -76,10 +76,14 @@ def test_sums_are_rows_of_their_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_ranks")
-def test_what_a_share_would_change_is_left_out() -> None:
-    done = run("--ranks=2", "--model=lenet-5,resnet-56", "--batch=64", *EPOCHS, *SHORT, "--rows=64")
-    assert "batch normalization is another training" in done.stderr
-    assert "lenet-5" not in done.stderr
+def test_batch_normalization_goes_by_shares(tmp_path: Path) -> None:
+    out = tmp_path / "result.json"
+    flags = ("--model=resnet-56", "--batch=8", "--family=Minibatch", "--execution=eager")
+    done = run("--ranks=1,2", "--threads=1", *flags, *SHORT, "--cuda=off", f"--out={out}")
+    assert done.returncode == 0, done.stderr
+    one, two = strict(out)["rows"]
+    assert "ranks:2" in two["name"] and "error_message" not in two
+    assert one["workload"] != two["workload"]  # statistics of a share are another training
 
 
 def ranks_of(process: subprocess.Popen[str]) -> list[int]:

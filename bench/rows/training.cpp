@@ -43,15 +43,16 @@ bool is_of_ranks(const Configuration& mode) {
   return options_of(mode).execution == Execution::overlapped;
 }
 
-/// Of the CPU's modes those that several ranks can run, or all that they can.
-std::vector<Configuration> modes_on_ranks(const std::vector<Configuration>& modes) {
+/// Of the modes that were asked for those that several ranks can run; all that they can where
+/// `modes` are the sweep's, or none of them is one.
+std::vector<Configuration> modes_on_ranks(const std::vector<Configuration>& modes,
+                                          bool are_asked_for) {
   std::vector<Configuration> possible;
   std::copy_if(modes.begin(), modes.end(), std::back_inserter(possible),
                [](const Configuration& mode) {
                  return is_of_ranks(mode) || options_of(mode).execution == Execution::eager;
                });
-  const bool is_asked_for = std::any_of(possible.begin(), possible.end(), is_of_ranks);
-  return is_asked_for
+  return are_asked_for && !possible.empty()
              ? possible
              : std::vector<Configuration>{{{"execution", "eager"}}, {{"execution", "overlapped"}}};
 }
@@ -145,12 +146,13 @@ std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices
   std::vector<Target> all;
   for (const int ranks : arguments_.ranks) {
     std::vector<Target> some =
-        ranks == 1 ? targets_of(devices, common, threads(), cpu_modes(plan, *devices.cpu().backend),
-                                gpus.empty() ? std::vector<Configuration>{}
-                                             : gpu_modes(plan, *gpus.front().backend))
-                   : targets_on_ranks(devices.cpu(), common, ranks, threads_of_rank(ranks),
-                                      arguments_.buckets,
-                                      modes_on_ranks(arguments_.cpu_modes.of_training));
+        ranks == 1
+            ? targets_of(devices, common, threads(), cpu_modes(plan, *devices.cpu().backend),
+                         gpus.empty() ? std::vector<Configuration>{}
+                                      : gpu_modes(plan, *gpus.front().backend))
+            : targets_on_ranks(
+                  devices.cpu(), common, ranks, threads_of_rank(ranks), arguments_.buckets,
+                  modes_on_ranks(arguments_.cpu_modes.of_training, asks_for_cpu_execution()));
     std::move(some.begin(), some.end(), std::back_inserter(all));
   }
   for (Target& target : all) {
@@ -168,14 +170,16 @@ std::vector<int> Training::threads_of_rank(int ranks) const {
   return counts;
 }
 
+bool Training::asks_for_cpu_execution() const {
+  return arguments_.choices.has_on(find_axis("execution"), AxisDevices::cpu, /*training=*/true);
+}
+
 /// Of the sweep's executions a network has those that the CPU can run it with, and eager for the
 /// others; those that were asked for become rows that say so.
 std::vector<Configuration> Training::cpu_modes(const TrainingPlan& plan, const Backend& cpu) const {
   std::vector<Configuration> modes = arguments_.cpu_modes.of_training;
   std::erase_if(modes, [](const Configuration& mode) { return is_of_ranks(mode); });
-  const bool asked_for =
-      arguments_.choices.has_on(find_axis("execution"), AxisDevices::cpu, /*training=*/true);
-  if (asked_for) {
+  if (asks_for_cpu_execution()) {
     return modes;
   }
   const std::vector<Execution> all = executions_on(cpu, plan);

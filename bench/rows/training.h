@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,15 +77,17 @@ class Training {
   };
   /// An iteration as it is computed, however a backend optimizes it, and what it trains on.
   struct Subject {
-    const TrainingPlan& plan;
+    TrainingPlan plan;
     Workload workload;
     Data data;
     std::uint64_t fingerprint = 0;  ///< of both
+    std::int64_t shares = 1;        ///< whose steps, one after another, are one of the training
   };
 
   void read_data();
   [[nodiscard]] std::vector<int> threads() const;
   [[nodiscard]] std::vector<int> threads_of_rank(int ranks) const;
+  [[nodiscard]] bool asks_for_cpu_execution() const;
   /// Of the command line those that the network can have.
   [[nodiscard]] std::vector<Configuration> cpu_modes(const TrainingPlan& plan,
                                                      const Backend& cpu) const;
@@ -93,6 +96,8 @@ class Training {
   /// The first `rows` of its data.
   [[nodiscard]] Data data_of(const Task& task, std::int64_t rows) const;
   [[nodiscard]] Subject subject_of(const TrainingPlan& plan, Workload workload) const;
+  /// The same share after share, where losses and parameters of so many ranks must be those.
+  [[nodiscard]] static std::optional<Subject> by_shares(const Subject& subject, int ranks);
   /// The target's, or that of all ranks, in which a Program is one of the whole batch.
   [[nodiscard]] static std::shared_ptr<const Backend> backend_of(const TrainingPlan& plan,
                                                                  const Target& target);
@@ -103,11 +108,11 @@ class Training {
                           const Plan& planned) const;
   const Trajectory& trajectory_of(const Subject& subject);
   double first_loss_of(const Subject& subject);
-  Verification verified(Program& program, const Workload& workload, const Subject& subject);
+  Verification verified(Program& program, const Workload& workload, const Subject& expected);
   [[nodiscard]] OperationVerification operations_verified(const Subject& subject,
                                                           const Target& target) const;
-  RowVerification verified(TrainingProgram& made, const Subject& subject, const Target& target,
-                           const Result& result);
+  RowVerification verified(TrainingProgram& made, const Subject& subject, const Subject& expected,
+                           const Target& target, const Result& result);
 
   Arguments arguments_;
   Iteration iteration_;

@@ -145,9 +145,6 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   const Target target = as_chosen(asked, result);
   require_memory_for_data(plan);
   Workload workload = training_epoch(plan.task.model, plan.options);
-  if (target.ranks > 1) {
-    require_alike_on_ranks(workload);
-  }
   const auto shared = backend_of(plan, target);
   const Backend& backend = *shared;
 
@@ -157,6 +154,8 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   const double planning_seconds = seconds_since(planning);
   require_memory_for(plan, target, workload, *planned);
   const Subject subject = subject_of(plan, std::move(workload));
+  const std::optional<Subject> shares = by_shares(subject, target.ranks);
+  const Subject& expected = shares ? *shares : subject;
   const auto start = std::chrono::steady_clock::now();
   made.program = planned->instantiate();
   made.bytes = made.program->facts().bytes;
@@ -178,7 +177,7 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   result.convolutions = made.program->facts().convolutions;
   if (!result.first_steps || !made.reproduces(*result.first_steps, target.options.precision)) {
     verify_or_note(result, [&] {
-      result.verification = verified(made, subject, as_chosen(target, result), result);
+      result.verification = verified(made, subject, expected, as_chosen(target, result), result);
     });
     result.first_steps =
         made.first_steps(result.verification.batch ? 1 : result.verification.compared);
@@ -188,7 +187,7 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   result.verification.take(made.program->facts().arithmetic, target.options.precision);
 
   const Cost counted = cost(subject.workload);
-  result.workload = hexadecimal(subject.fingerprint);
+  result.workload = hexadecimal(expected.fingerprint);
   result.label = optimizer_label(plan.options.optimizer);
   if (target.ranks == 1) {  // ceilings are those of one process
     result.minimum_work = minimum_work_of(made.workload, counted, *made.program,
@@ -288,18 +287,30 @@ Training::Subject Training::subject_of(const TrainingPlan& plan, Workload worklo
           .fingerprint = identity};
 }
 
+std::optional<Training::Subject> Training::by_shares(const Subject& subject, int ranks) {
+  if (ranks == 1 || !differs_by_shares(subject.workload)) {
+    return std::nullopt;
+  }
+  Subject expected{.plan = in_turn(subject.plan, ranks), .workload = {}, .data = {}};
+  expected.workload = training_epoch(expected.plan.task.model, expected.plan.options);
+  expected.data.rows = rows_in_turn(subject.data.rows, expected.plan.options);
+  expected.fingerprint = fingerprint(fingerprint(expected.workload), subject.data.fingerprint);
+  expected.shares = ranks;
+  return expected;
+}
+
 Verification Training::verified(Program& program, const Workload& workload,
-                                const Subject& subject) {
-  const Trajectory& trajectory = trajectory_of(subject);
-  const Precision precision = subject.plan.options.precision;
+                                const Subject& expected) {
+  const Trajectory& trajectory = trajectory_of(expected);
+  const Precision precision = expected.plan.options.precision;
   try {
     return verify(program, workload, trajectory, precision);
   } catch (const Mismatch& mismatch) {
     try {
-      Reference reference(subject.workload);
-      set_data(reference, subject.data.rows);
+      Reference reference(expected.workload);
+      set_data(reference, expected.data.rows);
       return verify_between_kinks(program, workload, reference, std::ssize(trajectory.losses),
-                                  precision);
+                                  precision, expected.shares);
     } catch (const Mismatch&) {
       throw Mismatch(mismatch);  // what was found first is what is wrong
     }
@@ -309,25 +320,30 @@ Verification Training::verified(Program& program, const Workload& workload,
 /// Of the very program that will be timed its steps, or its first loss and then steps of a smaller
 /// batch in a program of their own; and each operation, in one that keeps all tensors.
 RowVerification Training::verified(TrainingProgram& made, const Subject& subject,
-                                   const Target& target, const Result& result) {
+                                   const Subject& expected, const Target& target,
+                                   const Result& result) {
   constexpr const char* then = "verifying its operations";
   const VerificationPlan how = verification_plan(subject.plan);
   if (how.batch == 0) {
-    const Verification steps = verified(*made.program, made.workload, subject);
+    const Verification steps = verified(*made.program, made.workload, expected);
     result.tell(then);
     return record(steps, operations_verified(subject, target));
   }
-  const Verification first = verify_first_loss(*made.program, made.workload, first_loss_of(subject),
-                                               subject.plan.options.precision);
+  const Verification first = verify_first_loss(
+      *made.program, made.workload, first_loss_of(expected), subject.plan.options.precision);
+  // A share of one row may have nothing to normalize.
+  const std::int64_t rows_of_ranks = std::int64_t{2} * target.ranks;
   TrainingPlan plan = subject.plan;
-  plan.options = of_one_step(plan.options, std::max<std::int64_t>(how.batch, target.ranks));
+  plan.options =
+      of_one_step(plan.options, std::min(plan.options.batch, std::max(how.batch, rows_of_ranks)));
   plan.flops = approximate_flops(plan.task.model, plan.options);
   const Subject smaller = subject_of(plan, training_epoch(plan.task.model, plan.options));
   const auto backend = backend_of(plan, target);
   const Workload workload = backend->optimize(smaller.workload, target.options);
   const auto program = backend->compile(workload, target.options);
   set_data(*program, workload, smaller.data.rows);
-  Verification steps = verified(*program, workload, smaller);
+  const auto shares = by_shares(smaller, target.ranks);
+  Verification steps = verified(*program, workload, shares ? *shares : smaller);
   steps.loss_error = std::max(steps.loss_error, first.loss_error);
   result.tell(then);
   RowVerification both = record(steps, operations_verified(smaller, target));
@@ -359,14 +375,16 @@ const Trajectory& Training::trajectory_of(const Subject& subject) {
     return at->second;
   }
   const std::int64_t steps =
-      steps_to_verify(subject.workload, reference_flops_per_second * more_steps_seconds);
+      std::max(verified_steps,
+               steps_to_verify(subject.workload, reference_flops_per_second * more_steps_seconds) /
+                   subject.shares);
   if (bytes_of(trajectories_) > most_trajectory_bytes) {
     trajectories_.clear();  // networks mostly come one after the other
   }
   announce(row_name(in_order(configuration(subject.plan))),
            static_cast<double>(steps) * flops_of_step(subject.plan));
   return trajectories_[subject.fingerprint] =
-             reference_trajectory(subject.workload, subject.data.rows, steps);
+             reference_trajectory(subject.workload, subject.data.rows, steps, subject.shares);
 }
 
 double Training::first_loss_of(const Subject& subject) {
@@ -377,7 +395,7 @@ double Training::first_loss_of(const Subject& subject) {
   announce("the first loss of " + row_name(in_order(configuration(subject.plan))),
            verification_plan(subject.plan).flops_of_loss);
   return first_losses_[subject.fingerprint] =
-             reference_first_loss(subject.workload, subject.data.rows);
+             reference_first_loss(subject.workload, subject.data.rows, subject.shares);
 }
 
 }  // namespace crossover::bench

@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows/training_ranks.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <variant>
+#include <vector>
 
 #include "crossover/shared_training.h"
 #include "rows/training.h"
 
 namespace crossover::bench {
 
-void require_alike_on_ranks(const Workload& workload) {
-  for (const Op& op : workload.steps.front().ops) {
-    const bool drops = std::holds_alternative<Dropout>(op);
-    if (drops || std::holds_alternative<BatchNorm>(op)) {
-      throw Unsupported(std::string("on several ranks ") +
-                        (drops ? "dropout" : "batch normalization") +
-                        " is another training than on one; networks with it have no such rows yet");
-    }
-  }
+bool differs_by_shares(const Workload& workload) {
+  const std::vector<Op>& ops = workload.steps.front().ops;
+  return std::any_of(ops.begin(), ops.end(), [](const Op& op) {
+    return std::holds_alternative<Dropout>(op) || std::holds_alternative<BatchNorm>(op);
+  });
+}
+
+TrainingPlan in_turn(TrainingPlan plan, int ranks) {
+  plan.options.ranks = ranks;
+  plan.options.in_turn = true;
+  return plan;
 }
 
 TrainingPlan share_of_first(TrainingPlan plan, int ranks) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row that several ranks train: which networks can be, and what is verified of the share of one.
+// A row that several ranks train: what its losses and parameters must be, and what is verified of
+// the share of one.
 #pragma once
 
 #include "rows/target.h"
@@ -7,9 +8,12 @@
 
 namespace crossover::bench {
 
-/// Throws Unsupported where shares of a batch are not parts of the same training: statistics of a
-/// share are not those of the batch, and masks would be drawn for other rows.
-void require_alike_on_ranks(const Workload& workload);
+/// Whether shares of a batch are another training than the batch: statistics of batch normalization
+/// are those of a share, and each share has a mask of its own.
+bool differs_by_shares(const Workload& workload);
+
+/// The same training in one process, which trains the shares of so many ranks one after another.
+TrainingPlan in_turn(TrainingPlan plan, int ranks);
 
 /// A step of the first rank's share of a batch, which has the most rows, without the sum over the
 /// ranks: what a rank computes by itself. What they sum shows in losses and parameters.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "crossover/backend.h"
+#include "crossover/dataset.h"
 #include "crossover/model.h"
 #include "crossover/ranks.h"
 #include "crossover/training.h"
@@ -33,6 +34,9 @@ struct ShareRequest {
 std::unique_ptr<Backend> make_shared_backend(Ranks& ranks, const Backend& own,
                                              const std::string& row, const Model& model,
                                              const TrainingOptions& whole);
+
+/// The rows in the order of a training that is `whole` with in_turn: of each batch share after share.
+Dataset rows_in_turn(const Dataset& rows, const TrainingOptions& whole);
 
 /// On rank 0: a Program whose one pass sums so many floats over the ranks, in place. What is
 /// uploaded to its tensor 0 is multiplied by the number of each rank, from 1, so that none has what

@@ -42,6 +42,9 @@ struct TrainingOptions {
   /// gradients are weighted by their part of the batch, so that their sums over the ranks, which
   /// AllReduces make before each update, are the gradients of the whole batch.
   int ranks = 1, rank = 0;
+  /// This process is all ranks, one after the other: each share is a step, of which the last one of
+  /// a batch updates. The rows lie in the order in which they are trained.
+  bool in_turn = false;
   std::int64_t bucket_bytes = 25 << 20;  ///< of gradients summed at once, as they become ready
   double loss_scale = 1024;  ///< of f16 only: its gradients are those of loss * loss_scale, so that
                              ///< small ones do not vanish; the optimizer divides them by it

@@ -28,16 +28,19 @@ struct Trajectory {
 /// pay for; at least two, because only a second step sees the first one's gradients and update.
 std::int64_t steps_to_verify(const Workload& workload, double flops);
 
-/// Throws std::runtime_error where the training diverges (a loss that is not finite).
+/// Throws std::runtime_error where the training diverges (a loss that is not finite). `shares`: how
+/// many steps of the Workload are one of the training, one after another; its loss is that of all
+/// their rows.
 Trajectory reference_trajectory(const Workload& workload, const Dataset& dataset,
-                                std::int64_t steps);
+                                std::int64_t steps, std::int64_t shares = 1);
 
 /// The first step up to its loss, and nothing else.
-Workload forward_part(const Workload& workload);
+Workload forward_part(const Workload& workload, std::int64_t shares = 1);
 
-/// The reference's loss of the first step, for which it computes no gradient. Throws as
-/// reference_trajectory() does.
-double reference_first_loss(const Workload& workload, const Dataset& dataset);
+/// The reference's loss of the first step, for which it computes no gradient. `shares` and what it
+/// throws as in reference_trajectory().
+double reference_first_loss(const Workload& workload, const Dataset& dataset,
+                            std::int64_t shares = 1);
 
 /// Each step's loss, relative; each parameter tensor, by the norm of the difference over its norm,
 /// or, of a network with normalization or attention, all of them together.
@@ -100,9 +103,10 @@ Verification verify_first_loss(Program& program, const Workload& workload, doubl
 /// every update but those of such steps, of which `undetermined` counts. Throws Mismatch where
 /// something differs in spite of that, where there is no such step, and where more than half of
 /// them are. `reference` has its data, and its Workload's activations stand by themselves (not
-/// fuse()d).
+/// fuse()d). `shares` as in reference_trajectory().
 Verification verify_between_kinks(Program& program, const Workload& workload, Reference& reference,
-                                  std::int64_t steps, Precision precision = Precision::f32);
+                                  std::int64_t steps, Precision precision = Precision::f32,
+                                  std::int64_t shares = 1);
 
 /// The same training at a learning rate of at least 0.01, at which updates are far more than what
 /// rounding changes: what verify_operations() is to see.

@@ -89,6 +89,7 @@ struct LayerTensors {
   std::vector<Id>* saved = nullptr;  ///< of the batch size: made once, shared by its steps
   std::int64_t number = 0;           ///< 2
   std::string name;                  ///< "layer 2"
+  int ranks = 1, rank = 0;           ///< of those that share the batch
 };
 
 class LayerForward {
@@ -105,6 +106,10 @@ class LayerForward {
 
   /// Of the layer; no other has the same.
   [[nodiscard]] std::int64_t number() const { return tensors_.number; }
+
+  /// As in TrainingOptions.
+  [[nodiscard]] int ranks() const { return tensors_.ranks; }
+  [[nodiscard]] int rank() const { return tensors_.rank; }
 
   /// A tensor "<layer> <name>" that backward() finds again as saved(), in the order of the calls:
   /// statistics, masks, gates.
@@ -142,6 +147,8 @@ class LayerBackward {
   [[nodiscard]] Id saved(std::size_t i) const { return tensors_.saved->at(i); }
   [[nodiscard]] const Tensor& tensor(Id id) const { return workload_[id]; }
   [[nodiscard]] std::int64_t number() const { return tensors_.number; }
+  [[nodiscard]] int ranks() const { return tensors_.ranks; }
+  [[nodiscard]] int rank() const { return tensors_.rank; }
 
   /// Where the layer must write the gradient of parameter i: once.
   Id gradient(std::size_t i);

@@ -21,7 +21,9 @@ void DropoutLayer::forward(LayerForward& step) const {
                     .y = step.y(),
                     .step = step.state(counter),
                     .probability = probability,
-                    .seed = step.number()});
+                    .seed = step.number(),
+                    .draws = step.ranks(),
+                    .draw = step.rank()});
 }
 
 void DropoutLayer::backward(LayerBackward& step) const {
@@ -31,7 +33,9 @@ void DropoutLayer::backward(LayerBackward& step) const {
                           .dx = dx,
                           .step = step.state(counter),
                           .probability = probability,
-                          .seed = step.number()});
+                          .seed = step.number(),
+                          .draws = step.ranks(),
+                          .draw = step.rank()});
   }
 }
 

@@ -9,18 +9,21 @@
 namespace crossover {
 namespace {
 
-void check_probability(const Fit& fit, double probability) {
-  fit.require(probability >= 0 && probability < 1, "drops with a probability in [0, 1)");
+template <class Op>
+void check_mask(const Fit& fit, const Op& op) {
+  fit.require(op.probability >= 0 && op.probability < 1, "drops with a probability in [0, 1)");
+  fit.require(op.draw >= 0 && op.draw < op.draws, "draws one of the masks of a step");
 }
 
 /// to = from where an element is kept, times what keeps the mean.
-void drop(const double* from, double* to, std::int64_t count, double probability, std::int64_t seed,
-          double step) {
-  const auto time = static_cast<std::int32_t>(step);
+template <class Op>
+void drop(const Op& op, const double* from, double* to, std::int64_t count, double step) {
+  const auto time = static_cast<std::int32_t>(step) + static_cast<std::int32_t>(offset_of_mask(op));
 #pragma omp parallel for schedule(static) if (count > 100000)
   for (std::int64_t i = 0; i < count; ++i) {
-    const bool kept = dropout_uniform(seed, time, static_cast<std::uint64_t>(i)) >= probability;
-    to[i] = kept ? from[i] / (1 - probability) : 0;
+    const bool kept =
+        dropout_uniform(op.seed, time, static_cast<std::uint64_t>(i)) >= op.probability;
+    to[i] = kept ? from[i] / (1 - op.probability) : 0;
   }
 }
 
@@ -29,7 +32,7 @@ void drop(const double* from, double* to, std::int64_t count, double probability
 // ---- Dropout
 
 void Dropout::check(const Fit& fit) const {
-  check_probability(fit, probability);
+  check_mask(fit, *this);
   fit.expect(y, fit.at(x).shape, fit.number(x));
   fit.expect(step, {1}, Type::i32);
 }
@@ -40,13 +43,14 @@ Cost Dropout::cost(const Workload& workload) const {
 }
 
 void Dropout::execute(ReferenceRun& run) const {
-  drop(run.at(x), run.at(y), run.size(y), probability, seed, ++*run.at(step));
+  *run.at(step) += static_cast<double>(draws);
+  drop(*this, run.at(x), run.at(y), run.size(y), *run.at(step));
 }
 
 // ---- DropoutGrad
 
 void DropoutGrad::check(const Fit& fit) const {
-  check_probability(fit, probability);
+  check_mask(fit, *this);
   fit.expect(dx, fit.at(dy).shape, fit.number(dy));
   fit.expect(step, {1}, Type::i32);
 }
@@ -56,7 +60,7 @@ Cost DropoutGrad::cost(const Workload& workload) const {
 }
 
 void DropoutGrad::execute(ReferenceRun& run) const {
-  drop(run.at(dy), run.at(dx), run.size(dx), probability, seed, *run.at(step));
+  drop(*this, run.at(dy), run.at(dx), run.size(dx), *run.at(step));
 }
 
 }  // namespace crossover

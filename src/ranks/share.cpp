@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "crossover/shared_training.h"
+
 namespace crossover {
 namespace {
 
@@ -14,16 +16,49 @@ void for_each_batch(const TrainingOptions& share, const Visit& visit) {
   }
 }
 
+/// Appends a rank's rows of the batch that begins at `first`.
+void take_rows(std::int64_t first, std::int64_t batch, int rank, int ranks,
+               std::vector<std::int64_t>& rows) {
+  for (std::int64_t row = rank; row < batch; row += ranks) {
+    rows.push_back(first + row);
+  }
+}
+
+template <class T>
+std::vector<T> picked(const std::vector<T>& values, const std::vector<std::int64_t>& rows) {
+  const std::size_t width = values.size() / rows.size();
+  std::vector<T> found;
+  found.reserve(values.size());
+  for (const std::int64_t row : rows) {
+    const auto from = values.begin() + row * static_cast<std::ptrdiff_t>(width);
+    found.insert(found.end(), from, from + static_cast<std::ptrdiff_t>(width));
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> rows_of(const TrainingOptions& share) {
   std::vector<std::int64_t> rows;
   for_each_batch(share, [&](std::int64_t first, std::int64_t batch) {
-    for (std::int64_t row = share.rank; row < batch; row += share.ranks) {
-      rows.push_back(first + row);
-    }
+    take_rows(first, batch, share.rank, share.ranks, rows);
   });
   return rows;
+}
+
+Dataset rows_in_turn(const Dataset& rows, const TrainingOptions& whole) {
+  std::vector<std::int64_t> order;
+  for_each_batch(whole, [&](std::int64_t first, std::int64_t batch) {
+    for (int rank = 0; rank < whole.ranks; ++rank) {
+      take_rows(first, batch, rank, whole.ranks, order);
+    }
+  });
+  return {.source = rows.source,
+          .sample = rows.sample,
+          .rows = rows.rows,
+          .inputs = picked(rows.inputs, order),
+          .labels = picked(rows.labels, order),
+          .targets = picked(rows.targets, order)};
 }
 
 std::vector<double> weights_of(const TrainingOptions& share) {

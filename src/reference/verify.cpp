@@ -60,13 +60,38 @@ void run_and_compare_losses(Program& program, const Workload& workload,
   }
 }
 
-/// Runs one more step of such a training, and returns its loss.
+/// Runs one more step of the reference, and returns its loss.
 double run_step(Reference& reference, std::int64_t step) {
   const Workload& workload = reference.workload();
   const std::int64_t position = step % steps_of_epoch(workload);
   reference.run(position, 1);
   return reference[find(workload, "loss")][static_cast<std::size_t>(position)];
 }
+
+double rows_of_step(const Workload& workload, std::int64_t step) {
+  const Run& run = workload.order[static_cast<std::size_t>(step % steps_of_epoch(workload))];
+  const std::vector<Id> views =
+      views_of(workload, workload.steps[static_cast<std::size_t>(run.step)]);
+  return views.empty() ? 1 : static_cast<double>(workload[views.front()].shape.front());
+}
+
+/// Runs one more step of such a training, share by share, and returns its loss; calls behind(share)
+/// after each.
+template <class Behind>
+double run_shares(Reference& reference, std::int64_t step, std::int64_t shares,
+                  const Behind& behind) {
+  double sum = 0;
+  double rows = 0;
+  for (std::int64_t share = step * shares; share < (step + 1) * shares; ++share) {
+    const double own = rows_of_step(reference.workload(), share);
+    sum += own * run_step(reference, share);
+    rows += own;
+    behind(share);
+  }
+  return sum / rows;
+}
+
+void nothing(std::int64_t /*share*/) {}
 
 void require_finite_loss(double loss, std::int64_t step) {
   if (!std::isfinite(loss)) {
@@ -207,13 +232,13 @@ std::int64_t steps_to_verify(const Workload& workload, double flops) {
 }
 
 Trajectory reference_trajectory(const Workload& workload, const Dataset& dataset,
-                                std::int64_t steps) {
+                                std::int64_t steps, std::int64_t shares) {
   Reference reference(workload);
   set_data(reference, dataset);
   restart(reference);
   Trajectory trajectory;
   for (std::int64_t step = 0; step < steps; ++step) {
-    trajectory.losses.push_back(run_step(reference, step));
+    trajectory.losses.push_back(run_shares(reference, step, shares, nothing));
     require_finite_loss(trajectory.losses.back(), step);
   }
   for (const Id id : tensors_of(workload, Role::parameter)) {
@@ -223,27 +248,29 @@ Trajectory reference_trajectory(const Workload& workload, const Dataset& dataset
   return trajectory;
 }
 
-Workload forward_part(const Workload& workload) {
+Workload forward_part(const Workload& workload, std::int64_t shares) {
   Workload forward = workload;
-  forward.order.resize(1);
-  std::vector<Op>& ops = forward.steps[static_cast<std::size_t>(forward.order[0].step)].ops;
-  const auto loss = std::find_if(ops.begin(), ops.end(),
-                                 [](const Op& op) { return category(op) == OpCategory::loss; });
-  if (loss == ops.end()) {
-    throw std::invalid_argument("a step without a loss has no forward part");
+  forward.order.resize(static_cast<std::size_t>(shares));
+  for (const Run& run : forward.order) {
+    std::vector<Op>& ops = forward.steps[static_cast<std::size_t>(run.step)].ops;
+    const auto loss = std::find_if(ops.begin(), ops.end(),
+                                   [](const Op& op) { return category(op) == OpCategory::loss; });
+    if (loss == ops.end()) {
+      throw std::invalid_argument("a step without a loss has no forward part");
+    }
+    ops.erase(loss + 1, ops.end());
   }
   for (const Id losses : tensors_of(workload, Role::loss)) {
-    forward.tensors[static_cast<std::size_t>(losses)].shape = {1};
+    forward.tensors[static_cast<std::size_t>(losses)].shape = {shares};
   }
-  ops.erase(loss + 1, ops.end());
   return forward;
 }
 
-double reference_first_loss(const Workload& workload, const Dataset& dataset) {
-  Reference reference(forward_part(workload));
+double reference_first_loss(const Workload& workload, const Dataset& dataset, std::int64_t shares) {
+  Reference reference(forward_part(workload, shares));
   set_data(reference, dataset);
   restart(reference);
-  const double loss = run_step(reference, 0);
+  const double loss = run_shares(reference, 0, shares, nothing);
   require_finite_loss(loss, 0);
   return loss;
 }
@@ -314,15 +341,17 @@ Verification verify_first_loss(Program& program, const Workload& workload, doubl
 }
 
 Verification verify_between_kinks(Program& program, const Workload& workload, Reference& reference,
-                                  std::int64_t steps, Precision precision) {
+                                  std::int64_t steps, Precision precision, std::int64_t shares) {
   Verification result = verification_of(program, workload, steps, precision);
   restart(reference);
   restart(program, workload);
   std::vector<double> losses;
   std::int64_t first = 0;
   for (std::int64_t step = 0; step < steps; ++step) {
-    losses.push_back(run_step(reference, step));
-    const bool kink = is_kink(reference, step, precision, program.facts().arithmetic);
+    bool kink = false;
+    losses.push_back(run_shares(reference, step, shares, [&](std::int64_t share) {
+      kink = is_kink(reference, share, precision, program.facts().arithmetic) || kink;
+    }));
     if (!kink && step + 1 < steps) {
       continue;
     }

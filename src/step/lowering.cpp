@@ -24,6 +24,7 @@ struct Parameter {
 
 /// What makes one step of an epoch differ from another.
 struct Variant {
+  std::int64_t rows;   ///< trained in the step
   std::int64_t batch;  ///< of all ranks
   bool first;          ///< of its accumulation: gradients are overwritten, not added to
   bool update;         ///< last of its accumulation: parameters change
@@ -39,16 +40,26 @@ class Lowering {
 
   Workload run() {
     validate();
-    workload_.order.resize(static_cast<std::size_t>((options_.rows - 1) / options_.batch + 1));
+    const std::int64_t batches = (options_.rows - 1) / options_.batch + 1;
+    const int first_rank = options_.in_turn ? 0 : options_.rank;
+    const int last_rank = options_.in_turn ? options_.ranks - 1 : options_.rank;
+    workload_.order.resize(static_cast<std::size_t>(batches * (last_rank - first_rank + 1)));
     add_tensors();
-    for (std::size_t i = 0; i < workload_.order.size(); ++i) {
-      const auto at = static_cast<std::int64_t>(i);
-      workload_.order[i] = {
-          .step = step_of(
-              {.batch = std::min(options_.batch, options_.rows - at * options_.batch),
-               .first = at % options_.accumulate == 0,
-               .update = (at + 1) % options_.accumulate == 0 || i + 1 == workload_.order.size()}),
-          .first_row = at * own_rows(options_.batch)};
+    auto run = workload_.order.begin();
+    std::int64_t first_row = 0;
+    for (std::int64_t at = 0; at < batches; ++at) {
+      const std::int64_t batch = std::min(options_.batch, options_.rows - at * options_.batch);
+      const bool begins = at % options_.accumulate == 0;
+      const bool ends = (at + 1) % options_.accumulate == 0 || at + 1 == batches;
+      for (int rank = first_rank; rank <= last_rank; ++rank) {
+        const std::int64_t rows = rows_of_rank(batch, rank, options_.ranks);
+        *run++ = {.step = step_of({.rows = rows,
+                                   .batch = batch,
+                                   .first = begins && rank == first_rank,
+                                   .update = ends && rank == last_rank}),
+                  .first_row = first_row};
+        first_row += rows;
+      }
     }
     return std::move(workload_);
   }
@@ -130,6 +141,9 @@ class Lowering {
 
   /// Of the whole data.
   [[nodiscard]] std::int64_t own_rows() const {
+    if (options_.in_turn) {
+      return options_.rows;
+    }
     const std::int64_t full = options_.rows / options_.batch;
     const std::int64_t last = options_.rows % options_.batch;
     return full * own_rows(options_.batch) + (last > 0 ? own_rows(last) : 0);
@@ -252,11 +266,12 @@ class Lowering {
   };
 
   int step_of(const Variant& variant) {
-    const auto [at, is_new] = steps_.try_emplace({variant.batch, variant.first, variant.update},
-                                                 static_cast<int>(workload_.steps.size()));
+    const auto [at, is_new] =
+        steps_.try_emplace({variant.rows, variant.batch, variant.first, variant.update},
+                           static_cast<int>(workload_.steps.size()));
     if (is_new) {
       ops_.clear();
-      batch_ = &batch_of(own_rows(variant.batch));
+      batch_ = &batch_of(variant.rows);
       set_layer_tensors();
       forward();
       backward(variant);
@@ -308,6 +323,8 @@ class Lowering {
       LayerTensors& tensors = layers_.emplace_back();
       tensors.number = static_cast<std::int64_t>(i);
       tensors.name = name_of(i);
+      tensors.ranks = options_.in_turn ? 1 : options_.ranks;
+      tensors.rank = options_.in_turn ? 0 : options_.rank;
       for (const Value input : model_.layers[i].inputs) {
         tensors.inputs.push_back(value(input));
       }
@@ -343,10 +360,9 @@ class Lowering {
     gradient_.assign(model_.layers.size() + 1, std::nullopt);
     std::vector<bool> written(parameters_.size(), !variant.first);  // the gradient of a parameter
     gradient_.back() = batch_->dlogits;
-    const double part =
-        static_cast<double>(own_rows(variant.batch)) / static_cast<double>(variant.batch);
+    const double part = static_cast<double>(variant.rows) / static_cast<double>(variant.batch);
     ops_.push_back(loss(part * loss_scale_ / static_cast<double>(options_.accumulate)));
-    const bool sums = variant.update && options_.ranks > 1;
+    const bool sums = variant.update && options_.ranks > 1 && !options_.in_turn;
     GradientBuckets buckets(layer_parameters_, each(&Parameter::gradient), options_);
     for (std::size_t i = model_.layers.size(); i-- > 0;) {
       if (!gradient_[i + 1]) {
@@ -423,8 +439,8 @@ class Lowering {
   std::vector<std::vector<std::size_t>> layer_parameters_;  ///< by layer, into parameters_
   std::vector<std::vector<Id>> layer_states_;               ///< by layer
   std::optional<OptimizerStates> optimizer_;
-  std::vector<Shape> shapes_;                                  ///< by Value, with any_batch
-  std::map<std::tuple<std::int64_t, bool, bool>, int> steps_;  ///< by the parts of a Variant
+  std::vector<Shape> shapes_;  ///< by Value, with any_batch
+  std::map<std::tuple<std::int64_t, std::int64_t, bool, bool>, int> steps_;  ///< by Variant
   std::map<std::int64_t, Batch> batches_;
 
   // The step in the making.

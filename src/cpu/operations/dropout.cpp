@@ -11,14 +11,22 @@ namespace {
 struct Mask {
   std::int64_t seed;
   double probability;
+  std::int32_t offset;
+
+  template <class Op>
+  explicit Mask(const Op& op)
+      : seed(op.seed),
+        probability(op.probability),
+        offset(static_cast<std::int32_t>(offset_of_mask(op))) {}
 };
 
 template <class T>
 void apply(int threads, const Mask& mask, std::int32_t step, const T* x, T* y, std::int64_t count) {
+  const std::int32_t time = step + mask.offset;
   split(threads, count, [=](std::int64_t begin, std::int64_t end) {
     const auto factor = static_cast<float>(1 / (1 - mask.probability));
     for (std::int64_t i = begin; i < end; ++i) {
-      const double number = dropout_uniform(mask.seed, step, static_cast<std::uint64_t>(i));
+      const double number = dropout_uniform(mask.seed, time, static_cast<std::uint64_t>(i));
       const float kept = widened(x[i]) * factor;
       y[i] = narrowed<T>(number < mask.probability ? 0.0F : kept);
     }
@@ -32,9 +40,10 @@ void lower(const Dropout& op, Lowering& to) {
     using T = decltype(zero);
     to.add(OpCategory::elementwise, to.threads_for(op.x),
            {reads(op.x), writes(op.y), updates(op.step)},
-           [mask = Mask{op.seed, op.probability}, n = to.count(op.x)](const Invocation& call) {
-             apply(call.threads, mask, ++*call.operand<std::int32_t>(2), call.operand<const T>(0),
-                   call.operand<T>(1), n);
+           [mask = Mask(op), draws = static_cast<std::int32_t>(op.draws),
+            n = to.count(op.x)](const Invocation& call) {
+             apply(call.threads, mask, *call.operand<std::int32_t>(2) += draws,
+                   call.operand<const T>(0), call.operand<T>(1), n);
            });
   });
 }
@@ -44,7 +53,7 @@ void lower(const DropoutGrad& op, Lowering& to) {
     using T = decltype(zero);
     to.add(OpCategory::elementwise, to.threads_for(op.dy),
            {reads(op.dy), writes(op.dx), reads(op.step)},
-           [mask = Mask{op.seed, op.probability}, n = to.count(op.dy)](const Invocation& call) {
+           [mask = Mask(op), n = to.count(op.dy)](const Invocation& call) {
              apply(call.threads, mask, *call.operand<const std::int32_t>(2),
                    call.operand<const T>(0), call.operand<T>(1), n);
            });

@@ -161,13 +161,13 @@ __global__ void zero_kernel(float* to, std::int64_t count) {
   }
 }
 
-__global__ void count_up_kernel(std::int32_t* counter) { *counter += 1; }
+__global__ void count_up_kernel(std::int32_t* counter, std::int32_t by) { *counter += by; }
 
 template <class T>
 __global__ void dropout_kernel(const T* x, T* y, std::int64_t count, Arrangement arrangement,
                                double probability, float factor, std::int64_t seed,
-                               const std::int32_t* step) {
-  const std::int32_t time = *step;
+                               const std::int32_t* step, std::int32_t offset) {
+  const std::int32_t time = *step + offset;
   const bool is_plain = arrangement.channels == 1 || arrangement.pixels == 1;
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
     const std::int64_t element =
@@ -273,14 +273,14 @@ void call(const ZeroArguments<Called>& of, const Site& site) {
 }
 
 void call(const CountArguments<Called>& of, const Site& site) {
-  launch(count_up_kernel, {1, 1}, site.stream, of.counter);
+  launch(count_up_kernel, {1, 1}, site.stream, of.counter, of.by);
 }
 
 void call(const DropoutArguments<Called>& of, const Site& site) {
   const auto factor = static_cast<float>(1 / (1 - of.probability));
   with_float(of.x.type, [&](auto zero) {
     launch(dropout_kernel<decltype(zero)>, grid_for(of.count), site.stream, of.x, of.y, of.count,
-           of.arrangement, of.probability, factor, of.seed, of.step);
+           of.arrangement, of.probability, factor, of.seed, of.step, of.offset);
   });
 }
 

@@ -116,17 +116,18 @@ struct ZeroArguments {
 using ZeroLaunch = ZeroArguments<Planned>;
 void call(const ZeroArguments<Called>& of, const Site& site);
 
-/// ++counter.
+/// counter += by.
 template <template <class> class At>
 struct CountArguments {
   At<std::int32_t> counter;
+  std::int32_t by = 1;
   static constexpr OpCategory category = OpCategory::elementwise;
 };
 using CountLaunch = CountArguments<Planned>;
 void call(const CountArguments<Called>& of, const Site& site);
 
 /// Dropout by the mask that every device draws, or its gradient from dy: y = x / (1 - probability)
-/// where the element is kept, else 0; y may be x.
+/// where the element is kept, else 0; y may be x. `offset`: offset_of_mask().
 template <template <class> class At>
 struct DropoutArguments {
   At<const void> x;
@@ -136,6 +137,7 @@ struct DropoutArguments {
   Arrangement arrangement;
   double probability = 0;
   std::int64_t seed = 0;
+  std::int32_t offset = 0;
   static constexpr OpCategory category = OpCategory::elementwise;
 };
 using DropoutLaunch = DropoutArguments<Planned>;

@@ -43,14 +43,16 @@ void plan_operation(const Cast& cast, StepPlanner& step) {
 /// The step lies on the device and is counted there: a graph that is launched again must draw
 /// another mask.
 void plan_operation(const Dropout& op, StepPlanner& step) {
-  step.emit(CountLaunch{step.operand(op.step)});
+  step.emit(CountLaunch{step.operand(op.step), static_cast<std::int32_t>(op.draws)});
   step.emit(DropoutLaunch{step.operand(op.x), step.operand(op.y), step.operand(op.step),
-                          step.count(op.x), step.arrangement(op.x), op.probability, op.seed});
+                          step.count(op.x), step.arrangement(op.x), op.probability, op.seed,
+                          static_cast<std::int32_t>(offset_of_mask(op))});
 }
 
 void plan_operation(const DropoutGrad& op, StepPlanner& step) {
   step.emit(DropoutLaunch{step.operand(op.dy), step.operand(op.dx), step.operand(op.step),
-                          step.count(op.dy), step.arrangement(op.dy), op.probability, op.seed});
+                          step.count(op.dy), step.arrangement(op.dy), op.probability, op.seed,
+                          static_cast<std::int32_t>(offset_of_mask(op))});
 }
 
 void plan_operation(const Reshape& op, StepPlanner& step) {
