@@ -18,6 +18,7 @@ import torch
 from peers.axes import LAYOUTS, PAGES
 from peers.protocol import Answer, Configuration, serve
 from peers.pytorch.counterparts import AXES, DEVICES, ENVIRONMENTS, MODES, Wanted, counterparts
+from peers.pytorch.ranks import SharesInTurn
 from peers.pytorch.rows import prepare
 from peers.pytorch.training import References
 from peers.rows import Prepared, Served
@@ -43,7 +44,8 @@ class Rows(Served):
         self._wanted = wanted or Wanted()
         # Before any other thread of OpenMP is made: those inherit it.
         self._flushes = torch.set_flush_denormal(True)
-        self._references = References(torch.get_num_threads())
+        self._threads = torch.get_num_threads()
+        self._references: dict[str, References] = {}  # by ranks
         self._start_seconds = 0.0
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
@@ -94,7 +96,19 @@ class Rows(Served):
     def made(self, configuration: Configuration, counted: dict[str, Any] | None) -> Prepared:
         if configuration["device"] == "cuda" and not torch.cuda.is_available():
             raise Unsupported("this PyTorch sees no GPU")
-        return prepare(configuration, counted, self._references, self._start_seconds)
+        return prepare(
+            configuration, counted, self._references_of(configuration), self._start_seconds
+        )
+
+    def _references_of(self, configuration: Configuration) -> References:
+        ranks = configuration.get("ranks", "1")
+        if ranks not in self._references:
+            self._references[ranks] = (
+                References(self._threads, SharesInTurn, ranks=ranks)
+                if int(ranks) > 1
+                else References(self._threads)
+            )
+        return self._references[ranks]
 
     def freed(self, is_last: bool) -> None:
         if is_last:

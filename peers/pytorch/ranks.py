@@ -21,7 +21,7 @@ from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from peers.protocol import Configuration
-from peers.pytorch.training import Training
+from peers.pytorch.training import Training, rows_of
 from peers.tasks import Task, Unsupported
 
 
@@ -33,6 +33,48 @@ class Share(Training):
         super().__init__(task, configuration)
         bucket = int(configuration.get("bucket", 25 << 20))
         self.called = DistributedDataParallel(self.network, bucket_cap_mb=bucket / 2**20)
+
+    def _take_masks(self, step: int, rows: int) -> None:
+        ranks = distributed.get_world_size()
+        super()._take_masks(step * ranks + distributed.get_rank(), rows)
+
+
+class SharesInTurn(Training):
+    """What ranks must come to: one process that trains the shares of each batch one after another,
+    since statistics and masks are those of a share."""
+
+    def __init__(self, task: Task, configuration: Configuration, dtype: torch.dtype) -> None:
+        self.ranks = int(configuration["ranks"])
+        super().__init__(task, configuration, dtype)
+        shares = (
+            self._batches_of(slice(rank, None, self.ranks), dtype) for rank in range(self.ranks)
+        )
+        self._shares = list(zip(*shares, strict=True))  # of each batch
+
+    def run_steps(self, steps: int) -> list[float]:
+        self.restart()
+        losses = []
+        for step in range(steps):
+            self.optimizer.zero_grad()
+            loss = self._loss_of(step)
+            loss.backward()
+            self.optimizer.step()
+            losses.append(float(loss.detach()))
+        return losses
+
+    def loss(self) -> float:
+        self.restart()
+        with torch.no_grad():
+            return float(self._loss_of(0))
+
+    def _loss_of(self, step: int) -> torch.Tensor:
+        """Of a batch: the mean of its shares' by their rows."""
+        shares = self._shares[step % len(self._shares)]
+        losses = []
+        for rank, (x, y) in enumerate(shares):
+            self._take_masks(step * self.ranks + rank, rows_of(x))
+            losses.append(self._forward(x, y) * len(y))
+        return torch.stack(losses).sum() / sum(len(y) for _, y in shares)
 
 
 class SharedTraining:

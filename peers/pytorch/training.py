@@ -65,6 +65,11 @@ class Training:
             self._step = _Graphs(self._eager_step, self.optimizer, self.batches)
 
     def _batches(self, dtype: torch.dtype) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        return self._batches_of(self.share, dtype)
+
+    def _batches_of(
+        self, share: slice, dtype: torch.dtype
+    ) -> list[tuple[torch.Tensor, torch.Tensor]]:
         inputs, labels = (torch.from_numpy(array) for array in data_of(self.task))
         by_time = inputs.dtype == torch.int64  # tokens [time, rows]
         if not by_time:
@@ -85,8 +90,8 @@ class Training:
             )
             for x, y in (
                 (
-                    x[:, self.share] if by_time else x[self.share],
-                    y[:, self.share] if places else y[self.share],
+                    x[:, share] if by_time else x[share],
+                    y[:, share] if places else y[share],
                 )
                 for x, y in pairs
             )
@@ -117,7 +122,7 @@ class Training:
         losses = []
         for step in range(count):
             x, y = self.batches[step % len(self.batches)]
-            self._take_masks(step + 1, _rows_of(x))
+            self._take_masks(step, rows_of(x))
             losses.append(float(self._step(x, y)))
         for dropout in self._dropouts:
             dropout.mask = None
@@ -127,7 +132,7 @@ class Training:
         """Of the first batch at the start, without its gradients."""
         self.restart()
         x, y = self.batches[0]
-        self._take_masks(1, _rows_of(x))
+        self._take_masks(0, rows_of(x))
         with torch.no_grad():
             loss = float(self._plain_forward(x, y))
         for dropout in self._dropouts:
@@ -161,8 +166,9 @@ class Training:
             torch.cuda.synchronize()
 
     def _take_masks(self, step: int, rows: int) -> None:
+        """Those of the reference in a step, from 0."""
         for dropout in self._dropouts:
-            dropout.take_mask(step, rows, self.device)
+            dropout.take_mask(step + 1, rows, self.device)
 
     def _plain_forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         if self._autocast:
@@ -179,11 +185,11 @@ class Training:
 
 
 class References(verification.References):
-    """Made with so many threads."""
+    """Made with so many threads, as trainings of `kind`."""
 
-    def __init__(self, threads: int) -> None:
-        plain = {"device": "cpu", "execution": "eager", "precision": "f32"}
-        super().__init__("PyTorch in float64", lambda task: Training(task, plain, torch.float64))
+    def __init__(self, threads: int, kind: type[Training] = Training, **own: str) -> None:
+        plain = {"device": "cpu", "execution": "eager", "precision": "f32", **own}
+        super().__init__("PyTorch in float64", lambda task: kind(task, plain, torch.float64))
         self._threads = threads
 
     def of(self, task: Task) -> verification.Trajectory:
@@ -195,7 +201,8 @@ class References(verification.References):
             torch.set_num_threads(threads)
 
 
-def _rows_of(x: torch.Tensor) -> int:
+def rows_of(x: torch.Tensor) -> int:
+    """Of inputs."""
     return x.shape[1 if x.dtype == torch.int64 else 0]  # tokens are [time, rows]
 
 

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed here")
 
 from peers.pytorch import networks  # noqa: E402
 from peers.pytorch.counterparts import Wanted, counterparts  # noqa: E402
-from peers.pytorch.ranks import SharedTraining  # noqa: E402
+from peers.pytorch.ranks import SharedTraining, SharesInTurn  # noqa: E402
 from peers.pytorch.rows import prepare  # noqa: E402
 from peers.pytorch.training import References, Training  # noqa: E402
 from peers.rows import repetition  # noqa: E402
@@ -90,6 +90,39 @@ def test_ranks_are_verified_as_one_process():
     assert shared.losses_are_finite() and shared.parameters_are_finite()
     with pytest.raises(Unsupported, match="averages gradients"):
         SharedTraining(replace(DISC, batch=99), configuration)
+
+
+def test_ranks_normalize_and_drop_by_shares():
+    layers = [
+        {"name": "a", "type": "conv2d", "out_channels": 4, "kernel_size": 3},
+        {"name": "b", "type": "batch_norm"},
+        {"name": "c", "type": "tanh"},
+        {"name": "d", "type": "flatten"},
+        {"name": "e", "type": "dropout", "p": 0.3},
+        {"name": "f", "type": "linear", "out_features": 3},
+    ]
+    network = {
+        "name": "images",
+        "input": {"shape": [2, 5, 5], "type": "f32"},
+        "classes": 3,
+        "loss": "cross_entropy",
+        "layers": layers,
+    }
+    task = Task(
+        network, "uniform", batch=8, rows=24, optimizer=SGD, label="", params=195, flops=1e5
+    )
+    configuration = {**CPU, "ranks": "2", "cpu_threads": "1"}
+    shared = SharedTraining(task, configuration)
+    checked, _ = verified(shared, configuration, References(1, SharesInTurn, ranks="2"))
+    assert checked["steps"] == 3 and 0 < checked["relative_error"] < 1e-5
+    with pytest.raises(Mismatch):
+        verified(shared, configuration, References(1))
+
+
+def test_shares_in_turn_are_the_whole_batch():
+    whole = References(1).of(DISC)
+    shares = References(1, SharesInTurn, ranks="3").of(DISC)
+    assert shares.losses == pytest.approx(whole.losses, rel=1e-12)
 
 
 def _other_rate(training: Training) -> None:
