@@ -20,9 +20,9 @@ from plots.tests.synthetic_sweep import DISC_MODELS
 CROSSING = 100_000.0
 
 
-def on_ranks(model: str, ranks: int) -> dict[str, str]:
+def on_ranks(model: str, ranks: int, batch: str) -> dict[str, str]:
     configuration = synthetic.cpu_configuration(model, 1)
-    return {**configuration, "execution": "eager", "ranks": str(ranks)}
+    return {**configuration, "batch": batch, "execution": "eager", "ranks": str(ranks)}
 
 
 def sums(ranks: int = 2) -> list[dict[str, Any]]:
@@ -37,8 +37,9 @@ def sums(ranks: int = 2) -> list[dict[str, Any]]:
     return entries
 
 
-def sweep() -> list[dict[str, Any]]:
-    """One process on 1 and 2 threads; two ranks, which pay from CROSSING parameters."""
+def sweep(batch: str = "100") -> list[dict[str, Any]]:
+    """One process on 1 and 2 threads; two ranks, with batches of `batch`, which pay from CROSSING
+    parameters."""
     generator = np.random.default_rng(3)
     entries = []
     for model in DISC_MODELS:
@@ -48,7 +49,7 @@ def sweep() -> list[dict[str, Any]]:
         for configuration, centre, more in (
             (synthetic.cpu_configuration(model, 1), one, {}),
             (synthetic.cpu_configuration(model, 2), 1.2 * one, {}),
-            (on_ranks(model, 2), two, {"ranks": 2, "seconds_communication": 0.25 * two}),
+            (on_ranks(model, 2, batch), two, {"ranks": 2, "seconds_communication": 0.25 * two}),
         ):
             times = centre * (1 + generator.gamma(2.0, 0.005, 9))
             entries += synthetic.samples(configuration, times.tolist(), **more)
@@ -86,6 +87,20 @@ def test_each_network_stands_beside_its_fastest_process(file):
     assert large.communication == pytest.approx(0.25, rel=0.05)
     records = shared_table(list(found.values())).records()
     assert records[0]["ranks"] == "2 ranks of 1 thread"
+
+
+def test_weak_scaling_gives_each_rank_the_batch_of_one_process(write, read, capsys):
+    file = read(synthetic.document(sweep(batch="200")))
+    assert more_ranks(file) == []
+    (one,) = more_ranks(file, weak=True)
+    assert one.crossover.low < CROSSING < one.crossover.high and one.batch == "100"
+    assert "2 ranks with a batch each train" in ranks_sentence(one)
+    assert {each.row.batch for each in shared(file, weak=True) if each.like} == {"100"}
+    path = str(write(synthetic.document(sweep())))
+    assert main(["crossover", "--ranks", "--scaling=weak", path]) == 0
+    assert "--batch=100,200" in capsys.readouterr().err
+    assert main(["crossover", "--scaling=weak", path]) == 2
+    assert "--scaling is of --ranks" in capsys.readouterr().err
 
 
 def test_what_is_expected_is_a_share_and_a_sum_for_each_step(file):

@@ -91,6 +91,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="print instead from which size several ranks train faster than one process, and what "
         "their sums cost",
     )
+    parser.add_argument(
+        "--scaling",
+        choices=("strong", "weak"),
+        help="with --ranks: ranks share the batch of one process (strong, the default), or have "
+        "one as large each (weak), where the file has both: --batch=100,200 --ranks=1,2",
+    )
     add_sort(parser, "crossover", "of --summary")
 
 
@@ -103,6 +109,8 @@ def run(options: argparse.Namespace) -> int:
         return _compare_threads(files, problems, options)
     if options.ranks:
         return _compare_ranks(files, problems, options)
+    if options.scaling:
+        return complain(["crossover: --scaling is of --ranks; say that, too, or leave it out"])
     crossovers = [(file, comparisons(file)) for file in files]
     ratios = [
         {family: speed_ups(file, family, found) for family in TRAINING}
@@ -251,13 +259,16 @@ def _compare_ranks(files: list[File], problems: list[str], options: argparse.Nam
     if options.slides:
         return complain(["crossover: --ranks has no slides; leave out --ranks, or --slides"])
     tables: list[Table] = []
-    found = [(file, more_ranks(file)) for file in files]
+    weak = options.scaling == "weak"
+    batches = " --batch=100,200" if weak else ""
+    found = [(file, more_ranks(file, weak)) for file in files]
     for file, pairs in found:
-        own = shared(file)
+        own = [one for one in shared(file, weak) if one.alone or not weak]
         if not own:
             print(
-                f"{printable(str(file.path))}: no network was trained on several ranks; "
-                "./run --family=Collective,Epoch --ranks=1,2 --threads=1,2 does it",
+                f"{printable(str(file.path))}: no network was trained on several ranks"
+                f"{', which have as large a batch each as one process has' if weak else ''}; "
+                f"./run --family=Collective,Epoch --ranks=1,2 --threads=1,2{batches} does it",
                 file=sys.stderr,
             )
             continue

@@ -4,15 +4,15 @@
 docs/method/ranks.md defines each figure.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from plots.core.crossover import EQUAL_WITHIN, Crossover, find_crossover
 from plots.core.crossover_words import faster
 from plots.core.curves import Alike, Curve, rank_pairs
-from plots.file.families import TRAINING, steps_of
+from plots.file.families import EPOCH, TRAINING, steps_of
 from plots.file.rows import File, Row
 from plots.text import printable
 
@@ -61,18 +61,36 @@ class Shared:
         return self.like.median / self.row.median / self.row.ranks if self.like else None
 
 
-def more_ranks(file: File) -> list[MoreRanks]:
-    """One for each batch size, precision and number of ranks of `file`, in the file's order."""
+def more_ranks(file: File, weak: bool = False) -> list[MoreRanks]:
+    """One for each batch size, precision and number of ranks of `file`, in the file's order.
+    `weak`: of ranks that have a batch each."""
     found = []
-    for common, ranks, one, many in rank_pairs(file):
-        sides = ("1 process", f"{ranks} ranks")
+    for common, ranks, one, many in rank_pairs(_weakly(file) if weak else file):
+        sides = ("1 process", f"{ranks} ranks with a batch each" if weak else f"{ranks} ranks")
         crossover = find_crossover(one, many, sides=sides, equal_within=EQUAL_WITHIN)
         found.append(MoreRanks(common, ranks, one, many, crossover))
     return found
 
 
-def shared(file: File) -> list[Shared]:
-    """The fastest row of each network, batch size, precision and number of ranks and threads."""
+def _weakly(file: File) -> File:
+    """The file with each rank's own batch as that of its epochs: so ranks that have a batch each
+    stand beside one process that has one such batch. What has no such is left out."""
+
+    def rows() -> Iterator[Row]:
+        for row in file.rows:
+            batch, rest = divmod(int(row.configuration.get("batch", 0)), row.ranks)
+            if row.ranks == 1 or row.family not in TRAINING:
+                yield row
+            elif row.family == EPOCH and not rest:
+                yield replace(row, configuration={**row.configuration, "batch": str(batch)})
+
+    return replace(file, rows=tuple(rows()))
+
+
+def shared(file: File, weak: bool = False) -> list[Shared]:
+    """The fastest row of each network, batch size, precision and number of ranks and threads.
+    `weak` as in more_ranks()."""
+    file = _weakly(file) if weak else file
     groups: dict[tuple[object, ...], list[Row]] = {}
     trained = [row for row in file.rows if row.family in TRAINING and row.failure is None]
     for row in trained:
