@@ -157,7 +157,7 @@ int run(const std::vector<std::string>& command, Spent& spent) {
   words.insert(words.end(), command.begin() + 1, command.end());
   const Arguments arguments = parse(words);
   const bool computes = arguments.action == Action::measure || arguments.action == Action::worker;
-  const std::unique_ptr<Ranks> ranks = computes ? joined_ranks(words) : nullptr;
+  const std::unique_ptr<Ranks> ranks = computes ? joined_ranks(words, arguments.mixed) : nullptr;
   switch (arguments.action) {
     case Action::help:
       std::cout << help() << std::flush;

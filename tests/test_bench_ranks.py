@@ -2,6 +2,7 @@
 """Several ranks over MPI: their rows, how they are started, and what is lost when one ends."""
 
 import functools
+import json
 import os
 import shutil
 import signal
@@ -128,13 +129,6 @@ def test_a_rank_that_dies_costs_one_row(tmp_path: Path, place: int) -> None:
 
 @pytest.mark.usefixtures("_ranks")
 def test_mpirun_may_start_bench_itself(tmp_path: Path) -> None:
-    def launched(*words: str) -> subprocess.CompletedProcess[str]:
-        variables = {**environment(), **ROOT_MAY, "OMPI_MCA_rmaps_base_oversubscribe": "1"}
-        command = ["mpirun", *words]
-        return subprocess.run(
-            command, capture_output=True, text=True, env=variables, timeout=120, check=False
-        )
-
     out = tmp_path / "result.json"
     both = (str(BENCH), "--mlp=12,32,7", "--threads=1", *EPOCHS, *SHORT)
     done = launched("-n", "2", *both, f"--out={out}")
@@ -142,8 +136,58 @@ def test_mpirun_may_start_bench_itself(tmp_path: Path) -> None:
     assert all(row["configuration"]["ranks"] == "2" for row in strict(out)["rows"])
     told = launched("-n", "2", *both, "--ranks=1,2")
     assert "bench was started as 2 ranks" in told.stderr and told.returncode != 0
-    mixed = launched("-n", "1", *both, ":", "-n", "1", *both, "--rows=50")
-    assert "has other flags, than rank 0" in mixed.stderr and mixed.returncode != 0
+    other = launched("-n", "1", *both, ":", "-n", "1", *both, "--rows=50")
+    assert "has other flags, than rank 0" in other.stderr and other.returncode != 0
+
+
+def launched(*words: str) -> subprocess.CompletedProcess[str]:
+    variables = {**environment(), **ROOT_MAY, "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    command = ["mpirun", *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, env=variables, timeout=120, check=False
+    )
+
+
+@pytest.mark.usefixtures("_ranks")
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="ranks on other cores need two")
+def test_ranks_on_other_machines_are_mixed_only_where_they_may_be(tmp_path: Path) -> None:
+    out = tmp_path / "result.json"
+    own = (str(BENCH), "--mlp=12,32,7", "--threads=1", *EPOCHS, *SHORT, f"--out={out}")
+    core = str(min(os.sched_getaffinity(0)))
+    free, pinned = ("-n", "1", "--bind-to", "none"), ("taskset", "-c", core)
+    refused = launched(*free, *own, ":", *free, *pinned, *own)
+    assert refused.returncode != 0
+    assert "rank 1 has another processor, or other cores, than rank 0" in refused.stderr
+    own = (*own, "--mixed")
+    allowed = launched(*free, *own, ":", *free, *pinned, *own)
+    assert allowed.returncode == 0, allowed.stderr
+    assert all(
+        any("--mixed" in warning for warning in row["warnings"]) for row in samples(strict(out))
+    )
+
+
+@pytest.mark.usefixtures("_ranks")
+def test_ranks_with_another_network_of_that_name_are_refused(tmp_path: Path) -> None:
+    words: list[str] = []
+    for width, folder in ((8, tmp_path / "one"), (9, tmp_path / "other")):
+        folder.mkdir()
+        described = {
+            "name": "own",
+            "input": {"shape": [4], "type": "f32"},
+            "classes": 3,
+            "loss": "cross_entropy",
+            "layers": [
+                {"type": "linear", "out_features": width},
+                {"type": "tanh"},
+                {"type": "linear", "out_features": 3},
+            ],
+        }
+        (folder / "net.json").write_text(json.dumps(described))
+        own = (str(BENCH), "--network=net.json", "--threads=1", *EPOCHS, *SHORT, "--out=r.json")
+        words += [*([":"] if words else []), "-n", "1", "--wdir", str(folder), *own]
+    done = launched(*words)
+    assert done.returncode != 0
+    assert "rank 1: it has another network 'own' than rank 0" in done.stderr, done.stderr
 
 
 @pytest.mark.usefixtures("_ranks")

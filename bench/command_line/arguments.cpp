@@ -60,6 +60,10 @@ std::vector<Flag> run_flags(Arguments& to) {
       {"--in-process", "",
        "measure in this process, for debuggers and profilers, instead of in a child",
        [&to](const std::string&) { to.in_process = true; }},
+      {"--mixed", "",
+       "of ranks that were started on several machines: allow different processors or numbers of "
+       "cores; rows of several ranks then say so",
+       [&to](const std::string&) { to.mixed = true; }},
       {"--patience", "TIME",
        "how long a row may make no progress before its process is killed and the row fails: this "
        "(default: 30s), or 10 times what it is expected to take if that is longer",

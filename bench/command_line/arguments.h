@@ -50,6 +50,7 @@ struct Arguments {
   std::vector<std::int64_t> batches;  ///< empty: each network's own
   std::vector<int> threads;           ///< empty: 1, 2, 4 ... up to the cores
   std::vector<int> ranks;             ///< of rows that train
+  bool mixed = false;                 ///< ranks may be on different processors
   std::vector<std::int64_t> buckets;  ///< of rows of several ranks, in bytes
   DeviceModes cpu_modes, gpu_modes;
   std::int64_t accumulate = 1;

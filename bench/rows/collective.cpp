@@ -80,6 +80,9 @@ Row sum_row(const Arguments& arguments, Device& host, int ranks, std::int64_t by
           .device = &host,
           .warnings = doubts_about_threads(1, ranks),
           .derive = derive};
+  if (arguments.mixed) {
+    row.warnings.emplace_back(ranks_are_mixed);
+  }
   row.expected = expected_seconds(host, 1, arguments.sweep.effort, arguments.sweep.most_passes,
                                   {.bytes_copied = static_cast<double>(bytes)});
   row.make = [ranks, bytes, joined](Result& result) {

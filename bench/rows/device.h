@@ -49,4 +49,8 @@ std::vector<int> thread_counts(const Arguments& arguments, ThreadCounts which);
 /// Sentences on what makes a row of that many threads, of each rank, doubtful.
 std::vector<std::string> doubts_about_threads(int threads, int ranks = 1);
 
+/// A row's warning with --mixed.
+inline constexpr const char* ranks_are_mixed =
+    "ranks may be on different processors (--mixed): the slowest decides on the time";
+
 }  // namespace crossover::bench

@@ -157,6 +157,9 @@ std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices
   }
   for (Target& target : all) {
     target.joined = devices.ranks;
+    if (target.ranks > 1 && arguments_.mixed) {
+      target.warnings.emplace_back(ranks_are_mixed);
+    }
   }
   return all;
 }

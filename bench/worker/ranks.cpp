@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "crossover/machine.h"
 #include "crossover/shared_training.h"
 #include "file/context.h"
 #include "rows/families.h"
@@ -48,6 +49,14 @@ void require_launcher() {
   }
 }
 
+/// Ends all ranks where one differs from rank 0 in what `own` says.
+void require_alike(Ranks& ranks, const std::string& own, const std::string& otherwise) {
+  if (const int rank = differing_rank(ranks, std::hash<std::string>()(own)); rank > 0) {
+    say("rank " + std::to_string(rank) + " " + otherwise);
+    ranks.abort();
+  }
+}
+
 }  // namespace
 
 Worker& RankWorkers::of(const std::string& ranks) {
@@ -81,7 +90,7 @@ void RankWorkers::join(Rows& rows, const std::vector<std::string>& names) {
   }
 }
 
-std::unique_ptr<Ranks> joined_ranks(const std::vector<std::string>& words) {
+std::unique_ptr<Ranks> joined_ranks(const std::vector<std::string>& words, bool mixed) {
   if (launched_ranks() == 1) {
     return nullptr;
   }
@@ -91,12 +100,15 @@ std::unique_ptr<Ranks> joined_ranks(const std::vector<std::string>& words) {
   } catch (const std::runtime_error& error) {
     throw UsageError(error.what());
   }
-  const std::size_t own = std::hash<std::string>()(commit_line() + "\n" + join(words, "\n"));
-  if (const int rank = differing_rank(*ranks, own); rank > 0) {
-    say("rank " + std::to_string(rank) +
-        " is another build of bench, or has other flags, than rank 0; start all ranks with one "
-        "command on one build");
-    ranks->abort();
+  require_alike(*ranks, commit_line() + "\n" + join(words, "\n"),
+                "is another build of bench, or has other flags, than rank 0; start all ranks with "
+                "one command on one build");
+  if (!mixed) {
+    const Machine machine = this_machine();
+    require_alike(
+        *ranks, machine.cpu_model + " " + machine.simd + std::to_string(machine.threads),
+        "has another processor, or other cores, than rank 0, and the slowest would decide "
+        "on every time; start all ranks on nodes of one kind, or say --mixed");
   }
   return ranks;
 }

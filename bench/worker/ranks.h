@@ -33,8 +33,9 @@ class RankWorkers {
 };
 
 /// The ranks that a launcher started this process as one of; none of a process alone. Where they
-/// are not the same program with the same command line, says so and ends them all.
-std::unique_ptr<Ranks> joined_ranks(const std::vector<std::string>& words);
+/// are not the same program with the same command line, or, unless they may be `mixed`, on the same
+/// kind of processor with as many cores, says so and ends them all.
+std::unique_ptr<Ranks> joined_ranks(const std::vector<std::string>& words, bool mixed);
 
 /// Of a bench that mpirun started: its rows are those of all its ranks. UsageError where --ranks
 /// says something else.

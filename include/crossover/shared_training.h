@@ -25,6 +25,7 @@ struct ShareRequest {
   std::int64_t rows = 0, batch = 0;  ///< of all ranks
   Execution execution = Execution::eager;
   int threads = 1;
+  std::int64_t network = 0;  ///< tells it apart from another one of that name
 };
 
 /// On rank 0: plans training_epoch(model, whole) for all ranks, each with its share and its

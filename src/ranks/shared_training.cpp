@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "crossover/fingerprint.h"
 #include "crossover/random.h"
 #include "share.h"
 
@@ -49,6 +50,13 @@ std::uint64_t hash_of(std::span<const std::byte> bytes) {
     state = finalized(state ^ word);
   }
   return state;
+}
+
+/// Tells networks apart that have one name: that of a step of one rank.
+std::int64_t network_of(const Model& model, TrainingOptions whole) {
+  whole.rows = whole.batch = whole.ranks;
+  whole.rank = 0;
+  return static_cast<std::int64_t>(fingerprint(training_epoch(model, whole)));
 }
 
 /// All go on at once.
@@ -215,6 +223,7 @@ class SharedPlan : public Plan {
     TrainingOptions share = whole;
     share.ranks = ranks.size();
     share.rank = 0;
+    request_.network = network_of(model, share);
     CompileOptions with_ranks = options;
     with_ranks.ranks = &ranks;
     share_ = std::make_unique<Share>(own, model, share, with_ranks);
@@ -232,9 +241,9 @@ class SharedPlan : public Plan {
     share_->instantiate();
     const std::int64_t number = next_number();
     tell(ranks_, {.what = What::make, .program = number, .a = std::ssize(request_.row)});
-    std::array<std::int64_t, 4> sizes{request_.rows, request_.batch,
+    std::array<std::int64_t, 5> sizes{request_.rows, request_.batch,
                                       static_cast<std::int64_t>(request_.execution),
-                                      request_.threads};
+                                      request_.threads, request_.network};
     ranks_.broadcast(std::as_writable_bytes(std::span(sizes)));
     ranks_.broadcast(std::as_writable_bytes(std::span(request_.row)));
     return std::make_unique<SharedProgram>(ranks_, number, std::move(share_), whole_);
@@ -292,22 +301,27 @@ class SharedBackend : public Backend {
 };
 
 ShareRequest received_request(Ranks& ranks, std::int64_t length) {
-  std::array<std::int64_t, 4> sizes{};
+  std::array<std::int64_t, 5> sizes{};
   ranks.broadcast(std::as_writable_bytes(std::span(sizes)));
   ShareRequest request{.row = std::string(static_cast<std::size_t>(length), ' '),
                        .rows = sizes[0],
                        .batch = sizes[1],
                        .execution = static_cast<Execution>(sizes[2]),
-                       .threads = static_cast<int>(sizes[3])};
+                       .threads = static_cast<int>(sizes[3]),
+                       .network = sizes[4]};
   ranks.broadcast(std::as_writable_bytes(std::span(request.row)));
   return request;
 }
 
 std::unique_ptr<Share> made(Ranks& ranks, const ShareRequest& request, const Followed& followed) {
   TrainingOptions share = followed.whole;
+  share.ranks = ranks.size();
+  if (network_of(followed.model, share) != request.network) {
+    throw std::runtime_error("it has another network '" + followed.model.name +
+                             "' than rank 0; start all ranks with the same files");
+  }
   share.rows = request.rows;
   share.batch = request.batch;
-  share.ranks = ranks.size();
   share.rank = ranks.rank();
   CompileOptions options = followed.options;
   options.execution = request.execution;
