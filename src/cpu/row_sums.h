@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What loops over rows make of one: sums and the largest of its numbers.
+// What loops over rows make of one, or of as many as a vector has lanes: sums and the largest of
+// its numbers.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "vector.h"
 
@@ -65,6 +67,65 @@ float largest_of(const T* row, std::int64_t count) {
     largest = std::max(largest, of_lanes[i]);
   }
   return largest;
+}
+
+/// Of both vectors the first, or the second, half of each piece of so many lanes.
+template <std::size_t length, bool second, std::size_t... lane>
+inline Floats halves(Floats a, Floats b, std::index_sequence<lane...> /*lanes*/) {
+  constexpr std::size_t half = length / 2;
+  return __builtin_shufflevector(a, b,
+                                 (lane / half * length + lane % half + (second ? half : 0))...);
+}
+
+/// Lane i of the result is what combine(Floats, Floats) makes of all lanes of rows[i].
+template <std::size_t length = lanes, class Combine>
+inline Floats across(const std::array<Floats, length>& rows, const Combine& combine) {
+  if constexpr (length == 1) {
+    return rows[0];
+  } else {
+    constexpr auto all_lanes = std::make_index_sequence<lanes>();
+    std::array<Floats, length / 2> pairs{};
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      pairs[i] = combine(halves<length, false>(rows[2 * i], rows[2 * i + 1], all_lanes),
+                         halves<length, true>(rows[2 * i], rows[2 * i + 1], all_lanes));
+    }
+    return across<length / 2>(pairs, combine);
+  }
+}
+
+/// Lane r holds the sums over row r, of as many rows as there are lanes, of term(part, first) where
+/// term is what terms_of(r) returns.
+template <std::size_t sums, class TermsOf>
+inline std::array<Floats, sums> sums_of_rows(std::int64_t width, const TermsOf& terms_of) {
+  std::array<std::array<Floats, lanes>, sums> of_rows{};
+  for (std::int64_t r = 0; r < lanes; ++r) {
+    const auto term = terms_of(r);
+    std::array<Floats, sums> of_row{};
+    for_each_vector(width, [&](auto part, std::int64_t first) {
+      const std::array<Floats, sums> terms = term(part, first);
+      for (std::size_t s = 0; s < sums; ++s) {
+        of_row[s] += only(part, terms[s]);
+      }
+    });
+    for (std::size_t s = 0; s < sums; ++s) {
+      of_rows[s][static_cast<std::size_t>(r)] = of_row[s];
+    }
+  }
+  std::array<Floats, sums> found{};
+  for (std::size_t s = 0; s < sums; ++s) {
+    found[s] = across(of_rows[s], [](Floats a, Floats b) { return a + b; });
+  }
+  return found;
+}
+
+/// Calls work(row_of) for as many rows of [begin, end) at once as there are lanes: row_of(r) is
+/// the row of lane r. Behind the last row that is the last row again, whose results are stored
+/// again.
+template <class Work>
+inline void for_each_rows(std::int64_t begin, std::int64_t end, const Work& work) {
+  for (std::int64_t first = begin; first < end; first += lanes) {
+    work([=](std::int64_t r) { return std::min(first + r, end - 1); });
+  }
 }
 
 }  // namespace crossover::cpu

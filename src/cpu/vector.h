@@ -99,6 +99,16 @@ struct PartOfVector {
 #endif
 };
 
+/// In the lanes that are not the part's what `otherwise` has.
+inline Floats only(WholeVector /*part*/, Floats x, Floats /*otherwise*/ = Floats{}) { return x; }
+inline Floats only(PartOfVector part, Floats x, Floats otherwise = Floats{}) {
+  Words lane{};
+  for (std::uint32_t i = 0; i < lanes; ++i) {
+    lane[i] = i;
+  }
+  return lane < static_cast<std::uint32_t>(part.size()) ? x : otherwise;
+}
+
 /// As float32, as widened() gives it.
 template <class Part, class T>
 inline Floats load(Part part, const T* from) {

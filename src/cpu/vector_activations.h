@@ -7,8 +7,6 @@
 
 namespace crossover::cpu {
 
-inline Floats normal_probability(Floats x) { return 0.5F * complementary_error(x * -0.707106781F); }
-
 inline Floats gelu_tanh_slope(Floats x) { return 1.59576912F + 0.0713548163F * (x * x); }
 
 /// Between both; NaN passes through.
@@ -28,7 +26,7 @@ inline Floats activate(Floats x) {
     case Activation::tanh:
       return hyperbolic_tangent(x);
     case Activation::gelu:
-      return x * normal_probability(x);
+      return x * normal(x).probability;
     case Activation::gelu_tanh:
       return x * sigmoid(x * gelu_tanh_slope(x));
     case Activation::silu:
@@ -58,9 +56,10 @@ inline Floats times_derivative(Floats gradient, Floats at) {
       return gradient * (at * (1.0F - at));
     case Activation::tanh:
       return gradient * (1.0F - at * at);
-    case Activation::gelu:
-      return gradient *
-             (normal_probability(at) + at * (0.398942280F * exponential(-0.5F * (at * at))));
+    case Activation::gelu: {
+      const auto [density, probability] = normal(at);
+      return gradient * (probability + at * density);
+    }
     case Activation::gelu_tanh: {
       const Floats slope = gelu_tanh_slope(at);
       const Floats s = sigmoid(at * slope);

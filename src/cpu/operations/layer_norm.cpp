@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer normalization, row by row: a row stays in the first cache between its sums and what they
-// give. The gradients of weight and bias are summed by strips of rows, then in double.
+// Layer normalization, by as many rows as a vector has lanes: they stay in a cache between their
+// sums and what these give, and what is computed of sums is computed of all at once. The gradients
+// of weight and bias are summed by strips of rows, then in double.
 #include <omp.h>
 
 #include <algorithm>
@@ -34,32 +35,40 @@ struct NormForward {
   float epsilon;
 };
 
-template <class T>
-void normalize_row(const NormForward<T>& op, std::int64_t row, std::int64_t width) {
-  const T* x = op.x + row * width;
+template <class T, class RowOf>
+void normalize_rows(const NormForward<T>& op, const RowOf& row_of, std::int64_t width) {
   const auto of_row = static_cast<float>(width);
-  const float mean = op.mean == nullptr ? 0
-                                        : sums_of_row<1>(width,
-                                                         [&](auto part, std::int64_t i) {
-                                                           return std::array{load(part, x + i)};
-                                                         })[0] /
-                                              of_row;
-  const float variance = sums_of_row<1>(width,
-                                        [&](auto part, std::int64_t i) {
-                                          const Floats apart = load(part, x + i) - mean;
-                                          return std::array{apart * apart};
-                                        })[0] /
-                         of_row;
-  const float inverse = 1 / std::sqrt(variance + op.epsilon);
+  Floats mean{};
   if (op.mean != nullptr) {
-    op.mean[row] = mean;
+    const auto terms_of = [&](std::int64_t r) {
+      return [x = op.x + row_of(r) * width](auto part, std::int64_t i) {
+        return std::array{load(part, x + i)};
+      };
+    };
+    mean = sums_of_rows<1>(width, terms_of)[0] / of_row;
   }
-  op.inverse_deviation[row] = inverse;
-  for_each_vector(width, [&](auto part, std::int64_t i) {
-    const Floats normal = (load(part, x + i) - mean) * inverse;
-    const Floats bias = op.bias == nullptr ? Floats{} : load(part, op.bias + i);
-    store(part, normal * load(part, op.weight + i) + bias, op.y + row * width + i);
-  });
+  const auto squares_of = [&](std::int64_t r) {
+    return [x = op.x + row_of(r) * width, mean = mean[r]](auto part, std::int64_t i) {
+      const Floats apart = load(part, x + i) - mean;
+      return std::array{apart * apart};
+    };
+  };
+  const Floats variance = sums_of_rows<1>(width, squares_of)[0] / of_row;
+  for (std::int64_t r = 0; r < lanes; ++r) {
+    const std::int64_t row = row_of(r);
+    const float inverse = 1 / std::sqrt(variance[r] + op.epsilon);
+    if (op.mean != nullptr) {
+      op.mean[row] = mean[r];
+    }
+    op.inverse_deviation[row] = inverse;
+    const auto normalize = [x = op.x + row * width, y = op.y + row * width, mean = mean[r], inverse,
+                            weight = op.weight, bias = op.bias](auto part, std::int64_t i) {
+      const Floats normal = (load(part, x + i) - mean) * inverse;
+      store(part, normal * load(part, weight + i) + (bias ? load(part, bias + i) : Floats{}),
+            y + i);
+    };
+    for_each_vector(width, normalize);
+  }
 }
 
 // ---- backward
@@ -76,28 +85,50 @@ struct NormBackward {
   [[nodiscard]] float mean_of(std::int64_t row) const { return mean == nullptr ? 0 : mean[row]; }
 };
 
+/// One row, of which the sums are not known yet.
 template <class T>
-void differentiate_row(const NormBackward<T>& op, std::int64_t row, std::int64_t width) {
-  const T* x = op.x + row * width;
-  const T* dy = op.dy + row * width;
-  const float mean = op.mean_of(row);
-  const float inverse = op.inverse_deviation[row];
-  const auto normal = [&](auto part, std::int64_t i) {
+struct RowOfBackward {
+  RowOfBackward(const NormBackward<T>& op, std::int64_t row, std::int64_t width)
+      : x(op.x + row * width),
+        dy(op.dy + row * width),
+        weight(op.weight),
+        mean(op.mean_of(row)),
+        inverse(op.inverse_deviation[row]) {}
+
+  template <class Part>
+  [[nodiscard]] Floats normal(Part part, std::int64_t i) const {
     return (load(part, x + i) - mean) * inverse;
+  }
+  template <class Part>
+  [[nodiscard]] Floats dz(Part part, std::int64_t i) const {
+    return load(part, dy + i) * load(part, weight + i);
+  }
+
+  const T *x, *dy;
+  const float* weight;
+  float mean, inverse;
+};
+
+template <class T, class RowOf>
+void differentiate_rows(const NormBackward<T>& op, const RowOf& row_of, std::int64_t width) {
+  const auto terms_of = [&](std::int64_t r) {
+    return [row = RowOfBackward(op, row_of(r), width)](auto part, std::int64_t i) {
+      const Floats term = row.dz(part, i);
+      return std::array{term, term * row.normal(part, i)};
+    };
   };
-  const auto dz = [&](auto part, std::int64_t i) {
-    return load(part, dy + i) * load(part, op.weight + i);
-  };
-  const auto [sum, products] = sums_of_row<2>(width, [&](auto part, std::int64_t i) {
-    const Floats term = dz(part, i);
-    return std::array{term, term * normal(part, i)};
-  });
-  const float of_sum = op.mean == nullptr ? 0 : sum / static_cast<float>(width);
-  const float of_products = products / static_cast<float>(width);
-  for_each_vector(width, [&](auto part, std::int64_t i) {
-    store(part, inverse * (dz(part, i) - of_sum - normal(part, i) * of_products),
-          op.dx + row * width + i);
-  });
+  auto [sum, products] = sums_of_rows<2>(width, terms_of);
+  sum = op.mean == nullptr ? Floats{} : sum / static_cast<float>(width);
+  products /= static_cast<float>(width);
+  for (std::int64_t r = 0; r < lanes; ++r) {
+    const auto differentiate = [row = RowOfBackward(op, row_of(r), width), sum = sum[r],
+                                products = products[r],
+                                dx = op.dx + row_of(r) * width](auto part, std::int64_t i) {
+      const Floats of_sums = sum + row.normal(part, i) * products;
+      store(part, row.inverse * (row.dz(part, i) - of_sums), dx + i);
+    };
+    for_each_vector(width, differentiate);
+  }
 }
 
 /// `sums` [2, width]: of the products with what is normalized, and of dy.
@@ -132,8 +163,9 @@ void layer_norm_grad(int threads, const RowSizes& of, const NormBackward<T>& op,
           const std::int64_t begin = part * rows_of_strip;
           const std::int64_t end = std::min(of.rows, begin + rows_of_strip);
           add_strip(op, begin, end - begin, of.width, own);
-          for (std::int64_t row = begin; row < end && op.dx != nullptr; ++row) {
-            differentiate_row(op, row, of.width);
+          if (op.dx != nullptr) {
+            for_each_rows(begin, end,
+                          [&](auto row_of) { differentiate_rows(op, row_of, of.width); });
           }
         }
       },
@@ -172,9 +204,8 @@ void lower(const LayerNorm& op, Lowering& to) {
              split(
                  call.threads, of.rows,
                  [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t row = begin; row < end; ++row) {
-                     normalize_row(forward, row, of.width);
-                   }
+                   for_each_rows(begin, end,
+                                 [&](auto row_of) { normalize_rows(forward, row_of, of.width); });
                  },
                  1);
            });

@@ -21,28 +21,20 @@ struct LossSizes {
         classes(logits.back()) {}
 };
 
-/// The sum of exp(x - largest); see(part, first, exponentials) gets them.
-template <class See>
-float sum_of_exponentials(const float* row, std::int64_t count, float largest, const See& see) {
-  const std::int64_t vectors = count / lanes;
-  const Floats sums = sum_of_rows<1>(vectors, [&](std::int64_t v) {
-    const Floats e = exponential(load(WholeVector{}, row + v * lanes) - largest);
-    see(WholeVector{}, v * lanes, e);
-    return std::array{e};
-  })[0];
-  float sum = 0;
-  for (int i = 0; i < lanes; ++i) {
-    sum += sums[i];
+/// Lane r holds the largest number of row r.
+template <class Row>
+Floats largest_of_rows(const Row& row, std::int64_t count) {
+  const auto larger = [](Floats a, Floats b) { return where(a > b, a, b); };
+  std::array<Floats, lanes> of_rows{};
+  for (std::int64_t r = 0; r < lanes; ++r) {
+    const float* values = row(r);
+    Floats largest = all(values[0]);
+    for_each_vector(count, [&](auto part, std::int64_t i) {
+      largest = larger(largest, only(part, load(part, values + i), all(values[0])));
+    });
+    of_rows[static_cast<std::size_t>(r)] = largest;
   }
-  const std::int64_t first = vectors * lanes;
-  for_each_vector(count - first, [&](auto part, std::int64_t /*first*/) {
-    const Floats e = exponential(load(part, row + first) - largest);
-    see(part, first, e);
-    for (std::size_t i = 0; i < part.size(); ++i) {
-      sum += e[i];
-    }
-  });
-  return sum;
+  return across(of_rows, larger);
 }
 
 /// Writes dlogits; returns the loss.
@@ -51,35 +43,50 @@ float softmax_cross_entropy(int threads, const float* logits, const std::int32_t
                             const LossSizes& of, float scale, T* dlogits) {
   const std::int64_t positions = of.time * of.batch;
   const float factor = scale / static_cast<float>(positions);
+  const std::int64_t blocks = (positions + lanes - 1) / lanes;
   double loss = 0;  // in double: a batch may have thousands of rows
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static) reduction(+ : loss)
-  for (std::int64_t i = 0; i < positions; ++i) {
-    const float* row = logits + i * of.classes;
-    T* gradient = dlogits + i * of.classes;
-    const std::int32_t label = labels[i % of.batch * of.time + i / of.batch];
-    const float largest = largest_of(row, of.classes);
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const std::int64_t begin = block * lanes;
+    const std::int64_t rows = std::min<std::int64_t>(lanes, positions - begin);
+    const auto position = [&](std::int64_t r) { return begin + std::min(r, rows - 1); };
+    const auto row = [&](std::int64_t r) { return logits + position(r) * of.classes; };
+    const Floats largest = largest_of_rows(row, of.classes);
     // f32 has room for the exponentials until the sum is known.
     constexpr bool has_room = std::is_same_v<T, float>;
-    const float sum =
-        sum_of_exponentials(row, of.classes, largest,
-                            [&]([[maybe_unused]] auto part, [[maybe_unused]] std::int64_t first,
-                                [[maybe_unused]] Floats e) {
-                              if constexpr (has_room) {
-                                store(part, e, gradient + first);
-                              }
-                            });
-    loss += static_cast<double>(largest - row[label]) + std::log(static_cast<double>(sum));
-    const float normalized = factor / sum;
-    float of_label = 0;
-    for_each_vector(of.classes, [&](auto part, std::int64_t first) {
-      const Floats e =
-          has_room ? load(part, gradient + first) : exponential(load(part, row + first) - largest);
-      store(part, e * normalized, gradient + first);
-      if (label >= first && label < first + lanes) {
-        of_label = e[label - first] * normalized;
-      }
-    });
-    gradient[label] = narrowed<T>(of_label - factor);
+    const auto exponentials_of = [&](std::int64_t r) {
+      return [from = row(r), largest = largest[r], room = dlogits + position(r) * of.classes](
+                 auto part, std::int64_t first) {
+        const Floats e = exponential(load(part, from + first) - largest);
+        if constexpr (has_room) {
+          store(part, e, room + first);
+        }
+        return std::array{e};
+      };
+    };
+    const Floats sum = sums_of_rows<1>(of.classes, exponentials_of)[0];
+    const Floats normalized = factor / sum;
+    std::array<std::int32_t, lanes> label{};
+    Floats of_labels{};
+    for (std::int64_t r = 0; r < lanes; ++r) {
+      const std::int64_t time = position(r) / of.batch;
+      const std::int64_t sample = position(r) - time * of.batch;
+      label[static_cast<std::size_t>(r)] = labels[sample * of.time + time];
+      of_labels[r] = row(r)[label[static_cast<std::size_t>(r)]];
+    }
+    const Floats gradients = exponential(of_labels - largest) * normalized - factor;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      T* gradient = dlogits + position(r) * of.classes;
+      const auto normalize = [=, exponentials = exponentials_of(r), by = normalized[r]](
+                                 auto part, std::int64_t first) {
+        const Floats e = has_room ? load(part, gradient + first) : exponentials(part, first)[0];
+        store(part, e * by, gradient + first);
+      };
+      for_each_vector(of.classes, normalize);
+      gradient[label[static_cast<std::size_t>(r)]] = narrowed<T>(gradients[r]);
+      loss +=
+          static_cast<double>(largest[r] - of_labels[r]) + std::log(static_cast<double>(sum[r]));
+    }
   }
   return static_cast<float>(loss / static_cast<double>(positions));
 }
