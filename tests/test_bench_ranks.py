@@ -193,8 +193,9 @@ def test_ranks_with_another_network_of_that_name_are_refused(tmp_path: Path) -> 
 @pytest.mark.usefixtures("_ranks")
 def test_srun_may_start_bench(tmp_path: Path) -> None:
     here = Path(__file__).with_name("slurm_here.sh")
-    if os.geteuid() != 0 or not all(map(shutil.which, ("srun", "slurmd", "slurmctld", "munged"))):
-        pytest.skip("a Slurm of one's own needs root, munge and slurm-wlm")
+    tools = ("srun", "slurmd", "slurmctld", "munged", "ip")
+    if os.geteuid() != 0 or not all(map(shutil.which, tools)):
+        pytest.skip("a Slurm of one's own needs root, munge, slurm-wlm and ip")
     listed = subprocess.run(
         [here, "srun", "--mpi=list"], capture_output=True, text=True, check=False
     )
@@ -216,10 +217,12 @@ def test_srun_may_start_bench(tmp_path: Path) -> None:
     without = launched()
     assert without.returncode != 0
     assert without.stderr.count("say srun --mpi=pmix") == 1, without.stderr
-    done = launched("--mpi=pmix")
-    assert done.returncode == 0, done.stderr
-    rows = strict(tmp_path / "result.json")["rows"]
-    assert rows and all(row["configuration"]["ranks"] == "2" for row in rows)
+    for nodes in ("1", "2"):
+        done = launched("--mpi=pmix", "-N", nodes)
+        assert done.returncode == 0, done.stderr
+        rows = strict(tmp_path / "result.json")["rows"]
+        assert rows and all(row["configuration"]["ranks"] == "2" for row in rows)
+        assert not any("error_message" in row for row in rows)
 
 
 def test_what_is_missing_is_said_in_a_sentence() -> None:
