@@ -38,6 +38,8 @@ std::vector<FusedCase> fused_cases() {
       {"more_weights_than_samples", {70, 230, 166, 3}, 250, 129, Activation::relu},
       {"rows_past_lines", {4, 24, 2}, 230, 200, Activation::relu},
       {"mse", {5, 40, 33, 3}, 410, 200, Activation::tanh, LossFunction::mse},  // by samples
+      {"chunks", {4, 32, 16, 4}, 3300, 3000, Activation::tanh, LossFunction::mse},
+      {"chunks_of_classes", {4, 32, 16, 4}, 3300, 3000, Activation::relu},
       {"mse_one", {2, 20, 1}, 37, 17, Activation::tanh, LossFunction::mse},
       {"bce", {9, 33, 21, 3}, 70, 33, Activation::relu, LossFunction::bce},
       {"tanh", {9, 33, 21, 3}, 70, 33, Activation::tanh},

@@ -9,11 +9,6 @@ namespace crossover::cpu {
 
 inline Floats gelu_tanh_slope(Floats x) { return 1.59576912F + 0.0713548163F * (x * x); }
 
-/// Between both; NaN passes through.
-inline Floats held(float least, Floats x, float most) {
-  return where(x < all(least), all(least), where(x > all(most), all(most), x));
-}
-
 inline Floats hardsigmoid(Floats x) { return held(0, x / 6.0F + 0.5F, 1); }
 
 template <Activation activation>

@@ -3,6 +3,7 @@
 // The compiler's own ask for -ffast-math, which would lose NaN.
 #pragma once
 
+#include "rational_tanh.h"
 #include "vector.h"
 
 namespace crossover::cpu {
@@ -34,20 +35,28 @@ inline Floats exponential(Floats x) {
   return where(x < all(least), all(0), where(x > all(most), all(__builtin_inff()), result));
 }
 
+/// Between both; NaN passes through.
+inline Floats held(float least, Floats x, float most) {
+  return where(x < all(least), all(least), where(x > all(most), all(most), x));
+}
+
 inline Floats sigmoid(Floats x) { return 1.0F / (1.0F + exponential(-x)); }
 
-/// An odd polynomial near zero, where the difference of exponentials would lose digits (Cephes'
-/// tanhf).
+/// With coefficients from the highest power of `at` to the constant.
+template <class Coefficients>
+inline Floats polynomial(Floats at, const Coefficients& coefficients) {
+  Floats p = all(0);
+  for (const float coefficient : coefficients) {
+    p = p * at + coefficient;
+  }
+  return p;
+}
+
 inline Floats hyperbolic_tangent(Floats x) {
-  const Floats s = x * x;
-  Floats p = all(-5.70498872745e-3F);
-  p = p * s + 2.06390887954e-2F;
-  p = p * s - 5.37397155531e-2F;
-  p = p * s + 1.33314422036e-1F;
-  p = p * s - 3.33332819422e-1F;
-  const Floats small = x + x * s * p;
-  const Floats large = 1.0F - 2.0F / (1.0F + exponential(x + x));
-  return where(s < all(0.625F * 0.625F), small, large);
+  const Floats inside = held(-rational_tanh::limit, x, rational_tanh::limit);
+  const Floats s = inside * inside;
+  return inside * polynomial(s, rational_tanh::numerator) /
+         polynomial(s, rational_tanh::denominator);
 }
 
 /// log(1 + e) for e from 0 to 1: twice the artanh of e / (2 + e), which is a third at most.
@@ -73,13 +82,10 @@ struct Normal {
 inline Normal normal(Floats x) {
   const Floats power = exponential(-0.5F * (x * x));
   const Floats t = 1.0F / (1.0F + 0.21F * where(x < all(0), -x, x));
-  Floats p = all(-0.0721895546F);
-  for (const float coefficient :
-       {0.286222011F, -0.335813910F, 0.355948836F, -0.0986221135F, 0.126971811F, 0.0686220080F,
-        0.0851548463F, 0.0837060660F}) {
-    p = p * t + coefficient;
-  }
-  const Floats beyond = power * (p * t);
+  constexpr std::array coefficients = {-0.0721895546F, 0.286222011F,   -0.335813910F,
+                                       0.355948836F,   -0.0986221135F, 0.126971811F,
+                                       0.0686220080F,  0.0851548463F,  0.0837060660F};
+  const Floats beyond = power * (polynomial(t, coefficients) * t);
   return {.density = 0.398942280F * power, .probability = where(x < all(0), beyond, 1.0F - beyond)};
 }
 

@@ -11,6 +11,7 @@
 // clang-format off
 #include <hwy/contrib/math/math-inl.h>
 
+#include "../rational_tanh.h"
 #include "kernels.h"
 #include "tiles-inl.h"
 // clang-format on
@@ -27,6 +28,23 @@ HWY_INLINE Vector held(float least, Vector x, float most) {
   return hn::IfThenElse(hn::Lt(x, low), low, hn::IfThenElse(hn::Gt(x, high), high, x));
 }
 
+template <class Coefficients>
+HWY_INLINE Vector polynomial(Vector at, const Coefficients& coefficients) {
+  const Lanes d;
+  Vector p = hn::Zero(d);
+  for (const float coefficient : coefficients) {
+    p = hn::MulAdd(p, at, hn::Set(d, coefficient));
+  }
+  return p;
+}
+
+HWY_INLINE Vector hyperbolic_tangent(Vector x) {
+  const Vector inside = held(-rational_tanh::limit, x, rational_tanh::limit);
+  const Vector s = hn::Mul(inside, inside);
+  return hn::Div(hn::Mul(inside, polynomial(s, rational_tanh::numerator)),
+                 polynomial(s, rational_tanh::denominator));
+}
+
 /// In place, of those that take longer than a store and a load.
 inline void apply(Activation activation, float* y, std::int64_t vectors) {
   const Lanes d;
@@ -40,7 +58,7 @@ inline void apply(Activation activation, float* y, std::int64_t vectors) {
     case Activation::sigmoid:
       return to_each([&](Vector x) { return hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(x)))); });
     case Activation::tanh:
-      return to_each([&](Vector x) { return hn::Tanh(d, x); });
+      return to_each(hyperbolic_tangent);
     case Activation::relu6:
       return to_each([&](Vector x) { return held(0, x, 6); });
     case Activation::hardsigmoid:

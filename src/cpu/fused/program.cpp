@@ -39,6 +39,7 @@ FusedProgram::FusedProgram(const Workload& workload, const std::vector<DenseStep
   Arena arena(block_.get());
   steps_ = bind_steps(workload, training, threads_, options.keep_activations, arena, memory_);
   for (const FusedStep& step : steps_) {
+    loss_parts_.resize(std::max(loss_parts_.size(), step.samples.size()));
     for (const Phase& phase : step.phases) {
       shares_ |= phase.shared;
     }
@@ -47,9 +48,10 @@ FusedProgram::FusedProgram(const Workload& workload, const std::vector<DenseStep
 }
 
 void FusedProgram::perform(const Phase& phase, const FusedStep& step, std::int64_t first_row,
-                           int part, int parts) {
+                           int part, int parts, int chunk) {
   const bool by_samples = step.by_samples();
-  const Samples& samples = step.samples[static_cast<std::size_t>(by_samples ? part : 0)];
+  const auto own = static_cast<std::size_t>(by_samples ? part * step.chunks + chunk : part);
+  const Samples& samples = step.samples[by_samples ? own : 0];
   const Batch& batch = samples.batch;
   const Layer& layer = samples.layers[static_cast<std::size_t>(phase.layer)];
   const std::int64_t row = first_row + samples.first;
@@ -57,8 +59,10 @@ void FusedProgram::perform(const Phase& phase, const FusedStep& step, std::int64
   const auto some = [&](std::int64_t count, std::int64_t unit) {
     return by_samples ? Part{0, count} : part_of(count, unit, part, parts);
   };
+  // Of what the thread updates; the gradients of its last chunk are summed there.
   const Part inputs = part_of(layer.in, tile, part, parts);
   const Part outputs = part_of(layer.out, tile, part, parts);
+  const bool is_last = chunk + 1 == step.chunks;
   switch (phase.kind) {
     case Phase::Kind::gather: {
       const Part features = some(layer.in, 1);
@@ -77,9 +81,8 @@ void FusedProgram::perform(const Phase& phase, const FusedStep& step, std::int64
       loss.targets = step.targets == nullptr ? nullptr : step.targets + row;
       loss.targets_ld = step.data_ld;
       const Part rows = some(batch.stride, floats_of_line);
-      loss_parts_[static_cast<std::size_t>(part)].sum =
-          kernels_.loss(loss, batch, rows.begin, rows.end);
-      if (part == 0) {
+      loss_parts_[own].sum = kernels_.loss(loss, batch, rows.begin, rows.end);
+      if (own == 0) {
         update_ = step.optimizer.next();
       }
       break;
@@ -95,10 +98,12 @@ void FusedProgram::perform(const Phase& phase, const FusedStep& step, std::int64
       kernels_.gradient(layer, batch, 0, layer.in);
       break;
     case Phase::Kind::sum:
-      kernels_.sum(layer, batch, 0, inputs.begin);
-      kernels_.sum(layer, batch, inputs.end, layer.in);
-      kernels_.sum_bias(layer, batch, 0, outputs.begin);
-      kernels_.sum_bias(layer, batch, outputs.end, layer.out);
+      kernels_.sum(layer, batch, 0, is_last ? inputs.begin : layer.in);
+      kernels_.sum_bias(layer, batch, 0, is_last ? outputs.begin : layer.out);
+      if (is_last) {
+        kernels_.sum(layer, batch, inputs.end, layer.in);
+        kernels_.sum_bias(layer, batch, outputs.end, layer.out);
+      }
       break;
     case Phase::Kind::update:
       kernels_.update(layer, batch, update_, inputs.begin, inputs.end);
@@ -111,24 +116,41 @@ template <class After>
 void FusedProgram::run(std::int64_t index, int thread, int threads, const After& after) {
   const Run& what = order_[static_cast<std::size_t>(index)];
   const FusedStep& step = steps_[static_cast<std::size_t>(what.step)];
-  int parts_of_loss = 1;
-  for (const Phase& phase : step.phases) {
-    if (phase.wait) {
+  std::size_t parts_of_loss = step.samples.size();
+  auto phase = step.phases.begin();
+  if (step.by_samples()) {
+    if (phase->wait) {
       barrier_.wait(threads);
     }
-    const int parts = phase.shared ? threads_ : 1;
+    const auto end = std::find_if_not(phase, step.phases.end(),
+                                      [](const Phase& one) { return one.of_samples(); });
+    for (int part = thread; part < threads_; part += threads) {
+      for (int chunk = 0; chunk < step.chunks; ++chunk) {
+        for (auto one = phase; one != end; ++one) {
+          perform(*one, step, what.first_row, part, threads_, chunk);
+          after(*one);
+        }
+      }
+    }
+    phase = end;
+  }
+  for (; phase != step.phases.end(); ++phase) {
+    if (phase->wait) {
+      barrier_.wait(threads);
+    }
+    const int parts = phase->shared ? threads_ : 1;
     for (int part = thread; part < parts; part += threads) {
-      perform(phase, step, what.first_row, part, parts);
+      perform(*phase, step, what.first_row, part, parts, step.chunks - 1);
     }
-    if (phase.kind == Phase::Kind::loss) {
-      parts_of_loss = parts;
+    if (phase->kind == Phase::Kind::loss) {
+      parts_of_loss = static_cast<std::size_t>(parts);
     }
-    after(phase);
+    after(*phase);
   }
   if (thread == 0) {  // whoever had a part of the loss was waited for since
     double sum = 0;
-    for (int i = 0; i < parts_of_loss; ++i) {
-      sum += loss_parts_[static_cast<std::size_t>(i)].sum;
+    for (std::size_t i = 0; i < parts_of_loss; ++i) {
+      sum += loss_parts_[i].sum;
     }
     step.losses[index] = static_cast<float>(sum / static_cast<double>(step.summed_losses));
   }

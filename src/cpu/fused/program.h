@@ -31,7 +31,7 @@ class FusedProgram : public Program {
   template <class After>
   void run_all(std::int64_t first, std::int64_t count, const After& after);
   void perform(const Phase& phase, const FusedStep& step, std::int64_t first_row, int part,
-               int parts);
+               int parts, int chunk);
 
   const std::vector<Run> order_;
   const int threads_;

@@ -237,9 +237,25 @@ void wait_between(std::vector<FusedStep>& steps) {
   }
 }
 
-/// Whether each thread should have samples: there are enough, and the gradients, which the threads
-/// then exchange, are fewer than the activations, which they exchange otherwise.
-bool samples_pay(const DenseStep& step, const std::vector<Layer>& layers, int threads) {
+/// Into how many chunks to cut the samples of a thread. What a chunk needs should fit in half of a
+/// second cache, and its samples fill tiles.
+int chunks_of(const DenseStep& step, const std::vector<Layer>& layers, int threads) {
+  constexpr std::int64_t half_of_cache = 256 << 10;
+  constexpr std::int64_t fewest_samples = 8 * floats_of_line;
+  std::int64_t floats_of_sample = layers.front().in;
+  for (const Layer& layer : layers) {
+    floats_of_sample += 2 * layer.out + whole_lines(layer.out);  // y, dy, dy_rows
+  }
+  const std::int64_t samples = std::max(
+      fewest_samples, half_of_cache / static_cast<std::int64_t>(sizeof(float)) / floats_of_sample);
+  return static_cast<int>(std::max<std::int64_t>(1, step.batch / (threads * samples)));
+}
+
+/// Whether each thread should have samples, in so many chunks: there are enough, and the gradients,
+/// which are then summed over all of them, are fewer than the activations, which the threads
+/// exchange, or a cache loses, otherwise.
+bool samples_pay(const DenseStep& step, const std::vector<Layer>& layers, int threads, int chunks) {
+  const int parts = threads * chunks;
   std::int64_t gradients = 0;
   std::int64_t activations = 0;
   double work = 0;
@@ -248,8 +264,8 @@ bool samples_pay(const DenseStep& step, const std::vector<Layer>& layers, int th
     activations += step.batch * layer.out;
     work += multiply_adds(step.batch, layer);
   }
-  return threads > 1 && step.batch > floats_of_line * (threads - 1) && gradients <= activations &&
-         work >= least_work;
+  return parts > 1 && step.batch > floats_of_line * (parts - 1) &&
+         gradients * chunks <= activations && work >= least_work;
 }
 
 }  // namespace
@@ -291,8 +307,12 @@ std::vector<FusedStep> bind_steps(const Workload& workload, const std::vector<De
       parameters.push_back(bind_parameters(layer, from, keep, bind));
     }
     step.optimizer = bind_optimizer(from, bind);
-    if (!keep && samples_pay(from, parameters, threads)) {
-      step.samples = cut_samples(from, std::move(parameters), threads, arena);
+    step.chunks = chunks_of(from, parameters, threads);
+    if (!samples_pay(from, parameters, threads, step.chunks)) {
+      step.chunks = 1;
+    }
+    if (!keep && samples_pay(from, parameters, threads, step.chunks)) {
+      step.samples = cut_samples(from, std::move(parameters), threads * step.chunks, arena);
       step.phases = phases_by_samples(std::ssize(from.layers));
     } else {
       step.samples.push_back(

@@ -28,6 +28,9 @@ struct Phase {
   std::int64_t layer = 0;
   bool shared = false;  ///< by all threads; else the first one does it
   bool wait = false;    ///< for what the others did before
+
+  /// Of a batch that is cut by samples: whether a thread needs its own alone.
+  [[nodiscard]] bool of_samples() const { return kind != Kind::backward && kind != Kind::update; }
 };
 
 /// The optimizer of a step.
@@ -58,8 +61,11 @@ struct FusedStep {
   const float* targets = nullptr;        ///< [outputs][data_ld]
   std::int64_t summed_losses = 0;        ///< of which the step's loss is the mean
   float* losses = nullptr;               ///< of all runs
-  /// The whole batch, of which parts are features, or one for each part.
+  /// The whole batch, of which parts are features, or one for each part: of each thread `chunks`.
   std::vector<Samples> samples;
+  /// Of a thread's samples, which go through all layers chunk by chunk, so that they stay in a
+  /// cache.
+  int chunks = 1;
   Optimizer optimizer;
   std::vector<Phase> phases;
 
