@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <type_traits>
 #include <utility>
 
@@ -15,15 +16,23 @@
 
 namespace crossover::cpu {
 
-inline float sum_of_lanes(Floats sums) {
+/// What combine(float, float) makes of all lanes, by halves.
+template <class Combine>
+inline float across_lanes(Floats values, const Combine& combine) {
   std::array<float, lanes> at{};
-  std::memcpy(at.data(), &sums, sizeof sums);
+  std::memcpy(at.data(), &values, sizeof values);
   for (std::size_t half = at.size() / 2; half > 0; half /= 2) {
     for (std::size_t i = 0; i < half; ++i) {
-      at[i] += at[i + half];
+      at[i] = combine(at[i], at[i + half]);
     }
   }
   return at[0];
+}
+
+inline float sum_of_lanes(Floats sums) { return across_lanes(sums, std::plus<>()); }
+
+inline float largest_of_lanes(Floats values) {
+  return across_lanes(values, [](float a, float b) { return a > b ? a : b; });
 }
 
 /// The sums of each of term(part, first) over a row.
@@ -63,10 +72,7 @@ float largest_of(const T* row, std::int64_t count) {
       }
     }
   });
-  for (int i = 0; i < lanes; ++i) {
-    largest = std::max(largest, of_lanes[i]);
-  }
-  return largest;
+  return std::max(largest, largest_of_lanes(of_lanes));
 }
 
 /// Of both vectors the first, or the second, half of each piece of so many lanes.

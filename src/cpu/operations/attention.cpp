@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "../attention_tiles.h"
+#include "../row_sums.h"
 #include "../split.h"
 #include "../vector_math.h"
 #include "operations.h"
@@ -126,21 +127,14 @@ std::pair<float, float> exponentials(float* scores, std::int64_t seen, std::int6
     const Floats values = load(WholeVector{}, scores + i);
     largest = where(values > largest, values, largest);
   }
-  float most = minus_infinity;
-  for (int i = 0; i < lanes; ++i) {
-    most = std::max(most, largest[i]);
-  }
+  const float most = largest_of_lanes(largest);
   Floats sums{};
   for (std::int64_t i = 0; i < keys; i += lanes) {
     const Floats e = exponential(load(WholeVector{}, scores + i) - most);
     store(WholeVector{}, e, scores + i);
     sums += e;
   }
-  float sum = 0;
-  for (int i = 0; i < lanes; ++i) {
-    sum += sums[i];
-  }
-  return {most, sum};
+  return {most, sum_of_lanes(sums)};
 }
 
 template <class T>
@@ -196,11 +190,7 @@ float expected_gradient(const AttentionSizes& of, const HeadGradient<T>& op, std
   for_each_vector(of.d, [&](auto part, std::int64_t i) {
     sums += load(part, op.dy.at + t * op.dy.stride + i) * load(part, op.y.at + t * op.y.stride + i);
   });
-  float sum = 0;
-  for (int i = 0; i < lanes; ++i) {
-    sum += sums[i];
-  }
-  return sum;
+  return sum_of_lanes(sums);
 }
 
 template <class T>
