@@ -4,7 +4,16 @@
 from pathlib import Path
 
 import pytest
-from bench_runs import EPOCHS, SHORT, bench, needs_bench, samples, strict
+from bench_runs import (
+    EMULATED,
+    EPOCHS,
+    SHORT,
+    bench,
+    needs_bench,
+    needs_emulation,
+    samples,
+    strict,
+)
 
 pytestmark = [pytest.mark.slow, needs_bench]
 
@@ -103,6 +112,24 @@ def test_bad_values_are_a_sentence(flags: list[str], words: str) -> None:
     done = bench(*NETWORK, *flags)
     assert done.returncode == 2
     assert words in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@needs_emulation
+def test_a_gpu_keeps_gradients_and_takes_rows_as_they_lie(tmp_path: Path) -> None:
+    out = tmp_path / "result.json"
+    flags = ("--zero=overwrite,keep", "--shuffle=none,epoch", "--loader=0,2", "--threads=1")
+    ways = ("--execution=eager", "--placement=resident")
+    own = ("--mlp=2,2", "--rows=8", "--batch=4", "--family=Epoch", *SHORT)
+    done = bench(*own, *ways, *flags, f"--out={out}", program=EMULATED)
+    assert done.returncode == 1
+    rows = [row for row in strict(out)["rows"] if row["configuration"]["device"] == "cuda"]
+    assert len(rows) == 4 and all("loader" not in row["configuration"] for row in rows)
+    for row in rows:
+        if "shuffle" in row["configuration"]:
+            assert row["outcome"] == "skipped"
+            assert "a GPU takes the rows of an epoch as they lie" in row["error_message"]
+        else:
+            assert row["verification"]["steps"] == 2
 
 
 def test_what_cannot_keep_gradients_says_so() -> None:
