@@ -11,7 +11,7 @@ void lower(const Zero& op, Lowering& to) {
   for (const UpdateSpan& span : update_spans(to, {&op.tensors}, {})) {
     to.add(OpCategory::elementwise, span.threads(to), {writes(span.first[0], span.layout)},
            [n = span.floats](const Invocation& call) {
-             float* values = call.operand<float>(0);
+             auto* values = call.operand<float>(0);
              split(call.threads, n, [=](std::int64_t begin, std::int64_t end) {
                std::fill(values + begin, values + end, 0.0F);
              });
