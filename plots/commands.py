@@ -9,6 +9,7 @@ listed in COMMANDS.
 
 from types import ModuleType
 
+from plots.features.advice_check import command as advice_check
 from plots.features.advise import command as advise
 from plots.features.check_statistics import command as check_statistics
 from plots.features.compare import command as compare
@@ -28,6 +29,7 @@ COMMANDS: tuple[ModuleType, ...] = (
     crossover,
     why,
     advise,
+    advice_check,
     predict,
     compare,
     shi,

@@ -103,7 +103,8 @@ TEST(Axes, RowsOfAnotherKeyOrValueAreRefused) {
 TEST(Axes, HaveEachKeyOfEveryPlannedRow) {
   const Arguments arguments =
       parse({"--sweep=full", "--cuda=off", "--loss=step", "--batch=32,7", "--accumulate=3",
-             "--precision=f32,bf16", "--ranks=1,2", "--bucket=4096"});
+             "--precision=f32,bf16", "--ranks=1,2", "--bucket=4096", "--shuffle=none,epoch",
+             "--loader=0,2", "--zero=overwrite,keep"});
   Devices devices = find_devices(arguments.cuda);
   Rows rows;
   for (const BenchmarkFamily& family : families()) {
@@ -121,7 +122,8 @@ TEST(Axes, FlagsOfTrainingReplaceTheModesOfTheSweep) {
   const Configuration graph_pinned{{"execution", "graph"},
                                    {"data", "pinned"},
                                    {"products", "heuristic"},
-                                   {"cudnn", "heuristic"}};
+                                   {"cudnn", "heuristic"},
+                                   {"zero", "overwrite"}};
   const Arguments chosen = parse({"--execution=graph", "--placement=pinned"});
   EXPECT_EQ(chosen.gpu_modes.of_training, std::vector<Configuration>{graph_pinned});
   EXPECT_EQ(chosen.gpu_modes.of_operations,

@@ -46,6 +46,16 @@ TEST(Cost, CountsAGradientByHand) {
   EXPECT_EQ(c.bytes, 4 * (40 + 12 + 30 + 40 + 12 + 3));
 }
 
+TEST(Cost, CountsGradientsSetToZeroByHand) {
+  OneOp one;
+  const Id w = one.tensor("dw", {3, 4}, Role::gradient);
+  const Id b = one.tensor("db", {3}, Role::gradient);
+  const Cost c = cost(one.operation(Zero{{w, b}}).workload);
+  EXPECT_EQ(c.flops, 0);
+  EXPECT_EQ(c.bytes, 4 * (12 + 3));
+  EXPECT_EQ(c.launches, 1);
+}
+
 TEST(Cost, CountsActivationsByHand) {
   const std::vector<Shape> shapes{{10, 3}};
   const auto per_element = [&](Activation activation) {

@@ -291,6 +291,20 @@ TEST(CudaPlan, UpdatesAllParametersInOnePass) {
   EXPECT_TRUE(adamw[0].spans[0].v.exists());
 }
 
+TEST(CudaPlan, SetsAllGradientsToZeroInOnePass) {
+  const Workload workload =
+      training_epoch(mlp("m", {4, 8, 6, 2}, Activation::relu),
+                     {.rows = 10, .batch = 10, .optimizer = SgdOptions{}, .zero_gradients = true});
+  const LaunchPlan plan = make_plan(workload, {}, everything);
+  const auto zeros = launches_of<cuda::ZeroLaunch>(plan.steps[0]);
+  ASSERT_EQ(zeros.size(), 1);
+  const std::vector<Id> gradients = tensors_of(workload, Role::gradient);
+  EXPECT_EQ(zeros[0].to.offset, plan[gradients.front()].offset);
+  // From the first to the last, with what lies between them.
+  EXPECT_EQ(zeros[0].to.offset + zeros[0].count * 4,
+            plan[gradients.back()].offset + elements(workload[gradients.back()].shape) * 4);
+}
+
 TEST(CudaPlan, SplitsUpdatesOfManyTensors) {
   const std::vector<std::int64_t> widths(30, 3);
   const Workload workload = epoch(mlp("deep", widths, Activation::relu), 10, 1, AdamWOptions{});

@@ -102,6 +102,7 @@ TEST(Fingerprint, ChangesWithEachFieldOfAWorkload) {
       [](Workload& w) { w.order[0].step = 1; },
       [](Workload& w) { w.order[0].first_row = 1; },
       [](Workload& w) { w.order.pop_back(); },
+      [](Workload& w) { w.epoch = 0; },
   };
   std::set<std::uint64_t> met;
   for (const auto& change : changes) {

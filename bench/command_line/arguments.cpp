@@ -254,7 +254,7 @@ void resolve_choices(Arguments& arguments, const NetworkFlags& networks) {
     arguments.ranks.push_back(static_cast<int>(ranks));
   }
   arguments.buckets = choices.numbers("bucket");
-  arguments.accumulate = choices.numbers("accumulate").front();
+  arguments.accumulate = choices.numbers("accumulate");
   arguments.loss_every_step = options_of({{"loss", choices.of("loss").front()}}).loss_every_step;
   arguments.cpu_modes = modes_on(AxisDevices::cpu, choices, arguments.sweep.cpu_modes);
   arguments.gpu_modes = modes_on(AxisDevices::gpu, choices, arguments.sweep.gpu_modes);

@@ -53,7 +53,7 @@ struct Arguments {
   bool mixed = false;                 ///< ranks may be on different processors
   std::vector<std::int64_t> buckets;  ///< of rows of several ranks, in bytes
   DeviceModes cpu_modes, gpu_modes;
-  std::int64_t accumulate = 1;
+  std::vector<std::int64_t> accumulate;  ///< of epochs
   bool loss_every_step = false;
   CudaUse cuda = CudaUse::automatic;
   std::optional<std::string> data;  ///< the user's CSV file

@@ -104,10 +104,19 @@ std::vector<Axis> computation_axes() {
       {.key = "accumulate",
        .description = "batches whose gradients are summed for one update",
        .unsaid = "1",
-       .flag = {"--accumulate", "K",
+       .flag = {"--accumulate", "K,...",
                 "in an epoch, update the parameters once every K batches, with summed gradients "
                 "(default: 1)",
                 largest_size}},
+      {.key = "shuffle",
+       .description =
+           "order in which an epoch reads the rows: as they lie (none), or another one in "
+           "each epoch (epoch)",
+       .values = {"none", "epoch"},
+       .unsaid = "none",
+       .flag = {"--shuffle", "NAME,...",
+                "in an epoch, read the rows as they lie (none, default) or in another order each "
+                "time (epoch; on the CPU)"}},
       option<bool>(
           {.key = "loss",
            .role = AxisRole::alike,
@@ -212,6 +221,30 @@ std::vector<Axis> device_axes() {
           &CompileOptions::convolutions,
           {{"heuristic", ConvolutionChoice::heuristic},
            {"benchmark", ConvolutionChoice::benchmark}}),
+      {.key = "zero",
+       .role = AxisRole::how,
+       .description =
+           "whether the first gradient of an update overwrites the last one's, or all are "
+           "added to gradients that each update keeps and sets to zero",
+       .values = {"overwrite", "keep"},
+       .unsaid = "overwrite",
+       .flag = {"--zero", "NAME,...",
+                "overwrite gradients (default), or keep them: set them to zero and add to them, as "
+                "PyTorch does with zero_grad(set_to_none=False)"},
+       .devices = AxisDevices::both,
+       .training_only = true},
+      {.key = "loader",
+       .role = AxisRole::how,
+       .description = "threads beside those of the computation that assemble batches from the rows",
+       .unsaid = "0",
+       .flag =
+           {"--loader", "N,...",
+            "in an epoch on the CPU, let so many threads assemble the next batches from the rows "
+            "while it trains, as a framework's data loader does (default: 0, batches lie ready; "
+            "with --shuffle=epoch the thread that trains assembles them)",
+            most_threads, 0},
+       .devices = AxisDevices::cpu,
+       .training_only = true},
       {.key = "ranks",
        .role = AxisRole::how,
        .description = "processes that train together, each on a share of every batch",

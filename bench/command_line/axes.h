@@ -38,7 +38,8 @@ struct AxisFlag {
   std::string name;   ///< "--execution"; empty: there is none, and families decide
   std::string value;  ///< "NAME,..."; a flag without the dots takes one value
   std::string help;
-  std::int64_t most = 0;  ///< the values are numbers from 1 to this; 0: they are names
+  std::int64_t most = 0;  ///< the values are numbers from `least` to this; 0: they are names
+  std::int64_t least = 1;
 };
 
 struct Axis {

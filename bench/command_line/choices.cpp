@@ -87,8 +87,7 @@ void Choices::take(const Axis& axis, const std::string& text) {
   for (const std::string& part : takes_many ? split(text) : std::vector{text}) {
     std::string value = part;
     if (flag.most > 0) {
-      constexpr std::int64_t least = 1;
-      value = std::to_string(parse_number(flag.name, part, least, flag.most));
+      value = std::to_string(parse_number(flag.name, part, flag.least, flag.most));
     } else if (!axis.values.empty()) {
       value = axis.values[parse_choice(flag.name, text, part, axis.values)];
     }

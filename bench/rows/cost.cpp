@@ -137,6 +137,7 @@ void require_one_network(const Arguments& arguments) {
           "name it with --mlp=IN,...,CLASSES, --network=FILE.json or --model=NAME");
   require(arguments.batches.size() <= 1, "give one batch size with --batch=N");
   require(arguments.precisions.size() == 1, "give one --precision");
+  require(arguments.accumulate.size() == 1, "give one --accumulate");
 }
 
 }  // namespace
@@ -148,7 +149,7 @@ Json cost_json(const Arguments& arguments) {
       .rows = task.rows,
       .batch = std::min(batches_of(arguments, task.batch).front(), task.rows),
       .optimizer = task.optimizer,
-      .accumulate = arguments.accumulate,
+      .accumulate = arguments.accumulate.front(),
       .precision = arguments.precisions.front()};
   try {
     // The order of the epoch, in three arrangements.

@@ -83,7 +83,7 @@ std::vector<int> thread_counts(const Arguments& arguments, ThreadCounts which) {
   return threads;
 }
 
-std::vector<std::string> doubts_about_threads(int threads, int ranks) {
+std::vector<std::string> doubts_about_threads(int threads, int ranks, int loader) {
   std::vector<std::string> doubts;
   if (threads > 1 && thread_settings().wait_policy == "passive") {
     doubts.emplace_back(
@@ -96,10 +96,12 @@ std::vector<std::string> doubts_about_threads(int threads, int ranks) {
                        std::to_string(threads) + " threads to " + std::to_string(usable_cores()) +
                        (usable_cores() == 1 ? " core" : " cores") + " (mpirun --bind-to none)");
     }
-  } else if (threads * ranks > usable_cores()) {
+  } else if (threads * ranks + loader > usable_cores()) {
     const std::string of_ranks = ranks > 1 ? std::to_string(ranks) + " ranks of " : "";
-    doubts.push_back("oversubscribed: " + of_ranks + std::to_string(threads) + " threads on " +
-                     std::to_string(usable_cores()) + " cores");
+    const std::string of_loader =
+        loader > 0 ? " and " + std::to_string(loader) + " that load batches" : "";
+    doubts.push_back("oversubscribed: " + of_ranks + std::to_string(threads) + " threads" +
+                     of_loader + " on " + std::to_string(usable_cores()) + " cores");
   }
   return doubts;
 }

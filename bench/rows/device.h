@@ -46,8 +46,9 @@ int usable_cores();
 /// What the command line says, or those.
 std::vector<int> thread_counts(const Arguments& arguments, ThreadCounts which);
 
-/// Sentences on what makes a row of that many threads, of each rank, doubtful.
-std::vector<std::string> doubts_about_threads(int threads, int ranks = 1);
+/// Sentences on what makes a row of that many threads, of each rank, doubtful; beside them so many
+/// load batches.
+std::vector<std::string> doubts_about_threads(int threads, int ranks = 1, int loader = 0);
 
 /// A row's warning with --mixed.
 inline constexpr const char* ranks_are_mixed =

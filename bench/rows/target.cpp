@@ -18,11 +18,13 @@ std::vector<Configuration> on_threads(const std::vector<Configuration>& modes,
 /// The host's, of that many ranks.
 Target host_target(Device& host, const Configuration& common, const Configuration& mode,
                    int ranks = 1) {
+  const int loader = std::stoi(value_or_unsaid(mode, "loader"));
   Target target{.device = &host,
                 .ranks = ranks,
+                .loader = loader,
                 .options = options_of(joined(common, mode)),
                 .configuration = joined({{"device", host.name()}}, mode)};
-  target.warnings = doubts_about_threads(target.options.threads, ranks);
+  target.warnings = doubts_about_threads(target.options.threads, ranks, loader);
   target.counters["cpu_threads"] = target.options.threads;
   return target;
 }

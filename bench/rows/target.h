@@ -15,6 +15,7 @@ namespace crossover::bench {
 struct Target {
   Device* device = nullptr;
   int ranks = 1;                  ///< processes that share each batch
+  int loader = 0;                 ///< threads that assemble batches while it trains
   std::int64_t bucket_bytes = 0;  ///< of gradients that several ranks sum at once
   std::string row;                ///< its name, by which ranks that follow find it
   Ranks* joined = nullptr;        ///< this process among them; none where it only plans

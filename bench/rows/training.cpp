@@ -34,8 +34,36 @@ std::vector<Execution> executions_on(const Backend& backend, const TrainingPlan&
   return backend.executions(training_epoch(plan.task.model, options), options.precision);
 }
 
-bool has(const std::vector<Execution>& all, const Configuration& mode) {
-  return std::find(all.begin(), all.end(), options_of(mode).execution) != all.end();
+/// Which of the modes the device can run the network in; asks it once for each way to train.
+class Possible {
+ public:
+  Possible(const Backend& backend, const TrainingPlan& plan) : backend_(backend), plan_(plan) {}
+
+  bool operator()(const Configuration& mode) {
+    const TrainingPlan plan = trained_in(plan_, mode);
+    const auto [at, is_new] = executions_.try_emplace(plan.options.zero_gradients);
+    if (is_new) {
+      at->second = executions_on(backend_, plan);
+    }
+    const std::vector<Execution>& all = at->second;
+    return std::find(all.begin(), all.end(), options_of(mode).execution) != all.end();
+  }
+
+ private:
+  const Backend& backend_;
+  const TrainingPlan& plan_;
+  std::map<bool, std::vector<Execution>> executions_;
+};
+
+Configuration with_execution(const std::string& execution, Configuration mode) {
+  std::erase_if(mode, [](const auto& pair) { return pair.first == "execution"; });
+  return joined({{"execution", execution}}, mode);
+}
+
+void add_new(const Configuration& mode, std::vector<Configuration>& to) {
+  if (std::find(to.begin(), to.end(), mode) == to.end()) {
+    to.push_back(mode);
+  }
 }
 
 /// With an execution that only ranks have.
@@ -52,9 +80,15 @@ std::vector<Configuration> modes_on_ranks(const std::vector<Configuration>& mode
                [](const Configuration& mode) {
                  return is_of_ranks(mode) || options_of(mode).execution == Execution::eager;
                });
-  return are_asked_for && !possible.empty()
-             ? possible
-             : std::vector<Configuration>{{{"execution", "eager"}}, {{"execution", "overlapped"}}};
+  if (are_asked_for && !possible.empty()) {
+    return possible;
+  }
+  possible.clear();
+  for (const Configuration& mode : modes) {
+    add_new(with_execution("eager", mode), possible);
+    add_new(with_execution("overlapped", mode), possible);
+  }
+  return possible;
 }
 
 /// "; these rows fit --mlp=5,32,3", or nothing where they fit none.
@@ -65,6 +99,16 @@ std::string network_that_fits(const std::string& data) {
            std::to_string(shape.classes);
   } catch (const std::runtime_error&) {
     return "";
+  }
+}
+
+/// Throws UsageError where it is beyond counting.
+void add_plan(const Task& task, const TrainingOptions& options, std::vector<TrainingPlan>& plans) {
+  try {
+    plans.push_back(
+        {.task = task, .options = options, .flops = approximate_flops(task.model, options)});
+  } catch (const std::overflow_error& error) {
+    throw UsageError(task.model.name + ": " + error.what());
   }
 }
 
@@ -109,20 +153,18 @@ std::vector<TrainingPlan> Training::plans() const {
                                                    : task.rows;
       const std::int64_t batch = std::min(asked, rows);  // two that come to the same are one row
       for (const Precision precision : arguments_.precisions) {
-        TrainingOptions options{.rows = rows,
-                                .batch = batch,
-                                .optimizer = task.optimizer,
-                                .accumulate = arguments_.accumulate,
-                                .precision = precision};
+        TrainingOptions options{
+            .rows = rows, .batch = batch, .optimizer = task.optimizer, .precision = precision};
         if (of_steps) {
-          options = of_one_step(options, batch);
-          options.accumulate = 1;
+          add_plan(task, of_one_step(options, batch), plans);
+          continue;
         }
-        try {
-          plans.push_back(
-              {.task = task, .options = options, .flops = approximate_flops(task.model, options)});
-        } catch (const std::overflow_error& error) {
-          throw UsageError(task.model.name + ": " + error.what());
+        for (const std::int64_t accumulate : arguments_.accumulate) {
+          for (const std::string& shuffle : arguments_.choices.of("shuffle")) {
+            options.accumulate = accumulate;
+            options.shuffle = shuffle == "epoch";
+            add_plan(task, options, plans);
+          }
         }
       }
     }
@@ -136,6 +178,7 @@ Configuration Training::configuration(const TrainingPlan& plan) const {
           {"batch", std::to_string(plan.options.batch)},
           {"precision", to_string(plan.options.precision)},
           {"accumulate", std::to_string(plan.options.accumulate)},
+          {"shuffle", plan.options.shuffle ? "epoch" : "none"},
           {"loss", arguments_.choices.of("loss").front()}};
 }
 
@@ -147,7 +190,8 @@ std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices
   for (const int ranks : arguments_.ranks) {
     std::vector<Target> some =
         ranks == 1
-            ? targets_of(devices, common, threads(), cpu_modes(plan, *devices.cpu().backend),
+            ? targets_of(devices, common, threads(),
+                         loaded(cpu_modes(plan, *devices.cpu().backend)),
                          gpus.empty() ? std::vector<Configuration>{}
                                       : gpu_modes(plan, *gpus.front().backend))
             : targets_on_ranks(
@@ -185,18 +229,26 @@ std::vector<Configuration> Training::cpu_modes(const TrainingPlan& plan, const B
   if (asks_for_cpu_execution()) {
     return modes;
   }
-  const std::vector<Execution> all = executions_on(cpu, plan);
+  Possible is_possible(cpu, plan);
   std::vector<Configuration> possible;
-  for (Configuration mode : modes) {
-    if (!has(all, mode)) {
-      std::erase_if(mode, [](const auto& pair) { return pair.first == "execution"; });
-      mode = joined({{"execution", "eager"}}, mode);
-    }
-    if (std::find(possible.begin(), possible.end(), mode) == possible.end()) {
-      possible.push_back(mode);
-    }
+  for (const Configuration& mode : modes) {
+    add_new(is_possible(mode) ? mode : with_execution("eager", mode), possible);
   }
   return possible;
+}
+
+/// Each with each number of threads that load batches; a step alone has its batch.
+std::vector<Configuration> Training::loaded(const std::vector<Configuration>& modes) const {
+  if (iteration_ == Iteration::step) {
+    return modes;
+  }
+  std::vector<Configuration> all;
+  for (const Configuration& mode : modes) {
+    for (const std::string& workers : arguments_.choices.of("loader")) {
+      all.push_back(joined(mode, {{"loader", workers}}));
+    }
+  }
+  return all;
 }
 
 /// Of the sweep's executions few networks have a persistent one; rows that were asked for say why.
@@ -205,8 +257,8 @@ std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan, const B
   const bool asked_for =
       arguments_.choices.has_on(find_axis("execution"), AxisDevices::gpu, /*training=*/true);
   if (!asked_for) {
-    const std::vector<Execution> all = executions_on(gpu, plan);
-    std::erase_if(modes, [&](const Configuration& mode) { return !has(all, mode); });
+    Possible is_possible(gpu, plan);
+    std::erase_if(modes, [&](const Configuration& mode) { return !is_possible(mode); });
   }
   if (iteration_ == Iteration::step) {
     // A graph, or a kernel, is that of the step. A large step hides how its batch is copied, so
@@ -234,7 +286,8 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
   ExpectedWork work{.flops = plan.flops};
   const auto rows = static_cast<double>(plan.options.rows);
   if (!target.device->is_host) {
-    const TrainingOptions one_batch = of_one_step(plan.options, plan.options.batch);
+    TrainingOptions one_batch = of_one_step(plan.options, plan.options.batch);
+    one_batch.shuffle = false;  // the row itself will refuse
     try {
       const Backend& gpu = *target.device->backend;
       const Estimate estimate = gpu.estimate(

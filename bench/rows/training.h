@@ -93,12 +93,14 @@ class Training {
                                                      const Backend& cpu) const;
   [[nodiscard]] std::vector<Configuration> gpu_modes(const TrainingPlan& plan,
                                                      const Backend& gpu) const;
+  [[nodiscard]] std::vector<Configuration> loaded(const std::vector<Configuration>& modes) const;
   /// The first `rows` of its data.
   [[nodiscard]] Data data_of(const Task& task, std::int64_t rows) const;
   [[nodiscard]] Subject subject_of(const TrainingPlan& plan, Workload workload) const;
   /// The same share after share, where losses and parameters of so many ranks must be those.
   [[nodiscard]] static std::optional<Subject> by_shares(const Subject& subject, int ranks);
-  /// The target's, or that of all ranks, in which a Program is one of the whole batch.
+  /// The target's; that of all ranks, in which a Program is one of the whole batch; or one that
+  /// loads batches. Throws Unsupported.
   [[nodiscard]] static std::shared_ptr<const Backend> backend_of(const TrainingPlan& plan,
                                                                  const Target& target);
   [[nodiscard]] static double bytes_of_data(const TrainingPlan& plan);

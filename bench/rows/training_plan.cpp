@@ -27,6 +27,11 @@ double approximate_flops(const Model& model, const TrainingOptions& options) {
          static_cast<double>(step.batch);
 }
 
+TrainingPlan trained_in(TrainingPlan plan, const Configuration& mode) {
+  plan.options.zero_gradients = value_or_unsaid(mode, "zero") == "keep";
+  return plan;
+}
+
 double flops_of_step(const TrainingPlan& plan) {
   const auto batch = static_cast<double>(std::min(plan.options.batch, plan.options.rows));
   return plan.flops * batch / static_cast<double>(plan.options.rows);

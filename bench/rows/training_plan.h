@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "command_line/axes.h"
 #include "crossover/catalogue.h"
 #include "crossover/training.h"
 
@@ -36,6 +37,9 @@ TrainingOptions of_one_step(TrainingOptions options, std::int64_t batch);
 
 /// Of all rows, from one full batch: the list of all steps may be too long to make.
 double approximate_flops(const Model& model, const TrainingOptions& options);
+
+/// As rows of that mode train it.
+TrainingPlan trained_in(TrainingPlan plan, const Configuration& mode);
 
 double flops_of_step(const TrainingPlan& plan);
 

@@ -256,7 +256,8 @@ void Training::require_memory_for(const TrainingPlan& plan, const Target& target
         std::max(reference_bytes(forward_part(workload)), reference_bytes(verified)));
     if (target.device->is_host) {
       const Backend& cpu = *target.device->backend;
-      const auto keeping = cpu.plan(cpu.optimize(verified, target.options), target.options);
+      const auto keeping =
+          cpu.plan(cpu.optimize(unshuffled(verified), target.options), target.options);
       bytes += static_cast<double>(planned.bytes() + keeping->bytes_keeping_activations());
     }
   }
@@ -358,8 +359,8 @@ OperationVerification Training::operations_verified(const Subject& subject,
     return operations_verified(subject_of(share, training_epoch(share.task.model, share.options)),
                                alone(target));
   }
-  const Workload workload =
-      target.device->backend->optimize(with_visible_updates(subject.workload), target.options);
+  const Workload workload = target.device->backend->optimize(
+      with_visible_updates(unshuffled(subject.workload)), target.options);
   CompileOptions options = target.options;
   options.keep_activations = true;
   const auto program = target.device->backend->compile(workload, options);
@@ -374,10 +375,13 @@ const Trajectory& Training::trajectory_of(const Subject& subject) {
   if (at != trajectories_.end()) {
     return at->second;
   }
-  const std::int64_t steps =
+  std::int64_t steps =
       std::max(verified_steps,
                steps_to_verify(subject.workload, reference_flops_per_second * more_steps_seconds) /
                    subject.shares);
+  if (subject.workload.epoch != none && steps == std::ssize(subject.workload.order)) {
+    ++steps;  // into the order of the next epoch
+  }
   if (bytes_of(trajectories_) > most_trajectory_bytes) {
     trajectories_.clear();  // networks mostly come one after the other
   }

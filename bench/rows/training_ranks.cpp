@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "crossover/loader.h"
 #include "crossover/shared_training.h"
 #include "rows/training.h"
 
@@ -38,6 +39,19 @@ Target alone(Target target) {
 std::shared_ptr<const Backend> Training::backend_of(const TrainingPlan& plan,
                                                     const Target& target) {
   const Backend& own = *target.device->backend;
+  const bool shuffle = plan.options.shuffle;
+  if (shuffle && !target.device->is_host) {
+    throw Unsupported(
+        "a GPU takes the rows of an epoch as they lie; leave out --shuffle=epoch, or --cuda=off");
+  }
+  if (shuffle && target.ranks > 1) {
+    throw Unsupported(
+        "several ranks take the rows of an epoch as they lie; leave out --shuffle=epoch, or "
+        "--ranks");
+  }
+  if (shuffle || target.loader > 0) {
+    return make_loading_backend(own, target.loader);
+  }
   if (target.ranks == 1) {
     return {std::shared_ptr<const Backend>(), &own};
   }

@@ -85,7 +85,7 @@ void register_training(const Arguments& arguments, Iteration iteration, Devices&
         row.repetitions = family.repetitions;
       }
       training->expect(row, plan, target);
-      TrainingPlan own = plan;
+      TrainingPlan own = trained_in(plan, target.configuration);
       if (target.ranks > 1) {
         own.options.bucket_bytes = target.bucket_bytes;
         target.row = row_name(in_order(row.configuration));

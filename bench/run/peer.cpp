@@ -32,6 +32,7 @@ nlohmann::ordered_json counted(Arguments arguments, const Configuration& configu
   arguments.tasks.front().rows = is_epoch ? arguments.tasks.front().rows : batch;
   arguments.batches = {batch};
   arguments.precisions = {Precision::f32};
+  arguments.accumulate = {1};
   nlohmann::ordered_json json = cost_json(arguments);
   json["network"] = describe(arguments.tasks.front().model);
   json["data"] = arguments.tasks.front().generate(1).source;

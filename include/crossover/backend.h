@@ -150,6 +150,12 @@ class Program {
   virtual void upload(Id id, std::span<const std::byte> from) = 0;
   virtual void download(Id id, std::span<std::byte> to) = 0;
 
+  /// Copies one row of a data tensor. Other threads may do so while steps run that do not read it.
+  /// Throws Unsupported where data can only be copied as a whole.
+  virtual void upload_row(Id /*id*/, std::int64_t /*row*/, std::span<const std::byte> /*from*/) {
+    throw Unsupported("this device takes no rows while it trains");
+  }
+
   /// Enqueues positions [first, first + count) of the order after everything enqueued before.
   virtual void enqueue(std::int64_t first, std::int64_t count) = 0;
 

@@ -12,9 +12,9 @@
 namespace crossover {
 
 /// Of the tensors (shape, type, role, source, start), the operations of each step with all that
-/// they describe(), and the order; names of tensors do not count. The same on every machine and in
-/// every process, and across versions as long as no tensor or operation of the Workload gains a
-/// member.
+/// they describe(), the order, and where rows are shuffled what counts the epochs; names of tensors
+/// do not count. The same on every machine and in every process, and across versions as long as no
+/// tensor or operation of the Workload gains a member.
 ///
 /// It is computed word by word (64 bits): state = mix(state ^ word), from 0xcbf29ce484222325, where
 /// mix is the finalizer of splitmix64 (random.h). Integers and enumerators are sign-extended,

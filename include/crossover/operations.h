@@ -38,6 +38,7 @@
 #include "crossover/operations/sgd.h"
 #include "crossover/operations/softmax.h"
 #include "crossover/operations/softmax_cross_entropy.h"
+#include "crossover/operations/zero.h"
 
 namespace crossover {
 
@@ -51,7 +52,7 @@ using Op =
           Dropout, DropoutGrad, Embedding, EmbeddingGrad, PositionEmbedding, PositionEmbeddingGrad,
           LayerNorm, LayerNormGrad, Attention, AttentionGrad, Lstm, LstmGrad, Reshape,
           ElementwiseLoss, Momentum, Rearrange, Multiply, MultiplyGrad, Softmax, SoftmaxGrad,
-          Matmul, Gru, GruGrad, GroupNorm, GroupNormGrad, AllReduce>;
+          Matmul, Gru, GruGrad, GroupNorm, GroupNormGrad, AllReduce, Zero>;
 
 const char* name(const Op& op);  ///< "Linear", "LinearGrad", ...
 

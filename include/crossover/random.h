@@ -11,7 +11,7 @@
 namespace crossover {
 
 /// Streams of the generator.
-enum class Stream : std::uint64_t { parameters = 1, inputs = 2, labels = 3 };
+enum class Stream : std::uint64_t { parameters = 1, inputs = 2, labels = 3, order = 4 };
 
 /// The finalizer of splitmix64.
 CROSSOVER_HOST_DEVICE constexpr std::uint64_t finalized(std::uint64_t z) {

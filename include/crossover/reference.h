@@ -28,13 +28,14 @@ class Reference {
   /// Runs positions [first, first + count) of the order.
   void run(std::int64_t first, std::int64_t count);
 
-  /// Runs one operation of the step at a position of the order.
+  /// Runs one operation of the step at a position of the order, of rows as they lie.
   void run_operation(std::int64_t position, std::size_t operation);
 
   [[nodiscard]] const Workload& workload() const { return workload_; }
 
  private:
   [[nodiscard]] const std::vector<Op>& operations(std::int64_t position) const;
+  void bring_rows(std::int64_t position);
 
   Workload workload_;
   SumOverRanks sum_;

@@ -31,6 +31,9 @@ struct Workload {
   std::vector<Tensor> tensors;
   std::vector<Step> steps;
   std::vector<Run> order;
+  /// A state that counts the passes over the order. Where there is one, each pass reads the rows of
+  /// the data in another order: where row i is asked for, row Shuffle(rows, epoch)[i] (shuffle.h).
+  Id epoch = none;
 
   const Tensor& operator[](Id id) const { return tensors[static_cast<std::size_t>(id)]; }
 };
@@ -39,11 +42,15 @@ struct Workload {
 /// roles of a Workload do not fit what its operations ask for.
 void check(const Workload& workload);
 
+/// The same over the rows as they lie.
+Workload unshuffled(Workload workload);
+
 /// What a Workload's storage types ask for: bf16, f16, or f32, which tf32 shares. Throws
 /// std::invalid_argument where it stores both types of 16 bits.
 Precision stored_precision(const Workload& workload);
 
-/// The same as check(), and that the Workload is one of this precision.
+/// What a device asks of what it compiles: the same as check(), that the Workload is one of this
+/// precision, and that it takes the rows as they lie (loader.h shuffles them).
 void check(const Workload& workload, Precision precision);
 
 }  // namespace crossover

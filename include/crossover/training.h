@@ -45,6 +45,11 @@ struct TrainingOptions {
   /// This process is all ranks, one after the other: each share is a step, of which the last one of
   /// a batch updates. The rows lie in the order in which they are trained.
   bool in_turn = false;
+  /// All layers add to the gradients, which each update sets to zero behind it; else the first
+  /// gradient of an update overwrites what was there.
+  bool zero_gradients = false;
+  /// Each epoch reads the rows in an order of its own: Workload::epoch.
+  bool shuffle = false;
   std::int64_t bucket_bytes = 25 << 20;  ///< of gradients summed at once, as they become ready
   double loss_scale = 1024;  ///< of f16 only: its gradients are those of loss * loss_scale, so that
                              ///< small ones do not vanish; the optimizer divides them by it

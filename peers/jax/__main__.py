@@ -37,14 +37,13 @@ def counterparts(
     loops: tuple[str, ...] = LOOPS,
 ) -> list[Configuration]:
     """The rows of JAX that do the work of a row of bench's; none where it has no such thing: other
-    families and precisions, summed gradients, losses waited for step by step."""
+    families and precisions, summed or kept gradients, losses waited for step by step, batches that
+    are loaded."""
     if (
         ours["family"] not in _FAMILIES
         or ours["device"] not in devices
         or ours["precision"] != "f32"
-        or "accumulate" in ours
-        or "loss" in ours
-        or "ranks" in ours
+        or {"accumulate", "loss", "ranks", "shuffle", "loader", "zero"} & ours.keys()
     ):
         return []
     shared = {key: value for key, value in ours.items() if key not in _WAYS}

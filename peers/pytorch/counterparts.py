@@ -37,7 +37,7 @@ class Wanted:
 def counterparts(ours: Configuration, wanted: Wanted) -> list[Configuration]:
     """The rows of PyTorch that do the work of a row of bench's, plainest first; none where it has
     no such thing: other families, precisions without a setting of their own, cold products,
-    summed gradients, losses waited for step by step."""
+    summed gradients, losses waited for step by step, batches that are loaded."""
     device = ours.get("device", "")
     family = ours["family"]
     if (
@@ -45,8 +45,7 @@ def counterparts(ours: Configuration, wanted: Wanted) -> list[Configuration]:
         or device not in wanted.devices
         or ours.get("precision", "f32") not in PRECISIONS
         or ours.get("cache", "warm") != "warm"
-        or "accumulate" in ours
-        or "loss" in ours
+        or {"accumulate", "loss", "shuffle", "loader"} & ours.keys()
     ):
         return []
     shared = {key: value for key, value in ours.items() if key not in _WAYS}
@@ -65,7 +64,8 @@ def _ways(ours: Configuration, device: str, wanted: Wanted) -> Iterator[Configur
     modes = wanted.modes if alone else ("eager",)
     pages = wanted.pages if device == "cpu" else ("default",)
     for mode in modes:
-        if mode == "graph" and device != "cuda":
+        # A captured step writes its gradients to one place anyway.
+        if mode == "graph" and (device != "cuda" or "zero" in ours):
             continue
         for layout in layouts:
             for page in pages:

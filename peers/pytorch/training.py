@@ -43,6 +43,7 @@ class Training:
         layout = configuration.get("layout", "default")
         self._layout = torch.channels_last if layout == "channels-last" else torch.preserve_format
         is_graph = configuration["execution"] == "graph"
+        self._overwrites = configuration.get("zero") != "keep"
         if task.network["loss"] not in _LOSSES:
             raise Unsupported(f"PyTorch's side has no loss {task.network['loss']!r}")
         self._loss = _LOSSES[task.network["loss"]]
@@ -177,7 +178,7 @@ class Training:
         return self._loss(self.called(x), y)
 
     def _eager_step(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        self.optimizer.zero_grad()
+        self.optimizer.zero_grad(set_to_none=self._overwrites)
         loss = self._forward(x, y)
         loss.backward()
         self.optimizer.step()

@@ -56,6 +56,15 @@ def test_a_gpu_row_has_its_data_resident():
     assert "products" not in counterparts(on_gpu(products="autotuned"), Wanted())[0]
 
 
+def test_gradients_that_are_kept_have_counterparts_but_in_a_graph():
+    found = counterparts(on_gpu(zero="keep"), EVERY)
+    assert {(row["zero"], row["compiler"]) for row in found} == {
+        ("keep", "none"),
+        ("keep", "inductor"),
+    }
+    assert all(row["execution"] == "eager" for row in found)
+
+
 def test_images_come_in_both_layouts_and_other_rows_in_one():
     images = ours("alexnet-r", family="Minibatch")
     assert ways(images) == [{}, {"layout": "channels-last"}]
@@ -80,6 +89,8 @@ def test_what_is_wanted_is_combined_and_a_graph_is_a_gpus():
         {"precision": "f16"},
         {"accumulate": "2"},
         {"loss": "step"},
+        {"shuffle": "epoch"},
+        {"loader": "2"},
     ],
 )
 def test_some_work_has_none(changes):

@@ -151,7 +151,12 @@ def test_each_row_has_one_counterpart_for_each_loop():
         for loop in ("scan", "unrolled")
     ]
     assert len(counterparts(ours("disc-2", family="Minibatch"))) == 1
-    for other in ({"precision": "bf16"}, {"accumulate": "2"}, {"family": "Layer"}):
+    for other in (
+        {"precision": "bf16"},
+        {"accumulate": "2"},
+        {"family": "Layer"},
+        {"zero": "keep"},
+    ):
         assert counterparts(ours("disc-2", **other)) == []
     assert counterparts(ours("disc-2"), ("cuda",)) == []
 

@@ -77,6 +77,16 @@ def test_a_training_is_verified(precision):
     assert loss == pytest.approx(exact, rel=checked["tolerance"])
 
 
+def test_gradients_that_are_kept_are_added_to():
+    configuration = {**CPU, "zero": "keep"}
+    training = Training(DISC, configuration)
+    checked, _ = verified(training, configuration, References(1))
+    assert 0 < checked["parameter_error"] <= checked["parameter_tolerance"]
+    places = [p.grad.data_ptr() for p in training.network.parameters()]
+    training.run()
+    assert [p.grad.data_ptr() for p in training.network.parameters()] == places
+
+
 def test_ranks_are_verified_as_one_process():
     configuration = {**CPU, "ranks": "2", "cpu_threads": "1"}
     shared = SharedTraining(DISC, configuration)

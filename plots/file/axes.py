@@ -294,6 +294,23 @@ BUILT_IN = Axes(
             },
         ),
         Axis(
+            "zero",
+            "how",
+            ("overwrite", "keep"),
+            "whether gradients are overwritten, or kept, set to zero and added to",
+            phrase="gradients {}",
+            words={"overwrite": "gradients overwritten", "keep": "gradients kept"},
+            ladder=("keep", "overwrite"),
+        ),
+        Axis(
+            "loader",
+            "how",
+            (),
+            "threads that assemble batches from the rows",
+            "{} loading threads",
+            {"1": "1 loading thread"},
+        ),
+        Axis(
             "ranks",
             "how",
             (),
@@ -311,6 +328,13 @@ BUILT_IN = Axes(
             {"1": "1 thread"},
         ),
         Axis("accumulate", "what", (), "batches whose gradients are summed for one update"),
+        Axis(
+            "shuffle",
+            "what",
+            ("none", "epoch"),
+            "order in which an epoch reads the rows",
+            words={"none": "rows in order", "epoch": "shuffled"},
+        ),
         Axis("loss", "alike", ("epoch", "step"), "when the host waits for losses", ladder=()),
         Axis(
             "products",

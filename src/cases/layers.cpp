@@ -161,6 +161,11 @@ Case sgd_case(std::int64_t out, std::int64_t in, const std::string& name,
               .workload};
 }
 
+Case zero_case(std::int64_t out, std::int64_t in, const std::string& name) {
+  Updated updated(out, in);
+  return {name, updated.one.operation(Zero{updated.gradients}).workload};
+}
+
 Case momentum_case(std::int64_t out, std::int64_t in, const std::string& name,
                    double gradient_factor = 1) {
   Updated updated(out, in);
@@ -242,6 +247,8 @@ std::vector<Case> layer_cases() {
       elementwise_loss_case({129, 517}, LossFunction::bce, "ElementwiseLoss_bce_large"),
       sgd_case(4, 2, "Sgd"),
       sgd_case(513, 257, "Sgd_large"),
+      zero_case(4, 2, "Zero"),
+      zero_case(513, 257, "Zero_large"),
       momentum_case(32, 29, "Momentum"),
       momentum_case(513, 257, "Momentum_large"),
       adamw_case(32, 29, "AdamW"),
@@ -276,6 +283,7 @@ std::vector<Case> layer_cases() {
       loss_case(3, 1028, 1, "SoftmaxCrossEntropy_blocks_of_rows"),  // by fours
       loss_case(2, 1031, 1, "SoftmaxCrossEntropy_blocks_of_rows_odd"),
       sgd_case(31, 41, "Sgd_blocks"),
+      zero_case(31, 41, "Zero_blocks"),
       momentum_case(31, 41, "Momentum_blocks"),
       adamw_case(31, 41, "AdamW_blocks"),
       sgd_case(4, 2, "Sgd_scaled", 1.0 / 1024),

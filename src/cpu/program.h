@@ -28,6 +28,10 @@ class CpuProgram : public Program {
   void upload(Id id, std::span<const std::byte> from) override { tensors_.upload(id, from); }
   void download(Id id, std::span<std::byte> to) override { tensors_.download(id, to); }
 
+  void upload_row(Id id, std::int64_t row, std::span<const std::byte> from) override {
+    tensors_.upload_row(id, row, from);
+  }
+
   void enqueue(std::int64_t first, std::int64_t count) override { execution_.run(first, count); }
   void wait() override {}  // enqueue() returns when all is done
 

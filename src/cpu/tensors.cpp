@@ -66,6 +66,12 @@ std::byte* Tensors::place(Id id, std::size_t size) const {
   return memory_.get() + offset;
 }
 
+/// Data lies as it is.
+void Tensors::upload_row(Id id, std::int64_t row, std::span<const std::byte> from) {
+  std::byte* all = memory_.get() + plan_.offset[static_cast<std::size_t>(id)];
+  std::memcpy(all + row * std::ssize(from), from.data(), from.size());
+}
+
 Operand Tensors::operand(Id id) const {
   if (id == none) {
     return {};

@@ -28,6 +28,7 @@ class Tensors {
   /// See Program.
   void upload(Id id, std::span<const std::byte> from);
   void download(Id id, std::span<std::byte> to) const;
+  void upload_row(Id id, std::int64_t row, std::span<const std::byte> from);
 
   [[nodiscard]] Operand operand(Id id) const;
 

@@ -6,18 +6,22 @@
 #include <utility>
 #include <variant>
 
+#include "crossover/shuffle.h"
+#include "crossover/training.h"
 #include "run.h"
 
 namespace crossover {
 namespace {
 
-/// By tensor: of those of activations only what an operation uses, and no views.
+/// By tensor: of those of activations only what an operation uses; of views only those into which
+/// rows are brought in an order of their own.
 std::vector<std::int64_t> counts(const Workload& workload) {
   std::vector<std::int64_t> all(workload.tensors.size());
   const auto count = [&](Id id) {
     const auto i = static_cast<std::size_t>(id);
     const Tensor& tensor = workload.tensors[i];
-    all[i] = tensor.role == Role::input ? 0 : elements(tensor.shape);
+    const bool is_read_in_place = tensor.role == Role::input && workload.epoch == none;
+    all[i] = is_read_in_place ? 0 : elements(tensor.shape);
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (workload.tensors[i].role != Role::activation &&
@@ -49,8 +53,30 @@ std::span<double> Reference::operator[](Id id) { return values_.at(static_cast<s
 
 void Reference::run(std::int64_t first, std::int64_t count) {
   for (std::int64_t position = first; position < first + count; ++position) {
+    if (workload_.epoch != none) {
+      bring_rows(position);
+    }
     for (std::size_t i = 0; i < operations(position).size(); ++i) {
       run_operation(position, i);
+    }
+    if (workload_.epoch != none && position + 1 == std::ssize(workload_.order)) {
+      ++(*this)[workload_.epoch].front();
+    }
+  }
+}
+
+/// Those of its batch, in the epoch's order.
+void Reference::bring_rows(std::int64_t position) {
+  const Run& run = workload_.order[static_cast<std::size_t>(position)];
+  const auto epoch = static_cast<std::int32_t>((*this)[workload_.epoch].front());
+  for (const Id view : views_of(workload_, workload_.steps[static_cast<std::size_t>(run.step)])) {
+    const Tensor& source = workload_[workload_[view].source];
+    const Shuffle order(source.shape.front(), epoch);
+    const auto row = elements(source.shape) / source.shape.front();
+    const auto from = (*this)[workload_[view].source].begin();
+    auto to = (*this)[view].begin();
+    for (std::int64_t i = 0; i < workload_[view].shape.front(); ++i, to += row) {
+      std::copy_n(from + order[run.first_row + i] * row, row, to);
     }
   }
 }

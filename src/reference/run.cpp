@@ -9,7 +9,7 @@ namespace crossover {
 
 double* ReferenceRun::at(Id id) {
   const Tensor& tensor = workload_[id];
-  if (tensor.role == Role::input) {
+  if (tensor.role == Role::input && workload_.epoch == none) {
     const std::int64_t row = elements(tensor.shape) / tensor.shape[0];
     return values_[static_cast<std::size_t>(tensor.source)].data() + first_row_ * row;
   }

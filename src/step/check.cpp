@@ -60,6 +60,12 @@ void check(const Workload& workload) {
     }
   }
   check_order(workload);
+  if (workload.epoch != none) {
+    const Tensor& epoch = Fit(workload, "order").at(workload.epoch);
+    Fit(workload, "order")
+        .require(epoch.role == Role::state && epoch.type == Type::i32 && epoch.shape == Shape{1},
+                 "'" + epoch.name + "' does not count epochs");
+  }
 }
 
 Precision stored_precision(const Workload& workload) {
@@ -75,6 +81,9 @@ Precision stored_precision(const Workload& workload) {
 
 void check(const Workload& workload, Precision precision) {
   check(workload);
+  if (workload.epoch != none) {
+    throw std::invalid_argument("a workload that shuffles its rows is compiled by a loader");
+  }
   const Precision stored = stored_precision(workload);
   if (stored != (precision == Precision::tf32 ? Precision::f32 : precision)) {
     throw std::invalid_argument("a workload that stores " + to_string(stored) +

@@ -130,7 +130,7 @@ class StepReader {
     layer.dw = gradient.dw;
     layer.dbias = gradient.dbias;
     if (gradient.accumulate && (layer.dw != layer.w || layer.dbias != layer.bias)) {
-      refuse("gradients are added up over several batches");
+      refuse("layers add to gradients instead of overwriting them");
     }
   }
 
@@ -152,7 +152,7 @@ class StepReader {
     for (const DenseLayer& layer : step_.layers) {
       if ((layer.dw == layer.w) != step_.updates_in_place() ||
           (layer.dbias == layer.bias) != step_.updates_in_place()) {
-        refuse("gradients are added up over several batches");
+        refuse("layers add to gradients instead of overwriting them");
       }
     }
   }

@@ -115,8 +115,9 @@ std::uint64_t hash(const Values&... values) {
 }  // namespace
 
 std::uint64_t fingerprint(const Workload& workload) {
-  const auto& [tensors, steps, order] = workload;
-  return hash(tensors, steps, order);
+  const auto& [tensors, steps, order, epoch] = workload;
+  return epoch == none ? hash(tensors, steps, order)
+                       : hash(tensors, steps, order, std::string_view("epoch"), epoch);
 }
 
 std::uint64_t fingerprint(const Dataset& dataset) {

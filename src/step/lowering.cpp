@@ -61,6 +61,10 @@ class Lowering {
         first_row += rows;
       }
     }
+    if (options_.shuffle) {
+      workload_.epoch =
+          add({.name = "epoch", .shape = {1}, .type = Type::i32, .role = Role::state});
+    }
     return std::move(workload_);
   }
 
@@ -277,6 +281,9 @@ class Lowering {
       backward(variant);
       if (variant.update) {
         ops_.push_back(optimizer_->update(workload_, 1 / loss_scale_));
+        if (options_.zero_gradients) {
+          ops_.emplace_back(Zero{.tensors = each(&Parameter::gradient)});
+        }
       }
       workload_.steps.push_back({std::move(ops_)});
     }
@@ -358,7 +365,8 @@ class Lowering {
 
   void backward(const Variant& variant) {
     gradient_.assign(model_.layers.size() + 1, std::nullopt);
-    std::vector<bool> written(parameters_.size(), !variant.first);  // the gradient of a parameter
+    // The gradients of parameters that are added to.
+    std::vector<bool> written(parameters_.size(), options_.zero_gradients || !variant.first);
     gradient_.back() = batch_->dlogits;
     const double part = static_cast<double>(variant.rows) / static_cast<double>(variant.batch);
     ops_.push_back(loss(part * loss_scale_ / static_cast<double>(options_.accumulate)));

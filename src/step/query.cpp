@@ -7,6 +7,14 @@
 
 namespace crossover {
 
+Workload unshuffled(Workload workload) {
+  if (workload.epoch != none) {  // which nobody needs to start anew
+    workload.tensors[static_cast<std::size_t>(workload.epoch)].role = Role::activation;
+    workload.epoch = none;
+  }
+  return workload;
+}
+
 Id find(const Workload& workload, const std::string& name) {
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
     if (workload.tensors[i].name == name) {

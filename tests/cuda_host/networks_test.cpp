@@ -93,6 +93,23 @@ TEST_P(EmulatedNetwork, IsVerifiedInEveryMode) {
   }
 }
 
+/// Gradients that are added to and set to zero train what gradients that are overwritten do.
+TEST_P(EmulatedNetwork, MayKeepItsGradients) {
+  TrainingOptions options{.rows = rows, .batch = batch, .optimizer = MomentumOptions{}};
+  const Dataset data = uniform_data(GetParam(), rows);
+  const Workload overwrites = training_epoch(GetParam(), options);
+  const auto steps = std::ssize(overwrites.order);
+  const Trajectory expected = reference_trajectory(overwrites, data, steps);
+  options.zero_gradients = true;
+  const auto gpu = make_cuda_backend().backend;
+  const Training kept{gpu->optimize(training_epoch(GetParam(), options)), data};
+  for (const Execution execution : {Execution::eager, Execution::graph, Execution::graph_epoch}) {
+    cuda_host::reset(3);
+    const auto program = started(*gpu, kept, {.execution = execution});
+    EXPECT_NO_THROW(verify(*program, kept.workload, expected));
+  }
+}
+
 class EmulatedPlainNetwork : public testing::TestWithParam<Model> {};
 
 TEST_P(EmulatedPlainNetwork, IsVerifiedInEveryPrecision) {

@@ -116,7 +116,9 @@ void require_limits(const Arguments& arguments) {
   for (const int threads : arguments.threads) {
     require_within(threads, 1, find_axis("cpu_threads").flag.most, "threads");
   }
-  require_within(arguments.accumulate, 1, largest_size, "accumulate");
+  for (const std::int64_t accumulate : arguments.accumulate) {
+    require_within(accumulate, 1, largest_size, "accumulate");
+  }
   require_within(arguments.memory_limit_bytes.value_or(0), 0,
                  std::numeric_limits<std::int64_t>::max(), "memory limit");
   const double budget = arguments.budget_seconds.value_or(1);

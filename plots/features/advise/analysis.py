@@ -154,6 +154,7 @@ def _is_alike(row: Row, precision: str, accumulate: int) -> bool:
         and not has_own_rates(row)
         and configuration["precision"] == precision
         and configuration.get("accumulate", "1") == str(accumulate)
+        and "shuffle" not in configuration
         and "loss" not in configuration  # which waits behind each step
     )
 

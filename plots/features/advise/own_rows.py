@@ -36,6 +36,7 @@ def _is_of(row: Row, cost: Cost) -> bool:
         and row.counters["params"] == cost.params
         and configuration["precision"] == cost.precision
         and configuration.get("accumulate", "1") == str(cost.accumulate)
+        and "shuffle" not in configuration
         and "loss" not in configuration
     )
 

@@ -42,6 +42,19 @@ void Memory::upload(Id id, std::span<const std::byte> from) const {
   }
 }
 
+void Memory::upload_row(Id id, std::int64_t row, std::span<const std::byte> from) const {
+  const Stored& to = stored_[static_cast<std::size_t>(id)];
+  if (to.ld == 0) {
+    std::memcpy(to.at + row * std::ssize(from), from.data(), from.size());
+    return;
+  }
+  const auto* plain = reinterpret_cast<const float*>(from.data());
+  auto* stored = reinterpret_cast<float*>(to.at) + row;
+  for (std::int64_t column = 0; column < to.columns; ++column) {
+    stored[column * to.ld] = plain[column];
+  }
+}
+
 void Memory::download(Id id, std::span<std::byte> to) const {
   const Stored& from = place(id, to.size());
   if (from.ld == 0) {

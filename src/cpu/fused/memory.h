@@ -58,6 +58,7 @@ class Memory {
   /// See Program.
   void upload(Id id, std::span<const std::byte> from) const;
   void download(Id id, std::span<std::byte> to) const;
+  void upload_row(Id id, std::int64_t row, std::span<const std::byte> from) const;
 
  private:
   [[nodiscard]] const Stored& place(Id id, std::size_t size) const;

@@ -20,6 +20,9 @@ class FusedProgram : public Program {
 
   void upload(Id id, std::span<const std::byte> from) override { memory_.upload(id, from); }
   void download(Id id, std::span<std::byte> to) override { memory_.download(id, to); }
+  void upload_row(Id id, std::int64_t row, std::span<const std::byte> from) override {
+    memory_.upload_row(id, row, from);
+  }
   void enqueue(std::int64_t first, std::int64_t count) override;
   void wait() override {}  // enqueue() returns when all is done
   Profile profile() override;

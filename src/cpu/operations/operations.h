@@ -55,5 +55,6 @@ void lower(const Matmul& op, Lowering& to);
 void lower(const Gru& op, Lowering& to);
 void lower(const GruGrad& op, Lowering& to);
 void lower(const AllReduce& op, Lowering& to);
+void lower(const Zero& op, Lowering& to);
 
 }  // namespace crossover::cpu

@@ -108,4 +108,21 @@ void plan_operation(const AllReduce& /*op*/, StepPlanner& /*step*/) {
   throw Unsupported("the GPU backend has no sums over ranks yet; leave out --ranks, or --cuda=off");
 }
 
+/// One launch for all that lie one after another; the padding between them is zero, too.
+void plan_operation(const Zero& zero, StepPlanner& step) {
+  std::vector<Id> ids = zero.tensors;
+  std::stable_sort(ids.begin(), ids.end(),
+                   [&](Id a, Id b) { return step.operand(a).offset < step.operand(b).offset; });
+  std::vector<Span> spans;
+  for (const Id id : ids) {
+    const Span span{.w = step.operand(id), .count = step.count(id)};
+    if (spans.empty() || !extend(spans.back(), span, step.parameter_alignment())) {
+      spans.push_back(span);
+    }
+  }
+  for (const Span& span : spans) {
+    step.emit(ZeroLaunch{span.w, span.count});
+  }
+}
+
 }  // namespace crossover::cuda

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the usual advice brought in a file: from rows that differ in nothing else."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plots.cli import main
+from plots.features.advice_check.analysis import CLAIMS, Finding, check_advice, is_any_measured
+from plots.features.advice_check.table import advice_tables
+from plots.tests import synthetic, synthetic_peers
+
+MODELS = ("disc-4", "disc-6", "disc-8")
+
+
+def rows(
+    configuration: dict[str, str], factor: float, repetitions: int = 9
+) -> list[dict[str, Any]]:
+    """A row whose time is `factor` times that of the others, of the same noise."""
+    noise = np.random.default_rng(7).gamma(2.0, 0.01, repetitions)
+    seed = np.random.default_rng([3, round(1e6 * factor)]).gamma(2.0, 1e-3, repetitions)
+    return synthetic.samples(configuration, (1e-3 * factor * (1 + noise + seed)).tolist())
+
+
+def changed(configuration: dict[str, str], **changes: str) -> dict[str, str]:
+    return {**configuration, **changes}
+
+
+def cpu(model: str, **changes: str) -> dict[str, str]:
+    return changed(synthetic.cpu_configuration(model, 1), **changes)
+
+
+def gpu(model: str, **changes: str) -> dict[str, str]:
+    return changed(synthetic.gpu_configuration(model), **changes)
+
+
+def kept(factors: tuple[float, ...] = (1.5, 2.0, 0.5)) -> list[dict[str, Any]]:
+    """Networks with gradients overwritten, and kept, so many times as long."""
+    entries = []
+    for model, factor in zip(MODELS, factors, strict=True):
+        entries += rows(cpu(model), 1) + rows(cpu(model, zero="keep"), factor)
+    return entries
+
+
+def of(found: list[Finding], words: str) -> list[Finding]:
+    """Those of the claim with these words."""
+    return [one for one in found if words in one.claim.advice]
+
+
+def test_gradients_that_are_overwritten(read):
+    (one,) = of(check_advice(read(synthetic.document(kept()))), "set_to_none")
+    assert (one.way, one.program, one.device) == ("gradients overwritten", "bench", "cpu")
+    assert [pair.ratio for pair in one.pairs] == pytest.approx([1.5, 2.0, 0.5], rel=0.01)
+    assert one.ratio == pytest.approx(1.5, rel=0.01)
+    assert one.least.followed.model == "disc-8" and one.most.followed.model == "disc-6"
+    assert one.count("faster") == 2 and one.count("slower") == 1
+    assert all(pair.low < pair.ratio < pair.high for pair in one.pairs)
+
+
+def test_what_is_not_in_the_file_is_no_answer(read):
+    file = read(synthetic.document(kept()))
+    found = check_advice(file)
+    assert [one.claim for one in found] == list(CLAIMS)
+    assert [one for one in found if one.pairs] == of(found, "set_to_none")
+    answered, unanswered = (table.records() for table in advice_tables(file, found))
+    assert [record["advice"] for record in answered] == ["set_to_none=True"]
+    assert len(unanswered) == len(CLAIMS) - 1
+    assert all(record["flags"].startswith("--") for record in unanswered)
+
+
+def test_equal_times_are_neither(read):
+    entries = rows(cpu("disc-4"), 1) + rows(cpu("disc-4", zero="keep"), 1)
+    (one,) = of(check_advice(read(synthetic.document(entries))), "set_to_none")
+    assert one.count("faster") == one.count("slower") == 0
+    few = rows(cpu("disc-4"), 1, 3) + rows(cpu("disc-4", zero="keep"), 2, 3)
+    (one,) = of(check_advice(read(synthetic.document(few))), "set_to_none")
+    assert one.pairs[0].low is None and one.count("faster") == 0
+
+
+def test_each_way_to_follow_it_is_a_line(read):
+    entries = []
+    for workers, factor in (("0", 2.0), ("1", 1.5), ("4", 1.0)):
+        own = {} if workers == "0" else {"loader": workers}
+        entries += rows(cpu("disc-4", shuffle="epoch", **own), factor)
+        entries += rows(cpu("disc-4", **own), 0.5 * factor)  # in order: no workers are needed
+    found = check_advice(read(synthetic.document(entries)))
+    loaders = {one.way: one.ratio for one in of(found, "num_workers")}
+    assert loaders == pytest.approx(
+        {"1 loading thread": 2 / 1.5, "4 loading threads": 2.0}, rel=0.01
+    )
+    (shuffled,) = of(found, "shuffle")
+    assert shuffled.ratio == pytest.approx(0.5, rel=0.01) and len(shuffled.pairs) == 3
+
+
+def test_copies_and_precisions_are_a_gpus(read):
+    entries = rows(gpu("disc-4", data="pageable"), 3) + rows(gpu("disc-4", data="pinned"), 2)
+    entries += rows(gpu("disc-4", data="pinned-async"), 1)
+    entries += rows(gpu("disc-4", data="pinned", precision="bf16"), 0.5)
+    found = check_advice(read(synthetic.document(entries, gpu="synthetic GPU")))
+    assert of(found, "pin_memory")[0].ratio == pytest.approx(1.5, rel=0.01)
+    assert of(found, "non_blocking")[0].ratio == pytest.approx(2, rel=0.01)
+    assert of(found, "autocast")[0].ratio == pytest.approx(4, rel=0.01)
+    assert of(found, "autocast")[0].device == "cuda"
+
+
+def test_a_larger_batch_is_as_many_rows_as_are_accumulated(read):
+    entries = rows(cpu("disc-4", batch="50", accumulate="2"), 3) + rows(cpu("disc-4"), 1)
+    entries += rows(cpu("disc-4", batch="50"), 2)  # another training
+    entries += rows(cpu("disc-4", batch="50", accumulate="4"), 2)
+    (one,) = of(check_advice(read(synthetic.document(entries))), "accumulation")
+    assert one.way == "instead of 2 batches" and len(one.pairs) == 1
+    assert one.ratio == pytest.approx(3, rel=0.01)
+
+
+def test_a_compiler_is_another_programs(read):
+    own = cpu("disc-4")
+    plain = synthetic_peers.theirs(own, compiler="none")
+    compiled = synthetic_peers.theirs(own, compiler="inductor")
+    entries = rows(own, 1) + rows(plain, 3) + rows(compiled, 2)
+    found = check_advice(read(synthetic_peers.document(entries)))
+    (one,) = of(found, "torch.compile")
+    assert (one.program, one.way) == ("pytorch", "torch.compile")
+    assert one.ratio == pytest.approx(1.5, rel=0.01)
+
+
+def test_failed_rows_are_no_pairs(read):
+    entries = [*rows(cpu("disc-4"), 1), synthetic.failure(cpu("disc-4", zero="keep"), "why")]
+    assert not is_any_measured(check_advice(read(synthetic.document(entries))))
+
+
+def test_the_command_prints_one_screen(write, capsys):
+    assert main(["advice-check", str(write(synthetic.document(kept())))]) == 0
+    out = capsys.readouterr().out
+    assert "1.50" in out and "gradients overwritten" in out and "--placement=pageable,pinned" in out
+    assert len(out.splitlines()) < 30 and max(map(len, out.splitlines())) <= 100
+
+
+def test_a_file_without_pairs_says_what_to_measure(write, capsys):
+    path = str(write(synthetic.document(rows(cpu("disc-4"), 1))))
+    assert main(["advice-check", path]) == 2
+    said = capsys.readouterr().err
+    assert "no two rows differ only" in said and "./run --execution=eager --zero=keep,overwrite" in said
