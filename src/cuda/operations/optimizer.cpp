@@ -104,8 +104,4 @@ void plan_operation(const AdamW& adamw, StepPlanner& step) {
   }
 }
 
-void plan_operation(const AllReduce& /*op*/, StepPlanner& /*step*/) {
-  throw Unsupported("the GPU backend has no sums over ranks yet; leave out --ranks, or --cuda=off");
-}
-
 }  // namespace crossover::cuda
