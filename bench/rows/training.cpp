@@ -43,18 +43,20 @@ bool is_of_ranks(const Configuration& mode) {
   return options_of(mode).execution == Execution::overlapped;
 }
 
-/// Of the modes that were asked for those that several ranks can run; all that they can where
-/// `modes` are the sweep's, or none of them is one.
+/// Of the modes that were asked for those that several ranks can run; all that they can, `every`
+/// one, where `modes` are the sweep's, or none of them is one.
 std::vector<Configuration> modes_on_ranks(const std::vector<Configuration>& modes,
-                                          bool are_asked_for) {
-  std::vector<Configuration> possible;
-  std::copy_if(modes.begin(), modes.end(), std::back_inserter(possible),
-               [](const Configuration& mode) {
-                 return is_of_ranks(mode) || options_of(mode).execution == Execution::eager;
-               });
-  return are_asked_for && !possible.empty()
-             ? possible
-             : std::vector<Configuration>{{{"execution", "eager"}}, {{"execution", "overlapped"}}};
+                                          bool are_asked_for, const std::vector<std::string>& every,
+                                          const Configuration& besides = {}) {
+  std::vector<Configuration> all;
+  std::copy_if(modes.begin(), modes.end(), std::back_inserter(all), [&](const Configuration& mode) {
+    return are_asked_for &&
+           std::find(every.begin(), every.end(), value_of(mode, "execution")) != every.end();
+  });
+  for (std::size_t i = 0; all.size() == i && i < every.size(); ++i) {
+    all.push_back(joined({{"execution", every[i]}}, besides));
+  }
+  return all;
 }
 
 /// "; these rows fit --mlp=5,32,3", or nothing where they fit none.
@@ -150,9 +152,10 @@ std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices
             ? targets_of(devices, common, threads(), cpu_modes(plan, *devices.cpu().backend),
                          gpus.empty() ? std::vector<Configuration>{}
                                       : gpu_modes(plan, *gpus.front().backend))
-            : targets_on_ranks(
-                  devices.cpu(), common, ranks, threads_of_rank(ranks), arguments_.buckets,
-                  modes_on_ranks(arguments_.cpu_modes.of_training, asks_for_cpu_execution()));
+            : targets_on_ranks(devices, common, ranks, threads_of_rank(ranks), arguments_.buckets,
+                               modes_on_ranks(arguments_.cpu_modes.of_training,
+                                              asks_for_cpu_execution(), {"eager", "overlapped"}),
+                               gpu_modes_on_ranks());
     std::move(some.begin(), some.end(), std::back_inserter(all));
   }
   for (Target& target : all) {
@@ -199,6 +202,7 @@ std::vector<Configuration> Training::cpu_modes(const TrainingPlan& plan, const B
 /// Of the sweep's executions few networks have a persistent one; rows that were asked for say why.
 std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan, const Backend& gpu) const {
   std::vector<Configuration> modes = arguments_.gpu_modes.of_training;
+  std::erase_if(modes, [](const Configuration& mode) { return is_of_ranks(mode); });
   const bool asked_for =
       arguments_.choices.has_on(find_axis("execution"), AxisDevices::gpu, /*training=*/true);
   if (!asked_for) {
@@ -219,6 +223,18 @@ std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan, const B
     });
   }
   return modes;
+}
+
+/// A part of an epoch is no graph of its own in rows of single steps.
+std::vector<Configuration> Training::gpu_modes_on_ranks() const {
+  std::vector<std::string> every{"eager", "overlapped", "graph"};
+  if (iteration_ == Iteration::epoch) {
+    every.emplace_back("graph-epoch");
+  }
+  const bool asked_for =
+      arguments_.choices.has("data") ||
+      arguments_.choices.has_on(find_axis("execution"), AxisDevices::gpu, /*training=*/true);
+  return modes_on_ranks(arguments_.gpu_modes.of_training, asked_for, every, {{"data", "resident"}});
 }
 
 std::vector<int> Training::threads() const {
