@@ -93,11 +93,10 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
   constexpr double generous = 4;  // a driver may have to compile all kernels first
   const bool plans_a_gpu = only_plans && arguments.cuda == CudaUse::on;
   Devices devices = child ? devices_in(*child, generous * arguments.patience_seconds)
-                          : find_devices(plans_a_gpu ? CudaUse::automatic : arguments.cuda);
+                          : find_devices(plans_a_gpu ? CudaUse::automatic : arguments.cuda, ranks);
   if (arguments.cuda == CudaUse::on && !plans_a_gpu && devices.gpus().empty()) {
     throw UsageError("--cuda=on, but there is no GPU: " + devices.gpu_reason);
   }
-  devices.ranks = ranks;
   if (ranks != nullptr && ranks->rank() > 0) {
     follow_rows(*ranks, arguments, devices, /*answers_to=*/-1);
     return 0;

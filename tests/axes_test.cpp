@@ -163,7 +163,7 @@ TEST(Axes, EachDeviceMeasuresTheExecutionsThatItHas) {
   EXPECT_EQ(axis.values_on(AxisDevices::cpu, true),
             (Values{"eager", "winograd", "fused", "overlapped", "auto"}));
   EXPECT_EQ(axis.values_on(AxisDevices::gpu, true),
-            (Values{"eager", "auto", "graph", "graph-epoch", "persistent"}));
+            (Values{"eager", "overlapped", "auto", "graph", "graph-epoch", "persistent"}));
   EXPECT_EQ(axis.values_on(AxisDevices::cpu, false), Values{"eager"});
   EXPECT_EQ(axis.values_on(AxisDevices::gpu, false), (Values{"eager", "graph", "graph-epoch"}));
 

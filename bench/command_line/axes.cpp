@@ -146,24 +146,25 @@ std::vector<Axis> device_axes() {
       option<Execution>(
           {.key = "execution",
            .role = AxisRole::how,
-           .description = "operation by operation (eager); on the CPU with Winograd's products in "
-                          "convolutions of 3x3 (winograd), or a step without calls between "
-                          "(fused), or on several ranks with sums of gradients beside the "
-                          "backward pass (overlapped); on a GPU one CUDA graph per step, one per "
-                          "epoch, or one kernel "
+           .description = "operation by operation (eager), on several ranks with sums of "
+                          "gradients beside the backward pass (overlapped); on the CPU with "
+                          "Winograd's products in convolutions of 3x3 (winograd), or a step "
+                          "without calls between (fused); on a GPU one CUDA graph per step, one "
+                          "per epoch, or one kernel "
                           "for the epoch (persistent); or the fastest of the device's (auto)",
-           .flag = {"--execution", "NAME,...",
-                    "eager; on the CPU also winograd (networks with convolutions of 3x3) or fused "
-                    "(of linear layers), and with --ranks overlapped; on a GPU also graph (one per "
-                    "step), graph-epoch or persistent; or auto, the fastest of the device's, on "
-                    "the CPU with at most the "
-                    "threads of the row, on a GPU with the fastest choices of algorithms. Each "
-                    "device measures those that it has (default, also where it has none of them: "
-                    "the sweep's)"},
+           .flag =
+               {"--execution", "NAME,...",
+                "eager, and with --ranks overlapped; on the CPU also winograd (networks with "
+                "convolutions of 3x3) or fused (of linear layers); on a GPU also graph (one "
+                "per step), graph-epoch or persistent; or auto, the fastest of the device's, on "
+                "the CPU with at most the "
+                "threads of the row, on a GPU with the fastest choices of algorithms. Each "
+                "device measures those that it has (default, also where it has none of them: "
+                "the sweep's)"},
            .devices = AxisDevices::both,
            .scopes = {{"winograd", {AxisDevices::cpu, /*training_only=*/true}},
                       {"fused", {AxisDevices::cpu, /*training_only=*/true}},
-                      {"overlapped", {AxisDevices::cpu, /*training_only=*/true}},
+                      {"overlapped", {AxisDevices::both, /*training_only=*/true}},
                       {"auto", {AxisDevices::both, /*training_only=*/true}},
                       {"graph", {AxisDevices::gpu}},
                       {"graph-epoch", {AxisDevices::gpu}},
@@ -251,9 +252,10 @@ std::vector<Axis> device_axes() {
        .unsaid = "1",
        .flag = {"--ranks", "N,...",
                 "train also on so many processes (ranks), which share each batch and sum their "
-                "gradients over MPI; bench starts them with mpirun, or was started by it",
+                "gradients over MPI, on GPUs over NCCL, one for each rank; bench starts them with "
+                "mpirun, or was started by it",
                 most_ranks},
-       .devices = AxisDevices::cpu,
+       .devices = AxisDevices::both,
        .training_only = true},
       {.key = "bucket",
        .role = AxisRole::how,
@@ -263,7 +265,7 @@ std::vector<Axis> device_axes() {
                 "with --ranks, sum gradients as soon as so many bytes are complete (default: "
                 "26214400, as PyTorch's DistributedDataParallel)",
                 largest_size},
-       .devices = AxisDevices::cpu,
+       .devices = AxisDevices::both,
        .training_only = true},
       {.key = "cpu_threads",
        .role = AxisRole::how,

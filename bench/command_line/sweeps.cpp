@@ -58,8 +58,9 @@ std::vector<Sweep> sweeps() {
   // Of every one, those that come to the same as another are left out: makes_sense(). What anyone
   // would run is chosen where the data lies there, and comes behind all that it is chosen from.
   std::vector<Configuration> every = every_gpu_mode({"execution", "data"});
-  std::erase_if(every,
-                [](const Configuration& mode) { return value_of(mode, "execution") == "auto"; });
+  std::erase_if(every, [](const Configuration& mode) {
+    return value_of(mode, "execution") == "auto" || value_of(mode, "execution") == "overlapped";
+  });
   every.push_back({{"execution", "graph"}, {"data", "resident"}, {"products", "autotuned"}});
   every.push_back({{"execution", "auto"}, {"data", "resident"}});
   // What page-locked memory saves is seen eagerly, and what a graph does to its best use.

@@ -70,27 +70,32 @@ void derive(benchmark::UserCounters& counters, double seconds) {
   counters["bus_bytes_per_second"] = counters["bytes"].value / seconds * 2 * (ranks - 1) / ranks;
 }
 
-Row sum_row(const Arguments& arguments, Device& host, int ranks, std::int64_t bytes,
+Row sum_row(const Arguments& arguments, Device& device, int ranks, std::int64_t bytes,
             Ranks* joined) {
   Row row{.configuration = {{"family", "Collective"},
                             {"op", "allreduce"},
                             {"bytes", std::to_string(bytes)},
-                            {"device", host.name()},
+                            {"device", device.name()},
                             {"ranks", std::to_string(ranks)}},
-          .device = &host,
-          .warnings = doubts_about_threads(1, ranks),
+          .device = &device,
+          .warnings = device.is_host ? doubts_about_threads(1, ranks) : doubts_about_gpus(),
           .derive = derive};
   if (arguments.mixed) {
     row.warnings.emplace_back(ranks_are_mixed);
   }
-  row.expected = expected_seconds(host, 1, arguments.sweep.effort, arguments.sweep.most_passes,
+  row.expected = expected_seconds(device, 1, arguments.sweep.effort, arguments.sweep.most_passes,
                                   {.bytes_copied = static_cast<double>(bytes)});
-  row.make = [ranks, bytes, joined](Result& result) {
+  const Backend* gpu = device.is_host ? nullptr : device.backend.get();
+  row.followed = [gpu] {
+    return Followed{.backend = gpu, .model = {}, .whole = {}, .options = {}};
+  };
+  const std::string name = row_name(in_order(row.configuration));
+  row.make = [=](Result& result) {
     if (joined == nullptr) {
       throw std::logic_error("a row of several ranks is made by one of them");
     }
     const auto floats = bytes / static_cast<std::int64_t>(sizeof(float));
-    auto made = std::make_unique<PreparedSum>(make_shared_sum(*joined, floats), floats);
+    auto made = std::make_unique<PreparedSum>(make_shared_sum(*joined, floats, gpu, name), floats);
     const Instant verifying = std::chrono::steady_clock::now();
     verify_or_note(result, [&] { made->verify(ranks); });
     result.verification_seconds += seconds_since(verifying);
@@ -111,7 +116,9 @@ void register_collectives(const Arguments& arguments, Devices& devices, Rows& ro
   constexpr std::int64_t step = 16;
   for (const int ranks : arguments.ranks) {
     for (std::int64_t bytes = least; ranks > 1 && bytes <= most; bytes *= step) {
-      rows.add(sum_row(arguments, devices.cpu(), ranks, bytes, devices.ranks));
+      for (Device& device : devices.all) {
+        rows.add(sum_row(arguments, device, ranks, bytes, devices.ranks));
+      }
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "crossover/cpu_threads.h"
 #include "crossover/machine.h"
@@ -29,21 +30,33 @@ std::int64_t cpu_cache_bytes() {
   return bytes;
 }
 
+Device planned(std::unique_ptr<Backend> backend) {
+  const std::int64_t cache_bytes = backend->describe().cache_bytes;
+  return {.backend = std::move(backend), .cache_bytes = cache_bytes};
+}
+
 bool is_bound_by_launcher() {
   return launched_ranks() > 1 && this_machine().threads < sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 }  // namespace
 
-Devices find_devices(CudaUse use) {
+Devices find_devices(CudaUse use, Ranks* ranks) {
   Devices devices;
+  devices.ranks = ranks;
   devices.all.push_back(
       {.backend = make_cpu_backend(), .is_host = true, .cache_bytes = cpu_cache_bytes()});
   if (use == CudaUse::off) {
     devices.gpu_reason = "none (--cuda=off)";
     return devices;
   }
-  CudaBackend cuda = make_cuda_backend();
+  CudaBackend cuda;
+  try {
+    cuda = ranks == nullptr ? make_cuda_backend() : make_cuda_backend(*ranks);
+  } catch (const Unsupported& error) {
+    devices.all.push_back(planned(make_planned_gpu(error.what())));
+    return devices;
+  }
   if (cuda.backend) {
     const std::int64_t cache_bytes = cuda.backend->describe().cache_bytes;
     nlohmann::ordered_json facts = gpu_json(*cuda.backend);
@@ -57,11 +70,7 @@ Devices find_devices(CudaUse use) {
   return devices;
 }
 
-Device planned_gpu() {
-  auto backend = make_planned_gpu();
-  const std::int64_t cache_bytes = backend->describe().cache_bytes;
-  return {.backend = std::move(backend), .cache_bytes = cache_bytes};
-}
+Device planned_gpu() { return planned(make_planned_gpu()); }
 
 int usable_cores() {
   static const int cores = this_machine().cores;
@@ -81,6 +90,16 @@ std::vector<int> thread_counts(const Arguments& arguments, ThreadCounts which) {
   }
   threads.push_back(usable_cores());
   return threads;
+}
+
+std::vector<std::string> doubts_about_gpus() {
+  const char* shared = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  if (shared == nullptr || std::string(shared) != "1") {
+    return {};
+  }
+  return {
+      "ranks may share a GPU (NCCL_MULTI_RANK_GPU_ENABLE=1): that tests them, and says nothing "
+      "of the speed of several"};
 }
 
 std::vector<std::string> doubts_about_threads(int threads, int ranks, int loader) {

@@ -34,8 +34,9 @@ struct Devices {
   [[nodiscard]] std::span<const Device> gpus() const { return std::span(all).subspan(1); }
 };
 
-/// Throws UsageError where the command line demands a GPU and there is none.
-Devices find_devices(CudaUse use);
+/// Throws UsageError where the command line demands a GPU and there is none. `ranks`: that this
+/// process is one of; where they can't have a GPU each, its rows are skipped with the reason.
+Devices find_devices(CudaUse use, Ranks* ranks = nullptr);
 
 /// A GPU that is not here: for a plan of what would be measured on one.
 Device planned_gpu();
@@ -53,5 +54,8 @@ std::vector<std::string> doubts_about_threads(int threads, int ranks = 1, int lo
 /// A row's warning with --mixed.
 inline constexpr const char* ranks_are_mixed =
     "ranks may be on different processors (--mixed): the slowest decides on the time";
+
+/// The same of several ranks on GPUs.
+std::vector<std::string> doubts_about_gpus();
 
 }  // namespace crossover::bench

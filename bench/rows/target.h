@@ -25,12 +25,13 @@ struct Target {
   std::map<std::string, double> counters;  ///< that all its rows have: cpu_threads
 };
 
-/// The host's, of that many ranks: one for each mode, each number of a rank's threads and each size
-/// of buckets in bytes.
-std::vector<Target> targets_on_ranks(Device& host, const Configuration& common, int ranks,
+/// Of that many ranks: one for each mode of a device and each size of buckets in bytes, on the CPU
+/// with each number of a rank's threads.
+std::vector<Target> targets_on_ranks(Devices& devices, const Configuration& common, int ranks,
                                      const std::vector<int>& threads,
                                      const std::vector<std::int64_t>& buckets,
-                                     const std::vector<Configuration>& modes);
+                                     const std::vector<Configuration>& cpu_modes,
+                                     const std::vector<Configuration>& gpu_modes);
 
 /// One for each mode of a device, on the CPU with each number of threads. `common`: what all of
 /// them are compiled with (precision, loss).

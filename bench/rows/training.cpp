@@ -55,9 +55,9 @@ class Possible {
   std::map<bool, std::vector<Execution>> executions_;
 };
 
-Configuration with_execution(const std::string& execution, Configuration mode) {
-  std::erase_if(mode, [](const auto& pair) { return pair.first == "execution"; });
-  return joined({{"execution", execution}}, mode);
+Configuration with(const std::string& key, const std::string& value, Configuration mode) {
+  std::erase_if(mode, [&](const auto& pair) { return pair.first == key; });
+  return joined({{key, value}}, mode);
 }
 
 void add_new(const Configuration& mode, std::vector<Configuration>& to) {
@@ -71,22 +71,24 @@ bool is_of_ranks(const Configuration& mode) {
   return options_of(mode).execution == Execution::overlapped;
 }
 
-/// Of the modes that were asked for those that several ranks can run; all that they can where
-/// `modes` are the sweep's, or none of them is one.
+/// Of the modes that were asked for those that several ranks can run; all that they can, `every`
+/// one, where `modes` are the sweep's, or none of them is one.
 std::vector<Configuration> modes_on_ranks(const std::vector<Configuration>& modes,
-                                          bool are_asked_for) {
+                                          bool are_asked_for,
+                                          const std::vector<std::string>& every) {
   std::vector<Configuration> possible;
   std::copy_if(modes.begin(), modes.end(), std::back_inserter(possible),
-               [](const Configuration& mode) {
-                 return is_of_ranks(mode) || options_of(mode).execution == Execution::eager;
+               [&](const Configuration& mode) {
+                 const std::string& own = value_of(mode, "execution");
+                 return are_asked_for && std::find(every.begin(), every.end(), own) != every.end();
                });
-  if (are_asked_for && !possible.empty()) {
+  if (!possible.empty()) {
     return possible;
   }
-  possible.clear();
   for (const Configuration& mode : modes) {
-    add_new(with_execution("eager", mode), possible);
-    add_new(with_execution("overlapped", mode), possible);
+    for (const std::string& execution : every) {
+      add_new(with("execution", execution, mode), possible);
+    }
   }
   return possible;
 }
@@ -194,9 +196,10 @@ std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices
                          loaded(cpu_modes(plan, *devices.cpu().backend)),
                          gpus.empty() ? std::vector<Configuration>{}
                                       : gpu_modes(plan, *gpus.front().backend))
-            : targets_on_ranks(
-                  devices.cpu(), common, ranks, threads_of_rank(ranks), arguments_.buckets,
-                  modes_on_ranks(arguments_.cpu_modes.of_training, asks_for_cpu_execution()));
+            : targets_on_ranks(devices, common, ranks, threads_of_rank(ranks), arguments_.buckets,
+                               modes_on_ranks(arguments_.cpu_modes.of_training,
+                                              asks_for_cpu_execution(), {"eager", "overlapped"}),
+                               gpu_modes_on_ranks());
     std::move(some.begin(), some.end(), std::back_inserter(all));
   }
   for (Target& target : all) {
@@ -232,7 +235,7 @@ std::vector<Configuration> Training::cpu_modes(const TrainingPlan& plan, const B
   Possible is_possible(cpu, plan);
   std::vector<Configuration> possible;
   for (const Configuration& mode : modes) {
-    add_new(is_possible(mode) ? mode : with_execution("eager", mode), possible);
+    add_new(is_possible(mode) ? mode : with("execution", "eager", mode), possible);
   }
   return possible;
 }
@@ -254,6 +257,7 @@ std::vector<Configuration> Training::loaded(const std::vector<Configuration>& mo
 /// Of the sweep's executions few networks have a persistent one; rows that were asked for say why.
 std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan, const Backend& gpu) const {
   std::vector<Configuration> modes = arguments_.gpu_modes.of_training;
+  std::erase_if(modes, [](const Configuration& mode) { return is_of_ranks(mode); });
   const bool asked_for =
       arguments_.choices.has_on(find_axis("execution"), AxisDevices::gpu, /*training=*/true);
   if (!asked_for) {
@@ -274,6 +278,22 @@ std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan, const B
     });
   }
   return modes;
+}
+
+/// A part of an epoch is no graph of its own in rows of single steps.
+std::vector<Configuration> Training::gpu_modes_on_ranks() const {
+  std::vector<std::string> every{"eager", "overlapped", "graph"};
+  if (iteration_ == Iteration::epoch) {
+    every.emplace_back("graph-epoch");
+  }
+  const bool asked_for =
+      arguments_.choices.has("data") ||
+      arguments_.choices.has_on(find_axis("execution"), AxisDevices::gpu, /*training=*/true);
+  std::vector<Configuration> modes = arguments_.gpu_modes.of_training;
+  for (Configuration& mode : modes) {
+    mode = asked_for ? mode : with("data", "resident", mode);
+  }
+  return modes_on_ranks(modes, asked_for, every);
 }
 
 std::vector<int> Training::threads() const {

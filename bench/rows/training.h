@@ -88,6 +88,7 @@ class Training {
   [[nodiscard]] std::vector<int> threads() const;
   [[nodiscard]] std::vector<int> threads_of_rank(int ranks) const;
   [[nodiscard]] bool asks_for_cpu_execution() const;
+  [[nodiscard]] std::vector<Configuration> gpu_modes_on_ranks() const;
   /// Of the command line those that the network can have.
   [[nodiscard]] std::vector<Configuration> cpu_modes(const TrainingPlan& plan,
                                                      const Backend& cpu) const;

@@ -22,9 +22,8 @@ void serve_rows(Arguments arguments, Ranks* ranks) {
   const Pipes pipes{.from = STDIN_FILENO, .to = dup(STDOUT_FILENO)};
   dup2(STDERR_FILENO, STDOUT_FILENO);
   BenchmarkFlags flags = take_benchmark_flags(arguments);
-  Devices devices = find_devices(
-      arguments.cuda == CudaUse::off || ranks != nullptr ? CudaUse::off : CudaUse::automatic);
-  devices.ranks = ranks;
+  Devices devices =
+      find_devices(arguments.cuda == CudaUse::off ? CudaUse::off : CudaUse::automatic, ranks);
   if (ranks != nullptr) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // with the launcher
     if (ranks->rank() > 0) {

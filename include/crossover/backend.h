@@ -48,8 +48,8 @@ enum class Execution {
   graph,        ///< GPU: each step as one CUDA graph
   graph_epoch,  ///< GPU: the whole order as one CUDA graph. Falls back to `graph` where enqueue()
                 ///< gets a part of the order, data is not resident, or the host waits for each loss
-  overlapped,   ///< CPU, several ranks: eager, gradients are summed over the ranks while the
-                ///< backward pass goes on
+  overlapped,   ///< several ranks: eager, gradients are summed over the ranks while the backward
+                ///< pass goes on; so are those of ranks in a GPU's graphs
   persistent,   ///< GPU: one kernel trains the whole order, the weights stay on the chip
 };
 
@@ -287,8 +287,14 @@ struct CudaBackend {
 /// not an error.
 CudaBackend make_cuda_backend();
 
+/// The same on a GPU of this rank's own, with NCCL's sums over the ranks, which outlive it: what
+/// compiles for them. All ranks call it at once. Throws Unsupported, on all of them alike, where
+/// there are GPUs but not one for each rank, or NCCL does not do it.
+CudaBackend make_cuda_backend(Ranks& ranks);
+
 /// A GPU that is not here, with every precision, and the memory and cache of one for data centres:
-/// tells what a row would be, and throws Unsupported where it would run.
-std::unique_ptr<Backend> make_planned_gpu();
+/// tells what a row would be, and throws Unsupported with the reason where it would run.
+std::unique_ptr<Backend> make_planned_gpu(
+    const std::string& reason = "this GPU is planned, not here");
 
 }  // namespace crossover

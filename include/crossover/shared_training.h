@@ -29,9 +29,9 @@ struct ShareRequest {
 };
 
 /// On rank 0: plans training_epoch(model, whole) for all ranks, each with its share and its
-/// `options` of plan(), eager or overlapped. optimize() leaves the whole as it is, since nobody
-/// runs it. A download throws std::runtime_error where parameters or states differ between ranks.
-/// The arguments must outlive its Programs.
+/// `options` of plan(). optimize() leaves the whole as it is, since nobody runs it. A download
+/// throws std::runtime_error where parameters or states differ between ranks. The arguments must
+/// outlive its Programs.
 std::unique_ptr<Backend> make_shared_backend(Ranks& ranks, const Backend& own,
                                              const std::string& row, const Model& model,
                                              const TrainingOptions& whole);
@@ -41,8 +41,10 @@ Dataset rows_in_turn(const Dataset& rows, const TrainingOptions& whole);
 
 /// On rank 0: a Program whose one pass sums so many floats over the ranks, in place. What is
 /// uploaded to its tensor 0 is multiplied by the number of each rank, from 1, so that none has what
-/// another one has.
-std::unique_ptr<Program> make_shared_sum(Ranks& ranks, std::int64_t floats);
+/// another one has. `gpu`: in that one's memory, of the row that the others find by its name; null:
+/// in the host's.
+std::unique_ptr<Program> make_shared_sum(Ranks& ranks, std::int64_t floats,
+                                         const Backend* gpu = nullptr, const std::string& row = "");
 
 /// The network, its training and how to compile it, as a rank that follows finds them by the name
 /// of the row.

@@ -12,6 +12,7 @@
 #include "crossover/fingerprint.h"
 #include "crossover/random.h"
 #include "share.h"
+#include "shared_sum.h"
 
 namespace crossover {
 namespace {
@@ -72,37 +73,6 @@ double seconds_of(Share& share, std::int64_t passes) {
     share.program().wait();
   }
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-/// The ranks' sum of one tensor, by itself.
-class SumProgram : public Program {
- public:
-  SumProgram(Ranks& ranks, std::int64_t floats)
-      : ranks_(ranks), values_(static_cast<std::size_t>(floats)) {}
-
-  void upload(Id /*id*/, std::span<const std::byte> from) override {
-    std::memcpy(values_.data(), from.data(), from.size());
-    for (float& value : values_) {
-      value *= static_cast<float>(ranks_.rank() + 1);
-    }
-  }
-  void download(Id /*id*/, std::span<std::byte> to) override {
-    std::memcpy(to.data(), values_.data(), to.size());
-  }
-  void enqueue(std::int64_t /*first*/, std::int64_t /*count*/) override { ranks_.sum(values_); }
-  void wait() override {}
-  Profile profile() override { return {}; }
-
- private:
-  Ranks& ranks_;
-  std::vector<float> values_;
-};
-
-std::unique_ptr<Share> sum_of(Ranks& ranks, std::int64_t floats) {
-  Workload workload{.tensors = {{.name = "sum", .shape = {floats}, .role = Role::state}},
-                    .steps = {{}},
-                    .order = {{}}};
-  return std::make_unique<Share>(std::move(workload), std::make_unique<SumProgram>(ranks, floats));
 }
 
 std::int64_t next_number() {
@@ -215,6 +185,17 @@ class SharedProgram : public Program {
   std::int64_t passes_ = 0;                   ///< that the others will do without being told
 };
 
+/// A row's name, which the others find their own things by.
+void send(Ranks& ranks, std::string row) {
+  ranks.broadcast(std::as_writable_bytes(std::span(row)));
+}
+
+std::string received(Ranks& ranks, std::int64_t length) {
+  std::string row(static_cast<std::size_t>(length), ' ');
+  ranks.broadcast(std::as_writable_bytes(std::span(row)));
+  return row;
+}
+
 class SharedPlan : public Plan {
  public:
   SharedPlan(Ranks& ranks, const Backend& own, ShareRequest request, const Model& model,
@@ -245,7 +226,7 @@ class SharedPlan : public Plan {
                                       static_cast<std::int64_t>(request_.execution),
                                       request_.threads, request_.network};
     ranks_.broadcast(std::as_writable_bytes(std::span(sizes)));
-    ranks_.broadcast(std::as_writable_bytes(std::span(request_.row)));
+    send(ranks_, request_.row);
     return std::make_unique<SharedProgram>(ranks_, number, std::move(share_), whole_);
   }
 
@@ -270,9 +251,16 @@ class SharedBackend : public Backend {
                                   const CompileOptions& /*options*/) const override {
     return workload;
   }
-  [[nodiscard]] std::vector<Execution> executions(const Workload& /*workload*/,
-                                                  Precision /*precision*/) const override {
-    return {Execution::eager, Execution::overlapped};
+  /// Graphs are a GPU's.
+  [[nodiscard]] std::vector<Execution> executions(const Workload& workload,
+                                                  Precision precision) const override {
+    std::vector<Execution> all{Execution::eager, Execution::overlapped};
+    for (const Execution one : own_.executions(workload, precision)) {
+      if (one == Execution::graph || one == Execution::graph_epoch) {
+        all.push_back(one);
+      }
+    }
+    return all;
   }
   [[nodiscard]] Estimate estimate(const Workload& workload,
                                   const CompileOptions& options) const override {
@@ -303,14 +291,12 @@ class SharedBackend : public Backend {
 ShareRequest received_request(Ranks& ranks, std::int64_t length) {
   std::array<std::int64_t, 5> sizes{};
   ranks.broadcast(std::as_writable_bytes(std::span(sizes)));
-  ShareRequest request{.row = std::string(static_cast<std::size_t>(length), ' '),
-                       .rows = sizes[0],
-                       .batch = sizes[1],
-                       .execution = static_cast<Execution>(sizes[2]),
-                       .threads = static_cast<int>(sizes[3]),
-                       .network = sizes[4]};
-  ranks.broadcast(std::as_writable_bytes(std::span(request.row)));
-  return request;
+  return {.row = received(ranks, length),
+          .rows = sizes[0],
+          .batch = sizes[1],
+          .execution = static_cast<Execution>(sizes[2]),
+          .threads = static_cast<int>(sizes[3]),
+          .network = sizes[4]};
 }
 
 std::unique_ptr<Share> made(Ranks& ranks, const ShareRequest& request, const Followed& followed) {
@@ -375,10 +361,15 @@ std::unique_ptr<Backend> make_shared_backend(Ranks& ranks, const Backend& own,
   return std::make_unique<SharedBackend>(ranks, own, row, model, whole);
 }
 
-std::unique_ptr<Program> make_shared_sum(Ranks& ranks, std::int64_t floats) {
-  auto own = sum_of(ranks, floats);
+std::unique_ptr<Program> make_shared_sum(Ranks& ranks, std::int64_t floats, const Backend* gpu,
+                                         const std::string& row) {
+  auto own = sum_of(ranks, floats, gpu);
   const std::int64_t number = next_number();
-  tell(ranks, {.what = What::make_sum, .program = number, .a = floats});
+  const std::int64_t length = gpu == nullptr ? 0 : std::ssize(row);
+  tell(ranks, {.what = What::make_sum, .program = number, .a = floats, .b = length});
+  if (gpu != nullptr) {
+    send(ranks, row);
+  }
   return std::make_unique<SharedProgram>(ranks, number, std::move(own), TrainingOptions{});
 }
 
@@ -394,7 +385,9 @@ void follow(Ranks& ranks, const std::function<Followed(const std::string& row)>&
       const ShareRequest request = received_request(ranks, command.a);
       shares[command.program] = made(ranks, request, find(request.row));
     } else if (command.what == What::make_sum) {
-      shares[command.program] = sum_of(ranks, command.a);
+      const bool on_gpu = command.b > 0;
+      shares[command.program] =
+          sum_of(ranks, command.a, on_gpu ? find(received(ranks, command.b)).backend : nullptr);
     } else if (command.what == What::drop) {
       shares.erase(command.program);
     } else {

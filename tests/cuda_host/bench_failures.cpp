@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // For bench on the emulated GPU: EMULATED_FAILING_CALL=n loses the device at the n-th call of CUDA,
-// EMULATED_START_SECONDS=s is what its context takes,
+// EMULATED_START_SECONDS=s is what its context takes, EMULATED_GPUS=n how many there are,
 // and what is left over or was not allowed is told at the end, with exit code 70.
 // EMULATED_TRUNCATION: factors of tf32 are truncated; EMULATED_NO_ODD_16_BITS: products of 16 bits
 // at odd extents are refused.
@@ -107,6 +107,9 @@ class Watch {
     const char* truncation = std::getenv("EMULATED_TRUNCATION");
     if (truncation != nullptr && *truncation != '\0') {
       cuda_host::device().tf32 = cuda_host::Tf32::truncated;
+    }
+    if (const char* count = std::getenv("EMULATED_GPUS")) {
+      cuda_host::device().count = std::atoi(count);
     }
     if (const char* seconds = std::getenv("EMULATED_START_SECONDS")) {
       cuda_host::device().start_seconds = std::atof(seconds);

@@ -41,6 +41,9 @@ struct Device {
   bool refuses_fused_convolutions = false;  ///< no plan with a bias or a ReLU
   bool cudnn_refuses_capture = false;
   unsigned failing_plans = 0;  ///< bits by number: proposed by cuDNN, and refused when run
+  std::string failing_nccl;    ///< its function that fails
+  bool nccl_refuses_capture = false;
+  float astray_sums = 0;       ///< what this rank has too much in the first value of each
   bool refuses_loops = false;  ///< no graph with a conditional node is made ready to be launched
   bool blocks_apart = false;   ///< whether kernels' blocks get in each other's way is looked at
   /// How long a product takes, in microseconds of the made-up clock, by its algorithm's number in
@@ -91,7 +94,8 @@ std::vector<std::string> take_violations();
 
 struct Live {
   std::int64_t device_blocks = 0, pinned_blocks = 0, streams = 0, events = 0, graphs = 0,
-               graph_execs = 0, handles = 0, descriptors = 0, layouts = 0, preferences = 0;
+               graph_execs = 0, handles = 0, descriptors = 0, layouts = 0, preferences = 0,
+               communicators = 0;
 
   friend bool operator==(const Live&, const Live&) = default;
   [[nodiscard]] std::string text() const;  ///< what is not zero: "2 streams, 1 event"

@@ -185,6 +185,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
   properties->major = state().device.major;
   properties->minor = 9;  // no device has it
+  properties->pciBusID = device;
   properties->clusterLaunch = state().device.major >= 9 ? 1 : 0;
   properties->multiProcessorCount = state().device.multiprocessors;
   properties->asyncEngineCount = 2;

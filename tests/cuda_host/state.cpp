@@ -126,6 +126,7 @@ std::string Live::text() const {
   add(descriptors, "matmul descriptors");
   add(layouts, "matrix layouts");
   add(preferences, "preferences");
+  add(communicators, "communicators");
   return all;
 }
 

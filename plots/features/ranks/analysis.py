@@ -89,21 +89,21 @@ def _weakly(file: File) -> File:
 
 def shared(file: File, weak: bool = False) -> list[Shared]:
     """The fastest row of each network, batch size, precision and number of ranks and threads.
-    `weak` as in more_ranks()."""
+    `weak` as in more_ranks(). On the CPU: nobody has measured ranks on GPUs yet."""
     file = _weakly(file) if weak else file
     groups: dict[tuple[object, ...], list[Row]] = {}
-    trained = [row for row in file.rows if row.family in TRAINING and row.failure is None]
+    trained = [
+        row
+        for row in file.rows
+        if row.family in TRAINING and row.failure is None and row.device == "cpu"
+    ]
     for row in trained:
         if row.ranks > 1:
             groups.setdefault((_work(row), row.ranks, row.threads), []).append(row)
     found = []
     for (work, _, threads), rows in groups.items():
         best = min(rows, key=lambda row: row.median)
-        others = [
-            row
-            for row in trained
-            if row.ranks == 1 and row.device == "cpu" and row.program == best.program
-        ]
+        others = [row for row in trained if row.ranks == 1 and row.program == best.program]
         alone = [row for row in others if _work(row) == work]
         like = [row for row in alone if row.threads == threads]
         found.append(_shared(file, best, _fastest(alone), _fastest(like)))
@@ -137,7 +137,10 @@ def sum_seconds(file: File, ranks: int, size: float) -> float | None:
     known = sorted(
         (float(row.configuration["bytes"]), row.median)
         for row in file.rows
-        if row.family == "Collective" and row.failure is None and row.ranks == ranks
+        if row.family == "Collective"
+        and row.failure is None
+        and row.ranks == ranks
+        and row.device == "cpu"
     )
     if len(known) < 2:
         return None

@@ -5,5 +5,6 @@
 namespace crossover {
 
 CudaBackend make_cuda_backend() { return {.reason = "none (built without CUDA)"}; }
+CudaBackend make_cuda_backend(Ranks& /*ranks*/) { return make_cuda_backend(); }
 
 }  // namespace crossover

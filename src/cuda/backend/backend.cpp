@@ -16,6 +16,7 @@
 #include "crossover/training.h"
 #include "nvml.h"
 #include "planned.h"
+#include "rank_gpu.h"
 #include "runtime.h"
 
 namespace crossover {
@@ -38,10 +39,11 @@ std::string pci_bus_id(const cudaDeviceProp& device) {
 class GpuBackend : public PlannedGpu {
  public:
   GpuBackend(const Device& device, MakeProductLibrary make_products,
-             MakeConvolutionLibrary make_convolutions)
+             MakeConvolutionLibrary make_convolutions, std::shared_ptr<Collectives> collectives)
       : device_(device),
         make_products_(std::move(make_products)),
         make_convolutions_(std::move(make_convolutions)),
+        collectives_(std::move(collectives)),
         nvml_(pci_bus_id(device.properties)),
         facts_(nvml_.facts()) {}
 
@@ -59,6 +61,9 @@ class GpuBackend : public PlannedGpu {
         {"cublaslt", std::to_string(cublasLtGetVersion())}};
     if (const std::string cudnn = cudnn_version(); !cudnn.empty()) {
       libraries.emplace("cudnn", cudnn);
+    }
+    if (collectives_) {
+      libraries.emplace("nccl", nccl_version());
     }
     return {.device = "cuda",
             .cache_bytes = gpu.l2CacheSize,
@@ -81,10 +86,17 @@ class GpuBackend : public PlannedGpu {
     if (const std::string missing = missing_for(options.precision); !missing.empty()) {
       throw Unsupported(missing);
     }
+    if (options.ranks != nullptr &&
+        (options.execution == Execution::automatic || options.execution == Execution::persistent)) {
+      throw Unsupported(
+          "persistent and auto are for one process: a kernel can't call NCCL, and each rank might "
+          "choose another way; with --ranks a GPU has eager, overlapped, graph and graph-epoch");
+    }
     device_.use();
     return options.execution == Execution::automatic
                ? plan_automatic(workload, options)
-               : make_gpu_plan(workload, options, device_, algorithms(options.precision));
+               : make_gpu_plan(workload, options, device_, algorithms(options.precision),
+                               collectives_);
   }
 
   [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {
@@ -131,6 +143,7 @@ class GpuBackend : public PlannedGpu {
   Device device_;
   MakeProductLibrary make_products_;
   MakeConvolutionLibrary make_convolutions_;
+  std::shared_ptr<Collectives> collectives_;
   Nvml nvml_;
   GpuFacts facts_;
 };
@@ -138,9 +151,10 @@ class GpuBackend : public PlannedGpu {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const Device& device, MakeProductLibrary make_products,
-                                      MakeConvolutionLibrary make_convolutions) {
+                                      MakeConvolutionLibrary make_convolutions,
+                                      std::shared_ptr<Collectives> collectives) {
   return std::make_unique<GpuBackend>(device, std::move(make_products),
-                                      std::move(make_convolutions));
+                                      std::move(make_convolutions), std::move(collectives));
 }
 
 }  // namespace cuda
@@ -152,6 +166,15 @@ CudaBackend make_cuda_backend() {
     return {.reason = found.reason};
   }
   return {.backend = cuda::make_backend(found.device, cuda::make_cublaslt_library)};
+}
+
+CudaBackend make_cuda_backend(Ranks& ranks) {
+  cuda::GpuOfRank found = cuda::gpu_of_rank(ranks);
+  if (!found.gpu.reason.empty()) {
+    return {.reason = found.gpu.reason};
+  }
+  return {.backend = cuda::make_backend(found.gpu.device, cuda::make_cublaslt_library,
+                                        cuda::make_cudnn_library, std::move(found.collectives))};
 }
 
 }  // namespace crossover

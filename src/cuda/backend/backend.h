@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA backend on any libraries of matrix products and convolutions.
+// The CUDA backend on any libraries of matrix products, convolutions and sums over ranks.
 #pragma once
 
 #include <memory>
 
 #include "../libraries/algorithms.h"
+#include "../libraries/collectives.h"
 #include "crossover/backend.h"
 #include "runtime.h"
 
@@ -12,7 +13,8 @@ namespace crossover::cuda {
 
 std::unique_ptr<Backend> make_backend(
     const Device& device, MakeProductLibrary make_products,
-    MakeConvolutionLibrary make_convolutions = make_cudnn_library);
+    MakeConvolutionLibrary make_convolutions = make_cudnn_library,
+    std::shared_ptr<Collectives> collectives = nullptr);
 
 /// Plans that choose their algorithms alike may share what the libraries told and timed.
 struct SharedAlgorithms {
@@ -21,8 +23,10 @@ struct SharedAlgorithms {
 };
 
 /// A Workload planned for a GPU: a LaunchPlan, and the choice between the forms its graphs may
-/// have. Throws as make_plan() does. The thread must use the device.
+/// have. Throws as make_plan() does, and Unsupported where it sums over ranks without collectives.
+/// The thread must use the device.
 std::unique_ptr<Plan> make_gpu_plan(const Workload& workload, const CompileOptions& options,
-                                    const Device& device, SharedAlgorithms algorithms);
+                                    const Device& device, SharedAlgorithms algorithms,
+                                    std::shared_ptr<Collectives> collectives = nullptr);
 
 }  // namespace crossover::cuda

@@ -30,19 +30,27 @@ OnChip on_chip(const cudaDeviceProp& device) {
   return chip;
 }
 
+/// Ranks must not choose by time: each might have another form. And sums stay out of loops, whose
+/// bodies take kernels, fills and copies alone, while NCCL may also call the host.
+constexpr GraphForm form_of_ranks{.loops = false, .streams = 1};
+
 class GpuPlan : public Plan {
  public:
   /// The libraries answer here what they have: instantiate() finds nothing to decide but between
   /// algorithms and forms of graphs. Only where none of those algorithms runs that they promised,
   /// or the driver refuses the loops that its version has, is the plan another.
   GpuPlan(Workload workload, const CompileOptions& options, const Device& device,
-          SharedAlgorithms algorithms)
+          SharedAlgorithms algorithms, std::shared_ptr<Collectives> collectives)
       : workload_(std::move(workload)),
         options_(options),
         device_(device),
         products_(std::move(algorithms.products)),
-        convolutions_(std::move(algorithms.convolutions)) {
-    make(options_.graph_form.value_or(largest_form));
+        convolutions_(std::move(algorithms.convolutions)),
+        collectives_(std::move(collectives)) {
+    make(options_.ranks != nullptr ? form_of_ranks : options_.graph_form.value_or(largest_form));
+    if (!launches_of<SumLaunch>(plan_).empty() && collectives_ == nullptr) {
+      throw Unsupported("this GPU is that of a process alone, which has no ranks to sum over");
+    }
   }
 
   [[nodiscard]] std::int64_t bytes() const override { return plan_.bytes; }
@@ -60,7 +68,7 @@ class GpuPlan : public Plan {
       throw std::logic_error("a Plan is instantiated once");
     }
     device_.use();
-    if (options_.graph_form || !plan_.mode.is_graph()) {
+    if (options_.ranks != nullptr || options_.graph_form || !plan_.mode.is_graph()) {
       return program();
     }
     make(fastest_of(graph_forms(workload_, plan_),
@@ -94,7 +102,8 @@ class GpuPlan : public Plan {
     constexpr int most_attempts = 1000;
     for (int attempt = 0; attempt < most_attempts; ++attempt) {
       try {
-        return std::make_unique<CudaProgram>(workload_, plan_, products_, convolutions_, options_);
+        return std::make_unique<CudaProgram>(workload_, plan_, products_, convolutions_,
+                                             collectives_, options_);
       } catch (const NoneRuns&) {
       } catch (const LoopsRefused&) {
         loops_ = false;
@@ -122,6 +131,7 @@ class GpuPlan : public Plan {
   const Device device_;
   const std::shared_ptr<Products> products_;
   const std::shared_ptr<Convolutions> convolutions_;
+  const std::shared_ptr<Collectives> collectives_;
   bool instantiated_ = false;
   bool loops_ = has_graph_loops();
   GraphForm form_;
@@ -132,8 +142,10 @@ class GpuPlan : public Plan {
 }  // namespace
 
 std::unique_ptr<Plan> make_gpu_plan(const Workload& workload, const CompileOptions& options,
-                                    const Device& device, SharedAlgorithms algorithms) {
-  return std::make_unique<GpuPlan>(workload, options, device, std::move(algorithms));
+                                    const Device& device, SharedAlgorithms algorithms,
+                                    std::shared_ptr<Collectives> collectives) {
+  return std::make_unique<GpuPlan>(workload, options, device, std::move(algorithms),
+                                   std::move(collectives));
 }
 
 }  // namespace crossover::cuda

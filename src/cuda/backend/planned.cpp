@@ -19,8 +19,6 @@ namespace {
 /// estimate of 2 us, in which 4.8 TB/s (an H200's memory by its data sheet) move 9.6 MB.
 constexpr std::int64_t least_weights = std::int64_t{1} << 20;
 
-constexpr const char* not_here = "this GPU is planned, not here";
-
 bool has_convolutions(const Workload& workload) {
   return std::any_of(workload.steps.begin(), workload.steps.end(), [](const Step& step) {
     return std::any_of(step.ops.begin(), step.ops.end(),
@@ -110,15 +108,17 @@ Estimate PlannedGpu::estimate(const Workload& workload, const CompileOptions& op
 
 std::unique_ptr<Plan> PlannedGpu::plan(const Workload& /*workload*/,
                                        const CompileOptions& /*options*/) const {
-  throw Unsupported(not_here);
+  throw Unsupported(reason_);
 }
 
 std::unique_ptr<Probe> PlannedGpu::make_probe(const ProbeSpec& /*spec*/) const {
-  throw Unsupported(not_here);
+  throw Unsupported(reason_);
 }
 
 }  // namespace cuda
 
-std::unique_ptr<Backend> make_planned_gpu() { return std::make_unique<cuda::PlannedGpu>(); }
+std::unique_ptr<Backend> make_planned_gpu(const std::string& reason) {
+  return std::make_unique<cuda::PlannedGpu>(reason);
+}
 
 }  // namespace crossover

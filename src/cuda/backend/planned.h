@@ -4,6 +4,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "crossover/backend.h"
@@ -13,6 +15,8 @@ namespace crossover::cuda {
 /// Plans, as far as that needs no GPU; GpuBackend adds what does.
 class PlannedGpu : public Backend {
  public:
+  /// `reason`: why it runs nothing.
+  explicit PlannedGpu(std::string reason = "") : reason_(std::move(reason)) {}
   [[nodiscard]] Description describe() const override;
   [[nodiscard]] std::string missing_for(Precision precision) const override;
   [[nodiscard]] Workload optimize(Workload workload, const CompileOptions& options) const override;
@@ -32,6 +36,9 @@ class PlannedGpu : public Backend {
   /// a whole. Never empty.
   [[nodiscard]] std::vector<Choice> choices(const Workload& workload,
                                             const CompileOptions& options) const;
+
+ private:
+  std::string reason_;
 };
 
 }  // namespace crossover::cuda

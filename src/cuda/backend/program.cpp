@@ -10,11 +10,13 @@
 namespace crossover::cuda {
 
 CudaProgram::CudaProgram(Workload workload, LaunchPlan plan, std::shared_ptr<Products> products,
-                         std::shared_ptr<Convolutions> convolutions, const CompileOptions& options)
+                         std::shared_ptr<Convolutions> convolutions,
+                         std::shared_ptr<Collectives> collectives, const CompileOptions& options)
     : workload_(std::move(workload)),
       plan_(std::move(plan)),
       products_(std::move(products)),
       convolutions_(std::move(convolutions)),
+      collectives_(std::move(collectives)),
       tensors_(workload_, plan_),
       losses_(plan_.mode),
       second_(plan_.mode),
@@ -29,6 +31,8 @@ CudaProgram::CudaProgram(Workload workload, LaunchPlan plan, std::shared_ptr<Pro
                            .plan = &plan_,
                            .products = products_.get(),
                            .convolutions = convolutions_.get(),
+                           .collectives = collectives_.get(),
+                           .second = &second_,
                            .workspace = plan_.workspace},
                .second = second_,
                .next_run = next_run_} {

@@ -18,11 +18,12 @@ GraphExec captured(const Running& running, const std::function<void()>& issue) {
   } catch (const OutOfMemory&) {
     throw;
   } catch (const std::runtime_error& error) {
-    if (launches_of<ConvolutionLaunch>(running.plan).empty()) {
+    const bool sums = !launches_of<SumLaunch>(running.plan).empty();
+    if (!sums && launches_of<ConvolutionLaunch>(running.plan).empty()) {
       throw;
     }
-    throw Unsupported(std::string("cuDNN's convolutions can't be captured into a CUDA graph: ") +
-                      error.what());
+    throw Unsupported(std::string(sums ? "NCCL's sums" : "cuDNN's convolutions") +
+                      " can't be captured into a CUDA graph: " + error.what());
   }
 }
 
@@ -50,9 +51,16 @@ OrderedGraph graph_of_order(const Running& running) {
 StepGraphs::StepGraphs(const Running& running) : StepByStep(running) {
   const int steps = static_cast<int>(running.steps.size());
   // Code is loaded at its first call, which a capture does not allow everywhere: so each step runs
-  // once before, on zeros, and leaves zeros behind.
+  // once before, on zeros, and leaves zeros behind. NCCL's was when the ranks met.
   for (int step = 0; step < steps; ++step) {
-    issue_with_rows(running, step, 0);
+    if (launches_of<SumLaunch>(running.plan).empty()) {
+      issue_with_rows(running, step, 0);
+    } else {
+      if (running.plan.mode.gathers()) {
+        running.gather(step);
+      }
+      running.issue_alone(step, {.buffer = 0});
+    }
     running.wait();
     running.tensors.clear(running.stream());
   }

@@ -58,4 +58,12 @@ void Running::issue(int step, const Position& position) const {
   call(at, launches.size(), &BoundLaunch::call);
 }
 
+void Running::issue_alone(int step, const Position& position) const {
+  for (const BoundLaunch& launch : steps[static_cast<std::size_t>(step)]) {
+    if (launch.category != OpCategory::communication) {
+      launch.call(position);
+    }
+  }
+}
+
 }  // namespace crossover::cuda

@@ -28,8 +28,8 @@ class SecondStream {
  public:
   /// There is none where the plan does not need it.
   explicit SecondStream(const RunMode& mode)
-      : stream_(mode.streams > 1 ? make_stream() : Stream()),
-        point_(mode.streams > 1 ? make_event() : Event()) {}
+      : stream_(mode.has_second_stream() ? make_stream() : Stream()),
+        point_(mode.has_second_stream() ? make_event() : Event()) {}
 
   [[nodiscard]] cudaStream_t get() const { return stream_.get(); }
   /// What it gets next waits for all that the other has been given.
@@ -75,6 +75,8 @@ struct Running {
 
   /// Puts a step's launches into the stream, one by one, or into both where parts run side by side.
   void issue(int step, const Position& position) const;
+  /// A step's launches but for sums over ranks, which wait for all of them: in one stream.
+  void issue_alone(int step, const Position& position) const;
   /// Puts the kernel into the stream that fetches the rows of the run whose turn it is.
   void gather(int step) const { cuda::gather(step_plan(step), binding); }
   /// Puts the order where gather() and other kernels read it; returns when it is there.

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "../execution/running.h"
 #include "../libraries/measure_arithmetic.h"
 #include "fields.h"
 
@@ -75,6 +76,27 @@ BoundLaunch bind(const Launched& launch, const Binding& binding) {
                                binding](const Position& now) {
             made->execute(binding.stream, Addresses{binding, now}(launch), workspace_of(binding));
           }};
+}
+
+BoundLaunch bind(const SumLaunch& launch, const Binding& binding) {
+  std::vector<FloatSpan> spans;
+  for (const SumLaunch::Span& span : launch.spans) {
+    spans.push_back({binding.address<float>(span.first.offset), span.count});
+  }
+  if (!launch.beside) {
+    return {SumLaunch::category, [spans, binding](const Position& /*now*/) {
+              binding.collectives->sum(spans, binding.stream);
+            }};
+  }
+  return {SumLaunch::category, [spans, binding](const Position& /*now*/) {
+            binding.second->fork_from(binding.stream);
+            binding.collectives->sum(spans, binding.second->get());
+          }};
+}
+
+BoundLaunch bind(const SumsEndLaunch& /*launch*/, const Binding& binding) {
+  return {SumsEndLaunch::category,
+          [binding](const Position& /*now*/) { binding.second->join(binding.stream); }};
 }
 
 template <class Launched>

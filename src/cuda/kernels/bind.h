@@ -10,11 +10,14 @@
 #include <vector>
 
 #include "../libraries/algorithms.h"
+#include "../libraries/collectives.h"
 #include "../planning/plan.h"
 #include "gather.cuh"
 #include "site.h"
 
 namespace crossover::cuda {
+
+class SecondStream;
 
 /// What launches are bound to. It is copied into the calls; what it points to must outlive them.
 struct Binding {
@@ -23,7 +26,9 @@ struct Binding {
   const LaunchPlan* plan = nullptr;
   Products* products = nullptr;
   Convolutions* convolutions = nullptr;
-  std::int64_t workspace = 0;  ///< place of the libraries' in this stream
+  Collectives* collectives = nullptr;    ///< none of a process alone
+  const SecondStream* second = nullptr;  ///< for sums beside the others
+  std::int64_t workspace = 0;            ///< place of the libraries' in this stream
 
   template <class T = void>
   [[nodiscard]] T* address(std::int64_t offset) const {

@@ -7,6 +7,7 @@
 
 #include "../libraries/convolution_form.h"
 #include "../libraries/product_form.h"
+#include "../libraries/sum_over_ranks.h"
 #include "attention.h"
 #include "batch_norm.h"
 #include "elementwise.h"
@@ -35,6 +36,7 @@ using Launch = std::variant<
     AttentionGradQueriesLaunch, AttentionGradKeysLaunch, ZeroLaunch, LstmGatesLaunch,
     LstmGatesGradLaunch, ElementwiseLossLaunch, MomentumLaunch, RearrangeLaunch, MultiplyLaunch,
     MultiplySumsLaunch, MatmulLaunch, SoftmaxLaunch, SoftmaxGradLaunch, GruGatesLaunch,
-    GruGatesGradLaunch, GroupNormLaunch, GroupNormGradLaunch, GroupNormGradSumsLaunch>;
+    GruGatesGradLaunch, GroupNormLaunch, GroupNormGradLaunch, GroupNormGradSumsLaunch, SumLaunch,
+    SumsEndLaunch>;
 
 }  // namespace crossover::cuda

@@ -104,10 +104,6 @@ void plan_operation(const AdamW& adamw, StepPlanner& step) {
   }
 }
 
-void plan_operation(const AllReduce& /*op*/, StepPlanner& /*step*/) {
-  throw Unsupported("the GPU backend has no sums over ranks yet; leave out --ranks, or --cuda=off");
-}
-
 /// One launch for all that lie one after another; the padding between them is zero, too.
 void plan_operation(const Zero& zero, StepPlanner& step) {
   std::vector<Id> ids = zero.tensors;

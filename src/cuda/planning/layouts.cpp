@@ -29,7 +29,8 @@ constexpr bool is_elementwise =
     is_one_of<Op, Add, Activate, ActivateGrad, Cast, Dropout, DropoutGrad, Multiply, MultiplyGrad>;
 
 template <class Op>
-constexpr bool takes_any_layout = is_one_of<Op, Reshape, Rearrange, Zero>;
+constexpr bool takes_any_layout =
+    is_one_of<Op, Reshape, Rearrange, Zero, AllReduce>;  // the last one: alike on all ranks
 
 std::vector<Id> all_operands(const Op& op) {
   Operands both = operands(op);

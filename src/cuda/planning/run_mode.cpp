@@ -9,8 +9,8 @@ namespace {
 
 /// Throws Unsupported where no GPU runs so.
 void require_of_gpu(Execution execution) {
-  const auto all = {Execution::eager, Execution::graph, Execution::graph_epoch,
-                    Execution::persistent};
+  const auto all = {Execution::eager, Execution::overlapped, Execution::graph,
+                    Execution::graph_epoch, Execution::persistent};
   if (std::find(all.begin(), all.end(), execution) == all.end()) {
     throw Unsupported(
         "winograd and fused are the CPU's; a GPU has eager, graph, graph-epoch, persistent and "
@@ -27,6 +27,10 @@ RunMode choose_run_mode(const CompileOptions& options) {
       .placement = options.placement,
       .loss_every_step = options.loss_every_step,
       .activations = options.keep_activations ? Activations::kept : Activations::share_memory};
+  mode.overlaps_sums = options.ranks != nullptr && mode.execution != Execution::eager;
+  if (mode.execution == Execution::overlapped) {
+    mode.execution = Execution::eager;
+  }
   if (mode.execution == Execution::graph_epoch && (!mode.is_resident() || mode.loss_every_step)) {
     mode.execution = Execution::graph;  // see Execution
   }

@@ -21,10 +21,14 @@ struct RunMode {
   /// In which a graph's launches are: with 2, some beside others.
   int streams = 1;
 
+  /// Gradients are summed over ranks in a second stream, beside the backward pass.
+  bool overlaps_sums = false;
+
   /// Staging buffers. Two: a stream of its own fills one while a step reads the other. Where a
   /// whole order reads in place, parts of it may still need one.
   int buffers = 0;
 
+  [[nodiscard]] bool has_second_stream() const { return streams > 1 || overlaps_sums; }
   [[nodiscard]] bool is_resident() const { return placement == Placement::resident; }
   [[nodiscard]] bool is_graph() const {
     return execution == Execution::graph || execution == Execution::graph_epoch;

@@ -23,11 +23,25 @@ StepPlanner::StepPlanner(const Workload& workload, int step, const TensorPlaces&
 
 StepPlan StepPlanner::plan() {
   for (at_ = 0; at_ < ops_.size(); ++at_) {
+    end_sums_before(ops_[at_]);
     // An operation without a rule does not compile.
     std::visit([this](const auto& op) { plan_operation(op, *this); }, ops_[at_]);
   }
   collect_inputs();
   return std::move(planned_);
+}
+
+/// The first operation that reads one of them waits for all, as it does on the CPU.
+void StepPlanner::end_sums_before(const Op& op) {
+  const Operands used = operands(op);
+  if (const auto* begun = std::get_if<AllReduce>(&op); begun != nullptr && overlaps_sums()) {
+    under_way_.insert(begun->tensors.begin(), begun->tensors.end());
+  } else if (std::any_of(used.reads.begin(), used.reads.end(),
+                         [this](Id id) { return under_way_.contains(id); })) {
+    emit(SumsEndLaunch{});
+    border_ = planned_.launches.size();
+    under_way_.clear();
+  }
 }
 
 bool StepPlanner::is_last_of_its_kind() const {

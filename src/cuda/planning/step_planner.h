@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,11 @@ class StepPlanner {
   }
   [[nodiscard]] ChannelView by_channel(Id image) const;
 
+  // ---- sums over ranks
+
+  /// Whether they go on beside the launches behind them.
+  [[nodiscard]] bool overlaps_sums() const { return places_.overlaps_sums(); }
+
   // ---- the libraries
 
   [[nodiscard]] bool supports(const ProductForm& form) const { return offers_.products(form); }
@@ -102,6 +108,7 @@ class StepPlanner {
 
  private:
   void collect_inputs();
+  void end_sums_before(const Op& op);
 
   const Workload& workload_;
   int step_;
@@ -112,6 +119,7 @@ class StepPlanner {
   std::size_t at_ = 0;
   std::size_t border_ = 0;             ///< launches that nothing later may change
   std::vector<LinearFusion> fusions_;  ///< by operation
+  std::set<Id> under_way_;  ///< sums over ranks that nothing has waited for yet
   StepPlan planned_;
 };
 

@@ -41,6 +41,7 @@ class TensorPlaces {
   [[nodiscard]] bool has_buffers() const { return plan_.mode.buffers > 0; }
   [[nodiscard]] bool gathers() const { return plan_.mode.gathers(); }
   [[nodiscard]] int streams() const { return plan_.mode.streams; }
+  [[nodiscard]] bool overlaps_sums() const { return plan_.mode.overlaps_sums; }
   /// An input's rows as they come into a staging buffer in a step's runs.
   [[nodiscard]] StagedInput staged_input(Id view, int step) const;
 
