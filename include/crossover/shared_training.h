@@ -36,7 +36,8 @@ std::unique_ptr<Backend> make_shared_backend(Ranks& ranks, const Backend& own,
                                              const std::string& row, const Model& model,
                                              const TrainingOptions& whole);
 
-/// The rows in the order of a training that is `whole` with in_turn: of each batch share after share.
+/// The rows in the order of a training that is `whole` with in_turn: of each batch share after
+/// share.
 Dataset rows_in_turn(const Dataset& rows, const TrainingOptions& whole);
 
 /// On rank 0: a Program whose one pass sums so many floats over the ranks, in place. What is

@@ -95,6 +95,8 @@ ncclResult_t submit_group() {
   }
   std::vector<Range> ranges;
   std::vector<const void*> addresses;
+  ranges.reserve(parts.size());
+  addresses.reserve(parts.size());
   for (const Nccl::Part& part : parts) {
     ranges.push_back({"what is summed", part.at, part.count * sizeof(float), true});
     addresses.push_back(part.at);

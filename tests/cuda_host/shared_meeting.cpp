@@ -72,6 +72,7 @@ void SharedMeeting::with_all(
   std::copy(own.begin(), own.end(), shared_->bytes.at(static_cast<std::size_t>(rank_)).begin());
   wait_for_all();
   std::vector<const std::byte*> all;
+  all.reserve(static_cast<std::size_t>(size_));
   for (int rank = 0; rank < size_; ++rank) {
     all.push_back(shared_->bytes.at(static_cast<std::size_t>(rank)).data());
   }

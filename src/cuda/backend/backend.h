@@ -11,10 +11,9 @@
 
 namespace crossover::cuda {
 
-std::unique_ptr<Backend> make_backend(
-    const Device& device, MakeProductLibrary make_products,
-    MakeConvolutionLibrary make_convolutions = make_cudnn_library,
-    std::shared_ptr<Collectives> collectives = nullptr);
+std::unique_ptr<Backend> make_backend(const Device& device, MakeProductLibrary make_products,
+                                      MakeConvolutionLibrary make_convolutions = make_cudnn_library,
+                                      std::shared_ptr<Collectives> collectives = nullptr);
 
 /// Plans that choose their algorithms alike may share what the libraries told and timed.
 struct SharedAlgorithms {

@@ -80,6 +80,7 @@ BoundLaunch bind(const Launched& launch, const Binding& binding) {
 
 BoundLaunch bind(const SumLaunch& launch, const Binding& binding) {
   std::vector<FloatSpan> spans;
+  spans.reserve(launch.spans.size());
   for (const SumLaunch::Span& span : launch.spans) {
     spans.push_back({binding.address<float>(span.first.offset), span.count});
   }

@@ -24,7 +24,7 @@ void check_nccl(ncclResult_t status, std::string_view call, ncclComm_t comm = nu
                            std::string(call) + (more.empty() ? "" : ": " + more));
 }
 
-class Nccl : public Collectives {
+class Nccl final : public Collectives {
  public:
   explicit Nccl(Ranks& ranks) {
     // Else the first sum of each kind connects ranks, and a captured one registers its buffers with

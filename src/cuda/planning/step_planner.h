@@ -119,7 +119,7 @@ class StepPlanner {
   std::size_t at_ = 0;
   std::size_t border_ = 0;             ///< launches that nothing later may change
   std::vector<LinearFusion> fusions_;  ///< by operation
-  std::set<Id> under_way_;  ///< sums over ranks that nothing has waited for yet
+  std::set<Id> under_way_;             ///< sums over ranks that nothing has waited for yet
   StepPlan planned_;
 };
 
