@@ -140,4 +140,7 @@ def test_a_file_without_pairs_says_what_to_measure(write, capsys):
     path = str(write(synthetic.document(rows(cpu("disc-4"), 1))))
     assert main(["advice-check", path]) == 2
     said = capsys.readouterr().err
-    assert "no two rows differ only" in said and "./run --execution=eager --zero=keep,overwrite" in said
+    assert (
+        "no two rows differ only" in said
+        and "./run --execution=eager --zero=keep,overwrite" in said
+    )
