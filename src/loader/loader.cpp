@@ -27,7 +27,7 @@ Loader::~Loader() {
   }
 }
 
-void Loader::begin(std::int64_t first, std::int64_t count, const Shuffle* order) {
+void Loader::begin(std::int64_t first, std::int64_t count, const std::optional<Shuffle>& order) {
   first_ = first;
   count_ = count;
   order_ = order;
@@ -76,7 +76,7 @@ void Loader::work(int worker) {
 void Loader::bring(const LoadedBatch& batch) const {
   for (std::int64_t i = 0; i < batch.rows; ++i) {
     const std::int64_t row = batch.first_row + i;
-    const std::int64_t from = order_ == nullptr ? row : (*order_)[row];
+    const std::int64_t from = order_ ? (*order_)[row] : row;
     for (const LoadedTensor& tensor : data_) {
       const auto at = static_cast<std::size_t>(from * tensor.row_bytes);
       to_.upload_row(

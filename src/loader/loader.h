@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -43,7 +43,7 @@ class Loader {
 
   /// Brings `count` batches from `first` on, of rows as they lie or in that order. The caller
   /// trains them: each after wait_for_next(), and says so by release(); then finish().
-  void begin(std::int64_t first, std::int64_t count, const Shuffle* order);
+  void begin(std::int64_t first, std::int64_t count, const std::optional<Shuffle>& order);
   void wait_for_next();
   void release();
   void finish();
@@ -74,7 +74,7 @@ class Loader {
 
   // What begin() asks for; workers read it behind calls_.
   std::int64_t first_ = 0, count_ = 0;
-  const Shuffle* order_ = nullptr;
+  std::optional<Shuffle> order_;
   bool ends_ = false;
 
   std::int64_t next_ = 0;     ///< of the batches asked for

@@ -93,8 +93,8 @@ class LoadingProgram : public Program {
   }
 
   void enqueue(std::int64_t first, std::int64_t count) override {
-    const Shuffle order(rows_, epoch_);
-    loader_->begin(first, count, epoch_id_ == none ? nullptr : &order);
+    loader_->begin(first, count,
+                   epoch_id_ == none ? std::nullopt : std::optional(Shuffle(rows_, epoch_)));
     for (std::int64_t position = first; position < first + count; ++position) {
       loader_->wait_for_next();
       own_->enqueue(position, 1);

@@ -28,7 +28,7 @@ _NOTES = (
     "Times as fast: the time without the advice over that with it, paired by repetition, of rows "
     "that differ in nothing else; median, least and most over these rows.",
     "Surely: the 95 % interval of that ratio lies above 1; or below it, where the advice costs "
-    "time.",
+    "time. Fewer than six instances of a row prove nothing (--benchmark_repetitions=12).",
 )
 
 
