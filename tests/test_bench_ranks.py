@@ -104,7 +104,8 @@ def ranks_of(process: subprocess.Popen[str]) -> list[int]:
 def test_a_rank_that_dies_costs_one_row(tmp_path: Path, place: int) -> None:
     out = tmp_path / "result.json"
     flags = ("--model=disc-2,disc-3,disc-4", "--ranks=2", "--threads=1", *EPOCHS)
-    repeat = ("--benchmark_repetitions=1", "--benchmark_min_time=1")
+    # Ranks that share their cores with other tests may be slow.
+    repeat = ("--benchmark_repetitions=1", "--benchmark_min_time=1", "--patience=5m")
     with subprocess.Popen(
         [BENCH, *flags, *repeat, f"--out={out}"],
         stdout=subprocess.DEVNULL,
@@ -123,8 +124,8 @@ def test_a_rank_that_dies_costs_one_row(tmp_path: Path, place: int) -> None:
     assert process.returncode == 1, errors
     rows = strict(out)["rows"]
     assert len(rows) == 6
-    (failed,) = (row for row in rows if "error_message" in row)
-    assert "ended by a signal (Killed)" in failed["error_message"]
+    failed = [row["error_message"] for row in rows if "error_message" in row]
+    assert len(failed) == 1 and "ended by a signal (Killed)" in failed[0], failed
 
 
 @pytest.mark.usefixtures("_ranks")
