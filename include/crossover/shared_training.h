@@ -18,16 +18,6 @@
 
 namespace crossover {
 
-/// What rank 0 asks the others to compile: of the network that `row` names, so that none must be
-/// sent.
-struct ShareRequest {
-  std::string row;
-  std::int64_t rows = 0, batch = 0;  ///< of all ranks
-  Execution execution = Execution::eager;
-  int threads = 1;
-  std::int64_t network = 0;  ///< tells it apart from another one of that name
-};
-
 /// On rank 0: plans training_epoch(model, whole) for all ranks, each with its share and its
 /// `options` of plan(). optimize() leaves the whole as it is, since nobody runs it. A download
 /// throws std::runtime_error where parameters or states differ between ranks. The arguments must
