@@ -58,7 +58,7 @@ inline void apply(Activation activation, float* y, std::int64_t vectors) {
     case Activation::sigmoid:
       return to_each([&](Vector x) { return hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(x)))); });
     case Activation::tanh:
-      return to_each(hyperbolic_tangent);
+      return to_each([](Vector x) { return hyperbolic_tangent(x); });
     case Activation::relu6:
       return to_each([&](Vector x) { return held(0, x, 6); });
     case Activation::hardsigmoid:
