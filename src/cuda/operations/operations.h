@@ -57,6 +57,6 @@ void plan_operation(const Matmul& op, StepPlanner& step);
 void plan_operation(const Gru& op, StepPlanner& step);
 void plan_operation(const GruGrad& op, StepPlanner& step);
 void plan_operation(const AllReduce& op, StepPlanner& step);
-void plan_operation(const Zero& op, StepPlanner& step);
+void plan_operation(const Zero& zero, StepPlanner& step);
 
 }  // namespace crossover::cuda
