@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several ranks over MPI: their rows, how they are started, and what is lost when one ends."""
 
-import functools
 import json
 import os
 import shutil
@@ -11,31 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
+from bench_ranks import ROOT_MAY, SPIN, missing
 from bench_runs import BENCH, EPOCHS, SHORT, bench, environment, needs_bench, samples, strict
 
 pytestmark = [pytest.mark.slow, needs_bench]
 
-# Tests may run as root in a container.
-ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-SPIN = {"GOMP_SPINCOUNT": "1000"}
 LIMIT_SECONDS = 60.0
 ONE_OR_TWO = ("--ranks=1,2", "--threads=1", *EPOCHS)
-
-
-@functools.cache
-def missing() -> str:
-    """Why there are no ranks here; "" where there are."""
-    if shutil.which("mpirun") is None:
-        return "there is no mpirun here"
-    two = ["mpirun", "-n", "2", "--oversubscribe", "true"]
-    alone = subprocess.run(
-        two, capture_output=True, text=True, env={**os.environ, **ROOT_MAY}, check=False
-    )
-    if alone.returncode != 0:
-        said = " ".join(alone.stderr.split())[:200]
-        return f"mpirun starts no two processes here: {said}"
-    told = bench("--ranks=2", "--mlp=2,2", *EPOCHS, *SHORT, variables={**SPIN, **ROOT_MAY})
-    return "bench was built without MPI" if "built without MPI" in told.stderr else ""
 
 
 @pytest.fixture

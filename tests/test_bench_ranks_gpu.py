@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from bench_ranks import ROOT_MAY, SPIN, missing
 from bench_runs import EMULATED, SHORT, Document, bench, needs_emulation, strict
-from test_bench_ranks import ROOT_MAY, SPIN, missing
 
 pytestmark = [pytest.mark.slow, needs_emulation]
 

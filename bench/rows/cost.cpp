@@ -57,7 +57,8 @@ Json gpu_launches(const Workload& epoch, const Arguments& arguments) {
   for (const Configuration& mode : every_gpu_mode({"execution", "data"})) {
     CompileOptions options = options_of(mode);
     if (!makes_sense(mode, arguments.loss_every_step) ||
-        options.execution == Execution::automatic) {  // which comes to one of the others
+        options.execution == Execution::automatic ||   // which comes to one of the others
+        options.execution == Execution::overlapped) {  // of several ranks
       continue;
     }
     options.precision = arguments.precisions.front();

@@ -292,6 +292,9 @@ std::vector<Configuration> Training::gpu_modes_on_ranks() const {
   std::vector<Configuration> modes = arguments_.gpu_modes.of_training;
   for (Configuration& mode : modes) {
     mode = asked_for ? mode : with("data", "resident", mode);
+    if (!arguments_.choices.has("products")) {
+      std::erase_if(mode, [](const auto& pair) { return pair.first == "products"; });
+    }
   }
   return modes_on_ranks(modes, asked_for, every);
 }

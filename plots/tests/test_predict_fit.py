@@ -306,7 +306,7 @@ def test_measured_rows_take_over(write, fitted):
         assert answer.seconds == pytest.approx(real, rel=0.25)
     table = before_table(found)
     assert table and len(table.lines) == 2 * len(MODELS) * len(WAYS)
-    assert len(check_tables(found)) == 7
+    assert len(check_tables(found)) == 8
 
 
 def test_what_was_predicted_before_is_held_against_what_is_measured_now(write, fitted):
@@ -337,7 +337,7 @@ def test_few_measured_networks_do_not_make_a_band(write, fitted):
 
 
 def test_without_gpu_rows_there_is_no_before(fitted):
-    assert before_table(fitted) is None and len(check_tables(fitted)) == 6
+    assert before_table(fitted) is None and len(check_tables(fitted)) == 7
 
 
 def test_published_comparisons_are_in_no_fit(fitted, published):
