@@ -70,20 +70,6 @@ TrainingOptions share_of(TrainingOptions whole, int rank, int ranks) {
   return whole;
 }
 
-Dataset rows_of(const Dataset& all, const std::vector<std::int64_t>& rows) {
-  Dataset part{.source = all.source, .sample = all.sample, .rows = std::ssize(rows)};
-  for (const std::int64_t row : rows) {
-    const auto copy = [&](const auto& from, auto& to) {
-      const auto width = std::ssize(from) / all.rows;
-      to.insert(to.end(), from.begin() + row * width, from.begin() + (row + 1) * width);
-    };
-    copy(all.inputs, part.inputs);
-    copy(all.labels, part.labels);
-    copy(all.targets, part.targets);
-  }
-  return part;
-}
-
 /// In float64: what the ranks sum are the gradients of the whole batch.
 void expect_the_training_of_one(const Subject& subject, int ranks, std::int64_t bucket_bytes) {
   Reference whole(training_epoch(subject.model, subject.options));
@@ -102,7 +88,7 @@ void expect_the_training_of_one(const Subject& subject, int ranks, std::int64_t 
     share.bucket_bytes = bucket_bytes;
     Reference part(training_epoch(subject.model, share),
                    [&](std::span<double> values) { own.sum_of(values); });
-    set_data(part, rows_of(subject.data, crossover::rows_of(share)));
+    set_data(part, picked(subject.data, rows_of(share)));
     restart(part);
     part.run(0, steps);
     const std::vector<double> weights = weights_of(share);

@@ -25,10 +25,11 @@ void take_rows(std::int64_t first, std::int64_t batch, int rank, int ranks,
 }
 
 template <class T>
-std::vector<T> picked(const std::vector<T>& values, const std::vector<std::int64_t>& rows) {
-  const std::size_t width = values.size() / rows.size();
+std::vector<T> picked(const std::vector<T>& values, std::int64_t all,
+                      const std::vector<std::int64_t>& rows) {
+  const std::size_t width = values.size() / static_cast<std::size_t>(all);
   std::vector<T> found;
-  found.reserve(values.size());
+  found.reserve(width * rows.size());
   for (const std::int64_t row : rows) {
     const auto from = values.begin() + row * static_cast<std::ptrdiff_t>(width);
     found.insert(found.end(), from, from + static_cast<std::ptrdiff_t>(width));
@@ -46,6 +47,15 @@ std::vector<std::int64_t> rows_of(const TrainingOptions& share) {
   return rows;
 }
 
+Dataset picked(const Dataset& all, const std::vector<std::int64_t>& rows) {
+  return {.source = all.source,
+          .sample = all.sample,
+          .rows = std::ssize(rows),
+          .inputs = picked(all.inputs, all.rows, rows),
+          .labels = picked(all.labels, all.rows, rows),
+          .targets = picked(all.targets, all.rows, rows)};
+}
+
 Dataset rows_in_turn(const Dataset& rows, const TrainingOptions& whole) {
   std::vector<std::int64_t> order;
   for_each_batch(whole, [&](std::int64_t first, std::int64_t batch) {
@@ -53,12 +63,7 @@ Dataset rows_in_turn(const Dataset& rows, const TrainingOptions& whole) {
       take_rows(first, batch, rank, whole.ranks, order);
     }
   });
-  return {.source = rows.source,
-          .sample = rows.sample,
-          .rows = rows.rows,
-          .inputs = picked(rows.inputs, order),
-          .labels = picked(rows.labels, order),
-          .targets = picked(rows.targets, order)};
+  return picked(rows, order);
 }
 
 std::vector<double> weights_of(const TrainingOptions& share) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "crossover/backend.h"
+#include "crossover/dataset.h"
 #include "crossover/model.h"
 #include "crossover/training.h"
 
@@ -17,6 +18,9 @@ namespace crossover {
 
 /// The rows that a rank takes of the whole data, in the order in which it trains on them.
 std::vector<std::int64_t> rows_of(const TrainingOptions& share);
+
+/// These rows of the data, in this order.
+Dataset picked(const Dataset& all, const std::vector<std::int64_t>& rows);
 
 /// The part of each step's batch that is the rank's: what its loss counts in the loss of the whole.
 std::vector<double> weights_of(const TrainingOptions& share);

@@ -268,6 +268,16 @@ bool samples_pay(const DenseStep& step, const std::vector<Layer>& layers, int th
          gradients * chunks <= activations && work >= least_work;
 }
 
+/// Of each thread's samples so many chunks; 0 where the batch is better not cut by samples.
+int chunks_that_pay(const DenseStep& step, const std::vector<Layer>& layers, int threads) {
+  for (const int chunks : {chunks_of(step, layers, threads), 1}) {
+    if (samples_pay(step, layers, threads, chunks)) {
+      return chunks;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 Update Optimizer::next() const {
@@ -307,12 +317,10 @@ std::vector<FusedStep> bind_steps(const Workload& workload, const std::vector<De
       parameters.push_back(bind_parameters(layer, from, keep, bind));
     }
     step.optimizer = bind_optimizer(from, bind);
-    step.chunks = chunks_of(from, parameters, threads);
-    if (!samples_pay(from, parameters, threads, step.chunks)) {
-      step.chunks = 1;
-    }
-    if (!keep && samples_pay(from, parameters, threads, step.chunks)) {
-      step.samples = cut_samples(from, std::move(parameters), threads * step.chunks, arena);
+    const int chunks = keep ? 0 : chunks_that_pay(from, parameters, threads);
+    if (chunks > 0) {
+      step.chunks = chunks;
+      step.samples = cut_samples(from, std::move(parameters), threads * chunks, arena);
       step.phases = phases_by_samples(std::ssize(from.layers));
     } else {
       step.samples.push_back(
