@@ -18,6 +18,10 @@ struct DenseLayer {
   Id x = none, w = none, bias = none, y = none;
   Activation activation = Activation::identity;
   Activation x_activation = Activation::identity;  ///< which made x: the one of the layer before
+  /// Of an activation that is an operation of its own, since its result does not tell its
+  /// derivative (derivative_takes_input()): x wT + bias. Likewise, where that is x_activation: dy
+  /// w.
+  Id sum = none, product = none;
   /// dx is (dy w) times the derivative of x_activation, which makes it the dy of the layer before;
   /// none in the first layer. Where the step updates in place, dw is w and dbias is the bias.
   Id dy = none, dx = none, dw = none, dbias = none;

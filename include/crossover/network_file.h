@@ -30,6 +30,10 @@ nlohmann::ordered_json describe(const Task& task);
 /// where they do not, or the form is another.
 Task task_from(const nlohmann::ordered_json& json);
 
+/// Of the form that task_from() reads, as a JSON Schema (draft 7). That layers fit together, no
+/// schema says.
+nlohmann::ordered_json network_schema();
+
 /// The network of a file, with its layers' inner widths times `factor`, rounded: features, channels
 /// and hidden sizes of all layers but those that nothing but layers without a width separates from
 /// the output. Another factor than 1 is appended to its name: "mynetx0.5". Throws

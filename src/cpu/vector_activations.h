@@ -7,7 +7,9 @@
 
 namespace crossover::cpu {
 
-inline Floats gelu_tanh_slope(Floats x) { return 1.59576912F + 0.0713548163F * (x * x); }
+inline Floats gelu_tanh_slope(Floats x) {
+  return gelu_tanh::constant + gelu_tanh::square * (x * x);
+}
 
 inline Floats hardsigmoid(Floats x) { return held(0, x / 6.0F + 0.5F, 1); }
 
@@ -58,7 +60,7 @@ inline Floats times_derivative(Floats gradient, Floats at) {
     case Activation::gelu_tanh: {
       const Floats slope = gelu_tanh_slope(at);
       const Floats s = sigmoid(at * slope);
-      return gradient * (s + at * s * (1.0F - s) * (3.0F * slope - 3.19153824F));
+      return gradient * (s + at * s * (1.0F - s) * (3.0F * slope - 2.0F * gelu_tanh::constant));
     }
     case Activation::silu: {
       const Floats s = sigmoid(at);

@@ -3,7 +3,7 @@
 // The compiler's own ask for -ffast-math, which would lose NaN.
 #pragma once
 
-#include "rational_tanh.h"
+#include "approximations.h"
 #include "vector.h"
 
 namespace crossover::cpu {
@@ -76,17 +76,12 @@ struct Normal {
   Floats density, probability;
 };
 
-/// exp(-x^2 / 2) times a polynomial of t = 1 / (1 + 0.21 |x|) is the integral beyond |x|. The form
-/// is that of Abramowitz and Stegun, 26.2.17; the coefficients are fitted up to |x| = 13, where the
-/// integral leaves float32, to a relative error of 1.3e-8.
 inline Normal normal(Floats x) {
   const Floats power = exponential(-0.5F * (x * x));
-  const Floats t = 1.0F / (1.0F + 0.21F * where(x < all(0), -x, x));
-  constexpr std::array coefficients = {-0.0721895546F, 0.286222011F,   -0.335813910F,
-                                       0.355948836F,   -0.0986221135F, 0.126971811F,
-                                       0.0686220080F,  0.0851548463F,  0.0837060660F};
-  const Floats beyond = power * (polynomial(t, coefficients) * t);
-  return {.density = 0.398942280F * power, .probability = where(x < all(0), beyond, 1.0F - beyond)};
+  const Floats t = 1.0F / (1.0F + normal_tail::scale * where(x < all(0), -x, x));
+  const Floats beyond = power * (polynomial(t, normal_tail::coefficients) * t);
+  return {.density = normal_density_at_0 * power,
+          .probability = where(x < all(0), beyond, 1.0F - beyond)};
 }
 
 }  // namespace crossover::cpu

@@ -37,6 +37,9 @@ class StepReader {
         refuse_next();
       }
       add_gradient(*gradient, layer);
+      if (i > 0 && step_.layers[i - 1].sum != none) {
+        add_derivative(step_.layers[i - 1], layer);
+      }
       dy = layer.dx;
     }
     if (const auto* sgd = next_if<Sgd>()) {
@@ -59,8 +62,12 @@ class StepReader {
 
  private:
   template <class Operation>
+  [[nodiscard]] const Operation* peek() const {
+    return next_ < ops_.size() ? std::get_if<Operation>(&ops_[next_]) : nullptr;
+  }
+  template <class Operation>
   const Operation* next_if() {
-    const auto* op = next_ < ops_.size() ? std::get_if<Operation>(&ops_[next_]) : nullptr;
+    const auto* op = peek<Operation>();
     next_ += op == nullptr ? 0 : 1;
     return op;
   }
@@ -113,16 +120,22 @@ class StepReader {
     if (linear.bias == none) {
       refuse("one has no bias");
     }
-    if (derivative_takes_input(linear.activation)) {
-      refuse("the result of an activation does not tell its derivative");
+    if (const auto* next = peek<Activate>();
+        next != nullptr && next->x == layer.y && derivative_takes_input(next->activation)) {
+      ++next_;
+      layer.sum = layer.y;
+      layer.y = next->y;
+      layer.activation = next->activation;
     }
     step_.layers.push_back(layer);
   }
 
   void add_gradient(const LinearGrad& gradient, DenseLayer& layer) const {
     const bool is_first = &layer == step_.layers.data();
+    const Activation joined =
+        derivative_takes_input(layer.x_activation) ? Activation::identity : layer.x_activation;
     if (gradient.w != layer.w || gradient.x != layer.x || gradient.dbias == none ||
-        (gradient.dx == none) != is_first || gradient.x_activation != layer.x_activation) {
+        (gradient.dx == none) != is_first || gradient.x_activation != joined) {
       refuse("their gradients are no chain");
     }
     layer.dy = gradient.dy;
@@ -132,6 +145,16 @@ class StepReader {
     if (gradient.accumulate && (layer.dw != layer.w || layer.dbias != layer.bias)) {
       refuse("layers add to gradients instead of overwriting them");
     }
+  }
+
+  /// Of the layer `before`, whose activation made the layer's x.
+  void add_derivative(const DenseLayer& before, DenseLayer& layer) {
+    const auto* derivative = next_if<ActivateGrad>();
+    if (derivative == nullptr || derivative->at != before.sum || derivative->dy != layer.dx) {
+      refuse_next();
+    }
+    layer.product = layer.dx;
+    layer.dx = derivative->dx;
   }
 
   /// An optimizer must update each parameter from its own gradient.

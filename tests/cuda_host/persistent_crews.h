@@ -17,8 +17,9 @@ inline constexpr CompileOptions persistent{.execution = Execution::persistent};
 /// A full and a short batch, extents that are no multiples of four, and more of a batch than a warp
 /// has lanes.
 inline Training odd_training(const Optimizer& optimizer, bool update_fused = false,
-                             LossFunction loss = LossFunction::cross_entropy) {
-  const Model model = mlp("odd", {5, 18, 7, 3}, Activation::sigmoid, loss);
+                             LossFunction loss = LossFunction::cross_entropy,
+                             Activation activation = Activation::sigmoid) {
+  const Model model = mlp("odd", {5, 18, 7, 3}, activation, loss);
   Workload workload =
       fuse(training_epoch(model, {.rows = 90, .batch = 37, .optimizer = optimizer}));
   if (update_fused) {

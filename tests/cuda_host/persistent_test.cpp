@@ -91,8 +91,11 @@ TEST(EmulatedPersistentTraining, OfDisc8OnAllMultiprocessorsIsVerified) {
                          reference_trajectory(training.workload, training.data, 2)));
 }
 
-class EmulatedPersistentOptimizer : public testing::TestWithParam<int> {
+class EmulatedPersistentOdd : public testing::TestWithParam<int> {
  protected:
+  static Training with(Activation activation) {
+    return odd_training(SgdOptions{}, false, LossFunction::cross_entropy, activation);
+  }
   static Training training() {
     switch (GetParam()) {
       case 0:
@@ -101,13 +104,21 @@ class EmulatedPersistentOptimizer : public testing::TestWithParam<int> {
         return odd_training(SgdOptions{}, true, LossFunction::bce);
       case 2:
         return odd_training(AdamWOptions{.learning_rate = 0.01});
-      default:
+      case 3:
         return odd_training(MomentumOptions{}, false, LossFunction::mse);
+      case 4:
+        return with(Activation::gelu);
+      case 5:
+        return with(Activation::gelu_tanh);
+      case 6:
+        return with(Activation::silu);
+      default:
+        return with(Activation::hardswish);
     }
   }
 };
 
-TEST_P(EmulatedPersistentOptimizer, IsVerifiedInWhateverPieces) {
+TEST_P(EmulatedPersistentOdd, IsVerifiedInWhateverPieces) {
   const Training odd = training();
   const Trajectory expected = reference_trajectory(odd.workload, odd.data, 3);
   for (const Crew& crew :
@@ -126,7 +137,7 @@ TEST_P(EmulatedPersistentOptimizer, IsVerifiedInWhateverPieces) {
   }
 }
 
-TEST_P(EmulatedPersistentOptimizer, WritesWhatEachOperationDoesWhereItIsKept) {
+TEST_P(EmulatedPersistentOdd, WritesWhatEachOperationDoesWhereItIsKept) {
   const Training odd = training();
   CompileOptions options = persistent;
   options.keep_activations = true;
@@ -145,7 +156,7 @@ TEST_P(EmulatedPersistentOptimizer, WritesWhatEachOperationDoesWhereItIsKept) {
 }
 
 /// What threads do first, and when copies come in, changes no bit.
-TEST_P(EmulatedPersistentOptimizer, RepeatsToTheBit) {
+TEST_P(EmulatedPersistentOdd, RepeatsToTheBit) {
   const Training odd = training();
   for (const Crew& crew : {one_block, cluster_of(8, 64), all_blocks}) {
     std::vector<std::vector<double>> results;
@@ -178,12 +189,13 @@ TEST(EmulatedPersistentCluster, TrainsBatchesOfFewerRowsThanBlocks) {
                                reference_trajectory(training.workload, training.data, 2)));
 }
 
-std::string name_of_optimizer(const testing::TestParamInfo<int>& info) {
-  constexpr std::array names{"sgd", "update_in_place_bce", "adamw", "momentum_mse"};
+std::string name_of_training(const testing::TestParamInfo<int>& info) {
+  constexpr std::array names{"sgd",  "update_in_place_bce", "adamw", "momentum_mse",
+                             "gelu", "gelu_tanh",           "silu",  "hardswish"};
   return names.at(static_cast<std::size_t>(info.param));
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedPersistentOptimizer, testing::Range(0, 4), name_of_optimizer);
+INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedPersistentOdd, testing::Range(0, 8), name_of_training);
 
 // ---- what a Program tells
 // -----------------------------------------------------------------------------------

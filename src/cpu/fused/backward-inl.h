@@ -49,7 +49,8 @@ HWY_INLINE void store_transposed(Vector a, Vector b, Vector c, Vector e, std::in
   store(hn::InterleaveUpper(pairs, high(a, b), high(c, e)), 3);
 }
 
-/// gradients(f, v) times the derivative where the activation gave y(f, v).
+/// gradients(f, v) times the derivative where the activation gave y(f, v), which, of those that
+/// derivative_takes_input(), is the derivative itself.
 template <int features, int vectors, class Y>
 HWY_INLINE void times_derivative(Activation activation, Sums<features, vectors>& gradients,
                                  const Y& y) {
@@ -82,17 +83,24 @@ HWY_INLINE void times_derivative(Activation activation, Sums<features, vectors>&
       return for_all([&](Vector g, Vector at) {
         return hn::IfThenElse(positive(at), g, hn::Mul(g, hn::Set(d, 0.01F)));
       });
-    default:
+    case Activation::gelu:
+    case Activation::gelu_tanh:
+    case Activation::silu:
+    case Activation::hardswish:
+      return for_all([](Vector g, Vector slope) { return hn::Mul(g, slope); });
+    case Activation::identity:
       return;
   }
 }
 
-/// What outputs [begin, end) add to dx of `features` inputs of `vectors` times `lanes` samples.
+/// What outputs [begin, end) add to dx of `features` inputs of `vectors` times `lanes` samples,
+/// which begin at `to`.
 template <int features, int vectors>
 void gradient_tile(const Layer& layer, std::int64_t stride, std::int64_t begin, std::int64_t end,
-                   const float* weights, const float* dy, const float* x, float* dx,
-                   float* dx_rows) {
+                   const float* weights, const float* dy, std::int64_t to, float* dx_rows) {
   const Lanes d;
+  const float* y_or_slope = (layer.x_slope == nullptr ? layer.x : layer.x_slope) + to;
+  float* dx = layer.dx + to;
   Sums<features, vectors> sums;
   for_each<features, vectors>([&](int f, int v) {
     sums(f, v) = begin == 0 ? hn::Zero(d) : hn::Load(d, dx + f * stride + v * lanes);
@@ -108,7 +116,12 @@ void gradient_tile(const Layer& layer, std::int64_t stride, std::int64_t begin, 
     }
   }
   const bool whole = end == layer.out;
-  const auto y = [&](int f, int v) { return hn::Load(d, x + f * stride + v * lanes); };
+  const auto y = [&](int f, int v) { return hn::Load(d, y_or_slope + f * stride + v * lanes); };
+  if (whole && layer.product != nullptr) {
+    for_each<features, vectors>([&](int f, int v) {
+      hn::Store(sums(f, v), d, layer.product + to + f * stride + v * lanes);
+    });
+  }
   if (whole && layer.x_activation != Activation::identity) {
     times_derivative(layer.x_activation, sums, y);
   }
@@ -312,7 +325,7 @@ inline void gradient(const Layer& layer, const Batch& batch, std::int64_t begin,
         const std::int64_t at = v * lanes;
         gradient_tile<features, vectors>(
             layer, batch.stride, first, last, layer.weights + i * layer.ld, layer.dy + at,
-            layer.x + i * batch.stride + at, layer.dx + i * batch.stride + at,
+            i * batch.stride + at,
             layer.dx_rows == nullptr ? nullptr : layer.dx_rows + at * whole_lines(layer.in) + i);
       });
     });

@@ -46,7 +46,7 @@ struct PartialSums {
   int parts = 0, own = 0;
 };
 
-/// All but dy as of DenseLayer; x, y, dy and dx are [features][stride].
+/// All but dy as of DenseLayer; x, y, slopes, dy and dx are [features][stride].
 struct Layer {
   std::int64_t in = 0, out = 0;
   std::int64_t ld = 0;  ///< floats from the weights of an input to those of the next
@@ -56,8 +56,14 @@ struct Layer {
   float* bias = nullptr;     ///< [out]
   const float* x = nullptr;
   float* y = nullptr;
+  /// Where derivative_takes_input(): the activation's derivative, and that of x_activation; else
+  /// null, and y and x tell it.
+  float* slope = nullptr;
+  const float* x_slope = nullptr;
   const float* dy = nullptr;
-  float* dx = nullptr;  ///< null in the first layer
+  float* dx = nullptr;       ///< null in the first layer
+  float* sum = nullptr;      ///< [out][stride]; null unless it is to be kept
+  float* product = nullptr;  ///< [in][stride]; likewise
   /// Copies of dy and dx that lie sample by sample, [stride][whole lines], for products over the
   /// samples. Null where a vector would hold few of their features.
   const float* dy_rows = nullptr;

@@ -82,7 +82,7 @@ std::int64_t summed_losses(const DenseStep& step) {
 /// The matrices of some samples, [features][stride] by matrix(id, features, stride).
 template <class Matrix>
 Samples bind_samples(const DenseStep& from, const std::vector<Layer>& parameters, Part rows,
-                     Arena& arena, const Matrix& matrix) {
+                     bool keep, Arena& arena, const Matrix& matrix) {
   Samples samples{
       .first = rows.begin,
       .batch = {.rows = rows.end - rows.begin, .stride = whole_lines(rows.end - rows.begin)},
@@ -90,6 +90,7 @@ Samples bind_samples(const DenseStep& from, const std::vector<Layer>& parameters
   const std::int64_t stride = samples.batch.stride;
   samples.inputs = arena.take<float>((from.layers[0].in + tile) * stride);
   const float* x = samples.inputs;
+  const float* x_slope = nullptr;
   float* dx = nullptr;
   float* dx_rows = nullptr;
   for (std::size_t i = 0; i < samples.layers.size(); ++i) {
@@ -97,6 +98,12 @@ Samples bind_samples(const DenseStep& from, const std::vector<Layer>& parameters
     Layer& layer = samples.layers[i];
     layer.x = x;
     layer.y = matrix(of.y, of.out, stride);
+    if (of.sum != none) {
+      layer.slope = arena.take<float>((of.out + tile) * stride);
+    }
+    layer.sum = keep && of.sum != none ? matrix(of.sum, of.out, stride) : nullptr;
+    layer.product = keep && of.product != none ? matrix(of.product, of.in, stride) : nullptr;
+    layer.x_slope = x_slope;
     layer.dx = dx;
     layer.dx_rows = dx_rows;
     dx = matrix(of.dy, of.out, stride);
@@ -106,6 +113,7 @@ Samples bind_samples(const DenseStep& from, const std::vector<Layer>& parameters
     dx_rows = rows_too ? arena.take<float>(stride * whole_lines(layer.out)) : nullptr;
     layer.dy_rows = dx_rows;
     x = layer.y;
+    x_slope = layer.slope;
   }
   samples.loss = {
       .function = from.loss.function,
@@ -134,7 +142,7 @@ std::vector<Samples> cut_samples(const DenseStep& from, std::vector<Layer> param
       layer.dw_sums.own = layer.dbias_sums.own = part;
     }
     samples.push_back(bind_samples(from, parameters,
-                                   part_of(from.batch, floats_of_line, part, parts), arena,
+                                   part_of(from.batch, floats_of_line, part, parts), false, arena,
                                    [&](Id /*id*/, std::int64_t features, std::int64_t stride) {
                                      return arena.take<float>((features + tile) * stride);
                                    }));
@@ -244,7 +252,8 @@ int chunks_of(const DenseStep& step, const std::vector<Layer>& layers, int threa
   constexpr std::int64_t fewest_samples = 8 * floats_of_line;
   std::int64_t floats_of_sample = layers.front().in;
   for (const Layer& layer : layers) {
-    floats_of_sample += 2 * layer.out + whole_lines(layer.out);  // y, dy, dy_rows
+    const int matrices = derivative_takes_input(layer.activation) ? 3 : 2;  // y, dy, slope
+    floats_of_sample += matrices * layer.out + whole_lines(layer.out);      // dy_rows
   }
   const std::int64_t samples = std::max(
       fewest_samples, half_of_cache / static_cast<std::int64_t>(sizeof(float)) / floats_of_sample);
@@ -324,7 +333,7 @@ std::vector<FusedStep> bind_steps(const Workload& workload, const std::vector<De
       step.phases = phases_by_samples(std::ssize(from.layers));
     } else {
       step.samples.push_back(
-          bind_samples(from, parameters, {0, from.batch}, arena,
+          bind_samples(from, parameters, {0, from.batch}, keep, arena,
                        [&](Id id, std::int64_t /*features*/, std::int64_t stride) {
                          return bind.matrix(id, stride);
                        }));

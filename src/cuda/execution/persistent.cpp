@@ -65,6 +65,8 @@ class Arguments {
 
   [[nodiscard]] KeptLayer kept(const DenseStep& step, const DenseLayer& layer) const {
     KeptLayer kept{.y = at<float>(layer.y), .dy = at<float>(layer.dy)};
+    kept.sum = layer.sum == none ? nullptr : at<float>(layer.sum);
+    kept.product = layer.product == none ? nullptr : at<float>(layer.product);
     if (!step.updates_in_place()) {
       kept.dw = at<float>(layer.dw);
       kept.dbias = at<float>(layer.dbias);

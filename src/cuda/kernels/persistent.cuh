@@ -37,6 +37,8 @@ struct KeptLayer {
   float* dy = nullptr;
   float* dw = nullptr;
   float* dbias = nullptr;
+  float* sum = nullptr;  // as DenseLayer has them
+  float* product = nullptr;
 };
 
 struct PersistentArguments {

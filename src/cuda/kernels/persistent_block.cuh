@@ -6,11 +6,14 @@
 #include "grid.cuh"
 #include "persistent.cuh"
 
-// Loops over a tile must be unrolled, or its sums would lie in memory.
+// Loops over a tile must be unrolled, or its sums would lie in memory; others must not, or they
+// would need too many registers.
 #ifdef __CUDACC__
 #define CROSSOVER_UNROLL _Pragma("unroll")
+#define CROSSOVER_NO_UNROLL _Pragma("unroll 1")
 #else
 #define CROSSOVER_UNROLL
+#define CROSSOVER_NO_UNROLL
 #endif
 
 namespace crossover::cuda::persistent {

@@ -67,13 +67,14 @@ CROSSOVER_HOST_DEVICE constexpr int leading_dimension(std::int64_t columns) {
 /// Of a layer, in floats from the start of shared memory, in each block of a cluster the same, or
 /// of the workspace. Matrices have leading_dimension() and rows up to a multiple of four; what w
 /// and bias have beyond the layer is zero, so that products may run over it. The optimizer's states
-/// lie as the parameters do, one and two times `parameters` after them. x, y, dy and dx are of the
-/// rows of the batch that lie there.
+/// lie as the parameters do, one and two times `parameters` after them. x, y, dy, dx and slopes
+/// are of the rows of the batch that lie there.
 struct OnChipLayer {
   int in = 0, out = 0;
   Activation activation = Activation::identity, x_activation = Activation::identity;
   int w = 0, bias = 0;
   int x = 0, y = 0, dy = 0, dx = 0;
+  int slope = 0, x_slope = 0;  ///< derivatives of the activations that derivative_takes_input()
 };
 
 struct OnChipStep {

@@ -8,13 +8,25 @@
 
 namespace crossover::cuda::persistent {
 
-/// Of a dense_training(), which has only those whose derivative is taken from their result: the
-/// kernel needs no registers for the others.
-__device__ inline float activate_in_chain(Activation activation, float x) {
+/// Of those whose result tells their derivative.
+__device__ inline float activate_in_registers(Activation activation, float x) {
   if (derivative_takes_input(activation)) {
     __builtin_unreachable();
   }
   return activate(activation, x);
+}
+
+/// Of the others, with their derivatives, of a vector in shared memory.
+__device__ inline void activate_in_place(Activation activation, float* y, float* slope) {
+  if (!derivative_takes_input(activation)) {
+    __builtin_unreachable();
+  }
+  CROSSOVER_NO_UNROLL
+  for (int c = 0; c < tile_columns; ++c) {
+    const float sum = y[c];
+    y[c] = activate(activation, sum);
+    slope[c] = derivative_from_input(activation, sum);
+  }
 }
 
 /// A layer forward, y = activation(x wT + bias), or the gradient of its input, dx = (dy w) times
@@ -74,25 +86,46 @@ __device__ int row_product(const Block<Team>& block, const PersistentLayer& of, 
       if (!share.exists || at >= own_rows || !ends_with(r, share.part, lanes)) {
         continue;
       }
+      const int place = at * result_next + column;
+      const auto keep_in = [&](float* kept, const float4& v) {
+        keep4(kept + std::int64_t{block.row_of(at)} * columns, column, columns, v);
+      };
+      const bool by_slope =
+          derivative_takes_input(backward ? layer.x_activation : layer.activation);
       float4 v = sum[r];
-      if (backward) {
-        const float4 y = load4(x + at * result_next + column);
+      if (!backward) {
+        const float4 bias = load4(block.shared + layer.bias + column);
+        v = {v.x + bias.x, v.y + bias.y, v.z + bias.z, v.w + bias.w};
+      }
+      if (keep && by_slope) {
+        keep_in(backward ? block.of.kept[block.step][job.layer].product
+                         : block.of.kept[block.step][job.layer].sum,
+                v);
+      }
+      if (backward && by_slope) {
+        const float4 slope = load4(block.shared + layer.x_slope + place);
+        v = {v.x * slope.x, v.y * slope.y, v.z * slope.z, v.w * slope.w};
+      } else if (backward) {
+        const float4 y = load4(x + place);
         v.x *= derivative_from_result(layer.x_activation, y.x);
         v.y *= derivative_from_result(layer.x_activation, y.y);
         v.z *= derivative_from_result(layer.x_activation, y.z);
         v.w *= derivative_from_result(layer.x_activation, y.w);
-      } else {
-        const float4 bias = load4(block.shared + layer.bias + column);
-        v.x = activate_in_chain(layer.activation, v.x + bias.x);
-        v.y = activate_in_chain(layer.activation, v.y + bias.y);
-        v.z = activate_in_chain(layer.activation, v.z + bias.z);
-        v.w = activate_in_chain(layer.activation, v.w + bias.w);
+      } else if (!by_slope) {
+        v.x = activate_in_registers(layer.activation, v.x);
+        v.y = activate_in_registers(layer.activation, v.y);
+        v.z = activate_in_registers(layer.activation, v.z);
+        v.w = activate_in_registers(layer.activation, v.w);
       }
-      store4(result + at * result_next + column, v);
+      store4(result + place, v);
+      if (!backward && by_slope) {
+        activate_in_place(layer.activation, result + place, block.shared + layer.slope + place);
+        v = load4(result + place);
+      }
       if (keep) {
-        float* kept = backward ? block.of.kept[block.step][job.layer - 1].dy
-                               : block.of.kept[block.step][job.layer].y;
-        keep4(kept + std::int64_t{block.row_of(at)} * columns, column, columns, v);
+        keep_in(backward ? block.of.kept[block.step][job.layer - 1].dy
+                         : block.of.kept[block.step][job.layer].y,
+                v);
       }
     }
   }

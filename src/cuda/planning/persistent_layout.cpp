@@ -61,9 +61,10 @@ class SharedLayout {
  public:
   SharedLayout(const std::vector<DenseLayer>& layers, std::int64_t batch, const Kept& kept,
                const Phases& phases)
-      : y_(layers.size()), dy_(layers.size()) {
+      : y_(layers.size()), dy_(layers.size()), slope_(layers.size()) {
     for (std::size_t l = 0; l < layers.size(); ++l) {
       y_[l].floats = dy_[l].floats = matrix_floats(batch, layers[l].out);
+      slope_[l].floats = derivative_takes_input(layers[l].activation) ? y_[l].floats : 0;
       places_.push_back({.in = static_cast<int>(layers[l].in),
                          .out = static_cast<int>(layers[l].out),
                          .activation = layers[l].activation,
@@ -97,6 +98,7 @@ class SharedLayout {
       case Kind::forward:
         use_x();
         y_[l].use(phase);
+        slope_[l].use(phase);
         break;
       case Kind::loss:
         y_[l].use(phase);
@@ -108,6 +110,7 @@ class SharedLayout {
         break;
       case Kind::dx:
         use_x();
+        slope_[l - 1].use(phase);
         dy_[l].use(phase);
         dy_[l - 1].use(phase);
         break;
@@ -156,20 +159,25 @@ class SharedLayout {
     std::vector<Lifetime*> all{&row_losses_};
     for (std::size_t l = 0; l < places_.size(); ++l) {
       all.insert(all.end(), {&y_[l], &dy_[l]});
+      if (slope_[l].floats > 0) {
+        all.push_back(&slope_[l]);
+      }
     }
     end_ = place(all, end_);
     common_.row_losses = static_cast<int>(row_losses_.at);
     for (std::size_t l = 0; l < places_.size(); ++l) {
       places_[l].y = static_cast<int>(y_[l].at);
       places_[l].dy = static_cast<int>(dy_[l].at);
+      places_[l].slope = static_cast<int>(slope_[l].at);
       if (l > 0) {
         places_[l].x = places_[l - 1].y;
+        places_[l].x_slope = places_[l - 1].slope;
         places_[l].dx = places_[l - 1].dy;
       }
     }
   }
 
-  std::vector<Lifetime> y_, dy_;
+  std::vector<Lifetime> y_, dy_, slope_;
   Lifetime row_losses_;
   bool stores_gradients_ = false;
   std::vector<OnChipLayer> places_;
