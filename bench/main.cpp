@@ -189,6 +189,9 @@ int run(const std::vector<std::string>& command, Spent& spent) {
       }
       std::cout << crossover::describe(arguments.tasks.front()).dump(1) << std::endl;
       return 0;
+    case Action::network_schema:
+      std::cout << network_schema().dump(1) << std::endl;
+      return 0;
     case Action::cost:
       std::cout << cost_json(arguments).dump(1) << std::endl;
       return 0;

@@ -90,6 +90,8 @@ std::vector<Flag> run_flags(Arguments& to) {
        [&to](const std::string&) { to.action = Action::models; }},
       {"--describe", "", "print a network, named by --model, --mlp or --network, as JSON and exit",
        [&to](const std::string&) { to.action = Action::describe; }},
+      {"--network-schema", "", "print the JSON Schema of files for --network and exit",
+       [&to](const std::string&) { to.action = Action::network_schema; }},
       {"--cost", "",
        "print the operations, bytes and launches of training one network as JSON and exit",
        [&to](const std::string&) { to.action = Action::cost; }},

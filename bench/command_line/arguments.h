@@ -27,6 +27,7 @@ enum class Action {
   version,
   models,
   describe,
+  network_schema,
   cost,
   worker
 };
