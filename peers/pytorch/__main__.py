@@ -20,7 +20,7 @@ from peers.protocol import Answer, Configuration, serve
 from peers.pytorch.counterparts import AXES, DEVICES, ENVIRONMENTS, MODES, Wanted, counterparts
 from peers.pytorch.ranks import SharesInTurn
 from peers.pytorch.rows import prepare
-from peers.pytorch.training import References
+from peers.pytorch.training import References, settle
 from peers.rows import Prepared, Served
 from peers.tasks import Unsupported
 
@@ -42,13 +42,10 @@ class Rows(Served):
     def __init__(self, wanted: Wanted | None = None) -> None:
         super().__init__()
         self._wanted = wanted or Wanted()
-        # Before any other thread of OpenMP is made: those inherit it.
-        self._flushes = torch.set_flush_denormal(True)
+        self._flushes = settle()
         self._threads = torch.get_num_threads()
         self._references: dict[str, References] = {}  # by ranks
         self._start_seconds = 0.0
-        torch.backends.cuda.matmul.allow_tf32 = False
-        torch.backends.cudnn.allow_tf32 = False
 
     def describe(self) -> Answer:
         """What a result file records of PyTorch, and what rows it has."""
@@ -119,11 +116,11 @@ class Rows(Served):
 
 
 def _environment(configuration: Configuration) -> dict[str, str]:
-    """What must stand when its process begins. One process has one number of ranks: that variable
-    is read by nobody, but tells processes apart."""
+    """What must stand when its process begins. One process has one number of ranks, on one device:
+    that variable is read by nobody, but tells processes apart."""
     own = ENVIRONMENTS[configuration.get("pages", "default")]
     ranks = configuration.get("ranks")
-    return {**own, "CROSSOVER_RANKS": ranks} if ranks else own
+    return {**own, "CROSSOVER_RANKS": f"{ranks} on {configuration['device']}"} if ranks else own
 
 
 def _flushed() -> bool:

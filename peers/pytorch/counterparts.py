@@ -37,8 +37,7 @@ class Wanted:
 def counterparts(ours: Configuration, wanted: Wanted) -> list[Configuration]:
     """The rows of PyTorch that do the work of a row of bench's, plainest first; none where it has
     no such thing: other families, precisions without a setting of their own, cold products,
-    summed gradients, losses waited for step by step, batches that are loaded,
-    several GPUs."""
+    summed gradients, losses waited for step by step, batches that are loaded."""
     device = ours.get("device", "")
     family = ours["family"]
     if (
@@ -46,7 +45,6 @@ def counterparts(ours: Configuration, wanted: Wanted) -> list[Configuration]:
         or device not in wanted.devices
         or ours.get("precision", "f32") not in PRECISIONS
         or ours.get("cache", "warm") != "warm"
-        or (device != "cpu" and "ranks" in ours)
         or {"accumulate", "loss", "shuffle", "loader"} & ours.keys()
     ):
         return []

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several ranks as a user of PyTorch would have them: DistributedDataParallel over gloo.
+"""Several ranks as a user of PyTorch would have them: DistributedDataParallel, on the CPU over
+gloo, on GPUs over NCCL, where rank r has the r-th GPU that PyTorch sees. It has never run on GPUs.
 
 This process is rank 0; the others are its children, and follow what they are told through pipes.
 Nothing is told inside a timed loop.
@@ -7,6 +8,7 @@ Nothing is told inside a timed loop.
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 from collections.abc import Iterator
@@ -21,7 +23,7 @@ from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from peers.protocol import Configuration
-from peers.pytorch.training import Training, rows_of
+from peers.pytorch.training import Training, rows_of, settle
 from peers.tasks import Task, Unsupported
 
 
@@ -89,7 +91,7 @@ class SharedTraining:
                 "DistributedDataParallel averages gradients over ranks, which is wrong where their "
                 "shares of a batch differ; take a batch that the ranks divide"
             )
-        self._others = _others(ranks)
+        self._others = _others(configuration["device"], ranks)
         self._number = next(_NUMBERS)
         self._expected = 0
         self._tell("make", task, configuration)
@@ -137,13 +139,31 @@ class SharedTraining:
 
 
 _NUMBERS = count()
-_STARTED: dict[int, list[Connection]] = {}
+_STARTED: dict[tuple[str, int], list[Connection]] = {}
 
 
-def _others(ranks: int) -> list[Connection]:
-    """Pipes to the other ranks, started when they are first asked for."""
-    if _STARTED and ranks not in _STARTED:
-        raise ValueError("one process has one number of ranks")
+def backend_of(device: str, ranks: int) -> str:
+    """What sums over so many ranks on that device; Unsupported where nothing can."""
+    if device == "cpu":
+        return "gloo"
+    gpus = torch.cuda.device_count()
+    if gpus < ranks:
+        raise Unsupported(
+            f"there are more ranks than GPUs: each of {ranks} ranks needs one of its own, and "
+            f"PyTorch sees {gpus}; start as many ranks as there are GPUs"
+        )
+    if not distributed.is_nccl_available():
+        raise Unsupported(
+            "this PyTorch has no NCCL, which sums over GPUs; install a build of it with CUDA"
+        )
+    return "nccl"
+
+
+def _others(device: str, ranks: int) -> list[Connection]:
+    """Pipes to the other ranks on that device, started when they are first asked for."""
+    backend = backend_of(device, ranks)
+    if _STARTED and (device, ranks) not in _STARTED:
+        raise ValueError("one process has one number of ranks, on one device")
     if not _STARTED:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -152,23 +172,25 @@ def _others(ranks: int) -> list[Connection]:
         for rank in range(1, ranks):
             ours, theirs = context.Pipe()
             context.Process(
-                target=_follow, args=(theirs, address, rank, ranks), daemon=True
+                target=_follow, args=(theirs, backend, address, rank, ranks), daemon=True
             ).start()
             pipes.append(ours)
-        _join(address, 0, ranks)
-        _STARTED[ranks] = pipes
-    return _STARTED[ranks]
+        _join(backend, address, 0, ranks)
+        _STARTED[device, ranks] = pipes
+    return _STARTED[device, ranks]
 
 
-def _join(address: str, rank: int, ranks: int) -> None:
-    distributed.init_process_group("gloo", init_method=address, rank=rank, world_size=ranks)
+def _join(backend: str, address: str, rank: int, ranks: int) -> None:
+    if backend == "nccl":
+        torch.cuda.set_device(rank)  # the one that "cuda" means in this process
+    distributed.init_process_group(backend, init_method=address, rank=rank, world_size=ranks)
 
 
-def _follow(pipe: Connection, address: str, rank: int, ranks: int) -> None:
+def _follow(pipe: Connection, backend: str, address: str, rank: int, ranks: int) -> None:
     """What the other ranks do until rank 0 ends."""
     os.dup2(2, 1)  # standard output is rank 0's, for answers
-    torch.set_flush_denormal(True)
-    _join(address, rank, ranks)
+    settle()
+    _join(backend, address, rank, ranks)
     shares: dict[int, Share] = {}
     while True:
         try:
@@ -177,10 +199,13 @@ def _follow(pipe: Connection, address: str, rank: int, ranks: int) -> None:
             return
         if what == "make":
             task, configuration = arguments
-            torch.set_num_threads(int(configuration["cpu_threads"]))
+            if "cpu_threads" in configuration:
+                torch.set_num_threads(int(configuration["cpu_threads"]))
             shares[number] = Share(task, configuration)
         elif what == "drop":
             del shares[number]
+            gc.collect()
+            torch.cuda.empty_cache()
         elif what == "run":
             for _ in range(arguments[0]):
                 shares[number].run()

@@ -202,6 +202,15 @@ class References(verification.References):
             torch.set_num_threads(threads)
 
 
+def settle() -> bool:
+    """Makes this process compute as bench does: without TF32, and with denormal numbers as zero,
+    where it can; returns whether it can. Before any other thread of OpenMP is made: those inherit
+    it."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    return torch.set_flush_denormal(True)
+
+
 def rows_of(x: torch.Tensor) -> int:
     """Of inputs."""
     return x.shape[1 if x.dtype == torch.int64 else 0]  # tokens are [time, rows]

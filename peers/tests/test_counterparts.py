@@ -42,7 +42,10 @@ def test_ranks_have_one_counterpart_of_as_many() -> None:
     assert one["ranks"] == "2" and one["compiler"] == "none"
     found = counterparts(ours("disc-2", ranks="2"), EVERY)
     assert {row["compiler"] for row in found} == {"none"}
-    assert counterparts(on_gpu(ranks="2"), EVERY) == []  # gloo sums in the host's memory
+    gpus = on_gpu(ranks="2", bucket="1000")
+    assert counterparts(gpus, EVERY) == [
+        {**gpus, **PLAIN, "program": "pytorch", "data": "resident"}
+    ]
 
 
 def test_a_gpu_row_has_its_data_resident():

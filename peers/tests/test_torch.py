@@ -9,11 +9,12 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed here")
 
-from peers.pytorch import networks  # noqa: E402
+from peers.pytorch import networks, ranks  # noqa: E402
+from peers.pytorch.__main__ import Rows  # noqa: E402
 from peers.pytorch.counterparts import Wanted, counterparts  # noqa: E402
 from peers.pytorch.ranks import SharedTraining, SharesInTurn  # noqa: E402
 from peers.pytorch.rows import prepare  # noqa: E402
-from peers.pytorch.training import References, Training  # noqa: E402
+from peers.pytorch.training import References, Training, settle  # noqa: E402
 from peers.rows import repetition  # noqa: E402
 from peers.tasks import Optimizer, Task, Unsupported  # noqa: E402
 from peers.tests import GOLDEN, NETWORKS, configuration_of, is_golden, ours, trained  # noqa: E402
@@ -121,12 +122,59 @@ def test_ranks_normalize_and_drop_by_shares():
     task = Task(
         network, "uniform", batch=8, rows=24, optimizer=SGD, label="", params=195, flops=1e5
     )
-    configuration = {**CPU, "ranks": "2", "cpu_threads": "1"}
+    configuration = {**CPU, "ranks": "2"}  # as on a GPU, without a number of threads
     shared = SharedTraining(task, configuration)
     checked, _ = verified(shared, configuration, References(1, SharesInTurn, ranks="2"))
     assert checked["steps"] == 3 and 0 < checked["relative_error"] < 1e-5
     with pytest.raises(Mismatch):
         verified(shared, configuration, References(1))
+
+
+def test_ranks_on_gpus_are_refused_where_they_cannot_sum(monkeypatch):
+    """No GPU is asked for anything: these never ran on one."""
+    configuration = {**CPU, "device": "cuda", "ranks": "2"}
+    sees = "there are more ranks than GPUs: each of 2 ranks needs one of its own, and PyTorch sees"
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(Unsupported, match=f"{sees} 1; start as many ranks as there are GPUs"):
+        SharedTraining(DISC, configuration)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.distributed, "is_nccl_available", lambda: False)
+    with pytest.raises(Unsupported, match="this PyTorch has no NCCL"):
+        SharedTraining(DISC, configuration)
+    monkeypatch.setattr(torch.distributed, "is_nccl_available", lambda: True)
+    assert (ranks.backend_of("cuda", 2), ranks.backend_of("cpu", 64)) == ("nccl", "gloo")
+
+
+def test_each_rank_joins_with_its_own_gpu(monkeypatch):
+    done = []
+    monkeypatch.setattr(torch.cuda, "set_device", done.append)
+    monkeypatch.setattr(
+        torch.distributed,
+        "init_process_group",
+        lambda backend, **told: done.append((backend, told)),
+    )
+    told = {"init_method": "tcp://here", "rank": 1, "world_size": 2}
+    ranks._join("nccl", "tcp://here", 1, 2)
+    ranks._join("gloo", "tcp://here", 1, 2)
+    assert done == [1, ("nccl", told), ("gloo", told)]
+
+
+def test_ranks_of_each_number_and_device_have_a_process():
+    def process(**changes: str) -> dict[str, str]:
+        (row,) = Rows().rows(ours("disc-4", **changes))["rows"]
+        return row["environment"]
+
+    processes = [process(), process(ranks="2"), process(ranks="4")]
+    processes.append(process(ranks="2", device="cuda", data="resident"))
+    assert all(one not in processes[:place] for place, one in enumerate(processes))
+
+
+def test_no_product_is_in_tf32_once_it_is_settled():
+    libraries = (torch.backends.cudnn, torch.backends.cuda.matmul)
+    for library in libraries:
+        library.allow_tf32 = True
+    settle()
+    assert not any(library.allow_tf32 for library in libraries)
 
 
 def test_shares_in_turn_are_the_whole_batch():

@@ -26,7 +26,8 @@ class Curve:
     `sizes` increase strictly; `samples[i]` are the seconds measured at `sizes[i]`, one for each
     repetition. `configuration` says how and where (series_key() of the rows as a dictionary);
     for the best of all thread counts, `cpu_threads` is "best", `candidates[i]` are the samples of
-    every thread count at `sizes[i]`, and `samples[i]` those of them with the smallest median.
+    every thread count at `sizes[i]`, and `samples[i]` those of them with the smallest median. So it
+    is for the best of all ways of a GPU, which has no `cpu_threads`.
     `instances[i]` are those of `candidates[i]`, or of `samples[i]` alone where there are none;
     empty where times are known without noise between instances. `rows[i]` is the Row.index at
     `sizes[i]`; empty for the best of all thread counts.
@@ -171,21 +172,19 @@ def left_out(file: File) -> list[tuple[Row, Row]]:
 
 
 def rank_pairs(file: File) -> list[tuple[dict[str, str], int, Curve, Curve]]:
-    """Of what several ranks train, for each number of them: what is alike, that number, the best of
-    one process and the best of the ranks, at two sizes or more in common."""
+    """Of what several ranks train on a device, for each number of them: what is alike, that number,
+    the best of one process and the best of the ranks, at two sizes or more in common."""
     found = []
     for what, ways in _groups(file, {name: SCALES[name] for name in TRAINING}, shared=True).items():
         family = SCALES[dict(what)["family"]]
-        alike: dict[Items, dict[int, list[Curve]]] = {}
+        alike: dict[tuple[str, Items], dict[int, list[Curve]]] = {}
         for rows in ways:
-            if rows[0].device == "cpu":
-                same = tuple(
-                    (axis.key, value)
-                    for axis, value in rows[0].axes.of(rows[0].configuration, "alike")
-                )
-                by_ranks = alike.setdefault(same, {})
-                by_ranks.setdefault(rows[0].ranks, []).append(_curve(rows, family, ()))
-        for same, by_ranks in alike.items():
+            same = tuple(
+                (axis.key, value) for axis, value in rows[0].axes.of(rows[0].configuration, "alike")
+            )
+            by_ranks = alike.setdefault((rows[0].device, same), {})
+            by_ranks.setdefault(rows[0].ranks, []).append(_curve(rows, family, ()))
+        for (_, same), by_ranks in alike.items():
             one = _best(by_ranks.pop(1)) if 1 in by_ranks else None
             for ranks, curves in sorted(by_ranks.items()):
                 many = _best(curves)
@@ -313,20 +312,21 @@ def _curve(rows: Sequence[Row], family: Scale, said: Collection[str]) -> Curve:
     )
 
 
-def _best(cpus: Sequence[Curve]) -> Curve:
-    """At each size the curve of `cpus` with the smallest median."""
+def _best(curves: Sequence[Curve]) -> Curve:
+    """At each size the one of `curves`, of one device, with the smallest median."""
     candidates: dict[float, list[np.ndarray]] = {}
     instances: dict[float, list[Instances]] = {}
-    for cpu in cpus:
-        of_sizes = zip(cpu.sizes.tolist(), cpu.samples, cpu.instances, strict=True)
+    for one in curves:
+        of_sizes = zip(one.sizes.tolist(), one.samples, one.instances, strict=True)
         for size, samples, own in of_sizes:
             candidates.setdefault(size, []).append(samples)
             instances.setdefault(size, []).extend(own)
     sizes = sorted(candidates)
-    axes = cpus[0].axes
+    axes = curves[0].axes
+    first = curves[0].configuration
+    keys = first if first.get("device") == "cuda" else (*first, "cpu_threads")
     values = {
-        key: list(dict.fromkeys(cpu.configuration.get(key, "?") for cpu in cpus))
-        for key in (*cpus[0].configuration, "cpu_threads")
+        key: list(dict.fromkeys(one.configuration.get(key, "?") for one in curves)) for key in keys
     }
     shared = {key: own[0] for key, own in values.items() if len(own) == 1}
     of = [
@@ -334,19 +334,20 @@ def _best(cpus: Sequence[Curve]) -> Curve:
         for axis in axes
         if len(values.get(axis.key, ())) > 1 and axis.key != "cpu_threads"
     ]
-    threads = values["cpu_threads"]
-    of.insert(0, axes["cpu_threads"].word(", ".join(threads)))
+    if threads := values.get("cpu_threads"):
+        of.insert(0, axes["cpu_threads"].word(", ".join(threads)))
+        shared["cpu_threads"] = BEST
     how = dict(axes.how(shared, [axis.key for axis in axes if axis.role == "alike"]))
     how.pop("cpu_threads", None)
     return Curve(
         words=replace(axes.label(how), best_of=", ".join(of)),
-        configuration={**shared, "cpu_threads": BEST},
+        configuration=shared,
         sizes=np.array(sizes),
         samples=tuple(min(candidates[size], key=median_of) for size in sizes),
         candidates=tuple(tuple(candidates[size]) for size in sizes),
         instances=tuple(tuple(instances[size]) for size in sizes),
-        flags=tuple(dict.fromkeys(flag for cpu in cpus for flag in cpu.flags)),
+        flags=tuple(dict.fromkeys(flag for one in curves for flag in one.flags)),
         axes=axes,
-        between=frozenset().union(*(cpu.between for cpu in cpus)),
-        own_batch=cpus[0].own_batch,
+        between=frozenset().union(*(one.between for one in curves)),
+        own_batch=curves[0].own_batch,
     )

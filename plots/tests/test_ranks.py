@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From which size several ranks pay, what they cost, and what their sums lead to expect."""
+"""From which size several ranks pay on each device, what they cost, and what their sums lead to
+expect. No time of several GPUs here, or anywhere, is measured."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -12,63 +14,132 @@ from plots.core.curves import thread_pairs
 from plots.core.page.section import Context
 from plots.features.ranks import section
 from plots.features.ranks.analysis import more_ranks, ranks_sentence, shared, sum_seconds
-from plots.features.ranks.table import shared_table
+from plots.features.ranks.table import ranks_tables, shared_tables
 from plots.tests import synthetic
 from plots.tests.synthetic_probes import operation
 from plots.tests.synthetic_sweep import DISC_MODELS
 
-CROSSING = 100_000.0
+CROSSING = {"cpu": 100_000.0, "cuda": 1_000_000.0}
+ONE = {"cpu": "1 process", "cuda": "1 GPU"}
+TWO = {"cpu": "2 ranks", "cuda": "2 GPUs"}
+DEVICES = pytest.mark.parametrize("device", ["cpu", "cuda"])
 
 
-def on_ranks(model: str, ranks: int, batch: str) -> dict[str, str]:
-    configuration = synthetic.cpu_configuration(model, 1)
-    return {**configuration, "batch": batch, "execution": "eager", "ranks": str(ranks)}
+def ways(model: str, device: str) -> list[dict[str, str]]:
+    """How one process trains: the first is the fastest."""
+    if device == "cpu":
+        return [synthetic.cpu_configuration(model, threads) for threads in (1, 2)]
+    return [
+        synthetic.gpu_configuration(model, execution, "resident")
+        for execution in ("graph", "eager")
+    ]
 
 
-def sums(ranks: int = 2) -> list[dict[str, Any]]:
-    """A microsecond, and a nanosecond a byte."""
+def on_ranks(model: str, ranks: int, batch: str, device: str) -> dict[str, str]:
+    alone = ways(model, device)[0]
+    return {**alone, "batch": batch, "execution": "eager", "ranks": str(ranks)}
+
+
+def sums(device: str = "cpu", ranks: int = 2) -> list[dict[str, Any]]:
+    """On the CPU a microsecond, and a nanosecond a byte; on GPUs ten times that."""
+    slow = {"cpu": 1, "cuda": 10}[device]
     entries = []
     for size in (4, 4096, 4_194_304):
         configuration = {
             **{"family": "Collective", "op": "allreduce", "bytes": str(size)},
-            **{"device": "cpu", "ranks": str(ranks)},
+            **{"device": device, "ranks": str(ranks)},
         }
-        entries += operation(configuration, 1e-6 + 1e-9 * size, 1, bytes=size, ranks=ranks)
+        seconds = slow * (1e-6 + 1e-9 * size)
+        entries += operation(configuration, seconds, 1, bytes=size, ranks=ranks)
     return entries
 
 
-def sweep(batch: str = "100") -> list[dict[str, Any]]:
-    """One process on 1 and 2 threads; two ranks, with batches of `batch`, which pay from CROSSING
-    parameters."""
+def sweep(batch: str = "100", device: str = "cpu", **more: Any) -> list[dict[str, Any]]:
+    """One process in two ways(); two ranks, with batches of `batch`, which pay from CROSSING
+    parameters. Their rows have `more`."""
     generator = np.random.default_rng(3)
     entries = []
     for model in DISC_MODELS:
         params = float(synthetic.MODELS[model][0])
-        one = 1e-3 * (params / CROSSING) ** 0.9
-        two = 1e-3 * (params / CROSSING) ** 0.6
-        for configuration, centre, more in (
-            (synthetic.cpu_configuration(model, 1), one, {}),
-            (synthetic.cpu_configuration(model, 2), 1.2 * one, {}),
-            (on_ranks(model, 2, batch), two, {"ranks": 2, "seconds_communication": 0.25 * two}),
+        one = 1e-3 * (params / CROSSING[device]) ** 0.9
+        two = 1e-3 * (params / CROSSING[device]) ** 0.6
+        first, second = ways(model, device)
+        waits = {"ranks": 2, "seconds_communication": 0.25 * two, **more}
+        for configuration, centre, own in (
+            (first, one, {}),
+            (second, 1.2 * one, {}),
+            (on_ranks(model, 2, batch, device), two, waits),
         ):
             times = centre * (1 + generator.gamma(2.0, 0.005, 9))
-            entries += synthetic.samples(configuration, times.tolist(), **more)
+            entries += synthetic.samples(configuration, times.tolist(), **own)
     return entries
+
+
+def document(*devices: str, **more: Any) -> dict[str, Any]:
+    """A file of one process and two ranks on each of `devices`, and of their sums."""
+    entries = [one for device in devices for one in (*sweep(device=device, **more), *sums(device))]
+    return synthetic.document(entries, gpu="synthetic GPU" if "cuda" in devices else None)
 
 
 @pytest.fixture
 def file(read):
-    return read(synthetic.document([*sweep(), *sums()]))
+    return read(document("cpu"))
 
 
-def test_ranks_pay_where_the_curves_cross(file):
-    (one,) = more_ranks(file)
-    assert one.sides == ("1 process", "2 ranks")
-    assert one.crossover.size == pytest.approx(CROSSING, rel=0.05)
-    assert one.crossover.low < CROSSING < one.crossover.high
+@DEVICES
+def test_ranks_pay_where_the_curves_cross(read, device):
+    (one,) = more_ranks(read(document(device)))
+    assert one.device == device and one.sides == (ONE[device], TWO[device])
+    assert one.crossover.size == pytest.approx(CROSSING[device], rel=0.05)
+    assert one.crossover.low < CROSSING[device] < one.crossover.high
     assert ranks_sentence(one).startswith(
-        "At batch 100, 2 ranks train disc networks faster than 1 process from "
+        f"At batch 100, {TWO[device]} train disc networks faster than {ONE[device]} from "
     )
+    assert ("cpu_threads" in one.one.configuration) == (device == "cpu")
+    assert "?" not in str(one.one.words)
+
+
+def test_each_device_is_compared_with_itself(read):
+    both = read(document("cuda", "cpu"))
+    assert [one.device for one in more_ranks(both)] == ["cpu", "cuda"]
+    found = {one.device: one for one in more_ranks(both)}
+    for device in ("cpu", "cuda"):
+        (alone,) = more_ranks(read(document(device)))
+        assert found[device].crossover == alone.crossover
+    by_device = {}
+    for one in shared(both):
+        assert one.alone and one.like and one.alone.device == one.like.device == one.row.device
+        by_device.setdefault(one.row.device, []).append(one.modelled)
+    assert by_device["cpu"] == [one.modelled for one in shared(read(document("cpu")))]
+    assert by_device["cuda"] == [one.modelled for one in shared(read(document("cuda")))]
+    tables = [*shared_tables(shared(both)), *ranks_tables(both, more_ranks(both))]
+    assert [table.title.partition(",")[0] for table in tables] == [
+        "What several ranks bring",
+        "What several GPUs bring",
+        "From which size several ranks train faster than one process",
+        "From which size several GPUs train faster than one GPU",
+    ]
+
+
+def test_ranks_that_share_a_gpu_say_nothing_of_several(write, read, capsys):
+    warning = "ranks may share a GPU (NCCL_MULTI_RANK_GPU_ENABLE=1): that tests them"
+    tested = document("cuda", warnings=[warning])
+    assert more_ranks(read(tested)) == [] and shared(read(tested)) == []
+    assert main(["crossover", "--ranks", str(write(tested))]) == 0
+    assert "on several ranks, but on some that share a GPU; ./run" in capsys.readouterr().err
+
+
+def test_arithmetic_that_is_not_plain_is_said(read):
+    entries = [*sweep(device="cuda"), *sums("cuda")]
+    for one in json.loads(json.dumps(sweep(device="cuda"))):
+        one["configuration"]["precision"] = "tf32"
+        entries.append({**one, "name": synthetic.row_name(one["configuration"])})
+    file = read(synthetic.document(entries, gpu="synthetic GPU"))
+    plain, other = map(ranks_sentence, more_ranks(file))
+    assert plain.startswith("At batch 100, 2 GPUs")
+    assert other.startswith("At batch 100 in TF32, 2 GPUs")
+    (table,) = shared_tables(shared(file))
+    assert {record["ranks"] for record in table.records()} == {"2 GPUs", "2 GPUs, tf32"}
 
 
 def test_what_ranks_share_is_no_row_of_one_process(file):
@@ -77,24 +148,30 @@ def test_what_ranks_share_is_no_row_of_one_process(file):
     assert comparisons(file) == []
 
 
-def test_each_network_stands_beside_its_fastest_process(file):
-    found = {one.row.model: one for one in shared(file)}
+@DEVICES
+def test_each_network_stands_beside_its_fastest_process(read, device):
+    found = {one.row.model: one for one in shared(read(document(device)))}
     assert found.keys() == set(DISC_MODELS)
     large = found[DISC_MODELS[-1]]
-    assert large.alone and large.alone.threads == 1
+    assert large.alone and large.alone.configuration == ways(large.row.model, device)[0]
     assert large.speed_up == pytest.approx(large.alone.median / large.row.median)
     assert large.efficiency == pytest.approx(large.speed_up / 2)
     assert large.communication == pytest.approx(0.25, rel=0.05)
-    records = shared_table(list(found.values())).records()
-    assert records[0]["ranks"] == "2 ranks of 1 thread"
+    (table,) = shared_tables(list(found.values()))
+    record = table.records()[0]
+    assert (record["ranks"], record["execution"], record["alone_how"]) == {
+        "cpu": ("2 ranks of 1 thread", "eager", "eager, 1 thread"),
+        "cuda": ("2 GPUs", "eager, resident", "graph, resident"),
+    }[device]
 
 
-def test_weak_scaling_gives_each_rank_the_batch_of_one_process(write, read, capsys):
-    file = read(synthetic.document(sweep(batch="200")))
+@DEVICES
+def test_weak_scaling_gives_each_rank_the_batch_of_one_process(write, read, capsys, device):
+    file = read(synthetic.document(sweep(batch="200", device=device)))
     assert more_ranks(file) == []
     (one,) = more_ranks(file, weak=True)
-    assert one.crossover.low < CROSSING < one.crossover.high and one.batch == "100"
-    assert "2 ranks with a batch each train" in ranks_sentence(one)
+    assert one.crossover.low < CROSSING[device] < one.crossover.high and one.batch == "100"
+    assert f"{TWO[device]} with a batch each train" in ranks_sentence(one)
     assert {each.row.batch for each in shared(file, weak=True) if each.like} == {"100"}
     path = str(write(synthetic.document(sweep())))
     assert main(["crossover", "--ranks", "--scaling=weak", path]) == 0
@@ -103,15 +180,30 @@ def test_weak_scaling_gives_each_rank_the_batch_of_one_process(write, read, caps
     assert "--scaling is of --ranks" in capsys.readouterr().err
 
 
-def test_what_is_expected_is_a_share_and_a_sum_for_each_step(file):
-    known = 1e-6 + 1e-9 * 4_194_304
-    assert sum_seconds(file, 2, 4_194_304) == pytest.approx(known, rel=0.1)  # its noise
-    assert sum_seconds(file, 2, 2 * 4_194_304) == pytest.approx(2 * known, rel=0.1)
-    assert sum_seconds(file, 2, 4) < sum_seconds(file, 2, 100) < sum_seconds(file, 2, 4096)
-    assert sum_seconds(file, 3, 4096) is None
-    one = next(one for one in shared(file) if one.row.model == "disc-7")
-    summed = sum_seconds(file, 2, 4 * one.row.counters["params"])
-    assert one.modelled == pytest.approx(one.like.median / 2 + one.row.counters["steps"] * summed)
+@DEVICES
+def test_what_is_expected_is_a_share_and_a_sum_for_each_step(read, device):
+    file = read(document("cpu", "cuda"))
+
+    def seconds(size: float) -> float:
+        found = sum_seconds(file, device, 2, size)
+        assert found is not None
+        return found
+
+    known = (1e-6 + 1e-9 * 4_194_304) * {"cpu": 1, "cuda": 10}[device]
+    assert seconds(4_194_304) == pytest.approx(known, rel=0.1)  # its noise
+    assert seconds(2 * 4_194_304) == pytest.approx(2 * known, rel=0.1)
+    assert seconds(4) < seconds(100) < seconds(4096)
+    assert sum_seconds(file, device, 3, 4096) is None
+    one = next(o for o in shared(file) if o.row.model == "disc-7" and o.row.device == device)
+    steps = one.row.counters["steps"]
+    summed = seconds(4 * one.row.counters["params"])
+    assert one.modelled == pytest.approx(one.like.median / 2 + steps * summed)
+
+
+def test_sums_of_another_device_are_none(read):
+    file = read(synthetic.document([*sweep(device="cuda"), *sums("cpu")], gpu="synthetic GPU"))
+    assert sum_seconds(file, "cuda", 2, 4096) is None
+    assert {one.modelled for one in shared(file)} == {None}
 
 
 def test_a_file_without_ranks_says_how_to_get_them(write, read, capsys):
@@ -121,10 +213,20 @@ def test_a_file_without_ranks_says_how_to_get_them(write, read, capsys):
     assert "--ranks=1,2" in capsys.readouterr().err
 
 
-def test_the_page_and_the_terminal_say_the_same(write, read, capsys):
-    document = synthetic.document([*sweep(), *sums()])
-    built = section.build([read(document)], Context())
+@pytest.mark.parametrize("devices", [("cpu",), ("cuda",), ("cpu", "cuda")])
+def test_the_page_and_the_terminal_say_the_same(write, read, capsys, tmp_path, devices):
+    content = document(*devices)
+    built = section.build([read(content)], Context())
     assert built and built.title == "More than one"
-    assert main(["crossover", "--ranks", str(write(document))]) == 0
+    several = {"cpu": "several processes", "cuda": "several GPUs"}
+    assert f" {' and '.join(several[device] for device in devices)} train" in built.lead
+    assert any("NCCL" in note for note in built.notes) == ("cuda" in devices)
+    (block,) = built.blocks
+    assert len(block.points) == len(block.pictures) == len(block.tables) == len(devices)
+    for picture, device in zip(block.pictures, devices, strict=True):
+        assert f"{TWO[device]} train disc networks faster than {ONE[device]}" in picture.alt
+    charts = tmp_path / "charts"
+    assert main(["crossover", "--ranks", f"--charts={charts}", str(write(content))]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert built.blocks[0].points[0] in said
+    assert all(point in said for point in block.points)
+    assert len(list(charts.glob("*.svg"))) == len(devices)

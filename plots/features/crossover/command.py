@@ -33,8 +33,8 @@ from plots.features.crossover.table import crossover_tables, speed_up_table
 from plots.features.machines.table import summary_table
 from plots.features.published.table import published_table
 from plots.features.published.thresholds_table import thresholds_table
-from plots.features.ranks.analysis import more_ranks, ranks_sentence, shared
-from plots.features.ranks.table import ranks_table, shared_table
+from plots.features.ranks.analysis import more_ranks, ranks_sentence, shared, shares_a_gpu
+from plots.features.ranks.table import ranks_tables, shared_tables
 from plots.features.threads.analysis import more_threads, threads_sentence
 from plots.features.threads.table import threads_table
 from plots.file import loading
@@ -88,8 +88,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     either.add_argument(
         "--ranks",
         action="store_true",
-        help="print instead from which size several ranks train faster than one process, and what "
-        "their sums cost",
+        help="print instead from which size several ranks train faster than one process, and "
+        "several GPUs faster than one, and what their sums cost",
     )
     parser.add_argument(
         "--scaling",
@@ -265,8 +265,9 @@ def _compare_ranks(files: list[File], problems: list[str], options: argparse.Nam
     for file, pairs in found:
         own = [one for one in shared(file, weak) if one.alone or not weak]
         if not own:
+            but = ", but on some that share a GPU" if any(map(shares_a_gpu, file.rows)) else ""
             print(
-                f"{printable(str(file.path))}: no network was trained on several ranks"
+                f"{printable(str(file.path))}: no network was trained on several ranks{but}"
                 f"{', which have as large a batch each as one process has' if weak else ''}; "
                 f"./run --family=Collective,Epoch --ranks=1,2 --threads=1,2{batches} does it",
                 file=sys.stderr,
@@ -276,7 +277,7 @@ def _compare_ranks(files: list[File], problems: list[str], options: argparse.Nam
             print(wrapped(f"{printable(file.machine.id)}, {printable(file.path.name)}"))
             for one in pairs:
                 print(wrapped(printable(ranks_sentence(one), LONGEST), "  "))
-        tables += [shared_table(own), *([ranks_table(file, pairs)] if pairs else [])]
+        tables += [*shared_tables(own), *ranks_tables(file, pairs)]
     if tables:
         print_tables(tables, options)
     if options.charts:

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From which size several ranks train faster than one process, and what their sums cost.
+"""From which size several ranks train faster than one process, on the CPU or with a GPU for each,
+and what their sums cost.
 
 docs/method/ranks.md defines each figure.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from plots.core.crossover import EQUAL_WITHIN, Crossover, find_crossover
 from plots.core.crossover_words import faster
 from plots.core.curves import Alike, Curve, rank_pairs
+from plots.file.axes import Axes, Axis, Configuration
 from plots.file.families import EPOCH, TRAINING, steps_of
 from plots.file.rows import File, Row
 from plots.text import printable
@@ -19,16 +22,42 @@ from plots.text import printable
 _FLOAT_BYTES = 4
 _COMMUNICATION = "seconds_communication"
 _NAME = 60
+_SHARE_A_GPU = "NCCL_MULTI_RANK_GPU_ENABLE"  # in the warning of such a row (bench/rows/device.cpp)
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What `one` process that trains alone is called, and `many` that train together; `several` at
+    the beginning of a page."""
+
+    one: str
+    many: str
+    several: str
+
+
+CALLED = {
+    "cpu": Called("process", "ranks", "several processes"),
+    "cuda": Called("GPU", "GPUs", "several GPUs"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class MoreRanks(Alike):
-    """`one` process, with whatever threads and execution are the fastest, against `ranks`."""
+    """`one` process, with whatever threads and execution are the fastest, against `ranks` on the
+    same device."""
 
     ranks: int
     one: Curve
     many: Curve
     crossover: Crossover
+
+    @property
+    def device(self) -> str:
+        return self.one.configuration["device"]
+
+    @property
+    def called(self) -> Called:
+        return CALLED[self.device]
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -39,9 +68,10 @@ class MoreRanks(Alike):
 class Shared:
     """One network on several ranks, the fastest way of that many, beside one process.
 
-    `alone` is the fastest row of one process, `like` the fastest with the threads of one rank; both
-    None where there are none. `communication` is the share of the time that the first rank waits
-    for sums; `modelled` the seconds that `like` and the sums by themselves lead to expect.
+    `alone` is the fastest row of one process on that device, `like` the fastest with the threads of
+    one rank; both None where there are none, and on a GPU the same. `communication` is the share of
+    the time that the first rank waits for sums; `modelled` the seconds that `like` and the sums by
+    themselves lead to expect.
     """
 
     row: Row
@@ -49,6 +79,10 @@ class Shared:
     like: Row | None
     communication: float | None
     modelled: float | None
+
+    @property
+    def device(self) -> str:
+        return self.row.device
 
     @property
     def speed_up(self) -> float | None:
@@ -61,15 +95,38 @@ class Shared:
         return self.like.median / self.row.median / self.row.ranks if self.like else None
 
 
+_Found = TypeVar("_Found", MoreRanks, Shared)
+
+
+def by_device(found: Sequence[_Found]) -> list[tuple[str, list[_Found]]]:
+    """`found` of each device that has any."""
+    every = ((device, [one for one in found if one.device == device]) for device in CALLED)
+    return [(device, own) for device, own in every if own]
+
+
 def more_ranks(file: File, weak: bool = False) -> list[MoreRanks]:
-    """One for each batch size, precision and number of ranks of `file`, in the file's order.
-    `weak`: of ranks that have a batch each."""
+    """One for each device, batch size, precision and number of ranks of `file`; of a device in the
+    file's order. `weak`: of ranks that have a batch each."""
     found = []
-    for common, ranks, one, many in rank_pairs(_weakly(file) if weak else file):
-        sides = ("1 process", f"{ranks} ranks with a batch each" if weak else f"{ranks} ranks")
+    for common, ranks, one, many in rank_pairs(_compared(file, weak)):
+        called = CALLED[one.configuration["device"]]
+        together = f"{ranks} {called.many}{' with a batch each' if weak else ''}"
+        sides = (f"1 {called.one}", together)
         crossover = find_crossover(one, many, sides=sides, equal_within=EQUAL_WITHIN)
         found.append(MoreRanks(common, ranks, one, many, crossover))
-    return found
+    return [one for _, own in by_device(found) for one in own]
+
+
+def _compared(file: File, weak: bool) -> File:
+    """What counts of the file."""
+    kept = (row for row in file.rows if row.device in CALLED and not shares_a_gpu(row))
+    file = replace(file, rows=tuple(kept))
+    return _weakly(file) if weak else file
+
+
+def shares_a_gpu(row: Row) -> bool:
+    """Whether its ranks may have shared a GPU: then its time says nothing of several."""
+    return any(_SHARE_A_GPU in warning for warning in row.warnings)
 
 
 def _weakly(file: File) -> File:
@@ -88,22 +145,22 @@ def _weakly(file: File) -> File:
 
 
 def shared(file: File, weak: bool = False) -> list[Shared]:
-    """The fastest row of each network, batch size, precision and number of ranks and threads.
-    `weak` as in more_ranks(). On the CPU: nobody has measured ranks on GPUs yet."""
-    file = _weakly(file) if weak else file
+    """The fastest row of each network, batch size, precision, device and number of ranks and
+    threads. `weak` as in more_ranks()."""
+    file = _compared(file, weak)
     groups: dict[tuple[object, ...], list[Row]] = {}
-    trained = [
-        row
-        for row in file.rows
-        if row.family in TRAINING and row.failure is None and row.device == "cpu"
-    ]
+    trained = [row for row in file.rows if row.family in TRAINING and row.failure is None]
     for row in trained:
         if row.ranks > 1:
-            groups.setdefault((_work(row), row.ranks, row.threads), []).append(row)
+            groups.setdefault((_work(row), row.device, row.ranks, row.threads), []).append(row)
     found = []
-    for (work, _, threads), rows in groups.items():
+    for (work, device, _, threads), rows in groups.items():
         best = min(rows, key=lambda row: row.median)
-        others = [row for row in trained if row.ranks == 1 and row.program == best.program]
+        others = [
+            row
+            for row in trained
+            if row.ranks == 1 and row.device == device and row.program == best.program
+        ]
         alone = [row for row in others if _work(row) == work]
         like = [row for row in alone if row.threads == threads]
         found.append(_shared(file, best, _fastest(alone), _fastest(like)))
@@ -122,7 +179,7 @@ def _fastest(rows: Sequence[Row]) -> Row | None:
 
 def _shared(file: File, row: Row, alone: Row | None, like: Row | None) -> Shared:
     waits = row.counters.get(_COMMUNICATION)
-    summed = sum_seconds(file, row.ranks, _FLOAT_BYTES * row.counters["params"])
+    summed = sum_seconds(file, row.device, row.ranks, _FLOAT_BYTES * row.counters["params"])
     modelled = None
     if like and summed is not None:
         modelled = like.median / row.ranks + steps_of(row) * summed
@@ -131,16 +188,16 @@ def _shared(file: File, row: Row, alone: Row | None, like: Row | None) -> Shared
     )
 
 
-def sum_seconds(file: File, ranks: int, size: float) -> float | None:
+def sum_seconds(file: File, device: str, ranks: int, size: float) -> float | None:
     """What a sum of `size` bytes takes by itself, between the measured sizes on logarithmic axes;
-    beyond the largest in proportion. None where that number of ranks has no such rows."""
+    beyond the largest in proportion. None where that number of ranks has no such rows there."""
     known = sorted(
         (float(row.configuration["bytes"]), row.median)
         for row in file.rows
         if row.family == "Collective"
         and row.failure is None
         and row.ranks == ranks
-        and row.device == "cpu"
+        and row.device == device
     )
     if len(known) < 2:
         return None
@@ -152,5 +209,13 @@ def sum_seconds(file: File, ranks: int, size: float) -> float | None:
 def ranks_sentence(one: MoreRanks) -> str:
     """The answer in a sentence."""
     claim = faster(one.crossover, printable(one.networks, _NAME))
-    at = f"At batch {printable(one.batch, _NAME)}, " if one.batch else ""
-    return f"{at}{claim}." if at else f"{claim[0].upper()}{claim[1:]}."
+    at = [f"at batch {printable(one.batch, _NAME)}"] if one.batch else []
+    at += [printable(axis.change(value), _NAME) for axis, value in unlike(one.one.axes, one.common)]
+    said = f"{' '.join(at)}, {claim}" if at else claim
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def unlike(axes: Axes, configuration: Configuration) -> list[tuple[Axis, str]]:
+    """What is alike on both sides, and not the plainest: the precision tf32."""
+    alike = axes.of(configuration, "alike")
+    return [(axis, value) for axis, value in alike if value != axis.plainest]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the time of several ranks beside that of one process, over size."""
+"""Draws the time of several ranks beside that of one process on their device, over size."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from plots.core.charts.lines import name_ends
-from plots.core.charts.looks import CPU_COLOURS, DASHES, MARKERS
+from plots.core.charts.looks import CPU_COLOURS, DASHES, GPU_COLOURS, MARKERS
 from plots.core.charts.style import (
     Chart,
     devices,
@@ -20,19 +20,20 @@ from plots.core.charts.style import (
     write_above,
 )
 from plots.core.replicates import log_medians
-from plots.features.ranks.analysis import MoreRanks, ranks_sentence
+from plots.features.ranks.analysis import MoreRanks, ranks_sentence, unlike
 from plots.file.families import FAMILIES
 from plots.file.rows import File
 from plots.text import printable, slug
 
+_COLOURS = {"cpu": CPU_COLOURS, "cuda": tuple(GPU_COLOURS.values())}
 _SIZES = {"parameters": "trainable parameters", "batch": "samples in a batch"}
 
 
 def draw_charts(file: File, found: Sequence[MoreRanks]) -> list[Chart]:
-    """A chart of each batch size, precision and so on."""
-    groups: dict[tuple[tuple[str, str], ...], list[MoreRanks]] = {}
+    """A chart of each batch size, precision, device and so on."""
+    groups: dict[tuple[object, ...], list[MoreRanks]] = {}
     for one in found:
-        groups.setdefault(tuple(one.common.items()), []).append(one)
+        groups.setdefault((one.device, *one.common.items()), []).append(one)
     return [draw_ranks(file, group) for group in groups.values()]
 
 
@@ -40,16 +41,18 @@ def draw_ranks(file: File, found: Sequence[MoreRanks]) -> Chart:
     """Draws `found` of `file`, which differ in the number of ranks alone."""
     one = found[0]
     pictures = render(partial(_draw, file, found))
-    name = slug("-".join(["ranks", *one.common.values()]), 100)
+    name = slug("-".join([one.called.many, *one.common.values()]), 100)
     said = " ".join(map(ranks_sentence, found))
-    return Chart(name, pictures, f"Time over size on one process and on several ranks. {said}")
+    sides = f"one {one.called.one} and on several {one.called.many}"
+    return Chart(name, pictures, f"Time over size on {sides}. {said}")
 
 
 def _draw(file: File, found: Sequence[MoreRanks], figure: Figure) -> None:
     figure.set_figheight(3.6 if is_narrow(figure) else 4.4)
     axes = figure.add_subplot()
-    family = FAMILIES[found[0].family]
-    curves = [(found[0].one, "1 process"), *((each.many, each.sides[1]) for each in found)]
+    first = found[0]
+    family, colours = FAMILIES[first.family], _COLOURS[first.device]
+    curves = [(first.one, first.sides[0]), *((each.many, each.sides[1]) for each in found)]
     lines = []
     for place, (curve, label) in enumerate(curves):
         lines += axes.plot(
@@ -58,7 +61,7 @@ def _draw(file: File, found: Sequence[MoreRanks], figure: Figure) -> None:
             label=label,
             linewidth=1.8,
             markersize=4.5,
-            color=CPU_COLOURS[place % len(CPU_COLOURS)],
+            color=colours[place % len(colours)],
             linestyle=DASHES[place % len(DASHES)],
             marker=MARKERS[place % len(MARKERS)],
             markerfacecolor="none",
@@ -67,14 +70,15 @@ def _draw(file: File, found: Sequence[MoreRanks], figure: Figure) -> None:
     left = name_ends(axes, lines)
     write_above(axes, f"wall-clock time of one {family.one}", figure.get_figwidth() - 1)
     counts = (len(samples) for curve, _ in curves for samples in curve.samples)
-    batch = f", batch {found[0].batch}" if found[0].batch else ""
+    what = [first.networks, *([f"batch {first.batch}"] if first.batch else [])]
+    what += [axis.word(value) for axis, value in unlike(first.one.axes, first.common)]
     finish(
         figure,
-        f"{family.title}: several ranks beside one process",
+        f"{family.title}: several {first.called.many} beside one {first.called.one}",
         [
             devices(file),
             f"points: median of {repetitions(counts)} repetitions",
-            printable(f"{found[0].networks}{batch}", 60),
+            printable(", ".join(what), 60),
         ],
         left,
     )

@@ -1,16 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several ranks beside one process, as tables: from which size they pay, and what they cost."""
+"""Several ranks beside one process, as tables: from which size they pay, and what they cost. Those
+on GPUs have tables of their own."""
 
 from collections.abc import Sequence
 
 from plots.core.tables.cells import kind_cell, network_cells, number_cell, seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
-from plots.features.ranks.analysis import MoreRanks, Shared
-from plots.file.rows import File
+from plots.features.ranks.analysis import CALLED, Called, MoreRanks, Shared, by_device, unlike
+from plots.file.rows import File, Row
 
 
-def ranks_table(file: File, found: Sequence[MoreRanks]) -> Table:
+def ranks_tables(file: File, found: Sequence[MoreRanks]) -> list[Table]:
     """One line for each comparison of `file`: the size from which more ranks win."""
+    return [_ranks_table(file, CALLED[device], own) for device, own in by_device(found)]
+
+
+def shared_tables(found: Sequence[Shared]) -> list[Table]:
+    """One line for each network and number of ranks and threads."""
+    return [_shared_table(CALLED[device], own) for device, own in by_device(found)]
+
+
+def _ranks_table(file: File, called: Called, found: Sequence[MoreRanks]) -> Table:
     lines = [
         (
             text_cell(one.networks),
@@ -25,14 +35,15 @@ def ranks_table(file: File, found: Sequence[MoreRanks]) -> Table:
         for one in found
     ]
     return Table(
-        f"From which size several ranks train faster than one process, on {file.machine.id}",
+        f"From which size several {called.many} train faster than one {called.one}, on "
+        f"{file.machine.id}",
         (
             Column("networks", "networks"),
             Column("batch", "batch", numeric=True),
             Column("precision", "precision"),
-            Column("ranks", "ranks"),
+            Column("ranks", called.many),
             Column("kind", "answer"),
-            Column("crossover", "ranks pay from", numeric=True),
+            Column("crossover", f"{called.many} pay from", numeric=True),
             Column("low", "from", numeric=True, group="95 %"),
             Column("high", "to", numeric=True, group="95 %"),
         ),
@@ -40,49 +51,54 @@ def ranks_table(file: File, found: Sequence[MoreRanks]) -> Table:
     )
 
 
-def shared_table(found: Sequence[Shared]) -> Table:
-    """One line for each network and number of ranks and threads."""
+def _shared_table(called: Called, found: Sequence[Shared]) -> Table:
     lines = []
     for one in found:
         row = one.row
-        threads = row.axes["cpu_threads"].word(row.configuration["cpu_threads"])
-        alone = (
-            row.axes["cpu_threads"].word(one.alone.configuration["cpu_threads"])
-            if one.alone
-            else ""
-        )
+        of_threads = f" of {_threads(row)}" if row.threads else ""
+        more = [axis.word(value) for axis, value in unlike(row.axes, row.configuration)]
         lines.append(
             (
                 *network_cells(row),
-                text_cell(f"{row.ranks} ranks of {threads}"),
+                text_cell(", ".join([f"{row.ranks} {called.many}{of_threads}", *more])),
                 seconds_cell(row.median),
-                text_cell(row.execution),
+                text_cell(_how(row)),
                 seconds_cell(one.modelled),
                 _share(one.communication),
                 seconds_cell(one.alone.median if one.alone else None),
-                text_cell(f"{one.alone.execution}, {alone}" if one.alone else None),
+                text_cell(_how(one.alone, _threads(one.alone)) if one.alone else None),
                 number_cell(one.speed_up),
                 _share(one.efficiency),
             )
         )
     return Table(
-        "What several ranks bring",
+        f"What several {called.many} bring",
         (
             Column("network", "network"),
             Column("params", "parameters", numeric=True),
             Column("batch", "batch", numeric=True),
             Column("ranks", "on"),
-            Column("seconds", "median", numeric=True, group="ranks"),
-            Column("execution", "how", group="ranks"),
-            Column("modelled", "expected", numeric=True, group="ranks"),
-            Column("communication", "waits for sums", numeric=True, group="ranks"),
-            Column("alone", "median", numeric=True, group="one process"),
-            Column("alone_how", "how", group="one process"),
+            Column("seconds", "median", numeric=True, group=called.many),
+            Column("execution", "how", group=called.many),
+            Column("modelled", "expected", numeric=True, group=called.many),
+            Column("communication", "waits for sums", numeric=True, group=called.many),
+            Column("alone", "median", numeric=True, group=f"one {called.one}"),
+            Column("alone_how", "how", group=f"one {called.one}"),
             Column("speed_up", "speedup", numeric=True),
             Column("efficiency", "efficiency", numeric=True),
         ),
         tuple(lines),
     )
+
+
+def _threads(row: Row) -> str:
+    return row.axes["cpu_threads"].word(row.configuration["cpu_threads"]) if row.threads else ""
+
+
+def _how(row: Row, *more: str) -> str:
+    """Its execution, on a GPU where its data lies, and what else is there to say."""
+    data = row.configuration.get("data", "")
+    return ", ".join(filter(None, (row.execution, data, *more)))
 
 
 def _share(value: float | None) -> Cell:

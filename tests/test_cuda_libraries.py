@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which cuDNN and NCCL the build takes (cmake/cuda_libraries.cmake), from made-up ones: CUDNN_ROOT
+comes first, and NCCL_ROOT."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SCRIPT = f"""
+cmake_minimum_required(VERSION 3.25)
+set(CMAKE_FIND_LIBRARY_PREFIXES lib)
+set(CMAKE_FIND_LIBRARY_SUFFIXES .so)
+include({ROOT}/cmake/cublaslt.cmake)
+include({ROOT}/cmake/cuda_libraries.cmake)
+crossover_find_cuda_library(LIBRARY /nowhere 13 file headers reason)
+message(NOTICE "${{file}}|${{headers}}|${{reason}}")
+"""
+HEADERS = {  # the first with the version
+    "cudnn": {
+        "cudnn_version.h": "#define CUDNN_MAJOR {}\n#define CUDNN_MINOR 1\n",
+        "cudnn_frontend.h": "",
+    },
+    "nccl": {
+        "nccl.h": "#define NCCL_VERSION_CODE {}\n"
+        "#define NCCL_VERSION(X,Y,Z) (((X) <= 2 && (Y) <= 8) ? (X) * 1000 : (X) * 10000)\n"
+    },
+}
+
+
+def find(tmp_path: Path, name: str, version: int) -> tuple[Path, list[str]]:
+    """A root with a library of that file name and version, and what CMake finds there."""
+    library = name.removeprefix("lib").partition(".")[0]
+    root = tmp_path / library
+    for folder in ("include", "lib"):
+        (root / folder).mkdir(parents=True)
+    for header, text in HEADERS[library].items():
+        (root / "include" / header).write_text(text.format(version), encoding="utf-8")
+    (root / "lib" / name).touch()
+    script = tmp_path / "find.cmake"
+    script.write_text(SCRIPT.replace("LIBRARY", library), encoding="utf-8")
+    variables = {**os.environ, f"{library.upper()}_ROOT": str(root)}
+    done = subprocess.run(
+        ["cmake", "-P", script], capture_output=True, text=True, check=True, env=variables
+    )
+    return root, done.stderr.strip().splitlines()[-1].split("|")
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [("libcudnn.so", 9), ("libcudnn.so.9", 9), ("libnccl.so", 22809), ("libnccl.so.2", 22809)],
+)
+def test_the_one_that_is_named_is_taken(tmp_path: Path, name: str, version: int) -> None:
+    root, (file, folders, reason) = find(tmp_path, name, version)
+    assert reason == ""
+    assert file == str(root / "lib" / name)
+    own = len(list((root / "include").iterdir()))
+    assert [Path(folder) for folder in folders.split(";")] == [root / "include"] * own
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "old"),
+    [
+        ("libcudnn.so", 8, "of version 8, older than 9"),
+        ("libnccl.so", 2708, "older than 2.13"),
+    ],
+)
+def test_an_old_one_is_none(tmp_path: Path, name: str, version: int, old: str) -> None:
+    root, found = find(tmp_path, name, version)
+    assert found[2] == f"{root}/include/ is {old}"
