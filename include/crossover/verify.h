@@ -31,8 +31,10 @@ std::int64_t steps_to_verify(const Workload& workload, double flops);
 /// Throws std::runtime_error where the training diverges (a loss that is not finite). `shares`: how
 /// many steps of the Workload are one of the training, one after another; its loss is that of all
 /// their rows.
+/// `start_off`: each parameter starts off by up to so much of itself, at random by `seed`.
 Trajectory reference_trajectory(const Workload& workload, const Dataset& dataset,
-                                std::int64_t steps, std::int64_t shares = 1);
+                                std::int64_t steps, std::int64_t shares = 1, double start_off = 0,
+                                std::uint64_t seed = 0);
 
 /// The first step up to its loss, and nothing else.
 Workload forward_part(const Workload& workload, std::int64_t shares = 1);
@@ -87,6 +89,10 @@ struct Mismatch : std::runtime_error {
 Verification verify(Program& program, const Workload& workload, const Trajectory& trajectory,
                     Precision precision = Precision::f32);
 
+/// The same, with another tolerance.
+Verification verify(Program& program, const Workload& workload, const Trajectory& trajectory,
+                    const Tolerance& tolerance);
+
 /// The same of a program that has just run them, in whatever pieces, each position at most once.
 Verification verify_state(Program& program, const Workload& workload, const Trajectory& trajectory,
                           Precision precision = Precision::f32);
@@ -111,6 +117,15 @@ Verification verify_between_kinks(Program& program, const Workload& workload, Re
 /// The same training at a learning rate of at least 0.01, at which updates are far more than what
 /// rounding changes: what verify_operations() is to see.
 Workload with_visible_updates(Workload workload);
+
+/// What a training in f32 may differ by where rounding decides much of it, as in deep
+/// batch-normalized networks: three times as much as the trajectory does from those of five starts
+/// that are off by up to 16 roundings. But of the parameters at most half of what the steps
+/// changed, of the losses 1e-2, and never less than tolerance_for(). That again for a Workload
+/// whose parameters are compared tensor by tensor, and for coarser precisions.
+Tolerance tolerance_of_roundings(const Workload& workload, const Dataset& dataset,
+                                 const Trajectory& trajectory, Precision precision = Precision::f32,
+                                 std::int64_t shares = 1);
 
 struct OperationVerification {
   std::int64_t operations = 0;  ///< of one step

@@ -122,6 +122,15 @@ class Training:
             self._state = _state(self.task.optimizer, self._parameters)
             jax.block_until_ready((self._parameters, self._state))
 
+    def start_off(self, by: float, seed: int) -> None:
+        """From now on each parameter starts off by up to so much of itself, at random."""
+        random = np.random.default_rng(seed)
+        with jax.enable_x64(self._is_exact):
+            self._start = [
+                self._put(np.asarray(start) * (1 + by * random.uniform(-1, 1, start.shape)))
+                for start in self._start
+            ]
+
     def run(self) -> None:
         """One iteration, whose losses are kept on the device: returns when it is done, as all
         results of a call are there together."""

@@ -108,6 +108,13 @@ class Training:
                     if isinstance(value, torch.Tensor):
                         value.zero_()
 
+    def start_off(self, by: float, seed: int) -> None:
+        """From now on each parameter starts off by up to so much of itself, at random."""
+        random = torch.Generator().manual_seed(seed)
+        for start in self._start:
+            places = torch.rand(start.shape, generator=random, dtype=start.dtype)
+            start.mul_(1 + by * (2 * places.to(start.device) - 1))
+
     def run(self) -> None:
         """One iteration, whose losses are kept on the device: returns when it is done."""
         step = self._step

@@ -9,6 +9,7 @@
 
 #include "crossover/cost.h"
 #include "crossover/product.h"
+#include "crossover/random.h"
 #include "crossover/reference.h"
 #include "crossover/start.h"
 #include "crossover/training.h"
@@ -25,6 +26,11 @@ bool uses(const Workload& workload) {
   });
 }
 
+/// A small loss is the difference of large logits: below 0.1 the error is taken relative to 0.1.
+double relative_loss(double got, double expected) {
+  return std::abs(got - expected) / std::max(std::abs(expected), 0.1);
+}
+
 void compare_loss(double got, double expected, std::int64_t step, Verification& result) {
   const std::string what = "the loss of step " + std::to_string(step + 1);
   if (!std::isfinite(got)) {
@@ -32,9 +38,7 @@ void compare_loss(double got, double expected, std::int64_t step, Verification& 
                    " is not finite here, but in float64 it is: the training diverges, or leaves "
                    "the range of the precision; a smaller --lr may help");
   }
-  // A small loss is the difference of large logits: below 0.1 the error is taken relative to 0.1.
-  take(std::abs(got - expected) / std::max(std::abs(expected), 0.1), result.tolerance.loss, what,
-       result.loss_error);
+  take(relative_loss(got, expected), result.tolerance.loss, what, result.loss_error);
 }
 
 std::int64_t steps_of_epoch(const Workload& workload) { return std::ssize(workload.order); }
@@ -93,6 +97,34 @@ double run_shares(Reference& reference, std::int64_t step, std::int64_t shares,
 
 void nothing(std::int64_t /*share*/) {}
 
+/// Each parameter by up to so much of itself.
+void move_start(Reference& reference, double by, std::uint64_t seed) {
+  std::uint64_t place = seed << 40U;
+  for (const Id id : tensors_of(reference.workload(), Role::parameter)) {
+    for (double& value : reference[id]) {
+      value *= 1 + by * (2 * unit_interval(place++) - 1);
+    }
+  }
+}
+
+/// Norms of what separates the parameters of two trainings, and of those of the one.
+struct Separation {
+  double distance = 0, norm = 0;
+};
+template <class Other>
+Separation separation(const Trajectory& from, const Other& other) {
+  Separation all;
+  for (const auto& [id, values] : from.parameters) {
+    const auto others = other(id);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double difference = others[i] - values[i];
+      all.distance += difference * difference;
+      all.norm += values[i] * values[i];
+    }
+  }
+  return {std::sqrt(all.distance), std::sqrt(all.norm)};
+}
+
 void require_finite_loss(double loss, std::int64_t step) {
   if (!std::isfinite(loss)) {
     throw std::runtime_error("the training diverges: the loss of step " + std::to_string(step + 1) +
@@ -100,11 +132,20 @@ void require_finite_loss(double loss, std::int64_t step) {
   }
 }
 
-Verification verification_of(const Program& program, const Workload& workload, std::int64_t steps,
-                             Precision precision) {
+Verification verification_of(const Workload& workload, std::int64_t steps,
+                             const Tolerance& tolerance) {
   return {.steps = steps,
           .steps_of = std::max(steps, steps_of_epoch(workload)),
-          .tolerance = tolerance_for(workload, precision, program.facts().arithmetic)};
+          .tolerance = tolerance};
+}
+Verification verification_of(const Program& program, const Workload& workload, std::int64_t steps,
+                             Precision precision) {
+  return verification_of(workload, steps,
+                         tolerance_for(workload, precision, program.facts().arithmetic));
+}
+
+bool compares_all_together(const Workload& workload) {
+  return uses<BatchNorm>(workload) || uses<LayerNorm>(workload) || uses<Attention>(workload);
 }
 
 /// What compares parameters after steps, each with the values that it is given.
@@ -144,8 +185,7 @@ class ParameterComparison {
   Program& program_;
   const Workload& workload_;
   Verification& result_;
-  const bool all_together_ =
-      uses<BatchNorm>(workload_) || uses<LayerNorm>(workload_) || uses<Attention>(workload_);
+  const bool all_together_ = compares_all_together(workload_);
   double difference_ = 0, norm_ = 0;  ///< squares
 };
 
@@ -232,10 +272,14 @@ std::int64_t steps_to_verify(const Workload& workload, double flops) {
 }
 
 Trajectory reference_trajectory(const Workload& workload, const Dataset& dataset,
-                                std::int64_t steps, std::int64_t shares) {
+                                std::int64_t steps, std::int64_t shares, double start_off,
+                                std::uint64_t seed) {
   Reference reference(workload);
   set_data(reference, dataset);
   restart(reference);
+  if (start_off > 0) {
+    move_start(reference, start_off, seed);
+  }
   Trajectory trajectory;
   for (std::int64_t step = 0; step < steps; ++step) {
     trajectory.losses.push_back(run_shares(reference, step, shares, nothing));
@@ -309,10 +353,49 @@ Tolerance tolerance_for(const Workload& workload, Precision precision,
   return tolerance;
 }
 
+Tolerance tolerance_of_roundings(const Workload& workload, const Dataset& dataset,
+                                 const Trajectory& trajectory, Precision precision,
+                                 std::int64_t shares) {
+  constexpr double sixteen_roundings = 16 * 0x1p-24;
+  constexpr std::uint64_t starts = 5;
+  constexpr double further = 3;
+  constexpr double most_of_update = 0.5;
+  constexpr double most_of_loss = 1e-2;
+  Tolerance tolerance = tolerance_for(workload, precision);
+  if (!compares_all_together(workload) || precision != Precision::f32 ||
+      stored_precision(workload) != Precision::f32) {
+    return tolerance;
+  }
+  const Separation update =
+      separation(trajectory, [&](Id id) { return StartValues(workload, id); });
+  for (std::uint64_t seed = 1; seed <= starts; ++seed) {
+    const Trajectory other = reference_trajectory(workload, dataset, std::ssize(trajectory.losses),
+                                                  shares, sixteen_roundings, seed);
+    std::size_t at = 0;  // both have the parameters in the same order
+    const Separation moved = separation(trajectory, [&](Id /*id*/) -> const std::vector<double>& {
+      return other.parameters[at++].second;
+    });
+    const double allowed =
+        std::min(further * moved.distance, most_of_update * update.distance) / moved.norm;
+    tolerance.parameters = std::max(tolerance.parameters, allowed);
+    for (std::size_t i = 0; i < other.losses.size(); ++i) {
+      const double difference = further * relative_loss(other.losses[i], trajectory.losses[i]);
+      tolerance.loss = std::max(tolerance.loss, std::min(difference, most_of_loss));
+    }
+  }
+  return tolerance;
+}
+
 Verification verify(Program& program, const Workload& workload, const Trajectory& trajectory,
                     Precision precision) {
+  return verify(program, workload, trajectory,
+                tolerance_for(workload, precision, program.facts().arithmetic));
+}
+
+Verification verify(Program& program, const Workload& workload, const Trajectory& trajectory,
+                    const Tolerance& tolerance) {
   const std::int64_t steps = std::ssize(trajectory.losses);
-  Verification result = verification_of(program, workload, steps, precision);
+  Verification result = verification_of(workload, steps, tolerance);
   restart(program, workload);
   run_and_compare_losses(program, workload, trajectory.losses, 0, steps, result);
   compare_parameters(program, workload, trajectory, result);
