@@ -189,9 +189,9 @@ TEST(CudaConvolutionPlan, RefusesWhatTheLibraryLacks) {
 }
 
 TEST(CudaConvolutionPlan, ReservesTheWorkspaceOfTheLibraryThatNeedsMore) {
-  EXPECT_EQ(plan_of(small_alexnet()).workspace_bytes, cuda::most_workspace_for_convolutions);
-  EXPECT_EQ(cuda::workspace_for_convolutions(std::int64_t{80} << 30), 256 << 20);
-  EXPECT_EQ(cuda::workspace_for_convolutions(std::int64_t{4} << 30), 128 << 20);
+  EXPECT_EQ(plan_of(small_alexnet()).workspace_bytes, cuda::most_workspace_for_cudnn);
+  EXPECT_EQ(cuda::workspace_for_cudnn(std::int64_t{80} << 30), 256 << 20);
+  EXPECT_EQ(cuda::workspace_for_cudnn(std::int64_t{4} << 30), 128 << 20);
   EXPECT_EQ(plan_of(images_epoch(mlp("m", {4, 3}, Activation::relu))).workspace_bytes,
             cuda::workspace_for_products);
 }
@@ -239,6 +239,24 @@ TEST(CudaColumnSums, OfTallMatricesTakeTwoLaunches) {
     EXPECT_EQ(sums.back().rows, rows == 100 ? rows : sums.front().parts);
     EXPECT_EQ(sums.back().parts, 1);
   }
+}
+
+TEST(CudaTransformerPlan, HasOneLaunchEachWayOfTheLibrarysAttentionIn16Bits) {
+  const Model model = gpt({.vocabulary = 7, .width = 16, .layers = 2, .heads = 2, .time = 5});
+  const Workload workload = images_epoch(model, Precision::bf16);
+  const auto plan = [&](const cuda::SupportsSdpa& sdpas) {
+    return cuda::make_plan(workload, {.precision = Precision::bf16}, any_product,
+                           cuda::any_convolution, {}, true, 1 << 20, sdpas);
+  };
+  const LaunchPlan with = plan(cuda::any_sdpa);
+  EXPECT_EQ(count_of<cuda::SdpaLaunch>(with), 4);
+  EXPECT_EQ(count_of<cuda::AttentionLaunch>(with), 0);
+  const LaunchPlan forward =
+      plan([](const cuda::SdpaForm& form) { return !form.gradient && form.causal; });
+  EXPECT_EQ(count_of<cuda::SdpaLaunch>(forward), 2);
+  EXPECT_EQ(count_of<cuda::AttentionLaunch>(forward), 0);
+  EXPECT_EQ(count_of<cuda::AttentionGradKeysLaunch>(forward), 2);
+  EXPECT_EQ(count_of<cuda::SdpaLaunch>(plan_of(images_epoch(model))), 0) << "in f32";
 }
 
 TEST(CudaTransformerPlan, HasOneLaunchForAttentionAndTwoForItsGradient) {

@@ -61,6 +61,7 @@ std::string described(const Gpu& gpu) {
   return json.str();
 }
 /// What a form is asked for, without its extents.
+std::string kind(const SdpaForm& form) { return short_name(form); }
 std::string kind(const ConvolutionForm& form) {
   std::string text = short_name(form.pass);
   text += form.bias ? " + bias" : "";
@@ -69,12 +70,12 @@ std::string kind(const ConvolutionForm& form) {
 }
 
 /// The first of the library's algorithms that it makes: what a Program takes, if it runs.
-std::unique_ptr<PreparedConvolution> first_made(ConvolutionLibrary& library,
-                                                const ConvolutionForm& form) {
+template <class Arguments, class Form>
+std::unique_ptr<Prepared<Arguments>> first_made(Library<Arguments>& library, const Form& form) {
   std::string why;
   for (int algorithm = 0; algorithm < library.algorithms(form); ++algorithm) {
     try {
-      CalledConvolution of;
+      Arguments of{};
       of.form = form;
       return library.make(of, algorithm);
     } catch (const std::runtime_error& refused) {
@@ -102,37 +103,49 @@ void print(const std::string& title, const std::map<std::string, Plans>& by_kind
   }
 }
 
-bool has_convolutions(const Workload& workload) {
-  const auto is_one = [](const Op& op) { return std::holds_alternative<Convolution>(op); };
+bool has_use_for_cudnn(const Workload& workload) {
+  const auto is_one = [](const Op& op) {
+    return std::holds_alternative<Convolution>(op) || std::holds_alternative<Attention>(op);
+  };
   return std::any_of(workload.steps.begin(), workload.steps.end(), [&](const Step& step) {
     return std::any_of(step.ops.begin(), step.ops.end(), is_one);
   });
 }
 
-void print_network(const std::string& name, Precision precision, ConvolutionLibrary& library) {
+/// Of each form of the plan's launches of a kind.
+template <class Launched, class Arguments>
+void add_plans(const LaunchPlan& plan, Library<Arguments>& library,
+               std::map<std::string, Plans>& by_kind) {
+  std::set<decltype(Launched::form)> forms;
+  for (const Launched& launch : launches_of<Launched>(plan)) {
+    forms.insert(launch.form);
+  }
+  for (const auto& form : forms) {
+    const auto made = first_made(library, form);
+    Plans& plans = by_kind[kind(form)];
+    ++plans.engines[made->name()];
+    plans.workspace_bytes = std::max(plans.workspace_bytes, made->workspace_bytes());
+  }
+}
+
+void print_network(const std::string& name, Precision precision, ConvolutionLibrary& library,
+                   SdpaLibrary& sdpas) {
   const Task task = find_model(name);
   const Workload workload =
       make_planned_gpu()->optimize(training_epoch(task.model, {.rows = task.batch,
                                                                .batch = task.batch,
                                                                .optimizer = task.optimizer,
                                                                .precision = precision}));
-  if (!has_convolutions(workload)) {
+  if (!has_use_for_cudnn(workload)) {
     return;
   }
   const LaunchPlan plan = make_plan(
       workload, {.precision = precision}, [](const ProductForm& /*form*/) { return true; },
-      [&](const ConvolutionForm& form) { return library.algorithms(form) > 0; });
-  std::set<ConvolutionForm> forms;
-  for (const ConvolutionLaunch& launch : launches_of<ConvolutionLaunch>(plan)) {
-    forms.insert(launch.form);
-  }
+      [&](const ConvolutionForm& form) { return library.algorithms(form) > 0; }, {}, true,
+      most_workspace_for_cudnn, [&](const SdpaForm& form) { return sdpas.algorithms(form) > 0; });
   std::map<std::string, Plans> by_kind;
-  for (const ConvolutionForm& form : forms) {
-    const std::unique_ptr<PreparedConvolution> made = first_made(library, form);
-    Plans& plans = by_kind[kind(form)];
-    ++plans.engines[made->name()];
-    plans.workspace_bytes = std::max(plans.workspace_bytes, made->workspace_bytes());
-  }
+  add_plans<ConvolutionLaunch>(plan, library, by_kind);
+  add_plans<SdpaLaunch>(plan, sdpas, by_kind);
   print("  " + name + " " + to_string(precision) + " ", by_kind);
 }
 
@@ -147,11 +160,12 @@ void print_gpu(const Gpu& gpu) {
     if (!missing_for_products(properties, precision).empty()) {
       continue;
     }
-    const auto library = make_cudnn_library_for(described(gpu), precision,
-                                                workspace_for_convolutions(gpu.memory_bytes));
+    const std::int64_t workspace = workspace_for_cudnn(gpu.memory_bytes);
+    const auto library = make_cudnn_library_for(described(gpu), precision, workspace);
+    const auto sdpas = make_sdpa_library_for(described(gpu), precision, workspace);
     for (const Family& family : catalogue()) {
       for (const std::string& name : family.names) {
-        print_network(name, precision, *library);
+        print_network(name, precision, *library, *sdpas);
       }
     }
   }
@@ -159,6 +173,21 @@ void print_gpu(const Gpu& gpu) {
 
 }  // namespace
 }  // namespace crossover::cuda
+
+/// What cudnn-frontend asks the CUDA runtime when it checks attention, whatever device it was told.
+int generation_asked_for = 0;
+extern "C" cudaError_t __wrap_cudaGetDevice(int* device) {  // NOLINT(*-identifier*)
+  *device = 0;
+  return cudaSuccess;
+}
+// NOLINTNEXTLINE(*-identifier*)
+extern "C" cudaError_t __wrap_cudaGetDeviceProperties(cudaDeviceProp* of, int /*device*/) {
+  constexpr int tens = 10;
+  *of = {};
+  of->major = generation_asked_for / tens;
+  of->minor = generation_asked_for % tens;
+  return cudaSuccess;
+}
 
 /// Of the generation that is named ("90"): cuDNN keeps what it learns of the first GPU, so each has
 /// a process of its own.
@@ -172,6 +201,7 @@ int main(int count, char** words) {
     std::cerr << "which generation of GPUs? 75, 86, 89, 90, 100 or 120\n";
     return 2;
   }
+  generation_asked_for = gpu->generation;
   print_gpu(*gpu);
   return 0;
 }

@@ -4,6 +4,7 @@
 python tests/test_cudnn_plans.py      ask again, and write the table
 """
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -15,13 +16,17 @@ PROGRAM = ROOT / "build" / "tests" / "cudnn_plans"
 TABLE = ROOT / "tests" / "fixtures" / "cudnn_plans.txt"
 GENERATIONS = ("75", "86", "89", "90", "100", "120")
 HEAD = """\
-# Which plans of cuDNN the networks' convolutions get: how many forms which engine, and the largest
-# workspace. Written by .venv/bin/python tests/test_cudnn_plans.py
+# Which plans of cuDNN the networks' convolutions and attention get: how many forms which engine,
+# and the largest workspace. Written by .venv/bin/python tests/test_cudnn_plans.py
 """
 
 
 def ask(generation: str) -> str:
-    done = subprocess.run([PROGRAM, generation], capture_output=True, text=True, check=False)
+    path = [str(PROGRAM.parent / "driver_for_plans"), os.environ.get("LD_LIBRARY_PATH", "")]
+    environment = os.environ | {"LD_LIBRARY_PATH": ":".join(filter(None, path))}
+    done = subprocess.run(
+        [PROGRAM, generation], env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

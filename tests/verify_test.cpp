@@ -250,6 +250,54 @@ TEST(Tolerance, FollowsThePrecision) {
   EXPECT_DOUBLE_EQ(of(AdamWOptions{}, Precision::bf16).parameters, 5 * 0x1p-7);
 }
 
+/// Two steps of a deep batch-normalized network on few rows, where a rounding grows from layer to
+/// layer.
+Training deep(double learning_rate, std::int64_t layers = 32) {
+  Model model{.name = "deep", .sample = {3, 4, 4}, .classes = 4, .layers = {}};
+  const auto add = [&model](const LayerKind& layer) {
+    model.add(layer, {static_cast<Value>(std::ssize(model.layers))});
+  };
+  for (std::int64_t i = 0; i < layers; ++i) {
+    add(ConvolutionLayer{.out_channels = 8, .window = {.size = 3, .padding = 1}});
+    add(BatchNormLayer{});
+    add(ActivationLayer{Activation::relu});
+  }
+  add(FlattenLayer{});
+  add(LinearLayer{4});
+  return {
+      fuse(training_epoch(
+          model, {.rows = 4, .batch = 2, .optimizer = SgdOptions{.learning_rate = learning_rate}})),
+      uniform_data(model, 4)};
+}
+
+TEST(ToleranceOfRoundings, IsAsWideAsRoundingsOfTheStartMakeIt) {
+  const auto of = [](const Training& training, Precision precision = Precision::f32) {
+    return tolerance_of_roundings(training.workload, training.data,
+                                  reference_trajectory(training.workload, training.data, 2),
+                                  precision);
+  };
+  const Training heart_training = heart();
+  EXPECT_EQ(of(heart_training).parameters, 1e-4) << "each tensor is compared by itself";
+  EXPECT_EQ(of(deep(0.05, 1)).parameters, 1e-4) << "nothing grows";
+  const Tolerance wide = of(deep(0.05));
+  EXPECT_GT(wide.parameters, 2e-4);
+  EXPECT_LE(wide.loss, 1e-2);
+}
+
+TEST(ToleranceOfRoundings, FindsATrainingWhoseUpdatesAreMissingOrTurned) {
+  const Training right = deep(0.05);
+  const Trajectory trajectory = reference_trajectory(right.workload, right.data, 2);
+  const Tolerance tolerance = tolerance_of_roundings(right.workload, right.data, trajectory);
+  const auto backend = make_cpu_backend();
+  for (const double rate : {0.0, 0.02, 0.09, -0.05}) {
+    const Training wrong = deep(rate);
+    const auto program = started(*backend, wrong, 1);
+    EXPECT_THROW(verify(*program, wrong.workload, trajectory, tolerance), Mismatch) << rate;
+  }
+  const auto program = started(*backend, right, 1);
+  EXPECT_NO_THROW(verify(*program, right.workload, trajectory, tolerance));
+}
+
 TEST(StepsToVerify, AreAllOrWhatIsAffordableButTwo) {
   const Workload workload = heart().workload;
   EXPECT_EQ(steps_to_verify(workload, 1e12), 10);

@@ -215,9 +215,10 @@ std::vector<Axis> device_axes() {
            .role = AxisRole::how,
            .description = "how a GPU's convolutions choose their algorithm",
            .unsaid = "heuristic",
-           .flag = {"--cudnn", "NAME,...",
-                    "how a GPU's convolutions choose their algorithm: by cuDNN's heuristic "
-                    "(default), or benchmark: the fastest of a few"},
+           .flag =
+               {"--cudnn", "NAME,...",
+                "how a GPU's convolutions, and its attention in 16 bits, choose their "
+                "algorithm: by cuDNN's heuristic (default), or benchmark: the fastest of a few"},
            .devices = AxisDevices::gpu},
           &CompileOptions::convolutions,
           {{"heuristic", ConvolutionChoice::heuristic},

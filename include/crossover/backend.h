@@ -68,7 +68,8 @@ enum class ProductChoice {
   autotuned,  ///< the fastest of the heuristic's proposals, timed in compile()
 };
 
-/// How a GPU's convolutions choose their algorithm; an axis of the benchmarks.
+/// How a GPU's convolutions, and its attention in 16 bits, choose their algorithm; an axis of the
+/// benchmarks.
 enum class ConvolutionChoice {
   heuristic,  ///< the first choice of cuDNN's heuristic that runs
   benchmark,  ///< the fastest of the heuristic's proposals, timed in compile(): what frameworks
@@ -132,8 +133,9 @@ struct ProgramFacts {
   /// there is no such graph.
   std::optional<std::int64_t> graph_loops;
   std::optional<GraphForm> graph_form;  ///< of a GPU's graphs; none where there are none
-  /// How many convolutions of the order's first step run by which of the library's engines:
-  /// "forward eng41 fused" -> 20. Empty where there are none, or the library does not tell.
+  /// How many convolutions and attentions of the order's first step run by which of the library's
+  /// engines: "forward eng41 fused" -> 20, "attention forward eng2" -> 3. Empty where there are
+  /// none, or the library does not tell.
   std::map<std::string, std::int64_t> convolutions;
 };
 

@@ -92,3 +92,22 @@ def is_golden(
     norm = np.linalg.norm(flat)
     assert norm == pytest.approx(case["params_norm_after"], rel=norm_tolerance)
     assert flat.size == case["params"]
+
+
+def deep(layers: int = 32) -> Task:
+    """Of batch-normalized convolutions on few rows, where a rounding grows from layer to layer."""
+    one = [
+        {"type": "conv2d", "out_channels": 8, "kernel_size": 3, "padding": 1},
+        {"type": "batch_norm"},
+        {"type": "relu"},
+    ]
+    network = {
+        "name": "deep",
+        "input": {"shape": [3, 4, 4], "type": "f32"},
+        "classes": 4,
+        "loss": "cross_entropy",
+        "layers": [*(one * layers), {"type": "flatten"}, {"type": "linear", "out_features": 4}],
+    }
+    named = [{"name": f"layer {i}", **layer} for i, layer in enumerate(network["layers"])]
+    network["layers"] = named
+    return Task(network, "uniform", 2, 4, Optimizer("sgd", 0.05), "", 1, 1e6)

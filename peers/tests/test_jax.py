@@ -20,8 +20,8 @@ from peers.jax.networks import network_of  # noqa: E402
 from peers.jax.training import Training  # noqa: E402
 from peers.rows import repetition, training_row  # noqa: E402
 from peers.tasks import Optimizer, Task, Unsupported  # noqa: E402
-from peers.tests import GOLDEN, NETWORKS, is_golden, ours, trained  # noqa: E402
-from peers.verification import Mismatch, References, verified  # noqa: E402
+from peers.tests import GOLDEN, NETWORKS, deep, is_golden, ours, trained  # noqa: E402
+from peers.verification import Mismatch, References, Tolerance, verified  # noqa: E402
 
 CPU = {"device": "cpu", "precision": "f32"}
 THREADS = str(OWN_THREADS)
@@ -75,6 +75,16 @@ def test_an_epoch_in_one_call_is_verified(loop):
     assert 0 < checked["parameter_error"] <= checked["parameter_tolerance"]
     exact = sum(Training(short, CPU, np.float64).run_steps(10)) / 10
     assert loss == pytest.approx(exact, rel=checked["tolerance"])
+
+
+def test_where_rounding_decides_the_tolerance_is_what_roundings_do():
+    usual = Tolerance(1e-3, 1e-4)
+    assert references().tolerance_of_roundings(deep(1), usual) == usual
+    wide = references().tolerance_of_roundings(deep(12), usual)
+    assert wide.loss >= usual.loss and wide.parameters >= usual.parameters
+    moved, plain = Training(deep(1), CPU, np.float64), Training(deep(1), CPU, np.float64)
+    moved.start_off(0.5, 1)
+    assert moved.run_steps(1) != plain.run_steps(1)
 
 
 def _other_rate(training: Training) -> None:

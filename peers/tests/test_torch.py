@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed here")
 
+from peers import verification  # noqa: E402
 from peers.pytorch import networks, ranks  # noqa: E402
 from peers.pytorch.__main__ import Rows  # noqa: E402
 from peers.pytorch.counterparts import Wanted, counterparts  # noqa: E402
@@ -17,8 +18,16 @@ from peers.pytorch.rows import prepare  # noqa: E402
 from peers.pytorch.training import References, Training, settle  # noqa: E402
 from peers.rows import repetition  # noqa: E402
 from peers.tasks import Optimizer, Task, Unsupported  # noqa: E402
-from peers.tests import GOLDEN, NETWORKS, configuration_of, is_golden, ours, trained  # noqa: E402
-from peers.verification import Mismatch, tolerance_of, verified  # noqa: E402
+from peers.tests import (  # noqa: E402
+    GOLDEN,
+    NETWORKS,
+    configuration_of,
+    deep,
+    is_golden,
+    ours,
+    trained,
+)
+from peers.verification import Mismatch, Tolerance, tolerance_of, verified  # noqa: E402
 
 CPU = {"device": "cpu", "execution": "eager", "precision": "f32"}
 SGD = Optimizer("sgd", 0.1)
@@ -203,6 +212,20 @@ def _no_activation(training: Training) -> None:
 def test_a_training_that_differs_is_refused(wrong):
     training = Training(DISC, CPU)
     wrong(training)
+    with pytest.raises(Mismatch):
+        verified(training, CPU, References(1))
+
+
+def test_where_rounding_decides_the_tolerance_is_what_roundings_do(monkeypatch):
+    usual = Tolerance(1e-3, 1e-4)
+    assert References(1).tolerance_of_roundings(deep(1), usual) == usual
+    wide = References(1).tolerance_of_roundings(deep(), usual)
+    assert wide.parameters > 2e-4 and wide.loss <= 1e-2
+    monkeypatch.setattr(verification, "tolerance_of", lambda *_: Tolerance(1e-12, 1e-12))
+    checked, _ = verified(Training(deep(), CPU), CPU, References(1))
+    assert checked["parameter_error"] <= checked["parameter_tolerance"]
+    training = Training(deep(1), CPU)
+    _other_rate(training)
     with pytest.raises(Mismatch):
         verified(training, CPU, References(1))
 

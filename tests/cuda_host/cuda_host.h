@@ -39,6 +39,7 @@ struct Device {
   unsigned failing_algorithms = 0;  ///< bits by number: proposed, and not supported when run
   std::string no_cudnn;             ///< why there is none, as in a build without it
   bool refuses_fused_convolutions = false;  ///< no plan with a bias or a ReLU
+  bool refuses_sdpa = false;                ///< no plan for attention
   bool cudnn_refuses_capture = false;
   unsigned failing_plans = 0;  ///< bits by number: proposed by cuDNN, and refused when run
   std::string failing_nccl;    ///< its function that fails

@@ -3,19 +3,13 @@
 // them, summed in double and rounded once. What cuDNN has for which shape, only hardware shows.
 #include "libraries/library.h"
 
-#include <array>
-#include <cstring>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "backend/runtime.h"
 #include "crossover/backend.h"
-#include "memory.h"
+#include "cudnn_plan.h"
 #include "numbers.h"
-#include "ranges.h"
-#include "streams.h"
 
 namespace cuda_host {
 namespace {
@@ -26,14 +20,6 @@ using crossover::cuda::CalledConvolution;
 using crossover::cuda::ConvolutionForm;
 using crossover::cuda::ConvolutionPass;
 using crossover::cuda::Layout;
-using crossover::cuda::Workspace;
-
-/// Bytes that each plan works in. All calculate alike; the first is not the fastest.
-struct MadeUp {
-  std::size_t workspace;
-  double microseconds;
-};
-constexpr std::array<MadeUp, 3> plans{{{8192, 5}, {0, 3}, {std::size_t{1} << 20U, 4}}};
 
 cudaDataType_t data_type(Type type) {
   return type == Type::bf16 ? CUDA_R_16BF : type == Type::f16 ? CUDA_R_16F : CUDA_R_32F;
@@ -119,7 +105,8 @@ void for_each_pixel(const ConvolutionForm& f, const Meet& meet) {
   }
 }
 
-void convolve(const ConvolutionForm& f, const CalledConvolution& of, bool tf32) {
+void convolve(const CalledConvolution& of, bool tf32) {
+  const ConvolutionForm& f = of.form;
   const Extents extents = extents_of(f);
   std::vector<double> sums;
   void* result = nullptr;
@@ -164,83 +151,26 @@ void convolve(const ConvolutionForm& f, const CalledConvolution& of, bool tf32) 
   }
 }
 
-class HostPlan : public crossover::cuda::PreparedConvolution {
- public:
-  HostPlan(const ConvolutionForm& form, std::size_t number, bool tf32)
-      : form_(form), number_(number), tf32_(tf32) {}
-
-  [[nodiscard]] std::string name() const override { return "eng" + std::to_string(number_); }
-
-  void execute(cudaStream_t handle, const CalledConvolution& of,
-               const Workspace& workspace) const override {
-    CROSSOVER_CUDA_CHECK(enter("cudnnExecute"));
-    CUstream_st* stream = find_stream(handle);
-    if (stream == nullptr) {
-      throw std::runtime_error("cuDNN: no such stream");
-    }
-    if ((state().device.failing_plans >> number_ & 1U) != 0) {
-      throw std::runtime_error("cuDNN: this plan does not run");
-    }
-    if (stream->capture != nullptr && state().device.cudnn_refuses_capture) {
-      static_cast<void>(invalidate(*stream, cudaErrorStreamCaptureUnsupported));
-      throw std::runtime_error("cuDNN: not in a capture");
-    }
-    const MadeUp& made_up = plans.at(number_);
-    if (made_up.workspace > 0 && static_cast<std::size_t>(workspace.bytes) < made_up.workspace) {
-      throw std::runtime_error("cuDNN: too little workspace");
-    }
-    const std::vector<Range> ranges = ranges_of(of, workspace.at, made_up.workspace);
-    if (const std::string what = fault(ranges); !what.empty()) {
-      violation("in a convolution, " + what);
-      fail_context(cudaErrorIllegalAddress);
-      return;  // as on a device: a later call tells
-    }
-    std::vector<const void*> addresses;
-    for (const Range& range : ranges) {
-      addresses.push_back(range.from);
-    }
-    Work work{.what = "convolution",
-              .run = {},
-              .blocks = blocks_of(addresses),
-              .microseconds = made_up.microseconds};
-    work.run = [form = form_, tf32 = tf32_, of, at = workspace.at, spoiled = made_up.workspace] {
-      if (spoiled > 0) {
-        std::memset(at, 0xff, spoiled);
-      }
-      convolve(form, of, tf32);
-    };
-    CROSSOVER_CUDA_CHECK(enqueue(*stream, std::move(work)));
+std::vector<Range> ranges_of(const CalledConvolution& of) {
+  const ConvolutionForm& form = of.form;
+  const Extents extents = extents_of(form);
+  const auto range = [&](const char* name, const void* from, std::int64_t count,
+                         ConvolutionPass writes) {
+    const bool written = form.pass == writes;
+    return Range{
+        name, from,
+        static_cast<std::size_t>(count * crossover::bytes(written ? form.result : form.type)),
+        written};
+  };
+  std::vector<Range> ranges{range("x", of.x, extents.x, ConvolutionPass::dx),
+                            range("w", of.w, extents.w, ConvolutionPass::dw),
+                            range("y", of.y, extents.y, ConvolutionPass::forward)};
+  if (form.bias) {
+    ranges.push_back({"the bias", of.bias,
+                      static_cast<std::size_t>(form.out * crossover::bytes(form.type)), false});
   }
-
- private:
-  [[nodiscard]] std::vector<Range> ranges_of(const CalledConvolution& of, const void* at,
-                                             std::size_t workspace) const {
-    const Extents extents = extents_of(form_);
-    const auto range = [&](const char* name, const void* from, std::int64_t count,
-                           ConvolutionPass writes) {
-      const bool written = form_.pass == writes;
-      return Range{
-          name, from,
-          static_cast<std::size_t>(count * crossover::bytes(written ? form_.result : form_.type)),
-          written};
-    };
-    std::vector<Range> ranges{range("x", of.x, extents.x, ConvolutionPass::dx),
-                              range("w", of.w, extents.w, ConvolutionPass::dw),
-                              range("y", of.y, extents.y, ConvolutionPass::forward)};
-    if (form_.bias) {
-      ranges.push_back({"the bias", of.bias,
-                        static_cast<std::size_t>(form_.out * crossover::bytes(form_.type)), false});
-    }
-    if (workspace > 0) {
-      ranges.push_back({"the workspace", at, workspace, true});
-    }
-    return ranges;
-  }
-
-  ConvolutionForm form_;
-  std::size_t number_;
-  bool tf32_;
-};
+  return ranges;
+}
 
 class HostCudnn : public crossover::cuda::ConvolutionLibrary {
  public:
@@ -260,9 +190,11 @@ class HostCudnn : public crossover::cuda::ConvolutionLibrary {
   }
 
   [[nodiscard]] std::unique_ptr<crossover::cuda::PreparedConvolution> make(
-      const CalledConvolution& of, int algorithm) override {
+      const CalledConvolution& /*of*/, int algorithm) override {
     CROSSOVER_CUDA_CHECK(enter("cudnnMake"));
-    return std::make_unique<HostPlan>(of.form, static_cast<std::size_t>(algorithm), tf32_);
+    const Emulated<CalledConvolution> emulated{"convolution", ranges_of, convolve};
+    return std::make_unique<HostPlan<CalledConvolution>>(
+        emulated, static_cast<std::size_t>(algorithm), tf32_);
   }
 
  private:

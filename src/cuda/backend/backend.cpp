@@ -39,10 +39,12 @@ std::string pci_bus_id(const cudaDeviceProp& device) {
 class GpuBackend : public PlannedGpu {
  public:
   GpuBackend(const Device& device, MakeProductLibrary make_products,
-             MakeConvolutionLibrary make_convolutions, std::shared_ptr<Collectives> collectives)
+             MakeConvolutionLibrary make_convolutions, std::shared_ptr<Collectives> collectives,
+             MakeSdpaLibrary make_sdpas)
       : device_(device),
         make_products_(std::move(make_products)),
         make_convolutions_(std::move(make_convolutions)),
+        make_sdpas_(std::move(make_sdpas)),
         collectives_(std::move(collectives)),
         nvml_(pci_bus_id(device.properties)),
         facts_(nvml_.facts()) {}
@@ -106,10 +108,12 @@ class GpuBackend : public PlannedGpu {
 
  private:
   [[nodiscard]] SharedAlgorithms algorithms(Precision precision) const {
-    return {.products = std::make_shared<Products>(make_products_(precision)),
-            .convolutions = std::make_shared<Convolutions>(make_convolutions_(
-                precision, workspace_for_convolutions(
-                               static_cast<std::int64_t>(device_.properties.totalGlobalMem))))};
+    const std::int64_t workspace =
+        workspace_for_cudnn(static_cast<std::int64_t>(device_.properties.totalGlobalMem));
+    return {
+        .products = std::make_shared<Products>(make_products_(precision)),
+        .convolutions = std::make_shared<Convolutions>(make_convolutions_(precision, workspace)),
+        .sdpas = std::make_shared<Sdpas>(make_sdpas_(precision, workspace))};
   }
 
   /// A trial passes over the whole order where a way runs that as a whole.
@@ -143,6 +147,7 @@ class GpuBackend : public PlannedGpu {
   Device device_;
   MakeProductLibrary make_products_;
   MakeConvolutionLibrary make_convolutions_;
+  MakeSdpaLibrary make_sdpas_;
   std::shared_ptr<Collectives> collectives_;
   Nvml nvml_;
   GpuFacts facts_;
@@ -152,9 +157,11 @@ class GpuBackend : public PlannedGpu {
 
 std::unique_ptr<Backend> make_backend(const Device& device, MakeProductLibrary make_products,
                                       MakeConvolutionLibrary make_convolutions,
-                                      std::shared_ptr<Collectives> collectives) {
+                                      std::shared_ptr<Collectives> collectives,
+                                      MakeSdpaLibrary make_sdpas) {
   return std::make_unique<GpuBackend>(device, std::move(make_products),
-                                      std::move(make_convolutions), std::move(collectives));
+                                      std::move(make_convolutions), std::move(collectives),
+                                      std::move(make_sdpas));
 }
 
 }  // namespace cuda

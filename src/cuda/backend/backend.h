@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA backend on any libraries of matrix products, convolutions and sums over ranks.
+// The CUDA backend on any libraries of matrix products, convolutions, attention and sums over
+// ranks.
 #pragma once
 
 #include <memory>
@@ -13,13 +14,8 @@ namespace crossover::cuda {
 
 std::unique_ptr<Backend> make_backend(const Device& device, MakeProductLibrary make_products,
                                       MakeConvolutionLibrary make_convolutions = make_cudnn_library,
-                                      std::shared_ptr<Collectives> collectives = nullptr);
-
-/// Plans that choose their algorithms alike may share what the libraries told and timed.
-struct SharedAlgorithms {
-  std::shared_ptr<Products> products;
-  std::shared_ptr<Convolutions> convolutions;
-};
+                                      std::shared_ptr<Collectives> collectives = nullptr,
+                                      MakeSdpaLibrary make_sdpas = make_sdpa_library);
 
 /// A Workload planned for a GPU: a LaunchPlan, and the choice between the forms its graphs may
 /// have. Throws as make_plan() does, and Unsupported where it sums over ranks without collectives.

@@ -44,8 +44,7 @@ class GpuPlan : public Plan {
       : workload_(std::move(workload)),
         options_(options),
         device_(device),
-        products_(std::move(algorithms.products)),
-        convolutions_(std::move(algorithms.convolutions)),
+        algorithms_(std::move(algorithms)),
         collectives_(std::move(collectives)) {
     make(options_.ranks != nullptr ? form_of_ranks : options_.graph_form.value_or(largest_form));
     if (!launches_of<SumLaunch>(plan_).empty() && collectives_ == nullptr) {
@@ -82,11 +81,11 @@ class GpuPlan : public Plan {
     options.graph_form = form;
     return make_plan(
         workload_, options,
-        [&](const ProductForm& product) { return products_->supports(product); },
-        [&](const ConvolutionForm& convolution) { return convolutions_->supports(convolution); },
+        [&](const ProductForm& product) { return algorithms_.products->supports(product); },
+        [&](const ConvolutionForm& one) { return algorithms_.convolutions->supports(one); },
         options_.execution == Execution::persistent ? on_chip(device_.properties) : OnChip{},
-        loops_,
-        workspace_for_convolutions(static_cast<std::int64_t>(device_.properties.totalGlobalMem)));
+        loops_, workspace_for_cudnn(static_cast<std::int64_t>(device_.properties.totalGlobalMem)),
+        [&](const SdpaForm& one) { return algorithms_.sdpas->supports(one); });
   }
 
   void make(const GraphForm& form) {
@@ -102,8 +101,7 @@ class GpuPlan : public Plan {
     constexpr int most_attempts = 1000;
     for (int attempt = 0; attempt < most_attempts; ++attempt) {
       try {
-        return std::make_unique<CudaProgram>(workload_, plan_, products_, convolutions_,
-                                             collectives_, options_);
+        return std::make_unique<CudaProgram>(workload_, plan_, algorithms_, collectives_, options_);
       } catch (const NoneRuns&) {
       } catch (const LoopsRefused&) {
         loops_ = false;
@@ -129,8 +127,7 @@ class GpuPlan : public Plan {
   const Workload workload_;
   const CompileOptions options_;
   const Device device_;
-  const std::shared_ptr<Products> products_;
-  const std::shared_ptr<Convolutions> convolutions_;
+  const SharedAlgorithms algorithms_;
   const std::shared_ptr<Collectives> collectives_;
   bool instantiated_ = false;
   bool loops_ = has_graph_loops();

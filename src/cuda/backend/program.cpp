@@ -9,13 +9,11 @@
 
 namespace crossover::cuda {
 
-CudaProgram::CudaProgram(Workload workload, LaunchPlan plan, std::shared_ptr<Products> products,
-                         std::shared_ptr<Convolutions> convolutions,
+CudaProgram::CudaProgram(Workload workload, LaunchPlan plan, SharedAlgorithms algorithms,
                          std::shared_ptr<Collectives> collectives, const CompileOptions& options)
     : workload_(std::move(workload)),
       plan_(std::move(plan)),
-      products_(std::move(products)),
-      convolutions_(std::move(convolutions)),
+      algorithms_(std::move(algorithms)),
       collectives_(std::move(collectives)),
       tensors_(workload_, plan_),
       losses_(plan_.mode),
@@ -29,8 +27,9 @@ CudaProgram::CudaProgram(Workload workload, LaunchPlan plan, std::shared_ptr<Pro
                .binding = {.block = tensors_.block(),
                            .stream = compute_.get(),
                            .plan = &plan_,
-                           .products = products_.get(),
-                           .convolutions = convolutions_.get(),
+                           .products = algorithms_.products.get(),
+                           .convolutions = algorithms_.convolutions.get(),
+                           .sdpas = algorithms_.sdpas.get(),
                            .collectives = collectives_.get(),
                            .second = &second_,
                            .workspace = plan_.workspace},
@@ -84,9 +83,13 @@ ProgramFacts CudaProgram::count_facts() const {
   for (const Launch& launch : step.launches) {
     if (const auto* convolution = std::get_if<ConvolutionLaunch>(&launch)) {
       const ConvolutionForm& form = convolution->form;
-      if (const std::string engine = convolutions_->name(form); !engine.empty()) {
+      if (const std::string engine = algorithms_.convolutions->name(form); !engine.empty()) {
         ++facts.convolutions[short_name(form.pass) + " " + engine +
                              (form.is_fused() ? " fused" : "")];
+      }
+    } else if (const auto* sdpa = std::get_if<SdpaLaunch>(&launch)) {
+      if (const std::string engine = algorithms_.sdpas->name(sdpa->form); !engine.empty()) {
+        ++facts.convolutions[short_name(sdpa->form) + " " + engine];
       }
     }
   }

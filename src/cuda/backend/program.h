@@ -21,13 +21,12 @@ namespace crossover::cuda {
 
 class CudaProgram : public Program {
  public:
-  /// On the thread's device. Products and convolutions are those that the plan was made with;
+  /// On the thread's device. Its algorithms are those that the plan was made with;
   /// collectives, where it sums over ranks, are those of all its ranks.
   /// Throws OutOfMemory; NoneRuns where a library then fails to run one of them; LoopsRefused where
   /// the driver then has none; Unsupported where one of them can't be captured.
-  CudaProgram(Workload workload, LaunchPlan plan, std::shared_ptr<Products> products,
-              std::shared_ptr<Convolutions> convolutions, std::shared_ptr<Collectives> collectives,
-              const CompileOptions& options);
+  CudaProgram(Workload workload, LaunchPlan plan, SharedAlgorithms algorithms,
+              std::shared_ptr<Collectives> collectives, const CompileOptions& options);
 
   void upload(Id id, std::span<const std::byte> from) override;
   void download(Id id, std::span<std::byte> to) override;
@@ -42,8 +41,7 @@ class CudaProgram : public Program {
 
   const Workload workload_;
   const LaunchPlan plan_;
-  const std::shared_ptr<Products> products_;
-  const std::shared_ptr<Convolutions> convolutions_;
+  const SharedAlgorithms algorithms_;
   const std::shared_ptr<Collectives> collectives_;
   DeviceTensors tensors_;
   const LossReader losses_;

@@ -19,10 +19,13 @@ GraphExec captured(const Running& running, const std::function<void()>& issue) {
     throw;
   } catch (const std::runtime_error& error) {
     const bool sums = !launches_of<SumLaunch>(running.plan).empty();
-    if (!sums && launches_of<ConvolutionLaunch>(running.plan).empty()) {
+    const bool convolutions = !launches_of<ConvolutionLaunch>(running.plan).empty();
+    if (!sums && !convolutions && launches_of<SdpaLaunch>(running.plan).empty()) {
       throw;
     }
-    throw Unsupported(std::string(sums ? "NCCL's sums" : "cuDNN's convolutions") +
+    throw Unsupported(std::string(sums           ? "NCCL's sums"
+                                  : convolutions ? "cuDNN's convolutions"
+                                                 : "cuDNN's attention") +
                       " can't be captured into a CUDA graph: " + error.what());
   }
 }

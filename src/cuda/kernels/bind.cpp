@@ -62,6 +62,9 @@ Products& algorithms_for(const ProductLaunch& /*launch*/, const Binding& binding
 Convolutions& algorithms_for(const ConvolutionLaunch& /*launch*/, const Binding& binding) {
   return *binding.convolutions;
 }
+Sdpas& algorithms_for(const SdpaLaunch& /*launch*/, const Binding& binding) {
+  return *binding.sdpas;
+}
 
 Workspace workspace_of(const Binding& binding) {
   return {binding.address(binding.workspace), binding.plan->workspace_bytes};
@@ -193,6 +196,7 @@ void gather_in_loop(const StepPlan& step, const Binding& binding, const LoopCond
 void choose_algorithms(const Binding& binding, const CompileOptions& options) {
   choose<ProductLaunch>(binding, options.products == ProductChoice::autotuned);
   choose<ConvolutionLaunch>(binding, options.convolutions == ConvolutionChoice::benchmark);
+  choose<SdpaLaunch>(binding, options.convolutions == ConvolutionChoice::benchmark);
 }
 
 Arithmetic measure_arithmetic(const Binding& binding, Precision precision) {

@@ -26,6 +26,7 @@ struct Binding {
   const LaunchPlan* plan = nullptr;
   Products* products = nullptr;
   Convolutions* convolutions = nullptr;
+  Sdpas* sdpas = nullptr;
   Collectives* collectives = nullptr;    ///< none of a process alone
   const SecondStream* second = nullptr;  ///< for sums beside the others
   std::int64_t workspace = 0;            ///< place of the libraries' in this stream
@@ -70,8 +71,9 @@ void gather(const StepPlan& step, const Binding& binding);
 /// At the head of a loop's body. The step reads rows.
 void gather_in_loop(const StepPlan& step, const Binding& binding, const LoopCondition& condition);
 
-/// Chooses an algorithm for each product and convolution of the plan: Algorithms::choose(). Before
-/// anything is uploaded: they run on what the block holds, and write to it. Throws NoneRuns.
+/// Chooses an algorithm for each product, convolution and attention of the plan:
+/// Algorithms::choose(). Before anything is uploaded: they run on what the block holds, and write
+/// to it. Throws NoneRuns.
 void choose_algorithms(const Binding& binding, const CompileOptions& options);
 
 /// What those algorithms do where the library's manual leaves it open. As above.

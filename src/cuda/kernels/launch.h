@@ -7,6 +7,7 @@
 
 #include "../libraries/convolution_form.h"
 #include "../libraries/product_form.h"
+#include "../libraries/sdpa_form.h"
 #include "../libraries/sum_over_ranks.h"
 #include "attention.h"
 #include "batch_norm.h"
@@ -33,7 +34,7 @@ using Launch = std::variant<
     GlobalAveragePoolLaunch, GlobalAveragePoolGradLaunch, ReshapeLaunch, CountLaunch, DropoutLaunch,
     EmbeddingLaunch, EmbeddingGradLaunch, PositionEmbeddingLaunch, PositionEmbeddingGradLaunch,
     LayerNormLaunch, LayerNormGradLaunch, LayerNormGradSumsLaunch, AttentionLaunch,
-    AttentionGradQueriesLaunch, AttentionGradKeysLaunch, ZeroLaunch, LstmGatesLaunch,
+    AttentionGradQueriesLaunch, AttentionGradKeysLaunch, SdpaLaunch, ZeroLaunch, LstmGatesLaunch,
     LstmGatesGradLaunch, ElementwiseLossLaunch, MomentumLaunch, RearrangeLaunch, MultiplyLaunch,
     MultiplySumsLaunch, MatmulLaunch, SoftmaxLaunch, SoftmaxGradLaunch, GruGatesLaunch,
     GruGatesGradLaunch, GroupNormLaunch, GroupNormGradLaunch, GroupNormGradSumsLaunch, SumLaunch,

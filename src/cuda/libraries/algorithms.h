@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // By which of its library's algorithms a program computes: one that runs, or the fastest. The same
-// for products and convolutions.
+// for products, convolutions and attention.
 #pragma once
 
 #include <algorithm>
@@ -143,5 +143,13 @@ class Algorithms {
 
 using Products = Algorithms<CalledProduct>;
 using Convolutions = Algorithms<CalledConvolution>;
+using Sdpas = Algorithms<CalledSdpa>;
+
+/// Plans that choose their algorithms alike may share what the libraries told and timed.
+struct SharedAlgorithms {
+  std::shared_ptr<Products> products;
+  std::shared_ptr<Convolutions> convolutions;
+  std::shared_ptr<Sdpas> sdpas;
+};
 
 }  // namespace crossover::cuda

@@ -18,6 +18,15 @@ class NoCudnn : public ConvolutionLibrary {
   }
 };
 
+class NoSdpa : public SdpaLibrary {
+ public:
+  [[nodiscard]] int algorithms(const SdpaForm& /*form*/) override { return 0; }
+  [[nodiscard]] std::unique_ptr<PreparedSdpa> make(const CalledSdpa& /*of*/,
+                                                   int /*algorithm*/) override {
+    throw Unsupported("this build has no cuDNN: " CROSSOVER_NO_CUDNN);
+  }
+};
+
 }  // namespace
 
 std::string cudnn_version() { return ""; }
@@ -25,6 +34,11 @@ std::string cudnn_version() { return ""; }
 std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision /*precision*/,
                                                        std::int64_t /*workspace_bytes*/) {
   return std::make_unique<NoCudnn>();
+}
+
+std::unique_ptr<SdpaLibrary> make_sdpa_library(Precision /*precision*/,
+                                               std::int64_t /*workspace_bytes*/) {
+  return std::make_unique<NoSdpa>();
 }
 
 }  // namespace crossover::cuda

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The only source that includes cuDNN, by the graphs of NVIDIA's cudnn-frontend. A graph is a
-// convolution with what is fused to it; its plans come from cuDNN's heuristic and are built when
-// asked for. Executing one allocates a little on the host: the frontend packs the addresses anew
-// at each call.
+// convolution with what is fused to it, or attention, or its gradient; its plans come from cuDNN's
+// heuristic and are built when asked for. Executing one allocates a little on the host: the
+// frontend packs the addresses anew at each call.
 #include "library.h"
 
 #include <cudnn_frontend.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -29,6 +30,17 @@ using Tensor = std::shared_ptr<graph::Tensor_attributes>;
 
 /// Of the tensors of a graph.
 enum Uid : std::int64_t { uid_x = 1, uid_w, uid_y, uid_bias };
+enum SdpaUid : std::int64_t {
+  uid_q = 1,
+  uid_k,
+  uid_v,
+  uid_o,
+  uid_sums,
+  uid_do,
+  uid_dq,
+  uid_dk,
+  uid_dv
+};
 
 fe::DataType_t data_type(Type type) {
   switch (type) {
@@ -149,6 +161,88 @@ void describe(graph::Graph& to, const ConvolutionForm& form) {
   }
 }
 
+using Addresses = std::unordered_map<std::int64_t, void*>;
+
+Addresses addresses(const CalledConvolution& of) {
+  Addresses all{{uid_x, of.x.at}, {uid_w, of.w.at}, {uid_y, of.y.at}};
+  if (of.bias.at != nullptr) {
+    all.emplace(uid_bias, of.bias.at);
+  }
+  return all;
+}
+
+/// One head's numbers at one time lie together, those of a tensor of `parts` such heads (3 in qkv)
+/// behind each other.
+void describe(graph::Tensor_attributes& tensor, SdpaUid uid, std::int64_t parts,
+              const SdpaForm& form) {
+  const std::int64_t row = parts * form.width();
+  tensor.set_uid(uid)
+      .set_dim({form.batch, form.heads, form.time, form.d})
+      .set_stride({row, form.d, form.batch * row, 1})
+      .set_data_type(data_type(form.type));
+}
+
+void describe_sums(graph::Tensor_attributes& tensor, const SdpaForm& form) {
+  tensor.set_uid(uid_sums)
+      .set_dim({form.batch, form.heads, form.time, 1})
+      .set_stride({form.heads * form.time, form.time, 1, 1})
+      .set_data_type(fe::DataType_t::FLOAT);
+}
+
+void describe(graph::Graph& to, const SdpaForm& form) {
+  constexpr std::int64_t packed = 3;
+  const auto operand = [&](SdpaUid uid, std::int64_t parts) {
+    graph::Tensor_attributes of;
+    describe(of, uid, parts, form);
+    return to.tensor(of);
+  };
+  const float scale = 1 / std::sqrt(static_cast<float>(form.d));
+  const Tensor q = operand(uid_q, packed);
+  const Tensor k = operand(uid_k, packed);
+  const Tensor v = operand(uid_v, packed);
+  if (!form.gradient) {
+    auto how = graph::SDPA_attributes().set_generate_stats(true).set_attn_scale(scale);
+    if (form.causal) {
+      how.set_causal_mask(true);
+    }
+    const auto [o, sums] = to.sdpa(q, k, v, how);
+    describe(o->set_output(true), uid_o, 1, form);
+    describe_sums(sums->set_output(true), form);
+    return;
+  }
+  graph::Tensor_attributes of_sums;
+  describe_sums(of_sums, form);
+  auto how =
+      graph::SDPA_backward_attributes().set_attn_scale(scale).set_deterministic_algorithm(true);
+  if (form.causal) {
+    how.set_causal_mask(true);
+  }
+  const auto [dq, dk, dv] =
+      to.sdpa_backward(q, k, v, operand(uid_o, 1), operand(uid_do, 1), to.tensor(of_sums), how);
+  describe(dq->set_output(true), uid_dq, packed, form);
+  describe(dk->set_output(true), uid_dk, packed, form);
+  describe(dv->set_output(true), uid_dv, packed, form);
+}
+
+Addresses addresses(const CalledSdpa& of) {
+  const auto part = [&](void* packed, std::int64_t number) -> void* {
+    const std::int64_t begin = number * of.form.width() * bytes(of.form.type);
+    return static_cast<std::byte*>(packed) + begin;
+  };
+  Addresses all{{uid_q, part(of.qkv.at, 0)},
+                {uid_k, part(of.qkv.at, 1)},
+                {uid_v, part(of.qkv.at, 2)},
+                {uid_o, of.y.at},
+                {uid_sums, of.log_sums}};
+  if (of.form.gradient) {
+    all.insert({{uid_do, of.dy.at},
+                {uid_dq, part(of.dqkv.at, 0)},
+                {uid_dk, part(of.dqkv.at, 1)},
+                {uid_dv, part(of.dqkv.at, 2)}});
+  }
+  return all;
+}
+
 /// What rounds more than the precision says, and what does not repeat to the bit. Winograd's
 /// smallest tiles round f32 as the plain sum does, so that both devices may take them.
 std::vector<fe::NumericalNote_t> unwanted(Precision precision) {
@@ -167,7 +261,8 @@ std::vector<fe::NumericalNote_t> unwanted(Precision precision) {
   return notes;
 }
 
-class CudnnPlan : public PreparedConvolution {
+template <class Arguments>
+class CudnnPlan : public Prepared<Arguments> {
  public:
   CudnnPlan(cudnnHandle_t handle, std::shared_ptr<graph::Graph> of, int index)
       : handle_(handle), graph_(std::move(of)), index_(index) {
@@ -186,15 +281,11 @@ class CudnnPlan : public PreparedConvolution {
     return graph_->get_workspace_size_plan_at_index(index_);
   }
 
-  void execute(cudaStream_t stream, const CalledConvolution& of,
+  void execute(cudaStream_t stream, const Arguments& of,
                const Workspace& workspace) const override {
     check_cudnn(cudnnSetStream(handle_, stream));
-    std::unordered_map<std::int64_t, void*> addresses{
-        {uid_x, of.x.at}, {uid_w, of.w.at}, {uid_y, of.y.at}};
-    if (of.bias.at != nullptr) {
-      addresses.emplace(uid_bias, of.bias.at);
-    }
-    check_frontend(graph_->execute_plan_at_index(handle_, addresses, workspace.at, index_));
+    Addresses all = addresses(of);
+    check_frontend(graph_->execute_plan_at_index(handle_, all, workspace.at, index_));
   }
 
  private:
@@ -203,8 +294,11 @@ class CudnnPlan : public PreparedConvolution {
   int index_;
 };
 
-class CudnnLibrary : public ConvolutionLibrary {
+template <class Arguments>
+class CudnnLibrary : public Library<Arguments> {
  public:
+  using typename Library<Arguments>::Form;
+
   CudnnLibrary(Precision precision, std::int64_t workspace_bytes, const std::string& device = "")
       : precision_(precision), workspace_bytes_(workspace_bytes) {
     if (!device.empty()) {
@@ -214,18 +308,18 @@ class CudnnLibrary : public ConvolutionLibrary {
     }
   }
 
-  [[nodiscard]] int algorithms(const ConvolutionForm& form) override {
+  [[nodiscard]] int algorithms(const Form& form) override {
     const std::shared_ptr<graph::Graph>& of = graph_for(form);
     return of ? static_cast<int>(of->get_execution_plan_count()) : 0;
   }
 
-  [[nodiscard]] std::unique_ptr<PreparedConvolution> make(const CalledConvolution& of,
+  [[nodiscard]] std::unique_ptr<Prepared<Arguments>> make(const Arguments& of,
                                                           int algorithm) override {
-    return std::make_unique<CudnnPlan>(handle(), graph_for(of.form), algorithm);
+    return std::make_unique<CudnnPlan<Arguments>>(handle(), graph_for(of.form), algorithm);
   }
 
  private:
-  /// Made when it is first asked for: networks without convolutions need none. Null where the
+  /// Made when it is first asked for: networks without such operations need none. Null where the
   /// device is described.
   [[nodiscard]] cudnnHandle_t handle() {
     if (device_) {
@@ -238,7 +332,7 @@ class CudnnLibrary : public ConvolutionLibrary {
   }
 
   /// Null where the library has no plan.
-  [[nodiscard]] const std::shared_ptr<graph::Graph>& graph_for(const ConvolutionForm& form) {
+  [[nodiscard]] const std::shared_ptr<graph::Graph>& graph_for(const Form& form) {
     const auto [at, is_new] = graphs_.try_emplace(form);
     if (!is_new) {
       return at->second;
@@ -267,7 +361,7 @@ class CudnnLibrary : public ConvolutionLibrary {
   std::int64_t workspace_bytes_;
   std::shared_ptr<const fe::DeviceProperties> device_;  ///< null: the one that is here
   std::unique_ptr<Handle> handle_;
-  std::map<ConvolutionForm, std::shared_ptr<graph::Graph>> graphs_;
+  std::map<Form, std::shared_ptr<graph::Graph>> graphs_;
 };
 
 }  // namespace
@@ -282,13 +376,22 @@ std::string cudnn_version() {
 
 std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision precision,
                                                        std::int64_t workspace_bytes) {
-  return std::make_unique<CudnnLibrary>(precision, workspace_bytes);
+  return std::make_unique<CudnnLibrary<CalledConvolution>>(precision, workspace_bytes);
 }
 
 std::unique_ptr<ConvolutionLibrary> make_cudnn_library_for(const std::string& device,
                                                            Precision precision,
                                                            std::int64_t workspace_bytes) {
-  return std::make_unique<CudnnLibrary>(precision, workspace_bytes, device);
+  return std::make_unique<CudnnLibrary<CalledConvolution>>(precision, workspace_bytes, device);
+}
+
+std::unique_ptr<SdpaLibrary> make_sdpa_library(Precision precision, std::int64_t workspace_bytes) {
+  return std::make_unique<CudnnLibrary<CalledSdpa>>(precision, workspace_bytes);
+}
+
+std::unique_ptr<SdpaLibrary> make_sdpa_library_for(const std::string& device, Precision precision,
+                                                   std::int64_t workspace_bytes) {
+  return std::make_unique<CudnnLibrary<CalledSdpa>>(precision, workspace_bytes, device);
 }
 
 }  // namespace crossover::cuda

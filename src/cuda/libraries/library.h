@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products and convolutions as their libraries offer them: the algorithms that a library has for a
-// form, and one of them, ready to run. Planner and programs know no more of it.
+// Products, convolutions and attention as their libraries offer them: the algorithms that a library
+// has for a form, and one of them, ready to run. Planner and programs know no more of it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,6 +13,7 @@
 
 #include "convolution_form.h"
 #include "product_form.h"
+#include "sdpa_form.h"
 
 namespace crossover::cuda {
 
@@ -74,6 +75,12 @@ using ConvolutionLibrary = Library<CalledConvolution>;
 using MakeConvolutionLibrary =
     std::function<std::unique_ptr<ConvolutionLibrary>(Precision, std::int64_t workspace_bytes)>;
 
+using CalledSdpa = SdpaArguments<Called>;
+using PreparedSdpa = Prepared<CalledSdpa>;
+using SdpaLibrary = Library<CalledSdpa>;
+using MakeSdpaLibrary =
+    std::function<std::unique_ptr<SdpaLibrary>(Precision, std::int64_t workspace_bytes)>;
+
 /// Matrix products on cuBLASLt, with the workspace that programs have. f32 multiplies in full
 /// single precision; tf32 keeps 10 bits of a factor's mantissa. Sums are f32 in any precision.
 std::unique_ptr<ProductLibrary> make_cublaslt_library(Precision precision);
@@ -85,11 +92,17 @@ std::string missing_for_products(const cudaDeviceProp& device, Precision precisi
 std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision precision,
                                                        std::int64_t workspace_bytes);
 
+/// Attention on cuDNN, within that workspace. It has no algorithms in a build without cuDNN.
+std::unique_ptr<SdpaLibrary> make_sdpa_library(Precision precision, std::int64_t workspace_bytes);
+
 /// The same for a GPU that need not be here, as cuDNN describes one in JSON: its algorithms have
 /// names and workspaces, and do not run. Only in a build with cuDNN.
 std::unique_ptr<ConvolutionLibrary> make_cudnn_library_for(const std::string& device,
                                                            Precision precision,
                                                            std::int64_t workspace_bytes);
+
+std::unique_ptr<SdpaLibrary> make_sdpa_library_for(const std::string& device, Precision precision,
+                                                   std::int64_t workspace_bytes);
 
 /// "9.19.0"; empty in a build without cuDNN.
 std::string cudnn_version();
@@ -97,5 +110,6 @@ std::string cudnn_version();
 /// What is the same in every execution of what a library prepares.
 inline auto fixed(const CalledProduct& of) { return std::tuple(of.form, of.vector.at, of.mask.at); }
 inline auto fixed(const CalledConvolution& of) { return of.form; }
+inline auto fixed(const CalledSdpa& of) { return of.form; }
 
 }  // namespace crossover::cuda

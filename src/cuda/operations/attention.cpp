@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention by kernels of ours, in any precision: cuBLASLt is asked for no batched products.
+// Attention in 16 bits by cuDNN where it has a plan, else by kernels of ours, in any precision:
+// cuBLASLt is asked for no batched products.
+#include <algorithm>
+#include <vector>
+
 #include "../planning/step_planner.h"
 #include "operations.h"
 
@@ -18,30 +22,71 @@ HeadSizes head_sizes(Id y, std::int64_t heads, bool causal, const StepPlanner& s
   return sizes;
 }
 
+/// Whether it was one launch of cuDNN's. Of f32 cuDNN has none.
+bool take_sdpa(const HeadSizes& sizes, bool gradient, const std::vector<Id>& tensors,
+               const SdpaLaunch& operands, StepPlanner& step) {
+  SdpaLaunch launch = operands;
+  launch.form = {.gradient = gradient,
+                 .time = sizes.time,
+                 .batch = sizes.batch,
+                 .heads = sizes.heads,
+                 .d = sizes.d,
+                 .causal = sizes.causal,
+                 .type = launch.qkv.type};
+  // cuDNN lists the same plans for addresses of any alignment. Whether they run there nobody has
+  // seen. Keys and values begin `width` numbers behind the queries.
+  constexpr std::int64_t least_alignment = 16;
+  const bool is_aligned = launch.form.width() * bytes(launch.form.type) % least_alignment == 0 &&
+                          std::all_of(tensors.begin(), tensors.end(),
+                                      [&](Id id) { return step.alignment(id) >= least_alignment; });
+  if (bytes(launch.form.type) != 2 || !is_aligned || !step.supports(launch.form)) {
+    return false;
+  }
+  step.emit(launch);
+  return true;
+}
+
 }  // namespace
 
 void plan_operation(const Attention& op, StepPlanner& step) {
-  step.emit(AttentionLaunch{.qkv = step.operand(op.qkv),
+  const HeadSizes sizes = head_sizes(op.y, op.heads, op.causal, step);
+  const SdpaLaunch operands{.form = {},
+                            .qkv = step.operand(op.qkv),
                             .y = step.operand(op.y),
                             .log_sums = step.operand(op.log_sums),
-                            .sizes = head_sizes(op.y, op.heads, op.causal, step)});
+                            .dy = {},
+                            .dqkv = {}};
+  if (take_sdpa(sizes, false, {op.qkv, op.y, op.log_sums}, operands, step)) {
+    return;
+  }
+  step.emit(AttentionLaunch{
+      .qkv = operands.qkv, .y = operands.y, .log_sums = operands.log_sums, .sizes = sizes});
 }
 
 void plan_operation(const AttentionGrad& op, StepPlanner& step) {
   const HeadSizes sizes = head_sizes(op.y, op.heads, op.causal, step);
+  const SdpaLaunch operands{.form = {},
+                            .qkv = step.operand(op.qkv),
+                            .y = step.operand(op.y),
+                            .log_sums = step.operand(op.log_sums),
+                            .dy = step.operand(op.dy),
+                            .dqkv = step.operand(op.dqkv)};
+  if (take_sdpa(sizes, true, {op.qkv, op.y, op.log_sums, op.dy, op.dqkv}, operands, step)) {
+    return;
+  }
   const Operand expected = step.scratch(step.count(op.log_sums) * bytes(Type::f32));
-  step.emit(AttentionGradQueriesLaunch{.qkv = step.operand(op.qkv),
-                                       .y = step.operand(op.y),
-                                       .log_sums = step.operand(op.log_sums),
-                                       .dy = step.operand(op.dy),
+  step.emit(AttentionGradQueriesLaunch{.qkv = operands.qkv,
+                                       .y = operands.y,
+                                       .log_sums = operands.log_sums,
+                                       .dy = operands.dy,
                                        .expected = expected,
-                                       .dqkv = step.operand(op.dqkv),
+                                       .dqkv = operands.dqkv,
                                        .sizes = sizes});
-  step.emit(AttentionGradKeysLaunch{.qkv = step.operand(op.qkv),
-                                    .log_sums = step.operand(op.log_sums),
-                                    .dy = step.operand(op.dy),
+  step.emit(AttentionGradKeysLaunch{.qkv = operands.qkv,
+                                    .log_sums = operands.log_sums,
+                                    .dy = operands.dy,
                                     .expected = expected,
-                                    .dqkv = step.operand(op.dqkv),
+                                    .dqkv = operands.dqkv,
                                     .sizes = sizes});
 }
 

@@ -103,26 +103,30 @@ using Supports = std::function<bool(const ProductForm&)>;
 /// The same for a convolution. Throws Unsupported where there is no library for any.
 using SupportsConvolution = std::function<bool(const ConvolutionForm&)>;
 inline bool any_convolution(const ConvolutionForm& /*form*/) { return true; }
+/// The same for attention, which kernels of ours compute where there is none.
+using SupportsSdpa = std::function<bool(const SdpaForm&)>;
+inline bool any_sdpa(const SdpaForm& /*form*/) { return true; }
 
 constexpr std::int64_t workspace_for_products = std::int64_t{32} << 20;
 /// Enough for the plans that cuDNN likes best, of which in f32 many have a copy of both images in
 /// another layout; and a small part of a small GPU's memory.
-constexpr std::int64_t most_workspace_for_convolutions = std::int64_t{256} << 20;
-constexpr std::int64_t workspace_for_convolutions(std::int64_t memory_bytes) {
+constexpr std::int64_t most_workspace_for_cudnn = std::int64_t{256} << 20;
+constexpr std::int64_t workspace_for_cudnn(std::int64_t memory_bytes) {
   constexpr std::int64_t part = 32;
-  return std::min(most_workspace_for_convolutions, memory_bytes / part);
+  return std::min(most_workspace_for_cudnn, memory_bytes / part);
 }
 constexpr std::int64_t factors_bytes = 256;
 
 /// The Workload must have been check()ed. A product or a convolution that the library refuses with
 /// an epilogue is planned without it, and own kernels do the rest. Throws Unsupported where it
 /// refuses the plain one, and as plan_persistent() does, to which the device is `chip`. `loops`:
-/// whether driver and runtime have them in graphs. `workspace`: bytes for convolutions.
+/// whether driver and runtime have them in graphs. `workspace`: bytes for cuDNN.
 LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
                      const Supports& supports,
                      const SupportsConvolution& convolutions = any_convolution,
                      const OnChip& chip = {}, bool loops = true,
-                     std::int64_t workspace = most_workspace_for_convolutions);
+                     std::int64_t workspace = most_workspace_for_cudnn,
+                     const SupportsSdpa& sdpas = any_sdpa);
 
 /// What the device starts one by one in a pass over the whole order: see ProgramFacts.
 std::int64_t count_launches(const Workload& workload, const LaunchPlan& plan);

@@ -32,9 +32,12 @@ std::int64_t loss_rows(const Workload& workload) {
   return rows;
 }
 
-std::int64_t workspace_for(const LaunchPlan& plan, std::int64_t convolutions) {
-  return std::max(launches_of<ProductLaunch>(plan).empty() ? 0 : workspace_for_products,
-                  launches_of<ConvolutionLaunch>(plan).empty() ? 0 : convolutions);
+std::int64_t workspace_for(const LaunchPlan& plan, std::int64_t cudnn) {
+  return std::max(
+      launches_of<ProductLaunch>(plan).empty() ? 0 : workspace_for_products,
+      launches_of<ConvolutionLaunch>(plan).empty() && launches_of<SdpaLaunch>(plan).empty()
+          ? 0
+          : cudnn);
 }
 
 /// Versions of cuBLASLt differ in the epilogues of gradients where an extent is 1: some refuse k =
@@ -101,7 +104,8 @@ std::int64_t launches_in(const LaunchPlan& plan, const Run& run) {
 
 LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
                      const Supports& supports, const SupportsConvolution& convolutions,
-                     const OnChip& chip, bool loops, std::int64_t workspace) {
+                     const OnChip& chip, bool loops, std::int64_t workspace,
+                     const SupportsSdpa& sdpas) {
   if (options.execution == Execution::persistent) {
     return make_persistent_plan(workload, options, chip);
   }
@@ -123,7 +127,8 @@ LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
         return has_loss(step) || (plan.mode.gathers() && !views_of(workload, step).empty());
       });
   for (std::size_t i = 0; i < workload.steps.size(); ++i) {
-    StepPlanner step(workload, static_cast<int>(i), places, {allowed, convolutions}, scratch);
+    StepPlanner step(workload, static_cast<int>(i), places, {allowed, convolutions, sdpas},
+                     scratch);
     plan.steps.push_back(step.plan());
     if (counts_runs && !has_loss(workload.steps[i])) {
       plan.steps.back().launches.emplace_back(AdvanceLaunch{});

@@ -19,6 +19,7 @@ namespace crossover::cuda {
 struct Offers {
   Supports products;
   SupportsConvolution convolutions;
+  SupportsSdpa sdpas;
 };
 
 class StepPlanner {
@@ -74,6 +75,7 @@ class StepPlanner {
   [[nodiscard]] bool supports(const ConvolutionForm& form) const {
     return offers_.convolutions(form);
   }
+  [[nodiscard]] bool supports(const SdpaForm& form) const { return offers_.sdpas(form); }
   /// The form itself. Throws Unsupported where the library has no algorithm for it.
   template <class Form>
   [[nodiscard]] const Form& require(const Form& form) const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "crossover/float16.h"
+#include "cuda_host/kernel.h"  // its names of functions, as with CUDA
 
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): these are CUDA's names
 struct __nv_bfloat16 {
