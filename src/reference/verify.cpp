@@ -115,7 +115,7 @@ template <class Other>
 Separation separation(const Trajectory& from, const Other& other) {
   Separation all;
   for (const auto& [id, values] : from.parameters) {
-    const auto others = other(id);
+    const auto& others = other(id);
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double difference = others[i] - values[i];
       all.distance += difference * difference;
