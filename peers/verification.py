@@ -98,6 +98,7 @@ class References:
         self.name = name
         self._in_float64 = in_float64
         self._made: dict[Task, Trajectory] = {}
+        self._tolerances: dict[tuple[Task, Tolerance], Tolerance] = {}
 
     def of(self, task: Task) -> Trajectory:
         if task not in self._made:
@@ -108,6 +109,12 @@ class References:
     def tolerance_of_roundings(self, task: Task, usual: Tolerance) -> Tolerance:
         """What a training in f32 may differ by where rounding decides much of it: as
         tolerance_of_roundings() of include/crossover/verify.h."""
+        if (task, usual) not in self._tolerances:
+            self._tolerances.clear()
+            self._tolerances[task, usual] = self._tolerance_of_roundings(task, usual)
+        return self._tolerances[task, usual]
+
+    def _tolerance_of_roundings(self, task: Task, usual: Tolerance) -> Tolerance:
         trajectory = self.of(task)
         compared = task if trajectory.batch is None else of_batch(task, trajectory.batch)
         plain = self._in_float64(compared)
