@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.environment import VENV
+
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "docs" / "adding.md"
 _BLOCK = re.compile(r"^```(\w+) file=(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -75,7 +77,7 @@ def added(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def compile_alone(root: Path, source: str) -> subprocess.CompletedProcess[str]:
     """Check one source as the build would, without making anything of it."""
     command = ["c++", "-std=c++20", "-fopenmp", "-fsyntax-only", "-Iinclude", source]
-    headers = ROOT / ".venv" / "include"  # oneDNN's, where it came as a package
+    headers = VENV / "include"  # oneDNN's, where it came as a package
     command += ["-isystem", str(headers)] if headers.exists() else []
     return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
 
@@ -153,7 +155,7 @@ def test_what_is_added_works(added):
     )
     build = added / "build"
     options = ["-DCROSSOVER_CUDA=OFF", "-DCROSSOVER_NATIVE=OFF", "-DCMAKE_BUILD_TYPE=Debug"]
-    options += [f"-DCMAKE_PREFIX_PATH={ROOT / '.venv'}", "-DCMAKE_CXX_FLAGS_DEBUG=-O0"]
+    options += [f"-DCMAKE_PREFIX_PATH={VENV}", "-DCMAKE_CXX_FLAGS_DEBUG=-O0"]
     # For one kind of processor: Highway's kernels are compiled for each.
     options += ["-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=40"]
     options += ["-DCMAKE_CXX_FLAGS=-DHWY_COMPILE_ONLY_STATIC"]

@@ -36,6 +36,7 @@ from plots.features.shi.table import ratio_table  # noqa: E402
 from plots.features.training.table import best_table  # noqa: E402
 from plots.file import loading, rows  # noqa: E402
 from plots.file.families import TRAINING  # noqa: E402
+from tools.sources import tracked_files  # noqa: E402
 
 README = ROOT / "README.md"
 CHART = ROOT / "docs" / "crossover.png"
@@ -243,11 +244,11 @@ def paths_of(page: Path) -> set[str]:
     return linked | spans | {line.split()[0] for line in lines if line.strip()}
 
 
-PAGES = [
-    *ROOT.glob("*.md"),
-    *ROOT.glob("docs/**/*.md"),
-    *(ROOT / f"{folder}/README.md" for folder in ("results", "tests", "plots/reference")),
-]
+PAGES = sorted(
+    path
+    for path in tracked_files()
+    if path.suffix == ".md" and path.parent != ROOT / "tests" / "cuda_host"
+)
 
 
 def anchors(page: Path) -> set[str]:

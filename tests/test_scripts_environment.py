@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from scripts import script
+from scripts import refused, script
 
 from tools import console, environment
 from tools.environment import Environment
@@ -20,13 +20,15 @@ CREATED, INSTALLED = "Creating .venv", "pip install"
 
 @pytest.fixture
 def done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Commands are only written down, in this list; what is in `failing` is raised by pip."""
+    """Commands are only written down, in this list."""
     monkeypatch.chdir(tmp_path)
     done: list[str] = []
 
     def run_logged(what: str, *_: object) -> list[str]:
-        if what == CREATED:
+        if what.startswith(CREATED):
             assert not made().stamp.exists()
+            if stopping:
+                raise stopping.pop()
             made().python.parent.mkdir(parents=True, exist_ok=True)
             answer("3.11")
         done.append(what)
@@ -35,11 +37,13 @@ def done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return []
 
     failing.clear()
+    stopping.clear()
     monkeypatch.setattr(environment, "run_logged", run_logged)
     return done
 
 
-failing: list[BaseException] = []
+failing: list[BaseException] = []  # by pip
+stopping: list[BaseException] = []  # while an environment is created
 
 
 def made() -> Environment:
@@ -88,6 +92,33 @@ def test_an_unsound_environment_is_made_anew(done: list[str], damage: Callable[[
     damage()
     ensure()
     assert done == [CREATED, INSTALLED] * 2
+
+
+@pytest.mark.parametrize("own", ["bin/python", "pyvenv.cfg"])
+def test_a_users_own_environment_is_left_alone(
+    done: list[str], own: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = Path.cwd() / ".venv" / own
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("mine", encoding="utf-8")
+    ensure()
+    assert done == [f"{CREATED}-crossover", INSTALLED]
+    assert theirs.read_text(encoding="utf-8") == "mine" and made().folder.name == ".venv-crossover"
+    assert ".venv is yours and stays as it is" in capsys.readouterr().err
+    made().stamp.unlink()
+    for path in made().folder.glob("*.txt"):  # by which it would be known
+        path.unlink()
+    with refused("which replace nothing of yours"):
+        ensure()
+
+
+def test_an_environment_is_known_from_its_first_moment(done: list[str]) -> None:
+    stopping.append(console.Stopped(signal.SIGINT))
+    with pytest.raises(console.Stopped):
+        ensure()
+    (Path.cwd() / ".venv" / "half").touch()
+    ensure()
+    assert done == [CREATED, INSTALLED] and not (Path.cwd() / ".venv" / "half").exists()
 
 
 def test_an_interrupted_installation_is_not_taken_for_whole(done: list[str]) -> None:

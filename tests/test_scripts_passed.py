@@ -4,6 +4,9 @@
 import json
 import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -103,7 +106,7 @@ def files(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (*FILES, "build/bench"):
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).touch()
-    monkeypatch.setattr(runners, "every_file", lambda: [project / name for name in FILES])
+    monkeypatch.setattr(runners, "every_file", lambda: {project / name for name in FILES})
 
 
 @pytest.mark.parametrize(
@@ -182,6 +185,64 @@ def test_no_test_reads_another() -> None:
     tests = [path for path in sources.every_file() if path.match("tests/test_*.py")]
     imports = re.compile(r"^\s*(?:from|import) .*\btest_\w+", re.MULTILINE)
     assert tests and not [path for path in tests if imports.search(path.read_text("utf-8"))]
+
+
+# A user's own, which only git can tell from the project's, and what is told by where it lies.
+OF_GIT = {
+    "plots/tests/mine.json": "{",
+    "docs/NOTES.md": "[nowhere](nowhere.md)",
+    "results/mine/cut-off.json": '{"context": {',
+}
+ANYWHERE = {
+    "notes.py": "import   nothing_of_this_name",
+    "scratch.cpp": "int   main( ) {}",
+    "mine/tests/test_mine.py": "raise SystemExit('a test of its user')",
+    "results/tries/mine/cut-off.json": '{"context": {',
+}
+LOOK = """
+from pathlib import Path
+from tools import runners, sources
+assert sources.check_format(Path({0!r})) and sources.check_ruff(Path({0!r}))
+print(*runners._pytest_keys([]))
+print(*(f"results: {path.parent.name}" for path in sources.tracked_results()))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("with_git", [True, False])
+def test_what_a_user_keeps_in_the_checkout_changes_no_test(
+    with_git: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as results of one's own, which ./run leaves there."""
+    root = tmp_path / "crossover"
+    for path in sources.tracked_files():
+        copy = root / path.relative_to(sources.ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)
+    for name in filter(re.compile("GIT_|PYTEST_").match, [*os.environ]):
+        monkeypatch.delenv(name)
+    for words in (["init", "-q"], ["add", "--all"]) if with_git else ():
+        subprocess.run(["git", *words], cwd=root, check=True)
+    own = {"results/mine/2026-01-01-abcdef0.json": sources.tracked_results()[0].read_text("utf-8")}
+    for name, text in {**own, **ANYWHERE, **(OF_GIT if with_git else {})}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    echo = script(tmp_path / "echo", "import sys; print(*sys.argv)")
+
+    def said(*command: str) -> str:
+        whole = [sys.executable, *command]
+        done = subprocess.run(whole, cwd=root, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    looked_at = said("-c", LOOK.format(str(echo))).split()
+    assert {str(root / "src/cpu/automatic.cpp"), str(root / "tools/gpu_sweep")} <= {*looked_at}
+    assert not [word for word in looked_at if Path(word).name in ("notes.py", "scratch.cpp")]
+    assert {"amd-epyc-2c"} == {*looked_at} & {"amd-epyc-2c", "tries", *(["mine"] * with_git)}
+    assert "tests/test_bench.py" in looked_at and "mine/tests/test_mine.py" not in looked_at
+    if with_git:
+        collected = said("-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider")
+        assert "test_glance.py" in collected and not re.search("mine|NOTES|abcdef0", collected)
 
 
 def test_the_slowest_tests_are_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

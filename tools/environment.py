@@ -3,13 +3,26 @@
 .venv-peers, with PyTorch, and .venv-jax."""
 
 import json
+import os
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.console import LOGS, ROOT, CommandFailed, run_logged, said, stage, stored
+from tools.console import (
+    LOGS,
+    ROOT,
+    CommandFailed,
+    Failure,
+    friendly,
+    run_logged,
+    said,
+    say,
+    stage,
+    stored,
+)
 
 FOR_RUN = (ROOT / "requirements.txt",)
 FOR_TEST = (*FOR_RUN, ROOT / "requirements-test.txt")
@@ -27,8 +40,13 @@ _SHOW = "import sys; print(sys.prefix, *sys.version_info[:2])"
 class Environment:
     """A folder with an interpreter and what was installed for it."""
 
-    folder: Path
+    place: Path
     remedy: str  # what to see to where pip fails
+
+    @property
+    def folder(self) -> Path:
+        """`place`, or beside it where that holds an environment of the user's own."""
+        return _beside(self.place) if _is_foreign(self.place) else self.place
 
     @property
     def python(self) -> Path:
@@ -45,18 +63,14 @@ class Environment:
 
         CommandFailed where pip fails; what earlier calls installed from other files stays sound.
         """
-        stamp, answer = stored(self.stamp), said(self.python, "-I", "-c", _SHOW)
-        sound = bool(answer) and stamp.get("python") == answer  # not so after the repository moved
-        have = stamp.get("requirements", {}) if sound else {}
-        wanted = {path.name: path.read_text(encoding="utf-8") for path in requirements}
-        if wanted.items() <= have.items():
+        have, wanted = self._have(), _wanted(requirements)
+        if have is not None and wanted.items() <= have.items():
             return
-        name = self.folder.name
+        name, sound = self.folder.name, have is not None
+        have = have or {}
         self.stamp.unlink(missing_ok=True)
         if not sound:
-            with stage(f"Creating the Python environment {name}"):
-                command = [sys.executable, "-m", "venv", "--clear", self.folder]
-                run_logged(f"Creating {name}", command, LOGS / "venv.log")
+            self._create()
         # --only-binary: a source build would need more than is there, and fail much later.
         pip = ["env", "PIP_USER=0", self.python, "-m", "pip", "install", "--only-binary=:all:"]
         pip += ["--disable-pip-version-check", "--no-input", "--progress-bar=off"]
@@ -74,6 +88,60 @@ class Environment:
         self.stamp.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
         if failed:
             raise failed
+
+    def has(self, requirements: Sequence[Path]) -> bool:
+        """Whether ensure() has nothing to do."""
+        return _wanted(requirements).items() <= (self._have() or {}).items()
+
+    def _have(self) -> dict[str, str] | None:
+        """What is installed; None where there is no sound environment, as after a move of it."""
+        stamp, answer = stored(self.stamp), said(self.python, "-I", "-c", _SHOW)
+        sound = bool(answer) and stamp.get("python") == answer
+        return dict(stamp.get("requirements", {})) if sound else None
+
+    def _create(self) -> None:
+        if _is_foreign(self.folder):
+            raise Failure(
+                f"{friendly(self.place)} and {friendly(self.folder)} are not made by ./run or "
+                "./test, which replace nothing of yours; rename one of them",
+                2,
+            )
+        name = self.folder.name
+        if self.folder != self.place:
+            say(
+                f"{friendly(self.place)} is yours and stays as it is; where the documentation "
+                f"says {self.place.name}/, it is {name}/ here"
+            )
+        with stage(f"Creating the Python environment {name}"):
+            if self.folder.exists():
+                shutil.rmtree(self.folder)
+            self.folder.mkdir()
+            (self.folder / _MARK).write_text(_MARKED, encoding="utf-8")
+            command = [sys.executable, "-m", "venv", self.folder]
+            run_logged(f"Creating {name}", command, LOGS / "venv.log")
+
+
+# In an environment from its first moment: one without is a user's own, and left alone.
+_MARK = "made-by-crossover.txt"
+_MARKED = "Made by ./run or ./test, which may delete this folder and make it anew.\n"
+
+
+def _is_foreign(folder: Path) -> bool:
+    if not os.path.lexists(folder):
+        return False
+    try:
+        names = {path.name for path in folder.iterdir()}
+    except OSError:
+        return True  # a file, a link to nowhere
+    return bool(names) and not names & {_MARK, "complete.json"}
+
+
+def _beside(place: Path) -> Path:
+    return place.with_name(f"{place.name}-crossover")
+
+
+def _wanted(requirements: Sequence[Path]) -> dict[str, str]:
+    return {path.name: path.read_text(encoding="utf-8") for path in requirements}
 
 
 MAIN = Environment(

@@ -16,6 +16,7 @@ from tools.passed import Passed, digest, of_files, weekly
 from tools.sources import COMPILED, every_file
 
 _FIXTURES = ROOT / "tests" / "fixtures"
+_TESTS = ("plots/tests", "peers/tests", "networks/tests", "tests")
 _NO_TESTS = 5  # pytest's exit code where all that it was given is slow
 
 
@@ -90,8 +91,9 @@ def _pytest_keys(programs: Iterable[Path]) -> dict[str, str]:
     A test may read all files of the project but other tests; those in plots/, peers/ and
     networks/ none that programs are made from.
     """
-    files = set(every_file())
-    tests = {path for path in files if path.match("tests/test_*.py") and path.is_file()}
+    files = every_file()
+    tests = {ROOT / folder / path.name for folder in _TESTS for path in files}
+    tests = {path for path in files & tests if path.match("test_*.py") and path.is_file()}
     of_programs = {p for p in files if p.suffix in COMPILED or p.name == "CMakeLists.txt"}
     of_python = of_files(files - tests - of_programs)
     of_all = of_files({*files - tests, *programs})

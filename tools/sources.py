@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -30,11 +30,14 @@ _TIDY_ARGUMENTS = [
 # Of the sources that only include what changed; the rest is left to --all, as each takes seconds.
 _MOST_LOOKS = 25
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
-_NOT_OURS = {"build", ".venv", "brought", "report", ".git"}
+_NOT_OURS = {"build", "brought", "report", "gpu-results", "tries", ".git"}
 
 
 def git(*arguments: str) -> list[str] | None:
     """NUL-separated names or a word; None where git cannot tell."""
+    # A copy without .git may lie in somebody else's repository, which knows nothing of it.
+    if not (ROOT / ".git").exists():
+        return None
     # safe.directory: in containers the checkout often belongs to another user.
     command = ["git", "-c", f"safe.directory={ROOT}", *arguments]
     try:
@@ -44,25 +47,53 @@ def git(*arguments: str) -> list[str] | None:
     return [word for word in os.fsdecode(done.stdout).rstrip("\n").split("\0") if word]
 
 
-def every_file() -> Iterator[Path]:
-    """Files of the project: git's and those it will be asked to add; all, where git is no help."""
-    names = git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+def tracked_files() -> set[Path]:
+    """Files that git tracks: what else lies in the checkout is its user's, and changes no test.
+
+    Where git is no help: those in the project's folders, in so far as ./run has not made them.
+    """
+    names = git("ls-files", "-z")
     if names is not None:
-        yield from (ROOT / name for name in names)
-        return
+        return {ROOT / name for name in names}
+    found = set()
     for folder, folders, files in os.walk(ROOT):
-        folders[:] = [name for name in folders if name not in _NOT_OURS]
-        yield from (Path(folder, name) for name in files)
+        folders[:] = [f for f in folders if f not in _NOT_OURS and not f.startswith(".venv")]
+        found |= {Path(folder, name) for name in files}
+    return {path for path in found if path.parent != ROOT or path.suffix not in {*_CPP, ".py"}}
+
+
+def tracked_results() -> list[Path]:
+    """The result files that git tracks, or that may be, in order: none of the user's own."""
+    folder = ROOT / "results"
+    return sorted(p for p in tracked_files() if p.suffix == ".json" and folder in p.parents)
+
+
+def every_file() -> set[Path]:
+    """Files of the project: git's, and those in its folders that it will be asked to add."""
+    files = tracked_files()
+    new = git("ls-files", "-z", "--others", "--exclude-standard", "--", ":!results") or []
+    folders = {path.relative_to(ROOT).parts[0] for path in files if path.parent != ROOT}
+    return files | {ROOT / name for name in new if name.partition("/")[0] in folders}
 
 
 def check_format(clang_format: Path) -> bool:
-    files = sorted({path for path in every_file() if path.suffix in _CPP and path.exists()})
+    files = sorted(path for path in tracked_files() if path.suffix in _CPP and path.exists())
     command = [clang_format, "--dry-run", "-Werror", *files]
     good = subprocess.run(command, cwd=ROOT, check=False).returncode == 0
     print(
         f"clang-format: {len(files)} files, {'all' if good else 'some not'} formatted", flush=True
     )
     return good
+
+
+def check_ruff(ruff: Path) -> bool:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    commands = {ROOT / name for name in settings["tool"]["ruff"]["extend-include"]}
+    files = sorted(
+        p for p in tracked_files() if (p.suffix == ".py" or p in commands) and p.exists()
+    )
+    checks = ([ruff, "check", *files], [ruff, "format", "--check", *files])
+    return [subprocess.run(check, cwd=ROOT, check=False).returncode for check in checks] == [0, 0]
 
 
 # ---- clang-tidy

@@ -5,7 +5,6 @@ import csv
 import io
 import json
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -22,11 +21,10 @@ from plots.features.crossover.chart import draw_charts, draw_crossovers
 from plots.features.crossover.heat_map import draw_heat_map
 from plots.features.crossover.table import crossover_table, speed_up_table
 from plots.file import loading
-from plots.file.file_order import newest_per_machine
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_MODELS, epochs, known, pairs
+from tools.sources import tracked_results
 
-ROOT = Path(__file__).parents[2]
 HOSTILE = 'x|y `z` <script>alert(1)</script>\n../../up $\\frac$ \u202e "q"'
 
 
@@ -145,12 +143,10 @@ def test_bad_files_are_named_and_the_others_shown(simple, tmp_path, shell):
 
 
 def test_the_committed_results(shell):
-    if not any((ROOT / "results").glob("*/*.json")):
-        pytest.skip("no result file is committed yet")
-    files, problems = loading.load_files([ROOT / "results"])
-    assert not problems
-    told = shell("crossover", ROOT / "results").err.splitlines()
-    without_gpu = [file for file in newest_per_machine(files)[0] if not file.machine.gpu]
+    files, problems = loading.load_files(tracked_results())
+    assert files and not problems
+    told = shell("crossover", *tracked_results()).err.splitlines()
+    without_gpu = [file for file in files if not file.machine.gpu]
     assert len([line for line in told if "no row of a GPU" in line]) == len(without_gpu)
 
 

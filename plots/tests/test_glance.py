@@ -2,7 +2,6 @@
 """The answer at a glance: a strip that no row denies, and a sentence of few words."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -25,8 +24,9 @@ from plots.tests.synthetic_batches import (
     trained,
     ways,
 )
+from tools.sources import tracked_results
 
-RESULTS = sorted(Path(__file__).parents[2].glob("results/*/*.json"))
+RESULTS = tracked_results()
 
 
 def seen(file: File) -> Glance:
@@ -50,7 +50,6 @@ def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
 def test_every_committed_file_has_a_short_sentence(path):
-    assert len(RESULTS) == 10
     one = seen(loading.load_file(path))
     assert "predicted" in one.sentence or not one.strips
 

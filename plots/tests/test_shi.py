@@ -4,7 +4,6 @@
 import csv
 import io
 import json
-from pathlib import Path
 
 import pytest
 
@@ -17,8 +16,7 @@ from plots.features.shi.analysis import load_differences, load_shi, means, newes
 from plots.features.shi.table import brought, ratio_table, shi_table
 from plots.file import loading
 from plots.tests import synthetic, synthetic_steps
-
-ROOT = Path(__file__).parents[2]
+from tools.sources import tracked_results
 
 
 @pytest.fixture
@@ -344,4 +342,4 @@ def test_a_missing_reference_is_one_sentence(monkeypatch, tmp_path, shell):
 
 
 def test_the_committed_results_are_shown(shell):
-    assert "amd-epyc-2c" in shell("shi", ROOT / "results").out
+    assert "amd-epyc-2c" in shell("shi", *tracked_results()).out
