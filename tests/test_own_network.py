@@ -113,7 +113,7 @@ def test_what_is_no_json_is_imported_first(tmp_path: Path, monkeypatch: pytest.M
     pair = ["--input=scalar", "--input-type=tokens:9", "--input=3", "--input-type=tokens:7"]
     words = ["--network=a/net.py:make,b.json", *pair, "--batch=5"]
     got = own_network.imported(words, lambda: python)
-    made = tmp_path / "net-make.json"
+    (made,) = tmp_path.glob("net-make-*.json")
     assert got == ["--batch=5", f"--network={made},{Path('b.json').absolute()}"]
     source = Path("a/net.py:make").absolute()
     assert made.read_text(encoding="utf-8") == (f"-m networks import {source} {' '.join(pair)}")
@@ -121,6 +121,42 @@ def test_what_is_no_json_is_imported_first(tmp_path: Path, monkeypatch: pytest.M
         own_network.imported(["--network=bad.py:make"], lambda: python)
     plain = ["--network=b.json", "--input=3x8x8"]
     assert own_network.imported(plain, lambda: python) is plain
+    # Whose files have one name are not one network, and an older file is not taken for a new one.
+    twice = ["--network=a/net.py:make,c/net.py:make,a/net.py:make"]
+    a, c, again = own_network.paths(own_network.imported(twice, lambda: python))
+    told = [path.read_text(encoding="utf-8").split()[-1] for path in (a, c, again)]
+    assert told == ["--name=a-net-make-1", "--name=c-net-make", "--name=a-net-make-2"]
+    python.write_text(f"#!{sys.executable}\n", encoding="utf-8")  # as sys.exit(0) in net.py
+    with pytest.raises(Failure, match="it ended the program"):
+        own_network.imported(words, lambda: python)
+    assert not made.exists()
+
+
+def test_paths_may_hold_commas_and_begin_with_a_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_network, "FOLDER", tmp_path / "made")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for name in ("März, 1/net.py", "a, b, c.json", "c.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name, encoding="utf-8")
+    words = ["--network=März, 1/net.py:make,~/c.json,a, b, c.json,nowhere.json"]
+    assert own_network.paths(words) == [
+        *(tmp_path / name for name in ("März, 1/net.py:make", "c.json", "a, b, c.json")),
+        tmp_path / "nowhere.json",
+    ]
+    # bench divides at each comma.
+    got = own_network.paths(own_network.imported(["--network=~/c.json,a, b, c.json"], Path))
+    assert got[0] == tmp_path / "c.json" and got[1].parent == tmp_path / "made"
+    assert [path.read_text(encoding="utf-8") for path in got] == ["c.json", "a, b, c.json"]
+    # Whoever may not write in the checkout keeps them with his own files.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
+    monkeypatch.setattr(own_network, "can_write", lambda path: tmp_path / "kept" in path.parents)
+    (own,) = own_network.paths(own_network.imported(["--network=a, b, c.json"], Path))
+    assert own.parent == tmp_path / "kept" / "crossover" / "networks"
+    monkeypatch.setattr(own_network, "FOLDER", tmp_path / "nothing")
+    assert own_network.found(f"--network={own.name}", tmp_path) == f"--network={own}"
 
 
 def test_a_run_goes_on_with_its_network_where_that_is(

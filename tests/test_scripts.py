@@ -27,6 +27,11 @@ def test_own_flags_are_taken_and_the_rest_goes_to_bench(
     assert (parsed.cuda, parsed.bench) == ("off", words)
     assert parsed.out == tmp_path / "a.json", "the last one counts"
     assert RUN.parse(["--benchmark_out_format=json"]).out is None
+    monkeypatch.setenv("HOME", "/h")
+    assert RUN.parse(["--out=~/a.json", "--data=~/b.csv"]).bench == [
+        "--out=/h/a.json",
+        "--data=/h/b.csv",
+    ]
     assert TEST.parse(["--cuda=off", "--only=ruff"]).cuda == "off"
     assert [TEST.parse([f"--fuzz={time}"]).fuzz for time in ("90s", "10m", "2h")] == [90, 600, 7200]
 
@@ -68,6 +73,7 @@ def test_wrong_usage_is_refused(parse: Callable[[list[str]], object], words: lis
 def test_peers_are_measured_by_a_program_that_bench_asks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(setup, "ROOT", tmp_path)  # another build may hold this one's lock
     plain = RUN.parse(["--sweep=quick"])
     assert not plain.with_peers
     own = RUN.parse(["--with-peers=py", "--mode=eager,compile", "--sweep=quick"])
@@ -80,11 +86,11 @@ def test_peers_are_measured_by_a_program_that_bench_asks(
         "/b/bench",
         "--sweep=quick",
         "--out=x",
-        f"--peer=env 'PYTHONPATH={ROOT}:a b' {tmp_path / 'py'} -m peers.pytorch "
+        f"--peer=env PYTHONSAFEPATH=1 'PYTHONPATH={ROOT}:a b' {tmp_path / 'py'} -m peers.pytorch "
         "--mode=eager,compile",
     ]
     made: list[object] = []
-    made_by = SimpleNamespace(ensure=made.append, python=tmp_path)
+    made_by = SimpleNamespace(has=lambda _: False, ensure=made.append, python=tmp_path)
     monkeypatch.setattr(environment, "PEERS", made_by)
     plain = RUN.parse(["--with-peers"])
     assert plain.peers == ("pytorch",) and not plain.peers_python
@@ -92,8 +98,16 @@ def test_peers_are_measured_by_a_program_that_bench_asks(
     assert made == [environment.FOR_PEERS]
 
 
-def test_several_frameworks_each_get_their_own_flags(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PYTHONPATH", raising=False)
+def test_several_frameworks_each_get_their_own_flags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setup, "ROOT", tmp_path)
+    monkeypatch.setenv("PYTHONPATH", "a b")  # of no use to environments of ours
+    made: list[object] = []
+    j = SimpleNamespace(has=lambda _: False, ensure=made.append, python=Path("/j/python"))
+    t = SimpleNamespace(python=Path("/t/python"))
+    monkeypatch.setattr(environment, "JAX", j)
+    monkeypatch.setattr(environment, "PEERS", t)
     flags = ["--mode=compile", "--devices=cpu", "--loop=scan", "--threads=1"]
     parsed = RUN.parse(["--with-peers=pytorch,jax", *flags])
     assert parsed.peers == ("pytorch", "jax") and parsed.peers_python is None
@@ -101,13 +115,17 @@ def test_several_frameworks_each_get_their_own_flags(monkeypatch: pytest.MonkeyP
     assert peers.beside(pythons, ["/b/bench", *parsed.bench]) == [
         "/b/bench",
         "--threads=1",
-        f"--peer=env PYTHONPATH={ROOT} /t/python -m peers.pytorch --mode=compile --devices=cpu",
-        f"--peer=env PYTHONPATH={ROOT} /j/python -m peers.jax --devices=cpu --loop=scan",
+        *(
+            f"--peer=env PYTHONSAFEPATH=1 PYTHONPATH={ROOT} {words}"
+            for words in (
+                "/t/python -m peers.pytorch --mode=compile --devices=cpu",
+                "/j/python -m peers.jax --devices=cpu --loop=scan",
+            )
+        ),
     ]
-    made: list[object] = []
-    own = SimpleNamespace(ensure=made.append, python=Path("/j/python"))
-    monkeypatch.setattr(environment, "JAX", own)
-    assert peers.python_of("jax") == own.python and made == [environment.FOR_JAX]
+    assert peers.python_of("jax") == j.python and made == [environment.FOR_JAX]
+    j.has = lambda _: True  # so that nothing has to be written, in a checkout of another user's
+    assert peers.python_of("jax") == j.python and len(made) == 1
 
 
 def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(
@@ -177,6 +195,24 @@ def test_whatever_goes_wrong_ends_as_a_sentence(
     assert capsys.readouterr().err.startswith(said)
 
 
+MEASURING = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(print("rows kept")))
+print("measuring", flush=True)
+time.sleep(300)
+"""
+
+
+def test_nothing_goes_on_measuring_once_run_is_killed() -> None:
+    code = f"from tests.scripts import RUN; RUN.measure([{sys.executable!r}, '-c', {MEASURING!r}])"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout and process.stdout.readline() == "measuring\n"
+        process.kill()
+        assert process.communicate(timeout=100)[0] == "rows kept\n"
+
+
 def test_a_build_folder_that_cannot_be_written_is_said_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,3 +220,13 @@ def test_a_build_folder_that_cannot_be_written_is_said_so(
     monkeypatch.setattr(setup, "ROOT", tmp_path)
     with refused("cannot write in"), setup.alone():
         pass
+
+
+@pytest.mark.parametrize("name", ["a, b", "a;b", 'a"b', "a$b", "a\\b", "a#b", "a\nb"])
+def test_a_folder_that_compilers_divide_is_refused_at_once(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setup, "ROOT", tmp_path / name)
+    with refused("move the checkout"), setup.alone():
+        pass
+    assert not (tmp_path / name).exists()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python environment that ./run makes: when, when again, and when not."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -9,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from scripts import refused, script
+from scripts import ROOT, RUN, refused, script
 
 from tools import console, environment
 from tools.environment import Environment
@@ -150,15 +149,32 @@ def test_requirements_are_pinned() -> None:
         assert all("==" in pin.split(";")[0] for pin in pins)
 
 
+def _somebody_elses(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules that must not be taken for ours, in the current folder and in PYTHONPATH."""
+    for name in ("numpy", "plots", "json"):
+        (folder / f"{name}.py").write_text("raise SystemExit('somebody else')", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    monkeypatch.setenv("PYTHONWARNINGS", "error")
+
+
+def test_the_report_is_drawn_by_our_own_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _somebody_elses(tmp_path, monkeypatch)
+    monkeypatch.setattr(environment, "PYTHON", sys.executable)
+    assert RUN.plots("why", "no such file.json") is False
+    assert "no such file.json: no such file" in capfd.readouterr().err
+    assert environment.module_path(own_paths=True) == f"{ROOT}:{tmp_path}"
+
+
 def test_the_command_works_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    python = tmp_path / "it's a $HOME" / "python"
-    python.parent.mkdir()
-    python.symlink_to(sys.executable)
-    command = python.with_name("crossover-plots")
-    monkeypatch.setattr(environment, "PYTHON", python)
+    own = tmp_path / "it's a $HOME"
+    own.symlink_to(sys.prefix)
+    command = tmp_path / "crossover-plots"
+    monkeypatch.setattr(environment, "PYTHON", own / Path(sys.executable).relative_to(sys.prefix))
     monkeypatch.setattr(environment, "COMMAND", command)
-    # Through the link, Python would not find the packages of this one.
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path[1:]))
+    _somebody_elses(tmp_path, monkeypatch)
     environment.install_command()
     words = [command, "why", "no such file.json"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)

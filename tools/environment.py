@@ -165,6 +165,21 @@ PYTHON = MAIN.python
 
 COMMAND = VENV / "bin" / "crossover-plots"
 
+# Of what a shell tells Python these change no module that is found, and no warning to an error.
+_HARMLESS = {"PYTHONIOENCODING", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
+
+
+def variables(own_paths: bool = False) -> dict[str, str]:
+    """What a Python process of ours gets: it finds this checkout's packages first, and no others
+    but its environment's. `own_paths`: behind them what the user's PYTHONPATH names, too."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON") or k in _HARMLESS}
+    return {**kept, "PYTHONPATH": module_path(own_paths)}
+
+
+def module_path(own_paths: bool) -> str:
+    given = os.environ.get("PYTHONPATH") if own_paths else None
+    return os.pathsep.join([str(ROOT), *([given] if given else [])])
+
 
 def install_command() -> None:
     """`python -m plots` of this checkout as a command that works from anywhere."""
@@ -172,7 +187,8 @@ def install_command() -> None:
         f"import sys; sys.path.insert(0, {str(ROOT)!r}); sys.argv[0] = {COMMAND.name!r}; "
         "from plots.cli import main; sys.exit(main())"
     )
-    text = f'#!/bin/sh\nexec {shlex.quote(str(PYTHON))} -c {shlex.quote(start)} "$@"\n'
+    # -I: neither the current folder nor PYTHONPATH, which may hold a numpy.py of somebody else's.
+    text = f'#!/bin/sh\nexec {shlex.quote(str(PYTHON))} -I -c {shlex.quote(start)} "$@"\n'
     if not COMMAND.exists() or COMMAND.read_text(encoding="utf-8") != text:
         COMMAND.write_text(text, encoding="utf-8")
         COMMAND.chmod(0o755)

@@ -44,5 +44,6 @@ def built(commit: str, cuda: str) -> tuple[str, Path]:
 
 def as_peer(name: str, bench: Path, flags: Sequence[str]) -> str:
     """The flag that has bench measure that one on its own rows, in turn."""
-    words = ["env", f"PYTHONPATH={ROOT}", environment.PYTHON, "-m", "peers.bench", name, bench]
+    words = ["env", "PYTHONSAFEPATH=1", f"PYTHONPATH={ROOT}", environment.PYTHON]
+    words += ["-m", "peers.bench", name, bench]
     return f"--peer={shlex.join(map(str, [*words, *flags]))}"

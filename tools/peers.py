@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools import environment, setup
-from tools.console import ROOT
 
 # Those that have a package in peers/, and the words that choose among their rows.
 FLAGS = {
@@ -31,22 +30,30 @@ def python_of(name: str, own: str | None = None) -> Path:
     environment, made if need be."""
     if name == "pytorch" and own:
         return Path(own).absolute()
-    made, files = environment.PEERS, environment.FOR_PEERS
-    if name == "jax":
-        made, files = environment.JAX, environment.FOR_JAX
-    with setup.alone():
-        made.ensure(files)
+    made, files = _made_by_us(name)
+    if not made.has(files):  # else another user's checkout will do, too
+        with setup.alone():
+            made.ensure(files)
     return made.python
+
+
+def _made_by_us(name: str) -> tuple[environment.Environment, Sequence[Path]]:
+    if name == "jax":
+        return environment.JAX, environment.FOR_JAX
+    return environment.PEERS, environment.FOR_PEERS
 
 
 def beside(pythons: dict[str, Path], command: list[str]) -> list[str]:
     """The command that measures frameworks, each with its interpreter, in turn with what `command`
     has bench measure."""
-    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     flags = {flag for name in pythons for flag in FLAGS[name]}
     added = []
     for name, python in pythons.items():
         own = [word for word in command if word.partition("=")[0] in FLAGS[name]]
-        peer = ["env", f"PYTHONPATH={paths}", str(python), "-m", f"peers.{name}", *own]
+        # A framework of the user's own may be found by PYTHONPATH alone.
+        paths = environment.module_path(own_paths=python != _made_by_us(name)[0].python)
+        # Safe: without the current folder, whose peers.py or numpy.py is none of ours.
+        peer = ["env", "PYTHONSAFEPATH=1", f"PYTHONPATH={paths}"]
+        peer += [str(python), "-m", f"peers.{name}", *own]
         added.append(f"--peer={shlex.join(peer)}")
     return [*(word for word in command if word.partition("=")[0] not in flags), *added]

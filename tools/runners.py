@@ -133,7 +133,8 @@ def run_pytest(jobs: int, programs: Iterable[Path], quick: bool) -> bool:
     command = [environment.PYTHON, "-m", "pytest", "-q", f"--numprocesses={jobs}"]
     command += ["--dist=worksteal", f"--junitxml={report}", *(["-m", "not slow"] if quick else [])]
     sys.stdout.flush()
-    code = subprocess.run([*command, *ran], cwd=ROOT, check=False).returncode
+    variables = environment.variables()
+    code = subprocess.run([*command, *ran], cwd=ROOT, env=variables, check=False).returncode
     if not quick and code in (0, 1):  # else it did not come to its end
         passed.record(ran, _passed_files(report) & ran.keys())
     return code == 0 or (quick and code == _NO_TESTS)

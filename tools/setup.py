@@ -8,10 +8,25 @@ from contextlib import contextmanager
 from tools import cuda, environment, packages
 from tools.console import ROOT, Failure, friendly, say
 
+# What compilers, CMake or lists of folders take for the end of a path, or for something else.
+_UNFIT = set(',:;"\\$#\n')
+
+
+def _check_name() -> None:
+    """Before minutes are spent on a build that must fail."""
+    unfit = sorted(_UNFIT & {*str(ROOT)})
+    if unfit:
+        raise Failure(
+            f"{ROOT} can't be built in: compilers and CMake divide paths at {unfit[0]!r}; move "
+            "the checkout to a folder without it",
+            2,
+        )
+
 
 @contextmanager
 def alone(preset: str = "default") -> Iterator[None]:
     """One set-up and build of a folder at a time: two would undo each other's work."""
+    _check_name()
     folder = ROOT / "build"
     try:
         folder.mkdir(exist_ok=True)
