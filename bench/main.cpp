@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench: reads the command line, registers rows, and measures them.
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -12,11 +15,13 @@
 #include "check/check.h"
 #include "command_line/arguments.h"
 #include "command_line/benchmark_flags.h"
+#include "crossover/dataset.h"
 #include "crossover/network_file.h"
 #include "file/context.h"
 #include "rows/cost.h"
 #include "rows/device.h"
 #include "rows/families.h"
+#include "rows/require_memory.h"
 #include "rows/row.h"
 #include "run/order.h"
 #include "run/peer.h"
@@ -105,7 +110,7 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
   std::vector<std::unique_ptr<Peer>> peers;
   for (const std::string& one : arguments.peers) {
     const Instant lent = std::chrono::steady_clock::now();
-    peers.push_back(std::make_unique<Peer>(one));
+    peers.push_back(std::make_unique<Peer>(one, patience_with_peers * arguments.patience_seconds));
     spent.lent += seconds_since(lent);
   }
   const bool peer_has_gpu = std::any_of(
@@ -135,6 +140,11 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
     }
     return 0;
   }
+  if (arguments.data) {
+    for (const std::string& doubt : doubts_about_csv(*arguments.data)) {
+      say(doubt);
+    }
+  }
   RankWorkers rank_workers(words);
   if (child) {
     std::vector<std::string> names;
@@ -151,12 +161,32 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
   return of_child != 0 ? of_child : is_complete ? 0 : exit_row_failed;
 }
 
+/// Whether all that was printed has arrived, or its reader went away, as `| head` does. Says so
+/// where it has not.
+bool is_written() {
+  std::cout.flush();
+  if (std::cout) {
+    return true;
+  }
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  poll(&output, 1, 0);
+  const bool has_reader = (output.revents & (POLLERR | POLLNVAL)) == 0;
+  if (has_reader) {
+    say("standard output can't be written; make room where it goes, or send it elsewhere");
+  }
+  return !has_reader;
+}
+
 int run(const std::vector<std::string>& command, Spent& spent) {
   std::vector<std::string> words = take_flags_from_environment();
   words.insert(words.end(), command.begin() + 1, command.end());
-  const Arguments arguments = parse(words);
+  Arguments arguments = parse(words);
   const bool computes = arguments.action == Action::measure || arguments.action == Action::worker;
   const std::unique_ptr<Ranks> ranks = computes ? joined_ranks(words, arguments.mixed) : nullptr;
+  if (!arguments.planned_memory_bytes) {  // for the child, too
+    arguments.planned_memory_bytes = planned_memory_bytes(arguments);
+    words.push_back("--planned-memory=" + std::to_string(*arguments.planned_memory_bytes));
+  }
   switch (arguments.action) {
     case Action::help:
       std::cout << help() << std::flush;
@@ -216,7 +246,8 @@ int main(int argc, char** argv) {
   using namespace crossover::bench;
   Spent spent;
   try {
-    return run({argv, argv + argc}, spent);
+    const int code = run({argv, argv + argc}, spent);
+    return is_written() ? code : exit_row_failed;
   } catch (const UsageError& error) {
     if (crossover::launched_rank() == 0) {  // the others find the same
       say(error.what());

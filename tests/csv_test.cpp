@@ -80,11 +80,48 @@ TEST_F(Csv, NamesRowAndColumn) {
   EXPECT_EQ(error("1,2,0\n\"\"\n"), ": row 2 has 1 column, not 3 (2 features and the label)");
 }
 
+TEST_F(Csv, ACommaInQuotesDividesNothing) {
+  EXPECT_EQ(read("\"width, cm\",b,\"say \"\"label\"\"\"\n1,2,0\n").inputs,
+            (std::vector<double>{1, 2}));
+  EXPECT_EQ(
+      error("1,2,0\n\"Doe, John\",2,0\n"),
+      ": row 2 column 1 is not a number: 'Doe, John'; if it is the label, move it to the last "
+      "column");
+  EXPECT_EQ(error("1,\"2,0\n"), ": row 1 has quotes that do not end in it; a cell is of one line");
+}
+
+TEST_F(Csv, SaysWhatLabelsAre) {
+  EXPECT_EQ(error("a,b,c\n1,2,setosa\n"),
+            ": row 2 column 3 is not a label: 'setosa'; labels are whole numbers: write 0, 1, ... "
+            "for the names of classes");
+}
+
+TEST_F(Csv, NamesAnotherFormat) {
+  EXPECT_EQ(error("\xFF\xFE"
+                  "1"),
+            " is text in UTF-16; save it in UTF-8 (in Excel: \"CSV UTF-8\")");
+  EXPECT_EQ(error("\x1F\x8B\x08"), " is compressed by gzip; unpack it: gunzip");
+  EXPECT_EQ(error("PK\x03\x04"),
+            " is a ZIP archive, as tables of Excel are; unpack it, or save the table as CSV");
+}
+
+TEST_F(Csv, DoubtsAnIndexAndLabelsFromOne) {
+  write(",x,label\n0,5,1\n1,6,2\n");
+  const std::vector<std::string> doubts = doubts_about_csv(path_);
+  ASSERT_EQ(doubts.size(), 2U);
+  EXPECT_NE(doubts[0].find("an index of pandas"), std::string::npos);
+  EXPECT_NE(doubts[1].find("class 0 never occurs"), std::string::npos);
+  write("x,label\n5,0\n6,1\n");
+  EXPECT_TRUE(doubts_about_csv(path_).empty());
+}
+
 TEST_F(Csv, TellsItsShape) {
   write("a,b,label\n1,2,0\n3,4,4\n");
   const CsvShape shape = shape_of_csv(path_);
   EXPECT_EQ(shape.features, 2);
   EXPECT_EQ(shape.classes, 5);
+  write("1,2,0\n3,4,0\n");
+  EXPECT_THROW(static_cast<void>(shape_of_csv(path_)), std::runtime_error);
   write("1\n2\n");
   EXPECT_THROW(static_cast<void>(shape_of_csv(path_)), std::runtime_error);
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "../bench/command_line/flag.h"
+#include "crossover/fingerprint.h"
 
 namespace crossover::bench {
 namespace {
@@ -21,6 +22,17 @@ TEST(EarlierRun, IsReadWithItsRows) {
   ASSERT_EQ(earlier.rows.size(), 1U);
   EXPECT_EQ(earlier.rows[0].name, "a");
   EXPECT_EQ(earlier.rows[0].entries.size(), 2U);
+}
+
+TEST(EarlierRun, RowsOfAnotherNetworkThanItsOwnAreRefused) {
+  const std::string facts = R"("configuration":{"model":"m"},"network":")";
+  const auto of = [&](const std::string& network) {
+    std::string text = file(R"([{"rows":1}],"networks":[{"name":"m","layers":3}])",
+                            facts + network + R"(","repetitions":2)");
+    return parse_earlier(text).rows.size();
+  };
+  EXPECT_EQ(of(hexadecimal(fingerprint(R"({"name":"m","layers":3})"))), 1U);
+  EXPECT_THROW(of("0123456789abcdef"), UsageError);
 }
 
 TEST(EarlierRun, PartsWhoseSumWrapsAreRefused) {

@@ -3,10 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "crossover/control_group.h"
 #include "support.h"
 
 namespace crossover::test {
@@ -201,7 +208,81 @@ TEST(MemoryPlan, RefusesWhatDoesNotFit63Bits) {
 
 TEST(AvailableMemory, IsSomethingAndNotMoreThanExists) {
   EXPECT_GT(available_memory_bytes(), 0);
-  EXPECT_LT(available_memory_bytes(), std::int64_t{1} << 50);
+  EXPECT_LE(available_memory_bytes(), total_memory_bytes());
+  EXPECT_LT(total_memory_bytes(), std::int64_t{1} << 50);
+}
+
+/// Files below a folder of their own, as /proc and /sys/fs/cgroup have them.
+class Groups : public testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  ControlGroup with(const std::string& own,
+                    const std::vector<std::pair<std::string, std::string>>& files) {
+    std::filesystem::remove_all(root_);
+    write("proc/self/cgroup", own);
+    for (const auto& [path, text] : files) {
+      write("sys/fs/cgroup/" + path, text);
+    }
+    return control_group(root_);
+  }
+
+ private:
+  void write(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text << "\n";
+  }
+
+  const std::filesystem::path root_ =
+      std::filesystem::temp_directory_path() / ("crossover-groups-" + std::to_string(getpid()));
+};
+
+TEST_F(Groups, WithoutLimitsLeaveAll) {
+  for (const ControlGroup& none :
+       {with("", {}), with("0::/\n", {{"memory.max", "max"}, {"cpu.max", "max 100000"}}),
+        with("4:memory:/\n3:cpu,cpuacct:/\n",
+             {{"memory/memory.limit_in_bytes", "9223372036854771712"},
+              {"memory/memory.usage_in_bytes", "5000"},
+              {"cpu,cpuacct/cpu.cfs_quota_us", "-1"},
+              {"cpu,cpuacct/cpu.cfs_period_us", "100000"}})}) {
+    EXPECT_EQ(none.memory_bytes, ControlGroup::unlimited);
+    EXPECT_EQ(none.memory_left_bytes, ControlGroup::unlimited);
+    EXPECT_FALSE(none.quota);
+  }
+}
+
+TEST_F(Groups, FilesThatWereReadAreNotUsedMemory) {
+  const ControlGroup second = with("0::/\n", {{"memory.max", "1000"},
+                                              {"memory.current", "950"},
+                                              {"memory.stat", "anon 50\ninactive_file 900"},
+                                              {"cpu.max", "150000 100000"}});
+  EXPECT_EQ(second.memory_bytes, 1000);
+  EXPECT_EQ(second.memory_left_bytes, 950);
+  EXPECT_EQ(second.quota, 1.5);
+  const ControlGroup first = with("4:memory:/docker/a\n3:cpu,cpuacct:/docker/a\n",
+                                  {{"memory/memory.limit_in_bytes", "1000"},
+                                   {"memory/memory.usage_in_bytes", "950"},
+                                   {"memory/memory.stat", "total_inactive_file 900"},
+                                   {"cpu,cpuacct/cpu.cfs_quota_us", "100000"},
+                                   {"cpu,cpuacct/cpu.cfs_period_us", "100000"}});
+  EXPECT_EQ(first.memory_left_bytes, 950);
+  EXPECT_EQ(first.quota, 1);
+}
+
+TEST_F(Groups, TheTightestOfThoseAroundCounts) {
+  const ControlGroup slice =
+      with("0::/user.slice/run.scope\n", {{"user.slice/memory.max", "1000"},
+                                          {"user.slice/memory.current", "400"},
+                                          {"user.slice/cpu.max", "50000 100000"},
+                                          {"user.slice/run.scope/memory.max", "max"},
+                                          {"user.slice/run.scope/cpu.max", "200000 100000"}});
+  EXPECT_EQ(slice.memory_left_bytes, 600);
+  EXPECT_EQ(slice.quota, 0.5);
+  const ControlGroup v1 = with("4:memory:/a/b\n", {{"memory/a/memory.limit_in_bytes", "1000"},
+                                                   {"memory/a/b/memory.limit_in_bytes", "700"}});
+  EXPECT_EQ(v1.memory_bytes, 700);
+  // Of a container whose namespace shows a group outside of what is mounted.
+  EXPECT_EQ(with("0::/../../other\n", {{"memory.max", "1000"}}).memory_bytes, 1000);
 }
 
 }  // namespace

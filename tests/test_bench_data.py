@@ -24,7 +24,7 @@ BAD_DATA = {
     "label negative": (b"1,2,-1\n", ["row 1", "column 3", "0 to 1"]),
     "label fractional": (b"1,2,0.5\n", ["row 1", "column 3", "'0.5'", "whole number"]),
     "blank in between": (b"1,2,0\n\n1,2,1\n", ["row 2", "blank"]),
-    "UTF-16": ("1,2,0\n".encode("utf-16"), ["row 2"]),
+    "UTF-16": ("1,2,0\n".encode("utf-16"), ["UTF-16", "UTF-8"]),
     "zero byte": (b"1,2,0\0\n", ["row 1", "column 3"]),
 }
 

@@ -310,6 +310,29 @@ def test_closed_standard_output_loses_nothing(tmp_path: Path) -> None:
     validate(measured)
 
 
+@pytest.mark.parametrize("flags", [("--machine",), ("--describe", "--model=disc-2"), DISC])
+def test_a_full_disk_behind_standard_output_is_a_failure(flags: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [BENCH, *flags],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env=environment(),
+        )
+    assert done.returncode == 1
+    assert "standard output can't be written" in done.stderr
+
+
+def test_a_reader_that_goes_away_is_none() -> None:
+    command = f"{BENCH} --describe --model=resnet-56 | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, check=False, env=environment()
+    )
+    assert done.returncode in (0, 128 + signal.SIGPIPE), done.stderr
+
+
 # --- lines on a terminal
 
 

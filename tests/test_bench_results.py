@@ -3,6 +3,7 @@
 
 import functools
 import math
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -198,6 +199,31 @@ def test_flags_a_policy_that_slows_threads(
     for row in samples(document):
         flagged = any("OMP_WAIT_POLICY" in sentence for sentence in row["warnings"])
         assert flagged == (policy == "passive")
+
+
+@pytest.mark.skipif(
+    len(os.sched_getaffinity(0)) == 1, reason="threads are bound to one of several processors"
+)
+def test_binding_threads_changes_no_machine(tmp_path: Path) -> None:
+    machine = strict(bench("--machine").stdout)
+    for variables in ({"OMP_PROC_BIND": "true"}, {"OMP_PLACES": "threads"}):
+        assert strict(bench("--machine", variables=variables).stdout) == machine
+    first = min(os.sched_getaffinity(0))
+    path = tmp_path / "result.json"
+    for place, flagged in (
+        ({"GOMP_CPU_AFFINITY": str(first)}, True),
+        ({"OMP_PROC_BIND": "true"}, False),
+    ):
+        done = bench(*DISC, "--threads=2", f"--out={path}", variables=place)
+        assert done.returncode == 0, done.stderr
+        document = strict(path)
+        assert document["context"]["crossover"]["machine"] == machine
+        told = [
+            row
+            for row in samples(document)
+            if "2 threads are bound to 1 processor (" in " ".join(row["warnings"])
+        ]
+        assert bool(told) == flagged
 
 
 @pytest.mark.slow

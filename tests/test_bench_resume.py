@@ -217,6 +217,9 @@ def test_failed_rows_are_tried_again_and_skipped_ones_kept(half: Path) -> None:
         ("configuration.repetitions", 99),
         ("configuration.min_time_seconds", 5),
         ("configuration.environment.OMP_PROC_BIND", "close"),
+        ("configuration.environment.LD_PRELOAD", "libjemalloc.so.2"),
+        ("configuration.planned_memory_bytes", 1),
+        ("machine.cpu.quota", 0.5),
         ("configuration.flush_to_zero", False),
     ],
 )
@@ -264,6 +267,27 @@ def test_data_that_changed_under_its_name_are_refused(tmp_path: Path) -> None:
     lines = data.read_text("utf-8").splitlines()
     data.write_text("\n".join([lines[0], *reversed(lines[1:])]) + "\n", encoding="utf-8")
     assert_refused(bench(*flags, "--resume"), "configuration.data_fingerprint")
+
+
+def test_a_network_that_changed_under_its_name_is_refused(tmp_path: Path) -> None:
+    network, path = tmp_path / "net.json", tmp_path / "result.json"
+
+    def write(width: int) -> None:
+        text = bench("--describe", f"--mlp=20,{width},4").stdout
+        network.write_text(json.dumps({**json.loads(text), "name": "net"}), "utf-8")
+
+    write(16)
+    flags = (f"--network={network}", *MANY[1:-1], "--batch=10,20", f"--out={path}")
+    assert bench(*flags).returncode == 0
+    (fingerprint,) = {row["network"] for row in strict(path)["rows"]}
+    assert strict(path)["context"]["crossover"]["network_fingerprints"] == {"net": fingerprint}
+    validate(path)
+    edited(path, interrupt)
+    assert bench(*flags, "--resume").returncode == 0
+    before = edited(path, interrupt).read_bytes()
+    write(32)
+    assert_refused(bench(*flags, "--resume"), str(path), "another network 'net'")
+    assert path.read_bytes() == before
 
 
 def without(field: str) -> Callable[[Document], None]:

@@ -126,6 +126,27 @@ def test_the_protocol_is_as_its_document_says() -> None:
     assert set(released) == {"spent"}
 
 
+def test_the_worker_makes_what_was_planned_with_more_memory_than_it_has() -> None:
+    name = "Copy/direction:h2h/bytes:1073741824/device:cpu/memory:pageable/mode:sync/cpu_threads:1"
+    family, *pairs = name.split("/")
+    configuration = {"family": family, **dict(pair.split(":") for pair in pairs)}
+    request = json.dumps({"do": "prepare", "row": name, "configuration": configuration})
+    told = {}
+    for planned in ("34359738368", "1048576"):
+        flags = (
+            "--worker",
+            "--cuda=off",
+            "--family=Copy",
+            "--sweep=full",
+            "--memory-limit=1000000",
+        )
+        done = bench(*flags, f"--planned-memory={planned}", given=request + "\n")
+        assert done.returncode == 0, done.stderr
+        told[planned] = json.loads(done.stdout.splitlines()[-1])
+    assert told["34359738368"]["error_message"].startswith("not enough memory: 2048 MiB needed")
+    assert told["1048576"]["error_message"] == "this worker has no such row"
+
+
 @pytest.mark.parametrize("request_", ['{"do": "sing"}', "no JSON", '{"row": "x"}'])
 def test_a_request_that_is_none_ends_the_worker(request_: str) -> None:
     done = bench("--worker", "--cuda=off", given=request_ + "\n")

@@ -111,7 +111,7 @@ def test_rows_that_fail_leave_those_of_bench_alone(tmp_path):
 def test_a_process_that_ends_costs_one_row_and_is_replaced(tmp_path):
     document = measured(tmp_path, *SMALL, *SHORT, code=1, FAKE_PEER="ends", FAKE_LOSS="0.6")
     ends = [row.get("error_message", "") for row in document["rows"]]
-    assert "the worker's process ended with exit code 7" in ends
+    assert "the worker's process ended with exit code 7; its last words: it has had enough" in ends
     assert programs(document) == ["bench", "fake", "fake"] * 2
     assert not any("outcome" in row for row in document["rows"][::3])
 
@@ -123,6 +123,34 @@ def test_one_that_says_nothing_is_refused():
     done = run(*SMALL[:-1], "--peer=/no/such/program", *SHORT)
     assert done.returncode == 2
     assert "ended with exit code 12" in done.stderr  # the shell's: not found
+
+
+@pytest.mark.parametrize(("request_", "said"), [("prepare", "'facts'"), ("repeat", "'times.")])
+def test_nonsense_costs_its_rows_alone(tmp_path, request_, said):
+    document = measured(tmp_path, *SMALL, *SHORT, code=1, FAKE_PEER=request_)
+    for row in document["rows"]:
+        assert ("outcome" in row) == (row["configuration"].get("program") == "fake")
+    told = document["rows"][1]["error_message"]
+    assert told.startswith(f"the worker's process answered '{request_}' with nonsense ({said}")
+
+
+@pytest.mark.parametrize("request_", ["describe", "rows"])
+@pytest.mark.parametrize(
+    ("how", "said"), [("", "nonsense"), (":silent", "did not answer within 2 s")]
+)
+def test_nonsense_and_silence_about_itself_name_the_peer(request_, how, said):
+    if (request_, how) == ("describe", ""):
+        said = "'program' not found"
+    done = run(*SMALL, *SHORT, "--patience=0.2s", FAKE_PEER=request_ + how)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("bench: --peer: '") and "fake.py" in line and said in line
+
+
+def test_doubts_are_shown(tmp_path):
+    done = run(*SMALL, *SHORT, FAKE_PEER="doubts", FAKE_LOSS=first_loss(tmp_path, "disc-2"))
+    shown = [line for line in done.stdout.splitlines() if "/program:fake/" in line]
+    assert shown and all("! it is a fake" in line for line in shown if "failed" not in line)
 
 
 def test_its_rows_can_be_measured_alone(tmp_path):

@@ -4,18 +4,28 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
 #include "crossover/verify.h"
+#include "rows/cpu_watch.h"
+#include "rows/device.h"
 #include "worker/row_server.h"
 
 namespace crossover::bench {
 namespace {
 
 /// Runs this for each request.
+constexpr double enough = 60;  // seconds
+
 std::unique_ptr<WorkerProcess> worker_that(const std::string& does) {
   return std::make_unique<WorkerProcess>(
       std::vector<std::string>{"/bin/sh", "-c", "while read -r request; do " + does + "; done"});
@@ -33,8 +43,8 @@ WorkerEnded end_of(const std::string& does, double limit_seconds = 0.5) {
 
 TEST(WorkerProcess, AnswersBehindWhatItSaysItIsAt) {
   const auto worker = worker_that(R"(echo '{"doing": "measuring"}'; echo '{"times": 1}')");
-  EXPECT_EQ(worker->ask({{"do", "repeat"}}), Json({{"times", 1}}));
-  EXPECT_EQ(worker->ask({{"do", "repeat"}}), Json({{"times", 1}}));
+  EXPECT_EQ(worker->ask({{"do", "describe"}}, enough), Json({{"times", 1}}));
+  EXPECT_EQ(worker->ask({{"do", "describe"}}, enough), Json({{"times", 1}}));
 }
 
 TEST(WorkerProcess, ThatEndsSaysHowAndWhatItWasAt) {
@@ -43,6 +53,84 @@ TEST(WorkerProcess, ThatEndsSaysHowAndWhatItWasAt) {
                "the worker's process was ended by a signal (Segmentation fault) while measuring");
   EXPECT_FALSE(signal.hung);
   EXPECT_STREQ(end_of("exit 3", 60).what(), "the worker's process ended with exit code 3");
+}
+
+TEST(WorkerProcess, ThatEndsIsQuoted) {
+  EXPECT_STREQ(
+      end_of("echo early >&2; echo 'No more threads' >&2; echo ---- >&2; exit 1", 60).what(),
+      "the worker's process ended with exit code 1; its last words: No more threads");
+}
+
+TEST(WorkerProcess, WhatItsProcessesSayIsPassedOnOnce) {
+  testing::internal::CaptureStderr();
+  {
+    const auto worker = worker_that("echo a >&2; echo a >&2; echo b$$ >&2; echo '{}'");
+    for (int process = 0; process < 3; ++process) {
+      worker->ask({{"do", "describe"}}, enough);
+      worker->renew();
+    }
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(said.starts_with("a\na\nb")) << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 5) << said;
+}
+
+TEST(WorkerProcess, ThatAnswersNonsenseIsLost) {
+  const auto how = [](const std::string& answer) { return end_of("echo '" + answer + "'", 60); };
+  const std::string nonsense = "the worker's process answered 'repeat' with nonsense (";
+  EXPECT_EQ(how("{}").what(), nonsense + "'times' is missing): {}");
+  EXPECT_EQ(how("[]").what(),
+            std::string("the worker's process answered what is no object of JSON: []"));
+  const std::string times = R"("cpu_time":1,"iterations":1)";
+  EXPECT_EQ(how(R"({"times":{"real_time":"fast",)" + times + "}}").what(),
+            nonsense + "'times.real_time' is not a number from 0 on): {\"times\":{\"real_time\":" +
+                "\"fast\"," + times + "}}");
+  for (const char* answer :
+       {R"({"times":[]})", R"({"outcome":"perhaps"})", R"({"outcome":"failed","error_message":1})",
+        R"({"outcome":"failed","spent":{"timed":"long"}})", R"({"device_failed":true})",
+        R"({"times":{"real_time":1,"cpu_time":1,"iterations":0}})",
+        R"({"times":{"real_time":1,"cpu_time":1,"iterations":1},"doubts":[1]})"}) {
+    EXPECT_TRUE(std::string(how(answer).what()).starts_with(nonsense)) << answer;
+  }
+}
+
+TEST(Answers, AreAsTheProtocolSays) {
+  const auto fault = [](const char* request, const char* answer) {
+    return fault_of({{"do", request}}, Json::parse(answer));
+  };
+  EXPECT_EQ(fault("rows", "{}"), "'rows' is missing");
+  EXPECT_EQ(fault("rows", R"({"rows":[{"configuration":{"family":1}}]})"),
+            "'configuration' is not an object of texts");
+  EXPECT_EQ(fault("rows", R"({"rows":[1]})"), "'configuration' is missing");
+  EXPECT_EQ(fault("prepare", R"({"facts":{},"once":[]})"), "'once' is not an object");
+  EXPECT_EQ(fault("prepare", R"({"facts":{"loss_first_epoch":null},"once":{}})"),
+            "'facts.loss_first_epoch' is not a number from 0 on");
+  EXPECT_EQ(fault("prepare", R"({"facts":{},"once":{}})"), "");
+  EXPECT_EQ(fault("prepare", R"({"outcome":"skipped","error_message":"too large"})"), "");
+  EXPECT_EQ(fault("release", "{}"), "");
+  EXPECT_EQ(fault("check", R"({"verdict":"ok"})"), "'reason' is missing");
+}
+
+TEST(WorkerProcess, HasPatienceInTimeThatItsParentCanRunIn) {
+  // The parent is stopped, together with its worker, for longer than its patience.
+  const pid_t parent = fork();
+  ASSERT_GE(parent, 0);
+  if (parent == 0) {
+    const auto worker = worker_that("echo '{\"doing\": \"it\"}'; sleep 1; echo '{}'");
+    try {
+      worker->ask({{"do", "describe"}}, 3);
+      _exit(worker->paused_seconds() > 2 ? 0 : 2);
+    } catch (const WorkerEnded&) {
+      _exit(1);
+    }
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  kill(parent, SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::seconds(5));
+  kill(parent, SIGCONT);
+  int status = 0;
+  waitpid(parent, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(WorkerProcess, ThatSaysNoMoreIsKilledInTime) {
@@ -56,15 +144,15 @@ TEST(WorkerProcess, ThatSaysNoMoreIsKilledInTime) {
 
 TEST(WorkerProcess, HasPatienceAnewWithEveryWord) {
   const std::string word = R"(sleep 1.2; echo '{"doing": "it"}'; )";
-  EXPECT_STREQ(end_of(word + word + "echo '{}'", 2).what(), "it answered");
+  EXPECT_STREQ(end_of(word + word + "echo '{\"outcome\": \"failed\"}'", 2).what(), "it answered");
 }
 
 TEST(WorkerProcess, ThatWasReplacedIsAnother) {
   const auto worker = worker_that(R"(echo "{\"process\": $$}")");
-  const Json first = worker->ask({{"do", "describe"}});
-  EXPECT_EQ(worker->ask({{"do", "describe"}}), first);
+  const Json first = worker->ask({{"do", "describe"}}, enough);
+  EXPECT_EQ(worker->ask({{"do", "describe"}}, enough), first);
   EXPECT_TRUE(worker->replace({}));
-  EXPECT_NE(worker->ask({{"do", "describe"}}), first);
+  EXPECT_NE(worker->ask({{"do", "describe"}}, enough), first);
 }
 
 /// An iteration of a millisecond.
@@ -72,6 +160,60 @@ class Slow : public PreparedBenchmark {
  public:
   void run() override { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
 };
+
+/// Is stopped and goes on in its first iterations.
+class Stopped : public PreparedBenchmark {
+ public:
+  explicit Stopped(int stops) : stops_(stops) {}
+  void run() override {
+    if (stops_-- > 0) {
+      raise(SIGCONT);
+    }
+  }
+
+ private:
+  int stops_;
+};
+
+Json answer_of_stopped(int stops) {
+  Row row;
+  Devices devices = find_devices(CudaUse::off);
+  row.device = &devices.cpu();
+  row.make = [&](Result& /*result*/) { return std::make_unique<Stopped>(stops); };
+  RowServer server(
+      [&](const auto& /*name*/, const auto& /*configuration*/) -> Row& { return row; });
+  server.answer(
+      {{"do", "prepare"}, {"row", "it"}, {"configuration", Json::object()}, {"iterations", 1}});
+  return server.answer({{"do", "repeat"}, {"row", "it"}, {"min_time_seconds", 1e-6}});
+}
+
+TEST(RowServer, MeasuresAgainWhatWasStopped) {
+  const Json undisturbed = answer_of_stopped(0);
+  EXPECT_FALSE(undisturbed.contains("measured_again")) << undisturbed;
+  const Json once = answer_of_stopped(1);
+  EXPECT_TRUE(once.contains("measured_again")) << once;
+  EXPECT_TRUE(once["doubts"].empty());
+  const Json always = answer_of_stopped(1000);
+  EXPECT_FALSE(always.contains("measured_again"));
+  EXPECT_EQ(always["doubts"], Json({paused_within}));
+}
+
+TEST(RowServer, RefusesARowOfAnotherNetworkAndOneThatIsNotThere) {
+  Row row;
+  row.network = "a";
+  row.make = [](Result& /*result*/) { return std::make_unique<Slow>(); };
+  RowServer server([&](const std::string& name, const auto& /*configuration*/) -> Row& {
+    return name == "it" ? row : throw std::out_of_range("there is no such row");
+  });
+  Json request = {
+      {"do", "prepare"}, {"row", "it"}, {"configuration", Json::object()}, {"network", "a"}};
+  EXPECT_TRUE(server.answer(request).contains("facts"));
+  request["network"] = "b";
+  EXPECT_TRUE(server.answer(request)["error_message"].get<std::string>().starts_with(
+      "its network is not the one that the run began with"));
+  request["row"] = "another";
+  EXPECT_EQ(server.answer(request)["error_message"], "there is no such row");
+}
 
 TEST(RowServer, TellsTheTimeOfWrongResultsApart) {
   Row row;

@@ -75,6 +75,13 @@ std::vector<Flag> run_flags(Arguments& to) {
          to.memory_limit_bytes = parse_number<std::int64_t>(
              "--memory-limit", text, 0, std::numeric_limits<std::int64_t>::max());
        }},
+      {"--planned-memory", "BYTES",
+       "choose sizes that depend on memory (copies, triads) by so much (default: what the machine "
+       "has, rounded down to a power of two; bench tells its child)",
+       [&to](const std::string& text) {
+         to.planned_memory_bytes = parse_number<std::int64_t>(
+             "--planned-memory", text, 1, std::numeric_limits<std::int64_t>::max());
+       }},
       {"--plan", "",
        "print the rows in the order they would be measured, with estimated seconds, and exit; "
        "with --budget, those that fit; with --cuda=on, those of a GPU even where there is none",

@@ -66,6 +66,7 @@ struct Arguments {
   double patience_seconds = 30;    ///< with a row that makes no progress (run/sampler.h)
   Refine refine = Refine::automatic;
   std::optional<std::int64_t> memory_limit_bytes;
+  std::optional<std::int64_t> planned_memory_bytes;  ///< rows/require_memory.h
   std::vector<std::string> passed_on;  ///< to Google Benchmark, without the program's name
 };
 

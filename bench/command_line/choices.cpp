@@ -146,8 +146,10 @@ std::vector<Flag> axis_flags(Choices& to) {
   std::vector<Flag> flags;
   for (const Axis& axis : axes()) {
     if (!axis.flag.name.empty()) {
-      flags.push_back({axis.flag.name, axis.flag.value, axis.flag.help,
-                       [&to, &axis](const std::string& text) { to.take(axis, text); }});
+      // By its key: another program's axes move those of the table.
+      flags.push_back(
+          {axis.flag.name, axis.flag.value, axis.flag.help,
+           [&to, key = axis.key](const std::string& text) { to.take(find_axis(key), text); }});
     }
   }
   return flags;

@@ -24,14 +24,34 @@
 #include "crossover/machine.h"
 #include "crossover/network_file.h"
 #include "file/built_from.h"
+#include "file/row_json.h"
 #include "rows/counters.h"
+#include "rows/families.h"
+#include "rows/require_memory.h"
 
 namespace crossover::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The variables that change how OpenMP, oneDNN, CUDA and cuBLASLt run.
+/// Result files are shared: of paths on the user's machine only the file's name is kept.
+std::string without_folders(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
+/// Of a list of paths, as LD_PRELOAD is one.
+std::string without_folders_each(std::string paths) {
+  std::replace(paths.begin(), paths.end(), ':', ' ');
+  std::istringstream parts(paths);
+  std::vector<std::string> names;
+  for (std::string part; parts >> part;) {
+    names.push_back(without_folders(part));
+  }
+  return join(names, ":");
+}
+
+/// The variables that change how OpenMP, oneDNN, MKL, CUDA and cuBLASLt run, or whose code runs in
+/// their place.
 Json environment_json() {
   Json variables = Json::object();
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -39,11 +59,13 @@ Json environment_json() {
     const std::size_t equals = text.find('=');
     // Of CUDA's own, those that tell where it is installed are left out.
     for (const char* prefix :
-         {"OMP_", "GOMP_", "KMP_", "DNNL_", "ONEDNN_", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_",
-          "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_", "CUDA_FORCE_", "CUDA_DISABLE_", "CUBLAS",
-          "NVIDIA_TF32_", "MALLOC_", "GLIBC_TUNABLES"}) {
+         {"OMP_", "GOMP_", "KMP_", "DNNL_", "ONEDNN_", "MKL_", "LD_PRELOAD", "CUDA_VISIBLE_DEVICES",
+          "CUDA_DEVICE_", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_", "CUDA_FORCE_", "CUDA_DISABLE_",
+          "CUBLAS", "NVIDIA_TF32_", "MALLOC_", "GLIBC_TUNABLES"}) {
       if (text.starts_with(prefix) && equals != std::string::npos) {
-        variables[text.substr(0, equals)] = text.substr(equals + 1);
+        const std::string value = text.substr(equals + 1);
+        variables[text.substr(0, equals)] =
+            text.starts_with("LD_PRELOAD") ? without_folders_each(value) : value;
       }
     }
   }
@@ -59,11 +81,6 @@ Json caches_json(const benchmark::CPUInfo& cpu) {
                       {"num_sharing", cache.num_sharing}});
   }
   return caches;
-}
-
-/// Result files are shared: of paths on the user's machine only the file's name is kept.
-std::string without_folders(const std::string& path) {
-  return std::filesystem::path(path).filename().string();
 }
 
 /// Its flags say which of its rows; the rest is of this machine. A program of this project is told
@@ -117,17 +134,13 @@ Json libraries_json(const Devices& devices) {
   return libraries;
 }
 
-/// By the bytes of a file, FNV-1a: what its name does not tell.
+/// By the bytes of a file: what its name does not tell.
 std::string fingerprint_of(const std::string& path) {
-  constexpr std::uint64_t offset = 0xcbf29ce484222325;
-  constexpr std::uint64_t prime = 0x100000001b3;
-  std::uint64_t state = offset;
+  std::uint64_t state = fingerprint("");
   std::ifstream file(path, std::ios::binary);
   std::array<char, 65536> block{};
   while (file.read(block.data(), block.size()), file.gcount() > 0) {
-    for (std::streamsize i = 0; i < file.gcount(); ++i) {
-      state = (state ^ static_cast<unsigned char>(block.at(static_cast<std::size_t>(i)))) * prime;
-    }
+    state = fingerprint({block.data(), static_cast<std::size_t>(file.gcount())}, state);
   }
   return hexadecimal(state);
 }
@@ -156,6 +169,7 @@ Json configuration_json(const Arguments& arguments, const std::vector<std::strin
                         {"environment", environment_json()},
                         {"openmp", openmp_json(threads)},
                         {"flush_to_zero", threads.flush_denormals},
+                        {"planned_memory_bytes", planned_memory_bytes(arguments)},
                         {"data", arguments.data ? without_folders(*arguments.data) : "generated"}};
   if (arguments.data) {
     configuration["data_fingerprint"] = fingerprint_of(*arguments.data);
@@ -186,6 +200,15 @@ Json networks_json(const Arguments& arguments) {
         json.push_back(describe(task));
       }
     }
+  }
+  return json;
+}
+
+/// By name, as the rows have them.
+Json network_fingerprints_json(const Arguments& arguments) {
+  Json json = Json::object();
+  for (const auto& [name, fingerprint] : network_fingerprints(arguments)) {
+    json[name] = fingerprint;
   }
   return json;
 }
@@ -239,6 +262,7 @@ Json machine_json(const Devices& devices) {
             {"sockets", machine.sockets},
             {"cores", machine.cores},
             {"threads", machine.threads},
+            {"quota", machine.quota ? number_json(*machine.quota) : Json(nullptr)},
             {"numa_nodes", machine.numa_nodes},
             {"governor", machine.governor ? Json(*machine.governor) : Json(nullptr)},
             {"simd", machine.simd}}},
@@ -289,6 +313,7 @@ Json context_json(const Arguments& arguments, const std::vector<std::string>& co
                     {"axes", axes_json()},
                     {"counters", counters_json()},
                     {"networks", networks_json(arguments)},
+                    {"network_fingerprints", network_fingerprints_json(arguments)},
                     {"ladders", ladders_json(arguments)},
                     {"ladder_batches", ladder_batches_json(arguments)}}}};
   for (const auto& [key, value] : flags.context()) {

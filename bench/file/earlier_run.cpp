@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "command_line/flag.h"
+#include "crossover/fingerprint.h"
 #include "rows/row.h"
 
 namespace crossover::bench {
@@ -162,6 +163,7 @@ std::vector<std::string> words_of(const Json& context) {
                                "--budget",
                                "--in-process",
                                "--memory-limit",
+                               "--planned-memory",
                                "--benchmark_format",
                                "--benchmark_color",
                                "--benchmark_counters_tabular",
@@ -254,6 +256,39 @@ void require_same(const Json& earlier, const Json& now) {
   }
 }
 
+/// By name, of all that the file says of them.
+std::map<std::string, std::string> networks_in(const Json& context) {
+  std::map<std::string, std::string> found;
+  const Json::json_pointer at("/crossover/networks");
+  if (context.contains(at) && context[at].is_array()) {
+    for (const Json& network : context[at]) {
+      found[text_in(network, "name")] = hexadecimal(fingerprint(line_of(network)));
+    }
+  }
+  return found;
+}
+
+void require_same_networks(const Json& earlier, const Json& now) {
+  const std::map<std::string, std::string> before = networks_in(earlier);
+  for (const auto& [name, own] : networks_in(now)) {
+    if (const auto known = before.find(name); known != before.end() && known->second != own) {
+      refuse("has rows of another network '" + name + "' than is asked for now");
+    }
+  }
+}
+
+/// Whose rows say that they are of a network that is none of the file's.
+void require_own_networks(const Json& document) {
+  const std::map<std::string, std::string> networks = networks_in(document["context"]);
+  for (const Json& row : document["rows"]) {
+    const auto known = networks.find(text_in(member(row, "configuration"), "model"));
+    const std::string own = text_in(row, "network");
+    if (known != networks.end() && !own.empty() && own != known->second) {
+      refuse("has rows of another network '" + known->first + "' than its own");
+    }
+  }
+}
+
 /// None: it can't be read.
 std::optional<std::string> text_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -303,6 +338,7 @@ EarlierRun parse_earlier(const std::string& text) {
   if (complete.get<bool>() && std::count(rows.finished.begin(), rows.finished.end(), false) == 0) {
     refuse("is complete: no row is left to measure");
   }
+  require_own_networks(document);
   keep(rows.all, rows.finished, parts);  // those that failed are tried again
   EarlierRun earlier{
       .path = {}, .context = document["context"], .rows = {}, .skipped = std::move(rows.skipped)};
@@ -320,6 +356,7 @@ EarlierRun read_earlier(const std::filesystem::path& asked, const Json& now) {
   try {
     EarlierRun earlier = parse_earlier(*text);
     require_same(earlier.context, now);
+    require_same_networks(earlier.context, now);
     earlier.path = path;
     return earlier;
   } catch (const UsageError& error) {

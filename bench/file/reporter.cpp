@@ -8,6 +8,7 @@
 #include <cmath>
 #include <iomanip>
 #include <iostream>
+#include <iterator>
 #include <numeric>
 #include <sstream>
 
@@ -209,7 +210,8 @@ void Reporter::clear_progress() const {
 }
 
 void Reporter::show_line(const std::string& name, const std::vector<StandardRun>& runs) {
-  const Record& record = rows_[name].record;
+  const Row& row = rows_[name];
+  const Record& record = row.record;
   std::vector<double> seconds;
   std::vector<double> flops_per_second;
   const auto counter = [](const StandardRun& run, const char* of) {
@@ -249,8 +251,9 @@ void Reporter::show_line(const std::string& name, const std::vector<StandardRun>
       parts.push_back(line.str());
     }
   }
-  for (const std::string& doubt : rows_[name].warnings) {
-    parts.push_back("! " + doubt);
+  for (const std::vector<std::string>* doubts : {&row.warnings, &record.doubts}) {
+    std::transform(doubts->begin(), doubts->end(), std::back_inserter(parts),
+                   [](const std::string& doubt) { return "! " + doubt; });
   }
   if (const std::string left = time_left(); !left.empty()) {
     parts.push_back(left);

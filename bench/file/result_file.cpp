@@ -26,7 +26,8 @@ namespace {
 std::string farewell;        // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 std::string temporary_name;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
-/// The file on disk is whole at any moment, so there is nothing to save: only a word to say.
+/// The file on disk is whole at any moment, and has all rows that are finished (of others it may
+/// lack the repetitions of the last second): there is only a word to say.
 void on_signal(int signal) {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, farewell.data(), farewell.size());
   unlink(temporary_name.c_str());

@@ -89,7 +89,7 @@ Record record_in(const WrittenRow& written, const std::vector<std::string>& plan
         record.doubts.push_back(warning);
       }
     }
-    for (const char* of_file : {"name", "configuration", "repetitions", "warnings"}) {
+    for (const char* of_file : {"name", "configuration", "network", "repetitions", "warnings"}) {
       record.facts.erase(of_file);
     }
     for (const std::string& line : written.entries) {
@@ -126,6 +126,9 @@ RowJson row_json(const std::string& name, const Row& row) {
   const Record& record = row.record;
   RowJson json;
   json.facts = {{"name", name}, {"configuration", configuration_json(row.configuration)}};
+  if (!row.network.empty()) {
+    json.facts["network"] = row.network;
+  }
   if (record.outcome != Outcome::measured) {
     json.facts["outcome"] = to_string(record.outcome);
     json.facts["error_message"] = record.reason;

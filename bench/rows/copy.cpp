@@ -64,7 +64,7 @@ void add(const Arguments& arguments, Device& device, Rows& rows, const Way& way,
                         .memory = mode.memory,
                         .asynchronous = mode.asynchronous,
                         .bytes = size};
-  if (!is_modest(probe)) {
+  if (!is_modest(arguments, probe)) {
     return;
   }
   Configuration name =

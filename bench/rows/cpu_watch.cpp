@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <csignal>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -51,7 +53,40 @@ std::vector<double> processor_seconds() {
   return seconds.size() == known ? seconds : std::vector<double>();
 }
 
+/// How often this process went on after it was stopped. A signal handler reaches nothing but
+/// globals.
+volatile std::sig_atomic_t continued =
+    0;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+void note_continued(int /*signal*/) { continued = continued + 1; }
+
+double seconds_of(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * nanosecond;
+}
+
+/// So far: the clock of intervals stands still meanwhile.
+double slept_seconds() { return seconds_of(CLOCK_BOOTTIME) - seconds_of(CLOCK_MONOTONIC); }
+
 }  // namespace
+
+PauseWatch::PauseWatch() {
+  static const bool is_noted = [] {
+    struct sigaction action {};
+    action.sa_handler = note_continued;
+    action.sa_flags = SA_RESTART;
+    return sigaction(SIGCONT, &action, nullptr) == 0;
+  }();
+  static_cast<void>(is_noted);
+  continued_ = continued;
+  slept_seconds_ = slept_seconds();
+}
+
+bool PauseWatch::has_paused() const {
+  constexpr double certain = 0.01;  // seconds
+  return continued != continued_ || slept_seconds() - slept_seconds_ > certain;
+}
 
 CpuWatch::Waits CpuWatch::now() {
   Waits waits{.of_threads = seconds_waited(), .when = std::chrono::steady_clock::now()};

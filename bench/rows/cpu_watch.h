@@ -31,6 +31,21 @@ class CpuWatch {
   Waits before_, after_;
 };
 
+/// Whether this process stood still since: it was stopped and went on (Ctrl-Z), or the machine
+/// slept.
+class PauseWatch {
+ public:
+  PauseWatch();
+  [[nodiscard]] bool has_paused() const;
+
+ private:
+  int continued_;
+  double slept_seconds_;
+};
+
+/// The doubt about a repetition with a pause in it.
+inline constexpr const char* paused_within = "its process stood still during a repetition";
+
 /// Share of the time of all processors that other processes have, over `seconds` from now; 0 where
 /// the kernel does not tell.
 double busy_share(double seconds);

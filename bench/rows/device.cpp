@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
+#include <sstream>
 
 #include "crossover/cpu_threads.h"
 #include "crossover/machine.h"
@@ -35,8 +37,13 @@ Device planned(std::unique_ptr<Backend> backend) {
   return {.backend = std::move(backend), .cache_bytes = cache_bytes};
 }
 
+const Machine& machine() {
+  static const Machine all = this_machine();
+  return all;
+}
+
 bool is_bound_by_launcher() {
-  return launched_ranks() > 1 && this_machine().threads < sysconf(_SC_NPROCESSORS_ONLN);
+  return launched_ranks() > 1 && machine().threads < sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 }  // namespace
@@ -73,8 +80,8 @@ Devices find_devices(CudaUse use, Ranks* ranks) {
 Device planned_gpu() { return planned(make_planned_gpu()); }
 
 int usable_cores() {
-  static const int cores = this_machine().cores;
-  return cores;
+  const double quota = machine().quota.value_or(machine().cores);
+  return std::clamp(static_cast<int>(quota), 1, machine().cores);
 }
 
 std::vector<int> thread_counts(const Arguments& arguments, ThreadCounts which) {
@@ -104,7 +111,20 @@ std::vector<std::string> doubts_about_gpus() {
 
 std::vector<std::string> doubts_about_threads(int threads, int ranks, int loader) {
   std::vector<std::string> doubts;
-  if (threads > 1 && thread_settings().wait_policy == "passive") {
+  const ThreadSettings settings = thread_settings();
+  if (settings.binding != "false" && settings.processors > 0 && threads > settings.processors) {
+    doubts.push_back(std::to_string(threads) + " threads are bound to " +
+                     std::to_string(settings.processors) +
+                     (settings.processors == 1 ? " processor" : " processors") +
+                     " (OMP_PLACES, GOMP_CPU_AFFINITY or their like)");
+  }
+  if (const auto quota = machine().quota; quota && threads * ranks + loader > *quota) {
+    std::ostringstream doubt;
+    doubt << "throttled: a quota of the container gives its " << threads * ranks + loader
+          << " threads the time of " << *quota << (*quota == 1 ? " processor" : " processors");
+    doubts.push_back(doubt.str());
+  }
+  if (threads > 1 && settings.wait_policy == "passive") {
     doubts.emplace_back(
         "threads that sleep at once (OMP_WAIT_POLICY=passive or its like) slow down rows with "
         "several");
@@ -115,12 +135,12 @@ std::vector<std::string> doubts_about_threads(int threads, int ranks, int loader
                        std::to_string(threads) + " threads to " + std::to_string(usable_cores()) +
                        (usable_cores() == 1 ? " core" : " cores") + " (mpirun --bind-to none)");
     }
-  } else if (threads * ranks + loader > usable_cores()) {
+  } else if (threads * ranks + loader > machine().cores) {
     const std::string of_ranks = ranks > 1 ? std::to_string(ranks) + " ranks of " : "";
     const std::string of_loader =
         loader > 0 ? " and " + std::to_string(loader) + " that load batches" : "";
     doubts.push_back("oversubscribed: " + of_ranks + std::to_string(threads) + " threads" +
-                     of_loader + " on " + std::to_string(usable_cores()) + " cores");
+                     of_loader + " on " + std::to_string(machine().cores) + " cores");
   }
   return doubts;
 }

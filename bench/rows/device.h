@@ -41,7 +41,7 @@ Devices find_devices(CudaUse use, Ranks* ranks = nullptr);
 /// A GPU that is not here: for a plan of what would be measured on one.
 Device planned_gpu();
 
-/// Processor cores that one process may use.
+/// Processor cores that one process may use, no more than its container's quota gives time of.
 int usable_cores();
 
 /// What the command line says, or those.

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "crossover/fingerprint.h"
+#include "crossover/network_file.h"
+
 namespace crossover::bench {
 
 const std::vector<BenchmarkFamily>& families() {
@@ -57,7 +60,31 @@ Rows register_all(const Arguments& arguments, Devices& devices) {
       family.register_rows(arguments, devices, rows);
     }
   }
+  note_networks(arguments, rows);
   return rows;
+}
+
+std::map<std::string, std::string> network_fingerprints(const Arguments& arguments) {
+  std::map<std::string, std::string> found;
+  for (const std::vector<Task>* tasks : {&arguments.tasks, &arguments.minibatch_tasks}) {
+    for (const Task& task : *tasks) {
+      if (std::string& own = found[task.model.name]; own.empty()) {
+        own = hexadecimal(fingerprint(describe(task).dump()));
+      }
+    }
+  }
+  return found;
+}
+
+void note_networks(const Arguments& arguments, Rows& rows) {
+  const std::map<std::string, std::string> known = network_fingerprints(arguments);
+  for (const std::string& name : rows.names()) {
+    Row& row = rows[name];
+    const auto own = known.find(value_or_unsaid(row.configuration, "model"));
+    if (row.network.empty() && own != known.end()) {
+      row.network = own->second;
+    }
+  }
 }
 
 }  // namespace crossover::bench

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,12 @@ const BenchmarkFamily& find_family(const std::string& name);
 
 /// All rows that the command line asks for. UsageError where it can't be carried out.
 Rows register_all(const Arguments& arguments, Devices& devices);
+
+/// Of the networks that the command line asks for, by name: of all that describe() says.
+std::map<std::string, std::string> network_fingerprints(const Arguments& arguments);
+
+/// Gives rows of these networks, without one so far, the fingerprint of theirs.
+void note_networks(const Arguments& arguments, Rows& rows);
 
 void register_peaks(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_copies(const Arguments& arguments, Devices& devices, Rows& rows);

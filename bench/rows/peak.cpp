@@ -31,9 +31,10 @@ bool is_wanted(const Arguments& arguments, const Device& device, Precision preci
 }
 
 /// Far more than the caches hold, three times over.
-std::int64_t triad_values(const Device& device, std::int64_t least_bytes) {
+std::int64_t triad_values(const Arguments& arguments, const Device& device,
+                          std::int64_t least_bytes) {
   std::int64_t values = std::max(least_bytes, 2 * device.cache_bytes) / float_bytes;
-  while (!is_modest(TriadProbe{.values = values}) && values > mebibyte) {
+  while (!is_modest(arguments, TriadProbe{.values = values}) && values > mebibyte) {
     values /= 2;
   }
   return values;
@@ -61,7 +62,8 @@ void register_cpu(const Arguments& arguments, Device& cpu, Rows& rows) {
         threads);
 
     constexpr std::int64_t least = 64 * mebibyte;
-    add("triad", {}, TriadProbe{.values = triad_values(cpu, least), .threads = threads}, threads);
+    add("triad", {}, TriadProbe{.values = triad_values(arguments, cpu, least), .threads = threads},
+        threads);
 
     // The smaller ones stay in the caches, the larger ones keep many cores busy.
     for (const std::int64_t size : {512, 2048}) {
@@ -78,7 +80,7 @@ void register_cpu(const Arguments& arguments, Device& cpu, Rows& rows) {
   // The C library's copy writes past the caches, and so reaches more than a plain loop.
   add("copy", {{"direction", "h2h"}},
       CopyProbe{.direction = Direction::host_to_host,
-                .bytes = triad_values(cpu, 64 * mebibyte) * float_bytes},
+                .bytes = triad_values(arguments, cpu, 64 * mebibyte) * float_bytes},
       1);
 }
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "crossover/memory.h"
 #include "rows/expected_seconds.h"
 #include "rows/require_memory.h"
 #include "run/spent.h"
@@ -86,8 +85,8 @@ void derive_probe(benchmark::UserCounters& counters, double seconds) {
 
 }  // namespace
 
-bool is_modest(const ProbeSpec& spec) {
-  return host_bytes(spec, true) <= static_cast<double>(available_memory_bytes()) / 4;
+bool is_modest(const Arguments& arguments, const ProbeSpec& spec) {
+  return host_bytes(spec, true) <= static_cast<double>(planned_memory_bytes(arguments)) / 4;
 }
 
 Row probe_row(const Arguments& arguments, Device& device, Configuration configuration,

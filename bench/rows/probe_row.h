@@ -15,7 +15,7 @@ namespace crossover::bench {
 Row probe_row(const Arguments& arguments, Device& device, Configuration configuration,
               const ProbeSpec& spec, const std::optional<MinimumWork>& minimum_work = std::nullopt);
 
-/// Whether a probe takes at most a quarter of the host's memory: a larger one is not planned.
-bool is_modest(const ProbeSpec& spec);
+/// Whether a probe takes at most a quarter of planned_memory_bytes(): a larger one is not planned.
+bool is_modest(const Arguments& arguments, const ProbeSpec& spec);
 
 }  // namespace crossover::bench

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows/require_memory.h"
 
+#include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <sstream>
 
 #include "crossover/backend.h"
@@ -32,6 +35,13 @@ void require_memory(const Arguments& arguments, double bytes, const std::string&
     throw OutOfMemory("not enough memory: " + amount(bytes) + " needed " + purpose + ", " +
                       amount(available) + " available");
   }
+}
+
+/// What the kernel keeps of it for itself differs a little from start to start: a power of two does
+/// not.
+std::int64_t planned_memory_bytes(const Arguments& arguments) {
+  const auto total = static_cast<std::uint64_t>(std::max<std::int64_t>(1, total_memory_bytes()));
+  return arguments.planned_memory_bytes.value_or(static_cast<std::int64_t>(std::bit_floor(total)));
 }
 
 }  // namespace crossover::bench

@@ -115,6 +115,7 @@ struct Row {
   double reference_seconds = 0;  ///< a guess at the time of that
   Worker* worker = nullptr;      ///< another program that measures it; null: bench's own
   std::string lead;              ///< the row of ours beside which it does
+  std::string network;           ///< fingerprint of the one it is of; empty: of none
   /// What such a program needs to know of the network (rows/cost.h); empty: nothing.
   std::function<nlohmann::ordered_json()> counted = nullptr;
   bool reported_by_caller = false;    ///< who measures it tells of it, but for a failure

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <stdexcept>
 #include <utility>
 
 #include "crossover/network_json.h"
@@ -56,14 +57,13 @@ Device& device_of(const Configuration& configuration, Devices& devices) {
 
 }  // namespace
 
-Peer::Peer(std::string command) : command_(std::move(command)) {
-  const auto refuse = [&](const std::string& why) {
-    throw UsageError("--peer: '" + command_ + "' does not describe itself: " + why);
-  };
+Peer::Peer(std::string command, double limit_seconds)
+    : command_(std::move(command)), limit_seconds_(limit_seconds) {
+  constexpr const char* what = "does not describe itself";
   try {
-    described_ = with({}).ask({{"do", "describe"}});
+    described_ = with({}).ask({{"do", "describe"}}, limit_seconds_);
     if (described_.contains("error_message")) {
-      refuse(described_["error_message"]);
+      refuse(what, described_["error_message"]);
     }
     program_ = described_.at("program");
     libraries_ = described_.at("libraries");
@@ -73,13 +73,17 @@ Peer::Peer(std::string command) : command_(std::move(command)) {
     }
     add_axes(own);
   } catch (const WorkerEnded& error) {
-    refuse(error.what());
+    refuse(what, error.what());
   } catch (const Json::exception& error) {
-    refuse(error.what());
+    refuse(what, error.what());
   }
   for (const char* told : {"program", "libraries", "axes"}) {
     described_.erase(told);
   }
+}
+
+void Peer::refuse(const std::string& what, const std::string& why) const {
+  throw UsageError("--peer: '" + command_ + "' " + what + ": " + why);
 }
 
 bool Peer::has_gpu() const { return described_.contains("gpu") && !described_["gpu"].is_null(); }
@@ -99,7 +103,8 @@ WorkerProcess& Peer::with(const Variables& variables) {
     process = std::make_unique<WorkerProcess>(
         std::vector<std::string>{"/bin/sh", "-c", "exec " + command_}, variables);
     if (!variables.empty()) {
-      process->ask({{"do", "describe"}});  // what it sets up there belongs before its first row
+      process->ask({{"do", "describe"}},
+                   limit_seconds_);  // what it sets up there belongs before its first row
     }
   }
   return *process;
@@ -107,9 +112,24 @@ WorkerProcess& Peer::with(const Variables& variables) {
 
 void Peer::join(const PlannedRow& planned, std::vector<PlannedRow>& joined,
                 const Arguments& arguments, Devices& devices, Rows& rows) {
+  const std::string what = "does not say which rows it has beside " + planned.name;
+  try {
+    add_rows(planned, joined, arguments, devices, rows);
+  } catch (const WorkerEnded& error) {
+    refuse(what, error.what());
+  } catch (const std::logic_error& error) {  // of a configuration that no axis knows
+    refuse(what, error.what());
+  }
+}
+
+void Peer::add_rows(const PlannedRow& planned, std::vector<PlannedRow>& joined,
+                    const Arguments& arguments, Devices& devices, Rows& rows) {
   const Row& lead = rows[planned.name];
-  const Json answer =
-      with({}).ask({{"do", "rows"}, {"configuration", configuration_json(lead.configuration)}});
+  const Json answer = with({}).ask(
+      {{"do", "rows"}, {"configuration", configuration_json(lead.configuration)}}, limit_seconds_);
+  if (answer.contains("outcome")) {
+    refuse("has no rows beside " + planned.name, answer.value("error_message", "no reason given"));
+  }
   for (const Json& one : answer.at("rows")) {
     const Configuration configuration = in_order(configuration_in(one.at("configuration")));
     const std::string name = row_name(configuration);
@@ -123,6 +143,7 @@ void Peer::join(const PlannedRow& planned, std::vector<PlannedRow>& joined,
             .expected = lead.expected,
             .worker = &with(one.value("environment", Variables())),
             .lead = planned.name,
+            .network = lead.network,
             .warnings = lead.warnings,
             .derive = lead.derive};
     if (std::any_of(configuration.begin(), configuration.end(),
@@ -160,8 +181,8 @@ void check_against_lead(Row& row, const Row& lead) {
     const double here = theirs[loss];
     const double there = ours[loss];
     const double error = std::abs(here - there) / std::max(std::abs(there), small_loss);
-    const double tolerance = theirs.at("verification").at("tolerance").get<double>() +
-                             ours.at("verification").at("tolerance").get<double>();
+    const Json::json_pointer of_losses("/verification/tolerance");
+    const double tolerance = theirs.value(of_losses, 0.0) + ours.value(of_losses, 0.0);
     if (!(error <= tolerance)) {
       std::ostringstream text;
       text.precision(6);

@@ -16,27 +16,35 @@
 
 namespace crossover::bench {
 
+/// Of the patience with bench's own worker: they compile, with their own compilers.
+constexpr double patience_with_peers = 10;
+
 class Peer {
  public:
   /// `command`: as a shell reads it. Takes over the axes that its rows have beside bench's.
-  /// UsageError where it does not describe itself.
-  explicit Peer(std::string command);
+  /// UsageError where it does not describe itself. It is given up where nothing is heard of it for
+  /// `limit_seconds`.
+  Peer(std::string command, double limit_seconds);
 
   /// Adds what a result file records of it to the file's context.
   void describe_in(Json& context) const;
   [[nodiscard]] bool has_gpu() const;
 
   /// Adds its rows that do the work of this one of bench's, and are not there yet, to `rows` and
-  /// to `joined`.
+  /// to `joined`. UsageError where it does not say which these are.
   void join(const PlannedRow& planned, std::vector<PlannedRow>& joined, const Arguments& arguments,
             Devices& devices, Rows& rows);
 
  private:
   using Variables = std::map<std::string, std::string>;
 
+  [[noreturn]] void refuse(const std::string& what, const std::string& why) const;
   WorkerProcess& with(const Variables& variables);
+  void add_rows(const PlannedRow& planned, std::vector<PlannedRow>& joined,
+                const Arguments& arguments, Devices& devices, Rows& rows);
 
   std::string command_;
+  double limit_seconds_;
   std::string program_;  ///< as its rows' names say it: "pytorch"
   Json described_;
   std::map<std::string, std::string> libraries_;

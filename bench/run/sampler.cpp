@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "rows/cpu_watch.h"
 #include "rows/facts.h"
 #include "rows/profile_counters.h"
 #include "run/peer.h"
@@ -31,6 +32,15 @@ void add(const Json& from, Spent& to) {
   to.verification += from.value("verification", 0.0);
   to.profile += from.value("profile", 0.0);
   to.making += from.value("making", 0.0);
+}
+
+/// Of the answer's times those of a pause, which stands in the longest of them.
+void leave_out(double paused, Json& answer) {
+  if (answer.contains("spent") && !answer["spent"].empty()) {
+    Json& spent = answer["spent"];
+    Json& longest = *std::max_element(spent.begin(), spent.end());
+    longest = std::max(0.0, longest.get<double>() - paused);
+  }
 }
 
 std::map<std::string, double> numbers_in(const Json& json) {
@@ -63,10 +73,10 @@ std::size_t turns_of(const Record& record) {
 }  // namespace
 
 double Sampler::limit_seconds(const Row& row) const {
-  constexpr double doubt = 10;     // of what a row is expected to take
-  constexpr double of_peers = 10;  // they compile, with their own compilers
+  constexpr double doubt = 10;  // of what a row is expected to take
   const double expected = row.expected.all + row.reference_seconds;
-  return std::max(options_.patience_seconds * (row.lead.empty() ? 1 : of_peers), doubt * expected);
+  return std::max(options_.patience_seconds * (row.lead.empty() ? 1 : patience_with_peers),
+                  doubt * expected);
 }
 
 Json Sampler::ask(Row& row, const Json& request) {
@@ -91,6 +101,14 @@ Json Sampler::ask(Row& row, const Json& request) {
   } else if (answer.value("device_failed", false)) {
     row.device->failure = answer["error_message"];
   }
+  constexpr double worth_telling = 1;  // second
+  if (const double paused = worker.paused_seconds(); paused > worth_telling) {
+    say("nothing ran for " + std::to_string(std::lround(paused)) +
+        " s, which count neither as patience nor as time spent");
+    spent_.leave_out(paused);
+    leave_out(paused, answer);
+    answer["was_paused"] = true;
+  }
   if (const auto spent = answer.find("spent"); spent != answer.end()) {
     add(*spent, spent_);
   } else if (!row.lead.empty()) {
@@ -110,7 +128,7 @@ void Sampler::look_after_gpu(Row& row, const std::string& error, double lost_sec
   } else if (&worker == &worker_) {
     try {
       const Json described = worker.ask({{"do", "describe"}}, options_.patience_seconds);
-      if (described.at("gpu").is_null()) {
+      if (described.value("gpu", Json()).is_null()) {
         give_up(*row.device, error);
       }
     } catch (const WorkerEnded& /*again*/) {
@@ -159,6 +177,9 @@ bool Sampler::prepare(const std::string& name, Row& row) {
       {"do", "prepare"}, {"row", name}, {"configuration", configuration_json(row.configuration)}};
   if (row.counted) {
     request["counted"] = row.counted();
+  }
+  if (row.lead.empty() && !row.network.empty()) {
+    request["network"] = row.network;
   }
   if (!record.repetitions.empty()) {  // it stays what it was
     request["iterations"] = record.repetitions.front().iterations;
@@ -262,6 +283,10 @@ std::optional<double> Sampler::repeat(const std::string& name) {
   }
   record.repetitions.push_back(std::move(repetition));
   costs_[name].repetition = spent_.all() - begun;
+  if (answer.contains("was_paused") && !answer.contains("measured_again")) {
+    earlier_doubts_[name].emplace_back(paused_within);
+    record.doubts.emplace_back(paused_within);
+  }
   if (answer.contains("doubts")) {  // of this instance
     record.doubts = earlier_doubts_[name];
     for (const std::string doubt : answer["doubts"]) {

@@ -22,6 +22,11 @@ struct Spent {
   double making = 0;        ///< data, compilation, and the choice of how to run
   double lent = 0;          ///< to another program, which had its turns (companion.h)
 
+  /// Of all, seconds in which nothing could run.
+  void leave_out(double seconds) {
+    start += std::chrono::duration_cast<Instant::duration>(std::chrono::duration<double>(seconds));
+  }
+
   /// What a sweep is for.
   [[nodiscard]] double measuring() const { return timed + warm_up + verification; }
   [[nodiscard]] double all() const { return seconds_since(start); }

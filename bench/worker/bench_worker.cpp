@@ -42,7 +42,11 @@ void serve_rows(Arguments arguments, Ranks* ranks) {
   RowServer server(
       [&](const std::string& name, const Configuration& configuration) -> Row& {
         register_rows();
-        if (!rows.has(name)) {  // of a size that a refinement tries
+        if (!rows.has(name)) {
+          if (value_or_unsaid(configuration, "model").empty()) {
+            throw std::out_of_range("this worker has no such row");
+          }
+          // Of a size that a refinement tries.
           register_size(value_of(configuration, "model"), arguments, devices, rows);
         }
         return rows[name];
@@ -74,7 +78,7 @@ Devices devices_in(WorkerProcess& child, double limit_seconds) {
     return described_devices(child.ask(request, limit_seconds));
   } catch (const WorkerEnded& error) {
     child.replace({"--cuda=off"});
-    Devices devices = described_devices(child.ask(request));
+    Devices devices = described_devices(child.ask(request, limit_seconds));
     devices.gpu_reason = std::string("looking for one failed: ") + error.what();
     return devices;
   }

@@ -8,29 +8,117 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
+#include <cstdint>
 
 namespace crossover::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+enum class Kind {
+  object,
+  texts_by_name,
+  numbers_by_name,
+  list,
+  texts,
+  text,
+  number,
+  count,
+  boolean
+};
 
-/// Waits until there is something to read, an end too; false at `end`.
-bool wait_for(int from, std::optional<Clock::time_point> end) {
-  constexpr int longest = 1'000'000;  // milliseconds
-  for (;;) {
-    int milliseconds = longest;
-    if (end) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*end - Clock::now()).count();
-      if (left <= 0) {
-        return false;
-      }
-      milliseconds = static_cast<int>(std::min<std::int64_t>(left, longest));
+bool is_of(const Json& value, Kind kind) {
+  const auto is_text = [](const Json& one) { return one.is_string(); };
+  const auto is_number = [](const Json& one) { return one.is_number(); };
+  switch (kind) {
+    case Kind::numbers_by_name:
+      return value.is_object() && std::all_of(value.begin(), value.end(), is_number);
+    case Kind::object:
+      return value.is_object();
+    case Kind::texts_by_name:
+      return value.is_object() && std::all_of(value.begin(), value.end(), is_text);
+    case Kind::list:
+      return value.is_array();
+    case Kind::texts:
+      return value.is_array() && std::all_of(value.begin(), value.end(), is_text);
+    case Kind::text:
+      return value.is_string();
+    case Kind::number:
+      return value.is_number() && value.get<double>() >= 0;
+    case Kind::count:
+      return value.is_number_integer() && value.get<std::int64_t>() > 0;
+    case Kind::boolean:
+      return value.is_boolean();
+  }
+  return false;
+}
+
+const char* words(Kind kind) {
+  constexpr std::array all{
+      "an object", "an object of texts", "an object of numbers", "a list",       "a list of texts",
+      "a text",    "a number from 0 on", "a positive count",     "true or false"};
+  return all.at(static_cast<std::size_t>(kind));
+}
+
+/// What an answer must or may have.
+struct Field {
+  const char* request;  ///< empty: in answers to all
+  const char* place;
+  Kind kind;
+  bool is_needed = false;
+};
+
+constexpr std::array fields{
+    Field{"", "/outcome", Kind::text},
+    Field{"", "/error_message", Kind::text},
+    Field{"", "/out_of_memory", Kind::boolean},
+    Field{"", "/device_failed", Kind::boolean},
+    Field{"", "/worker_ends", Kind::boolean},
+    Field{"", "/not_verified", Kind::object},
+    Field{"", "/spent", Kind::numbers_by_name},
+    Field{"rows", "/rows", Kind::list, true},
+    Field{"prepare", "/facts", Kind::object, true},
+    Field{"prepare", "/facts/chosen", Kind::texts_by_name},
+    Field{"prepare", "/facts/workload", Kind::text},
+    Field{"prepare", "/facts/loss_first_epoch", Kind::number},
+    Field{"prepare", "/facts/loss_first_step", Kind::number},
+    Field{"prepare", "/facts/verification", Kind::object},
+    Field{"prepare", "/facts/verification/tolerance", Kind::number},
+    Field{"prepare", "/once", Kind::object, true},
+    Field{"prepare", "/first_steps", Kind::object},
+    Field{"repeat", "/times", Kind::object, true},
+    Field{"repeat", "/times/real_time", Kind::number, true},
+    Field{"repeat", "/times/cpu_time", Kind::number, true},
+    Field{"repeat", "/times/iterations", Kind::count, true},
+    Field{"repeat", "/doubts", Kind::texts},
+    Field{"check", "/verdict", Kind::text, true},
+    Field{"check", "/reason", Kind::text, true},
+};
+
+constexpr std::array fields_of_rows{
+    Field{"rows", "/configuration", Kind::texts_by_name, true},
+    Field{"rows", "/environment", Kind::texts_by_name},
+};
+
+/// "'times.real_time' is missing".
+template <class Fields>
+std::string fault_among(const Fields& wanted, const std::string& request, const Json& answer,
+                        bool has_ended) {
+  for (const Field& field : wanted) {
+    if (*field.request != 0 && request != field.request) {
+      continue;
     }
-    pollfd file{.fd = from, .events = POLLIN, .revents = 0};
-    if (poll(&file, 1, milliseconds) > 0) {
-      return true;
+    const Json::json_pointer place(field.place);
+    std::string name = std::string("'").append(field.place + 1).append("'");
+    std::replace(name.begin(), name.end(), '/', '.');
+    if (!answer.contains(place)) {
+      if (field.is_needed && !has_ended) {
+        return name + " is missing";
+      }
+    } else if (!is_of(answer.at(place), field.kind)) {
+      return name + " is not " + words(field.kind);
     }
   }
+  return "";
 }
 
 }  // namespace
@@ -51,12 +139,33 @@ bool write_json(int to, const Json& json) {
   return write_line(to, json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-std::optional<std::string> LineReader::next(double limit_seconds) {
-  std::optional<Clock::time_point> last;
-  if (limit_seconds < unlimited) {
-    last = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                              std::chrono::duration<double>(limit_seconds));
+bool LineReader::wait(double& left) {
+  constexpr double slice = 1;  // seconds: one that takes far longer was not this process's time
+  constexpr double delay = 0.5;
+  constexpr double milliseconds = 1e3;
+  while (left > 0) {
+    const double asked = std::min(left, slice);
+    std::array files{pollfd{.fd = from_, .events = POLLIN, .revents = 0},
+                     pollfd{.fd = aside_, .events = POLLIN, .revents = 0}};
+    const auto begun = std::chrono::steady_clock::now();
+    const int ready =
+        poll(files.data(), files.size(), static_cast<int>(std::ceil(asked * milliseconds)));
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+    const double counted = std::min(took.count(), asked + delay);
+    paused_seconds_ += took.count() - counted;
+    left -= counted;
+    if (ready > 0 && files[1].revents != 0) {
+      take_();
+      aside_ = (files[1].revents & POLLIN) != 0 ? aside_ : -1;
+    }
+    if (ready > 0 && files[0].revents != 0) {
+      return true;
+    }
   }
+  return false;
+}
+
+std::optional<std::string> LineReader::next(double limit_seconds) {
   for (std::size_t looked = 0;;) {
     if (const std::size_t end = read_.find('\n', looked); end != std::string::npos) {
       std::string line = read_.substr(0, end);
@@ -64,7 +173,7 @@ std::optional<std::string> LineReader::next(double limit_seconds) {
       return line;
     }
     looked = read_.size();
-    if (!wait_for(from_, last)) {
+    if (!wait(limit_seconds)) {
       throw Late();
     }
     std::array<char, 4096> block{};
@@ -83,6 +192,26 @@ void serve(const Pipes& pipes, const std::function<Json(const Json& request)>& a
       return;
     }
   }
+}
+
+std::string fault_of(const Json& request, const Json& answer) {
+  const std::string what = request.at("do");
+  const bool has_ended = answer.contains("outcome");
+  if (has_ended && answer["outcome"] != "failed" && answer["outcome"] != "skipped") {
+    return "'outcome' is neither 'failed' nor 'skipped'";
+  }
+  if ((answer.value("device_failed", Json()) == true ||
+       answer.value("worker_ends", Json()) == true) &&
+      !answer.contains("error_message")) {
+    return "'error_message' is missing";
+  }
+  std::string fault = fault_among(fields, what, answer, has_ended);
+  if (fault.empty() && what == "rows" && answer.contains("rows")) {
+    for (const Json& row : answer["rows"]) {
+      fault = fault.empty() ? fault_among(fields_of_rows, what, row, false) : fault;
+    }
+  }
+  return fault;
 }
 
 void tell(const Pipes& pipes, const std::string& doing) {

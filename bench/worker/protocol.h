@@ -9,6 +9,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace crossover::bench {
 
@@ -27,18 +28,32 @@ bool write_line(int to, const std::string& text);
 /// Lines as they come.
 class LineReader {
  public:
-  explicit LineReader(int from) : from_(from) {}
+  /// `aside`: what is to be read meanwhile, by `take`, whenever there is something. Below 0:
+  /// nothing.
+  explicit LineReader(
+      int from, int aside = -1, std::function<void()> take = [] {})
+      : from_(from), aside_(aside), take_(std::move(take)) {}
 
   /// Without its end; none where no further line comes. Throws Late where none has come within
-  /// `limit_seconds`.
+  /// `limit_seconds` in which this process could run: a laptop may sleep, and Ctrl-Z stops who
+  /// waits together with whom it waits for.
   std::optional<std::string> next(double limit_seconds = unlimited);
+
+  /// Seconds of all waits in which this process could not run.
+  [[nodiscard]] double paused_seconds() const { return paused_seconds_; }
 
   struct Late : std::runtime_error {
     Late() : std::runtime_error("no line came in time") {}
   };
 
  private:
+  /// Until there is something to read, an end too; false where no seconds are left.
+  bool wait(double& left);
+
   int from_;
+  int aside_;
+  std::function<void()> take_;
+  double paused_seconds_ = 0;
   std::string read_;  ///< beyond the last line
 };
 
@@ -48,6 +63,10 @@ bool write_json(int to, const Json& json);
 
 /// Answers each request until no more come. What `answer` throws ends it.
 void serve(const Pipes& pipes, const std::function<Json(const Json& request)>& answer);
+
+/// What is wrong with an answer to that request: "'times' is missing". Empty: nothing, so whoever
+/// reads it may rely on what docs/protocol.md promises.
+std::string fault_of(const Json& request, const Json& answer);
 
 /// Says before an answer what the worker is at now: "measuring". Whoever waits for the answer has
 /// patience anew, and knows what a worker was at that says no more.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -15,6 +16,9 @@
 #include <iterator>
 #include <sstream>
 #include <thread>
+#include <utility>
+
+#include "crossover/machine.h"
 
 namespace crossover::bench {
 namespace {
@@ -72,6 +76,7 @@ WorkerProcess::WorkerProcess(std::vector<std::string> command,
 void WorkerProcess::start() {
   const std::array<int, 2> requests = make_pipe();
   const std::array<int, 2> answers = make_pipe();
+  const std::array<int, 2> errors = make_pipe();
   // Between fork() and execve() nothing may allocate.
   std::vector<char*> words = pointers(command_);
   std::vector<char*> variables = pointers(variables_);
@@ -81,8 +86,10 @@ void WorkerProcess::start() {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     std::signal(SIGINT, SIG_IGN);
     std::signal(SIGPIPE, SIG_DFL);
+    unbind_processors();  // OpenMP may have bound this thread to one, which is not for the child
     const bool is_ready = getppid() == parent && dup2(requests[0], STDIN_FILENO) >= 0 &&
-                          dup2(answers[1], STDOUT_FILENO) >= 0;
+                          dup2(answers[1], STDOUT_FILENO) >= 0 &&
+                          dup2(errors[1], STDERR_FILENO) >= 0;
     if (is_ready) {
       execve(words.front(), words.data(), variables.data());
     }
@@ -91,8 +98,13 @@ void WorkerProcess::start() {
   }
   ::close(requests[0]);
   ::close(answers[1]);
+  ::close(errors[1]);
   pipes_ = {.from = answers[0], .to = requests[1]};
-  answers_.emplace(pipes_.from);
+  errors_ = errors[0];
+  fcntl(errors_, F_SETFL, O_NONBLOCK);
+  told_.merge(telling_);
+  telling_.clear();
+  answers_.emplace(pipes_.from, errors_, [this] { pass_on(); });
   if (process_ < 0) {
     throw std::runtime_error(std::string("no process for a worker: ") + std::strerror(errno));
   }
@@ -103,6 +115,8 @@ Json WorkerProcess::ask(const Json& request, double limit_seconds) {
     start();
   }
   doing_.clear();
+  last_words_.clear();
+  paused_before_ = answers_->paused_seconds();
   if (!write_json(pipes_.to, request)) {
     lost();
   }
@@ -123,7 +137,12 @@ Json WorkerProcess::ask(const Json& request, double limit_seconds) {
     if (!answer.is_object()) {
       lost("answered what is no object of JSON: " + line->substr(0, 80), /*hung=*/false);
     }
-    if (!answer.contains("doing")) {
+    if (!answer.contains("doing") || !answer["doing"].is_string()) {
+      if (const std::string fault = fault_of(request, answer); !fault.empty()) {
+        lost("answered '" + request.at("do").get<std::string>() + "' with nonsense (" + fault +
+                 "): " + line->substr(0, 80),
+             /*hung=*/false);
+      }
       return answer;
     }
     doing_ = answer["doing"];
@@ -132,7 +151,8 @@ Json WorkerProcess::ask(const Json& request, double limit_seconds) {
 
 void WorkerProcess::lost(const std::string& how, bool hung) {
   end(std::chrono::seconds(0));
-  throw WorkerEnded("the worker's process " + how + (doing_.empty() ? "" : " while " + doing_),
+  throw WorkerEnded("the worker's process " + how + (doing_.empty() ? "" : " while " + doing_) +
+                        (last_words_.empty() ? "" : "; its last words: " + last_words_),
                     hung);
 }
 
@@ -142,6 +162,32 @@ void WorkerProcess::lost() {
            ? std::string("was ended by a signal (") + strsignal(code - of_signals) + ")"
            : "ended with exit code " + std::to_string(code),
        /*hung=*/false);
+}
+
+void WorkerProcess::pass_on() {
+  std::array<char, 4096> block{};
+  for (ssize_t count = 0; (count = read(errors_, block.data(), block.size())) > 0;) {
+    unfinished_.append(block.data(), static_cast<std::size_t>(count));
+    for (std::size_t end = 0; (end = unfinished_.find('\n')) != std::string::npos;) {
+      pass_on(unfinished_.substr(0, end));
+      unfinished_.erase(0, end + 1);
+    }
+  }
+}
+
+void WorkerProcess::pass_on(const std::string& line) {
+  constexpr std::size_t most_remembered = 1000;
+  constexpr std::size_t longest = 200;
+  if (std::any_of(line.begin(), line.end(), [](unsigned char c) { return std::isalpha(c) != 0; })) {
+    last_words_ = line.substr(0, longest);
+  }
+  if (told_.contains(line)) {
+    return;
+  }
+  if (telling_.size() < most_remembered) {
+    telling_.insert(line);
+  }
+  write_line(STDERR_FILENO, line);
 }
 
 bool WorkerProcess::replace(const std::vector<std::string>& more) {
@@ -168,6 +214,7 @@ int WorkerProcess::end(std::chrono::seconds patience) {
   const auto start = std::chrono::steady_clock::now();
   int status = 0;
   while (waitpid(process_, &status, WNOHANG) == 0) {
+    pass_on();
     const auto waited = std::chrono::steady_clock::now() - start;
     if (waited >= patience) {
       kill(process_, SIGKILL);
@@ -178,7 +225,12 @@ int WorkerProcess::end(std::chrono::seconds patience) {
     }
     std::this_thread::sleep_for(nap);
   }
+  pass_on();
+  if (!unfinished_.empty()) {
+    pass_on(std::exchange(unfinished_, ""));
+  }
   ::close(pipes_.from);
+  ::close(errors_);
   process_ = -1;
   return code_of(status);
 }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -31,9 +32,13 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
   virtual ~Worker() = default;
 
-  /// Throws WorkerEnded, also where nothing is heard of it for `limit_seconds`; what was prepared
-  /// is gone then, and the next request finds a new process.
-  virtual Json ask(const Json& request, double limit_seconds = unlimited) = 0;
+  /// Throws WorkerEnded, also where nothing is heard of it for `limit_seconds`, or its answer is
+  /// not what docs/protocol.md says; what was prepared is gone then, and the next request finds a
+  /// new process.
+  virtual Json ask(const Json& request, double limit_seconds) = 0;
+
+  /// Seconds of the last request in which this process could not run: it was stopped, or frozen.
+  [[nodiscard]] virtual double paused_seconds() const { return 0; }
 
   /// Ends it at once, so that the next request finds a new process, with `more` behind its words.
   /// False where it has none: then all stays as it is.
@@ -49,15 +54,14 @@ class LocalWorker : public Worker {
  public:
   explicit LocalWorker(std::function<Json(const Json& request)> answer)
       : answer_(std::move(answer)) {}
-  Json ask(const Json& request, double /*limit_seconds*/ = unlimited) override {
-    return answer_(request);
-  }
+  Json ask(const Json& request, double /*limit_seconds*/) override { return answer_(request); }
 
  private:
   std::function<Json(const Json& request)> answer_;
 };
 
 /// A child, started when it is first asked. It dies with this process, and Ctrl-C is not for it.
+/// What it says on standard error is passed on, each line once: the next process says it again.
 class WorkerProcess : public Worker {
  public:
   /// `command`: a program's path and its arguments. `variables`: beside those of this process.
@@ -67,7 +71,10 @@ class WorkerProcess : public Worker {
   WorkerProcess& operator=(const WorkerProcess&) = delete;
   ~WorkerProcess() override { close(); }
 
-  Json ask(const Json& request, double limit_seconds = unlimited) override;
+  Json ask(const Json& request, double limit_seconds) override;
+  [[nodiscard]] double paused_seconds() const override {
+    return answers_ ? answers_->paused_seconds() - paused_before_ : 0;
+  }
   bool replace(const std::vector<std::string>& more) override;
   bool renew() override;
 
@@ -79,6 +86,9 @@ class WorkerProcess : public Worker {
   void start();
   /// Waits for its end, and makes it end after `patience`.
   int end(std::chrono::seconds patience);
+  /// What is there of its standard error.
+  void pass_on();
+  void pass_on(const std::string& line);
   [[noreturn]] void lost();
   [[noreturn]] void lost(const std::string& how, bool hung);
 
@@ -87,8 +97,14 @@ class WorkerProcess : public Worker {
   pid_t process_ = -1;
   int code_ = 0;  ///< of the processes that were renewed: the largest
   Pipes pipes_;
+  int errors_ = -1;                ///< its standard error
+  std::string unfinished_;         ///< of that, without its line's end
+  std::string last_words_;         ///< of that, since it was asked last
+  std::set<std::string> told_;     ///< lines of the processes before
+  std::set<std::string> telling_;  ///< of this one
   std::optional<LineReader> answers_;
-  std::string doing_;  ///< by its own word, since it was asked last
+  double paused_before_ = 0;  ///< it was asked last, in seconds
+  std::string doing_;         ///< by its own word, since it was asked last
 };
 
 }  // namespace crossover::bench

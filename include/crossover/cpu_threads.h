@@ -13,6 +13,7 @@ struct ThreadSettings {
                             ///< else "default": what the OpenMP library does
   std::string binding;      ///< "false", "true", "primary", "close", "spread": OMP_PROC_BIND
   int places = 0;           ///< that threads may be bound to: OMP_PLACES; 0: all of the machine
+  int processors = 0;       ///< in these places; 0: all of the machine
   bool flush_denormals = false;  ///< they count as zero in Programs: the processor can (FTZ, DAZ)
 };
 

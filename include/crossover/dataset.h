@@ -57,7 +57,10 @@ struct CsvShape {
 };
 
 /// What such a file could be read with: its columns but the last, and one more than its largest
-/// label. Throws as read_csv() does.
+/// label. Throws as read_csv() does, and where all rows are of one class.
 CsvShape shape_of_csv(const std::string& path);
+
+/// Sentences on what such a file may not be meant to say. Throws as read_csv() does.
+std::vector<std::string> doubts_about_csv(const std::string& path);
 
 }  // namespace crossover

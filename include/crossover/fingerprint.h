@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "crossover/dataset.h"
 #include "crossover/step.h"
@@ -27,6 +28,9 @@ std::uint64_t fingerprint(const Dataset& dataset);
 
 /// Of a Workload together with its training data, each by its own fingerprint.
 std::uint64_t fingerprint(std::uint64_t workload, std::uint64_t dataset);
+
+/// Of bytes, FNV-1a; of several pieces of them that of those `before` goes in.
+std::uint64_t fingerprint(std::string_view bytes, std::uint64_t before = 0xcbf29ce484222325);
 
 /// 16 digits: "00c0ffee00c0ffee".
 std::string hexadecimal(std::uint64_t number);

@@ -13,8 +13,9 @@ struct Machine {
       id;  ///< folder name made of processor and core count, never of a frequency or host name
   std::string cpu_model;
   int sockets = 1;
-  int cores = 1;    ///< physical cores that this process may use
-  int threads = 1;  ///< logical processors that this process may use
+  int cores = 1;                ///< physical cores that this process may use
+  int threads = 1;              ///< logical processors that this process may use
+  std::optional<double> quota;  ///< processors' time per time that a container has; none: all
   int numa_nodes = 1;
   std::optional<std::string>
       governor;      ///< of the first processor; absent where the kernel has none
@@ -25,6 +26,11 @@ struct Machine {
 
 /// Read from /proc and /sys; what can't be read keeps its default.
 Machine this_machine();
+
+/// Lets the calling thread run on all processors that the process began with. OpenMP's library
+/// binds the first thread to one of them where the environment asks it to bind threads, and
+/// children would inherit that.
+void unbind_processors();
 
 /// What the text of /proc/cpuinfo calls the processor: "AMD EPYC 7763 64-Core Processor". On ARM,
 /// where that has numbers alone, its core, as "Neoverse-N1", or if unknown "ARM 0x41 0xd99";

@@ -2,13 +2,16 @@
 """A peer that computes nothing, on Python alone: every repetition takes 2 ms.
 
 What FAKE_PEER says goes wrong: "diverges" (another loss), "fails" (no row can be made), "ends" (the
-process does, in its second repetition), "mute" (it describes nothing).
+process does, in its second repetition, and says why), "mute" (it describes nothing), "doubts" (it
+has some), a request's name (that one is answered with nonsense), that and ":silent" (it is not
+answered).
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +50,22 @@ class Fake:
     def repeat(self, **_: Any) -> dict[str, Any]:
         self.repeated += 1
         if TROUBLE == "ends" and self.repeated == 2:
+            print("it has had enough", file=sys.stderr, flush=True)
             os._exit(7)
-        return {"times": TIMES}
+        return {"times": TIMES} | ({"doubts": ["it is a fake"]} if TROUBLE == "doubts" else {})
 
     def release(self, **_: Any) -> dict[str, Any]:
         return {}
 
 
+def nonsense(**_: Any) -> dict[str, Any]:
+    if TROUBLE.endswith(":silent"):
+        time.sleep(1000)
+    return {"rows": 1, "times": {"real_time": "fast"}}
+
+
 if __name__ == "__main__":
-    serve(Fake())
+    fake = Fake()
+    if hasattr(fake, wrong := TROUBLE.partition(":")[0]):
+        setattr(fake, wrong, nonsense)
+    serve(fake)

@@ -19,7 +19,7 @@ from plots.file.entries import rows_of
 from plots.file.instances import with_spreads
 from plots.file.ladders import declared
 from plots.file.refinements import refinement_of
-from plots.file.refusal import BadFileError, bad, located, rule_words, shown
+from plots.file.refusal import BadFileError, bad, element_words, located, rule_words, shown
 from plots.file.rows import Cpu, File, Machine, Run, Software
 from plots.parallel import Map, in_process
 from plots.text import printable
@@ -84,6 +84,7 @@ def _read(path: Path) -> File:
     context = document["context"]
     crossover = context["crossover"]
     _check_parts(path, document)
+    _check_networks(path, document)
     axes = BUILT_IN.extended(crossover.get("axes", ()))
     ladders = declared(crossover)
     rows = rows_of(path, document, axes, ladders)
@@ -114,6 +115,20 @@ def _check_parts(path: Path, document: dict[str, Any]) -> None:
             'field "context.crossover.parts"',
             f"counts {counted:,} rows but the file has {rows:,}; measure again",
         )
+
+
+def _check_networks(path: Path, document: dict[str, Any]) -> None:
+    """Each row that says which network it is of is of the file's."""
+    fingerprints = document["context"]["crossover"].get("network_fingerprints", {})
+    for index, row in enumerate(document["rows"]):
+        model = row["configuration"].get("model")
+        own = fingerprints.get(model)
+        if own is not None and row.get("network", own) != own:
+            raise bad(
+                path,
+                element_words("rows", index, row["name"]),
+                f'is of another network than the file\'s "{printable(model)}"; measure it again',
+            )
 
 
 def _files_below(folder: Path) -> tuple[list[Path], list[str]]:

@@ -226,6 +226,17 @@ def test_parts_of_a_run_count_all_its_rows(small, read):
         read(small)
 
 
+def test_a_row_of_another_network_than_the_files_is_refused(small, read):
+    model = small["rows"][0]["configuration"]["model"]
+    small["context"]["crossover"]["network_fingerprints"] = {model: "a" * 16}
+    assert len(read(small).rows) == 1  # of a file that does not say it
+    small["rows"][0]["network"] = "a" * 16
+    assert len(read(small).rows) == 1
+    small["rows"][0]["network"] = "b" * 16
+    with pytest.raises(loading.BadFileError, match=f'another network than the file\'s "{model}"'):
+        read(small)
+
+
 @pytest.mark.parametrize(
     ("content", "expected"),
     [

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <set>
+#include <vector>
 
 #include "crossover/cpu_threads.h"
 #include "denormals.h"
@@ -51,12 +53,24 @@ std::string binding() {
   }
 }
 
+/// Places may overlap.
+int processors_in_places() {
+  std::set<int> all;
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> own(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, own.data());
+    all.insert(own.begin(), own.end());
+  }
+  return static_cast<int>(all.size());
+}
+
 }  // namespace
 
 ThreadSettings thread_settings() {
   return {.wait_policy = wait_policy(),
           .binding = binding(),
           .places = omp_get_num_places(),
+          .processors = processors_in_places(),
           .flush_denormals = cpu::can_flush_denormals()};
 }
 

@@ -2,6 +2,7 @@
 // A table of numbers in CSV. By hand, because what matters here is the sentence that names the
 // cell.
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -48,17 +49,54 @@ std::optional<double> number(std::string_view cell) {
   return value;
 }
 
-std::vector<std::string_view> cells_of(std::string_view line) {
+/// Where the cell ends that begins at `start`: at a comma, or at the line's end. A comma in quotes
+/// ends none. None: the quotes do not end in this line.
+std::optional<std::size_t> end_of_cell(std::string_view line, std::size_t start) {
+  const std::size_t first = line.find_first_not_of(blank, start);
+  if (first == std::string_view::npos || line[first] != '"') {
+    return std::min(line.find(',', start), line.size());
+  }
+  bool is_inside = true;
+  for (std::size_t at = first + 1; at < line.size(); ++at) {
+    if (line[at] == ',' && !is_inside) {
+      return at;
+    }
+    is_inside = is_inside != (line[at] == '"');
+  }
+  return is_inside ? std::nullopt : std::optional(line.size());
+}
+
+/// None: quotes do not end in this line.
+std::optional<std::vector<std::string_view>> cells_of(std::string_view line) {
   std::vector<std::string_view> cells;
   for (std::size_t start = 0;;) {
-    const std::size_t comma = line.find(',', start);
-    cells.push_back(trimmed(line.substr(start, comma - start)));
-    if (comma == std::string_view::npos) {
+    const std::optional<std::size_t> end = end_of_cell(line, start);
+    if (!end) {
+      return std::nullopt;
+    }
+    cells.push_back(trimmed(line.substr(start, *end - start)));
+    if (*end == line.size()) {
       return cells;
     }
-    start = comma + 1;
+    start = *end + 1;
   }
 }
+
+/// What a file is that begins so, where it is no text in UTF-8; empty otherwise.
+std::string other_format(std::string_view text) {
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+    return "is text in UTF-16; save it in UTF-8 (in Excel: \"CSV UTF-8\")";
+  }
+  if (text.starts_with("\x1F\x8B")) {
+    return "is compressed by gzip; unpack it: gunzip";
+  }
+  if (text.starts_with("PK\x03\x04")) {
+    return "is a ZIP archive, as tables of Excel are; unpack it, or save the table as CSV";
+  }
+  return "";
+}
+
+bool is_letter(unsigned char c) { return std::isalpha(c) != 0; }
 
 bool has_number(const std::vector<std::string_view>& cells) {
   return std::ranges::any_of(cells, [](std::string_view cell) { return number(cell).has_value(); });
@@ -86,9 +124,14 @@ class CsvReader {
   explicit CsvReader(const std::string& path) : CsvReader(path, {0, most_classes}) {}
 
   [[nodiscard]] const CsvShape& shape() const { return shape_; }
+  /// Whether the header leaves out the name of the first column.
+  [[nodiscard]] bool has_index() const { return has_index_; }
 
   Dataset read() {
     const std::string text = contents();
+    if (const std::string format = other_format(text); !format.empty()) {
+      throw std::runtime_error(path_ + " " + format);
+    }
     Dataset data{.source = path_, .sample = {}, .rows = 0, .inputs = {}, .labels = {}};
     std::string_view rest = text;
     if (rest.substr(0, 3) == "\xEF\xBB\xBF") {
@@ -142,7 +185,11 @@ class CsvReader {
   }
 
   void take(std::string_view line, Dataset& data) {
-    const std::vector<std::string_view> cells = cells_of(line);
+    const auto divided = cells_of(line);
+    if (!divided) {
+      fail("has quotes that do not end in it; a cell is of one line");
+    }
+    const std::vector<std::string_view>& cells = *divided;
     if (shape_.features == 0 && cells.size() > 1) {
       shape_.features = std::ssize(cells) - 1;
     }
@@ -153,12 +200,13 @@ class CsvReader {
                                                      : ""));
     }
     if (row_ == 1 && !has_number(cells)) {
-      return;  // a header
+      has_index_ = cells.front().empty();  // as pandas writes it
+      return;                              // a header
     }
     for (std::size_t c = 0; c < columns; ++c) {
       const std::optional<double> value = number(cells[c]);
       if (!value) {
-        fail(c, cells[c].empty() ? "is empty" : "is not a number: " + quoted(cells[c]));
+        fail(c, cells[c].empty() ? "is empty" : no_number(cells, c));
       }
       if (!std::isfinite(*value)) {
         fail(c, "is not finite: " + quoted(cells[c]));
@@ -180,6 +228,21 @@ class CsvReader {
     ++data.rows;
   }
 
+  /// The label stands in the last column, and text in the first one may be meant as it.
+  [[nodiscard]] static std::string no_number(const std::vector<std::string_view>& cells,
+                                             std::size_t column) {
+    if (column + 1 == cells.size()) {
+      return "is not a label: " + quoted(cells[column]) +
+             "; labels are whole numbers: write 0, 1, ... for the names of classes";
+    }
+    const bool is_label = column == 0 && std::ranges::any_of(cells[0], is_letter) &&
+                          std::all_of(cells.begin() + 1, cells.end(), [](std::string_view cell) {
+                            return number(cell).has_value();
+                          });
+    return "is not a number: " + quoted(cells[column]) +
+           (is_label ? "; if it is the label, move it to the last column" : "");
+  }
+
   /// Of columns; any number of at least two will do where the file says it.
   [[nodiscard]] std::string wanted(std::size_t columns) const {
     return shape_.features == 0 ? ", and needs features and the label"
@@ -190,6 +253,7 @@ class CsvReader {
   const std::string& path_;
   CsvShape shape_;
   std::int64_t row_ = 0;
+  bool has_index_ = false;
 };
 
 }  // namespace
@@ -201,7 +265,27 @@ Dataset read_csv(const std::string& path, std::int64_t features, std::int64_t cl
 CsvShape shape_of_csv(const std::string& path) {
   CsvReader reader(path);
   const Dataset data = reader.read();
-  return {reader.shape().features, std::int64_t{1} + std::ranges::max(data.labels)};
+  const std::int32_t largest = std::ranges::max(data.labels);
+  if (std::ranges::min(data.labels) == largest) {
+    throw std::runtime_error(path + " has rows of one class alone (" + std::to_string(largest) +
+                             "); a network tells two or more apart");
+  }
+  return {reader.shape().features, std::int64_t{1} + largest};
+}
+
+std::vector<std::string> doubts_about_csv(const std::string& path) {
+  CsvReader reader(path);
+  const Dataset data = reader.read();
+  std::vector<std::string> doubts;
+  if (reader.has_index()) {
+    doubts.push_back(path +
+                     ": the first column has no name, as an index of pandas; it is read as "
+                     "a feature (to_csv(..., index=False) leaves it out)");
+  }
+  if (std::ranges::min(data.labels) > 0) {
+    doubts.push_back(path + ": class 0 never occurs; labels are counted from 0");
+  }
+  return doubts;
 }
 
 }  // namespace crossover

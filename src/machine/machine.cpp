@@ -2,6 +2,7 @@
 #include "crossover/machine.h"
 
 #include <sched.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "crossover/control_group.h"
 #include "crossover/regular_expression.h"
 
 namespace crossover {
@@ -74,15 +76,26 @@ std::string arm_core(const std::string& implementer, const std::string& part) {
   return known != names.end() ? known->second : "ARM " + implementer + " " + part;
 }
 
+// Those that this process may use, before a library binds its first thread to one of them, as
+// OpenMP's does while it is loaded (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY).
+cpu_set_t processors_at_start;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+/// Before constructors of libraries, sanitizers' too: only a system call.
+__attribute__((no_sanitize("address", "undefined"))) void note_processors(int /*argc*/,
+                                                                          char** /*argv*/,
+                                                                          char** /*variables*/) {
+  syscall(SYS_sched_getaffinity, 0, sizeof processors_at_start, &processors_at_start);
+}
+
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+__attribute__((section(".preinit_array"),
+               used)) void (*note_processors_at_start)(int, char**, char**) = note_processors;
+
 std::vector<int> usable_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
   std::vector<int> processors;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    for (int i = 0; i < CPU_SETSIZE; ++i) {
-      if (CPU_ISSET(i, &set)) {
-        processors.push_back(i);
-      }
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &processors_at_start)) {
+      processors.push_back(i);
     }
   }
   return processors;
@@ -134,6 +147,12 @@ std::string widest_simd() {
 }
 
 }  // namespace
+
+void unbind_processors() {
+  if (CPU_COUNT(&processors_at_start) > 0) {
+    sched_setaffinity(0, sizeof processors_at_start, &processors_at_start);
+  }
+}
 
 std::string processor_name(const std::string& cpuinfo) {
   if (std::string name = value_of(cpuinfo, "model name"); !name.empty()) {
@@ -202,6 +221,7 @@ Machine this_machine() {
     }
   }
   read_topology(machine);
+  machine.quota = control_group().quota;
   machine.governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   machine.simd = widest_simd();
   machine.memory_bytes = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);

@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
-#include <limits>
 #include <string>
 
+#include "crossover/control_group.h"
 #include "crossover/memory.h"
 
 namespace crossover {
 namespace {
 
-constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
-
-std::int64_t number_in(const char* path, std::int64_t otherwise) {
-  std::ifstream file(path);
-  std::int64_t value = 0;
-  return file >> value ? value : otherwise;
-}
+constexpr std::int64_t unlimited = ControlGroup::unlimited;
 
 /// A line "MemAvailable:   123 kB" of /proc/meminfo, or "VmSize: 123 kB" of /proc/self/status, in
 /// bytes.
@@ -32,27 +27,28 @@ std::int64_t kilobytes_in(const char* path, const std::string& key, std::int64_t
   return otherwise;
 }
 
-std::int64_t left_in_control_group() {
-  // "max", where there is no limit, is no number.
-  const std::int64_t limit = number_in("/sys/fs/cgroup/memory.max", unlimited);
-  return limit == unlimited ? unlimited : limit - number_in("/sys/fs/cgroup/memory.current", 0);
+std::int64_t address_space() {
+  rlimit limit{};
+  const bool is_limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return is_limited ? static_cast<std::int64_t>(limit.rlim_cur) : unlimited;
 }
 
 std::int64_t left_of_address_space() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
-    return unlimited;
-  }
-  return static_cast<std::int64_t>(limit.rlim_cur) -
-         kilobytes_in("/proc/self/status", "VmSize:", 0);
+  const std::int64_t limit = address_space();
+  return limit == unlimited ? unlimited : limit - kilobytes_in("/proc/self/status", "VmSize:", 0);
 }
 
 }  // namespace
 
 std::int64_t available_memory_bytes() {
-  return std::max<std::int64_t>(0,
-                                std::min({kilobytes_in("/proc/meminfo", "MemAvailable:", unlimited),
-                                          left_in_control_group(), left_of_address_space()}));
+  return std::max<std::int64_t>(
+      0, std::min({kilobytes_in("/proc/meminfo", "MemAvailable:", unlimited),
+                   control_group().memory_left_bytes, left_of_address_space()}));
+}
+
+std::int64_t total_memory_bytes() {
+  return std::min({std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE),
+                   control_group().memory_bytes, address_space()});
 }
 
 }  // namespace crossover

@@ -125,6 +125,15 @@ std::uint64_t fingerprint(const Dataset& dataset) {
                                  : hash(dataset.sample, dataset.inputs, dataset.targets);
 }
 
+std::uint64_t fingerprint(std::string_view bytes, std::uint64_t before) {
+  constexpr std::uint64_t prime = 0x100000001b3;
+  std::uint64_t state = before;
+  for (const char byte : bytes) {
+    state = (state ^ static_cast<unsigned char>(byte)) * prime;
+  }
+  return state;
+}
+
 std::uint64_t fingerprint(std::uint64_t workload, std::uint64_t dataset) {
   return hash(workload, dataset);
 }

@@ -96,6 +96,7 @@ void register_size(const std::string& model, const Arguments& arguments, Devices
                    Rows& rows, const std::vector<Family>& networks) {
   if (const auto own = arguments_for(model, arguments, networks)) {
     register_epochs(*own, devices, rows);
+    note_networks(*own, rows);
   }
 }
 
