@@ -64,12 +64,20 @@ def test_the_installed_command_reads_files_from_any_folder(installed, tmp_path):
         entries += synthetic.samples(synthetic.gpu_configuration(model))
     document = synthetic.document(entries, gpu="synthetic GPU")
     synthetic.write(tmp_path / "in" / "a.json", document)
+    theirs = tmp_path / "build" / "bench"  # came with the files, and is not run
+    theirs.parent.mkdir()
+    theirs.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n", encoding="utf-8")
+    theirs.chmod(0o755)
     assert "in/a.json: valid, " in _done([installed, "validate", "in"], tmp_path).stdout
     told = _done([installed, "crossover", "in", "--published"], tmp_path)
     assert told.stderr == "" and "SCILIB-Accel" in told.stdout
     assert _done([installed, "report", "in", "-o", "out"], tmp_path).stdout.startswith("wrote ")
     assert "<svg" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert "LSTM" in _done([installed, "shi"], tmp_path).stdout  # the published table
+    words = [installed, "advise", "--model", "alexnet-r", "in"]
+    asked = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert asked.returncode == 2 and "name it with --bench PATH" in asked.stderr
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.slow
