@@ -82,7 +82,7 @@ def test_the_installed_command_reads_files_from_any_folder(installed, tmp_path):
     assert _done([installed, "report", "in", "-o", "out"], tmp_path).stdout.startswith("wrote ")
     assert "<svg" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert "LSTM" in _done([installed, "shi"], tmp_path).stdout  # the published table
-    words = [installed, "advise", "--model", "alexnet-r", "in"]
+    words = [installed, "advise", "--model=alexnet-r", "--batch=37", "in"]
     asked = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert asked.returncode == 2 and "name it with --bench PATH" in asked.stderr
     assert not (tmp_path / "ran").exists()
