@@ -336,8 +336,9 @@ def test_a_reader_that_goes_away_is_none() -> None:
 # --- lines on a terminal
 
 
-def on_terminal(columns: int, *arguments: str) -> list[str]:
-    """The lines that bench prints on a terminal of that width."""
+def on_terminal(columns: int, *arguments: str, kind: str = "") -> list[str]:
+    """The lines that bench prints on a terminal of that width; on one of a `kind` those about
+    progress, too."""
     try:
         screen, inner = pty.openpty()
     except OSError as error:
@@ -346,7 +347,11 @@ def on_terminal(columns: int, *arguments: str) -> list[str]:
     command = [BENCH, *arguments]
     with os.fdopen(screen, "rb", buffering=0) as shown:
         subprocess.run(
-            command, stdout=inner, stderr=subprocess.DEVNULL, env=environment(), check=True
+            command,
+            stdout=inner,
+            stderr=inner if kind else subprocess.DEVNULL,
+            env={**environment(), "TERM": kind},
+            check=True,
         )
         os.close(inner)
         return shown.read(100_000).decode().splitlines()
@@ -363,6 +368,11 @@ def test_a_line_ends_where_the_terminal_does() -> None:
         assert all(line.startswith("      ") for line in lines[1:])
         assert name in "".join(line.strip() for line in lines)
     assert len(on_terminal(200, *DISC)) == 1
+
+
+def test_a_line_is_written_over_only_where_a_terminal_can() -> None:
+    moved = ["\x1b" in "".join(on_terminal(80, *DISC, kind=kind)) for kind in ("xterm", "dumb")]
+    assert moved == [True, False]
 
 
 def test_a_doubt_is_in_the_line_too() -> None:

@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 from scripts import ROOT, refused
 
-from tools import console, pack
+from tools import console, pack, sources
+
+needs_git = pytest.mark.skipif(
+    not sources.git("rev-parse", "HEAD"), reason="git does not tell the commit"
+)
 
 
 def test_links_are_packed_with_what_they_point_to(tmp_path: Path) -> None:
@@ -56,6 +60,7 @@ def test_packing_never_writes_into_a_folder_in_use(tmp_path: Path) -> None:
         pack.collect(tmp_path)
 
 
+@needs_git
 def test_an_earlier_pack_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for collected in ("_debian", "_wheels", "_bench"):
         monkeypatch.setattr(pack, collected, lambda _: None)
@@ -98,6 +103,7 @@ def test_a_copy_without_git_knows_its_commit_and_whether_it_was_changed(tmp_path
     assert commit_of(source, packed, written) == ("ab" * 20, True)
 
 
+@needs_git
 def test_the_packed_commit_is_that_of_git(tmp_path: Path) -> None:
     pack._commit(tmp_path)
     lines = (tmp_path / pack.COMMIT).read_text("utf-8").splitlines()

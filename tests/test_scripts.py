@@ -172,6 +172,20 @@ def test_a_failed_command_shows_its_last_lines_and_its_log(tmp_path: Path) -> No
     assert len(log.read_text(encoding="utf-8").splitlines()) == 100
 
 
+@pytest.mark.parametrize(("terminal", "moves"), [("xterm", True), ("dumb", False), ("", False)])
+def test_lines_are_written_over_only_where_a_terminal_can(
+    terminal: str,
+    moves: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", terminal)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    console.run_logged("Nothing", [sys.executable, "-c", ""], tmp_path / "x.log")
+    assert ("\x1b" in capsys.readouterr().err) == moves
+
+
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
@@ -222,7 +236,7 @@ def test_a_build_folder_that_cannot_be_written_is_said_so(
         pass
 
 
-@pytest.mark.parametrize("name", ["a, b", "a;b", 'a"b', "a$b", "a\\b", "a#b", "a\nb"])
+@pytest.mark.parametrize("name", ["a, b", "a;b", 'a"b', "a\\b", "a#b", "a\nb"])
 def test_a_folder_that_compilers_divide_is_refused_at_once(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

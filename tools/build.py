@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools import environment
-from tools.console import LOGS, ROOT, CommandFailed, cores, run_logged, say, stage
+from tools.console import LOGS, ROOT, CommandFailed, cores, run_logged, said, say, stage
 from tools.cuda import Choice, driver_version
 
 BENCH = ROOT / "build" / "bench"
@@ -58,8 +58,27 @@ def _make(preset: str, *what: str) -> None:
     run_logged(f"Building ({preset})", command, LOGS / f"build-{preset}.log")
 
 
+def _kept() -> Choice | None:
+    """The CUDA that this folder is built with, where the GPU's part has nothing to compile."""
+    cache = _cache(folder("default"))
+    nvcc, version, *_ = [*cache.get("CROSSOVER_CUDA_CHECKED", "").split("|"), ""]
+    is_on = cache.get("CROSSOVER_CUDA") in ("AUTO", "ON")
+    if not (is_on and nvcc and cache.get("CROSSOVER_CUDA_GENERATIONS") == "all"):
+        return None
+    ninja = cache.get("CMAKE_MAKE_PROGRAM", "ninja")
+    parts = ("crossover_cuda", "crossover_kernels")
+    is_done = "no work to do" in said(ninja, "-C", folder("default"), "-n", *parts)
+    return Choice(nvcc, version, required=False) if is_done else None
+
+
 def program(cuda: Choice) -> None:
-    """Bring bench up to date, and nothing else: measuring needs no test."""
+    """Bring bench up to date, and nothing else: measuring needs no test.
+
+    A build with CUDA stays one for a run with --cuda=off, which bench takes as well: to remove the
+    GPU's part, and compile it again for the next run, takes minutes.
+    """
+    if cuda.reason == "--cuda=off" and BENCH.exists():
+        cuda = _kept() or cuda
     if cuda.nvcc is not None and not BENCH.exists() and driver_version() is None:
         say("no NVIDIA driver is installed here; --cuda=off builds much faster, without the GPU")
     with stage("Building (default)"):

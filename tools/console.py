@@ -168,7 +168,7 @@ def run_logged(
             command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT
         )
     begin = told = time.monotonic()
-    in_place = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    in_place = sys.stderr.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
     try:
         while process.poll() is None:
             with suppress(subprocess.TimeoutExpired):

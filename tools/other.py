@@ -21,7 +21,8 @@ def _git(*words: str | Path) -> subprocess.CompletedProcess[str]:
 def commit_named(word: str) -> str:
     """In full; Failure where there is none."""
     told = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
-    if told.returncode != 0:
+    # A copy without .git may lie in somebody else's repository.
+    if told.returncode != 0 or not (ROOT / ".git").exists():
         raise Failure(f"--compare-with={word}: git knows no such commit here", 2)
     return told.stdout.strip()
 

@@ -9,7 +9,7 @@ from tools import cuda, environment, packages
 from tools.console import ROOT, Failure, friendly, say
 
 # What compilers, CMake or lists of folders take for the end of a path, or for something else.
-_UNFIT = set(',:;"\\$#\n')
+_UNFIT = set(',:;"\\#\n')
 
 
 def _check_name() -> None:

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <iomanip>
 #include <iostream>
 #include <iterator>
@@ -45,7 +46,12 @@ std::string duration(double seconds) {
 }
 
 /// Of whoever runs it: a line there can be written over.
-bool has_terminal() { return isatty(STDERR_FILENO) == 1 && isatty(STDOUT_FILENO) == 1; }
+bool has_terminal() {
+  const char* set = std::getenv("TERM");
+  const std::string kind = set == nullptr ? "" : set;
+  return !kind.empty() && kind != "dumb" && isatty(STDERR_FILENO) == 1 &&
+         isatty(STDOUT_FILENO) == 1;
+}
 
 /// Of the terminal that is written to; 0 where it is none.
 std::size_t terminal_columns() {

@@ -12,9 +12,9 @@ from plots.file.families import FAMILIES, steps_of
 from plots.file.rows import Row
 from plots.text import printable
 
-_ROOT = Path(__file__).parents[2]
-# Where ./run builds it; for an installed copy of this package, from the current folder.
-BENCH_PATH = (_ROOT if (_ROOT / "run").is_file() else Path()) / "build" / "bench"
+# Where ./run builds it, beside this package; an installed copy has none. Never that of the current
+# folder: whoever reads files that others made runs nothing of theirs.
+BENCH_PATH = Path(__file__).parents[2] / "build" / "bench"
 
 _LIMIT_SECONDS = 60
 _COUNTS = ("params", "batch", "rows", "steps")
@@ -154,8 +154,8 @@ def run_bench(bench: Path, arguments: Sequence[str]) -> Cost:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise CostError(
-            f"{printable(str(bench))}: {reason}; build it with ./run, name it with --bench PATH, "
-            "or its saved output with --cost FILE"
+            f"{printable(str(bench))}, which counts other networks: {reason}; build it with ./run, "
+            "name it with --bench PATH, or its saved output with --cost FILE"
         ) from None
     except subprocess.TimeoutExpired:
         raise CostError(

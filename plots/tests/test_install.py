@@ -17,6 +17,14 @@ from plots.tests import synthetic
 ROOT = Path(__file__).parents[2]
 
 
+def _left() -> set[Path]:
+    """What building a package leaves in a checkout, perhaps long ago."""
+    return {*ROOT.glob("*.egg-info"), *ROOT.glob("build/lib")}
+
+
+BEFORE = _left()
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The command crossover-plots of a new environment, which sees this one's dependencies."""
@@ -64,12 +72,20 @@ def test_the_installed_command_reads_files_from_any_folder(installed, tmp_path):
         entries += synthetic.samples(synthetic.gpu_configuration(model))
     document = synthetic.document(entries, gpu="synthetic GPU")
     synthetic.write(tmp_path / "in" / "a.json", document)
+    theirs = tmp_path / "build" / "bench"  # came with the files, and is not run
+    theirs.parent.mkdir()
+    theirs.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n", encoding="utf-8")
+    theirs.chmod(0o755)
     assert "in/a.json: valid, " in _done([installed, "validate", "in"], tmp_path).stdout
     told = _done([installed, "crossover", "in", "--published"], tmp_path)
     assert told.stderr == "" and "SCILIB-Accel" in told.stdout
     assert _done([installed, "report", "in", "-o", "out"], tmp_path).stdout.startswith("wrote ")
     assert "<svg" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert "LSTM" in _done([installed, "shi"], tmp_path).stdout  # the published table
+    words = [installed, "advise", "--model=alexnet-r", "--batch=37", "in"]
+    asked = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert asked.returncode == 2 and "name it with --bench PATH" in asked.stderr
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.slow
@@ -82,7 +98,7 @@ def test_the_installed_command_says_its_own_name(installed, tmp_path):
 
 @pytest.mark.slow
 def test_installing_leaves_nothing_in_the_checkout(installed):
-    assert not list(ROOT.glob("*.egg-info")) and not (ROOT / "build" / "lib").exists()
+    assert _left() == BEFORE
 
 
 def test_the_module_tells_its_version(capsys):

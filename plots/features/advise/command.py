@@ -75,7 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=named_path,
         default=BENCH_PATH,
         metavar="PATH",
-        help="path of bench, which counts other networks (default: build/bench)",
+        help="path of bench, which counts other networks (default: build/bench of the checkout)",
     )
     parser.add_argument(
         "--cost",
