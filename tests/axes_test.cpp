@@ -5,6 +5,8 @@
 
 #include <set>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "../bench/command_line/arguments.h"
 #include "../bench/rows/families.h"
@@ -182,6 +184,18 @@ TEST(Axes, EachDeviceMeasuresTheExecutionsThatItHas) {
   const Arguments only_gpu = parse({"--execution=graph-epoch"});
   EXPECT_EQ(only_gpu.cpu_modes, plain.cpu_modes);
   EXPECT_THROW(parse({"--execution=persistent", "--placement=pinned"}), UsageError);
+}
+
+TEST(Axes, AFlagThatIsReadAfterAnotherProgramsAxesIsItsOwn) {
+  Choices choices;
+  const std::vector<Flag> flags = axis_flags(choices);
+  add_axes({{.key = "mood", .role = AxisRole::how, .description = "of a test"}});
+  for (const Flag& flag : flags) {
+    if (flag.name == "--threads") {
+      flag.take("3");
+    }
+  }
+  EXPECT_EQ(choices.of("cpu_threads"), std::vector<std::string>{"3"});
 }
 
 TEST(Axes, AValueThatIsSaidTwiceCountsOnce) {

@@ -186,7 +186,7 @@ TEST_F(Turns, AreLeftByARowThatFails) {
 class Ending : public Worker {
  public:
   Ending(Rows& rows, int requests) : rows_(rows), left_(requests) {}
-  Json ask(const Json& request, double /*limit_seconds*/) override {
+  Json ask(const Json& request, double limit_seconds) override {
     if (request.at("do") == "describe") {
       return {{"gpu", Json::object()}};
     }
@@ -194,7 +194,7 @@ class Ending : public Worker {
       own_ = local_bench_worker(rows_);
       throw WorkerEnded("the worker's process was ended by a signal (Segmentation fault)");
     }
-    return own_->ask(request);
+    return own_->ask(request, limit_seconds);
   }
 
  private:
@@ -242,8 +242,10 @@ TEST_F(Turns, OfAWorkerThatEndsGoOnInAnotherInstance) {
 class Renewed : public Worker {
  public:
   explicit Renewed(Rows& rows) : rows_(rows) {}
-  Json ask(const Json& request, double /*limit_seconds*/) override {
-    return request.at("do") == "prepare" && fails_in_ == renewals ? failed_ : own_->ask(request);
+  Json ask(const Json& request, double limit_seconds) override {
+    return request.at("do") == "prepare" && fails_in_ == renewals
+               ? failed_
+               : own_->ask(request, limit_seconds);
   }
   bool renew() override {
     ++renewals;
@@ -338,8 +340,8 @@ TEST_F(Turns, AllComeOfAGroupWhoseFurtherInstancesTurnOutToBeDear) {
 class Disturbed : public Worker {
  public:
   explicit Disturbed(Rows& rows) : own_(local_bench_worker(rows)) {}
-  Json ask(const Json& request, double /*limit_seconds*/) override {
-    Json answer = own_->ask(request);
+  Json ask(const Json& request, double limit_seconds) override {
+    Json answer = own_->ask(request, limit_seconds);
     if (request.at("do") == "repeat") {
       answer["times"]["cpu_wait"] = is_busy ? 0.5 : 0.01;
     }

@@ -87,9 +87,9 @@ __attribute__((no_sanitize("address", "undefined"))) void note_processors(int /*
   syscall(SYS_sched_getaffinity, 0, sizeof processors_at_start, &processors_at_start);
 }
 
+using Initializer = void (*)(int, char**, char**);
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
-__attribute__((section(".preinit_array"),
-               used)) void (*note_processors_at_start)(int, char**, char**) = note_processors;
+__attribute__((section(".preinit_array"), used)) Initializer note_first = note_processors;
 
 std::vector<int> usable_processors() {
   std::vector<int> processors;
