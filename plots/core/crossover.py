@@ -81,6 +81,14 @@ class Crossover:
     left_out: int = 0
     medians: Crossover | None = None
 
+    @property
+    def gpu_wins(self) -> tuple[float, ...]:
+        """The sizes at which the GPU wins for sure."""
+        sides = () if self.medians else self.winners
+        return tuple(
+            size for size, side in zip(self.sizes, sides, strict=False) if side == GPU_WINS
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Alike):
