@@ -102,7 +102,9 @@ class Searcher {
           sure.begin(), sure.end(), [&](const Rung& rung) { return rung.place > ladder[i].place; });
       const bool is_inside =
           behind != sure.begin() && behind != sure.end() && behind->winner != (behind - 1)->winner;
-      if (is_inside || ladder.size() == 1 || rungs_.contains(beside)) {
+      const Rung& next = ladder[is_last ? std::max<std::size_t>(i, 1) - 1 : i + 1];
+      const bool is_same = ladder[i].is_same && next.is_same;
+      if (is_inside || is_same || ladder.size() == 1 || rungs_.contains(beside)) {
         continue;
       }
       try {
