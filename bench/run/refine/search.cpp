@@ -109,6 +109,9 @@ class Searcher {
       }
       try {
         known_.push_back({.place = beside, .winner = tried(beside)});
+        if (ladder[i].is_same) {  // where the sides part, though nothing beyond it is tried
+          known_.insert(known_.end() - (is_last ? 1 : 0), ladder[i]);
+        }
       } catch (const Exhausted&) {
         is_complete = false;
       }
