@@ -132,7 +132,7 @@ class Formula {
            {.repeat =
                 [&](const std::string& name) {
                   order.push_back(name);
-                  rows[name].record.facts["chosen"] = configuration_json(chosen);
+                  rows[name].record.facts = facts;
                   return std::optional(seconds(name));
                 },
             .finish = [&](const std::string& name) { finished.push_back(name); },
@@ -146,7 +146,7 @@ class Formula {
   }
 
   double other_takes = 1;
-  Configuration chosen;  ///< what rows that are repeated come to
+  Json facts = Json::object();  ///< of rows that are repeated
   std::vector<std::string> order, finished;
   std::map<std::string, std::vector<double>> taken;
   Rows rows;
@@ -271,7 +271,7 @@ TEST(RefineRun, ComparesProgramsOnTheMostThreads) {
   EXPECT_EQ(value_of(contest->second, "cpu_threads"), "2");
   EXPECT_EQ(joined(contest->first, {{"program", "other"}}).size(), contest->second.size());
   EXPECT_EQ(formula.contest(Refine::threads)->kind, Refine::threads) << "of bench alone";
-  formula.chosen = {{"execution", "fused"}, {"cpu_threads", "2"}};
+  formula.facts["chosen"] = {{"execution", "fused"}, {"cpu_threads", "2"}};
   const Json json = formula.refined(Refine::program);
   EXPECT_GT(json["sizes"].size(), 0U);
   for (const Json& size : json["sizes"]) {
@@ -310,24 +310,28 @@ TEST(RefineRun, ComparesThreadsOfOneExecution) {
   EXPECT_EQ(of_both(), "eager") << "of which more sizes are known";
 }
 
-TEST(RefineRun, SidesThatChoseTheSameAreNotTriedAgainAndAgain) {
-  Formula formula(all_discs);
-  const Configuration same{{"execution", "fused"}, {"cpu_threads", "1"}};
-  const std::size_t few = 3;  // sizes
-  for (std::size_t i = 0; i < 2 * few; ++i) {
-    formula.rows[formula.rows.names()[i]].record.facts["chosen"] = configuration_json(same);
-  }
-  const std::vector<Rung> ladder = formula.contest(Refine::threads)->ladder;
-  for (std::size_t i = 0; i < ladder.size(); ++i) {
-    EXPECT_EQ(ladder[i].winner == Winner::neither, i < few) << i;
-  }
-  formula.chosen = same;
-  const Json json = formula.refined(Refine::threads);
-  ASSERT_FALSE(json["sizes"].empty());
-  for (const Json& size : json["sizes"]) {
-    EXPECT_EQ(size["pairs"].get<int>() + size["ties"].get<int>(), 3);
-    EXPECT_EQ(size["same"], true);
-    EXPECT_TRUE(size["winner"].is_null());
+TEST(RefineRun, SidesThatRunOneProgramAreNotTriedAgainAndAgain) {
+  const Json chosen = {{"chosen", {{"execution", "fused"}, {"cpu_threads", "1"}}}};
+  // A count that no operation is worth: of auto, and where it is given.
+  for (const Json& facts : {chosen, Json{{"threads_used", 1}}}) {
+    Formula formula(all_discs);
+    const std::size_t few = 3;  // sizes
+    for (std::size_t i = 0; i < 2 * few; ++i) {
+      formula.rows[formula.rows.names()[i]].record.facts = facts;
+    }
+    const std::vector<Rung> ladder = formula.contest(Refine::threads)->ladder;
+    for (std::size_t i = 0; i < ladder.size(); ++i) {
+      EXPECT_EQ(ladder[i].winner == Winner::neither, i < few) << i;
+      EXPECT_EQ(ladder[i].is_same, i < few) << i;
+    }
+    formula.facts = facts;
+    const Json json = formula.refined(Refine::threads);
+    ASSERT_FALSE(json["sizes"].empty());
+    for (const Json& size : json["sizes"]) {
+      EXPECT_EQ(size["pairs"].get<int>() + size["ties"].get<int>(), 3);
+      EXPECT_EQ(size["same"], true);
+      EXPECT_TRUE(size["winner"].is_null());
+    }
   }
 }
 

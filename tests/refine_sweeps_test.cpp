@@ -151,7 +151,7 @@ class Machine {
   PairTest pairs(std::size_t place, double error) {
     PairTest test(error, limits.most_pairs);
     run_pairs(
-        test, [] {}, [&] { return std::optional(first()); },
+        test, random_, [] {}, [&] { return std::optional(first()); },
         [&] { return std::optional(second(place)); });
     return test;
   }

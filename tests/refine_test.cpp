@@ -29,6 +29,7 @@ namespace {
 using bench::find_changes;
 using bench::Interval;
 using bench::log_evidence;
+using bench::Measurement;
 using bench::PairTest;
 using bench::Rung;
 using bench::Search;
@@ -135,11 +136,12 @@ TEST(PairTest, IsSeldomSureOfEqualSides) {
   EXPECT_GT(sure, 0);  // it is a test of something
 }
 
-TEST(PairTest, PairsAlternateTheirOrder) {
+TEST(PairTest, ChanceSaysWhichSideOfAPairBegins) {
   std::string order;
   PairTest test(0.01, 1000);
+  std::mt19937_64 random(7);
   EXPECT_TRUE(run_pairs(
-      test, [&] { order += '.'; },
+      test, random, [&] { order += '.'; },
       [&] {
         order += 'a';
         return std::optional(1.0);
@@ -148,18 +150,22 @@ TEST(PairTest, PairsAlternateTheirOrder) {
         order += 'b';
         return std::optional(2.0);
       }));
-  EXPECT_EQ(order, ".ab.ba.ab.ba.ab.ba.ab.ba.ab.ba.ab");
+  EXPECT_EQ(order, ".ba.ab.ab.ab.ba.ab.ba.ab.ba.ab.ab");
   EXPECT_EQ(test.winner(), a);
 }
 
-TEST(PairTest, DriftHelpsNeitherSide) {
-  double now = 1;
-  const auto slower_and_slower = [&] { return std::optional(now *= 1.01); };
-  PairTest test(0.01, 200);
-  EXPECT_TRUE(run_pairs(
-      test, [] {}, slower_and_slower, slower_and_slower));
-  EXPECT_EQ(test.winner(), open);
-  EXPECT_LE(std::abs(2 * test.won_by_first() - test.pairs()), 1);
+TEST(PairTest, NeitherDriftNorAPeriodHelpsASide) {
+  std::mt19937_64 random(7);
+  double drifting = 1;
+  int calls = 0;
+  const auto slower_and_slower = [&] { return std::optional(drifting *= 1.01); };
+  const auto now_and_then = [&] { return std::optional(calls++ % 4 % 3 == 0 ? 1.0 : 2.0); };
+  for (const Measurement& equal : {Measurement(slower_and_slower), Measurement(now_and_then)}) {
+    PairTest test(0.01, 200);
+    EXPECT_TRUE(run_pairs(
+        test, random, [] {}, equal, equal));
+    EXPECT_EQ(test.winner(), open) << test.won_by_first() << " of " << test.pairs();
+  }
 }
 
 TEST(PairTest, EndsWhereASideCanNotBeMeasured) {
@@ -168,8 +174,9 @@ TEST(PairTest, EndsWhereASideCanNotBeMeasured) {
   const auto some = [&]() -> std::optional<double> {
     return left-- > 0 ? std::optional(1.0) : std::nullopt;
   };
+  std::mt19937_64 random(7);
   EXPECT_FALSE(run_pairs(
-      test, [] {}, some, some));
+      test, random, [] {}, some, some));
   EXPECT_EQ(test.pairs() + test.ties(), 2);
 }
 
@@ -267,6 +274,17 @@ TEST(RefineSearch, OpenSizesAtAnEndMakeAnIntervalWithOneEnd) {
   EXPECT_EQ(above.search().intervals, (Intervals{{.below = b, .low = 11, .high = std::nullopt}}));
   Grid equal = grid(repeated(33, 'o'), 8);
   EXPECT_EQ(equal.search().intervals, Intervals{});
+}
+
+TEST(RefineSearch, NothingIsTriedBetweenRungsAtWhichBothRunOneProgram) {
+  Grid made = grid(repeated(17, 'o') + repeated(16, 'B'), 8);
+  std::vector<Rung> ladder = made.ladder();
+  for (const std::size_t rung : {0, 1, 2}) {
+    ladder[rung].is_same = true;
+  }
+  EXPECT_EQ(made.search(ladder).intervals,
+            (Intervals{{.below = a, .low = std::nullopt, .high = 17}}));
+  EXPECT_GT(*std::min_element(made.tried.begin(), made.tried.end()), 16U);
 }
 
 TEST(RefineSearch, AWrongGuessIsFoundOut) {

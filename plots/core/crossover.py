@@ -45,13 +45,15 @@ _LEVEL_OF_AN_END, _LEVEL_BETWEEN = 0.02, 0.01
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is asked of two curves: `measure` names the sizes, `sides` the two in the places of CPU
-    and GPU. Times that differ by less than the share `equal_within` are equal; those of a GPU that
-    was not measured lie in a band (`is_band`)."""
+    and GPU. Times that differ by less than the share `equal_within` are equal, and all at the sizes
+    where both run the `same` program; those of a GPU that was not measured lie in a band
+    (`is_band`)."""
 
     measure: str = "parameters"
     sides: tuple[str, str] = ("CPU", "GPU")
     equal_within: float = 0.0
     is_band: bool = False
+    same: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,14 @@ class Crossover:
     winners: tuple[int, ...] = ()
     left_out: int = 0
     medians: Crossover | None = None
+
+    @property
+    def gpu_wins(self) -> tuple[float, ...]:
+        """The sizes at which the GPU wins for sure."""
+        sides = () if self.medians else self.winners
+        return tuple(
+            size for size, side in zip(self.sizes, sides, strict=False) if side == GPU_WINS
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +134,16 @@ def find_crossover(
     measure: str = "parameters",
     sides: tuple[str, str] = ("CPU", "GPU"),
     equal_within: float = 0.0,
+    *,
+    same: tuple[float, ...] = (),
 ) -> Crossover:
     """Compares two curves at the sizes that both have; the same input gives the same answer.
 
     `sides` names them. A size whose times may differ by less than the share `equal_within` has no
-    winner. Raises ValueError where no size is common.
+    winner, nor has one of those at which both run the `same` program. Raises ValueError where no
+    size is common.
     """
-    question = Question(measure, sides, equal_within)
+    question = Question(measure, sides, equal_within, same=same)
     return _find(cpu, gpu, question, estimate(cpu, _CPU), estimate(gpu, _GPU))
 
 
@@ -211,7 +224,8 @@ def _answer(
         some = _answer(sizes[enough], medians[enough], replicates, question, counts[enough])
         return replace(some, left_out=int(np.count_nonzero(~enough)))
     logs = np.log(sizes)
-    margin = math.log1p(question.equal_within)
+    margin = np.full(len(sizes), math.log1p(question.equal_within))
+    margin[np.isin(sizes, question.same)] = np.inf
     of_ends = np.array([_winners(end, margin, counts) for end in replicates])
     winners = np.where(np.all(of_ends == of_ends[0], axis=0), of_ends[0], 0)
     kind = _kind(winners)
@@ -243,7 +257,7 @@ def _answer(
     )
 
 
-def _winners(replicates: np.ndarray, margin: float, counts: np.ndarray) -> np.ndarray:
+def _winners(replicates: np.ndarray, margin: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """The side that is faster by more than `margin` at each size: undecided where too many
     replicates disagree.
 

@@ -207,7 +207,36 @@ def _groups(
                 what = (*what, ("model", row.ladder.networks))
             ways = groups.setdefault(what, {})
             ways.setdefault(row.axes.how(row.configuration, family.replaces), []).append(row)
-    return {what: list(ways.values()) for what, ways in groups.items()}
+    return {
+        what: _one_network_a_size(list(ways.values()), families[dict(what)["family"]])
+        for what, ways in groups.items()
+    }
+
+
+def _one_network_a_size(ways: list[list[Row]], family: Scale) -> list[list[Row]]:
+    """`ways` without networks of the size of another, as two rounded scales of one may be: the
+    first stays, and its rows say so."""
+    first: dict[float | None, Row] = {}
+    others: dict[str, str] = {}  # the one that stays → what its rows say
+    dropped = set()
+    for row in (row for rows in ways for row in rows):
+        kept = first.setdefault(family.size(row), row)
+        if row.model != kept.model and row.workload != kept.workload:
+            dropped.add(row.model)
+            others[kept.model] = f"{row.model}, another network of the same size, is left out"
+    if not dropped:
+        return ways
+    return [
+        [
+            replace(row, warnings=(*row.warnings, others[row.model]))
+            if row.model in others
+            else row
+            for row in rows
+            if row.model not in dropped
+        ]
+        for rows in ways
+        if any(row.model not in dropped for row in rows)
+    ]
 
 
 def _sides(ways: Sequence[list[Row]]) -> Iterator[tuple[list[Row], list[list[Row]]]]:

@@ -100,8 +100,10 @@ def segments_of(one: Crossover) -> tuple[Segment, ...]:
         found.append(Segment(low, high, SIDES[left] if alike else "open"))
     if one.kind in ("once", "several", "ambiguous") and (one.low or one.high):
         low, high = one.low or one.sizes[0], one.high or one.sizes[-1]
+        # What is undecided below the interval is the CPU's, unless the GPU has a part of it.
+        by_winner = one.kind == "several" or any(size < low for size in one.gpu_wins)
         before = [
-            Segment(each.low, min(each.high, low), "cpu" if one.kind != "several" else each.side)
+            Segment(each.low, min(each.high, low), each.side if by_winner else "cpu")
             for each in found
             if each.low < low
         ]

@@ -127,13 +127,14 @@ def _row(
 def _disturbed(entries: list[Entry]) -> int:
     """In how many repetitions the program waited for processors that others had."""
 
-    def lost(entry: Entry) -> float:
-        return entry.get("cpu_wait", 0) + entry.get("cpu_steal", 0)
+    def of_all(counter: str) -> list[float]:
+        shares = [entry.get(counter, 0.0) for entry in entries]
+        if not any(counter in entry for entry in entries[1:]):
+            shares = shares[:1] * len(entries)  # what is the same in all stands in the first
+        return shares
 
-    shares = [lost(entry) for entry in entries]
-    if len(entries) > 1 and not any("cpu_wait" in entry for entry in entries[1:]):
-        shares = shares[:1] * len(entries)  # what is the same in all stands in the first
-    return sum(share > _TOLERATED_WAIT for share in shares)
+    lost = zip(of_all("cpu_wait"), of_all("cpu_steal"), strict=True)
+    return sum(wait + steal > _TOLERATED_WAIT for wait, steal in lost)
 
 
 def _instances(entries: list[Entry]) -> Instances:

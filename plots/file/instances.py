@@ -14,6 +14,7 @@ from plots.file.rows import File, Row, Spread, median_of
 
 FEW = 5  # with fewer instances, a row says too little of what lies between them
 _FEWEST_ROWS = 5  # that a spread is measured on
+_FEWEST_INSTANCES = 3  # of a row that shows a spread
 _TRAINING = 0.028  # Epoch rows on a CPU: 2.6 to 2.9 %
 _OTHERS = 0.078  # 121 rows of Gemm and Layer on a CPU, their median
 _ASSUMED = {"Epoch": _TRAINING, "Minibatch": _TRAINING}
@@ -73,33 +74,43 @@ def _with_spreads(file: File, known: dict[tuple[str, str], Spread]) -> File:
 
 def _measured(file: File) -> dict[tuple[str, str], Spread]:
     """Family and device → what lies between the instances of its rows, where enough show it."""
-    found: dict[tuple[str, str], list[float]] = {}
+    found: dict[tuple[str, str], list[list[np.ndarray]]] = {}
     for row in file.rows:
-        if row.failure is None and (shown := _variance(row)) is not None:
-            found.setdefault((row.family, row.device), []).append(shown)
+        groups = [np.log(group) for group in by_instance(row.samples, row.instances.of)]
+        if row.failure is None and len(groups) >= _FEWEST_INSTANCES:
+            found.setdefault((row.family, row.device), []).append(groups)
     return {
-        key: Spread(max(0.0, median(each)) ** 0.5, len(each))
-        for key, each in found.items()
-        if len(each) >= _FEWEST_ROWS
+        key: Spread(spread_of(rows), len(rows))
+        for key, rows in found.items()
+        if len(rows) >= _FEWEST_ROWS
     }
 
 
-def _variance(row: Row) -> float | None:
-    """Of the logarithms of times between the instances of `row`, so that the median over many rows
-    is right; None with fewer than three instances.
+def spread_of(rows: Sequence[Sequence[np.ndarray]]) -> float:
+    """The standard deviation between instances of a row, of the logarithms of times by row and
+    instance: what its instances' medians show, without what lies within instances.
 
-    What lies within instances is subtracted where it is known: an instance with one repetition
-    says nothing of that, so that the result is too large then, and never too small.
+    Each is a median of all that shows it, so that neither a few rows nor a few slow repetitions
+    decide. What lies within is subtracted where each instance of a row has repetitions enough to
+    show it: elsewhere the result is too large, and never too small.
     """
-    groups = [np.log(group) for group in by_instance(row.samples, row.instances.of)]
-    if len(groups) < 3:
-        return None
-    freedom = len(groups) - 1
-    # The median of chi-squared, by Wilson and Hilferty.
-    typical = (1 - 2 / (9 * freedom)) ** 3
-    between = variance(median_of(group) for group in groups) / typical
-    several = [group for group in groups if len(group) > 1]
-    if len(several) < len(groups):
-        return between
-    within = sum(float(group.var(ddof=1)) / len(group) for group in several) / len(several)
-    return between - within
+    within = [
+        float(group.var(ddof=1)) / _typical(len(group) - 1)
+        for groups in rows
+        for group in groups
+        if len(group) > 1
+    ]
+    of_repetition = median(within) if within else 0.0
+    shown = []
+    for groups in rows:
+        between = variance(median_of(group) for group in groups) / _typical(len(groups) - 1)
+        if all(len(group) > 1 for group in groups):
+            between -= of_repetition * sum(1 / len(group) for group in groups) / len(groups)
+        shown.append(between)
+    return max(0.0, median(shown)) ** 0.5
+
+
+def _typical(freedom: int) -> float:
+    """The median of variances of so many degrees of freedom, of the true one: that of chi-squared,
+    by Wilson and Hilferty."""
+    return (1 - 2 / (9 * freedom)) ** 3

@@ -256,6 +256,14 @@ class Row:
         return whole(self.configuration.get("cpu_threads", ""))
 
     @property
+    def runs_as(self) -> dict[str, str]:
+        """Its configuration with what execution auto came to, and with the threads that have any
+        work: rows that agree in it run one program."""
+        used = self.counters.get("threads_used")
+        threads = {} if used is None else {"cpu_threads": f"{used:.0f}"}
+        return {**self.configuration, **(self.chosen or {}), **threads}
+
+    @property
     def median(self) -> float:
         """Median of the samples in seconds."""
         return median_of(self.samples)

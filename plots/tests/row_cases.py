@@ -17,6 +17,7 @@ PROBES = {  # configuration: the counter that it needs
     "Copy/direction:h2h/model:heart/batch:10/device:cpu/memory:pageable/mode:sync/cpu_threads:1": (
         "bytes"
     ),
+    "Collective/op:allreduce/bytes:4096/device:cpu/ranks:2": "bytes",
 }
 OPERATIONS = [
     "Gemm/m:100/n:64/k:32/transpose:nt/precision:f32/cache:warm"

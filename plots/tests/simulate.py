@@ -22,6 +22,7 @@ from plots.tests.simulate_curves import (
     decided,
     drift,
     outlier,
+    slow_repetitions,
 )
 from plots.tests.simulate_rows import (
     NOISES,
@@ -82,6 +83,8 @@ def _noise() -> Iterator[str]:
         "bursts on both sides, in turn": lambda design: bursts((0, 1), design),
         "bursts on the CPU alone": lambda design: bursts((0,), design),
         "drift of 30 %, in turn": drift,
+        "a tenth slow": slow_repetitions,
+        "a tenth slow, instances 5 %": lambda design: slow_repetitions(design, 0.05),
     }
     for words, noise in noises.items():
         found = [coverage(Files(design, noise(design)), 1000) for design in several]
@@ -102,6 +105,12 @@ def _equal() -> Iterator[str]:
     ):
         shares = [
             decided(Files(design, between_instances(deviation, design), deviation, threads), 2000)
+            for design in designs
+        ]
+        yield _line([words, *map(_percent, shares)])
+    for words, deviation in (("a tenth slow", 0.0), ("a tenth slow, instances 5 %", 0.05)):
+        shares = [
+            decided(Files(design, slow_repetitions(design, deviation), deviation), 2000)
             for design in designs
         ]
         yield _line([words, *map(_percent, shares)])

@@ -2,9 +2,10 @@
 """How often crossovers are right, on simulated curves whose truth is known.
 
 Noise within an instance is right-skewed; on top of it come instances, bursts, drift and outliers.
+What lies between instances is found as in a file, wherever its rows can show it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from plots.core.crossover import Crossover, find_crossover
 from plots.core.curves import Curve
 from plots.core.replicates import estimate
 from plots.file.axes import Label
+from plots.file.instances import by_instance, spread_of
 from plots.file.rows import Instances
 from plots.tests.synthetic_sweep import DISC_SIZES
 
@@ -43,6 +45,12 @@ class Design:
             return Instances((), spread)
         ran = np.repeat(np.arange(self.instances), self.repetitions)
         return Instances(tuple(ran.tolist()), spread)
+
+    def spread(self, rows: Sequence[np.ndarray], told: float) -> float:
+        """What the statistics of a file take for the spread between instances of such `rows`, the
+        logarithms of their times: what they show; else what is `told`, as by another file."""
+        of = self.of().of
+        return spread_of([by_instance(row, of) for row in rows]) if self.instances > 2 else told
 
     def repeated(self, of_instances: np.ndarray) -> np.ndarray:
         """What each instance has (the last axis), for each of its repetitions."""
@@ -99,6 +107,17 @@ def between_instances(deviation: float, design: Design) -> Noise:
     return noise
 
 
+def slow_repetitions(design: Design, between: float = 0.0) -> Noise:
+    """A tenth of the repetitions, each by itself, take longer; instances differ by `between`."""
+    of_instances = between_instances(between, design)
+
+    def noise(generator: np.random.Generator, side: int) -> np.ndarray:
+        slow = generator.random((len(_LOGS), design.count)) < 0.1
+        return of_instances(generator, side) + np.log(_SLOWER) * slow
+
+    return noise
+
+
 def bursts(slowed: tuple[int, ...], design: Design) -> Noise:
     """For a while something else runs on the machine, and the `slowed` sides take longer. Each
     instance is a pass over the sweep; in it, both sides of a size stand beside each other."""
@@ -149,7 +168,8 @@ def outlier(design: Design) -> Noise:
 class Files:
     """Files with a CPU's curve, of the best of several thread counts (COUNTS), and a GPU's.
 
-    `spread` is what the statistics are told of what lies between instances.
+    `spread` is what the statistics are told of what lies between instances where these are too few
+    to show it.
     """
 
     design: Design = Design()
@@ -165,19 +185,20 @@ class Files:
         error = standard_error(self.design.count, self.own)
         slower = [error * COUNTS[self.counts](place) for place in range(self.threads)]
         cpu, gpu = (
-            [self._times(generator, logs + more, side) for more in counts]
+            [self._logs(generator, logs + more, side) for more in counts]
             for side, (logs, counts) in enumerate(((ratios, slower), (0 * ratios, [0.0])))
         )
         return self._curve(cpu), self._curve(gpu)
 
-    def _times(self, generator: np.random.Generator, logs: np.ndarray, side: int) -> np.ndarray:
+    def _logs(self, generator: np.random.Generator, logs: np.ndarray, side: int) -> np.ndarray:
         own = within(generator, (len(logs), self.design.count), self.own)
-        return np.exp(logs[:, None] + self.noise(generator, side) + own)
+        return logs[:, None] + self.noise(generator, side) + own
 
     def _curve(self, counts: list[np.ndarray]) -> Curve:
-        candidates = tuple(zip(*counts, strict=True))
+        candidates = tuple(zip(*map(np.exp, counts), strict=True))
         samples = tuple(min(each, key=np.median) for each in candidates)
-        known = ((self.design.of(self.spread),) * len(counts),) * len(samples)
+        spread = self.design.spread([row for count in counts for row in count], self.spread)
+        known = ((self.design.of(spread),) * len(counts),) * len(samples)
         several = candidates if len(counts) > 1 else ()
         return Curve(Label(), {}, DISC_SIZES, samples, several, known)
 

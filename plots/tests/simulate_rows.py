@@ -11,6 +11,7 @@ from scipy import special
 from plots.features.compare.analysis import compare
 from plots.features.peers.analysis import ratio_interval
 from plots.file import loading
+from plots.file.instances import with_spreads
 from plots.file.rows import File
 from plots.tests import synthetic
 from plots.tests.simulate_curves import OWN, Design, within
@@ -53,6 +54,7 @@ class Runs:
     differing: float = 0.0
     drift: float = 1.0
     slow_row: float = 1.0
+    slow_repetitions: float = 0.0  # the share of them that takes 1.6 times as long
     rows: int = 120
 
     def pair(self, generator: np.random.Generator, file: File) -> tuple[File, File]:
@@ -60,11 +62,17 @@ class Runs:
         first, second = (
             design.repeated(own * generator.standard_normal((self.rows, design.instances)))
             + NOISES[self.noise](generator, (self.rows, design.count))
+            + self._slow(generator, design)
             for design in self.designs
         )
         second += np.log(self.drift)
         second[0] += np.log(self.slow_row)
         return self._written(file, first, 0), self._written(file, second, 1)
+
+    def _slow(self, generator: np.random.Generator, design: Design) -> np.ndarray | float:
+        if not self.slow_repetitions:  # and so no number is drawn
+            return 0.0
+        return np.log(1.6) * (generator.random((self.rows, design.count)) < self.slow_repetitions)
 
     def _written(self, file: File, logs: np.ndarray, place: int) -> File:
         row = file.rows[0]
@@ -73,7 +81,8 @@ class Runs:
             replace(row, name=f"{row.name}/{index}", index=index, samples=each, instances=instances)
             for index, each in enumerate(1e-3 * np.exp(logs))
         )
-        return replace(file, rows=rows)
+        written = replace(file, rows=rows)
+        return with_spreads([written])[0] if self.designs[place].instances > 2 else written
 
 
 def a_file(folder: Path) -> File:
@@ -102,20 +111,22 @@ def called(file: File, runs: Runs, count: int, limit: float = 0.05) -> Called:
 
 
 def ratios_covered(design: Design, between: float, count: int, *, known: bool = True) -> float:
-    """Of `count` pairs of our row and another framework's the share whose interval holds the true
-    ratio. Instances of either differ by `between`, which the statistics know if `known`."""
+    """Of `count` pairs of our row and another framework's, ten in a file, the share whose interval
+    holds the true ratio. Instances of either differ by `between`, which the statistics know if
+    `known`, or see."""
     generator = np.random.default_rng(10)
-    side = design.of(between if known else 0.0)
     hits = 0
-    for _ in range(count):
+    for _ in range(count // 10):
         theirs, ours = (
-            design.repeated(between * generator.standard_normal(design.instances))
-            + within(generator, (design.count,))
+            design.repeated(between * generator.standard_normal((10, design.instances)))
+            + within(generator, (10, design.count))
             for _ in range(2)
         )
-        interval = ratio_interval(np.exp(theirs - ours), side, side)
-        hits += interval is not None and interval[0] <= 1 <= interval[1]
-    return hits / count
+        sides = [design.of(design.spread(each, between * known)) for each in (theirs, ours)]
+        for ratio in np.exp(theirs - ours):
+            interval = ratio_interval(ratio, *sides)
+            hits += interval is not None and interval[0] <= 1 <= interval[1]
+    return hits / (count // 10 * 10)
 
 
 def decided_by_pairs(effect: float, between: float, sizes: int) -> tuple[float, float]:

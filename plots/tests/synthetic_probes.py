@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the families Peak, Copy, Gemm and Layer, and every GPU mode: times from formulas.
+"""Rows of Peak, Copy, Collective, Gemm and Layer, and every GPU mode: times from formulas.
 
 python -m plots.tests.synthetic_probes FOLDER [FILES]      write files of many machines
 """
@@ -153,6 +153,20 @@ def epochs(modes: list[tuple[str, str]] | None = None) -> list[dict[str, Any]]:
                 for key in ("real_time", "cpu_time"):
                     entry[key] *= slow
             entries += row
+    return entries
+
+
+def sums(device: str = "cpu", ranks: int = 2) -> list[dict[str, Any]]:
+    """On the CPU a microsecond, and a nanosecond a byte; on GPUs ten times that."""
+    slow = {"cpu": 1, "cuda": 10}[device]
+    entries = []
+    for size in (4, 4096, 4_194_304):
+        configuration = {
+            **{"family": "Collective", "op": "allreduce", "bytes": str(size)},
+            **{"device": device, "ranks": str(ranks)},
+        }
+        seconds = slow * (1e-6 + 1e-9 * size)
+        entries += operation(configuration, seconds, 1, bytes=size, ranks=ranks)
     return entries
 
 

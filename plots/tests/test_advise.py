@@ -474,6 +474,23 @@ def test_what_bench_refuses_is_passed_on(load, tmp_path, capsys):
     assert "is not the output of bench --cost" in capsys.readouterr().err
 
 
+def test_a_batch_above_the_rows_of_a_network_raises_them(load, cost_path, tmp_path, shell):
+    """As bench does, the script takes all rows, 320 unless more are given, for a larger batch."""
+    counted = json.loads(Path(cost_path()).read_text())
+    answers = []
+    for count in (320, 640):
+        answers.append(tmp_path / f"{count}.json")
+        answers[-1].write_text(json.dumps({**counted, "batch": count, "rows": count}))
+    few, many = answers
+    bench = script(
+        tmp_path / "bench", f'case "$*" in *--rows=640*) cat {many};; *) cat {few};; esac'
+    )
+    asked = ("--batch=640", "--bench", bench, "--format=json")
+    for network in ("--network=mine.json", "--model=alexnet-r"):
+        said = json.loads(shell("advise", load().path, network, *asked).out)
+        assert "batch 640" in said[0]["title"], network
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plots.core.crossover import Question, comparisons
-from plots.features.answer.analysis import LONGEST, sentences
+from plots.core.crossover import GPU_WINS, Question, comparisons
+from plots.core.crossover_words import doubt
+from plots.core.strip import SIDES, segments_of
+from plots.features.answer.analysis import LONGEST, reach, sentences
 from plots.tests import synthetic
 from plots.tests.synthetic_batches import (
     LARGE,
@@ -108,6 +110,21 @@ def test_too_few_repetitions_tell_nothing(told):
     assert "too few repetitions tell who is faster" in speed_up
 
 
+def test_the_share_of_a_ceiling_names_its_precision(read):
+    ways = [
+        {**synthetic.cpu_configuration("disc-10", 1), "precision": precision}
+        for precision in ("f32", "bf16")
+    ]
+    entries = [
+        entry
+        for way, seconds in zip(ways, (2.0, 1.0), strict=True)
+        for entry in synthetic.samples(way, [seconds] * 9)
+    ]
+    file = read(synthetic.document(entries))
+    assert "parameters) in bf16 at 1" in reach(file, file.rows)
+    assert " in " not in reach(file, file.rows[:1])
+
+
 def test_other_training_is_named(told):
     first, *_ = told(ways(100, RESIDENT, precision="tf32"), crossing(5e4))
     assert first.startswith("On disc networks at batch 100, tf32 (CPU: f32), with the data on ")
@@ -199,9 +216,11 @@ def claimed(where: str, sizes: np.ndarray) -> np.ndarray:
     return inside
 
 
-def random_file(generator: np.random.Generator) -> tuple[list[dict[str, str]], dict]:
+def random_file(
+    generator: np.random.Generator, is_open: bool = False
+) -> tuple[list[dict[str, str]], dict]:
     """Ways at random batches and sizes, and the true speedup of each: far from 1, so that nine
-    repetitions decide it."""
+    repetitions decide it; 1 at the largest sizes of those that are open there."""
     configurations, truth = [], {}
     for batch in generator.choice([10, 50, 100, 500, 1000], generator.integers(1, 4), False):
         for mode in (RESIDENT, ("eager", "resident"), PINNED):
@@ -214,10 +233,20 @@ def random_file(generator: np.random.Generator) -> tuple[list[dict[str, str]], d
             signs = generator.choice([-1, 1]) * np.ones(count)
             for place in generator.integers(0, count, generator.integers(0, 3)):
                 signs[place:] *= -1
+            if is_open:
+                signs[-generator.integers(1, 3) :] = 0
             for model, sign in zip(models, signs, strict=True):
                 ratio = np.exp(sign * generator.uniform(0.3, 1.5))
                 truth[str(batch), ", ".join(mode), synthetic.MODELS[model][0]] = ratio
     return configurations, truth
+
+
+def _speed_up(truth: dict) -> Seconds:
+    def seconds(way: dict[str, str], params: float) -> float:
+        mode = f"{way.get('execution')}, {way.get('data')}"
+        return 1.0 if way["device"] == "cpu" else 1 / truth[way["batch"], mode, params]
+
+    return seconds
 
 
 @pytest.mark.slow
@@ -228,11 +257,7 @@ def test_no_clause_claims_a_winner_that_the_rows_deny(told):
         if not configurations:
             continue
 
-        def seconds(way: dict[str, str], params: float, truth: dict = truth) -> float:
-            mode = f"{way.get('execution')}, {way.get('data')}"
-            return 1.0 if way["device"] == "cpu" else 1 / truth[way["batch"], mode, params]
-
-        for sentence in told(configurations, seconds, seed=seed):
+        for sentence in told(configurations, _speed_up(truth), seed=seed):
             main = None
             for clause in _CLAUSE.finditer(sentence):
                 main = main or clause["way"]
@@ -247,3 +272,19 @@ def test_no_clause_claims_a_winner_that_the_rows_deny(told):
                     assert (wins == inside).all(), (seed, clause, sentence)
                 checked += 1
     assert checked > 100
+
+
+def test_neither_strip_nor_doubt_denies_a_sure_winner(read):
+    early = 0
+    for seed in range(12):
+        configurations, truth = random_file(np.random.default_rng(seed), is_open=True)
+        file = read(trained(configurations, _speed_up(truth), seed=seed))
+        for one in (each.crossover for each in comparisons(file)):
+            segments = segments_of(one)
+            for size, winner in zip(one.sizes, one.winners, strict=True):
+                shown = {each.side for each in segments if each.low <= size <= each.high}
+                assert not winner or shown & {"open", SIDES[winner]}, (seed, one)
+            if one.kind == "ambiguous" and one.low and GPU_WINS in one.winners:
+                assert re.match("GPU at .* parameters, and at every size from ", doubt(one))
+                early += 1
+    assert early > 3

@@ -80,6 +80,18 @@ def test_pairs_say_which_networks_are_slower(two_builds, shell):
     assert "1 row is slower by more than 3 %, most of all Epoch/model:disc-7/" in said.err
 
 
+def test_a_row_that_is_slower_in_pairs_as_well_counts_once(two_builds, shell):
+    path = two_builds("abc1234", factors=[0.8, *(1.0,) * 10], noise=0.003)
+    document = json.loads(path.read_text("utf-8"))
+    paired = pairs(kind="program", second={**FIRST, "program": "bench-abc1234"})
+    size = {**paired["sizes"][0], "model": MODELS[0], "winner": "second"}
+    document["context"]["crossover"]["refinements"] = [{**paired, "sizes": [size]}]
+    path.write_text(json.dumps(document), encoding="utf-8")
+    for fraction in ("3%", "5%"):
+        said = shell("compare", path, f"--fail-on-slower={fraction}", code=1)
+        assert "1 row is slower by" in said.err
+
+
 def test_a_file_of_one_build_has_nothing_to_compare(small, write, shell):
     path = write(small)
     assert "needs two files" in shell("compare", path, code=2).err

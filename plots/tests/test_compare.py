@@ -28,15 +28,19 @@ def times(factor: float = 1.0, base: list[float] | None = None) -> list[float]:
     return [factor * time for time in base or STEADY]
 
 
-def document(**seconds: list[float] | str) -> dict[str, Any]:
-    """A file with rows of disc-3 on as many threads as the names say: t2=[…] or a failure."""
+def document(*, disturbed: str = "", **seconds: list[float] | str) -> dict[str, Any]:
+    """A file with rows of disc-3 on as many threads as the names say: t2=[…] or a failure. Other
+    programs had the processors in those `disturbed`."""
     entries = []
     for name, value in seconds.items():
         configuration = synthetic.cpu_configuration("disc-3", int(name[1:]))
         if isinstance(value, str):
             entries.append(synthetic.failure(configuration, "why", value))
         else:
-            entries += synthetic.samples(configuration, value)
+            own = synthetic.samples(configuration, value)
+            for place, entry in enumerate(own if name in disturbed.split() else ()):
+                entry["cpu_wait"] = 0.3 + 0.01 * place
+            entries += own
     return synthetic.document(entries)
 
 
@@ -153,7 +157,7 @@ def test_true_differences_among_many_rows_are_found(compared):
     result = compared(first, second)
     assert (result.count("slower"), result.count("same")) == (10, 90)
     families, rows = compare_tables(result)
-    assert len(rows.lines) == 10 and "90 rows the same or ambiguous" in rows.notes[-1]
+    assert len(rows.lines) == 10 and "90 rows the same, ambiguous or disturbed" in rows.notes[-1]
     assert families.records()[0]["slower"] == 10
 
 
@@ -321,6 +325,27 @@ def test_a_row_that_fails_now_is_no_pass(command):
         assert command(first, second, "--fail-on-slower=5%")[0] == code
 
 
+def test_a_row_that_others_disturbed_has_no_verdict(command):
+    names = [f"t{count}" for count in range(1, 6)]
+    first = document(**{name: times() for name in names})
+    slower = {name: times(1.2) for name in names}
+    code, out, err = command(first, document(disturbed="t1", **slower), "--fail-on-slower=5%")
+    assert code == 1 and "4 rows are slower" in err
+    assert "5 rows compared: 0 faster, 4 slower, 0 same, 0 ambiguous, 1 disturbed" in out
+    code, out, err = command(first, document(disturbed="t1 t2", **slower), "--fail-on-slower=5%")
+    told = "This comparison cannot tell: other programs used the processors during 2 of 5 rows"
+    assert code == 2 and told in " ".join(out.split()) and told in err
+
+
+def test_what_lies_between_runs_is_that_of_each_rows_instances(compared):
+    instances = [*(0,) * 9, *(0, 1, 2, 3) * 2]  # one, then four
+    rows = document(t1=times(), t2=times()[:8])
+    for entry, instance in zip(rows["benchmarks"], instances, strict=True):
+        entry["instance"] = instance
+    one, four = compared(rows, rows).pairs
+    assert one.between == pytest.approx(2 * four.between) and four.between > 0
+
+
 def test_nothing_in_common_is_no_success(command):
     code, out, err = command(document(t1=times()), document(t2=times()))
     assert code == 2 and "nothing was compared" in err
@@ -370,7 +395,7 @@ def test_what_changed_stands_first_and_the_rest_is_counted(command):
     assert code == 0
     threads = [line["name"][-1] for line in changed["rows"]]
     assert threads == ["3", "4", "2"]  # 1/2 is more of a change than 1.4 times
-    assert "2 rows the same or ambiguous: --all lists them." in changed["notes"]
+    assert "2 rows the same, ambiguous or disturbed: --all lists them." in changed["notes"]
     (epochs,) = families["rows"]
     mean = (1.1 * 0.5 * 1.4) ** (1 / 5)
     assert epochs["ratio"] == pytest.approx(mean)

@@ -45,6 +45,7 @@ def test_the_tables_of_one_file(simple, shell):
         "batch": 100,
         "precision": "f32",
         "cpu_threads": 1,
+        "cpu_how": None,
         "execution": "graph",
         "data": "pinned",
         "measure": "parameters",

@@ -127,6 +127,21 @@ def test_failed_rows_single_sizes_and_other_networks_make_no_curve(write):
     assert [each.model for each in speed_ups(file)] == list(models)
 
 
+def test_a_network_of_the_same_size_as_another_is_left_out_in_words(write):
+    entries = []
+    for model, workload in (("disc-3", "a"), ("disc-03", "a"), ("disc-4", "b"), ("disc-3x1", "c")):
+        size = synthetic.MODELS["disc-4" if model == "disc-4" else "disc-3"][0]
+        for configuration in (
+            synthetic.cpu_configuration("disc-3", 1),
+            synthetic.gpu_configuration("disc-3"),
+        ):
+            own = {**configuration, "model": model}
+            entries += synthetic.samples(own, [0.01] * 9, params=size, workload=workload * 16)
+    (one,) = [one for one in comparisons(loaded(write, entries)) if not one.cpu.candidates]
+    assert one.cpu.flags == ("disc-3x1, another network of the same size, is left out",)
+    assert one.gpu.flags == one.cpu.flags and len(one.sizes) == 2
+
+
 def test_flags_come_along(write):
     entries = []
     for model in ("disc-3", "disc-4"):

@@ -31,8 +31,9 @@ from hypothesis import strategies as st
 
 from plots.core.cost import Cost, CostError, load_cost
 from plots.file import loading
+from plots.file.families import FAMILIES, PROBES
 from plots.file.rows import File, Row
-from plots.tests import synthetic, synthetic_machine, synthetic_probes
+from plots.tests import synthetic, synthetic_machine, synthetic_probes, synthetic_steps
 from plots.text import printable
 
 EXAMPLES = 200  # of each property, within ./test
@@ -55,7 +56,9 @@ def whole() -> dict[str, Any]:
     """A valid file with a row of each family and device, and one skipped."""
     entries = []
     seen = set()
-    for entry in synthetic_probes.everything(gpu=True)["benchmarks"]:
+    every = synthetic_probes.everything(gpu=True)["benchmarks"]
+    every += [*synthetic_probes.sums(), *synthetic_steps.steps(["fcn-r"])]
+    for entry in every:
         configuration = entry.get("configuration", {})
         kind = (configuration.get("family"), configuration.get("device"))
         if kind not in seen:
@@ -314,7 +317,7 @@ def test_a_file_is_read_or_refused(name: str) -> None:
 def test_the_files_to_start_from_are_valid() -> None:
     with held(start().encode()) as path:
         file = loading.load_file(path)
-        assert {row.family for row in file.rows} >= {"Epoch", "Gemm", "Layer", "Copy", "Peak"}
+        assert {row.family for row in file.rows} == {*FAMILIES, *PROBES}
     with held(cost_start().encode()) as path:
         check_cost(load_cost(path))
 

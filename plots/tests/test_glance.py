@@ -157,6 +157,14 @@ ONCE = Crossover("once", 300.0, 200.0, 400.0, (300.0,), sizes=SIZES, winners=(-1
             [(10, 50, "cpu"), (50, 10_000, "open")],
         ),
         (
+            Crossover("ambiguous", None, 1500.0, None, (), sizes=SIZES, winners=(1, 1, -1, 0)),
+            [(10, 100, "gpu"), (100, 10_000, "open")],
+        ),
+        (
+            Crossover("ambiguous", None, 2000.0, None, (), sizes=SIZES, winners=(-1, 1, 1, 0)),
+            [(10, 100, "open"), (100, 1000, "gpu"), (1000, 10_000, "open")],
+        ),
+        (
             Crossover("several", None, None, None, (50.0,), sizes=SIZES, winners=(1, 1, -1, -1)),
             [(10, 100, "gpu"), (100, 1000, "open"), (1000, 10_000, "cpu")],
         ),

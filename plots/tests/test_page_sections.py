@@ -173,6 +173,8 @@ def test_what_all_lines_share_is_in_the_title():
         table, lines=tuple((*line[:1], replace(line[1], marks=(1,)), *line[2:]) for line in lines)
     )
     assert "batch" in [column.key for column in on_page(flagged, ()).columns]
+    programs = replace(table, columns=tuple(replace(c, for_programs=True) for c in table.columns))
+    assert on_page(programs, (), "Two").title == "Two"
 
 
 @pytest.mark.slow

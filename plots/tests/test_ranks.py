@@ -16,7 +16,7 @@ from plots.features.ranks import section
 from plots.features.ranks.analysis import more_ranks, ranks_sentence, shared, sum_seconds
 from plots.features.ranks.table import ranks_tables, shared_tables
 from plots.tests import synthetic
-from plots.tests.synthetic_probes import operation
+from plots.tests.synthetic_probes import sums
 from plots.tests.synthetic_sweep import DISC_MODELS
 
 CROSSING = {"cpu": 100_000.0, "cuda": 1_000_000.0}
@@ -38,20 +38,6 @@ def ways(model: str, device: str) -> list[dict[str, str]]:
 def on_ranks(model: str, ranks: int, batch: str, device: str) -> dict[str, str]:
     alone = ways(model, device)[0]
     return {**alone, "batch": batch, "execution": "eager", "ranks": str(ranks)}
-
-
-def sums(device: str = "cpu", ranks: int = 2) -> list[dict[str, Any]]:
-    """On the CPU a microsecond, and a nanosecond a byte; on GPUs ten times that."""
-    slow = {"cpu": 1, "cuda": 10}[device]
-    entries = []
-    for size in (4, 4096, 4_194_304):
-        configuration = {
-            **{"family": "Collective", "op": "allreduce", "bytes": str(size)},
-            **{"device": device, "ranks": str(ranks)},
-        }
-        seconds = slow * (1e-6 + 1e-9 * size)
-        entries += operation(configuration, seconds, 1, bytes=size, ranks=ranks)
-    return entries
 
 
 def sweep(batch: str = "100", device: str = "cpu", **more: Any) -> list[dict[str, Any]]:

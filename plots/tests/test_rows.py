@@ -127,21 +127,25 @@ def test_repetitions_may_be_of_several_instances(small, write, read):
 
 
 @pytest.mark.parametrize(
-    ("waits", "disturbed"),
+    ("counters", "disturbed"),
     [
-        ((0.3, 0.3, 0.01), "other programs used the processors in 2 of 3 repetitions"),
-        ((0.3, 0.01, 0.01), ""),
-        ((0.3, None, None), "other programs used the processors in 3 of 3 repetitions"),  # in all
-        ((None, None, None), ""),
+        ({"cpu_wait": (0.3, 0.3, 0.01)}, 2),
+        ({"cpu_wait": (0.3, 0.01, 0.01)}, 0),
+        ({"cpu_wait": (0.3,)}, 3),  # the same in all
+        ({}, 0),
+        ({"cpu_wait": (0.0,), "cpu_steal": (0.0, 0.3, 0.3)}, 2),
+        ({"cpu_wait": (0.0,), "cpu_steal": (0.3, 0.0, 0.0)}, 0),
+        ({"cpu_wait": (0.0, 0.03, 0.03), "cpu_steal": (0.03,)}, 2),
     ],
 )
-def test_a_row_is_disturbed_where_most_repetitions_waited(small, read, waits, disturbed):
-    for entry, wait in zip(small["benchmarks"], waits, strict=True):
-        if wait is not None:
-            entry["cpu_wait"] = wait
+def test_a_row_is_disturbed_where_most_repetitions_waited(small, read, counters, disturbed):
+    for counter, shares in counters.items():
+        for entry, share in zip(small["benchmarks"], shares, strict=False):
+            entry[counter] = share
     (row,) = read(small).rows
+    said = f"other programs used the processors in {disturbed} of 3 repetitions"
     assert row.is_disturbed is bool(disturbed)
-    assert (disturbed in row.warnings) is bool(disturbed)
+    assert (said in row.warnings) is bool(disturbed)
 
 
 def test_counters_that_a_file_describes_have_unit_kind_and_description(small, write, read):
@@ -162,6 +166,8 @@ def probe_file(small, name):
     if counter := PROBES[name]:
         row[counter] = 1e9
         row["verification"] = {"reference": "every result", "tolerance": 0, "relative_error": 0}
+    if family == "Collective":
+        row["ranks"] = 2
     return small
 
 
@@ -174,7 +180,8 @@ def test_probes_need_their_counters(small, write, read, name):
     assert (row.verification is None) == (counter is None)
     if counter:
         assert row.counters[f"{counter}_per_second"] == pytest.approx(1e9 / 0.020)
-    for field in ["count", *([counter, "verification"] if counter else [])]:
+    needed = ["count", *([counter, "verification"] if counter else [])]
+    for field in [*needed, *(["ranks"] if row.family == "Collective" else [])]:
         kept = small["rows"][0].pop(field)
         assert f'field "{field}": is missing' in fault(write(small))
         small["rows"][0][field] = kept
@@ -184,7 +191,7 @@ def test_probes_need_their_counters(small, write, read, name):
 def test_probes_need_their_configuration(small, write, name):
     small = probe_file(small, name)
     configuration = small["rows"][0]["configuration"]
-    optional = {"family", "bytes", "batch", "model", "precision", "cpu_threads", "memory"}
+    optional = {"family", "bytes", "batch", "model", "precision", "cpu_threads", "ranks", "memory"}
     if configuration["family"] == "Peak":
         optional.add("direction")
     for key in configuration.keys() - optional:

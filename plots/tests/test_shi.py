@@ -162,6 +162,9 @@ def test_the_interval_is_that_of_the_repetitions(figures, write):
     few = loaded(write, step("fcn-s", 1, [0.2] * (statistics.FEWEST_SAMPLES - 1)))
     assert ours(figures, few.rows)[0].against["cpu"][1].low is None
     assert "too few repetitions for an interval" in brought(figures, [few])[0]
+    both = loaded(write, step("fcn-s", 1, times), step("alexnet-r", 1, times[:4]))
+    lows = {one.network: one.against["cpu"][1].low for one in ours(figures, both.rows)}
+    assert lows == {"FCN-S": ratio.low, "AlexNet-R": None}  # each by its own repetitions
 
 
 def test_the_sentence_says_which_device_against_which_and_over_what(figures, write):

@@ -17,7 +17,9 @@ from plots.tests.simulate_curves import (
     bursts,
     coverage,
     decided,
+    slow_repetitions,
     standard_error,
+    within,
 )
 from plots.tests.simulate_rows import Runs, a_file, called, decided_by_pairs, ratios_covered
 
@@ -59,6 +61,28 @@ def test_intervals_cover_bursts_in_turn(design):
     assert (
         at_least(WANTED, count) <= coverage(Files(design, bursts((0, 1), design)), count).crossover
     )
+
+
+def test_slow_repetitions_do_not_hide_what_lies_between_instances():
+    """A tenth of the repetitions takes longer; of three instances with three each."""
+    count, design = 300, Design(3, 3)
+    files = Files(design, slow_repetitions(design, 0.05))
+    assert at_least(WANTED, count) <= coverage(files, count).crossover
+    assert decided(files, count) <= at_most(FALSE_ALARMS, count)
+
+
+def test_what_lies_between_instances_is_found_whatever_repetitions_are_slow():
+    generator, design = np.random.default_rng(7), Design(3, 3)
+    found, doubled = [], []
+    for _ in range(200):
+        noises = between_instances(0.05, design), slow_repetitions(design, 0.05)
+        calm, slow = (noise(generator, 0) + within(generator, (11, 9)) for noise in noises)
+        found.append([design.spread(rows, 0.0) for rows in (calm, slow)])
+        calm[:, 0] += np.log(2)  # one in nine
+        doubled.append(design.spread(calm, 0.0))
+    calm, slow = np.median(found, axis=0)
+    assert calm == pytest.approx(0.05, rel=0.1) and slow == pytest.approx(0.05, rel=0.1)
+    assert np.mean(found == 0) < 0.01 and np.median(doubled) > 0.95 * calm
 
 
 def test_an_interval_that_knows_nothing_of_instances_is_found_to_be_too_narrow():

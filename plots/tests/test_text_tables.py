@@ -84,6 +84,23 @@ def test_lines_are_as_wide_as_the_terminal(monkeypatch):
         assert text.count("name") == parts
 
 
+def test_a_table_without_groups_is_cut_behind_its_names(monkeypatch):
+    columns = (
+        Column("n", "name"),
+        *(Column(key, key * 15, numeric=True) for key in "abcd"),
+        Column("how", "how"),
+    )
+    cells = (*(Cell(str(number)) for number in range(4)), Cell("in some way " * 3))
+    for names, first in (("xy", "name"), ("xx", "#")):
+        table = Table("t", columns, tuple((Cell(name), *cells) for name in names))
+        for width in (40, 80):
+            monkeypatch.setenv("COLUMNS", str(width))
+            text = as_text(table)
+            assert max(map(len, text.splitlines())) <= width
+            heads = [part.split()[0] for part in text.split("\n\n")[1:]]
+            assert len(heads) > 1 and set(heads) == {first}
+
+
 def test_a_group_that_is_too_wide_is_cut_in_it():
     columns = (Column("n", "n"), *(Column(str(k), str(k) * 20, True, "g") for k in range(8)))
     wide = Table("t", columns, ((Cell("x"), *(Cell("1"),) * 8),))

@@ -92,6 +92,16 @@ def test_more_threads_pay_where_the_curves_cross(read):
     )
 
 
+def test_sides_that_run_one_program_are_equal(read):
+    entries = rows()
+    for entry in entries:
+        own = entry["configuration"]
+        is_small = own["model"] in DISC_MODELS[:3]
+        entry["threads_used"] = 1 if is_small else int(own["cpu_threads"])
+    (one,) = more_threads(read(entries))
+    assert one.crossover.winners[:4] == (0, 0, 0, -1)
+
+
 def test_the_fewest_threads_stand_against_as_many_as_there_are_cores(read):
     ((_, fewest, most),) = thread_pairs(read(rows((1, 2, 8))))  # of a machine with two cores
     assert fewest.configuration["cpu_threads"] == "1"

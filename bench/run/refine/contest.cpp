@@ -14,8 +14,8 @@ namespace crossover::bench {
 namespace {
 
 struct Times {
-  std::vector<double> seconds;  ///< of the repetitions
-  Configuration chosen;         ///< what execution:auto came to
+  std::vector<double> seconds;                 ///< of the repetitions
+  std::map<std::string, std::string> program;  ///< see program_of()
 };
 
 /// By the size's place on its ladder.
@@ -86,7 +86,7 @@ std::map<std::string, Ladder> measured_work(Rows& rows, const SecondsOf& seconds
       }
     }
     found_or_made(found_or_made(ladder.work, work).ways, way).curve[*place] = {taken,
-                                                                               row.record.chosen()};
+                                                                               program_of(row)};
   }
   return all;
 }
@@ -95,10 +95,11 @@ std::vector<Rung> rungs_of(const Curve& first, const Curve& second) {
   std::vector<Rung> rungs;
   for (const auto& [place, times] : first) {
     if (const auto at = second.find(place); at != second.end()) {
-      const bool is_same = chose_the_same(times.chosen, at->second.chosen);
+      const bool is_same = times.program == at->second.program;
       rungs.push_back(
           {.place = place,
-           .winner = is_same ? Winner::neither : apart(times.seconds, at->second.seconds)});
+           .winner = is_same ? Winner::neither : apart(times.seconds, at->second.seconds),
+           .is_same = is_same});
     }
   }
   return rungs;
@@ -283,8 +284,16 @@ std::string Contest::words(const Configuration& side) const {
          words_of_threads(value_or_unsaid(side, "cpu_threads"));
 }
 
-bool chose_the_same(const Configuration& one, const Configuration& other) {
-  return !one.empty() && one == other;
+std::map<std::string, std::string> program_of(const Row& row) {
+  std::map<std::string, std::string> program(row.configuration.begin(), row.configuration.end());
+  for (const auto& [key, value] : row.record.chosen()) {
+    program[key] = value;
+  }
+  const auto used = row.record.facts.find("threads_used");
+  if (used != row.record.facts.end()) {
+    program["cpu_threads"] = std::to_string(used->get<int>());
+  }
+  return program;
 }
 
 std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& seconds, int cores,

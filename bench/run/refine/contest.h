@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,9 +30,9 @@ struct Contest {
   [[nodiscard]] std::string words(const Configuration& side) const;
 };
 
-/// Whether two rows of execution:auto came to the same way to run, so that neither can win: what
-/// they chose.
-bool chose_the_same(const Configuration& one, const Configuration& other);
+/// What a row runs, as far as its making has told: its configuration with what execution:auto came
+/// to, and with the threads that have any work. Of rows that agree in it neither can win.
+std::map<std::string, std::string> program_of(const Row& row);
 
 /// The seconds of a row's repetitions, as far as it has been measured.
 using SecondsOf = std::function<std::vector<double>(const std::string& name)>;

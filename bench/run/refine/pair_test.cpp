@@ -59,9 +59,10 @@ bool PairTest::is_open() const {
   return is_sure(all, won_[0] + left) || is_sure(all, won_[1] + left);
 }
 
-bool run_pairs(PairTest& test, const std::function<void()>& begin, const Measurement& first,
-               const Measurement& second) {
-  for (bool first_begins = true; test.is_open(); first_begins = !first_begins) {
+bool run_pairs(PairTest& test, std::mt19937_64& order, const std::function<void()>& begin,
+               const Measurement& first, const Measurement& second) {
+  while (test.is_open()) {
+    const bool first_begins = order() % 2 == 0;
     begin();
     const std::optional<double> one = first_begins ? first() : second();
     const std::optional<double> two = !one ? one : first_begins ? second() : first();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <random>
 #include <span>
 
 namespace crossover::bench {
@@ -51,11 +52,11 @@ class PairTest {
 /// One measurement of a side, in seconds; none: it can't be had.
 using Measurement = std::function<std::optional<double>()>;
 
-/// Adds pairs until the test is decided or can't be any more: first and second, second and first,
-/// first and second, so that what drifts helps neither. `begin` is called before each. False where
-/// a measurement could not be had.
-bool run_pairs(PairTest& test, const std::function<void()>& begin, const Measurement& first,
-               const Measurement& second);
+/// Adds pairs until the test is decided or can't be any more. By chance (`order`) the first or the
+/// second side begins, so that neither what drifts nor what comes and goes helps one of them.
+/// `begin` is called before each. False where a measurement could not be had.
+bool run_pairs(PairTest& test, std::mt19937_64& order, const std::function<void()>& begin,
+               const Measurement& first, const Measurement& second);
 
 /// The faster side of two rows that were measured one after the other, where no repetition of one
 /// is as long as one of the other; `neither` where some are, or where there are none.

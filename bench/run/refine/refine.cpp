@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <random>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -175,13 +176,14 @@ class Refinement {
         measured_.renew();
       }
     };
-    const bool is_decided = run_pairs(test, renew, repeated(first), repeated(second));
+    const bool is_decided = run_pairs(test, order_, renew, repeated(first), repeated(second));
     Json size = size_json(contest_.sizes[place]);
     size.update({{"pairs", test.pairs()},
                  {"won_by_first", test.won_by_first()},
                  {"ties", test.ties()},
                  {"winner", winner_json(test.winner())}});
-    if (are_the_same(first, second)) {
+    const bool is_same = are_the_same(first, second);
+    if (is_same) {
       size["same"] = true;
     }
     sizes_.push_back(std::move(size));
@@ -192,15 +194,14 @@ class Refinement {
     for (std::size_t i = before; i < rows_.names().size(); ++i) {
       rows_[rows_.names()[i]].make = nullptr;  // it keeps the network, its data and its reference
     }
-    tell(place, test, are_the_same(first, second));
+    tell(place, test, is_same);
     // A row that failed says so itself; its size stays open.
     return is_decided || !is_late() ? std::optional(test.winner()) : std::nullopt;
   }
 
   /// Known once both are made.
   [[nodiscard]] bool are_the_same(const std::string& first, const std::string& second) const {
-    return contest_.kind != Refine::program &&
-           chose_the_same(rows_[first].record.chosen(), rows_[second].record.chosen());
+    return program_of(rows_[first]) == program_of(rows_[second]);
   }
 
   [[nodiscard]] Json json() const {
@@ -228,7 +229,7 @@ class Refinement {
     line << "[refine] " << size.name << " (" << counted(size.parameters) << " parameters): ";
     const std::int64_t won_by_second = test.pairs() - test.won_by_first();
     if (is_same) {
-      line << "open, both sides chose the same way to run";
+      line << "open, both sides run the same program";
     } else if (test.winner() == Winner::neither) {
       line << "open, " << contest_.words(contest_.first) << " faster in " << test.won_by_first()
            << ", " << contest_.words(contest_.second) << " in " << won_by_second << " of "
@@ -288,6 +289,7 @@ class Refinement {
   const RefineLimits& limits_;
   const RefineRecord& record_;
   Instant start_ = std::chrono::steady_clock::now();
+  std::mt19937_64 order_{std::random_device{}()};  ///< of the sides of a pair
   std::int64_t pairs_ = 0;
   bool is_complete_ = false;
   Json sizes_ = Json::array(), intervals_ = Json::array();

@@ -102,11 +102,16 @@ class Searcher {
           sure.begin(), sure.end(), [&](const Rung& rung) { return rung.place > ladder[i].place; });
       const bool is_inside =
           behind != sure.begin() && behind != sure.end() && behind->winner != (behind - 1)->winner;
-      if (is_inside || ladder.size() == 1 || rungs_.contains(beside)) {
+      const Rung& next = ladder[is_last ? std::max<std::size_t>(i, 1) - 1 : i + 1];
+      const bool is_same = ladder[i].is_same && next.is_same;
+      if (is_inside || is_same || ladder.size() == 1 || rungs_.contains(beside)) {
         continue;
       }
       try {
         known_.push_back({.place = beside, .winner = tried(beside)});
+        if (ladder[i].is_same) {  // where the sides part, though nothing beyond it is tried
+          known_.insert(known_.end() - (is_last ? 1 : 0), ladder[i]);
+        }
       } catch (const Exhausted&) {
         is_complete = false;
       }

@@ -17,6 +17,7 @@ namespace crossover::bench {
 struct Rung {
   std::size_t place = 0;  ///< in the grid
   Winner winner = Winner::neither;
+  bool is_same = false;  ///< both sides run one program there, so that neither can win
 };
 
 /// The place of a change: between the last sure win of `below` and the first sure win of the other.
@@ -39,7 +40,8 @@ using TrySize = std::function<std::optional<Winner>(std::size_t place)>;
 
 /// Looks for each change between neighbouring rungs. `ladder`: in the order of its places, of which
 /// the first and the last one bound the grid; each of the others is a size to try. At a rung
-/// without a winner the place beside it is tried instead. What lies open belongs to the interval.
+/// without a winner the place beside it is tried instead, but not between two that are the same.
+/// What lies open belongs to the interval.
 /// Changes that come in twos between two rungs are not seen. Tries a place once, and `most_sizes`
 /// at most.
 Search find_changes(const std::vector<Rung>& ladder, std::size_t most_sizes,

@@ -10,7 +10,7 @@ def on_page(table: Table, first: Sequence[str], title: str = "") -> Table:
     """`table` with the columns whose keys are in `first` before all others, in that order.
 
     A column that says the same in all of several lines is left out, and said in the title, which
-    is `title` where that is given; but not those in `first`.
+    is `title` where that is given; but not those in `first`, nor what is for programs.
     """
     kept, shared = _shared(table, first)
     places = {column.key: place for place, column in enumerate(table.columns)}
@@ -25,7 +25,8 @@ def _shared(table: Table, first: Collection[str]) -> tuple[list[int], list[str]]
     kept, shared = [], []
     for place, column in enumerate(table.columns):
         texts = {(line[place].text, line[place].marks) for line in table.lines}
-        if column.key in first or len(table.lines) < 2 or len(texts) > 1:
+        stays = column.for_programs or column.key in first
+        if stays or len(table.lines) < 2 or len(texts) > 1:
             kept.append(place)
             continue
         ((text, marks),) = texts

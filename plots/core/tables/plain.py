@@ -55,8 +55,8 @@ def as_text(table: Table) -> str:
 
     A last column of text is wrapped. Any other table that is wider than the terminal is cut between
     groups of columns, or where a group is too wide in it, and each part repeats the columns before
-    the first group; where they do not tell all lines apart, lines have numbers. A part leaves out
-    lines whose figures are in other parts alone.
+    the first group, or without groups the first ones of text; where they do not tell all lines
+    apart, lines have numbers. A part leaves out lines whose figures are in other parts alone.
     """
     table = table.shown()
     texts = [[_plain(cell) for cell in line] for line in table.lines]
@@ -72,6 +72,9 @@ def as_text(table: Table) -> str:
     stub = runs[0][1] if not runs[0][0] else ()
     text = [wrapped(printable(table.title, LONGEST_NOTE))]
     rest = runs[1:] if stub else runs
+    if stub and not rest and _width(_folded(table, widths), stub) > terminal_width():
+        names = next((at for at in stub[1:] if table.columns[at].numeric), len(stub))
+        stub, rest = stub[:names], [("", stub[names:])] if stub[names:] else []
     parts = _parts(rest, stub, widths)
     if len(parts) > 1 and len({tuple(line[place] for place in stub) for line in texts}) < len(
         texts
@@ -103,6 +106,12 @@ def _plain(cell: Cell) -> str:
 
 def _width(widths: Sequence[int], places: Sequence[int]) -> int:
     return sum(widths[place] for place in places) + len(_GAP) * (len(places) - 1)
+
+
+def _folded(table: Table, widths: Sequence[int]) -> list[int]:
+    """`widths` with a last column of text as narrow as it may be."""
+    is_text = bool(table.columns) and not table.columns[-1].numeric
+    return [*widths[:-1], min(widths[-1], _NARROWEST)] if is_text else list(widths)
 
 
 def _parts(runs: Sequence[Run], stub: Sequence[int], widths: Sequence[int]) -> list[list[Run]]:

@@ -184,6 +184,8 @@ def _flags(file: rows.File, network: Network, options: argparse.Namespace) -> di
     training = json.loads(file.networks.get(network.cost.model, "{}")).get("training", {})
     measured = {f"--{key}": training[key] for key in ("rows", "optimizer") if key in training}
     asked = {flag: _given(options, flag) for flag in ("--network", *_TRAINING)}
+    if options.batch and "--rows" in measured:  # a larger batch needs more rows
+        measured["--rows"] = max(measured["--rows"], _number("--batch", options.batch))
     flags = {**measured, **{flag: value for flag, value in asked.items() if value is not None}}
     return {flag: str(value) for flag, value in flags.items()}
 
@@ -191,8 +193,16 @@ def _flags(file: rows.File, network: Network, options: argparse.Namespace) -> di
 def _cost_of(options: argparse.Namespace, flags: dict[str, str], scale: str, batch: int) -> Cost:
     """Of one size of the network of --network. Raises CostError."""
     sizes = {"--batch": str(batch), **({"--scale": scale} if scale else {})}
-    given = [f"{flag}={value}" for flag, value in {**flags, **sizes}.items()]
-    return run_bench(options.bench, given)
+    return _counted(options, {**flags, **sizes})
+
+
+def _counted(options: argparse.Namespace, flags: dict[str, str]) -> Cost:
+    """What bench counts; of a batch that is larger than an epoch, unless its rows are asked for, of
+    an epoch with as many rows. Raises CostError."""
+    cost = run_bench(options.bench, [f"{flag}={value}" for flag, value in flags.items()])
+    if "--batch" in flags and "--rows" not in flags and cost.batch < int(flags["--batch"]):
+        return _counted(options, {**flags, "--rows": flags["--batch"]})
+    return cost
 
 
 def _of_threads(file: rows.File, threads: str | None) -> rows.File:
@@ -247,8 +257,9 @@ def _network(options: argparse.Namespace) -> Network:
     if "--params" in flags and mlp:
         flags = {"--mlp": ",".join(map(str, mlp.widths)), **flags}
         del flags["--params"]
-    arguments = [f"{flag}={value}" for flag, value in flags.items()]
-    return Network(run_bench(options.bench, arguments), mlp=None)
+    if "--batch" in flags:
+        _number("--batch", flags["--batch"])
+    return Network(_counted(options, flags), mlp=None)
 
 
 def _given(options: argparse.Namespace, flag: str) -> str | None:

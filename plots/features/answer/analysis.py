@@ -264,10 +264,12 @@ def reach(file: File, rows: Sequence[Row]) -> str:
     models = {row.configuration["model"] for row in rows}
     counted = f"({units.count(largest)} parameters)"
     network = f", the largest network measured {counted}," if len(models) > 1 else f" {counted}"
-    share = f", {100 * rate / peak:.0f} % of the multiply-adds it can do" if peak else ""
+    # The fastest of the largest network may be of any precision, and its ceiling is that one's.
+    precision = "" if row.precision == "f32" else f" in {row.precision}"
+    share = f", {100 * rate / peak:.0f} % of the multiply-adds it can do{precision}" if peak else ""
     return (
-        f"the CPU trains {row.configuration['model']}{network} at {units.seconds(row.median)} "
-        f"{FAMILIES[row.family].a}{samples} on "
+        f"the CPU trains {row.configuration['model']}{network}{precision} at "
+        f"{units.seconds(row.median)} {FAMILIES[row.family].a}{samples} on "
         f"{device_label(row).there}: {units.rate(rate, 'FLOP/s')}{share}"
     )
 

@@ -41,7 +41,8 @@ def _rows(ours: File, theirs: File) -> Iterator[Asked]:
     pairs = [pair for pair in compared.pairs if pair.repetitions >= FEWEST_REPETITIONS]
     called = compared.count("faster") + compared.count("slower")
     apart = sum(not pair.low <= 1 <= pair.high for pair in pairs)
-    yield Asked("compare: rows called faster or slower", len(pairs), called, 0.0)
+    judged = sum(not pair.is_disturbed for pair in pairs)
+    yield Asked("compare: rows called faster or slower", judged, called, 0.0)
     yield Asked("compare: rows whose 95 % interval excludes 1", len(pairs), apart, 0.05)
 
 

@@ -15,9 +15,9 @@ from plots.core.work import difference, per_iteration
 from plots.file.axes import Items
 from plots.file.families import TRAINING
 from plots.file.instances import FEW
-from plots.file.rows import File, Instances, Row
+from plots.file.rows import MOST_DISTURBED, File, Instances, Row
 
-Verdict = Literal["faster", "slower", "same", "ambiguous"]
+Verdict = Literal["faster", "slower", "same", "ambiguous", "disturbed"]
 
 MINIMUM_EFFECT = 0.03
 SIGNIFICANCE = 0.05  # share of false ones among the rows that are called faster or slower
@@ -33,8 +33,9 @@ _POOLED_FREEDOM = 4.0
 @dataclass(frozen=True, slots=True)
 class Effect:
     """What lies between two runs of a row of a family on a device: the standard deviation of the
-    logarithm of the ratio, where rows have few instances. `rows` are those whose ratios show it, 0
-    where it is taken from what lies between instances."""
+    logarithm of the ratio, where rows have few instances. `rows` are those whose ratios show it; 0
+    where it is taken from what lies between instances, each row's own, of which this is the
+    largest."""
 
     family: str
     device: str
@@ -48,8 +49,8 @@ class Pair:
 
     `samples` are the seconds of the other file for as much work as the baseline's iteration does,
     and `ratio` is their median over the baseline's; [`low`, `high`] is its 95 % interval, None
-    with a single repetition. `between` is Effect.deviation, 0 where both rows have instances
-    enough. `p` is that of a difference beyond the minimum effect (beyond()),
+    with a single repetition. `between` is what lies between the two runs (Effect), 0 where both
+    rows have instances enough. `p` is that of a difference beyond the minimum effect (beyond()),
     corrected for the number of rows.
     """
 
@@ -72,6 +73,11 @@ class Pair:
     def repetitions(self) -> int:
         """Of the file that has fewer."""
         return min(len(self.baseline.samples), len(self.samples))
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether other programs used the processors in most repetitions of either row."""
+        return self.baseline.is_disturbed or self.other.is_disturbed
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,17 @@ class Comparison:
     def count(self, verdict: Verdict) -> int:
         """How many rows have this verdict."""
         return sum(pair.verdict == verdict for pair in self.pairs)
+
+    @property
+    def cannot_tell(self) -> str:
+        """Why the comparison says little, a sentence; empty where it does not."""
+        disturbed = self.count("disturbed")
+        if disturbed <= MOST_DISTURBED * len(self.pairs):
+            return ""
+        return (
+            f"This comparison cannot tell: other programs used the processors during {disturbed} "
+            f"of {len(self.pairs)} rows; measure both again on an idle machine."
+        )
 
     def slower_than(self, fraction: float, families: Collection[str] = TRAINING) -> list[Pair]:
         """The rows of `families` shown to take more than `fraction` longer than in the baseline,
@@ -238,13 +255,18 @@ def _effects(
         if len(rows) >= _FEWEST_ROWS and not all(spread.rows for spread in sides):
             effects[key] = Effect(*key, _scatter(rows), len(rows))
         else:
-            variances = [
-                row.instances.spread**2 / max(1, len(set(row.instances.of)))
-                for row in rows[0]
-                if _has_few(row)
-            ]
-            effects[key] = Effect(*key, sum(variances) ** 0.5, 0)
+            effects[key] = Effect(*key, max(_of_instances(*pair) for pair in rows), 0)
     return effects
+
+
+def _of_instances(row: Row, match: Row) -> float:
+    """What lies between the runs of both, by what lies between instances."""
+    variances = [
+        each.instances.spread**2 / max(1, len(set(each.instances.of)))
+        for each in (row, match)
+        if _has_few(each)
+    ]
+    return sum(variances) ** 0.5
 
 
 def _scatter(rows: Sequence[tuple[Row, Row]]) -> float:
@@ -263,8 +285,10 @@ def _scatter(rows: Sequence[tuple[Row, Row]]) -> float:
 def _measured(row: Row, match: Row, effects: dict[tuple[str, str], Effect]) -> Pair:
     """The pair without a verdict, its `p` not corrected yet."""
     seconds = _seconds(row, match)
-    few = _has_few(row) or _has_few(match)
-    between = effects[row.family, row.device].deviation if few else 0.0
+    between = 0.0
+    if _has_few(row) or _has_few(match):
+        effect = effects[row.family, row.device]
+        between = effect.deviation if effect.rows else _of_instances(row, match)
     low = high = None
     if min(len(row.samples), len(seconds)) > 1:
         # The baseline's replicates carry what lies between the runs.
@@ -320,14 +344,16 @@ def beyond(pair: Pair, effect: float) -> float:
 
 
 def _judged(pairs: Sequence[Pair], effect: float) -> tuple[Pair, ...]:
-    """`pairs` with what a minimum effect of `effect` makes of them."""
-    if not pairs:
-        return ()
-    found = [beyond(pair, effect) for pair in pairs]
-    corrected = stats.false_discovery_control(found, method="bh")
+    """`pairs` with what a minimum effect of `effect` makes of them; those that other programs
+    disturbed say nothing."""
+    judged = [pair for pair in pairs if not pair.is_disturbed]
+    found = [beyond(pair, effect) for pair in judged]
+    corrected = iter(stats.false_discovery_control(found, method="bh") if found else ())
     return tuple(
-        replace(pair, p=float(p), verdict=_verdict(pair, float(p), effect))
-        for pair, p in zip(pairs, corrected, strict=True)
+        replace(pair, verdict="disturbed")
+        if pair.is_disturbed
+        else replace(pair, p=(p := float(next(corrected))), verdict=_verdict(pair, p, effect))
+        for pair in pairs
     )
 
 

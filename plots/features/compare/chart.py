@@ -24,6 +24,7 @@ _MARKS: dict[Verdict, tuple[str, str, bool]] = {
     "faster": (COLOURS[0], "<", True),
     "same": (GREY, "o", True),
     "ambiguous": (GREY, "o", False),
+    "disturbed": (GREY, "x", True),
 }
 # Ratios worth a tick, the roundest first: a tick too near to an earlier one is left out.
 _TICKS = (

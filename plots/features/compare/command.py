@@ -251,8 +251,8 @@ def _run_comparison(
 
 
 def _untold(done: list, families: Sequence[str]) -> list[str]:
-    """The files of which no row of `families` has repetitions enough for --fail-on-slower, a
-    sentence each."""
+    """The files of which no row of `families` has repetitions enough for --fail-on-slower, or of
+    which other programs disturbed too many, a sentence each."""
     # Imported here, as above.
     from plots.features.compare.analysis import FEWEST_REPETITIONS  # noqa: PLC0415
 
@@ -265,6 +265,8 @@ def _untold(done: list, families: Sequence[str]) -> list[str]:
                 f"{path}: no row of {printable(' or '.join(families))} was compared, so none can "
                 "be shown to be slower; name others with --family"
             )
+        elif comparison.cannot_tell:
+            problems.append(f"{path}: {comparison.cannot_tell}")
         elif pairs and max(pair.repetitions for pair in pairs) < FEWEST_REPETITIONS:
             problems.append(
                 f"{path}: no row has {FEWEST_REPETITIONS} repetitions here and in the baseline, so "
@@ -278,10 +280,13 @@ def _slower(done: list, in_pairs: list, fraction: float, families: Sequence[str]
     found = []
     for comparison, pairs in zip(done, in_pairs, strict=True):
         slower = comparison.slower_than(fraction, families)
+        told = {pair.baseline.name for pair in slower}
         slower += [
             one.pair
             for one in pairs
-            if one.said == "slower" and one.pair.ratio > 1 + fraction and one.pair not in slower
+            if one.said == "slower"
+            and one.pair.ratio > 1 + fraction
+            and one.pair.baseline.name not in told
         ]
         lost = [
             unmatched

@@ -7,14 +7,20 @@ from collections.abc import Sequence
 from plots import units
 from plots.core.tables.cells import count_cell, seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
-from plots.features.compare.analysis import FEWEST_REPETITIONS, SIGNIFICANCE, Comparison, Pair
+from plots.features.compare.analysis import (
+    FEWEST_REPETITIONS,
+    SIGNIFICANCE,
+    Comparison,
+    Pair,
+    Verdict,
+)
 from plots.features.compare.in_turn import InTurn
 from plots.file.instances import FEW
 from plots.file.row_names import short_names
 from plots.file.rows import File
 from plots.text import counted, sentence
 
-_VERDICTS = ("faster", "slower", "same", "ambiguous")
+_VERDICTS: tuple[Verdict, ...] = ("faster", "slower", "same", "ambiguous", "disturbed")
 _CHANGED = ("faster", "slower")
 
 _COLUMNS = (
@@ -34,7 +40,7 @@ def compare_tables(
 ) -> list[Table]:
     """What changed: by family, then by row, then the rows that were not compared, if any.
 
-    The largest effect stands first. Rows that are the same or ambiguous are counted, and rows that
+    The largest effect stands first. Rows without a change are counted, and rows that
     were not compared stand in a line for each reason; with `everything` all of them are listed.
     `means`: with the mean ratio of each family; machines_table() has another one of machines, over
     the fastest way to do each piece of work.
@@ -175,10 +181,12 @@ def _ratios(comparison: Comparison, names: dict[str, str], common: str, everythi
         f"Baseline: {comparison.baseline.path.name}: {described(comparison.baseline)}.",
         f"Other: {comparison.other.path.name}: {described(comparison.other)}.",
         f"{headline(comparison)}.",
+        *filter(None, [comparison.cannot_tell]),
         "A ratio above 1: the other file is slower. Same: the whole 95 % interval is within "
         f"{effect} of 1. Faster, slower: the whole interval is beyond that, and p is below "
-        f"{SIGNIFICANCE}. Ambiguous: neither. p is that of a difference of more than {effect} "
-        "(Welch's t test on logarithms), corrected for the number of rows.",
+        f"{SIGNIFICANCE}. Ambiguous: neither. Disturbed: other programs used the processors in "
+        "most repetitions of the row in one of the files. p is that of a difference of more than "
+        f"{effect} (Welch's t test on logarithms), corrected for the number of rows.",
     ]
     notes += _between(comparison)
     if common:
@@ -200,7 +208,9 @@ def _ratios(comparison: Comparison, names: dict[str, str], common: str, everythi
     changed = [pair for pair in comparison.pairs if pair.verdict in _CHANGED]
     rest = [pair for pair in comparison.pairs if pair.verdict not in _CHANGED]
     if rest and not everything:
-        notes.append(f"{counted(len(rest), 'row')} the same or ambiguous: --all lists them.")
+        notes.append(
+            f"{counted(len(rest), 'row')} the same, ambiguous or disturbed: --all lists them."
+        )
     listed = [*_by_effect(changed), *(_by_effect(rest) if everything else ())]
     lines = tuple(_line(pair, names, notes) for pair in listed)
     what = "Times of the same rows in two files" if everything else "Rows that changed"
@@ -218,7 +228,7 @@ def _between(comparison: Comparison) -> list[str]:
     said = [
         f"{one.family} on the {'CPU' if one.device == 'cpu' else 'GPU'} "
         f"{units.significant(100 * one.deviation, 2)} % "
-        f"({f'scatter of {one.rows} ratios' if one.rows else 'as between instances'})"
+        f"({f'scatter of {one.rows} ratios' if one.rows else 'at most, as between instances'})"
         for one in comparison.effects
     ]
     return [
@@ -244,7 +254,9 @@ def _line(pair: Pair, names: dict[str, str], notes: list[str]) -> tuple[Cell, ..
         _ratio(pair.ratio),
         _ratio(pair.low),
         _ratio(pair.high),
-        Cell(f"{pair.p:.2g}" if pair.p >= 1e-4 else "<0.0001", pair.p),
+        NOTHING
+        if pair.is_disturbed
+        else Cell(f"{pair.p:.2g}" if pair.p >= 1e-4 else "<0.0001", pair.p),
     )
 
 

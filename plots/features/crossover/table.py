@@ -26,6 +26,7 @@ _HOW = (
     Column("batch", "batch", numeric=True),
     Column("precision", "precision"),
     Column("cpu_threads", "threads", group="CPU"),
+    Column("cpu_how", "how", group="CPU", for_programs=True),
 )
 _GPU = (Column("execution", "execution", group="GPU"), Column("data", "data", group="GPU"))
 _COLUMNS = {"cpu": ("cpu_threads",), "cuda": ("execution", "data")}  # of each side's own
@@ -119,7 +120,7 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
     for file, speed_ups in found:
         for speed_up in speed_ups:
             cpu, gpu = speed_up.cpu, speed_up.gpu
-            batch, precision, threads, *how = _how(speed_up.common, cpu, gpu, flags)
+            batch, precision, threads, cpu_how, *how = _how(speed_up.common, cpu, gpu, flags)
             model = speed_up.common["model"]
             lines.append(
                 (
@@ -129,6 +130,7 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
                     batch,
                     precision,
                     threads,
+                    cpu_how,
                     _time(cpu, speed_up.winner == "cpu"),
                     *how,
                     _time(gpu, speed_up.winner == "gpu"),
@@ -199,19 +201,24 @@ def is_best_of_one(cpu: Curve) -> bool:
 
 
 def _how(common: dict[str, str], cpu: Curve, gpu: Curve, flags: dict[str, int]) -> tuple[Cell, ...]:
-    """Batch, precision, threads, and the GPU's execution and data, with marks for the flags."""
+    """Batch, precision, the CPU's threads and how, and the GPU's execution and data, with marks for
+    the flags. People read how the CPU computes beside its threads, programs by itself."""
+    threads, cpu_how = _side("cpu", cpu, common)
+    execution, gpu_how = _side("cuda", gpu, common)
+    beside = _given(", ".join(filter(None, [threads, cpu_how])) or None, marks(cpu.flags, flags))
     return (
         _given(common.get("batch")),
         _given(common.get("precision")),
-        _given(_side("cpu", cpu, common), marks(cpu.flags, flags)),
-        _given(_side("cuda", gpu, common), marks(gpu.flags, flags)),
+        replace(beside, value=_given(threads).value),
+        text_cell(cpu_how or None),
+        _given(", ".join(filter(None, [execution, gpu_how])) or None, marks(gpu.flags, flags)),
         _given(gpu.configuration.get("data")),
     )
 
 
-def _side(device: str, curve: Curve, common: dict[str, str]) -> str | None:
-    """The value of the side's first column, and beside it how the curve computes in what has no
-    column and is not plain: "graph, autotuned products", "2"."""
+def _side(device: str, curve: Curve, common: dict[str, str]) -> tuple[str | None, str]:
+    """The value of the side's first column, and how the curve computes in what has no column and
+    is not plain: "graph" and "autotuned products", "2" and "auto"."""
     first, *_ = columns = _COLUMNS[device]
     own = curve.configuration
     rest = [
@@ -219,8 +226,7 @@ def _side(device: str, curve: Curve, common: dict[str, str]) -> str | None:
         for axis, value in curve.axes.of(own, "how", "alike")
         if axis.key not in (*columns, *common, "device") and value != axis.plainest
     ]
-    texts = [own[first], *rest] if first in own else rest
-    return ", ".join(texts) or None
+    return own.get(first), ", ".join(rest)
 
 
 def _given(text: str | None, flagged: tuple[int, ...] = ()) -> Cell:

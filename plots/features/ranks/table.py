@@ -4,6 +4,7 @@ on GPUs have tables of their own."""
 
 from collections.abc import Sequence
 
+from plots.core.crossover_words import instances_words
 from plots.core.tables.cells import kind_cell, network_cells, number_cell, seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.ranks.analysis import CALLED, Called, MoreRanks, Shared, by_device, unlike
@@ -48,6 +49,7 @@ def _ranks_table(file: File, called: Called, found: Sequence[MoreRanks]) -> Tabl
             Column("high", "to", numeric=True, group="95 %"),
         ),
         tuple(lines),
+        tuple(filter(None, [instances_words(file, {one.family for one in found})])),
     )
 
 

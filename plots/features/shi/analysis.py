@@ -232,10 +232,12 @@ def _groups(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Estimates:
-    """Natural logarithms of seconds of a mini-batch by network, and their replicates, if any."""
+    """Natural logarithms of seconds of a mini-batch by network, their replicates, and which
+    networks have repetitions enough for an interval."""
 
     logs: np.ndarray
-    replicates: np.ndarray | None
+    replicates: np.ndarray
+    enough: np.ndarray
 
 
 def _estimated(networks: Sequence[Sequence[Row]], side: Side) -> _Estimates:
@@ -250,9 +252,8 @@ def _estimated(networks: Sequence[Sequence[Row]], side: Side) -> _Estimates:
         instances=tuple(tuple(row.instances for row in rows) for rows in networks),
     )
     found = estimate(curve, SIDES.index(side))
-    fewest = min(fewest_samples(curve, place) for place in range(len(networks)))
-    enough = fewest >= statistics.FEWEST_SAMPLES
-    return _Estimates(found.logs, found.replicates if enough else None)
+    counts = np.array([fewest_samples(curve, place) for place in range(len(networks))])
+    return _Estimates(found.logs, found.replicates, counts >= statistics.FEWEST_SAMPLES)
 
 
 def _ratio(figures: Sequence[Figure], places: Sequence[int], estimates: _Estimates) -> Ratio:
@@ -263,7 +264,7 @@ def _ratio(figures: Sequence[Figure], places: Sequence[int], estimates: _Estimat
         return float(np.mean(np.log(np.maximum(times, 1e-9))))
 
     ratio = math.exp(mean(0) - float(np.mean(estimates.logs[places])))
-    if estimates.replicates is None:
+    if not estimates.enough[places].all():
         return Ratio(ratio, None, None)
     low, high = statistics.interval(np.mean(estimates.replicates[:, places], axis=1))
     return Ratio(ratio, math.exp(mean(-1) - high), math.exp(mean(+1) - low))

@@ -57,12 +57,19 @@ def more_threads(file: File) -> list[MoreThreads]:
     """One for each batch size, precision and so on of the epochs of `file` that have several thread
     counts, in the file's order."""
     found = []
+    programs = {row.index: row.runs_as for row in file.rows}
     for common, fewest, most in thread_pairs(file):
+        by_size = dict(zip(fewest.sizes.tolist(), fewest.rows, strict=True))
         crossover = find_crossover(
             fewest,
             most,
             sides=(side_words(fewest), side_words(most)),
             equal_within=EQUAL_WITHIN,
+            same=tuple(
+                size
+                for size, row in zip(most.sizes.tolist(), most.rows, strict=True)
+                if size in by_size and programs[row] == programs[by_size[size]]
+            ),
         )
         found.append(
             MoreThreads(

@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 
 from plots import units
+from plots.core.crossover_words import instances_words
 from plots.core.paired import spacing
 from plots.core.tables.cells import kind_cell, number_cell, text_cell
 from plots.core.tables.paired import LOST, PAIRS, lost_cells, pairs_cells
@@ -43,6 +44,9 @@ def threads_table(found: Sequence[tuple[File, Sequence[MoreThreads]]]) -> Table:
             (*which, *((text_cell(one.networks),) if others else ()), *_line(one, notes))
             for one in own
         ]
+    for file, own in found:  # intervals depend on it, and it may be another file's
+        if words := instances_words(file, {one.family for one in own}):
+            notes.setdefault(words, len(notes) + 1)
     title = "From which size more CPU threads pay, in epochs"
     title += f" of {next(iter(ladders))}" if len(ladders) == 1 else ""
     if not several and found:
