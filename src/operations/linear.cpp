@@ -51,7 +51,11 @@ Cost Linear::cost(const Workload& workload) const {
 
 std::vector<OpProduct> Linear::products(const Workload& workload) const {
   const Shape& weights = workload[w].shape;
-  return {{{.m = leading(workload[x].shape), .n = weights[0], .k = weights[1], .transpose_b = true},
+  return {{{.m = leading(workload[x].shape),
+            .n = weights[0],
+            .k = weights[1],
+            .transpose_b = true,
+            .type = workload[x].type},
            "forward"}};
 }
 
@@ -104,11 +108,13 @@ Cost LinearGrad::cost(const Workload& workload) const {
 std::vector<OpProduct> LinearGrad::products(const Workload& workload) const {
   const Shape& weights = workload[w].shape;
   const std::int64_t rows = leading(workload[x].shape);
+  const Type type = workload[x].type;
   std::vector<OpProduct> all;
   if (dx != none) {
-    all.push_back({{.m = rows, .n = weights[1], .k = weights[0]}, "dx"});
+    all.push_back({{.m = rows, .n = weights[1], .k = weights[0], .type = type}, "dx"});
   }
-  all.push_back({{.m = weights[0], .n = weights[1], .k = rows, .transpose_a = true}, "dw"});
+  all.push_back(
+      {{.m = weights[0], .n = weights[1], .k = rows, .transpose_a = true, .type = type}, "dw"});
   return all;
 }
 
