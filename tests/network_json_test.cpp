@@ -181,7 +181,8 @@ TEST(NetworkJson, TiesALayerByTheNameOfAnEmbedding) {
   const auto& last = std::get<LinearLayer>(model.layers[3].kind);
   EXPECT_EQ(last.tied, 0);
   EXPECT_FALSE(last.has_bias);
-  EXPECT_EQ(describe(model)["layers"][3]["tied"], "layer 0");
+  EXPECT_EQ(describe(model)["layers"][3]["tied"], "words");
+  EXPECT_EQ(describe(model_from(describe(model))), describe(model));
   EXPECT_FALSE(describe(model)["layers"][3].contains("bias"));
   const auto refused = [&](const char* to, const char* message) {
     json["layers"][3]["tied"] = to;

@@ -8,7 +8,9 @@
 #include <utility>
 #include <variant>
 
+#include "crossover/product.h"
 #include "crossover/step.h"
+#include "crossover/training.h"
 
 namespace crossover::test {
 namespace {
@@ -54,6 +56,29 @@ void expect_described() {
 template <std::size_t... Alternative>
 void expect_all_described(std::index_sequence<Alternative...> /*all*/) {
   (expect_described<std::variant_alternative_t<Alternative, Op>>(), ...);
+}
+
+/// Of what is stored in 16 bits too: a step of each kind of layer that multiplies.
+TEST(Operations, SayOfEachProductAsWhatItsFactorsAreStored) {
+  Model images{.name = "m", .sample = {1, 4, 4}, .classes = 2, .layers = {}};
+  images.add(ConvolutionLayer{.out_channels = 2, .window = {.size = 3}}, {0});
+  images.add(FlattenLayer{}, {1});
+  images.add(LinearLayer{2}, {2});
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    const Workload workload =
+        training_epoch(images, {.rows = 2, .batch = 2, .precision = precision});
+    int products = 0;
+    for (const Op& op : workload.steps.front().ops) {
+      for (const OpProduct& product : products_of(workload, op)) {
+        EXPECT_EQ(product.size.type, storage_of(precision)) << name(op);
+        ++products;
+      }
+    }
+    EXPECT_EQ(products, 5);
+    const ProductSize size{.m = 2, .n = 3, .k = 4, .type = storage_of(precision)};
+    const Workload one = product_workload(size, 1, 1);
+    EXPECT_EQ(products_of(one, one.steps.front().ops.front()).front().size, size);
+  }
 }
 
 TEST(Operations, DescribeEveryMember) {

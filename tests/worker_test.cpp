@@ -218,7 +218,9 @@ TEST(RowServer, RefusesARowOfAnotherNetworkAndOneThatIsNotThere) {
 TEST(RowServer, TellsTheTimeOfWrongResultsApart) {
   Row row;
   row.make = [](Result& result) {
+    result.first_steps.emplace();  // of an instance before
     verify_or_note(result, [] { throw Mismatch("it differs", 0.5, 0.25); });
+    EXPECT_FALSE(result.first_steps) << "what was not verified is nothing to come to";
     return std::make_unique<Slow>();
   };
   RowServer server(

@@ -28,6 +28,7 @@ void verify_or_note(Result& result, const std::function<void()>& verify) {
     verify();
   } catch (const Mismatch& mismatch) {
     result.not_verified = mismatch;
+    result.first_steps.reset();  // nobody is to come to these
   }
 }
 

@@ -178,9 +178,9 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   if (!result.first_steps || !made.reproduces(*result.first_steps, target.options.precision)) {
     verify_or_note(result, [&] {
       result.verification = verified(made, subject, expected, as_chosen(target, result), result);
+      result.first_steps =
+          made.first_steps(result.verification.batch ? 1 : result.verification.compared);
     });
-    result.first_steps =
-        made.first_steps(result.verification.batch ? 1 : result.verification.compared);
   }
   const double verification_seconds = seconds_since(verifying);
   result.verification_seconds += verification_seconds;

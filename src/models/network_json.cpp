@@ -26,9 +26,14 @@ constexpr const char* input_name = "input";
 
 std::string default_name(std::size_t layer) { return "layer " + std::to_string(layer); }
 
+std::string name_of(const Model& model, std::size_t layer) {
+  const std::string& own = model.layers[layer].name;
+  return own.empty() ? default_name(layer) : own;
+}
+
 class LayerWriter {
  public:
-  explicit LayerWriter(Json& json) : json_(json) {}
+  LayerWriter(Json& json, const Model& model) : json_(json), model_(model) {}
 
   void type(const char* name) { json_["type"] = name; }
   template <class Member>
@@ -56,7 +61,7 @@ class LayerWriter {
   void number(const char* name, double value, double absent) { write(name, value, absent); }
   void layer(const char* name, LayerNumber value) {
     if (value != no_layer) {
-      json_[name] = default_name(static_cast<std::size_t>(value));
+      json_[name] = name_of(model_, static_cast<std::size_t>(value));
     }
   }
 
@@ -76,6 +81,7 @@ class LayerWriter {
   }
 
   Json& json_;
+  const Model& model_;
 };
 
 /// Values by the names of the layers that give them.
@@ -284,20 +290,16 @@ Json describe(const Model& model) {
   }
   json["loss"] = name_of(model.loss);
   json["layers"] = Json::array();
-  const auto name = [&](std::size_t layer) {
-    const std::string& own = model.layers[layer].name;
-    return own.empty() ? default_name(layer) : own;
-  };
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const Layer& layer = model.layers[i];
-    Json one{{"name", name(i)}};
-    LayerWriter writer(one);
+    Json one{{"name", name_of(model, i)}};
+    LayerWriter writer(one, model);
     std::visit([&](const auto& kind) { kind.describe(kind, writer); }, layer.kind);
     if (layer.inputs != std::vector<Value>{static_cast<Value>(i)}) {
       one["inputs"] = Json::array();
       for (const Value input : layer.inputs) {
         one["inputs"].push_back(input == 0 ? input_name
-                                           : name(static_cast<std::size_t>(input) - 1));
+                                           : name_of(model, static_cast<std::size_t>(input) - 1));
       }
     }
     json["layers"].push_back(std::move(one));

@@ -27,7 +27,8 @@ ProductSize size_of(const Workload& workload, const Gemm& op) {
           .n = workload[op.c].shape[1],
           .k = workload[op.a].shape[op.transpose_a ? 0 : 1],
           .transpose_a = op.transpose_a,
-          .transpose_b = op.transpose_b};
+          .transpose_b = op.transpose_b,
+          .type = workload[op.a].type};
 }
 
 }  // namespace
