@@ -12,7 +12,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 
 from peers import verification
 from peers.protocol import Configuration
-from peers.pytorch.networks import Attention, Dropout, fill, network_of
+from peers.pytorch.networks import BATCH_NORMS, Attention, Dropout, fill, network_of
 from peers.tasks import Task, Unsupported, data_of
 
 Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -160,11 +160,11 @@ class Training:
         return all(bool(torch.isfinite(p).all()) for p in self.network.parameters())
 
     def is_normalized(self) -> bool:
-        return self._has(nn.BatchNorm2d)
+        return self._has(*BATCH_NORMS)
 
     def is_compared_together(self) -> bool:
         """Whether some parameters are nothing but updates, or have no gradient but rounding."""
-        return self._has(nn.BatchNorm2d, nn.LayerNorm, nn.RMSNorm, Attention)
+        return self._has(*BATCH_NORMS, nn.LayerNorm, nn.RMSNorm, Attention)
 
     def _has(self, *kinds: type[nn.Module]) -> bool:
         return any(isinstance(module, kinds) for module in self.network.modules())
