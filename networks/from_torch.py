@@ -312,8 +312,8 @@ class Graph:
             return getitem(*fx.map_arg(node.args, self.found))
         if not isinstance(node.target, torch._ops.OpOverload):
             raise Refused(
-                f"{node.name}{place_of(node, ' ')}: a part without gradients (torch.no_grad) or "
-                "with a control flow of its own can't be imported"
+                f"{node.name}{place_of(node, ' ')}: a part without gradients (torch.no_grad), in "
+                "autocast, or with a control flow of its own can't be imported"
             )
         call = Call(self, node)
         first = next(iter(call.arguments.values()), None)
