@@ -251,7 +251,7 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         choices=(0, 1),
         default=0,
-        help="where the batch is in tokens or in a sequence of numbers: [batch, time] (0, default) or "
+        help="where the batch is in tokens or a sequence of numbers: [batch, time] (0, default) or "
         "[time, batch] (1)",
     )
     add(
