@@ -47,6 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         say(f"this Python ({sys.executable}) has no {error.name}: {INSTALL}")
         return REFUSED
+    except BrokenPipeError:  # who reads it has enough; Python's end has nothing left to complain of
+        sys.stdout = None
+        return 0
     except OSError as error:
         say(f"{error.filename or 'standard output'}: {error.strerror or error}")
         return REFUSED

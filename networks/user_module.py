@@ -35,6 +35,11 @@ _ROOT = _OURS.parent
 _PACKAGES = ("networks", "peers", "plots", "tests", "tools")  # ours, which a user may have, too
 _LIBRARIES = tuple(f"{sysconfig.get_path(kind)}/" for kind in ("stdlib", "purelib", "platlib"))
 _LIBRARIES += (f"{Path(torch.__file__).parent}/",)
+# What torch.export says in its own words.
+_PLAIN = {
+    "data-dependent": "it decides by the numbers of a tensor, as `if x.sum() > 0:` does",
+    "We found a fake tensor": "it keeps a tensor that it makes while it runs, or sets weight.data",
+}
 _GUARD = 'put whatever trains, parses options or asks behind if __name__ == "__main__":'
 
 
@@ -197,7 +202,9 @@ def exported(network: nn.Module, *wanted: Input) -> torch.export.ExportedProgram
             with in_float64():
                 return torch.export.export(network, read, strict=False)
     except (Exception, SystemExit) as error:
-        raise Refused(f"torch.export can't follow the network: {failure(error)}") from error
+        plain = next((_PLAIN[known] for known in _PLAIN if known in str(error)), "")
+        said = f"{plain}{_at(error)}" if plain else failure(error)
+        raise Refused(f"torch.export can't follow the network: {said}") from error
 
 
 def _chance() -> tuple[Any, ...]:

@@ -751,6 +751,12 @@ def by_chance(m, x):
             lambda m, x: nn.functional.linear(x, m.fc.weight * m.scale),
             *(ROWS | {"scale": nn.Parameter(torch.ones(3, 1))}, Input((20,)), "is a factor that"),
         ),
+        (
+            lambda m, x: (
+                setattr(m.fc.weight, "data", torch.renorm(m.fc.weight.data, 2, 0, 0.1)) or m.fc(x)
+            ),
+            *(ROWS, Input((20,)), "or sets weight.data"),
+        ),
         (lambda m, x: m.fc(x) / m.of, ROWS | {"of": torch.ones(3)}, Input((20,)), "numbers of its"),
         (lambda m, x: m.fc(x) + m.of, ROWS | {"of": torch.ones(3)}, Input((20,)), "adds constants"),
         (
@@ -963,7 +969,12 @@ def test_what_no_layer_has_is_named_with_its_place(capsys, name, flags, said):
         ),
         ("Mixed", ["--input=4"], "it multiplies [2, 3] by [2, 1]; only values of one shape and"),
         ("Stacked", ["--input=4"], "it can join images by their channels, and rows of one order"),
-        ("Depends", ["--input=4"], "torch.export can't follow the network: "),
+        (
+            "Depends",
+            ["--input=4"],
+            f"torch.export can't follow the network: it decides by the numbers of a tensor, as "
+            f"`if x.sum() > 0:` does (zoo.py:{line_of('if x.sum() > 0 else')})",
+        ),
         (
             "fails",
             ["--input=4"],
