@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import redirect_stdout
@@ -21,6 +23,7 @@ from networks.values import Refused
 PROGRAM = "python -m networks"
 INSTALL = "./run --setup-only --with-peers installs it into .venv-peers"
 REFUSED, STOPPED = 1, 130
+LONGEST_NAME = 100  # that bench reads
 ACTS_OTHERWISE = ("batch_norm", "dropout")  # in training than afterwards
 
 
@@ -30,6 +33,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a question mark for a letter that it lacks
+            stream.reconfigure(errors="replace")
     options = _parser().parse_args(arguments)
     try:
         options.run(options)
@@ -41,6 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         say(f"this Python ({sys.executable}) has no {error.name}: {INSTALL}")
         return REFUSED
+    except BrokenPipeError:  # who reads it has enough; Python's end has nothing left to complain of
+        sys.stdout = None
+        return 0
     except OSError as error:
         say(f"{error.filename or 'standard output'}: {error.strerror or error}")
         return REFUSED
@@ -60,11 +69,10 @@ def _import(options: argparse.Namespace) -> None:
             described, proof = _of_onnx(options)
         else:
             described, proof = _of_torch(options)
-    text = _text(described)
     if options.output:
-        options.output.write_text(text, encoding="utf-8")
-    else:
-        sys.stdout.write(text)
+        options.output.write_text(_text(described), encoding="utf-8")
+    else:  # whatever letters standard output has
+        sys.stdout.write(_text(described, ensure_ascii=True))
     counts = Counter(layer["type"] for layer in described["layers"])
     trained = [f"{counts[kind]} {kind}" for kind in ACTS_OTHERWISE if counts[kind]]
     say(f"{described['name']}: {len(described['layers'])} layers; {proof}")
@@ -73,10 +81,11 @@ def _import(options: argparse.Namespace) -> None:
 
 
 def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    from networks.ending import ended  # noqa: PLC0415 - torch takes seconds, or is missing
+    # torch takes seconds, or is missing; ours is imported before the user's files are
+    from networks.ending import ended, without_loss  # noqa: PLC0415
     from networks.from_torch import Graph  # noqa: PLC0415
     from networks.proof import prove  # noqa: PLC0415
-    from networks.user_module import Input, exported, made  # noqa: PLC0415
+    from networks.user_module import Input, exported, failure, made, started  # noqa: PLC0415
 
     shapes, types = options.input, options.input_type
     if not shapes:
@@ -88,34 +97,46 @@ def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
         )
     types = types or [0] * len(shapes)
     wanted = [Input(*one, options.batch_axis) for one in zip(shapes, types, strict=True)]
-    network = made(options.source)
-    graph = Graph(exported(network, *wanted), *wanted)
     file, _, name = options.source.rpartition(":")
-    graph.output = ended(graph.build, graph.output, options.loss_function)
-    described = graph.build.described(
-        options.name or f"{Path(file).stem}-{name}", graph.output, options.loss_function
-    )
-    difference, count = prove(network, graph, described, *wanted)
+    try:
+        with started(options.source):
+            network = made(options.source, *wanted)
+            graph = Graph(exported(network, *wanted), *wanted, output=options.output_number)
+            value, graph.end = without_loss(graph.build, graph.output, options.loss_function)
+            graph.output = ended(graph.build, value, options.loss_function)
+            described = graph.build.described(
+                options.name or _name(Path(file).stem, name), graph.output, options.loss_function
+            )
+            difference, count = prove(network, graph, described, *wanted)
+    except Refused:
+        raise
+    except Exception as error:
+        raise Refused(f"{options.source} can't be imported: {failure(error)}") from error
     proof = (
         f"built again from it, outputs and gradients ({count} tensors) are the original's on two "
         f"random batches, {_nearly(difference)} (float64, in training, nothing dropped)"
     )
     for parameter in graph.unused():
         say(f"{parameter} is left out: the output does not depend on it")
+    for note in graph.notes:
+        say(note)
     return described, proof
 
 
 def _of_onnx(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    from networks.ending import ended  # noqa: PLC0415
+    from networks.ending import ended, without_loss  # noqa: PLC0415
     from networks.from_onnx import Graph, loaded  # noqa: PLC0415
     from networks.onnx_proof import prove  # noqa: PLC0415
 
     path = Path(options.source)
-    graph = Graph(loaded(path, options.as_is), options.input_type)
-    graph.output = ended(graph.build, graph.output, options.loss_function)
+    graph = Graph(loaded(path, options.as_is), options.input_type, options.output_number)
+    value, graph.end = without_loss(graph.build, graph.output, options.loss_function)
+    graph.output = ended(graph.build, value, options.loss_function)
     described = graph.build.described(
-        options.name or path.stem, graph.output, options.loss_function
+        options.name or _name(path.stem), graph.output, options.loss_function
     )
+    for note in graph.notes:
+        say(note)
     difference = prove(graph, described)
     proof = (
         "built again from it, outputs are those of onnx's reference on two random batches, "
@@ -124,11 +145,18 @@ def _of_onnx(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     return described, proof
 
 
-def _text(described: dict[str, Any]) -> str:
+def _name(*parts: str) -> str:
+    """As bench has names, of letters, digits, '.', '_' and '-': größe is grosse, слой ____."""
+    known = unicodedata.normalize("NFKD", "-".join(parts)).replace("ß", "ss")
+    plain = "".join(letter for letter in known if not unicodedata.combining(letter))
+    return re.sub(r"[^A-Za-z0-9._-]", "_", plain)[:LONGEST_NAME]
+
+
+def _text(described: dict[str, Any], ensure_ascii: bool = False) -> str:
     """A line for each layer."""
     *head, (last, layers) = ((json.dumps(key), value) for key, value in described.items())
-    lines = [f" {key}: {json.dumps(value, ensure_ascii=False)}," for key, value in head]
-    rows = ",\n".join(f"  {json.dumps(layer, ensure_ascii=False)}" for layer in layers)
+    lines = [f" {key}: {json.dumps(value, ensure_ascii=ensure_ascii)}," for key, value in head]
+    rows = ",\n".join(f"  {json.dumps(layer, ensure_ascii=ensure_ascii)}" for layer in layers)
     return "\n".join(["{", *lines, f" {last}: [", rows, " ]", "}", ""])
 
 
@@ -169,6 +197,20 @@ def _input_type(text: str) -> int:
     if kind == "tokens" and count.isascii() and count.isdigit() and int(count) > 1:
         return int(count)
     raise argparse.ArgumentTypeError(f"{text!r} is neither numbers nor tokens:N, such as tokens:65")
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} counts no output from 0; a file is -o FILE")
+    return int(text)
+
+
+def _given_name(text: str) -> str:
+    if not text or text != _name(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no name of letters, digits, '.', '_' and '-', at most {LONGEST_NAME}"
+        )
+    return text
 
 
 def _source(text: str) -> str:
@@ -212,12 +254,26 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         choices=(0, 1),
         default=0,
-        help="where the batch is in the tokens: [batch, time] (0, default) or [time, batch] (1)",
+        help="where the batch is in tokens or a sequence of numbers: [batch, time] (0, default) or "
+        "[time, batch] (1)",
     )
-    add("--loss-function", choices=("cross-entropy", "mse", "bce"), default="cross-entropy")
+    add(
+        "--loss-function",
+        choices=("cross-entropy", "nll", "mse", "bce"),
+        default="cross-entropy",
+        help="cross-entropy and bce are of logits; nll is cross-entropy of what ends with "
+        "log_softmax",
+    )
+    add(
+        "--output",
+        type=_number,
+        dest="output_number",
+        metavar="N",
+        help="which of a module's outputs is trained, counted from 0",
+    )
     add("--as-is", action="store_true", help="take a .onnx without batch normalization as it is")
-    add("--name", help="of the network; by default the file's and the callable's")
-    add("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
+    add("--name", type=_given_name, help="of the network; default: the file's and the callable's")
+    add("-o", dest="output", type=Path, metavar="FILE", help="default: standard output")
     own.set_defaults(run=_import, usage=own.error)
     own = commands.add_parser(
         "show",

@@ -13,13 +13,14 @@ import numpy as np
 from networks import products
 from networks.builder import said
 from networks.values import Place, Value
+from networks.windows import Padded
 
 if TYPE_CHECKING:
     from networks.builder import Builder
 
 
 # Operations that take scores as they are; for all others they become layers.
-OF_SCORES = ("matmul", "bmm", "mul", "div", "masked_fill", "softmax")
+OF_SCORES = ("add", "matmul", "bmm", "mul", "div", "masked_fill", "softmax")
 
 
 class At(Place, Protocol):
@@ -51,10 +52,26 @@ class Scores:
 
 
 def of_one_call(
-    at: At, query: Value, key: Value, value: Value, *, causal: bool, scale: float | None
+    at: At,
+    query: Value,
+    key: Value,
+    value: Value,
+    *,
+    causal: bool,
+    scale: float | None,
+    hidden: np.ndarray | None = None,
+    dropout: float = 0.0,
 ) -> Value:
-    scores = Scores(query, key, causal=causal, are_weights=True)
-    return _attention(at, replace(scores, scale=scale or scores.usual_scale), value)
+    """`hidden`: which scores are -inf. `dropout` is of the weights."""
+    scores = Scores(query, key, causal=causal)
+    scores = replace(scores, scale=scale or scores.usual_scale)
+    if hidden is not None:
+        scores = masked(at, scores, hidden)
+    scores = replace(scores, are_weights=True)
+    if dropout == 0:
+        return _attention(at, scores, value)
+    weights = at.build.elementwise(at, "dropout", as_layers(at, scores), p=dropout)
+    return products.matmul(at.build, at, weights, value)
 
 
 def product(at: At, left: Any, right: Any) -> Any:
@@ -73,9 +90,15 @@ def product(at: At, left: Any, right: Any) -> Any:
 
 def scaled(at: At, found: Any, factor: Any) -> Scores | Scaled:
     """By a number: scores, or queries and keys before their product."""
-    if isinstance(factor, Value) or np.size(factor) != 1:
-        raise at.refused("a result is multiplied by what is neither another nor a number")
-    factor = float(np.asarray(factor).reshape(()))
+    numbers = np.asarray(factor)
+    if numbers.dtype == object or numbers.size != 1:
+        raise at.refused(
+            "a result is multiplied by numbers of its own for columns or places; bench multiplies "
+            "two results, or by one number in attention"
+        )
+    factor = float(numbers.reshape(()))
+    if factor == 1:
+        return found
     if isinstance(found, Scaled):
         return replace(found, factor=found.factor * factor)
     if isinstance(found, Value):
@@ -89,18 +112,22 @@ def masked(at: At, found: Any, hidden: np.ndarray) -> Scores:
     scores = _scores(at, found)
     time = scores.query.places.shape[-2]
     later = np.triu(np.ones((time, time), dtype=bool), 1)
-    if hidden.size != later.size or not np.array_equal(hidden.reshape(later.shape), later):
+    if not hidden.any():
+        return scores
+    if hidden.shape[-2:] != later.shape or not (hidden == later).all():
         raise at.refused("only a mask of -inf for all later places is known")
     return replace(scores, causal=True)
 
 
 def softmax(at: At, found: Any, axis: int) -> Any:
-    rank = (found.query if isinstance(found, Scores) else as_layers(at, found)).places.ndim
-    if axis not in (-1, rank - 1):
-        raise at.refused(f"its dimension is {axis}, and can only be the last")
     if isinstance(found, Scores) and not found.are_weights:
+        if axis not in (-1, found.query.places.ndim - 1):
+            raise at.refused(f"its dimension is {axis}, and can only be the last of scores")
         return replace(found, are_weights=True)
-    return products.softmax(at.build, at, as_layers(at, found))
+    value = as_layers(at, found)
+    last = value.seen_as(np.moveaxis(value.places, axis, -1))
+    given = products.softmax(at.build, at, last)
+    return given.seen_as(np.moveaxis(given.places, -1, axis))
 
 
 def as_layers(at: At, found: Any) -> Value:
@@ -108,7 +135,12 @@ def as_layers(at: At, found: Any) -> Value:
     if isinstance(found, Value):
         return found
     if isinstance(found, Scaled):
-        raise found.at.refused("a result can be multiplied by a number in attention alone")
+        raise found.at.refused(
+            "a result can be multiplied by a number in attention alone, or the input before "
+            "anything else reads it"
+        )
+    if isinstance(found, Padded):
+        raise found.at.refused("zeros can be put around what a convolution reads, as its padding")
     if not isinstance(found, Scores):
         raise at.refused("it reads what is no layer's result")
     key = found.key.seen_as(found.key.places.swapaxes(-1, -2))

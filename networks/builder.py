@@ -18,7 +18,7 @@ from peers.pytorch.networks import TIME_FIRST, module_of
 from peers.tasks import Unsupported
 
 MOST_PARAMETERS = 10**9
-LOSSES = {"cross-entropy": "cross_entropy", "mse": "mse", "bce": "bce"}
+LOSSES = {"cross-entropy": "cross_entropy", "nll": "cross_entropy", "mse": "mse", "bce": "bce"}
 
 
 @dataclass
@@ -42,6 +42,9 @@ class Builder:
         self._sample, self._is_tokens, self._settled = list(sample), is_tokens, settled
         self.tokens = {"input"} if is_tokens else set()  # whatever gives some
         self.slices = Slices(self)
+        self.notes: list[str] = []  # sentences about what is not as in the original
+        self._ends: dict[str, Refused] = {}  # layers that bench lacks, but whose loss has them
+        self._turned: dict[str, Value] = {}  # images, as sequences
 
     def layer(
         self,
@@ -118,6 +121,11 @@ class Builder:
             return _of_points(product, value.places.ndim)
         if value.image is None:
             self._read_as_image(value)
+            if value.time_first:
+                raise at.refused(
+                    f"it reads a sequence, what {value.layer} gives as {_shape(value)}, as an "
+                    "image or a line; no layer makes one of a sequence"
+                )
             raise at.refused(
                 f"it reads {shown(value.places.shape)}; {kind} reads images as they are, "
                 "[batch, channels, height, width]"
@@ -125,6 +133,12 @@ class Builder:
         if "kernel_size" in own:
             check_window(at, kind, own)
         return self.layer(at, kind, [value.image], parameters, **own).as_line_if(value)
+
+    def batch_norm(self, at: Place, value: Value, parameters: Sequence[Any], **own: Any) -> Value:
+        """Of images, of lines, or of vectors."""
+        if len(value.shape) == 2 and value.places.ndim == 2:
+            return self.rowwise(at, "batch_norm", value, parameters, **own)
+        return self.image(at, "batch_norm", value, parameters, **own)
 
     def _read_as_image(self, value: Value) -> None:
         """Throws ReadsImages of the input, whose numbers may lie so."""
@@ -162,18 +176,32 @@ class Builder:
         rank = value.places.ndim
         axes = sorted(axis % rank for axis in axes or range(rank))
         value = self.slices.part(at, value)
-        if (axes == [2, 3] and rank == 4) or (axes == [2] and value.is_line):
+        is_image = axes == [2, 3] and rank == 4 and not value.time_first
+        if is_image or (axes == [2] and value.is_line):
             return self.global_mean(at, value, keeps)
         value = self.sequence(at, value)
-        if len(axes) == 1 and value.time_first and rank == len(value.shape) == 3:
-            by_time = np.moveaxis(value.places, axes[0], 0)
-            if (by_time == value.own).all():
+        time = math.prod(value.places.shape[axis] for axis in axes)
+        if value.time_first and len(value.shape) == 3 and time == value.shape[0]:
+            by_time = np.moveaxis(value.places, axes, range(len(axes)))
+            rest = by_time.shape[len(axes) :]
+            by_time = np.sort(by_time.reshape(time, -1), axis=0)
+            if np.array_equal(by_time, by_time[0] + math.prod(value.shape[1:]) * np.c_[:time]):
                 mean = self.layer(at, "mean_over_time", [replace(value, view=None)])
-                return mean.seen_as(np.expand_dims(mean.own, axes[0])) if keeps else mean
-        raise at.refused("a mean can be that of an image's channels, or over time")
+                places = by_time[0].reshape(rest)
+                return mean.seen_as(np.expand_dims(places, tuple(axes)) if keeps else places)
+        raise at.refused("a mean can be over an image's height and width, or over time")
 
     def sum(self, at: Place, left: Value, right: Value) -> Value:
         left, right = self.slices.part(at, left), self.slices.part(at, right)
+        if left.time_first != right.time_first:  # an image beside a sequence of its pixels
+            left, right = (
+                self.turned(at, one) if len(one.shape) == 4 else one for one in (left, right)
+            )
+        if left.places.shape == right.places.shape and left.shape != right.shape:
+            raise at.refused(
+                f"it adds numbers that {right.layer} gives as {_shape(right)} to those that "
+                f"{left.layer} gives as {_shape(left)}; what is added is to lie in one order"
+            )
         if left.shape != right.shape or not left.is_seen_as(right.places):
             raise at.refused(
                 f"it adds {shown(right.places.shape)} to {shown(left.places.shape)}; only values "
@@ -262,17 +290,23 @@ class Builder:
         *,
         hidden_size: int,
         batch_first: bool,
+        dropout: float = 0.0,
     ) -> Value:
-        """A stack of them, the parameters of each; what it gives lies as what it reads."""
+        """A stack of them, the parameters of each, with dropout between; what it gives lies as
+        what it reads."""
         axes = (1, 0, 2) if batch_first else (0, 1, 2)
         value = self.sequence(at, value)
         sequences = value.time_first and len(value.shape) == 3
         if not sequences or not value.is_seen_as(value.own.transpose(axes)):
+            order = "[batch, time, width]" if batch_first else "[time, batch, width]"
             raise at.refused(
-                f"it reads no sequences; bench's {kind} reads those of an embedding, or of a "
-                f"linear layer or another behind it{' (batch_first=False)' * (not batch_first)}"
+                f"it reads {shown(value.places.shape, None)} as {order} "
+                f"(batch_first={batch_first}), and what {value.layer} gives is no such sequence, "
+                f"but {_shape(value)}"
             )
-        for parameters in layers:
+        for number, parameters in enumerate(layers):
+            if number and dropout:
+                value = self.layer(at, "dropout", [value], p=dropout)
             value = self.layer(at, kind, [value], parameters, hidden_size=hidden_size)
         return value.seen_as(value.own.transpose(axes))
 
@@ -304,12 +338,23 @@ class Builder:
         if len(value.shape) != 4 or value.time_first or value.rows is not None:
             return value
         b, c, h, w = value.shape
-        order = value.own.reshape(b, c, h * w).transpose(2, 0, 1).ravel()
-        places = np.argsort(order)[value.places]
-        if replace(value, shape=(h * w, b, c), view=places).rows is None:
-            return value
-        given = self.layer(at, "to_sequence", [value], name=f"{at.name}.sequence")
-        return given.seen_as(places)
+        seen = replace(value, shape=(h * w, b, c), view=_places_of_sequence(value))
+        return value if seen.rows is None else self.turned(at, value)
+
+    def turned(self, at: Place, value: Value) -> Value:
+        """An image as the sequence of its pixels, seen as before."""
+        if value.layer not in self._turned:
+            name, plain = f"{at.name}.sequence", replace(value, view=None)
+            self._turned[value.layer] = self.layer(at, "to_sequence", [plain], name=name)
+        return self._turned[value.layer].seen_as(_places_of_sequence(value))
+
+    def only_at_end(self, at: Place, value: Value, kind: str) -> Value:
+        """What gives `value` is of a kind that bench has in a loss alone."""
+        self.steps[value.layer].layer["type"] = kind
+        self._ends[value.layer] = at.refused(
+            "it can only end the network, where --loss-function=cross-entropy or nll has it"
+        )
+        return value
 
     def _free(self, name: str) -> str:
         """Like it, but no other's."""
@@ -341,7 +386,7 @@ class Builder:
                 orders.append(orders[2].reshape(value.places.shape))
         elif shape[-1] == 1:
             orders.append(value.own[:, 0])
-        elif LOSSES[loss_function] != "cross_entropy":
+        elif LOSSES[loss_function] != "cross_entropy" or math.prod(value.places.shape[1:-1]) == 1:
             orders.append(value.own.reshape(value.places.shape))
         rank = 3 if time_first else 2
         if len(shape) != rank or not any(map(value.is_seen_as, orders)):
@@ -360,6 +405,8 @@ class Builder:
             )
         layers, before = [], "input"
         for step in self.alive(value):
+            if step.layer["name"] in self._ends:
+                raise self._ends[step.layer["name"]]
             reads = {} if step.reads == [before] else {"inputs": step.reads}
             layers.append(step.layer | reads)
             before = step.layer["name"]
@@ -381,6 +428,12 @@ def said(**values: tuple[Any, Any]) -> dict[str, Any]:
 def _points(value: Value, rank: int) -> np.ndarray:
     """A row as an image of one pixel, of so many dimensions."""
     return value.own.reshape(*value.shape, *[1] * (rank - 2))
+
+
+def _places_of_sequence(value: Value) -> np.ndarray:
+    """Of an image's numbers, in [height width, batch, channels]."""
+    b, c, h, w = value.shape
+    return np.argsort(value.own.reshape(b, c, h * w).transpose(2, 0, 1).ravel())[value.places]
 
 
 def _of_points(value: Value, rank: int) -> Value:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last layer of a network that gives images."""
+"""The end of a network: what its loss has, and the last layer of one that gives images."""
 
 from __future__ import annotations
 
@@ -19,6 +19,31 @@ class Ending:
 
     def refused(self, what: str) -> Refused:
         return Refused(f"the network's output: {what}")
+
+
+_OF_LOSS = {"cross_entropy": ("softmax", "log_softmax"), "bce": ("sigmoid",), "mse": ()}
+
+
+def without_loss(build: Builder, value: Value, loss_function: str) -> tuple[Value, str]:
+    """What the network's last layer reads, and its type, where that is a part of its loss; else
+    the output as it is, and ""."""
+    loss, step = LOSSES[loss_function], build.steps.get(value.layer)
+    kind = step.layer["type"] if step else ""
+    if step and kind in _OF_LOSS[loss] and not {"num_heads", "causal"} & step.layer.keys():
+        if kind != "log_softmax":
+            build.notes.append(
+                f"the {kind} at its end is left out, because the loss {loss_function} has one; a "
+                "loss of logits behind it would apply it twice"
+            )
+        read = step.reads[0]
+        before = build.input if read == "input" else build.steps[read].gives
+        return before.seen_as(value.places), kind
+    if loss_function == "nll":
+        raise Refused(
+            "the network's output is no log_softmax, which nll reads; "
+            "--loss-function=cross-entropy reads logits"
+        )
+    return value, ""
 
 
 def ended(build: Builder, value: Value, loss_function: str) -> Value:

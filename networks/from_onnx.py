@@ -16,7 +16,7 @@ from onnx.reference import ReferenceEvaluator
 
 from networks import attention, gelu, root_mean_square
 from networks.builder import Builder
-from networks.onnx_operations import LAYERS, OF_SCORES, VIEWS
+from networks.onnx_operations import LAYERS, OF_SCORES, VIEWS, same_numbers
 from networks.slices import arguments, joined
 from networks.values import BATCH, ReadsImages, Refused, Value
 from networks.windows import pair
@@ -143,8 +143,11 @@ class Call:
 class Graph:
     """Walks through the nodes of a file, which stand in their order."""
 
-    def __init__(self, model: onnx.ModelProto, tokens: Sequence[int]) -> None:
+    def __init__(
+        self, model: onnx.ModelProto, tokens: Sequence[int], output: int | None = None
+    ) -> None:
         self.model, self.tokens = model, tokens
+        self.end = ""  # what the loss has of the network's (ending.py)
         graph = model.graph
         self.initializers = {one.name for one in graph.initializer}
         self.readers: dict[str, int] = {}
@@ -155,13 +158,45 @@ class Graph:
             self._walk()
         except ReadsImages as found:
             self._walk(found.sample)
-        if len(graph.output) != 1:
-            raise Refused(f"the network gives {len(graph.output)} outputs; one can be trained")
-        self.output = self.values[graph.output[0].name]
+        count = len(graph.output)
+        if output is None and count > 1:
+            raise Refused(
+                f"the network gives {count} outputs; one can be trained, and --output=0 to "
+                f"{count - 1} says which"
+            )
+        self.place = output or 0
+        if self.place >= count:
+            raise Refused(f"the network gives {count} outputs, and --output={output} counts from 0")
+        self.output = self.values.get(graph.output[self.place].name)
         if isinstance(self.output, (attention.Scores, attention.Scaled)):
             self.output = attention.as_layers(Call(self, graph.node[-1]), self.output)
         if not isinstance(self.output, Value):
             raise Refused("the network's output does not depend on its input")
+        self._look_at_parameters()
+
+    def _look_at_parameters(self) -> None:
+        steps = self.build.alive(self.output)
+        weights = [(s.layer["name"], one) for s in steps for one in s.parameters]
+        for at, (name, one) in enumerate(weights):
+            for before, other in weights[:at]:
+                # Copies of a layer have the same numbers, too, but not in one place of the file.
+                if np.may_share_memory(one, other) and same_numbers(one, other):
+                    raise Refused(
+                        f"{name} has the very weights of {before}; each layer of bench's has "
+                        "parameters of its own"
+                    )
+        bare = [s for s in steps if s.layer.get("bias") is False]
+        if bare and self.model.producer_name == "pytorch":
+            self.build.notes.append(
+                f"{len(bare)} of its layers ({bare[0].layer['name']} first) have no bias in the "
+                "file; PyTorch's exporter leaves out biases that are all zero, so if they have "
+                "some, import the network from PyTorch"
+            )
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about what is not as in the original."""
+        return self.build.notes
 
     def _walk(self, sample: tuple[int, ...] = ()) -> None:
         """`sample` is the shape of the input, where it is not the file's."""
@@ -171,7 +206,15 @@ class Graph:
         self.statistics: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # of batch normalization
         self._read_inputs(sample)
         for node in self.model.graph.node:
-            self._add(node)
+            try:
+                self._add(node)
+            except (Refused, ReadsImages):
+                raise
+            except Exception as error:
+                said = " ".join(str(error).split())[:200]
+                raise Call(self, node).refused(
+                    f"it can't be imported as it is used here ({type(error).__name__}: {said})"
+                ) from error
 
     def _read_inputs(self, sample: tuple[int, ...]) -> None:
         if not self.inputs:
@@ -236,10 +279,11 @@ class Graph:
                     {n: value.seen_as(s) for n, s in zip(node.output, seen, strict=True)}
                 )
         elif node.op_type in LAYERS:
-            self.values[node.output[0]] = LAYERS[node.op_type](call)
+            result = LAYERS[node.op_type](call)
+            several = result if isinstance(result, tuple) else (result,)
+            self.values.update(zip(node.output, several, strict=False))
         else:
-            supported = ", ".join(sorted(LAYERS))
-            raise call.refused(f"there is no such layer; supported are {supported}, and views")
+            raise call.refused("there is no such layer (docs/networks.md has the layers there are)")
 
     def _run(self, node: onnx.NodeProto, inputs: list[Any]) -> list[Any]:
         """What onnx's reference makes of constants."""

@@ -13,15 +13,16 @@ import numpy as np
 import torch
 from torch import fx
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind
+from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 
 from networks import attention, root_mean_square
 from networks.builder import Builder
+from networks.preparations import NOTHING_DONE, Preparations, is_check, operation_of
 from networks.slices import arguments, joined
-from networks.torch_operations import LAYERS, VIEWS
+from networks.torch_operations import LAYERS, VIEWS, is_read_as_it_is
 from networks.user_module import Input, user_place
 from networks.values import ReadsImages, Refused, Value
-from networks.windows import pair
+from networks.windows import Padded, pair
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
@@ -35,14 +36,14 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Buffer:
-    name: str
+class NoLayers:
+    """What an operation gives beside its result, and no layer of bench's does."""
+
+    what: str
 
 
-_KNOWN_LATER = (
-    *(Value, Parameter, Buffer, attention.Scores, attention.Scaled),
-    root_mean_square.Partial,
-)
+_OF_RESULTS = (attention.Scores, attention.Scaled, Padded)
+_KNOWN_LATER = (Value, Parameter, NoLayers, *_OF_RESULTS, root_mean_square.Partial)
 
 
 class Call:
@@ -63,9 +64,13 @@ class Call:
         """One of them, or the first, which is to be what a layer gives."""
         name = argument or next(iter(self.arguments))
         found = self.arguments[name]
-        if not isinstance(found, Value):
-            raise self.refused(f"its {name} is no layer's result")
-        return found
+        if isinstance(found, Value):
+            return found
+        if isinstance(found, NoLayers):
+            raise self.refused(f"it reads {found.what}, which no layer gives")
+        if isinstance(found, Parameter):
+            raise self.refused(f"it reads {found.name}, a parameter, in place of a layer's result")
+        raise self.refused(f"its {name} is no layer's result")
 
     def parameter(self, argument: str) -> list[str]:
         """The path of one that is a parameter; [] where it is None."""
@@ -100,6 +105,17 @@ class Call:
         found = self._plain(argument, self.arguments[argument])
         return replace(found, seen=found.seen.seen_as(found.seen.places[rows.numpy()]))
 
+    def pads_with(self, token: int) -> None:
+        self._graph.paddings.append(token)
+        self.build.notes.append(
+            f"the row of padding ({token}) of {self.name} is trained like the others, if the data "
+            "have that token"
+        )
+
+    @staticmethod
+    def no_layers(what: str) -> NoLayers:
+        return NoLayers(what)
+
     def layer_of(self, parameters: list[str]) -> dict[str, Any] | None:
         """The layer before that has one of them."""
         name = next((self._graph.used[one] for one in parameters if one in self._graph.used), "")
@@ -116,7 +132,8 @@ class Call:
             found = self.arguments[name]
             same = list(found) == value if isinstance(value, list) else found == value
             if not same:
-                raise self.refused(f"{name} is {found}, and can only be {value}")
+                given = f"a tensor {list(found.shape)}" if hasattr(found, "shape") else found
+                raise self.refused(f"{name} is {given}, and can only be {value}")
 
     def pair(self, argument: str, sizes: Sequence[int] = ()) -> Any:
         """One that has a number for each direction: as the layers' JSON has it."""
@@ -139,9 +156,7 @@ class Call:
 
     @property
     def where(self) -> str:
-        trace = self.node.meta.get("stack_trace") or self.node.stack_trace or ""
-        place = user_place([(file, int(line)) for file, line in _FRAME.findall(trace)])
-        return f"{self.name} ({self.operation}{', ' + place if place else ''})"
+        return f"{self.name} ({self.operation}{place_of(self.node, ', ')})"
 
     def refused(self, what: str) -> Refused:
         return Refused(f"{self.where}: {what}")
@@ -150,28 +165,94 @@ class Call:
 class Graph:
     """Walks through the operations of a module in the order in which it calls them."""
 
-    def __init__(self, program: ExportedProgram, *wanted: Input) -> None:
-        self.program = program
+    def __init__(self, program: ExportedProgram, *wanted: Input, output: int | None = None) -> None:
+        """`output`: which of the tensors is trained that it gives; None: its only one."""
+        self.program, self._wanted = program, wanted
+        self.end = ""  # what the loss has of the network's (ending.py)
+        self.place = self._place_of_output(output)
+        self.preparations = Preparations(program, any(one.tokens for one in wanted))
+        first = wanted[0]
+        if len(wanted) == 1 and not first.tokens and first.batch_axis == 1:
+            if len(self._sample(0)) != 2:
+                raise Refused("--batch-axis=1 is of tokens, or of numbers [time, batch, columns]")
+            self._walk_as(series=True)
+            return
         try:
-            self._begin(wanted)
+            self._walk_as()
+        except Refused:
+            if len(wanted) > 1 or first.tokens or len(self._sample(0)) != 2:
+                raise
+            walked = len(self._values)
+            try:  # [batch, time, columns], as a line that is read as a sequence
+                self._walk_as(series=True)
+                return
+            except Refused as further:
+                if len(self._values) > walked:
+                    raise further from None
+            raise
+
+    def _walk_as(self, series: bool = False) -> None:
+        try:
+            self._begin(series=series)
             self.output = self._walk()
         except ReadsImages as found:
-            self._begin(wanted, found.sample)
+            self._begin(found.sample)
             self.output = self._walk()
 
-    def _begin(self, wanted: Sequence[Input], sample: tuple[int, ...] = ()) -> None:
-        """`sample` is the shape of the input, where it is not the one that was said."""
+    def _begin(self, sample: tuple[int, ...] = (), series: bool = False) -> None:
+        """`sample` is the shape of the input, where it is not the one that was said. `series`: it
+        is [time, columns], and a line of so many channels."""
         specs = self.program.graph_signature.input_specs
         names = [one.arg.name for one in specs if one.kind == InputKind.USER_INPUT]
-        samples = [one.shape for one in wanted]
-        whole = sample or joined(samples, [one.tokens > 0 for one in wanted])
-        self.build = Builder(whole, wanted[0].tokens > 0, settled=bool(sample))
-        found = arguments(self.build, samples, names, wanted[0].batch_axis)
-        self.arguments = dict(zip(names, found, strict=True))
+        samples = [self._sample(at) for at in range(len(names))]
+        if series:
+            time, columns = samples[0]
+            sample = (columns, 1, time)
+        whole = sample or joined(samples, [one.tokens > 0 for one in self._wanted])
+        self.build = Builder(whole, self._wanted[0].tokens > 0, settled=bool(sample))
+        if series:
+            axes = (2, 0, 1) if self._wanted[0].batch_axis else (0, 2, 1)
+            line = self.build.input.own[:, :, 0]
+            self.arguments = {names[0]: self.build.input.seen_as(line.transpose(axes))}
+        else:
+            found = arguments(self.build, samples, names, self._wanted[0].batch_axis)
+            self.arguments = dict(zip(names, found, strict=True))
         self.origins: dict[str, tuple[str, Value]] = {}  # of a layer: the node that it computes
         self._values: dict[fx.Node, Any] = {}
         self.used: dict[str, str] = {}  # parameters, and by which layer
+        self.paddings: list[int] = []  # tokens whose rows of a table are not trained
         self._aliases: dict[int, str] = {}
+
+    def _place_of_output(self, wanted: int | None) -> int:
+        specs = self.program.graph_signature.output_specs
+        given = [one.arg for one in specs if one.kind == OutputKind.USER_OUTPUT]
+        tensors = [at for at, one in enumerate(given) if isinstance(one, TensorArgument)]
+        if not tensors:
+            raise Refused("the network gives no tensor; one tensor can be trained")
+        count = f"{len(tensors)} output{'s' * (len(tensors) > 1)}"
+        if wanted is None and len(tensors) > 1:
+            raise Refused(
+                f"the network gives {count}; one tensor can be trained, and --output=0 to "
+                f"{len(tensors) - 1} says which"
+            )
+        if wanted is not None and wanted >= len(tensors):
+            raise Refused(f"the network gives {count}, and --output={wanted} counts from 0")
+        return tensors[wanted or 0]
+
+    def _sample(self, at: int) -> tuple[int, ...]:
+        """The shape of one sample of an input, as it is once prepared."""
+        specs = self.program.graph_signature.input_specs
+        name = [one.arg.name for one in specs if one.kind == InputKind.USER_INPUT][at]
+        return self.preparations.sample(name) or self._wanted[at].shape
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about what is not as in the original."""
+        return self.preparations.notes + self.build.notes
+
+    def prepared(self, name: str, x: torch.Tensor) -> torch.Tensor:
+        """An argument of the original as bench's input has it."""
+        return self.preparations.done(name, x, self._values)
 
     def found(self, node: fx.Node) -> Any:
         return self._values[node]
@@ -181,16 +262,38 @@ class Graph:
         for node in self.program.graph.nodes:
             if node.op == "placeholder":
                 self._values[node] = self._given(specs[node.name])
+                last = node
             elif node.op == "output":
-                (result,) = fx.map_arg(node.args[0], self.found)
-                if isinstance(result, attention.Scaled):
-                    raise result.at.refused("a network's output can't be multiplied by a number")
+                kinds = [spec.kind for spec in self.program.graph_signature.output_specs]
+                given = [
+                    one
+                    for one, kind in zip(node.args[0], kinds, strict=True)
+                    if kind == OutputKind.USER_OUTPUT
+                ]
+                result = fx.map_arg(given[self.place], self.found)
+                if isinstance(result, _OF_RESULTS):
+                    result = attention.as_layers(Call(self, last), result)
                 if not isinstance(result, Value):
                     raise Refused("the network's output is no layer's result")
                 return result
-            else:
-                self._values[node] = self._result(node)
+            elif node in self.preparations.ends:
+                self._values[node] = self.arguments.get(self.preparations.ends[node])
+            elif not is_check(node):
+                self._values[node] = self._checked_result(node)
+                last = node
         raise AssertionError("a graph ends with its output")
+
+    def _checked_result(self, node: fx.Node) -> Any:
+        try:
+            return self._result(node)
+        except (Refused, ReadsImages):
+            raise
+        except Exception as error:
+            said = " ".join(str(error).split())[:200]
+            raise Refused(
+                f"{node.name}{place_of(node, ' ')}: it can't be imported as it is used here "
+                f"({type(error).__name__}: {said})"
+            ) from error
 
     def _given(self, spec: Any) -> Any:
         if spec.kind == InputKind.USER_INPUT:
@@ -200,37 +303,36 @@ class Graph:
             parameter = self.program.state_dict[spec.target]
             name = self._aliases.setdefault(id(parameter), spec.target)
             return Parameter(name, Value(name, tuple(parameter.shape), False))
-        if spec.kind == InputKind.BUFFER:
-            return Buffer(spec.target)
-        return self.program.constants[spec.target]
+        if spec.target in self.program.constants:
+            return self.program.constants[spec.target]
+        return self.program.state_dict[spec.target].clone()  # the walk may count batches in it
 
     def _result(self, node: fx.Node) -> Any:
         if node.target is getitem:
             return getitem(*fx.map_arg(node.args, self.found))
         if not isinstance(node.target, torch._ops.OpOverload):
             raise Refused(
-                f"{node.name}: a part without gradients or with a control flow of its own can't "
-                "be imported"
+                f"{node.name}{place_of(node, ' ')}: a part without gradients (torch.no_grad), in "
+                "autocast, or with a control flow of its own can't be imported"
             )
         call = Call(self, node)
         first = next(iter(call.arguments.values()), None)
-        if isinstance(first, Buffer) and call.operation == "add":
-            return first  # the batches that batch normalization counts
         before = set(self.build.steps)
-        if call.operation not in attention.OF_SCORES:
-            for argument in node.all_input_nodes:
-                if isinstance(self._values[argument], (attention.Scores, attention.Scaled)):
-                    self._values[argument] = attention.as_layers(call, self._values[argument])
-            call = Call(self, node)
+        call = self._with_layers(call)
         if not any(map(self._is_known_later, node.all_input_nodes)):
+            if torch.Tag.nondeterministic_seeded in node.target.tags:
+                raise call.refused(
+                    "it draws random numbers; of what is random, bench has dropout alone"
+                )
             result = node.target(*fx.map_arg(node.args, self.found), **node.kwargs)
+        elif call.operation in NOTHING_DONE:
+            result = self._unchanged(call)
         elif call.operation in VIEWS:
             result = self._view(call)
         elif call.operation in LAYERS:
             result = LAYERS[call.operation](call)
         else:
-            supported = ", ".join(sorted(LAYERS))
-            raise call.refused(f"there is no such layer; supported are {supported}, and views")
+            raise call.refused("there is no such layer (docs/networks.md has the layers there are)")
         added = [name for name in self.build.steps if name not in before]
         self._note(call, added, result)
         if str(node.target._schema.name).endswith("_") and isinstance(first, Value):
@@ -238,6 +340,24 @@ class Graph:
                 raise call.refused(f"it changes a part of what {first.layer} gives in place")
             self._overwrite(first, result)
         return result
+
+    def _with_layers(self, call: Call) -> Call:
+        """What it reads that has no place in what it does becomes layers."""
+        if call.operation in attention.OF_SCORES:
+            return call
+        for argument in call.node.all_input_nodes:
+            found = self._values[argument]
+            if isinstance(found, _OF_RESULTS) and not is_read_as_it_is(found, call.operation):
+                self._values[argument] = attention.as_layers(call, found)
+        return Call(self, call.node)
+
+    def _unchanged(self, call: Call) -> Any:
+        """To a device, or a type that it has already: of a CPU's float64 nothing comes of it."""
+        node, (read, *_) = call.node, call.node.all_input_nodes
+        before, after = read.meta["val"].dtype, node.meta["val"].dtype
+        if before.is_floating_point != after.is_floating_point:
+            raise call.refused(f"it makes {after} of {before}, which no layer does")
+        return self._values[read]
 
     def _is_known_later(self, node: fx.Node) -> bool:
         """Whether it depends on the input or on what is trained; all else is computed here."""
@@ -248,11 +368,15 @@ class Graph:
     def _view(self, call: Call) -> Any:
         """What PyTorch itself makes of the places, for whatever view."""
         node, viewed = call.node, self._values[call.node.all_input_nodes[0]]
+        if not isinstance(viewed, Parameter):
+            viewed = call.value()
 
         def places(argument: fx.Node) -> Any:
             found = self._values[argument]
             found = found.seen if isinstance(found, Parameter) else found
-            return torch.from_numpy(found.places) if isinstance(found, Value) else found
+            if not isinstance(found, Value):
+                return found
+            return torch.from_numpy(np.ascontiguousarray(found.places))
 
         seen = node.target(*fx.map_arg(node.args, places), **fx.map_arg(node.kwargs, places))
         if isinstance(viewed, Parameter):
@@ -267,8 +391,8 @@ class Graph:
             for parameter in self.build.steps[name].parameters:
                 if parameter in self.used:
                     raise call.refused(
-                        f"{parameter} is the parameter of {self.used[parameter]} too, and shared "
-                        "parameters can't be expressed"
+                        f"{parameter} is used twice, first by {self.used[parameter]}; each layer "
+                        "of bench's has parameters of its own"
                     )
                 self.used[parameter] = name
         last = result[0] if isinstance(result, (tuple, list)) else result
@@ -290,6 +414,8 @@ class Graph:
         return sorted(own - alive)
 
 
-def operation_of(node: fx.Node) -> str:
-    """relu, also of aten.relu_.default"""
-    return node.target._schema.name.removeprefix("aten::").rstrip("_")
+def place_of(node: fx.Node, before: str) -> str:
+    """The user's line, behind `before`; empty where none is known."""
+    trace = node.meta.get("stack_trace") or node.stack_trace or ""
+    place = user_place([(file, int(line)) for file, line in _FRAME.findall(trace)])
+    return f"{before}{place}" if place else ""

@@ -58,8 +58,19 @@ def _dropout(call: Call) -> Value:
 
 def _linear(call: Call, weight: np.ndarray, bias: np.ndarray | None) -> Value:
     own = {"out_features": weight.shape[0], **said(bias=(bias is not None, True))}
+    for step in call.build.steps.values():
+        is_table = step.layer["type"] == "embedding" and bias is None
+        if is_table and same_numbers(step.parameters[0], weight):
+            step.layer["scaled_start"] = True  # that of a product
+            own = {"out_features": weight.shape[0], "tied": step.layer["name"]}
+            return call.build.rowwise(call, "linear", call.value(), [], **own)
     parameters = [weight] if bias is None else [weight, bias]
     return call.build.rowwise(call, "linear", call.value(), parameters, **own)
+
+
+def same_numbers(one: np.ndarray, other: np.ndarray) -> bool:
+    """Of weights that were started by chance: a file has one that two layers share twice."""
+    return one.ndim > 1 and np.array_equal(one, other) and (one != one.flat[0]).any()
 
 
 def _gemm(call: Call) -> Value:
@@ -215,7 +226,7 @@ def _reduce_sum(call: Call) -> Value:
 def _batch_norm(call: Call) -> Value:
     own = said(eps=(call.epsilon, 1e-5))
     scale, shift, mean, variance = (call.weight(index) for index in range(1, 5))
-    given = call.build.image(call, "batch_norm", call.value(), [scale, shift], **own)
+    given = call.build.batch_norm(call, call.value(), [scale, shift], **own)
     call.graph.statistics[given.layer] = (mean, variance)
     return given
 
@@ -326,7 +337,7 @@ def _gather(call: Call) -> Value:
 _GATES = {"lstm": [0, 2, 3, 1], "gru": [1, 0, 2]}
 
 
-def _recurrent(call: Call) -> Value:
+def _recurrent(call: Call) -> tuple[Value, Value]:
     """Of all inputs only the tokens' sequences, weights and biases; zero states may be said."""
     kind = call.node.op_type.lower()
     call.only(direction="forward", layout=0)
@@ -352,7 +363,8 @@ def _recurrent(call: Call) -> Value:
     parameters += [ordered(part).ravel() for part in np.split(biases[0], 2)]
     own = {"hidden_size": size, "batch_first": False}
     given = call.build.recurrent(call, kind, call.value(), [parameters], **own)
-    return given.seen_as(given.places[:, None])  # [time, directions, batch, size]
+    # [time, directions, batch, size], and the last state
+    return given.seen_as(given.places[:, None]), given.seen_as(given.own[-1:])
 
 
 LAYERS: dict[str, Callable[[Call], Any]] = {

@@ -13,8 +13,9 @@ import torch
 from onnx.reference import ReferenceEvaluator
 
 from networks.from_onnx import Graph
-from networks.proof import BATCHES, for_bench, rebuilt, seen
+from networks.proof import BATCHES, ENDS, for_bench, rebuilt, seen
 from networks.values import Refused
+from peers.pytorch.networks import BATCH_NORMS
 
 TOLERANCE = 1e-4  # relative to the largest output: the reference computes in float32
 
@@ -24,7 +25,7 @@ def prove(graph: Graph, described: dict[str, Any]) -> float:
     steps = graph.build.alive(graph.output)
     parameters = [torch.tensor(one) for step in steps for one in step.parameters]
     network = rebuilt(described, parameters).eval()
-    norms = [one for one in network.modules() if isinstance(one, torch.nn.BatchNorm2d)]
+    norms = [one for one in network.modules() if isinstance(one, BATCH_NORMS)]
     statistics = [graph.statistics[s.layer["name"]] for s in steps if s.layer["type"] in _NORMS]
     for module, (mean, variance) in zip(norms, statistics, strict=True):
         module.running_mean.copy_(torch.tensor(mean))
@@ -33,12 +34,12 @@ def prove(graph: Graph, described: dict[str, Any]) -> float:
     random, largest = np.random.default_rng(0), 0.0
     for _ in range(BATCHES):
         given = {one.name: _random(graph, place, random) for place, one in enumerate(graph.inputs)}
-        (expected,) = _run(reference, given)
+        expected = _run(reference, given)[graph.place]
         numbers = [torch.from_numpy(x) for x in given.values()]
         numbers = [x.double() if x.is_floating_point() else x for x in numbers]
         own_x = for_bench(numbers, list(graph.arguments.values()))
         with torch.no_grad():
-            mine = seen(network(own_x), graph.output).numpy()
+            mine = seen(ENDS[graph.end](network(own_x)), graph.output).numpy()
         size = np.abs(expected).max() or 1.0  # a network may start with outputs of zero
         apart = float(np.abs(expected - mine).max() / size)
         if not apart <= TOLERANCE:

@@ -11,9 +11,10 @@ import torch
 from torch import fx, nn
 from torch.export.graph_signature import InputKind
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from networks.from_torch import Graph
-from networks.user_module import Input
+from networks.user_module import Input, in_float64
 from networks.values import Refused, Value
 from peers.pytorch.networks import network_of
 from peers.tasks import Unsupported
@@ -24,6 +25,13 @@ TOLERANCE = 1e-9  # relative to the largest number of a tensor
 # batch normalization, differ by it.
 ROUNDING = 1e-13
 _DROPOUT = "dropout"
+# What a loss has of a network's end, of rows.
+ENDS = {
+    "": lambda x: x,
+    "sigmoid": torch.sigmoid,
+    "softmax": lambda x: x.softmax(-1),
+    "log_softmax": lambda x: x.log_softmax(-1),
+}
 
 
 class WithoutDropout(TorchFunctionMode):
@@ -35,7 +43,10 @@ class WithoutDropout(TorchFunctionMode):
         del types
         if _DROPOUT in getattr(function, "__name__", ""):
             return args[0]
-        return function(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        if "dropout_p" in kwargs:  # of attention's weights
+            kwargs = {**kwargs, "dropout_p": 0.0}
+        return function(*args, **kwargs)
 
 
 def rebuilt(described: dict[str, Any], parameters: Sequence[torch.Tensor]) -> nn.Module:
@@ -75,16 +86,21 @@ def prove(
     theirs = dict(network.named_parameters(remove_duplicate=False))
     read, has_gradients = list(graph.arguments.values()), not wanted[0].tokens
     again = rebuilt(described, [theirs[name].detach() for name in names]).train()
+    for module in network.modules():  # what has a dropout of its own inside
+        if isinstance(module, (nn.MultiheadAttention, nn.RNNBase)):
+            module.dropout = 0.0
     largest = 0.0
     for _ in range(BATCHES):
-        given = [one.random().requires_grad_(has_gradients) for one in wanted]
-        plain = [x.detach() for x in given]
-        own_x = for_bench(plain, read).requires_grad_(has_gradients)
-        with WithoutDropout():
-            expected = network(*(x * 1 for x in given))
-            mine = seen(again(own_x * 1), graph.output)
+        given = [one.random(but=graph.paddings).requires_grad_(has_gradients) for one in wanted]
+        mine_given = [x.detach().clone().requires_grad_(has_gradients) for x in given]
+        prepared = [graph.prepared(*one) for one in zip(graph.arguments, mine_given, strict=True)]
+        own_x = for_bench(prepared, read)
+        with WithoutDropout(), in_float64():
+            expected = tree_leaves(network(*(x * 1 for x in given)))[graph.place]
+            mine = seen(ENDS[graph.end](again(own_x * 1)), graph.output)
         difference = _difference(expected, mine, 0.0)
         if not difference <= TOLERANCE:
+            plain = [x.detach() for x in given]
             raise Refused(
                 "the imported network gives other numbers than the original: "
                 f"{_first_difference(graph, described, theirs, plain, own_x.detach())}"
@@ -99,8 +115,7 @@ def prove(
         ]
         if has_gradients:
             pairs += [
-                ("the input", x.grad, seen_gradient(own_x, one))
-                for x, one in zip(given, read, strict=True)
+                ("the input", x.grad, own.grad) for x, own in zip(given, mine_given, strict=True)
             ]
         top = max(float(gradient.abs().max()) for _, gradient, _ in pairs if gradient is not None)
         largest = max(largest, difference)
@@ -113,10 +128,6 @@ def prove(
                 )
             largest = max(largest, difference)
     return largest, 1 + len(pairs)
-
-
-def seen_gradient(own_x: torch.Tensor, read: Value) -> torch.Tensor | None:
-    return None if own_x.grad is None else seen(own_x.grad, read)
 
 
 def _difference(expected: torch.Tensor | None, mine: torch.Tensor | None, rounding: float) -> float:

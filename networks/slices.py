@@ -29,6 +29,8 @@ class Slices:
         else stays as it is."""
         if value.is_whole or not value.places.size:
             return value
+        if (value.places < 0).any():
+            raise at.refused("it reads the last state of a layer in the middle of a stack")
         read = np.unique(value.places)
         ends = [np.unravel_index(end, value.shape) for end in (read[0], read[-1])]
         first, last = (tuple(map(int, end)) for end in ends)
@@ -36,6 +38,9 @@ class Slices:
         if not np.array_equal(read, box.ravel()):
             return value
         cut = [axis for axis, size in enumerate(box.shape) if size != value.shape[axis]]
+        if cut == [3] and value.shape[2] == 1:  # places of a line are those of a sequence
+            turned = self._build.turned(at, value)
+            return self.part(at, self._build.viewed(at, turned, turned.places))
         if not set(cut) <= set(self._axes(value)):
             return value
         given = replace(value, view=None)

@@ -13,12 +13,16 @@ import numpy as np
 from networks import attention, products, root_mean_square, trained
 from networks.builder import said
 from networks.values import Value
-from networks.windows import both, global_max, pair
+from networks.windows import Padded, both, global_max, padded, pair
 
 if TYPE_CHECKING:
     from networks.from_torch import Call
 
 _OF_ATTENTION = (Value, attention.Scores, attention.Scaled)
+
+
+def is_read_as_it_is(found: Any, operation: str) -> bool:
+    return isinstance(found, Padded) and operation in ("conv1d", "conv2d")
 
 
 def _elementwise(kind: str, **only: Any) -> Callable[[Call], Value]:
@@ -65,10 +69,20 @@ def _conv2d(call: Call) -> Value:
         padding = pair([one // 2 for one in whole], 0)
     else:
         padding = 0 if call["padding"] == "valid" else call.pair("padding")
+    read = call["input"]
+    if isinstance(read, Padded):
+        read, padding = read.value, read.added_to(padding)
     own = said(stride=(stride, 1), padding=(padding, 0), bias=(bool(bias), True))
     own |= said(groups=(call["groups"], 1), dilation=(dilation, 1))
     sizes = {"out_channels": channels, "kernel_size": size}
-    return call.build.image(call, "conv2d", call.value(), weight + bias, **sizes, **own)
+    value = read if isinstance(read, Value) else call.value()
+    return call.build.image(call, "conv2d", value, weight + bias, **sizes, **own)
+
+
+def _pad(call: Call) -> Any:
+    if call.arguments.get("mode", "constant") != "constant" or call["value"]:
+        raise call.refused("it adds others than zeros around an image or a line")
+    return padded(call, call.value(), call["pad"])
 
 
 def _conv_transpose2d(call: Call) -> Value:
@@ -131,7 +145,7 @@ def _adaptive_avg_pool(call: Call) -> Value:
 
 
 def _adaptive_max_pool(call: Call) -> Any:
-    return _adaptive_pool(call, "max_pool2d"), None  # the places are no layer's result
+    return _adaptive_pool(call, "max_pool2d"), call.no_layers("where the largest are")
 
 
 def _max(call: Call) -> Any:
@@ -140,7 +154,7 @@ def _max(call: Call) -> Any:
     dim = call["dim"]
     axes = [dim] if isinstance(dim, int) else dim
     found = global_max(call.build, call, call.value(), axes, call["keepdim"])
-    return found if call.operation == "amax" else (found, None)
+    return found if call.operation == "amax" else (found, call.no_layers("where the largest are"))
 
 
 def _mean(call: Call) -> Any:
@@ -162,10 +176,12 @@ def _sum(call: Call) -> Value:
 def _batch_norm(call: Call) -> Value:
     if call["weight"] is None:
         raise call.refused("affine is False, and can only be True")
-    call.only(training=True)  # momentum is that of averages which training does not read
+    if not call["training"]:
+        raise call.refused("it is in evaluation (eval()); bench's has the statistics of its batch")
+    # momentum is that of averages which training does not read
     parameters = call.parameter("weight") + call.parameter("bias")
     own = said(eps=(call["eps"], 1e-5))
-    return call.build.image(call, "batch_norm", call.value(), parameters, **own)
+    return call.build.batch_norm(call, call.value(), parameters, **own)
 
 
 def _group_norm(call: Call) -> Value:
@@ -198,12 +214,23 @@ def _layer_norm(call: Call) -> Value:
 def _add(call: Call) -> Any:
     call.only(alpha=1)
     left, right = call["self"], call["other"]
+    for found, other in ((left, right), (right, left)):
+        if isinstance(found, attention.Scores) and hasattr(other, "numpy"):
+            return attention.masked(call, found, _hidden(call, other))
+        if isinstance(other, (int, float)) and other == 0:  # sum() begins with it
+            return found
+    left, right = (
+        attention.as_layers(call, one) if isinstance(one, (*_OF_ATTENTION, Padded)) else one
+        for one in (left, right)
+    )
     if isinstance(left, Value) and isinstance(right, Value):
         return call.build.sum(call, left, right)
     for partial, eps in ((left, right), (right, left)):
         if isinstance(partial, root_mean_square.Partial):
             return root_mean_square.after(call, partial, "add", eps)
     value = left if isinstance(left, Value) else call.value("other")
+    if not hasattr(right if value is left else left, "seen"):
+        raise call.refused("it adds constants, and no layer does")
     name, table = call.table("self" if value is right else "other")
     return trained.position_embedding(call.build, call, value, name, table)
 
@@ -219,9 +246,22 @@ def _cat(call: Call) -> Value:
 
 
 def _attention(call: Call) -> Value:
-    call.only(attn_mask=None, dropout_p=0.0, enable_gqa=False)
-    parts = [call.value(name) for name in ("query", "key", "value")]
-    return attention.of_one_call(call, *parts, causal=bool(call["is_causal"]), scale=call["scale"])
+    call.only(enable_gqa=False)
+    parts, mask = [call.value(name) for name in ("query", "key", "value")], call["attn_mask"]
+    own = {"causal": bool(call["is_causal"]), "scale": call["scale"], "dropout": call["dropout_p"]}
+    hidden = None if mask is None else _hidden(call, mask)
+    return attention.of_one_call(call, *parts, hidden=hidden, **own)
+
+
+def _hidden(call: Call, mask: Any) -> np.ndarray:
+    """Which scores a mask takes away, that is added (0 or -inf) or says which are left."""
+    if not hasattr(mask, "numpy"):
+        raise call.refused("its mask is calculated, not constant")
+    numbers = mask.numpy()
+    hidden = ~numbers if numbers.dtype == bool else np.isneginf(numbers)
+    if numbers.dtype != bool and numbers[~hidden].any():
+        raise call.refused("a mask is 0 or -inf")
+    return hidden
 
 
 def _product(call: Call) -> Any:
@@ -232,6 +272,8 @@ def _mul(call: Call) -> Any:
     left, right = call["self"], call["other"]
     if isinstance(left, Value) and isinstance(right, Value):
         return call.build.product(call, left, right)
+    if not any(isinstance(one, root_mean_square.Partial) for one in (left, right)):
+        _no_learned_factor(call)
     for partial, other, name in ((left, right, "other"), (right, left, "self")):
         if isinstance(partial, root_mean_square.Partial):
             if isinstance(other, Value):
@@ -241,12 +283,24 @@ def _mul(call: Call) -> Any:
     return attention.scaled(call, *values)
 
 
+def _no_learned_factor(call: Call) -> None:
+    for one in (call["self"], call["other"]):
+        if hasattr(one, "seen"):
+            raise call.refused(f"{one.name} is a factor that is trained, and no layer has one")
+
+
 def _div(call: Call) -> Any:
+    _no_learned_factor(call)
     if isinstance(call["other"], root_mean_square.Partial):
         return root_mean_square.normalized(call, call["self"], call["other"])
     if isinstance(call["other"], _OF_ATTENTION):
         raise call.refused("it divides by what a layer gives")
     return attention.scaled(call, call["self"], 1 / call["other"])
+
+
+def _log_softmax(call: Call) -> Value:
+    value = attention.softmax(call, call.value(), call["dim"])
+    return call.build.only_at_end(call, value, "log_softmax")
 
 
 def _masked(call: Call) -> Any:
@@ -270,16 +324,16 @@ def _rms_norm(call: Call) -> Value:
 def _embedding(call: Call) -> Any:
     if not isinstance(call["indices"], Value):  # rows of a table that are always the same
         return call.rows_of_table("weight", call["indices"])
-    call.only(padding_idx=-1, scale_grad_by_freq=False, sparse=False)
+    call.only(scale_grad_by_freq=False, sparse=False)
     count, width = call.shape("weight")
+    if call["padding_idx"] >= 0:
+        call.pads_with(call["padding_idx"])
     tokens, weight = call.value("indices"), call.parameter("weight")
     return call.build.embedding(call, tokens, weight, count, width)
 
 
 def _recurrent(call: Call) -> Any:
     call.only(has_biases=True, bidirectional=False)
-    if call["num_layers"] > 1:
-        call.only(dropout=0.0)
     kind = call.operation
     states = call["hx"] if kind == "lstm" else [call["hx"]]
     if any(not hasattr(state, "any") or state.any() for state in states):
@@ -290,8 +344,12 @@ def _recurrent(call: Call) -> Any:
         raise call.refused("proj_size is given, and can only be 0")
     layers = [flat[first : first + count] for first in range(0, len(flat), count)]
     own = {"hidden_size": call.shape("params", 1)[1], "batch_first": call["batch_first"]}
-    given = call.build.recurrent(call, kind, call.value(), layers, **own)
-    return given, None, None  # its last states are no layer's result
+    given = call.build.recurrent(
+        call, kind, call.value(), layers, **own, dropout=call["dropout"] if call["train"] else 0.0
+    )
+    hidden = np.full((len(layers), *given.shape[1:]), -1)
+    hidden[-1] = given.own[-1]
+    return given, given.seen_as(hidden), call.no_layers("the cell's last state")
 
 
 LAYERS: dict[str, Callable[[Call], Any]] = {
@@ -306,6 +364,7 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "hardsigmoid": _elementwise("hardsigmoid"),
     "leaky_relu": _elementwise("leaky_relu", negative_slope=0.01),
     "dropout": _dropout,
+    **dict.fromkeys(("pad", "constant_pad_nd"), _pad),
     "linear": _linear,
     **{f"conv{d}": _conv2d for d in ("1d", "2d")},
     **{f"conv_transpose{d}": _conv_transpose2d for d in ("1d", "2d")},
@@ -334,6 +393,7 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "div": _div,
     "masked_fill": _masked,
     "softmax": lambda call: attention.softmax(call, call["self"], call["dim"]),
+    "log_softmax": _log_softmax,
     "pow": lambda call: root_mean_square.squares(call, call.value(), call["exponent"]),
     "square": lambda call: root_mean_square.squares(call, call.value(), 2),
     **{name: _of_root(name) for name in ("sqrt", "rsqrt", "reciprocal")},

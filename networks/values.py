@@ -39,7 +39,8 @@ class Place(Protocol):
 @dataclass(frozen=True)
 class Value:
     """The numbers that a layer gives, as another's code sees them after its views: `places` has
-    that code's shape, and says where each number is in the layer's own result, row by row. So any
+    that code's shape, and says where each number is in the layer's own result, row by row; -1 is
+    what no layer gives. So any
     chain of views is compared with what a layer needs number by number, whatever it is called."""
 
     layer: str
@@ -82,6 +83,8 @@ class Value:
         """Each number once, in whatever order."""
         if self.view is None:
             return True
+        if (self.view < 0).any():
+            return False
         counts = np.bincount(self.view.ravel(), minlength=math.prod(self.shape))
         return bool((counts == 1).all())
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from networks.values import Place, Value
@@ -14,6 +15,33 @@ if TYPE_CHECKING:
     from networks.builder import Builder
 
 MOST_PLACES = 255  # in a window whose largest is found
+
+
+@dataclass(frozen=True)
+class Padded:
+    """Zeros around an image or a line, as many on both sides of a direction, and no layer's result:
+    the convolution that reads it has them as its padding."""
+
+    value: Value
+    sides: tuple[int, ...]
+    at: Place
+
+    def added_to(self, padding: Any) -> Any:
+        more = both(pair(self.sides, 0))
+        return pair([one + of for one, of in zip(more, both(padding), strict=True)], 0)
+
+
+def padded(at: Place, value: Value, zeros: Sequence[int]) -> Value | Padded:
+    """`zeros` are in front and behind, of the last direction first."""
+    if not any(zeros):
+        return value
+    sides = list(zip(zeros[::2], zeros[1::2], strict=True))[::-1]
+    directions = value.places.ndim - 2
+    if len(sides) > directions or any(a != b or a < 0 for a, b in sides):
+        raise at.refused(
+            f"it adds {list(zeros)} zeros; as many on both sides of an image or a line can be added"
+        )
+    return Padded(value, (*[0] * (directions - len(sides)), *(a for a, _ in sides)), at)
 
 
 def pair(sizes: Sequence[int], of_lines: int) -> Any:

@@ -61,7 +61,9 @@ Model unusual_sequences() {
 
 Model normalized_rows() {
   Model model{.name = "normalized rows", .sample = {4}, .classes = 3, .layers = {}};
-  model.add(LinearLayer{3}, {model.add(LayerNormLayer{}, {0})});
+  Value value = model.add(BatchNormLayer{}, {model.add(LayerNormLayer{}, {0})});
+  value = model.add(BatchNormLayer{}, {model.add(LinearLayer{5}, {value})});
+  model.add(LinearLayer{3}, {model.add(ActivationLayer{Activation::silu}, {value})});
   return model;
 }
 

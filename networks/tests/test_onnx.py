@@ -296,8 +296,8 @@ def test_normalization_of_groups_as_opset_21_has_it(capsys, tmp_path):
     ("node", "constants", "said"),
     [
         (("Gemm", ["x", "w"], {"alpha": 0.5}), WEIGHT, "(Gemm): alpha is 0.5, and can only be 1.0"),
-        (("Elu", ["x"], {}), {}, "(Elu): there is no such layer; supported are Add, "),
-        (("Mul", ["x", "w"], {}), WEIGHT, "(Mul): a result is multiplied by what is neither"),
+        (("Elu", ["x"], {}), {}, "(Elu): there is no such layer (docs/networks.md"),
+        (("Mul", ["x", "w"], {}), WEIGHT, "(Mul): a result is multiplied by numbers of its own"),
         (("HardSigmoid", ["x"], {}), {}, "alpha is 0.2, and can only be 1/6"),
         (("LeakyRelu", ["x"], {"alpha": 0.2}), {}, "alpha is 0.2"),
         (("Add", ["x", "w"], {}), WEIGHT, "can only be added to a sequence"),
@@ -307,6 +307,36 @@ def test_what_no_layer_has_is_refused(capsys, tmp_path, node, constants, said):
     kind, reads, attributes = node
     nodes = [onnx.helper.make_node(kind, reads, ["y"], **attributes)]
     assert said in refused(capsys, made(tmp_path / "net.onnx", nodes, constants))
+
+
+def test_shared_weights_are_tied_or_refused(capsys, tmp_path):
+    words = torch.randint(31, (2, 5))
+    path = old(tmp_path / "tied.onnx", zoo.Tied(), words)
+    described = imported(capsys, path, *WORDS_OF)
+    assert described["layers"][-1]["tied"] == described["layers"][0]["name"]
+    path = old(tmp_path / "shared.onnx", zoo.shared(), torch.randn(2, 4))
+    assert "2 has the very weights of 0; each layer of bench's has" in refused(capsys, path)
+
+
+def test_biases_that_an_exporter_leaves_out_are_said(capsys, tmp_path):
+    path = made(tmp_path / "net.onnx", [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])], WEIGHT)
+    model = onnx.load(path)
+    for producer, said in (("keras", False), ("pytorch", True)):
+        model.producer_name = producer
+        onnx.save(model, path)
+        assert main(["import", str(path)]) == 0
+        assert ("have no bias in the file" in capsys.readouterr().err) == said
+
+
+def test_a_softmax_at_the_end_is_that_of_the_loss(capsys, tmp_path):
+    nodes = [
+        onnx.helper.make_node("MatMul", ["x", "w"], ["m"]),
+        onnx.helper.make_node("Softmax", ["m"], ["y"]),
+        onnx.helper.make_node("Relu", ["m"], ["z"]),
+    ]
+    path = made(tmp_path / "net.onnx", nodes, WEIGHT, y=["z", "y"])
+    assert kinds(imported(capsys, path, "--output=1")) == ["linear"]
+    assert kinds(imported(capsys, path, "--output=0")) == ["linear", "relu"]
 
 
 def test_files_that_are_none_are_refused(capsys, tmp_path):

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +16,9 @@ torch = pytest.importorskip("torch", reason="torch is not installed here")
 
 from torch import nn  # noqa: E402
 
-from networks import proof, torch_operations  # noqa: E402
+from networks import from_torch, proof, torch_operations  # noqa: E402
 from networks.__main__ import main  # noqa: E402
+from networks.ending import ended, without_loss  # noqa: E402
 from networks.from_torch import Graph  # noqa: E402
 from networks.tests import zoo  # noqa: E402
 from networks.user_module import Input, exported  # noqa: E402
@@ -252,12 +256,21 @@ ACTIVATIONS = {
 
 
 def proved(network: nn.Module, *wanted: Input, loss: str = "cross-entropy") -> dict[str, Any]:
-    network = network.double().train()
-    graph = Graph(exported(network, *wanted), *wanted)
+    return told(network, *wanted, loss=loss)[0]
+
+
+def told(
+    network: nn.Module, *wanted: Input, loss: str = "cross-entropy", output: int | None = None
+) -> tuple[dict[str, Any], str]:
+    """Proved, and what is said about it."""
+    network = network.double()
+    graph = Graph(exported(network, *wanted), *wanted, output=output)
+    value, graph.end = without_loss(graph.build, graph.output, loss)
+    graph.output = ended(graph.build, value, loss)
     described = graph.build.described("x", graph.output, loss)
     difference, count = proof.prove(network, graph, described, *wanted)
     assert difference <= 1e-9 and count > 1
-    return described
+    return described, "; ".join(graph.notes)
 
 
 @pytest.mark.parametrize("kind", ACTIVATIONS)
@@ -525,6 +538,368 @@ def test_normalization_without_means():
     assert kinds(described)[-6:-1] == ["linear", "silu", "linear", "multiply", "linear"]
 
 
+# ---- what changes nothing, or is a part of something else
+
+ROWS = {"fc": nn.Linear(20, 3)}
+LAST = {"table": nn.Embedding(50, 8), "lstm": nn.LSTM(8, 6, batch_first=True)}
+LAST |= {"out": nn.Linear(6, 3)}
+LINE = {"conv": nn.Conv1d(2, 8, 3, padding=2), "out": nn.Linear(8, 3)}
+PATCHES = {"stem": nn.Conv2d(3, 8, 4, 4), "norm": nn.LayerNorm(8), "fc": nn.Linear(8, 8)}
+QKV = {"table": nn.Embedding(31, 8), "qkv": nn.Linear(8, 24), "out": nn.Linear(8, 31)}
+WORDS_8, WORDS_OF_50, SERIES_OF_5 = Input((8,), 31), Input((7,), 50), Input((30, 5))
+
+
+def zeros_of(x):
+    return torch.zeros(1, x.shape[0], 6)
+
+
+def scores(m, x):
+    q, k, v = m.qkv(m.table(x)).chunk(3, -1)
+    return q, k, v, q @ k.transpose(1, 2) * torch.tensor(8.0).rsqrt()
+
+
+def masked(m, x):
+    *_, v, found = scores(m, x)
+    return m.out(found.masked_fill(m.mask[:8, :8] == 0, -torch.inf).softmax(-1) @ v)
+
+
+def added(m, x):
+    *_, v, found = scores(m, x)
+    return m.out((found + m.mask).softmax(-1) @ v)
+
+
+def given(m, x, **own):
+    heads = [one.unflatten(-1, (2, 4)).transpose(1, 2) for one in m.qkv(m.table(x)).chunk(3, -1)]
+    y = nn.functional.scaled_dot_product_attention(*heads, **own)
+    return m.out(y.transpose(1, 2).flatten(2))
+
+
+LOWER, FROM_LATER = torch.ones(16, 16).tril(), torch.full((8, 8), -torch.inf).triu(1)
+SEQUENCE, BEHIND = ["to_sequence"], ["to_sequence", "mean_over_time", "linear"]
+COMES_IN: dict[str, tuple[Any, dict[str, Any], Input, list[str]]] = {
+    "to a device": (lambda m, x: m.fc(x.to("cpu").float()), ROWS, Input((20,)), ["linear"]),
+    "to a type": (lambda m, x: m.fc(x.to(m.fc.weight.dtype)), ROWS, Input((20,)), ["linear"]),
+    "by one": (lambda m, x: 0 + 1.0 * m.fc(x), ROWS, Input((20,)), ["linear"]),
+    "one of a tuple": (lambda m, x: (m.fc(x), None), ROWS, Input((20,)), ["linear"]),
+    "a row more": (lambda m, x: m.fc(x)[:, None], ROWS, Input((20,)), ["linear"]),
+    "zeros": (
+        lambda m, x: m.out(m.lstm(m.table(x), (zeros_of(x), zeros_of(x)))[0][:, -1]),
+        *(LAST, WORDS_OF_50, ["embedding", "lstm", "last_place", "linear"]),
+    ),
+    "last state": (
+        lambda m, x: m.out(m.lstm(m.table(x))[1][0][-1]),
+        *(LAST, WORDS_OF_50, ["embedding", "lstm", "last_place", "linear"]),
+    ),
+    "last state of two": (
+        lambda m, x: m.out(m.gru(x)[1][-1]),
+        {"gru": nn.GRU(5, 6, 2, dropout=0.2, batch_first=True), "out": nn.Linear(6, 3)},
+        *(SERIES_OF_5, ["to_sequence", "gru", "dropout", "gru", "last_place", "linear"]),
+    ),
+    "time first": (
+        lambda m, x: m.out(m.gru(x)[0][-1]),
+        {"gru": nn.GRU(5, 6), "out": nn.Linear(6, 3)},
+        Input((30, 5), batch_axis=1),
+        ["to_sequence", "gru", "last_place", "linear"],
+    ),
+    "encoder of a series": (
+        lambda m, x: m.out(m.layer(m.enter(x)).mean(1)),
+        {
+            "layer": nn.TransformerEncoderLayer(8, 2, 9, 0.1, batch_first=True),
+            **{"enter": nn.Linear(5, 8), "out": nn.Linear(8, 3)},
+        },
+        SERIES_OF_5,
+        [
+            *("to_sequence", "linear", "linear", "slice", "slice", "matmul", "softmax"),
+            *("dropout", "slice", "matmul", "linear", "dropout", "add", "layer_norm", "linear"),
+            *("relu", "dropout", "linear", "dropout", "add", "layer_norm", "mean_over_time"),
+            "linear",
+        ],
+    ),
+    "steps first": (
+        lambda m, x: m.out(m.conv(x.transpose(1, 2)).mean(2)),
+        *(LINE, Input((24, 2)), ["conv2d", "global_avg_pool2d", "linear"]),
+    ),
+    "last of a line": (
+        lambda m, x: m.out(m.conv(x)[:, :, -1]),
+        *(LINE, Input((2, 24)), ["conv2d", "to_sequence", "last_place", "linear"]),
+    ),
+    "cut of a line": (
+        lambda m, x: m.out(m.conv(x)[:, :, :-2].relu().mean(2)),
+        *(LINE, Input((2, 24))),
+        ["conv2d", "to_sequence", "slice", "relu", "mean_over_time", "linear"],
+    ),
+    "channels last": (
+        lambda m, x: (
+            (y := m.stem(x)) + m.fc(m.norm(y.permute(0, 2, 3, 1))).permute(0, 3, 1, 2)
+        ).mean((2, 3)),
+        *(PATCHES, Input((3, 8, 8))),
+        ["conv2d", "to_sequence", "layer_norm", "linear", "add", "mean_over_time"],
+    ),
+    "zeros around": (
+        lambda m, x: m.stem(nn.functional.pad(x, (2, 2, 1, 1))).mean((2, 3)),
+        *(PATCHES, Input((3, 8, 8)), ["conv2d", "global_avg_pool2d"]),
+    ),
+    "no zeros": (
+        lambda m, x: nn.functional.pad(m.stem(x), (0, 0, 0, 0)).mean((2, 3)),
+        *(PATCHES, Input((3, 8, 8)), ["conv2d", "global_avg_pool2d"]),
+    ),
+    "rows": (
+        lambda m, x: m.out(m.table(x)).view(x.numel(), -1),
+        {"table": nn.Embedding(31, 8), "out": nn.Linear(8, 31)},
+        *(WORDS_8, ["embedding", "linear"]),
+    ),
+    "mask of a buffer": (
+        *(masked, QKV | {"mask": LOWER}, WORDS_8),
+        ["embedding", "linear", "slice", "slice", "matmul", "softmax", "slice", "matmul", "linear"],
+    ),
+    "mask that is added": (
+        *(added, QKV | {"mask": FROM_LATER}, WORDS_8),
+        ["embedding", "linear", "slice", "slice", "matmul", "softmax", "slice", "matmul", "linear"],
+    ),
+    "mask that is given": (
+        lambda m, x: given(m, x, attn_mask=m.mask),
+        *(QKV | {"mask": FROM_LATER}, WORDS_8, ["embedding", "linear", "attention", "linear"]),
+    ),
+    "norm of vectors": (
+        lambda m, x: m.norm(m.fc(x)).relu(),
+        {"fc": nn.Linear(20, 5), "norm": nn.BatchNorm1d(5)},
+        *(Input((20,)), ["linear", "batch_norm", "relu"]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COMES_IN)
+def test_what_users_write_comes_in(name):
+    do, own, wanted, layers = COMES_IN[name]
+    described, notes = told(zoo.By(do, **own), wanted)
+    assert kinds(described) == layers and not notes
+    causal = [one.get("causal", False) for one in described["layers"] if "softmax" in one["type"]]
+    assert all(causal) or "encoder" in name
+
+
+STANDARDIZED = {"mean": torch.rand(20), "deviation": 1 + torch.rand(20), **ROWS}
+
+
+@pytest.mark.parametrize(
+    ("network", "wanted", "how", "layers", "said"),
+    [
+        (
+            zoo.By(lambda m, x: nn.functional.log_softmax(m.fc(x), 1), **ROWS),
+            *(Input((20,)), {"loss": "nll"}, ["linear"], ""),
+        ),
+        (
+            zoo.By(lambda m, x: m.fc(x).softmax(1), **ROWS),
+            *(Input((20,)), {}, ["linear"], "the softmax at its end is left out"),
+        ),
+        (
+            zoo.By(lambda m, x: m.fc(x).sigmoid(), **ROWS),
+            *(Input((20,)), {"loss": "bce"}, ["linear"], "the sigmoid at its end is left out"),
+        ),
+        (
+            zoo.By(lambda m, x: m.fc(x).sigmoid(), **ROWS),
+            *(Input((20,)), {"loss": "mse"}, ["linear", "sigmoid"], ""),
+        ),
+        (
+            zoo.By(lambda m, x: m.stem(x).log_softmax(1), **PATCHES),
+            *(Input((3, 8, 8)), {}, ["conv2d", "to_sequence"], ""),
+        ),
+        (
+            zoo.By(lambda m, x: m.fc((x - m.mean) / m.deviation), **STANDARDIZED),
+            *(Input((20,)), {}, ["linear"], "what is done to the input first (sub and div) is"),
+        ),
+        (
+            zoo.By(lambda m, x: m.stem(x.permute(0, 3, 1, 2) / 255).mean((2, 3)), **PATCHES),
+            *(Input((8, 8, 3)), {}, ["conv2d", "global_avg_pool2d"], "(div) is left out"),
+        ),
+        (
+            nn.Sequential(nn.Embedding(31, 8, padding_idx=1), nn.Linear(8, 3)),
+            *(WORDS_8, {}, ["embedding", "linear"], "the row of padding (1) of 0 is trained"),
+        ),
+        (
+            zoo.By(lambda m, x: (m.a(x), m.b(x).tanh()), a=nn.Linear(4, 2), b=nn.Linear(4, 3)),
+            *(Input((4,)), {"output": 1}, ["linear", "tanh"], ""),
+        ),
+    ],
+)
+def test_what_changes_is_said(network, wanted, how, layers, said):
+    described, notes = told(network, wanted, **how)
+    assert kinds(described) == layers and (said in notes if said else not notes)
+
+
+def by_chance(m, x):
+    return m.fc(x) if random.random() > 0.05 else m.fc(x) + m.fc(x)
+
+
+@pytest.mark.parametrize(
+    ("do", "own", "wanted", "said"),
+    [
+        (by_chance, ROWS, Input((20,)), "draws from Python's or numpy's random numbers"),
+        (
+            lambda m, x: m.fc(x * torch.rand(2, 20)),
+            *(ROWS, Input((20,)), r"rand \(rand, zoo.py:\d+\): it draws random numbers"),
+        ),
+        (
+            lambda m, x: m.norm(m.fc(x)),
+            {"fc": nn.Linear(20, 3), "norm": nn.BatchNorm1d(3).eval()},
+            *(Input((20,)), "it is in evaluation"),
+        ),
+        (
+            lambda m, x: m.scale * m.fc(x),
+            *(ROWS | {"scale": nn.Parameter(torch.ones(3))}, Input((20,)), "scale is a factor"),
+        ),
+        (
+            lambda m, x: nn.functional.linear(x, m.fc.weight * m.scale),
+            *(ROWS | {"scale": nn.Parameter(torch.ones(3, 1))}, Input((20,)), "is a factor that"),
+        ),
+        (
+            lambda m, x: (
+                setattr(m.fc.weight, "data", torch.renorm(m.fc.weight.data, 2, 0, 0.1)) or m.fc(x)
+            ),
+            *(ROWS, Input((20,)), "or sets weight.data"),
+        ),
+        (lambda m, x: m.fc(x) / m.of, ROWS | {"of": torch.ones(3)}, Input((20,)), "numbers of its"),
+        (lambda m, x: m.fc(x) + m.of, ROWS | {"of": torch.ones(3)}, Input((20,)), "adds constants"),
+        (
+            lambda m, x: m.fc(m.fc(x).log_softmax(-1)[:, :1].expand(2, 20)),
+            *(ROWS, Input((20,)), "it reads"),
+        ),
+        (
+            lambda m, x: m.out(m.fc(x).log_softmax(-1)),
+            *(ROWS | {"out": nn.Linear(3, 3)}, Input((20,)), "it can only end the network"),
+        ),
+        (
+            lambda m, x: m.out(m.lstm(m.table(x))[1][1][-1]),
+            *(LAST, WORDS_OF_50, "reads the cell's last state, which no layer gives"),
+        ),
+        (
+            lambda m, x: m.stem(nn.functional.pad(x, (0, 1))).mean((2, 3)),
+            *(PATCHES, Input((3, 8, 8)), r"it adds \[0, 1\] zeros; as many on both sides"),
+        ),
+        (
+            lambda m, x: nn.functional.pad(m.stem(x), (1, 1)).relu().mean((2, 3)),
+            *(PATCHES, Input((3, 8, 8)), "zeros can be put around what a convolution reads"),
+        ),
+        (
+            lambda m, x: m.conv(m.table(x).transpose(1, 2)).mean(2),
+            *({"table": nn.Embedding(31, 2), **LINE}, WORDS_8, "no layer makes one of a sequence"),
+        ),
+        (
+            lambda m, x: m.out(m.lstm(m.enter(x))[0][:, -1]),
+            {"enter": nn.Linear(5, 8), "lstm": nn.LSTM(8, 3, batch_first=True, bidirectional=True)}
+            | {"out": nn.Linear(6, 3)},
+            *(SERIES_OF_5, "bidirectional is True"),
+        ),
+    ],
+)
+def test_what_would_change_in_silence_is_refused(do, own, wanted, said):
+    with pytest.raises(Refused, match=said):
+        told(zoo.By(do, **own), wanted)
+
+
+def test_dropout_of_attention_weights_is_a_layer():
+    described = proved(zoo.By(lambda m, x: given(m, x, dropout_p=0.1), **QKV), WORDS_8)
+    assert "attention" not in kinds(described) and kinds(described).count("dropout") == 1
+
+
+def test_a_loss_reads_what_it_is_to_read():
+    for flags, said in (
+        ({"loss": "nll"}, "the network's output is no log_softmax"),
+        ({"output": 1}, "the network gives 1 output, and --output=1 counts from 0"),
+    ):
+        with pytest.raises(Refused, match=said):
+            told(zoo.mlp(), Input((20,)), **flags)
+
+
+def test_any_exception_of_the_walk_is_a_sentence(capsys, monkeypatch):
+    fails = torch_operations.LAYERS | {"relu": lambda call: 1 / 0}
+    monkeypatch.setattr(from_torch, "LAYERS", fails)
+    line = line_of("F.max_pool2d(F.relu(self.norm(self.conv1(x))), 2)")
+    assert refused(capsys, "Cnn", "--input=1x16x16") == (
+        f"relu zoo.py:{line}: it can't be imported as it is used here (ZeroDivisionError: division "
+        "by zero)"
+    )
+    monkeypatch.undo()
+    monkeypatch.setattr(proof, "rebuilt", lambda *_: 1 / 0)
+    assert "zoo.py:mlp can't be imported: ZeroDivisionError: " in refused(
+        capsys, "mlp", "--input=20"
+    )
+
+
+# ---- the user's file
+
+MLP = "from torch import nn\ndef make():\n    return nn.Sequential(nn.Linear(20, 3), nn.ReLU())\n"
+PARSES = "import argparse\np = argparse.ArgumentParser()\np.add_argument({})\np.parse_args()\n"
+
+
+def of_file(capsys: Any, path: Path, text: str, *flags: str) -> tuple[int, str, str]:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text + MLP, "utf-8")
+    code = main(["import", f"{path}:make", "--input=20", *flags])
+    found = capsys.readouterr()
+    return code, found.out, found.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (PARSES.format("'data'"), "ends the program when it is imported (train.py:4)"),
+        ("import sys\nsys.exit(0)\n", "ends the program when it is imported (train.py:2)"),
+        ("width = int(input('how wide? '))\n", "asks for input when it is imported (train.py:1)"),
+    ],
+)
+def test_a_script_without_a_guard_ends_in_one_sentence(capsys, tmp_path, text, said):
+    code, out, err = of_file(capsys, tmp_path / "train.py", text)
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert said in err and 'behind if __name__ == "__main__"' in err
+
+
+def test_a_file_is_imported_as_python_runs_it(capsys, tmp_path, monkeypatch):
+    """Options have their defaults, a new folder is left again, the output is where it was said."""
+    monkeypatch.chdir(tmp_path)
+    text = PARSES.format("'--width', default=3") + "import os\nos.chdir('/')\nprint('epoch 1')\n"
+    code, out, err = of_file(capsys, tmp_path / "train.py", text, "-o", "net.json")
+    assert (code, out) == (0, "") and "epoch 1" in err
+    assert json.loads((tmp_path / "net.json").read_text("utf-8"))["name"] == "train-make"
+
+
+def test_the_users_own_modules_are_found_first(capsys, tmp_path):
+    before = {name: sys.modules[name] for name in ("networks", "networks.builder", "peers")}
+    for name in ("networks", "peers", "tools", "plots", "tests"):
+        (tmp_path / f"{name}.py").write_text(f"mine = {name!r}\n", "utf-8")
+    text = (
+        "import networks, peers, plots, tests, tools\n"
+        "assert [one.mine for one in (networks, peers, plots, tests, tools)]\n"
+        "def late():\n    import tools.missing\n"
+    )
+    assert of_file(capsys, tmp_path / "train.py", text)[0] == 0
+    assert before == {name: sys.modules[name] for name in before}
+    assert of_file(capsys, tmp_path / "networks.py", "")[0] == 0
+
+
+def test_names_and_letters_that_others_lack(capsys, tmp_path, monkeypatch):
+    path = tmp_path / "Übung, 1" / "größe neu.py"
+    code, out, _ = of_file(capsys, path, "")
+    assert code == 0 and json.loads(out)["name"] == "grosse_neu-make"
+    layers = {"layers": [{"name": "größe", "type": "relu"}]}
+    described = {"name": "x", "input": {"shape": [3], "type": "f32"}, **layers}
+    (tmp_path / "net.json").write_text(json.dumps(described), "utf-8")
+    for words in (["show", str(tmp_path / "net.json")], ["import", f"{ZOO}:foreign", "--input=4"]):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert main(words) == 0
+        stream.flush()
+        text = stream.buffer.getvalue().decode("ascii")
+        assert "gr??e" in text or json.loads(text)["layers"][0]["name"] == "größe"
+
+
+def test_a_batch_says_how_large_lazy_layers_are(capsys):
+    assert kinds(imported(capsys, "lazy", "--input=3x8x8")) == ["conv2d", "flatten", "linear"]
+
+
+def test_a_parametrized_weight_is_refused_with_the_remedy(capsys):
+    assert "remove_parametrizations(..., 'weight')" in refused(capsys, "spectral", "--input=4")
+
+
 # ---- what is refused
 
 IMAGES = ("--input=2x6x6",)
@@ -538,7 +913,7 @@ IMAGES = ("--input=2x6x6",)
             ("--input=2x2x256",),
             "layer (max_pool2d, zoo.py:{}): its windows have 256 places; 255 are the most",
         ),
-        ("reflecting", IMAGES, "layer (pad, zoo.py:{}): there is no such layer; supported are "),
+        ("reflecting", IMAGES, "layer (pad, zoo.py:{}): it adds others than zeros"),
         ("padded", IMAGES, "padding is 1, and can only be below 1"),
         ("uneven", IMAGES, "images of 6 by 6 can only become larger by whole factors"),
         ("smooth", IMAGES, "layer (upsample_bilinear2d, zoo.py:{}): there is no such layer"),
@@ -562,11 +937,6 @@ def test_what_no_layer_has_is_named_with_its_place(capsys, name, flags, said):
     ("name", "flags", "said"),
     [
         (
-            "row_norm",
-            ["--input=4"],
-            "1 (batch_norm): it reads [batch, 5]; batch_norm reads images as they are",
-        ),
-        (
             "frozen",
             ["--input=20"],
             "2.weight is frozen (requires_grad=False); bench trains all parameters",
@@ -574,7 +944,7 @@ def test_what_no_layer_has_is_named_with_its_place(capsys, name, flags, said):
         (
             "shared",
             ["--input=4"],
-            "0.weight is the parameter of 0 too, and shared parameters can't be",
+            "0.weight is used twice, first by 0; each layer of bench's has parameters of its own",
         ),
         ("Two", ["--input=4"], "the network gives 2 outputs; one tensor can be trained"),
         (
@@ -599,7 +969,12 @@ def test_what_no_layer_has_is_named_with_its_place(capsys, name, flags, said):
         ),
         ("Mixed", ["--input=4"], "it multiplies [2, 3] by [2, 1]; only values of one shape and"),
         ("Stacked", ["--input=4"], "it can join images by their channels, and rows of one order"),
-        ("Depends", ["--input=4"], "torch.export can't follow the network: "),
+        (
+            "Depends",
+            ["--input=4"],
+            f"torch.export can't follow the network: it decides by the numbers of a tensor, as "
+            f"`if x.sum() > 0:` does (zoo.py:{line_of('if x.sum() > 0 else')})",
+        ),
         (
             "fails",
             ["--input=4"],
@@ -633,7 +1008,8 @@ def test_what_is_written_by_hand_is_one_layer(capsys):
 
 
 def test_the_line_of_the_user_is_named(capsys):
-    assert f"mul (mul, zoo.py:{line_of('this line is named')}): a network's output" in refused(
+    where = f"mul (mul, zoo.py:{line_of('this line is named')})"
+    assert f"{where}: a result can be multiplied by a number in attention alone" in refused(
         capsys, "Scaled", "--input=4"
     )
 
@@ -708,6 +1084,8 @@ def test_an_operation_in_place_changes_what_others_saw(capsys):
             "'words' is neither numbers nor tokens:N",
         ),
         ([f"{ZOO}:mlp", "--input=3", "--loss-function=l1"], "invalid choice: 'l1'"),
+        ([f"{ZOO}:mlp", "--input=3", "--output=x.json"], "counts no output from 0; a file is -o"),
+        ([f"{ZOO}:mlp", "--input=3", "--name=größe"], "'größe' is no name of letters, digits,"),
     ],
 )
 def test_wrong_usage_is_a_sentence(capsys, words, said):

@@ -8,6 +8,20 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812 - as everyone calls it
 
 
+class By(nn.Module):
+    """What is done with these layers, parameters and buffers."""
+
+    def __init__(self, do, **own):
+        super().__init__()
+        self.do = do
+        for name, one in own.items():
+            is_buffer = isinstance(one, torch.Tensor) and not isinstance(one, nn.Parameter)
+            (self.register_buffer if is_buffer else self.__setattr__)(name, one)
+
+    def forward(self, *x):
+        return self.do(self, *x)
+
+
 def mlp():
     return nn.Sequential(
         nn.Linear(20, 33), nn.ReLU(), nn.Linear(33, 65), nn.Sigmoid(), nn.Linear(65, 7)
@@ -776,8 +790,18 @@ def shuffled():
     return Image(nn.PixelShuffle(2), 1)
 
 
-def row_norm():
-    return nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Linear(5, 3))
+def foreign():
+    network = nn.Sequential()
+    network.add_module("größe", nn.Linear(4, 3))
+    return network
+
+
+def lazy():
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.LazyLinear(5))
+
+
+def spectral():
+    return nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(4, 3)))
 
 
 def frozen():

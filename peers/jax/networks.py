@@ -191,7 +191,10 @@ def _batch_norm(x: Any, eps: float = 1e-5) -> Layer:
     def of(w: Array, b: Array, x: Array) -> Array:
         return _normalized(x, (0, 2, 3), eps) * w[:, None, None] + b[:, None, None]
 
-    return Layer(of, _scaled(x.shape[1]))
+    def of_vectors(w: Array, b: Array, x: Array) -> Array:
+        return _normalized(x, 0, eps) * w + b
+
+    return Layer(of if x.ndim > 2 else of_vectors, _scaled(x.shape[1]))
 
 
 def _group_norm(x: Any, num_groups: int, eps: float = 1e-5) -> Layer:

@@ -203,7 +203,9 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
     "max_pool2d": lambda x, **own: nn.MaxPool2d(**own),
     "avg_pool2d": lambda x, **own: nn.AvgPool2d(**own),
     "global_avg_pool2d": lambda x: nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten()),
-    "batch_norm": lambda x, **own: nn.BatchNorm2d(x.shape[1], **own),
+    "batch_norm": lambda x, **own: (nn.BatchNorm1d if x.ndim == 2 else nn.BatchNorm2d)(
+        x.shape[1], **own
+    ),
     "dropout": lambda x, p, number, shape: Dropout(p, number, shape),
     "add": lambda x, y: Add(),
     "concatenate": lambda x, y, *more: Concatenate(),
@@ -226,6 +228,7 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
     "gru": lambda x, **own: nn.GRU(x.shape[-1], **own),
 }
 RECURRENT = ("lstm", "gru")
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 
 # Layers that make sequences, time first, or end them.
@@ -318,11 +321,11 @@ def fill(network: nn.Module) -> None:
     """Sets every parameter to its deterministic start, and statistics to PyTorch's."""
     position = 0
     for module in network.modules():
-        if isinstance(module, nn.BatchNorm2d):
+        if isinstance(module, BATCH_NORMS):
             module.reset_running_stats()
         for name, parameter in module.named_parameters(recurse=False):
             count = parameter.numel()
-            if isinstance(module, (nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)):
+            if isinstance(module, (*BATCH_NORMS, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)):
                 values = np.full(count, 1.0 if name == "weight" else 0.0)
             else:
                 values = (2 * uniform(PARAMETERS, position, count) - 1) * _bound(module)

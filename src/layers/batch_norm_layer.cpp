@@ -11,43 +11,71 @@ constexpr std::size_t shift = 1;
 // Of what is saved:
 constexpr std::size_t mean = 0;
 constexpr std::size_t inverse_deviation = 1;
+constexpr std::size_t vectors_as_images = 2;
+
+bool are_vectors(const Shape& shape) { return shape.size() == 2; }
+
+Shape as_images(const Shape& vectors) { return {vectors[0], vectors[1], 1, 1}; }
 
 }  // namespace
 
 Shape BatchNormLayer::infer(LayerShapes& shapes) const {
-  const Shape channels{shapes.image()[1]};
-  shapes.parameter("scale", channels, {.value = 1}, ReadAs::f32);
-  shapes.parameter("shift", channels, {.value = 0}, ReadAs::f32);
-  return shapes.image();
+  const Shape& shape = are_vectors(shapes.input()) ? shapes.input() : shapes.image();
+  shapes.require(shape.front() == any_batch, "reads images, or vectors of a batch");
+  shapes.parameter("scale", {shape[1]}, {.value = 1}, ReadAs::f32);
+  shapes.parameter("shift", {shape[1]}, {.value = 0}, ReadAs::f32);
+  return shape;
 }
 
 void BatchNormLayer::forward(LayerForward& step) const {
   const Shape channels = step.tensor(step.parameter(scale)).shape;
   const Id of_mean = step.save("mean", channels, Type::f32);
   const Id of_deviation = step.save("inverse deviation", channels, Type::f32);
-  step.emit(BatchNorm{.x = step.x(),
+  const Tensor vectors = step.tensor(step.x());
+  Id x = step.x();
+  Id y = step.y();
+  if (are_vectors(vectors.shape)) {
+    x = step.save("images", as_images(vectors.shape), vectors.type);
+    y = step.save("result as images", as_images(vectors.shape), step.tensor(step.y()).type);
+    step.emit(Reshape{.x = step.x(), .y = x});
+  }
+  step.emit(BatchNorm{.x = x,
                       .scale = step.parameter(scale),
                       .shift = step.parameter(shift),
-                      .y = step.y(),
+                      .y = y,
                       .mean = of_mean,
                       .inverse_deviation = of_deviation,
                       .epsilon = epsilon});
+  if (y != step.y()) {
+    step.emit(Reshape{.x = y, .y = step.y()});
+  }
 }
 
 void BatchNormLayer::backward(LayerBackward& step) const {
-  Id dx = step.dx();
-  if (dx == none) {  // the operation computes it all the same
-    const Tensor x = step.tensor(step.x());
-    dx = step.scratch("dx", x.shape, x.type);
+  const Tensor read = step.tensor(step.x());
+  const bool has_vectors = are_vectors(read.shape);
+  const Shape images = has_vectors ? as_images(read.shape) : read.shape;
+  const Id asked = step.dx();
+  Id dx = asked;
+  if (dx == none || has_vectors) {  // the operation computes it all the same
+    dx = step.scratch("dx", images, read.type);
   }
-  step.emit(BatchNormGrad{.x = step.x(),
+  Id dy = step.dy();
+  if (has_vectors) {
+    dy = step.scratch("dy", images, read.type);
+    step.emit(Reshape{.x = step.dy(), .y = dy});
+  }
+  step.emit(BatchNormGrad{.x = has_vectors ? step.saved(vectors_as_images) : step.x(),
                           .scale = step.parameter(scale),
                           .mean = step.saved(mean),
                           .inverse_deviation = step.saved(inverse_deviation),
-                          .dy = step.dy(),
+                          .dy = dy,
                           .dx = dx,
                           .dscale = step.gradient(scale),
                           .dshift = step.gradient(shift)});
+  if (has_vectors && asked != none) {
+    step.emit(Reshape{.x = dx, .y = asked});
+  }
 }
 
 }  // namespace crossover

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch normalization of images, in training.
+// Batch normalization of images and of vectors, in training.
 #pragma once
 
 #include "crossover/layer.h"
 
 namespace crossover {
 
-/// [batch, channels, height, width], each channel normalized over the others, then times scale
-/// [channels], which starts at 1, plus shift [channels], which starts at 0.
+/// [batch, channels, height, width] or [batch, channels], each channel normalized over the others,
+/// then times scale [channels], which starts at 1, plus shift [channels], which starts at 0.
 struct BatchNormLayer {
   double epsilon = 1e-5;  ///< added to the variance
 
