@@ -90,7 +90,9 @@ def test_a_packed_bench_starts_with_nothing_but_the_pack_or_is_refused(
     subprocess.run(["cp", mpi, tmp_path / "libnccl.so.2"], check=True)
     libraries = ("-Wl,--no-as-needed", "-L", tmp_path, "-l:libmpi.so.40", "-l:libnccl.so.2")
     compiled("int main() {}", tmp_path / "bench", *libraries)
-    with pytest.raises(console.Failure, match="needs libmpi.so.40, libnccl.so.2, which") as failed:
+    with pytest.raises(
+        console.Failure, match=r"needs libmpi\.so\.40, libnccl\.so\.2, which"
+    ) as failed:
         pack._bench(tmp_path / "refused")
     assert failed.value.code == 1
 

@@ -30,7 +30,8 @@ _CONFIGURE += ("-DCMAKE_INSTALL_RPATH=$ORIGIN/../lib;$ORIGIN/../lib/x86_64-linux
 # What the packed bench may need: what every machine has, what is packed, and what tools/gpu_sweep
 # finds in NVIDIA's packages.
 _MAY_NEED = {"ld-linux-x86-64", "libc", "libdl", "libgcc_s", "libm", "libpthread", "librt"}
-_MAY_NEED |= {"libstdc++", "libbenchmark", "libdnnl", "libgomp", "libhwy", "libcublasLt", "libcudnn"}
+_MAY_NEED |= {"libstdc++", "libbenchmark", "libdnnl", "libgomp", "libhwy"}
+_MAY_NEED |= {"libcublasLt", "libcudnn"}
 MOST_BYTES = 64 * 2**20  # of the sources and the folder together
 COMMIT = "commit.txt"
 ARCHIVE = "pack.tar.gz"
