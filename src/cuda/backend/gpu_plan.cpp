@@ -84,7 +84,7 @@ class GpuPlan : public Plan {
         [&](const ProductForm& product) { return algorithms_.products->supports(product); },
         [&](const ConvolutionForm& one) { return algorithms_.convolutions->supports(one); },
         options_.execution == Execution::persistent ? on_chip(device_.properties) : OnChip{},
-        loops_, workspace_for_cudnn(static_cast<std::int64_t>(device_.properties.totalGlobalMem)),
+        loops_, static_cast<std::int64_t>(device_.properties.totalGlobalMem),
         [&](const SdpaForm& one) { return algorithms_.sdpas->supports(one); });
   }
 
