@@ -30,6 +30,29 @@ OnChip on_chip(const cudaDeviceProp& device) {
   return chip;
 }
 
+int attribute(cudaDeviceAttr of) {
+  int device = 0;
+  int value = 0;
+  CROSSOVER_CUDA_CHECK(cudaGetDevice(&device));
+  CROSSOVER_CUDA_CHECK(cudaDeviceGetAttribute(&value, of, device));
+  return value;
+}
+
+/// Unsupported where the driver would end such a kernel, or not launch it.
+void require_kernel_for_all(const PersistentPlan& plan) {
+  if (attribute(cudaDevAttrKernelExecTimeout) != 0) {
+    throw Unsupported(
+        "one kernel for the whole order may run longer than the driver lets it on this GPU, which "
+        "has a display (kernelExecTimeout)");
+  }
+  if (plan.team == TeamKind::grid && attribute(cudaDevAttrCooperativeLaunch) == 0) {
+    throw Unsupported(
+        "one kernel for the whole order needs all multiprocessors for this network, and this GPU, "
+        "a virtual one perhaps, launches no kernel whose blocks wait for each other "
+        "(cooperativeLaunch)");
+  }
+}
+
 /// Ranks must not choose by time: each might have another form. And sums stay out of loops, whose
 /// bodies take kernels, fills and copies alone, while NCCL may also call the host.
 constexpr GraphForm form_of_ranks{.loops = false, .streams = 1};
@@ -90,6 +113,9 @@ class GpuPlan : public Plan {
 
   void make(const GraphForm& form) {
     plan_ = planned(form, options_);
+    if (plan_.persistent) {
+      require_kernel_for_all(*plan_.persistent);
+    }
     form_ = form;
     launches_ = count_launches(workload_, plan_);
     check_order_graph(workload_, plan_);
