@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "../../automatic/trial.h"
 #include "../execution/graphs.h"
 #include "../kernels/persistent.cuh"
 #include "../planning/graph_forms.h"
@@ -93,8 +94,7 @@ class GpuPlan : public Plan {
     if (options_.ranks != nullptr || options_.graph_form || !plan_.mode.is_graph()) {
       return program();
     }
-    make(fastest_of(graph_forms(workload_, plan_),
-                    [this](const GraphForm& form) { return seconds_of_a_pass(form); }));
+    make(fastest_form());
     return program();
   }
 
@@ -138,16 +138,31 @@ class GpuPlan : public Plan {
                       " plans");
   }
 
-  /// On zeros, which take as long as numbers do.
-  [[nodiscard]] double seconds_of_a_pass(const GraphForm& form) {
-    make(form);
-    const std::unique_ptr<Program> made = program();
-    const auto pass = [&] {
-      made->enqueue(0, std::ssize(workload_.order));
-      made->wait();
-    };
-    pass();
-    return host_seconds(pass);
+  /// Passes over the whole order, in turn with the fastest so far: two are in memory.
+  [[nodiscard]] GraphForm fastest_form() {
+    const std::int64_t runs = std::ssize(workload_.order);
+    const Trials trials{.runs = runs, .least = runs};
+    std::unique_ptr<Program> fastest;
+    double its_seconds = 0;
+    return fastest_of(graph_forms(workload_, plan_), [&](const GraphForm& form) {
+      make(form);
+      std::unique_ptr<Program> made = program();
+      begin_trial(*made, workload_);
+      if (fastest == nullptr) {
+        keep_busy([&] {
+          made->enqueue(0, runs);
+          made->wait();
+        });
+      }
+      const double seconds = seconds_of_least(*made, trials, steady_seconds);
+      if (fastest != nullptr && ratio_of_seconds({*fastest, its_seconds}, {*made, seconds}, trials,
+                                                 steady_seconds) >= 1) {
+        return false;
+      }
+      fastest = std::move(made);
+      its_seconds = seconds;
+      return true;
+    });
   }
 
   const Workload workload_;
