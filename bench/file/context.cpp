@@ -31,7 +31,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The variables that change how OpenMP, oneDNN, CUDA and cuBLASLt run.
+/// The variables that change how OpenMP, oneDNN, CUDA and its libraries run.
 Json environment_json() {
   Json variables = Json::object();
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -41,7 +41,7 @@ Json environment_json() {
     for (const char* prefix :
          {"OMP_", "GOMP_", "KMP_", "DNNL_", "ONEDNN_", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_",
           "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_", "CUDA_FORCE_", "CUDA_DISABLE_", "CUBLAS",
-          "NVIDIA_TF32_", "MALLOC_", "GLIBC_TUNABLES"}) {
+          "CUDNN_", "NCCL_", "NVIDIA_TF32_", "MALLOC_", "GLIBC_TUNABLES"}) {
       if (text.starts_with(prefix) && equals != std::string::npos) {
         variables[text.substr(0, equals)] = text.substr(equals + 1);
       }
