@@ -83,6 +83,17 @@ void require_sense(const Arguments& arguments, const BenchmarkFlags& flags) {
   }
 }
 
+/// UsageError where a variable makes another arithmetic of a GPU's f32.
+void require_plain_f32(const Devices& devices) {
+  for (char** entry = environ; *entry != nullptr && !devices.gpus().empty(); ++entry) {
+    const std::string text = *entry;
+    if (text.starts_with("NVIDIA_TF32_OVERRIDE=") || text.starts_with("CUBLAS_EMULAT")) {
+      throw UsageError(text.substr(0, text.find('=')) +
+                       " is set, and changes what f32 is on a GPU; unset it, or use --cuda=off");
+    }
+  }
+}
+
 /// `ranks`: that mpirun started this process as one of.
 int measure(Arguments arguments, const std::vector<std::string>& command,
             const std::vector<std::string>& words, Spent& spent, Ranks* ranks) {
@@ -102,6 +113,7 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
   if (arguments.cuda == CudaUse::on && !plans_a_gpu && devices.gpus().empty()) {
     throw UsageError("--cuda=on, but there is no GPU: " + devices.gpu_reason);
   }
+  require_plain_f32(devices);
   if (ranks != nullptr && ranks->rank() > 0) {
     follow_rows(*ranks, arguments, devices, /*answers_to=*/-1);
     return 0;

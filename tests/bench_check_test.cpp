@@ -2,6 +2,7 @@
 // What a worker answers of a check, whatever its parts do.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <new>
 #include <set>
 #include <stdexcept>
@@ -68,6 +69,25 @@ TEST(Check, HasANameOfItsOwn) {
   EXPECT_EQ(names.size(), checks.size());
   EXPECT_TRUE(names.contains("cuda Convolution bf16 graph"));
   EXPECT_TRUE(names.contains("cuda tiny-mlp f32 persistent"));
+}
+
+/// What the time does not suffice for is not the code with the highest risk.
+TEST(Check, TriesNetworksBeforeOperations) {
+  Devices devices;
+  devices.all.push_back({.backend = make_cpu_backend(), .is_host = true});
+  devices.all.push_back({.backend = make_planned_gpu()});
+  const std::vector<Check> checks = all_checks({}, devices);
+  const auto at = [&](const std::string& name) {
+    return std::find_if(checks.begin(), checks.end(),
+                        [&](const Check& check) { return check.name() == name; });
+  };
+  const auto first = std::min(at("cuda Activate f32 eager"), at("cuda Linear bf16 graph"));
+  for (const char* name : {"tiny-cnn f16 eager", "tiny-gpt bf16 graph-epoch", "tiny-vit tf32 auto",
+                           "tiny-mlp f32 persistent"}) {
+    EXPECT_LT(at(std::string("cuda ") + name), first) << name;
+  }
+  EXPECT_FALSE(at("cuda Activate f32 eager")->calls_libraries);
+  EXPECT_TRUE(at("cuda Linear bf16 graph")->calls_libraries);
 }
 
 }  // namespace

@@ -246,7 +246,7 @@ TEST(CudaTransformerPlan, HasOneLaunchEachWayOfTheLibrarysAttentionIn16Bits) {
   const Workload workload = images_epoch(model, Precision::bf16);
   const auto plan = [&](const cuda::SupportsSdpa& sdpas) {
     return cuda::make_plan(workload, {.precision = Precision::bf16}, any_product,
-                           cuda::any_convolution, {}, true, 1 << 20, sdpas);
+                           cuda::any_convolution, {}, true, std::int64_t{80} << 30, sdpas);
   };
   const LaunchPlan with = plan(cuda::any_sdpa);
   EXPECT_EQ(count_of<cuda::SdpaLaunch>(with), 4);
@@ -257,6 +257,17 @@ TEST(CudaTransformerPlan, HasOneLaunchEachWayOfTheLibrarysAttentionIn16Bits) {
   EXPECT_EQ(count_of<cuda::AttentionLaunch>(forward), 0);
   EXPECT_EQ(count_of<cuda::AttentionGradKeysLaunch>(forward), 2);
   EXPECT_EQ(count_of<cuda::SdpaLaunch>(plan_of(images_epoch(model))), 0) << "in f32";
+  const LaunchPlan unrepeatable =
+      plan([](const cuda::SdpaForm& form) { return !form.gradient || !form.repeats; });
+  EXPECT_EQ(count_of<cuda::SdpaLaunch>(unrepeatable), 4) << "rather than kernels of ours";
+  const auto workspace = [&](bool repeats, std::int64_t gib) {
+    const cuda::SdpaForm form{
+        .gradient = true, .time = 2048, .batch = 8, .heads = 16, .d = 64, .repeats = repeats};
+    return cuda::workspace_for_sdpa(form, gib << 30) >> 20;
+  };
+  EXPECT_EQ(workspace(true, 80), 256 + 1024) << "MiB: a number in 16 bits for each score";
+  EXPECT_EQ(workspace(true, 8), 1024) << "an eighth of the memory";
+  EXPECT_EQ(workspace(false, 80), 256);
 }
 
 TEST(CudaTransformerPlan, HasOneLaunchForAttentionAndTwoForItsGradient) {

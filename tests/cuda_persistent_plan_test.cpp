@@ -53,6 +53,13 @@ TEST(PersistentPlan, TakesAClusterBetweenThose) {
   EXPECT_EQ(team_of("disc-7", small), "all");
 }
 
+TEST(PersistentPlan, TakesAllMultiprocessors) {
+  for (const int multiprocessors : {58, 108, 148}) {
+    EXPECT_EQ(persistent_plan("disc-9", {.multiprocessors = multiprocessors}).blocks,
+              multiprocessors);
+  }
+}
+
 TEST(PersistentPlan, TakesNoLargerClusterThanThereIs) {
   for (const int blocks : {1, 2, 4, 8}) {
     EXPECT_EQ(team_of("disc-7", {.cluster_blocks = blocks}), std::to_string(blocks));

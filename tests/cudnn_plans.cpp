@@ -128,8 +128,8 @@ void add_plans(const LaunchPlan& plan, Library<Arguments>& library,
   }
 }
 
-void print_network(const std::string& name, Precision precision, ConvolutionLibrary& library,
-                   SdpaLibrary& sdpas) {
+void print_network(const std::string& name, Precision precision, std::int64_t memory_bytes,
+                   ConvolutionLibrary& library, SdpaLibrary& sdpas) {
   const Task task = find_model(name);
   const Workload workload =
       make_planned_gpu()->optimize(training_epoch(task.model, {.rows = task.batch,
@@ -142,7 +142,7 @@ void print_network(const std::string& name, Precision precision, ConvolutionLibr
   const LaunchPlan plan = make_plan(
       workload, {.precision = precision}, [](const ProductForm& /*form*/) { return true; },
       [&](const ConvolutionForm& form) { return library.algorithms(form) > 0; }, {}, true,
-      most_workspace_for_cudnn, [&](const SdpaForm& form) { return sdpas.algorithms(form) > 0; });
+      memory_bytes, [&](const SdpaForm& form) { return sdpas.algorithms(form) > 0; });
   std::map<std::string, Plans> by_kind;
   add_plans<ConvolutionLaunch>(plan, library, by_kind);
   add_plans<SdpaLaunch>(plan, sdpas, by_kind);
@@ -160,12 +160,11 @@ void print_gpu(const Gpu& gpu) {
     if (!missing_for_products(properties, precision).empty()) {
       continue;
     }
-    const std::int64_t workspace = workspace_for_cudnn(gpu.memory_bytes);
-    const auto library = make_cudnn_library_for(described(gpu), precision, workspace);
-    const auto sdpas = make_sdpa_library_for(described(gpu), precision, workspace);
+    const auto library = make_cudnn_library_for(described(gpu), precision, gpu.memory_bytes);
+    const auto sdpas = make_sdpa_library_for(described(gpu), precision, gpu.memory_bytes);
     for (const Family& family : catalogue()) {
       for (const std::string& name : family.names) {
-        print_network(name, precision, *library, *sdpas);
+        print_network(name, precision, gpu.memory_bytes, *library, *sdpas);
       }
     }
   }

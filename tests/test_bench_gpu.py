@@ -150,7 +150,7 @@ def test_the_driver_tells_of_the_gpu_and_of_what_held_it_back(tmp_path: Path) ->
     assert gpu == {
         "name": "Emulated GPU",
         "multiprocessors": 4,
-        "memory_bytes": 150754820096,
+        "memory_bytes": 2**30,
         "cache_bytes": 2**20,
         "driver": "580.65.06",
         "sm_clock_max_mhz": 1980,
@@ -164,7 +164,7 @@ def test_the_driver_tells_of_the_gpu_and_of_what_held_it_back(tmp_path: Path) ->
     for row in on("cuda", document):
         assert row["sm_clock_mhz_before"] == row["sm_clock_mhz_after"] == 1410
         assert row["warnings"] == [
-            "the GPU's SM clock was 1410 to 1410 MHz around the timed loops, of at most 1980 MHz",
+            "the GPU is a slice of a card, whose clocks and power are those of all its slices",
             "the GPU's clocks were held back: power cap, temperature",
         ]
     for row in on("cpu", document):
@@ -179,6 +179,13 @@ def test_a_driver_that_knows_less_tells_less(tmp_path: Path) -> None:
     assert (gpu["driver"], gpu["sm_clock_mhz"], gpu["memory_bytes"]) == ("580.65.06", 1980, 2**30)
     assert not gpu.keys() & {"power_limit_watts", "ecc", "persistence_mode"}
     assert all(row["warnings"] == [] for row in on("cuda", document))
+
+
+@pytest.mark.parametrize("name", ["NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION"])
+def test_variables_that_change_what_f32_is_are_refused(name: str) -> None:
+    done = bench(*EPOCH, program=EMULATED, variables={name: "1"})
+    assert_refused(done, f"{name} is set, and changes what f32 is on a GPU", "--cuda=off")
+    assert bench(*EPOCH, "--plan", "--cuda=off", variables={name: "1"}).returncode == 0
 
 
 def test_the_first_call_waits_for_the_device_to_start(tmp_path: Path) -> None:

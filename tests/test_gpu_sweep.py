@@ -54,6 +54,15 @@ def test_a_plan_that_is_too_long_says_how_long_it_takes(
     assert ("7 s too long" in said and "--minutes=10 " in said) == bool(code)
 
 
+def test_the_calls_for_a_lent_machine_are_documented_and_lose_nothing() -> None:
+    text = (gpu.ROOT / "docs" / "gpu.md").read_text("utf-8")
+    for call in gpu.calls(gpu.ROOT / "brought"):
+        assert f"\n{call}\n" in text
+        parsed = gpu.parse(call.split()[1:])
+        assert parsed.brought == Path("brought").absolute()
+        assert parsed.out == gpu.parse([]).out, "what lies elsewhere stays on that machine"
+
+
 # ---- one stage -----------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("text", "seconds", "verdict"),
@@ -179,7 +188,7 @@ def test_a_packed_bench_measures_while_the_native_one_is_built(commands: Command
     code, calls = commands.run()
     assert (code, calls) == (0, FIRST)
     kept = {path.name for path in commands.out.iterdir()}
-    assert {"check.txt", "pytorch.json", "gpu.json", "gpu_sweep.log", "bench"} <= kept
+    assert {"pytorch.json", "gpu.json", "gpu_sweep.log", "bench"} <= kept
     assert len(kept) <= 8
     assert "times of gpu.json\n" in (commands.out / "gpu_sweep.log").read_text("utf-8")
 
@@ -220,7 +229,7 @@ def test_a_second_command_goes_on_with_the_rows_and_the_bench_of_the_first(
     (earlier / "seven.json").write_text(INTERRUPTED.replace("false", "true"))
     script(earlier / "bench", STAND_IN).chmod(0o644)
     code, calls = commands.run(f"--resume={earlier}")
-    assert (code, calls) == (0, ["build gpu.json", "build chosen.json"])
+    assert (code, calls) == (0, ["build gpu.json", "build transformers.json", "build chosen.json"])
     log = (commands.out / "gpu_sweep.log").read_text("utf-8")
     assert re.search(r"/gpu\.json --sweep=gpu --resume\n", log)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from scripts import ROOT, refused
 
-from tools import console, pack, sources
+from tools import console, cuda, pack, sources
 
 needs_git = pytest.mark.skipif(
     not sources.git("rev-parse", "HEAD"), reason="git does not tell the commit"
@@ -70,6 +70,46 @@ def test_an_earlier_pack_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(pack, "MOST_BYTES", 2**20)  # less than the sources
     with pytest.raises(console.Failure, match="more than the limit of 1 MiB"):
         pack.collect(folder)
+
+
+def compiled(text: str, to: Path, *flags: str | Path) -> Path:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    command = ["c++", "-x", "c++", "-", "-o", to, *flags]
+    subprocess.run(command, input=text, text=True, check=True)
+    return to
+
+
+def test_a_packed_bench_starts_with_nothing_but_the_pack_or_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pack, "_BUILD", tmp_path)
+    monkeypatch.setattr(pack, "run_logged", lambda *_, **__: None)
+    monkeypatch.setattr(cuda, "choose", lambda _: cuda.Choice("nvcc"))
+    text = "#include <omp.h>\nint main() { return omp_get_max_threads() < 1; }"
+    compiled(text, tmp_path / "bench", "-fopenmp", "-Wl,-rpath,$ORIGIN/../lib")
+    (tmp_path / "whole" / "lib").mkdir(parents=True)
+    pack._bench(tmp_path / "whole")
+    assert (tmp_path / "whole" / "lib" / "libgomp.so.1").is_file()
+    assert subprocess.run([tmp_path / "whole/bin/bench"], env={}, check=False).returncode == 0
+    mpi = compiled("int mpi() { return 0; }", tmp_path / "libmpi.so.40", "-shared", "-fPIC")
+    subprocess.run(["cp", mpi, tmp_path / "libnccl.so.2"], check=True)
+    libraries = ("-Wl,--no-as-needed", "-L", tmp_path, "-l:libmpi.so.40", "-l:libnccl.so.2")
+    compiled("int main() {}", tmp_path / "bench", *libraries)
+    with pytest.raises(
+        console.Failure, match=r"needs libmpi\.so\.40, libnccl\.so\.2, which"
+    ) as failed:
+        pack._bench(tmp_path / "refused")
+    assert failed.value.code == 1
+
+
+@pytest.mark.slow
+def test_a_packed_bench_is_linked_to_no_mpi(tmp_path: Path) -> None:
+    flags = [*pack._CONFIGURE, "-DCROSSOVER_CUDA=OFF", f"-DCMAKE_PREFIX_PATH={pack.VENV}"]
+    command = ["cmake", *flags, "-S", ROOT, "-B", tmp_path]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    build = (tmp_path / "build.ninja").read_text("utf-8")
+    linked = re.search(r"^build bench: .*?LINK_LIBRARIES = (.*?)$", build, re.MULTILINE | re.DOTALL)
+    assert linked is not None and "dnnl" in linked[1] and "mpi" not in linked[1]
 
 
 def commit_of(source: Path, packed: Path, written: Path) -> tuple[str, bool]:

@@ -32,29 +32,36 @@ PACKED = PREFIX / "bin" / "bench"
 # Expected on a machine of 16 cores. The build leaves the ladder of the sweep its time.
 _ALL = MINUTES * 60
 BUILT = Stage("build", _ALL - 200, 100)
-CHECK = Stage("check", 80, 60)
+CHECK_BUDGET = "--budget=150s"  # libraries of a gigabyte, read for the first time beside a build
+CHECK = Stage("check", 170, 60)
 _FEW = "--family=Epoch --precision=f32 --placement=resident --execution=graph"
 _FEW += " --model=disc-2,disc-5,disc-7,disc-8,disc-9,disc-10"
-PYTORCH = Stage("pytorch", 90, 50, rows=_FEW, may_fail=True)
-EARLY = Stage("early", _ALL, rows="--benchmark_filter=device:cuda")
+PYTORCH = Stage("pytorch", 120, 50, rows=_FEW, may_fail=True)
+# Beside the build: of an eager row, the build would slow down the CPU's part.
+_GRAPHS = "--execution=graph,graph-epoch,persistent"
+EARLY = Stage("early", _ALL, rows=f"{_GRAPHS} --benchmark_filter=device:cuda")
 SWEEP = Stage("gpu", _ALL)
 _SEVEN = "--family=Minibatch --model=fcn-r,alexnet-r,resnet-56,lstm,fcn-s,alexnet-s,resnet-50"
 SEVEN = Stage("seven", _ALL, rows=_SEVEN)
+_FORMERS = "--family=Minibatch --model=gpt-64,gpt-512,vit-ti --precision=f32,bf16"
+TRANSFORMERS = Stage("transformers", 120, rows=_FORMERS)
 _CHOICES = "--products=autotuned --cudnn=benchmark --benchmark_filter=device:cuda"
 CHOSEN = Stage("chosen", _ALL, rows=f"{_SEVEN} --precision=f32 {_CHOICES}")
 _SIZES = ",".join(f"disc-{depth}x{by}" for depth in range(2, 10) for by in (1.25, 1.5, 1.75))
 BETWEEN = Stage(
-    "between", 150, rows=f"--family=Epoch --precision=f32 --placement=resident --model={_SIZES}"
+    "between", _ALL, rows=f"--family=Epoch --precision=f32 --placement=resident --model={_SIZES}"
 )
-BUILT_TESTS = Stage("build tests", 260, 150)
+BUILT_TESTS = Stage("build tests", 300, 150)
 GPU_TESTS = Stage("GPU tests", 150, 60)
 MEMCHECK = Stage("memcheck", 60, 40, may_fail=True)
 RACECHECK = Stage("racecheck", 120, 60, may_fail=True)
 COMMANDS = {
     "first": (BUILT, CHECK, PYTORCH, SWEEP),
-    "second": (SEVEN, CHOSEN),
-    "third": (BETWEEN, BUILT_TESTS, GPU_TESTS, MEMCHECK, RACECHECK),
+    "second": (SEVEN, TRANSFORMERS, CHOSEN),
+    "third": (BUILT_TESTS, GPU_TESTS, MEMCHECK, RACECHECK, BETWEEN),
 }
+# On a machine that is lent for half an hour: what starts and copying take is left over.
+_LENT = ("--minutes=9", "--minutes=8.5 --resume={}/first", "--minutes=6 --tests --resume={}/first")
 # Each operation, and the training kernel: our own kernels, by what is in their mangled names.
 # cuBLASLt's would take minutes, and are not ours to mend.
 SANITIZED = {
@@ -185,15 +192,15 @@ class Sweep(Limited):
                 self.say(times(written))
         return count > 0
 
-    def ahead(self, bench: Path) -> None:
+    def ahead(self, bench: Path, modes: str) -> None:
         """What works here, and PyTorch's rows on the GPU, which need none of our kernels."""
 
-        def keep(output: str) -> str:
-            (self.out / "check.txt").write_text(output, encoding="utf-8")
+        def last(output: str) -> str:
             return (output.splitlines() or [""])[-1]
 
-        self.stage(CHECK, [bench, "--check", f"--out={self.out / 'check.json'}"], keep)
-        peer = f"{sys.executable} -m peers.pytorch --devices=cuda --mode=eager,graph"
+        check = [bench, "--check", CHECK_BUDGET, f"--out={self.out / 'check.json'}"]
+        self.stage(CHECK, check, last)
+        peer = f"{sys.executable} -m peers.pytorch --devices=cuda --mode={modes}"
         self.rows(PYTORCH, bench, f"--peer={peer}", "--program=pytorch")
 
     def make(self, target: str) -> list[str | Path]:
@@ -227,7 +234,7 @@ class Sweep(Limited):
             try:
                 if packed:
                     os.sched_setaffinity(0, few)
-                    self.ahead(packed)
+                    self.ahead(packed, "graph")
                     self.rows(EARLY, packed, until=built.done)
                 built.result()
             finally:
@@ -268,14 +275,14 @@ def sweep_all(arguments: argparse.Namespace, log: TextIO) -> int:
         return 1
     bench = (able or list(benches))[0]
     if arguments.tests:
-        sweep.rows(BETWEEN, bench)
         sweep.test()
+        sweep.rows(BETWEEN, bench)
     elif arguments.resume is not None:
-        for stage in (SWEEP, SEVEN, CHOSEN):
+        for stage in (SWEEP, *COMMANDS["second"]):
             sweep.rows(stage, bench)
     else:
         if early is None:
-            sweep.ahead(bench)
+            sweep.ahead(bench, "eager,graph")
         if not sweep.rows(SWEEP, bench) and early and early != bench:
             sweep.rows(SWEEP, early)
     return 1 if sweep.bad else 0
@@ -322,10 +329,18 @@ def plan(arguments: argparse.Namespace) -> int:
     return 1
 
 
+def calls(brought: Path) -> list[str]:
+    """As they are typed there. All results go to $OUT, from where they come back."""
+    folder = friendly(brought)
+    return [f"tools/gpu_sweep --brought={folder} {words.format(folder)}" for words in _LENT]
+
+
 def main(words: list[str]) -> int:
     arguments = parse(words)
     if arguments.pack is not None:
-        return pack.collect(arguments.pack)
+        code = pack.collect(arguments.pack)
+        say("\n".join(["there, as docs/gpu.md says:", *calls(arguments.pack)]))
+        return code
     if arguments.plan:
         return plan(arguments)
     results.make_folder(arguments.out)

@@ -3,6 +3,7 @@
 bench that is built already, and the commit, which a copy without .git cannot tell."""
 
 import hashlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -21,9 +22,16 @@ _BUILD = ROOT / "build" / "pack"
 # Processors since 2013 and GPUs since 2018; later GPUs translate the code for the last.
 _CONFIGURE = ("--preset=default", "-DCROSSOVER_TESTS=OFF", "-DCROSSOVER_NATIVE=OFF")
 _CONFIGURE += ("-DCMAKE_CXX_FLAGS=-march=x86-64-v3",)
+# A program is not started where a library is missing that it would never call.
+_CONFIGURE += ("-DCROSSOVER_MPI=OFF", "-DCROSSOVER_NCCL=OFF")
 _CONFIGURE += ("-DCMAKE_CUDA_ARCHITECTURES=75-real;80-real;86-real;89-real;90-real;100-real;120",)
 _CONFIGURE += ("-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON",)
 _CONFIGURE += ("-DCMAKE_INSTALL_RPATH=$ORIGIN/../lib;$ORIGIN/../lib/x86_64-linux-gnu",)
+# What the packed bench may need: what every machine has, what is packed, and what tools/gpu_sweep
+# finds in NVIDIA's packages.
+_MAY_NEED = {"ld-linux-x86-64", "libc", "libdl", "libgcc_s", "libm", "libpthread", "librt"}
+_MAY_NEED |= {"libstdc++", "libbenchmark", "libdnnl", "libgomp", "libhwy"}
+_MAY_NEED |= {"libcublasLt", "libcudnn"}
 MOST_BYTES = 64 * 2**20  # of the sources and the folder together
 COMMIT = "commit.txt"
 ARCHIVE = "pack.tar.gz"
@@ -87,6 +95,22 @@ def _wheels(folder: Path) -> None:
         say("without nvidia-cudnn-frontend, which pip does not give: no convolutions on the GPU")
 
 
+def needed_beyond_the_pack(program: Path) -> list[str]:
+    """Libraries that the program is linked to and the other machine may lack."""
+    command = ["readelf", "-d", program]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    needed = re.findall(r"\(NEEDED\).*\[(.+)\]", told)
+    return [name for name in needed if name.partition(".so")[0] not in _MAY_NEED]
+
+
+def _openmp(program: Path, folder: Path) -> None:
+    """libgomp comes with compilers, and not every machine has one."""
+    told = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"libgomp\.so\.1 => (/\S+)", told)
+    if found is not None:
+        shutil.copy(Path(found[1]).resolve(), folder / "lib" / "libgomp.so.1")
+
+
 def _bench(folder: Path) -> None:
     """One for any machine, so that measuring there can begin at once. Its libraries are found
     beside it, those of CUDA by tools/gpu_sweep."""
@@ -97,10 +121,17 @@ def _bench(folder: Path) -> None:
             configure += cuda.choose("on").switches
             run_logged("configuring", configure, LOGS / "pack-configure.log")
             run_logged("building", make, LOGS / "pack-build.log")
-        _copy(_BUILD / "bench", folder / "bin" / "bench")
-        strip(folder / "bin" / "bench")
     except Failure as failure:
         say(f"without a bench that is built already: {failure}")
+        return
+    if strange := needed_beyond_the_pack(_BUILD / "bench"):
+        raise Failure(
+            f"--pack: the bench needs {', '.join(strange)}, which the other machine may lack, and "
+            f"would not start there; remove {friendly(_BUILD)} and try again"
+        )
+    _copy(_BUILD / "bench", folder / "bin" / "bench")
+    strip(folder / "bin" / "bench")
+    _openmp(folder / "bin" / "bench", folder)
 
 
 def _commit(folder: Path) -> None:

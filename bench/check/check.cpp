@@ -10,6 +10,7 @@
 #include <iostream>
 #include <memory>
 #include <new>
+#include <set>
 #include <utility>
 
 #include "build_info.h"
@@ -25,8 +26,15 @@ namespace {
 
 constexpr double default_seconds = 60;
 constexpr double share_of_one = 1.0 / 12;  // 5 s of these
-/// Of a GPU's first check: the driver may have to compile all kernels.
-constexpr double share_of_first = 1.0 / 2;
+/// At least so much, if that is half of all, for what a GPU's process has not yet done in that
+/// precision: the driver may have to compile our kernels, and a library of half a gigabyte is read
+/// from a disk, or compiles kernels itself.
+constexpr double seconds_of_first = 30;
+
+double limit_of(double all_seconds, bool is_first) {
+  const double usual = all_seconds * share_of_one;
+  return is_first ? std::max(usual, std::min(seconds_of_first, all_seconds / 2)) : usual;
+}
 /// Of the driver, the libraries and the list of checks.
 constexpr double start_seconds = 30;
 
@@ -153,6 +161,7 @@ class Child {
     }
     answer["seconds"] = rounded_to_milliseconds(seconds_since(start));
     if (answer.erase("device_failed") > 0) {
+      done_.clear();
       worker_->replace({});
       const Devices again = devices_in(*worker_, start_seconds);
       if (!devices_.gpus().empty() && again.gpus().empty()) {
@@ -160,6 +169,12 @@ class Child {
       }
     }
     return answer;
+  }
+
+  /// Whether the process has to load or to compile something for it.
+  [[nodiscard]] bool is_first(const Check& check) {
+    return check.device != devices_.cpu().name() && (check.calls_libraries || done_.empty()) &&
+           done_.emplace(check.what, check.precision).second;
   }
 
   [[nodiscard]] Devices& devices() { return devices_; }
@@ -170,6 +185,7 @@ class Child {
   std::unique_ptr<WorkerProcess> worker_;
   Devices devices_;
   std::string gpu_lost_;
+  std::set<std::pair<std::string, std::string>> done_;
 };
 
 /// UsageError where a flag would be without effect.
@@ -271,16 +287,14 @@ void check_machine(Arguments arguments, const std::vector<std::string>& words) {
   };
   keep(seconds_since(start));
   const Widths widths = widths_of(lines);
-  bool gpu_is_new = true;
   for (Line& line : lines) {
     const bool on_gpu = line.check.device != devices.cpu().name();
     if (on_gpu && !child.gpu_lost().empty()) {
       line.found["reason"] = child.gpu_lost();
       print(line, widths);  // kept with the next that was asked: there may be hundreds
     } else if (seconds_since(start) < seconds) {
-      const bool is_first = on_gpu && std::exchange(gpu_is_new, false);
-      const double share = is_first ? share_of_first : share_of_one;
-      line.found.update(child.ask(line.check.name(), seconds * share));
+      const double limit = limit_of(seconds, child.is_first(line.check));
+      line.found.update(child.ask(line.check.name(), limit));
       print(line, widths);
       keep(seconds_since(start));
     }

@@ -37,13 +37,15 @@ void run_case(const OperationCase& c, const Backend& backend, const CompileOptio
   }
 }
 
+bool calls_a_library(const OperationCase& c) {
+  const OpCategory category = crossover::category(c.workload.steps.front().ops.front());
+  return category == OpCategory::product || category == OpCategory::convolution;
+}
+
 /// Of a precision those that it makes a difference to.
 bool is_of(const OperationCase& c, Precision precision) {
-  const OpCategory category = crossover::category(c.workload.steps.front().ops.front());
-  const bool rounds_factors =
-      category == OpCategory::product || category == OpCategory::convolution;
   return storage_of(stored_precision(c.workload)) == storage_of(precision) &&
-         (precision != Precision::tf32 || rounds_factors);
+         (precision != Precision::tf32 || calls_a_library(c));
 }
 
 /// A check for each operation.
@@ -53,9 +55,13 @@ void add_operations(const Device& device, const CompileOptions& options, const s
   for (const OperationCase& c : cases) {
     if (is_of(c, options.precision)) {
       const std::string what = name(c.workload.steps.front().ops.front());
-      Check& check =
-          found.try_emplace(what, Check{device.name(), what, to_string(options.precision), how, {}})
-              .first->second;
+      Check& check = found
+                         .try_emplace(what, Check{.device = device.name(),
+                                                  .what = what,
+                                                  .precision = to_string(options.precision),
+                                                  .how = how,
+                                                  .calls_libraries = calls_a_library(c)})
+                         .first->second;
       check.parts.push_back(
           {c.name, [&device, options, c] { run_case(c, *device.backend, options); }});
     }
@@ -112,6 +118,25 @@ Check driver_check(const Device& gpu) {
                                             throw Unsupported("it tells no clock");
                                           }
                                         }}}};
+}
+
+Check compiler_check(const Device& gpu) {
+  return {
+      gpu.name(),
+      "cuDNN's compiler",
+      "",
+      "",
+      {{"NVRTC", [&gpu] {
+          const auto libraries = gpu.backend->describe().libraries;
+          if (!libraries.contains("cudnn")) {
+            throw Unsupported("this build has no cuDNN");
+          }
+          if (!libraries.contains("nvrtc")) {
+            throw Unsupported(
+                "libnvrtc is not found: cuDNN has no attention and fewer convolutions; it is in "
+                "the CUDA toolkit and in the Python package nvidia-cuda-nvrtc");
+          }
+        }}}};
 }
 
 /// A line for each precision that the device has no products in, in the place of all others.
@@ -258,7 +283,8 @@ Checks network_checks(const std::shared_ptr<Rows>& rows) {
                    value_of(row.configuration, "model"),
                    value_of(row.configuration, "precision"),
                    how_of(row),
-                   {{"epoch", [rows, &row] { run_row(row); }}}});
+                   {{"epoch", [rows, &row] { run_row(row); }}},
+                   true});
   }
   return all;
 }
@@ -311,17 +337,18 @@ Checks all_checks(const Arguments& arguments, Devices& devices) {
   for (Device& gpu : devices.gpus()) {
     add_gpu_probes(gpu, all);
     all.push_back(driver_check(gpu));
+    all.push_back(compiler_check(gpu));
     add_missing(gpu, all);
-    for (const Execution execution : {Execution::eager, Execution::graph}) {
-      const std::string how = execution == Execution::eager ? "eager" : "graph";
-      add_precisions(gpu, [&](Precision precision) {
-        add_operations(gpu, {.precision = precision, .execution = execution}, how, cases, all);
-      });
+    // What the time does not suffice for is an operation, which networks hold too.
+    for (const char* how : {"eager", "graph", "graph-epoch", "persistent", "auto"}) {
       add_networks(gpu, how);
     }
     add_precisions(gpu, [&](Precision precision) { add_fusions(gpu, precision, cases, all); });
-    for (const char* how : {"graph-epoch", "persistent", "auto"}) {
-      add_networks(gpu, how);
+    for (const Execution execution : {Execution::eager, Execution::graph}) {
+      add_precisions(gpu, [&](Precision precision) {
+        add_operations(gpu, {.precision = precision, .execution = execution},
+                       execution == Execution::eager ? "eager" : "graph", cases, all);
+      });
     }
   }
   const Device& cpu = devices.cpu();

@@ -27,6 +27,8 @@ struct Check {
   std::string precision;  ///< "bf16"; empty: it has none
   std::string how;        ///< "graph"; empty: there is one way
   std::vector<Part> parts;
+  /// Of CUDA: the first of a precision waits for them to be read, and to compile kernels.
+  bool calls_libraries = false;
 
   [[nodiscard]] std::array<std::string, 4> columns() const {
     return {device, what, precision, how};
@@ -35,8 +37,8 @@ struct Check {
   [[nodiscard]] std::string name() const;
 };
 
-/// In the order of risk: the GPU eagerly, in graphs, in one kernel; then the CPU. Whoever describes
-/// a GPU and whoever has it find the same names.
+/// In the order of worth: the GPU's networks in every execution, its operations; then the CPU.
+/// Whoever describes a GPU and whoever has it find the same names.
 std::vector<Check> all_checks(const Arguments& arguments, Devices& devices);
 
 }  // namespace crossover::bench

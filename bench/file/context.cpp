@@ -50,8 +50,8 @@ std::string without_folders_each(std::string paths) {
   return join(names, ":");
 }
 
-/// The variables that change how OpenMP, oneDNN, MKL, CUDA and cuBLASLt run, or whose code runs in
-/// their place.
+/// The variables that change how OpenMP, oneDNN, MKL, CUDA and its libraries run, or whose code
+/// runs in their place.
 Json environment_json() {
   Json variables = Json::object();
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -61,7 +61,7 @@ Json environment_json() {
     for (const char* prefix :
          {"OMP_", "GOMP_", "KMP_", "DNNL_", "ONEDNN_", "MKL_", "LD_PRELOAD", "CUDA_VISIBLE_DEVICES",
           "CUDA_DEVICE_", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_", "CUDA_FORCE_", "CUDA_DISABLE_",
-          "CUBLAS", "NVIDIA_TF32_", "MALLOC_", "GLIBC_TUNABLES"}) {
+          "CUBLAS", "CUDNN_", "NCCL_", "NVIDIA_TF32_", "MALLOC_", "GLIBC_TUNABLES"}) {
       if (text.starts_with(prefix) && equals != std::string::npos) {
         const std::string value = text.substr(equals + 1);
         variables[text.substr(0, equals)] =

@@ -21,7 +21,7 @@ nlohmann::ordered_json gpu_json(const Backend& gpu) {
     }
   };
   put_number("multiprocessors", description.multiprocessors);
-  put_number("memory_bytes", description.gpu.memory_bytes.value_or(description.memory_bytes));
+  put_number("memory_bytes", description.memory_bytes);
   put_number("cache_bytes", description.cache_bytes);
   put_number("start_seconds", description.start_seconds);
   put("driver", description.gpu.driver);
@@ -37,7 +37,11 @@ nlohmann::ordered_json gpu_json(const Backend& gpu) {
 
 void GpuWatch::before(const Backend& backend) {
   if (!highest_possible_mhz_) {
-    highest_possible_mhz_ = backend.describe().gpu.sm_clock_max_mhz;
+    const Description description = backend.describe();
+    highest_possible_mhz_ = description.gpu.sm_clock_max_mhz;
+    constexpr double reserved = 1.2;  // by the driver, and for error correction: less
+    is_slice_ = static_cast<double>(description.gpu.memory_bytes.value_or(0)) >
+                reserved * static_cast<double>(description.memory_bytes);
   }
   before_ = backend.state();
   note(before_);
@@ -66,7 +70,14 @@ void GpuWatch::count(nlohmann::ordered_json& counters) const {
 std::vector<std::string> GpuWatch::doubts() const {
   std::vector<std::string> doubts;
   constexpr double nearly_all = 0.9;
-  if (lowest_mhz_ && highest_possible_mhz_ && *lowest_mhz_ < nearly_all * *highest_possible_mhz_) {
+  if (is_slice_) {
+    doubts.emplace_back(
+        "the GPU is a slice of a card, whose clocks and power are those of all its slices");
+  }
+  // At its power limit a GPU is as fast as it gets: that is the reason below.
+  const bool has_reason = throttle_reasons_.contains("power cap");
+  if (!has_reason && lowest_mhz_ && highest_possible_mhz_ &&
+      *lowest_mhz_ < nearly_all * *highest_possible_mhz_) {
     doubts.push_back("the GPU's SM clock was " + std::to_string(*lowest_mhz_) + " to " +
                      std::to_string(*highest_mhz_) + " MHz around the timed loops, of at most " +
                      std::to_string(*highest_possible_mhz_) + " MHz");

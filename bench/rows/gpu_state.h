@@ -34,6 +34,7 @@ class GpuWatch {
   GpuState before_, after_;
   std::optional<int> highest_possible_mhz_, lowest_mhz_, highest_mhz_;
   std::set<std::string> throttle_reasons_;
+  bool is_slice_ = false;  ///< of a card
 };
 
 }  // namespace crossover::bench

@@ -20,9 +20,12 @@ CROSSOVER_HOST_DEVICE constexpr std::uint64_t finalized(std::uint64_t z) {
   return z ^ (z >> 31U);
 }
 
-/// The number of splitmix64 in [0, 1) at that place of its sequence.
-CROSSOVER_HOST_DEVICE constexpr double unit_interval(std::uint64_t place) {
-  return static_cast<double>(finalized((place + 1) * 0x9E3779B97F4A7C15U) >> 40U) / 16777216.0;
+/// The upper 24 bits of splitmix64 at that place of its sequence; as a number in [0, 1).
+CROSSOVER_HOST_DEVICE constexpr std::uint32_t upper_bits(std::uint64_t place) {
+  return static_cast<std::uint32_t>(finalized((place + 1) * 0x9E3779B97F4A7C15U) >> 40U);
+}
+constexpr double unit_interval(std::uint64_t place) {
+  return static_cast<double>(upper_bits(place)) / 16777216.0;
 }
 
 /// Position k of a stream: splitmix64 (Steele, Lea, Flood 2014) in counter mode, its upper 24 bits
@@ -31,13 +34,16 @@ constexpr double uniform(Stream stream, std::uint64_t k) {
   return unit_interval((static_cast<std::uint64_t>(stream) << 32U) + k);
 }
 
-/// Whether dropout keeps an element: `element` of the layer of that seed in its step, as a number
-/// in [0, 1). Like uniform(), but for where it starts: from a hash of seed and step.
-CROSSOVER_HOST_DEVICE constexpr double dropout_uniform(std::int64_t seed, std::int32_t step,
-                                                       std::uint64_t element) {
+/// The place of the first number by which dropout keeps elements of the layer of that seed: a hash
+/// of seed and step.
+CROSSOVER_HOST_DEVICE constexpr std::uint64_t dropout_start(std::int64_t seed, std::int32_t step) {
   const std::uint64_t layer = 0xD1B54A32D192ED03U * (static_cast<std::uint64_t>(seed) + 1);
-  const auto time = static_cast<std::uint64_t>(static_cast<std::uint32_t>(step));
-  return unit_interval(finalized(layer + time) + element);
+  return finalized(layer + static_cast<std::uint64_t>(static_cast<std::uint32_t>(step)));
+}
+
+/// The element's number.
+constexpr double dropout_uniform(std::int64_t seed, std::int32_t step, std::uint64_t element) {
+  return unit_interval(dropout_start(seed, step) + element);
 }
 
 /// The initial values of a parameter, by element. All parameters of a Workload draw from one

@@ -116,6 +116,7 @@ AutomaticPlan::Winner AutomaticPlan::fastest() {
     double ratio = 0;
     const auto attempt = [&] {
       program = planned_[i].plan->instantiate();
+      trials_.begin(*program);
       seconds = seconds_of_least(*program, trials_, now_);
       alive();
     };

@@ -25,7 +25,7 @@ using Clear = std::function<void(Program&)>;
 /// Sets the tensors of these roles to zero.
 void clear(Program& program, const Workload& workload, std::initializer_list<Role> roles);
 
-/// Each way trains a few steps on zeros; two of them are in memory at a time. What is Unsupported
+/// Each way trains a few steps; two of them are in memory at a time. What is Unsupported
 /// or does not fit is left out; anything else that a way throws is thrown. What is left is the
 /// winner, as it was made.
 class AutomaticPlan : public Plan {

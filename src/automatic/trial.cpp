@@ -4,9 +4,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
+#include <variant>
 #include <vector>
 
 #include "crossover/alive.h"
+#include "crossover/random.h"
+#include "crossover/start.h"
+#include "crossover/training.h"
 
 namespace crossover {
 namespace {
@@ -39,7 +44,42 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+/// Of each tensor of integers among the data, how many values it may have.
+std::map<Id, std::int64_t> counts_of_values(const Workload& workload) {
+  std::map<Id, std::int64_t> counts;
+  const auto count = [&](Id view, std::int64_t values) {
+    const Id source = workload[view].source;
+    counts[source == none ? view : source] = values;
+  };
+  for (const Step& step : workload.steps) {
+    for (const Op& op : step.ops) {
+      if (const auto* embedding = std::get_if<Embedding>(&op)) {
+        count(embedding->tokens, workload[embedding->table].shape.front());
+      } else if (const auto* loss = std::get_if<SoftmaxCrossEntropy>(&op)) {
+        count(loss->labels, workload[loss->logits].shape.back());
+      }
+    }
+  }
+  return counts;
+}
+
 }  // namespace
+
+void begin_trial(Program& program, const Workload& workload) {
+  restart(program, workload);
+  const std::map<Id, std::int64_t> counts = counts_of_values(workload);
+  for (const Id id : tensors_of(workload, Role::data)) {
+    const auto count = counts.find(id);
+    std::vector<double> values(static_cast<std::size_t>(elements(workload[id].shape)));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double drawn = uniform(Stream::inputs, i);
+      values[i] = is_float(workload[id].type) ? 2 * drawn - 1
+                  : count == counts.end()     ? 0
+                                          : std::floor(drawn * static_cast<double>(count->second));
+    }
+    upload(program, workload, id, values);
+  }
+}
 
 double steady_seconds() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();

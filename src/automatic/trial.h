@@ -16,12 +16,19 @@ using Stopwatch = std::function<double()>;
 /// The machine's own, which goes on however it is set.
 double steady_seconds();
 
+/// Gives a Program its initial parameters, and data like that of generated rows: uniform, labels
+/// and tokens over all that there are. Equal ones would take another time, in the gradient of an
+/// embedding many times as long.
+void begin_trial(Program& program, const Workload& workload);
+
 /// How Programs are tried.
 struct Trials {
   std::int64_t runs = 1;   ///< positions of the order
   std::int64_t least = 1;  ///< of them those that are enqueued at once, at least: divides `runs`
   /// After which no further way is tried, once there is one.
   double most_seconds = std::numeric_limits<double>::infinity();
+  /// What a Program trains on, which has none when it is made.
+  std::function<void(Program&)> begin = [](Program& /*on_zeros*/) {};
 };
 
 /// Seconds of the `least` first positions of the order, about: the second time, as the first

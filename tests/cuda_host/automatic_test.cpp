@@ -68,7 +68,7 @@ TEST(EmulatedAutomatic, TriesWhatALibraryOffersAndWhatFitsTheOrder) {
   const auto backend = gpu();
   const auto launches = [&](const Workload& workload, const CompileOptions& options) {
     cuda_host::reset();
-    const auto program = backend->compile(workload, options);
+    const auto program = gpu()->compile(workload, options);
     EXPECT_TRUE(program->facts().chosen);
     return std::pair(cuda_host::calls_of("cudaGraphLaunch"), cuda_host::products_by(1));
   };

@@ -13,7 +13,7 @@ namespace crossover::test {
 namespace {
 
 constexpr std::size_t algorithm_count =
-    std::tuple_size_v<decltype(cuda_host::Device::product_microseconds)>;
+    std::tuple_size_v<decltype(cuda_host::Device::product_microseconds)> + 1;
 
 /// How often an epoch multiplies with each algorithm.
 std::array<std::int64_t, algorithm_count> used(const Training& training,
@@ -36,26 +36,49 @@ using testing::Gt;
 
 TEST(EmulatedAutotune, TakesTheFastestThatTheWorkspaceHolds) {
   const Training training = accumulating();
-  EXPECT_THAT(used(training, {}), ElementsAre(Gt(0), 0, 0, 0));
+  EXPECT_THAT(used(training, {}), ElementsAre(Gt(0), 0, 0, 0, 0));
   const CompileOptions tuned{.products = ProductChoice::autotuned};
-  EXPECT_THAT(used(training, tuned), ElementsAre(0, Gt(0), 0, 0));
+  EXPECT_THAT(used(training, tuned), ElementsAre(0, Gt(0), 0, 0, 0));
   cuda_host::device().product_microseconds = {3, 2, 1, 1};
-  EXPECT_THAT(used(training, tuned), ElementsAre(0, 0, Gt(0), 0));
+  EXPECT_THAT(used(training, tuned), ElementsAre(0, 0, Gt(0), 0, 0));
+}
+
+/// Of a sum that is long enough.
+TEST(EmulatedAutotune, TriesSplitSums) {
+  const auto of = [](std::int64_t width, Precision precision = Precision::f32) {
+    const Model model = mlp("m", {width, 3}, Activation::relu);
+    return Training{fuse(training_epoch(model, {.rows = 4, .batch = 4, .precision = precision})),
+                    uniform_rows({width}, 4, 3)};
+  };
+  CompileOptions tuned{.products = ProductChoice::autotuned};
+  EXPECT_EQ(used(of(512), tuned)[4], 0);
+  cuda_host::device().split_microseconds = 1;
+  EXPECT_EQ(used(of(512), {})[4], 0) << "only timed";
+  EXPECT_EQ(used(of(255), tuned)[4], 0);
+  EXPECT_EQ(used(of(512), tuned)[4], 1) << "the forward product alone has a long sum";
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    const Training training = of(512, precision);
+    tuned.precision = precision;
+    const auto program = started(*gpu(), training, tuned);
+    program->enqueue(0, 1);
+    EXPECT_NO_THROW(verify_state(*program, training.workload,
+                                 reference_trajectory(training.workload, training.data, 1),
+                                 precision));
+  }
 }
 
 TEST(EmulatedAutotune, OfEqualsTakesTheOneThatRanksHigher) {
   cuda_host::device().product_microseconds = {2, 2, 2, 2};
   EXPECT_THAT(used(accumulating(), {.products = ProductChoice::autotuned}),
-              ElementsAre(Gt(0), 0, 0, 0));
+              ElementsAre(Gt(0), 0, 0, 0, 0));
 }
 
 TEST(EmulatedAutotune, TimesEachFormOnce) {
   const Training training = accumulating();
-  const auto backend = gpu();
   const auto calls = [&](std::int64_t rows) {
     const Workload longer = fuse(training_epoch(residual_model(), {.rows = rows, .batch = 5}));
     cuda_host::reset();
-    static_cast<void>(backend->compile(longer, {.products = ProductChoice::autotuned}));
+    static_cast<void>(gpu()->compile(longer, {.products = ProductChoice::autotuned}));
     return cuda_host::calls_of("cublasLtMatmul");
   };
   EXPECT_GT(calls(5), 0);

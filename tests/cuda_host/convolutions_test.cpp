@@ -26,9 +26,8 @@ class RefusingConvolutions : public cuda::ConvolutionLibrary {
  public:
   using Refuses = std::function<bool(const ConvolutionForm&)>;
 
-  RefusingConvolutions(Precision precision, std::int64_t workspace_bytes, Refuses refuses)
-      : library_(cuda::make_cudnn_library(precision, workspace_bytes)),
-        refuses_(std::move(refuses)) {}
+  RefusingConvolutions(Precision precision, std::int64_t memory_bytes, Refuses refuses)
+      : library_(cuda::make_cudnn_library(precision, memory_bytes)), refuses_(std::move(refuses)) {}
 
   [[nodiscard]] int algorithms(const ConvolutionForm& form) override {
     return refuses_(form) ? 0 : library_->algorithms(form);
@@ -45,9 +44,9 @@ class RefusingConvolutions : public cuda::ConvolutionLibrary {
 
 std::unique_ptr<Backend> gpu_without(const RefusingConvolutions::Refuses& refuses) {
   return cuda::make_backend(cuda::discover(0).device, cuda::make_cublaslt_library,
-                            [refuses](Precision precision, std::int64_t workspace_bytes) {
-                              return std::make_unique<RefusingConvolutions>(
-                                  precision, workspace_bytes, refuses);
+                            [refuses](Precision precision, std::int64_t memory_bytes) {
+                              return std::make_unique<RefusingConvolutions>(precision, memory_bytes,
+                                                                            refuses);
                             });
 }
 

@@ -26,6 +26,7 @@ struct cublasLtMatrixLayoutOpaque_t {
 struct cublasLtMatmulPreferenceOpaque_t {
   std::uint64_t workspace_bytes = 0;
   std::uint32_t alignment[4] = {256, 256, 256, 256};  ///< of A, B, C, D
+  std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
 };
 
 namespace cuda_host {

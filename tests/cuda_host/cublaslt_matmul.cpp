@@ -129,8 +129,16 @@ enum Field {
   align_c,
   align_d,
   align_vector,
-  number_of,  ///< place in algorithm_workspaces
+  number_of,  ///< place in algorithm_workspaces; above it parts of the sum, and their reduction
 };
+constexpr unsigned parts_at = 8;
+constexpr unsigned reduction_at = 16;
+constexpr std::uint64_t byte_mask = 0xff;
+
+std::size_t number(const cublasLtMatmulAlgo_t& algo) { return algo.data[number_of] & byte_mask; }
+std::uint64_t parts(const cublasLtMatmulAlgo_t& algo) {
+  return algo.data[number_of] >> parts_at & byte_mask;
+}
 
 /// Bytes that each algorithm works in, as one that splits the sums would. All calculate alike.
 constexpr std::array<std::uint64_t, 4> algorithm_workspaces{4096, 0, 65536, 1U << 30U};
@@ -146,8 +154,10 @@ std::uint64_t promised(const cublasLtMatmulDescOpaque_t& desc) {
   return std::min(alignment_of(desc.bias), alignment_of(desc.aux));
 }
 
-std::size_t workspace_of(const cublasLtMatmulAlgo_t& algo) {
-  return algorithm_workspaces.at(algo.data[number_of]);
+/// The parts of a sum lie there in f32.
+std::size_t workspace_of(const cublasLtMatmulAlgo_t& algo, const Product& product) {
+  return algorithm_workspaces.at(number(algo)) +
+         parts(algo) * static_cast<std::size_t>(product.m * product.n) * sizeof(float);
 }
 
 bool fits(const cublasLtMatmulAlgo_t& algo, const Product& product, const Operands& operands,
@@ -157,8 +167,8 @@ bool fits(const cublasLtMatmulAlgo_t& algo, const Product& product, const Operan
          alignment_of(operands.a) >= data[align_a] && alignment_of(operands.b) >= data[align_b] &&
          alignment_of(operands.c) >= data[align_c] && alignment_of(operands.d) >= data[align_d] &&
          promised(product.desc) >= data[align_vector] &&
-         (workspace_of(algo) == 0 ||
-          (workspace != nullptr && workspace_bytes >= workspace_of(algo) &&
+         (workspace_of(algo, product) == 0 ||
+          (workspace != nullptr && workspace_bytes >= workspace_of(algo, product) &&
            alignment_of(workspace) >= 256));  // as the manual demands
 }
 
@@ -195,8 +205,12 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
       return CUBLAS_STATUS_NOT_SUPPORTED;
     }
   }
-  for (std::size_t number = 0; number < algorithm_workspaces.size(); ++number) {
-    const std::uint64_t workspace = algorithm_workspaces[number];
+  if (cuda_host::bytes_of(product.d.type) == 2 &&
+      (preference->reductions & ~unsigned{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE}) != 0) {
+    violation("a product is allowed to round parts of its sums to 16 bits");
+  }
+  for (std::size_t which = 0; which < algorithm_workspaces.size(); ++which) {
+    const std::uint64_t workspace = algorithm_workspaces[which];
     if (workspace > preference->workspace_bytes || *returned == requested) {
       continue;
     }
@@ -209,8 +223,49 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     data[product_of] = fingerprint(product);
     std::copy(std::begin(preference->alignment), std::end(preference->alignment), data + align_a);
     data[align_vector] = promised(product.desc);
-    data[number_of] = number;
+    data[number_of] = which;
   }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t* algo,
+                                                    cublasLtMatmulAlgoConfigAttributes_t attribute,
+                                                    const void* from, std::size_t bytes) {
+  std::uint32_t value = 0;
+  if (bytes != sizeof value) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  std::memcpy(&value, from, bytes);
+  const unsigned at = attribute == CUBLASLT_ALGO_CONFIG_SPLITK_NUM ? parts_at : reduction_at;
+  algo->data[number_of] = (algo->data[number_of] & ~(byte_mask << at)) | std::uint64_t{value} << at;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/// The second algorithm splits no sums.
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t* algo,
+                                       cublasLtMatmulHeuristicResult_t* result) {
+  if (const cublasStatus_t status = enter_library("cublasLtMatmulAlgoCheck")) {
+    return status;
+  }
+  Product product;
+  if (const cublasStatus_t status = describe(&product, desc, a, b, c, d)) {
+    return status;
+  }
+  if (!cublaslt().handles.has(handle) || algo->data[product_of] != fingerprint(product)) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  if (parts(*algo) > 1 && number(*algo) == 1) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  if (parts(*algo) > 1 &&
+      algo->data[number_of] >> reduction_at != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) {
+    violation("a product is allowed to add parts of its sums in another type than f32");
+  }
+  *result = {.state = CUBLAS_STATUS_SUCCESS};
+  result->workspaceSize = workspace_of(*algo, product);
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -251,12 +306,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   // Without one the library asks its heuristic, which may take none of the workspace then.
-  const std::size_t number = algo == nullptr ? 1 : algo->data[number_of];
-  if ((state().device.failing_algorithms >> number & 1U) != 0) {
+  const std::size_t which = algo == nullptr ? 1 : number(*algo);
+  const bool is_split = algo != nullptr && parts(*algo) > 1;
+  if ((state().device.failing_algorithms >> which & 1U) != 0) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  ++state().products_by_algorithm[number];
-  const std::size_t scribbled = algorithm_workspaces.at(number);
+  ++state().products_by_algorithm[is_split ? algorithm_workspaces.size() : which];
+  const std::size_t scribbled = algo == nullptr ? 0 : workspace_of(*algo, product);
   std::vector<Range> ranges{{"A", a, bytes_of(product.a), false},
                             {"B", b, bytes_of(product.b), false},
                             {"D", d, bytes_of(product.d), true}};
@@ -289,7 +345,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   Work work{.what = "matrix product",
             .run = {},
             .blocks = blocks_of(addresses),
-            .microseconds = state().device.product_microseconds.at(number)};
+            .microseconds = is_split ? state().device.split_microseconds
+                                     : state().device.product_microseconds.at(which)};
   work.run = [=] {
     if (scribbled > 0) {
       std::memset(workspace, 0xff, scribbled);

@@ -233,8 +233,9 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
       return set(preference->alignment[2], from, bytes);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
       return set(preference->alignment[3], from, bytes);
-    case CUBLASLT_MATMUL_PREF_SEARCH_MODE:
     case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+      return set(preference->reductions, from, bytes);
+    case CUBLASLT_MATMUL_PREF_SEARCH_MODE:
     case CUBLASLT_MATMUL_PREF_IMPL_MASK:
       return CUBLAS_STATUS_SUCCESS;  // which algorithm makes no difference here
   }

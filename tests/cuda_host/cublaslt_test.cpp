@@ -31,6 +31,9 @@ struct Multiplication {
     cublasLtMatrixLayoutCreate(&b_layout, CUDA_R_32F, 2, 3, 2);
     cublasLtMatrixLayoutCreate(&d_layout, CUDA_R_32F, 2, 3, 2);
     cublasLtMatmulPreferenceCreate(&preference);
+    const std::uint32_t in_f32 = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                         &in_f32, sizeof in_f32);
   }
   Multiplication(const Multiplication&) = delete;
   Multiplication& operator=(const Multiplication&) = delete;

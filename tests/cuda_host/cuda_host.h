@@ -20,9 +20,12 @@ struct Device {
   int count = 1;
   int driver_version = 13000;  ///< 0: no driver
   int runtime_version = 13000;
-  int major = 9;         ///< of the compute capability
-  bool has_code = true;  ///< the program holds kernels for it
-  int threads = 1024;    ///< of a block
+  int major = 9;             ///< of the compute capability
+  bool has_code = true;      ///< the program holds kernels for it
+  int code = 90;             ///< ten times the compute capability that these were made for
+  bool has_display = false;  ///< whose driver ends kernels that take seconds
+  bool launches_cooperative = true;
+  int threads = 1024;  ///< of a block
   int multiprocessors = 4;
   unsigned cluster_blocks = 8;  ///< of the largest that there is room for; not before major 9
   int cache_bytes = 1 << 20U;
@@ -40,6 +43,7 @@ struct Device {
   std::string no_cudnn;             ///< why there is none, as in a build without it
   bool refuses_fused_convolutions = false;  ///< no plan with a bias or a ReLU
   bool refuses_sdpa = false;                ///< no plan for attention
+  bool refuses_repeating_sdpa = false;      ///< none for a gradient that repeats to the bit
   bool cudnn_refuses_capture = false;
   unsigned failing_plans = 0;  ///< bits by number: proposed by cuDNN, and refused when run
   std::string failing_nccl;    ///< its function that fails
@@ -50,6 +54,7 @@ struct Device {
   /// How long a product takes, in microseconds of the made-up clock, by its algorithm's number in
   /// the order of the heuristic: not the fastest first. The last one needs 1 GiB of workspace.
   std::array<double, 4> product_microseconds{3, 2, 4, 1};
+  double split_microseconds = 5;  ///< of a product by one of them with its sum in parts
 };
 Device& device();
 
@@ -66,7 +71,7 @@ void reset(std::uint64_t seed = 1, Order order = Order::shuffled);
 
 /// Calls of the runtime and of cuBLASLt since reset().
 std::int64_t calls();
-/// Calls of cublasLtMatmul with the algorithm of that number.
+/// Calls of cublasLtMatmul with the algorithm of that number; 4: with any that splits its sum.
 std::int64_t products_by(std::size_t algorithm);
 /// Operations that the device has executed since reset().
 std::int64_t executed();

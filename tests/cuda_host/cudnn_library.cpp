@@ -208,8 +208,10 @@ namespace crossover::cuda {
 
 std::string cudnn_version() { return "emulated"; }
 
+std::string nvrtc_version() { return "emulated"; }
+
 std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision precision,
-                                                       std::int64_t /*workspace_bytes*/) {
+                                                       std::int64_t /*memory_bytes*/) {
   return std::make_unique<cuda_host::HostCudnn>(precision);
 }
 

@@ -88,6 +88,8 @@ cudaError_t present() {
 
 }  // namespace
 
+int cuda_host::generation_of_code() { return state().device.code; }
+
 cudaError_t cuda_host::find_code() {
   if (const cudaError_t error = enter("cudaFuncGetAttributes")) {
     return result(error);
@@ -209,6 +211,15 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       return cudaSuccess;
     case cudaDevAttrMultiProcessorCount:
       *value = properties.multiProcessorCount;
+      return cudaSuccess;
+    case cudaDevAttrKernelExecTimeout:
+      *value = state().device.has_display ? 1 : 0;
+      return cudaSuccess;
+    case cudaDevAttrIntegrated:
+      *value = 0;
+      return cudaSuccess;
+    case cudaDevAttrCooperativeLaunch:
+      *value = state().device.launches_cooperative ? 1 : 0;
       return cudaSuccess;
     case cudaDevAttrComputeMode:
       *value = cudaComputeModeDefault;

@@ -105,7 +105,7 @@ TEST_P(EmulatedNetwork, MayKeepItsGradients) {
   const Training kept{gpu->optimize(training_epoch(GetParam(), options)), data};
   for (const Execution execution : {Execution::eager, Execution::graph, Execution::graph_epoch}) {
     cuda_host::reset(3);
-    const auto program = started(*gpu, kept, {.execution = execution});
+    const auto program = started(*make_cuda_backend().backend, kept, {.execution = execution});
     EXPECT_NO_THROW(verify(*program, kept.workload, expected));
   }
 }

@@ -61,6 +61,7 @@ inline bool leave_room_for(const Crew& crew, const Workload& workload) {
   device.cluster_blocks = crew.blocks;
   if (crew.team == cuda::TeamKind::grid) {
     device.shared_bytes = 0;
+    device.multiprocessors = 3;
   } else if (crew.team == cuda::TeamKind::cluster) {
     std::size_t too_little = 0;
     while (device.shared_bytes - too_little > 16) {

@@ -37,6 +37,16 @@ TEST(EmulatedPersistentLimit, IsToldInKilobytes) {
             "one kernel for the whole order needs 500 KB for this network at batch 100" + limits);
 }
 
+TEST(EmulatedPersistentLimit, OfADisplayOrAVirtualGpuIsTold) {
+  const Training odd = odd_training(SgdOptions{});
+  cuda_host::device().launches_cooperative = false;
+  EXPECT_EQ(refusal(odd.workload), "") << "one block does not wait for others";
+  ASSERT_TRUE(leave_room_for(all_blocks, odd.workload));
+  EXPECT_THAT(refusal(odd.workload), HasSubstr("needs all multiprocessors for this network, and"));
+  cuda_host::device().has_display = true;
+  EXPECT_THAT(refusal(odd.workload), HasSubstr("may run longer than the driver lets it"));
+}
+
 /// A driver that finds room for smaller clusters alone gets those, or one block.
 TEST(EmulatedPersistentLimit, OfClustersIsAskedOfTheDriver) {
   const Task task = find_model("disc-6");
@@ -54,6 +64,8 @@ TEST(EmulatedPersistentLimit, OfClustersIsAskedOfTheDriver) {
   };
   EXPECT_EQ(launches_run([](auto& /*device*/) {}), 1);
   EXPECT_EQ(launches_run([](auto& device) { device.cluster_blocks = 2; }), 3);
+  EXPECT_EQ(launches_run([](auto& device) { device.code = 80; }), 0)
+      << "code of before there were clusters is empty";
   EXPECT_EQ(launches_run([](auto& device) { device.cluster_blocks = 1; }), 3);
   EXPECT_EQ(launches_run([](auto& device) { device.major = 8; }), 0) << "not even asked";
 }

@@ -16,11 +16,11 @@ TEST(EmulatedPlan, AsksTheLibraryAndTakesNoMemory) {
   for (const unsigned refused : {0U, ~0U}) {
     cuda_host::reset();
     cuda_host::device().refused_epilogues = refused;
-    const auto backend = gpu();
     for (const GpuMode& mode : gpu_modes()) {
       if (!mode.options.graph_form) {
         continue;  // it is instantiate() that decides: graph_forms_test.cpp
       }
+      const auto backend = gpu();
       const std::int64_t asked = cuda_host::calls_of("cublasLtMatmulAlgoGetHeuristic");
       const auto plan = backend->plan(training.workload, mode.options);
       const std::int64_t asked_by_plan = cuda_host::calls_of("cublasLtMatmulAlgoGetHeuristic");

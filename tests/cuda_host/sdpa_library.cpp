@@ -164,7 +164,8 @@ class HostSdpa : public crossover::cuda::SdpaLibrary {
     CROSSOVER_CUDA_CHECK(enter("cudnnPlans"));
     const bool fits = form.d % 8 == 0 && !(form.gradient && form.time == 1);
     const bool has_some = state().device.no_cudnn.empty() && !state().device.refuses_sdpa;
-    return fits && has_some ? static_cast<int>(plans.size()) : 0;
+    const bool refused = form.gradient && form.repeats && state().device.refuses_repeating_sdpa;
+    return fits && has_some && !refused ? static_cast<int>(plans.size()) : 0;
   }
 
   [[nodiscard]] std::unique_ptr<crossover::cuda::PreparedSdpa> make(const CalledSdpa& /*of*/,
@@ -182,7 +183,7 @@ class HostSdpa : public crossover::cuda::SdpaLibrary {
 namespace crossover::cuda {
 
 std::unique_ptr<SdpaLibrary> make_sdpa_library(Precision /*precision*/,
-                                               std::int64_t /*workspace_bytes*/) {
+                                               std::int64_t /*memory_bytes*/) {
   return std::make_unique<cuda_host::HostSdpa>();
 }
 

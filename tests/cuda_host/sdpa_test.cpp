@@ -16,6 +16,8 @@ namespace {
 using Engines = std::map<std::string, std::int64_t>;
 using testing::HasSubstr;
 
+const Engines own_kernels{{"attention backward own", 2}, {"attention forward own", 2}};
+
 Model small_gpt() {
   return gpt({.vocabulary = 7, .width = 16, .layers = 2, .heads = 2, .time = 5});
 }
@@ -96,12 +98,21 @@ TEST(EmulatedSdpa, GivesWayToOwnKernels) {
     cuda_host::reset(3);
     prepare();
     const CompileOptions options{.precision = Precision::bf16};
-    EXPECT_EQ(engines(of_gpt(Precision::bf16), options), Engines{});
+    EXPECT_EQ(engines(of_gpt(Precision::bf16), options), own_kernels);
     expect_right(of_gpt(Precision::bf16), options);
   }
 }
 
-TEST(EmulatedSdpa, IsNotForF32) { EXPECT_EQ(engines(of_gpt(Precision::f32), {}), Engines{}); }
+TEST(EmulatedSdpa, IsNotForF32) { EXPECT_EQ(engines(of_gpt(Precision::f32), {}), own_kernels); }
+
+TEST(EmulatedSdpa, DoesNotRepeatWhereNothingElseFits) {
+  cuda_host::device().refuses_repeating_sdpa = true;
+  const CompileOptions options{.precision = Precision::bf16};
+  EXPECT_EQ(
+      engines(of_gpt(Precision::bf16), options),
+      (Engines{{"attention backward eng0, does not repeat", 2}, {"attention forward eng0", 2}}));
+  expect_right(of_gpt(Precision::bf16), options);
+}
 
 /// The other tests of operations take the library where they can.
 TEST(EmulatedSdpa, LeavesRightKernelsIn16Bits) {

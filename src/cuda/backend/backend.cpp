@@ -64,6 +64,9 @@ class GpuBackend : public PlannedGpu {
     if (const std::string cudnn = cudnn_version(); !cudnn.empty()) {
       libraries.emplace("cudnn", cudnn);
     }
+    if (const std::string nvrtc = nvrtc_version(); !nvrtc.empty()) {
+      libraries.emplace("nvrtc", nvrtc);
+    }
     if (collectives_) {
       libraries.emplace("nccl", nccl_version());
     }
@@ -107,20 +110,34 @@ class GpuBackend : public PlannedGpu {
   }
 
  private:
+  struct Libraries {
+    std::shared_ptr<ProductLibrary> products;
+    std::shared_ptr<ConvolutionLibrary> convolutions;
+    std::shared_ptr<SdpaLibrary> sdpas;
+  };
+
+  /// Plans choose by themselves, among what the libraries told once: a handle takes long to make,
+  /// and plans of cuDNN's to compile.
   [[nodiscard]] SharedAlgorithms algorithms(Precision precision) const {
-    const std::int64_t workspace =
-        workspace_for_cudnn(static_cast<std::int64_t>(device_.properties.totalGlobalMem));
-    return {
-        .products = std::make_shared<Products>(make_products_(precision)),
-        .convolutions = std::make_shared<Convolutions>(make_convolutions_(precision, workspace)),
-        .sdpas = std::make_shared<Sdpas>(make_sdpas_(precision, workspace))};
+    Libraries& its = libraries_[precision];
+    if (its.sdpas == nullptr) {
+      const auto memory = static_cast<std::int64_t>(device_.properties.totalGlobalMem);
+      its.products = make_products_(precision);
+      its.convolutions = make_convolutions_(precision, memory);
+      its.sdpas = make_sdpas_(precision, memory);
+    }
+    return {.products = std::make_shared<Products>(its.products),
+            .convolutions = std::make_shared<Convolutions>(its.convolutions),
+            .sdpas = std::make_shared<Sdpas>(its.sdpas)};
   }
 
   /// A trial passes over the whole order where a way runs that as a whole.
   [[nodiscard]] std::unique_ptr<Plan> plan_automatic(const Workload& workload,
                                                      const CompileOptions& options) const {
     std::map<std::pair<ProductChoice, ConvolutionChoice>, SharedAlgorithms> shared;
-    Trials trials{.runs = std::ssize(workload.order), .most_seconds = most_seconds_of_trials};
+    Trials trials{.runs = std::ssize(workload.order),
+                  .most_seconds = most_seconds_of_trials,
+                  .begin = [workload](Program& program) { begin_trial(program, workload); }};
     std::vector<Way> ways;
     for (const Choice& choice : choices(workload, options)) {
       CompileOptions own = options;
@@ -140,7 +157,7 @@ class GpuBackend : public PlannedGpu {
     }
     return std::make_unique<AutomaticPlan>(ways, trials, [workload](Program& program) {
       // Gradients, which not all ways keep, every step computes anew.
-      clear(program, workload, {Role::parameter, Role::state, Role::loss});
+      clear(program, workload, {Role::data, Role::parameter, Role::state, Role::loss});
     });
   }
 
@@ -148,6 +165,7 @@ class GpuBackend : public PlannedGpu {
   MakeProductLibrary make_products_;
   MakeConvolutionLibrary make_convolutions_;
   MakeSdpaLibrary make_sdpas_;
+  mutable std::map<Precision, Libraries> libraries_;
   std::shared_ptr<Collectives> collectives_;
   Nvml nvml_;
   GpuFacts facts_;

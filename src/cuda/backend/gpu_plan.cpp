@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "../../automatic/trial.h"
 #include "../execution/graphs.h"
 #include "../kernels/persistent.cuh"
 #include "../planning/graph_forms.h"
@@ -28,6 +29,29 @@ OnChip on_chip(const cudaDeviceProp& device) {
     chip.cluster_blocks /= 2;
   }
   return chip;
+}
+
+int attribute(cudaDeviceAttr of) {
+  int device = 0;
+  int value = 0;
+  CROSSOVER_CUDA_CHECK(cudaGetDevice(&device));
+  CROSSOVER_CUDA_CHECK(cudaDeviceGetAttribute(&value, of, device));
+  return value;
+}
+
+/// Unsupported where the driver would end such a kernel, or not launch it.
+void require_kernel_for_all(const PersistentPlan& plan) {
+  if (attribute(cudaDevAttrKernelExecTimeout) != 0) {
+    throw Unsupported(
+        "one kernel for the whole order may run longer than the driver lets it on this GPU, which "
+        "has a display (kernelExecTimeout)");
+  }
+  if (plan.team == TeamKind::grid && attribute(cudaDevAttrCooperativeLaunch) == 0) {
+    throw Unsupported(
+        "one kernel for the whole order needs all multiprocessors for this network, and this GPU, "
+        "a virtual one perhaps, launches no kernel whose blocks wait for each other "
+        "(cooperativeLaunch)");
+  }
 }
 
 /// Ranks must not choose by time: each might have another form. And sums stay out of loops, whose
@@ -70,8 +94,7 @@ class GpuPlan : public Plan {
     if (options_.ranks != nullptr || options_.graph_form || !plan_.mode.is_graph()) {
       return program();
     }
-    make(fastest_of(graph_forms(workload_, plan_),
-                    [this](const GraphForm& form) { return seconds_of_a_pass(form); }));
+    make(fastest_form());
     return program();
   }
 
@@ -84,12 +107,15 @@ class GpuPlan : public Plan {
         [&](const ProductForm& product) { return algorithms_.products->supports(product); },
         [&](const ConvolutionForm& one) { return algorithms_.convolutions->supports(one); },
         options_.execution == Execution::persistent ? on_chip(device_.properties) : OnChip{},
-        loops_, workspace_for_cudnn(static_cast<std::int64_t>(device_.properties.totalGlobalMem)),
+        loops_, static_cast<std::int64_t>(device_.properties.totalGlobalMem),
         [&](const SdpaForm& one) { return algorithms_.sdpas->supports(one); });
   }
 
   void make(const GraphForm& form) {
     plan_ = planned(form, options_);
+    if (plan_.persistent) {
+      require_kernel_for_all(*plan_.persistent);
+    }
     form_ = form;
     launches_ = count_launches(workload_, plan_);
     check_order_graph(workload_, plan_);
@@ -112,16 +138,31 @@ class GpuPlan : public Plan {
                       " plans");
   }
 
-  /// On zeros, which take as long as numbers do.
-  [[nodiscard]] double seconds_of_a_pass(const GraphForm& form) {
-    make(form);
-    const std::unique_ptr<Program> made = program();
-    const auto pass = [&] {
-      made->enqueue(0, std::ssize(workload_.order));
-      made->wait();
-    };
-    pass();
-    return host_seconds(pass);
+  /// Passes over the whole order, in turn with the fastest so far: two are in memory.
+  [[nodiscard]] GraphForm fastest_form() {
+    const std::int64_t runs = std::ssize(workload_.order);
+    const Trials trials{.runs = runs, .least = runs};
+    std::unique_ptr<Program> fastest;
+    double its_seconds = 0;
+    return fastest_of(graph_forms(workload_, plan_), [&](const GraphForm& form) {
+      make(form);
+      std::unique_ptr<Program> made = program();
+      begin_trial(*made, workload_);
+      if (fastest == nullptr) {
+        keep_busy([&] {
+          made->enqueue(0, runs);
+          made->wait();
+        });
+      }
+      const double seconds = seconds_of_least(*made, trials, steady_seconds);
+      if (fastest != nullptr && ratio_of_seconds({*fastest, its_seconds}, {*made, seconds}, trials,
+                                                 steady_seconds) >= 1) {
+        return false;
+      }
+      fastest = std::move(made);
+      its_seconds = seconds;
+      return true;
+    });
   }
 
   const Workload workload_;

@@ -89,8 +89,13 @@ ProgramFacts CudaProgram::count_facts() const {
       }
     } else if (const auto* sdpa = std::get_if<SdpaLaunch>(&launch)) {
       if (const std::string engine = algorithms_.sdpas->name(sdpa->form); !engine.empty()) {
-        ++facts.convolutions[short_name(sdpa->form) + " " + engine];
+        ++facts.convolutions[short_name(sdpa->form) + " " + engine +
+                             (sdpa->form.repeats ? "" : ", does not repeat")];
       }
+    } else if (std::holds_alternative<AttentionLaunch>(launch)) {
+      ++facts.convolutions["attention forward own"];
+    } else if (std::holds_alternative<AttentionGradQueriesLaunch>(launch)) {
+      ++facts.convolutions["attention backward own"];
     }
   }
   return facts;

@@ -103,16 +103,37 @@ Event make_timed_event() {
   return Event(event);
 }
 
+namespace {
+
+/// With the host's, of which more can be had than is free now.
+bool shares_memory() {
+  int device = 0;
+  int integrated = 0;
+  CROSSOVER_CUDA_CHECK(cudaGetDevice(&device));
+  CROSSOVER_CUDA_CHECK(cudaDeviceGetAttribute(&integrated, cudaDevAttrIntegrated, device));
+  return integrated != 0;
+}
+
+}  // namespace
+
 DeviceMemory allocate_device(std::int64_t bytes) {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  const auto refuse = [&] {
+    throw OutOfMemory("the GPU's memory does not hold " + std::to_string(bytes) + " bytes: " +
+                      std::to_string(free) + " of " + std::to_string(total) + " are free");
+  };
+  CROSSOVER_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  // Some drivers would give the host's memory for the rest, and move it at each access.
+  if (static_cast<std::size_t>(bytes) > free && !shares_memory()) {
+    refuse();
+  }
   void* memory = nullptr;
   const cudaError_t status = cudaMalloc(&memory, static_cast<std::size_t>(bytes));
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
-    std::size_t free = 0;
-    std::size_t total = 0;
     CROSSOVER_CUDA_CHECK(cudaMemGetInfo(&free, &total));
-    throw OutOfMemory("the GPU's memory does not hold " + std::to_string(bytes) + " bytes: " +
-                      std::to_string(free) + " of " + std::to_string(total) + " are free");
+    refuse();
   }
   CROSSOVER_CUDA_CHECK(status);
   return DeviceMemory(memory);

@@ -87,6 +87,9 @@ GraphExec instantiate(cudaGraph_t graph, cudaStream_t stream);
 std::vector<double> device_seconds(cudaStream_t stream,
                                    const std::vector<std::function<void()>>& pieces);
 
+/// Repeats it for a twentieth of a second, in which a GPU that did nothing raises its clocks.
+void keep_busy(const std::function<void()>& work);
+
 /// Seconds that the CPU spends in `timed`, likewise; `after` is not timed.
 double host_seconds(
     const std::function<void()>& timed, const std::function<void()>& after = [] {});

@@ -54,6 +54,14 @@ std::vector<double> device_seconds(cudaStream_t stream,
   return medians;
 }
 
+void keep_busy(const std::function<void()>& work) {
+  constexpr auto long_enough = std::chrono::milliseconds(50);
+  const auto start = std::chrono::steady_clock::now();
+  do {
+    work();
+  } while (std::chrono::steady_clock::now() - start < long_enough);
+}
+
 double host_seconds(const std::function<void()>& timed, const std::function<void()>& after) {
   Samples samples{};
   for (double& seconds : samples) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "elementwise.h"
 
+#include <cmath>
 #include <type_traits>
 
 #include "crossover/random.h"
@@ -165,15 +166,14 @@ __global__ void count_up_kernel(std::int32_t* counter, std::int32_t by) { *count
 
 template <class T>
 __global__ void dropout_kernel(const T* x, T* y, std::int64_t count, Arrangement arrangement,
-                               double probability, float factor, std::int64_t seed,
+                               std::uint32_t least, float factor, std::int64_t seed,
                                const std::int32_t* step, std::int32_t offset) {
-  const std::int32_t time = *step + offset;
+  const std::uint64_t start = dropout_start(seed, *step + offset);
   const bool is_plain = arrangement.channels == 1 || arrangement.pixels == 1;
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
     const std::int64_t element =
         is_plain ? i : swapped(i, arrangement.pixels, arrangement.channels);
-    const bool keeps =
-        dropout_uniform(seed, time, static_cast<std::uint64_t>(element)) >= probability;
+    const bool keeps = upper_bits(start + static_cast<std::uint64_t>(element)) >= least;
     y[i] = narrow<T>(keeps ? widen(x[i]) * factor : 0.0F);
   }
 }
@@ -277,10 +277,13 @@ void call(const CountArguments<Called>& of, const Site& site) {
 }
 
 void call(const DropoutArguments<Called>& of, const Site& site) {
+  // Of 24 bits as a number in [0, 1), those that are not below the probability: without f64, of
+  // which most GPUs compute little.
+  const auto least = static_cast<std::uint32_t>(std::ceil(of.probability * (1 << 24)));
   const auto factor = static_cast<float>(1 / (1 - of.probability));
   with_float(of.x.type, [&](auto zero) {
     launch(dropout_kernel<decltype(zero)>, grid_for(of.count), site.stream, of.x, of.y, of.count,
-           of.arrangement, of.probability, factor, of.seed, of.step, of.offset);
+           of.arrangement, least, factor, of.seed, of.step, of.offset);
   });
 }
 

@@ -152,12 +152,12 @@ __device__ int do_job(const Block<Team>& block, const Job& job, int taken) {
 }
 
 template <class Team>
-__device__ Warps warps_of_memory() {
+__device__ Warps<Team::has_power_of_two> warps_of_memory() {
   return {Team::threads() / warp_threads, Team::thread() / warp_threads};
 }
 template <class Team>
-__device__ Warps warps_of_team(const PersistentArguments& of) {
-  const Warps own = warps_of_memory<Team>();
+__device__ Warps<Team::has_power_of_two> warps_of_team(const PersistentArguments& of) {
+  const auto own = warps_of_memory<Team>();
   const int log2 = Team::memories_log2(of);
   return {own.count << log2, (own.number << log2) + Team::rank()};
 }
@@ -270,10 +270,15 @@ bool fits_training_cluster(int blocks, int threads, std::int64_t shared_bytes) {
                             .blocks = blocks,
                             .threads = threads,
                             .shared_bytes = shared_bytes};
-  prepare_training(shape, shared_bytes);
+  constexpr int first_with_clusters = 90;
   bool fits = false;
-  persistent::with_kernel(
-      shape, [&](auto* kernel) { fits = fits_cluster(kernel, persistent::grid_of(shape)); });
+  persistent::with_kernel(shape, [&](auto* kernel) {
+    if (generation_of_code(kernel) < first_with_clusters) {
+      return;
+    }
+    allow_shared_bytes(kernel, static_cast<unsigned>(shared_bytes));
+    fits = fits_cluster(kernel, persistent::grid_of(shape));
+  });
   return fits;
 }
 

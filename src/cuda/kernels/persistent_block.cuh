@@ -22,13 +22,22 @@ constexpr int tile_columns = 4;
 
 inline __device__ int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-/// Warps that share out the tasks of jobs: how many, and which of them this is.
+/// Warps that share out the tasks of jobs: how many, and which of them this is. Where the count may
+/// be any, a division of each job finds the first task, which a barrier of all blocks outweighs.
+template <bool power_of_two>
 struct Warps {
   int count, number;
 
   /// This warp's first task in a job behind `taken` warp tasks since the barrier: so small jobs
   /// between two barriers meet different warps.
-  __device__ int first_task_after(int taken) const { return (number - taken) & (count - 1); }
+  __device__ int first_task_after(int taken) const {
+    if constexpr (power_of_two) {
+      return (number - taken) & (count - 1);
+    } else {
+      const int first = (number - taken) % count;
+      return first < 0 ? first + count : first;
+    }
+  }
 };
 
 /// A step as one warp sees it. Row b of the batch lies in memory b % memories of the team's
@@ -36,9 +45,9 @@ struct Warps {
 template <class Team>
 struct Block {
   const PersistentArguments& of;
-  float* shared;    ///< the own memory
-  Warps of_memory;  ///< that share it
-  Warps of_team;
+  float* shared;                            ///< the own memory
+  Warps<Team::has_power_of_two> of_memory;  ///< that share it
+  Warps<Team::has_power_of_two> of_team;
   int lane;
   int rank, memories_log2;
   std::int64_t run;

@@ -12,7 +12,8 @@ namespace crossover::cuda::persistent {
 
 struct OneBlock {
   static constexpr bool exists = true;
-  static constexpr bool is_spread = false;  ///< over several memories
+  static constexpr bool is_spread = false;        ///< over several memories
+  static constexpr bool has_power_of_two = true;  ///< of warps
   static __device__ float* memory(const PersistentArguments& /*of*/) { return dynamic_shared(); }
   /// Of those that share a memory.
   static __device__ int thread() { return static_cast<int>(threadIdx.x); }
@@ -37,6 +38,7 @@ struct OneBlock {
 struct WholeGrid {
   static constexpr bool exists = true;
   static constexpr bool is_spread = false;
+  static constexpr bool has_power_of_two = false;
   static __device__ float* memory(const PersistentArguments& of) { return of.workspace; }
   static __device__ int thread() { return static_cast<int>(thread_index()); }
   static __device__ int threads() { return static_cast<int>(thread_count()); }

@@ -35,10 +35,34 @@ __device__ const unsigned* votes(bool own) {
   return words;
 }
 
-/// A block of exactly block_threads for each of `count` = batch * time tokens.
+/// The numbers of the threads that say yes, in their order, for all threads to read until the next
+/// call; how many they are.
+template <class Number>
+__device__ int collect(bool own, Number number, Number (&numbers)[block_threads]) {
+  const unsigned* words = votes(own);
+  const int warp = static_cast<int>(threadIdx.x) / warp_threads;
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  int before = 0;
+  int all = 0;
+  for (int w = 0; w < block_warps; ++w) {
+    const int count = __popc(words[w]);
+    before += w < warp ? count : 0;
+    all += count;
+  }
+  if (own) {
+    numbers[before + __popc(words[warp] & ((1U << lane) - 1))] = number;
+  }
+  __syncthreads();
+  return all;
+}
+
+/// A block of exactly block_threads for each of `count` = batch * time tokens. The rows of one
+/// token are added in order, but read several at a time: of a frequent one there may be thousands.
 template <class T>
 __global__ void embedding_grad_kernel(const std::int32_t* tokens, const T* dy, float* dtable,
                                       std::int64_t batch, std::int64_t time, std::int64_t width) {
+  constexpr int at_once = 8;
+  __shared__ std::int64_t rows[block_threads];
   const std::int64_t count = batch * time;
   const std::int64_t own = blockIdx.x;
   const std::int32_t token = tokens[own];
@@ -57,14 +81,14 @@ __global__ void embedding_grad_kernel(const std::int32_t* tokens, const T* dy, f
     float sum = 0;
     for (std::int64_t first = own; first < count; first += block_threads) {
       const std::int64_t i = first + thread;
-      const unsigned* words = votes(i < count && tokens[i] == token);
-      for (int w = 0; w < block_warps; ++w) {
-        for (unsigned left = words[w]; left != 0; left &= left - 1) {
-          const std::int64_t at = first + w * warp_threads + __ffs(static_cast<int>(left)) - 1;
-          const std::int64_t row = at % time * batch + at / time;
-          if (column < width) {
-            sum += widen(dy[row * width + column]);
-          }
+      const int found = collect(i < count && tokens[i] == token, i % time * batch + i / time, rows);
+      for (int r = 0; r < found && column < width; r += at_once) {
+        float values[at_once];
+        for (int k = 0; k < at_once; ++k) {
+          values[k] = r + k < found ? widen(dy[rows[r + k] * width + column]) : 0.0F;
+        }
+        for (int k = 0; k < at_once; ++k) {
+          sum += values[k];
         }
       }
     }

@@ -31,20 +31,20 @@ class Algorithms {
   using Form = typename Library<Arguments>::Form;
   using Made = std::shared_ptr<const Prepared<Arguments>>;
 
-  explicit Algorithms(std::unique_ptr<Library<Arguments>> library) : library_(std::move(library)) {}
+  explicit Algorithms(std::shared_ptr<Library<Arguments>> library) : library_(std::move(library)) {}
 
   /// Whether an algorithm is left for the form. Throws Unsupported where there is no library.
   [[nodiscard]] bool supports(const Form& form) { return !candidates(form).empty(); }
 
-  /// Takes for the form the library's best guess that runs, or the fastest of the first eight that
-  /// do, of equals the one that it ranks higher. Runs them on these operands, which it writes to
-  /// like the form itself. Does nothing for a form that it has chosen for. Throws NoneRuns.
+  /// Takes for the form the library's best guess that runs, or the fastest of the first that do
+  /// (Form::most_timed), of equals the one that it ranks higher. Runs them on these operands, which
+  /// it writes to like the form itself. Does nothing for a form that it has chosen for. Throws
+  /// NoneRuns.
   void choose(const Arguments& of, bool fastest, const Workspace& workspace, cudaStream_t stream) {
     if (chosen_.contains(of.form)) {
       return;
     }
     static_cast<void>(best(of.form));
-    constexpr std::size_t most_timed = 8;
     std::vector<int> running;
     std::vector<Made> all;
     std::string why;
@@ -62,7 +62,7 @@ class Algorithms {
         continue;
       }
       running.push_back(algorithm);
-      if (!fastest || running.size() == most_timed) {
+      if (!fastest || running.size() == Form::most_timed) {
         break;
       }
     }
@@ -137,7 +137,7 @@ class Algorithms {
         std::distance(seconds.begin(), std::min_element(seconds.begin(), seconds.end())));
   }
 
-  std::unique_ptr<Library<Arguments>> library_;
+  std::shared_ptr<Library<Arguments>> library_;
   std::map<Form, std::vector<int>> candidates_;
   std::set<Form> chosen_;
   std::map<decltype(fixed(std::declval<Arguments>())), Made> made_;

@@ -26,6 +26,7 @@ enum class ConvolutionPass {
 /// more precise.
 struct ConvolutionForm {
   static constexpr const char* library = "cuDNN";
+  static constexpr std::size_t most_timed = 8;
   ConvolutionPass pass = ConvolutionPass::forward;
   std::int64_t batch = 0, in = 0, height = 0, width = 0;
   std::int64_t out = 0, positions_down = 0, positions_across = 0;

@@ -67,6 +67,10 @@ Preference make_preference(const ProductForm& form, std::int64_t workspace_bytes
         cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value));
   };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(workspace_bytes));
+  if (bytes(form.result) < bytes(Type::f32)) {  // no parts of a sum that are rounded to 16 bits
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+        static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  }
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<std::uint32_t>(form.alignment_a));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(form.alignment_b));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(form.alignment_d));
@@ -173,7 +177,7 @@ class CublasLtProduct : public Product {
 /// The library's handle, and the algorithms that its heuristic proposes for each form of product.
 class CublasLtLibrary : public ProductLibrary {
  public:
-  static constexpr int most_algorithms = 8;  ///< that are asked for, for each form
+  static constexpr int most_algorithms = 8;  ///< that the heuristic is asked for, for each form
 
   CublasLtLibrary(Precision precision, std::int64_t workspace_bytes);
 
@@ -184,6 +188,8 @@ class CublasLtLibrary : public ProductLibrary {
   using Found = std::vector<cublasLtMatmulAlgo_t>;
   [[nodiscard]] const Found& algorithms_for(const ProductForm& form);
   [[nodiscard]] Found find_algorithms(const ProductForm& form) const;
+  void add_split_sums(const ProductForm& form, const FormDescription& description,
+                      Found& found) const;
 
   Owner<cublasLtHandle_t, &cublasLtDestroy> handle_;
   cublasComputeType_t compute_type_;
@@ -237,7 +243,38 @@ CublasLtLibrary::Found CublasLtLibrary::find_algorithms(const ProductForm& form)
       algorithms.push_back(result.algo);
     }
   }
+  add_split_sums(form, description, algorithms);
   return algorithms;
+}
+
+/// Of a long sum with few results, which leave most of a GPU idle: the heuristic's best guesses
+/// with the sum in parts, which are added in f32 and in order. Behind all others, for those who
+/// time.
+void CublasLtLibrary::add_split_sums(const ProductForm& form, const FormDescription& description,
+                                     Found& found) const {
+  constexpr std::int64_t most_results = 132 * 128 * 128;  // a tile for each multiprocessor
+  constexpr std::int64_t least_part = 128;
+  constexpr std::size_t guesses = 2;
+  const auto reduction = static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+  const std::size_t count = std::min(found.size(), guesses);
+  for (std::size_t guess = 0; guess < count && form.m * form.n <= most_results; ++guess) {
+    for (const std::int32_t parts : {2, 4, 8}) {
+      cublasLtMatmulAlgo_t algorithm = found[guess];
+      cublasLtMatmulHeuristicResult_t result{};
+      const auto works = [](cublasStatus_t status) { return status == CUBLAS_STATUS_SUCCESS; };
+      if (form.k / parts >= least_part &&
+          works(cublasLtMatmulAlgoConfigSetAttribute(&algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM,
+                                                     &parts, sizeof parts)) &&
+          works(cublasLtMatmulAlgoConfigSetAttribute(
+              &algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &reduction, sizeof reduction)) &&
+          works(cublasLtMatmulAlgoCheck(handle_.get(), description.operation(), description.a(),
+                                        description.b(), description.d(), description.d(),
+                                        &algorithm, &result)) &&
+          result.workspaceSize <= static_cast<std::size_t>(workspace_bytes_)) {
+        found.push_back(algorithm);
+      }
+    }
+  }
 }
 
 }  // namespace

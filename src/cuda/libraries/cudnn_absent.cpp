@@ -31,13 +31,15 @@ class NoSdpa : public SdpaLibrary {
 
 std::string cudnn_version() { return ""; }
 
+std::string nvrtc_version() { return ""; }
+
 std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision /*precision*/,
-                                                       std::int64_t /*workspace_bytes*/) {
+                                                       std::int64_t /*memory_bytes*/) {
   return std::make_unique<NoCudnn>();
 }
 
 std::unique_ptr<SdpaLibrary> make_sdpa_library(Precision /*precision*/,
-                                               std::int64_t /*workspace_bytes*/) {
+                                               std::int64_t /*memory_bytes*/) {
   return std::make_unique<NoSdpa>();
 }
 

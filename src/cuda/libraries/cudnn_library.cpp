@@ -6,6 +6,7 @@
 #include "library.h"
 
 #include <cudnn_frontend.h>
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <cmath>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "../backend/runtime.h"
+#include "../planning/plan.h"
 #include "crossover/backend.h"
 
 namespace crossover::cuda {
@@ -212,8 +214,8 @@ void describe(graph::Graph& to, const SdpaForm& form) {
   }
   graph::Tensor_attributes of_sums;
   describe_sums(of_sums, form);
-  auto how =
-      graph::SDPA_backward_attributes().set_attn_scale(scale).set_deterministic_algorithm(true);
+  auto how = graph::SDPA_backward_attributes().set_attn_scale(scale).set_deterministic_algorithm(
+      form.repeats);
   if (form.causal) {
     how.set_causal_mask(true);
   }
@@ -243,13 +245,25 @@ Addresses addresses(const CalledSdpa& of) {
   return all;
 }
 
+bool repeats(const ConvolutionForm& /*form*/) { return true; }
+bool repeats(const SdpaForm& form) { return form.repeats; }
+
+std::int64_t workspace_for(const ConvolutionForm& /*form*/, std::int64_t memory_bytes) {
+  return workspace_for_cudnn(memory_bytes);
+}
+std::int64_t workspace_for(const SdpaForm& form, std::int64_t memory_bytes) {
+  return workspace_for_sdpa(form, memory_bytes);
+}
+
 /// What rounds more than the precision says, and what does not repeat to the bit. Winograd's
 /// smallest tiles round f32 as the plain sum does, so that both devices may take them.
-std::vector<fe::NumericalNote_t> unwanted(Precision precision) {
+std::vector<fe::NumericalNote_t> unwanted(Precision precision, bool repeats) {
   std::vector<fe::NumericalNote_t> notes{
       fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION, fe::NumericalNote_t::FFT,
-      fe::NumericalNote_t::WINOGRAD_TILE_6x6, fe::NumericalNote_t::WINOGRAD_TILE_13x13,
-      fe::NumericalNote_t::NONDETERMINISTIC};
+      fe::NumericalNote_t::WINOGRAD_TILE_6x6, fe::NumericalNote_t::WINOGRAD_TILE_13x13};
+  if (repeats) {
+    notes.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
+  }
   if (precision == Precision::f32) {  // tensor cores would take its factors as tf32
     notes.push_back(fe::NumericalNote_t::TENSOR_CORE);
   } else {
@@ -264,9 +278,16 @@ std::vector<fe::NumericalNote_t> unwanted(Precision precision) {
 template <class Arguments>
 class CudnnPlan : public Prepared<Arguments> {
  public:
-  CudnnPlan(cudnnHandle_t handle, std::shared_ptr<graph::Graph> of, int index)
+  /// Unsupported where it needs more than the limit: what cuDNN is told of that leaves out what the
+  /// frontend's own kernels need.
+  CudnnPlan(cudnnHandle_t handle, std::shared_ptr<graph::Graph> of, int index, std::int64_t limit)
       : handle_(handle), graph_(std::move(of)), index_(index) {
     check_frontend(graph_->build_plan_at_index(index_));
+    check_frontend(graph_->get_workspace_size_plan_at_index(index_, workspace_bytes_));
+    if (workspace_bytes_ > limit) {
+      throw Unsupported("cuDNN: the plan needs a workspace of " + std::to_string(workspace_bytes_) +
+                        " bytes, more than " + std::to_string(limit));
+    }
   }
 
   /// "eng41": without the settings of the engine, which differ from version to version.
@@ -277,12 +298,13 @@ class CudnnPlan : public Prepared<Arguments> {
     return tag.substr(begin, tag.find('_', begin) - begin);
   }
 
-  [[nodiscard]] std::int64_t workspace_bytes() const override {
-    return graph_->get_workspace_size_plan_at_index(index_);
-  }
+  [[nodiscard]] std::int64_t workspace_bytes() const override { return workspace_bytes_; }
 
   void execute(cudaStream_t stream, const Arguments& of,
                const Workspace& workspace) const override {
+    if (workspace.bytes < workspace_bytes_) {
+      throw std::logic_error("a plan of cuDNN's is given less workspace than it needs");
+    }
     check_cudnn(cudnnSetStream(handle_, stream));
     Addresses all = addresses(of);
     check_frontend(graph_->execute_plan_at_index(handle_, all, workspace.at, index_));
@@ -292,6 +314,7 @@ class CudnnPlan : public Prepared<Arguments> {
   cudnnHandle_t handle_;
   std::shared_ptr<graph::Graph> graph_;
   int index_;
+  std::int64_t workspace_bytes_ = 0;
 };
 
 template <class Arguments>
@@ -299,8 +322,8 @@ class CudnnLibrary : public Library<Arguments> {
  public:
   using typename Library<Arguments>::Form;
 
-  CudnnLibrary(Precision precision, std::int64_t workspace_bytes, const std::string& device = "")
-      : precision_(precision), workspace_bytes_(workspace_bytes) {
+  CudnnLibrary(Precision precision, std::int64_t memory_bytes, const std::string& device = "")
+      : precision_(precision), memory_bytes_(memory_bytes) {
     if (!device.empty()) {
       auto properties = std::make_shared<fe::DeviceProperties>();
       check_frontend(properties->deserialize({device.begin(), device.end()}));
@@ -315,7 +338,8 @@ class CudnnLibrary : public Library<Arguments> {
 
   [[nodiscard]] std::unique_ptr<Prepared<Arguments>> make(const Arguments& of,
                                                           int algorithm) override {
-    return std::make_unique<CudnnPlan<Arguments>>(handle(), graph_for(of.form), algorithm);
+    return std::make_unique<CudnnPlan<Arguments>>(handle(), graph_for(of.form), algorithm,
+                                                  workspace_for(of.form, memory_bytes_));
   }
 
  private:
@@ -326,6 +350,7 @@ class CudnnLibrary : public Library<Arguments> {
       return nullptr;
     }
     if (!handle_) {
+      static_cast<void>(nvrtc_version());  // which cuDNN finds by its name from here on
       handle_ = std::make_unique<Handle>();
     }
     return handle_->get();
@@ -348,8 +373,8 @@ class CudnnLibrary : public Library<Arguments> {
     const auto is_good = [](const fe::error_t& status) { return status.is_good(); };
     if (is_good(of->validate()) && is_good(of->build_operation_graph(handle())) &&
         is_good(of->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}))) {
-      of->deselect_numeric_notes(unwanted(precision_))
-          .deselect_workspace_greater_than(workspace_bytes_);
+      of->deselect_numeric_notes(unwanted(precision_, repeats(form)))
+          .deselect_workspace_greater_than(workspace_for(form, memory_bytes_));
       if (is_good(of->check_support())) {
         at->second = std::move(of);
       }
@@ -358,7 +383,7 @@ class CudnnLibrary : public Library<Arguments> {
   }
 
   Precision precision_;
-  std::int64_t workspace_bytes_;
+  std::int64_t memory_bytes_;
   std::shared_ptr<const fe::DeviceProperties> device_;  ///< null: the one that is here
   std::unique_ptr<Handle> handle_;
   std::map<Form, std::shared_ptr<graph::Graph>> graphs_;
@@ -374,24 +399,38 @@ std::string cudnn_version() {
          std::to_string(version % minor);
 }
 
+std::string nvrtc_version() {
+  constexpr int major_factor = 1000;
+  static void* const library =
+      dlopen(("libnvrtc.so." + std::to_string(CUDART_VERSION / major_factor)).c_str(), RTLD_NOW);
+  using Version = int (*)(int*, int*);
+  const auto version =
+      library == nullptr ? nullptr : reinterpret_cast<Version>(dlsym(library, "nvrtcVersion"));
+  int major = 0;
+  int minor = 0;
+  return version != nullptr && version(&major, &minor) == 0
+             ? std::to_string(major) + "." + std::to_string(minor)
+             : "";
+}
+
 std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision precision,
-                                                       std::int64_t workspace_bytes) {
-  return std::make_unique<CudnnLibrary<CalledConvolution>>(precision, workspace_bytes);
+                                                       std::int64_t memory_bytes) {
+  return std::make_unique<CudnnLibrary<CalledConvolution>>(precision, memory_bytes);
 }
 
 std::unique_ptr<ConvolutionLibrary> make_cudnn_library_for(const std::string& device,
                                                            Precision precision,
-                                                           std::int64_t workspace_bytes) {
-  return std::make_unique<CudnnLibrary<CalledConvolution>>(precision, workspace_bytes, device);
+                                                           std::int64_t memory_bytes) {
+  return std::make_unique<CudnnLibrary<CalledConvolution>>(precision, memory_bytes, device);
 }
 
-std::unique_ptr<SdpaLibrary> make_sdpa_library(Precision precision, std::int64_t workspace_bytes) {
-  return std::make_unique<CudnnLibrary<CalledSdpa>>(precision, workspace_bytes);
+std::unique_ptr<SdpaLibrary> make_sdpa_library(Precision precision, std::int64_t memory_bytes) {
+  return std::make_unique<CudnnLibrary<CalledSdpa>>(precision, memory_bytes);
 }
 
 std::unique_ptr<SdpaLibrary> make_sdpa_library_for(const std::string& device, Precision precision,
-                                                   std::int64_t workspace_bytes) {
-  return std::make_unique<CudnnLibrary<CalledSdpa>>(precision, workspace_bytes, device);
+                                                   std::int64_t memory_bytes) {
+  return std::make_unique<CudnnLibrary<CalledSdpa>>(precision, memory_bytes, device);
 }
 
 }  // namespace crossover::cuda

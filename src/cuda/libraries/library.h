@@ -73,13 +73,13 @@ using CalledConvolution = ConvolutionArguments<Called>;
 using PreparedConvolution = Prepared<CalledConvolution>;
 using ConvolutionLibrary = Library<CalledConvolution>;
 using MakeConvolutionLibrary =
-    std::function<std::unique_ptr<ConvolutionLibrary>(Precision, std::int64_t workspace_bytes)>;
+    std::function<std::unique_ptr<ConvolutionLibrary>(Precision, std::int64_t memory_bytes)>;
 
 using CalledSdpa = SdpaArguments<Called>;
 using PreparedSdpa = Prepared<CalledSdpa>;
 using SdpaLibrary = Library<CalledSdpa>;
 using MakeSdpaLibrary =
-    std::function<std::unique_ptr<SdpaLibrary>(Precision, std::int64_t workspace_bytes)>;
+    std::function<std::unique_ptr<SdpaLibrary>(Precision, std::int64_t memory_bytes)>;
 
 /// Matrix products on cuBLASLt, with the workspace that programs have. f32 multiplies in full
 /// single precision; tf32 keeps 10 bits of a factor's mantissa. Sums are f32 in any precision.
@@ -88,24 +88,28 @@ std::unique_ptr<ProductLibrary> make_cublaslt_library(Precision precision);
 /// What the device lacks for products of that precision, in words; empty where it has them.
 std::string missing_for_products(const cudaDeviceProp& device, Precision precision);
 
-/// Convolutions on cuDNN, within that workspace: tf32 on tensor cores.
+/// Convolutions on cuDNN, within the workspace of a GPU with that memory: tf32 on tensor cores.
 std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision precision,
-                                                       std::int64_t workspace_bytes);
+                                                       std::int64_t memory_bytes);
 
-/// Attention on cuDNN, within that workspace. It has no algorithms in a build without cuDNN.
-std::unique_ptr<SdpaLibrary> make_sdpa_library(Precision precision, std::int64_t workspace_bytes);
+/// Attention likewise. It has no algorithms in a build without cuDNN.
+std::unique_ptr<SdpaLibrary> make_sdpa_library(Precision precision, std::int64_t memory_bytes);
 
 /// The same for a GPU that need not be here, as cuDNN describes one in JSON: its algorithms have
 /// names and workspaces, and do not run. Only in a build with cuDNN.
 std::unique_ptr<ConvolutionLibrary> make_cudnn_library_for(const std::string& device,
                                                            Precision precision,
-                                                           std::int64_t workspace_bytes);
+                                                           std::int64_t memory_bytes);
 
 std::unique_ptr<SdpaLibrary> make_sdpa_library_for(const std::string& device, Precision precision,
-                                                   std::int64_t workspace_bytes);
+                                                   std::int64_t memory_bytes);
 
 /// "9.19.0"; empty in a build without cuDNN.
 std::string cudnn_version();
+
+/// "13.0", of the compiler that cuDNN finds; empty where there is none, and so no attention of
+/// cuDNN's and fewer of its convolutions.
+std::string nvrtc_version();
 
 /// What is the same in every execution of what a library prepares.
 inline auto fixed(const CalledProduct& of) { return std::tuple(of.form, of.vector.at, of.mask.at); }

@@ -35,6 +35,7 @@ bool writes_mask(Epilogue epilogue);
 /// An epilogue's vector has the type of D.
 struct ProductForm {
   static constexpr const char* library = "cuBLASLt";
+  static constexpr std::size_t most_timed = 14;  ///< eight guesses, and six with split sums
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   bool accumulate = false;

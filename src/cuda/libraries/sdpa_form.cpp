@@ -7,7 +7,7 @@ std::string to_string(const SdpaForm& form) {
   return std::string(form.gradient ? "the gradient of " : "") + (form.causal ? "causal " : "") +
          "attention of " + crossover::to_string(Shape{form.time, form.batch, form.width()}) +
          " by " + std::to_string(form.heads) + (form.heads == 1 ? " head, " : " heads, ") +
-         to_string(form.type);
+         to_string(form.type) + (form.repeats ? "" : ", in any order");
 }
 
 std::string short_name(const SdpaForm& form) {

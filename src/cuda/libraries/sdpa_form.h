@@ -14,14 +14,15 @@
 namespace crossover::cuda {
 
 /// An Attention, or its gradient: qkv [time, batch, 3 heads d], y [time, batch, heads d], and
-/// log_sums f32 [batch, heads, time]; every address is a multiple of 16. Sums are f32, and repeat
-/// to the bit.
+/// log_sums f32 [batch, heads, time]; every address is a multiple of 16. Sums are f32.
 struct SdpaForm {
   static constexpr const char* library = "cuDNN";
+  static constexpr std::size_t most_timed = 8;
   bool gradient = false;
   std::int64_t time = 0, batch = 0, heads = 0, d = 0;
   bool causal = false;
   Type type = Type::bf16;  ///< of everything but the log_sums
+  bool repeats = true;     ///< to the bit: for a gradient the workspace holds a number a score
 
   [[nodiscard]] std::int64_t width() const { return heads * d; }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph_forms.h"
 
-#include <limits>
-
 namespace crossover::cuda {
 
 std::vector<GraphForm> graph_forms(const Workload& workload, const LaunchPlan& largest) {
@@ -23,16 +21,14 @@ std::vector<GraphForm> graph_forms(const Workload& workload, const LaunchPlan& l
 }
 
 GraphForm fastest_of(const std::vector<GraphForm>& forms,
-                     const std::function<double(const GraphForm&)>& seconds) {
+                     const std::function<bool(const GraphForm&)>& beats) {
   GraphForm best = forms.front();
   if (forms.size() == 1) {
     return best;
   }
-  double least = std::numeric_limits<double>::infinity();
   for (const GraphForm& form : forms) {
     try {
-      if (const double its = seconds(form); its < least) {
-        least = its;
+      if (beats(form)) {
         best = form;
       }
     } catch (const OutOfMemory&) {

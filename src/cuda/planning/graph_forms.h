@@ -15,9 +15,9 @@ constexpr GraphForm largest_form{.loops = true, .streams = 2};
 /// Of graphs whose largest_form is planned like this, the plainest first.
 std::vector<GraphForm> graph_forms(const Workload& workload, const LaunchPlan& largest);
 
-/// The one that takes the least time, of equals the first; a single one is not timed. One that
-/// throws Unsupported or OutOfMemory is not the fastest; where all do, it is the first.
+/// The last that beats the fastest before it, as the first does by running; a single one is not
+/// tried. One that throws Unsupported or OutOfMemory does not; where all do, it is the first.
 GraphForm fastest_of(const std::vector<GraphForm>& forms,
-                     const std::function<double(const GraphForm&)>& seconds);
+                     const std::function<bool(const GraphForm&)>& beats);
 
 }  // namespace crossover::cuda

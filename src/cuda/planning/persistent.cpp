@@ -100,15 +100,6 @@ Kept kept_of(const DenseStep& step) {
           .wanted = wanted_of_row(step)};
 }
 
-/// Warps take tasks in turn by the bits of their number.
-int power_of_two_within(int count) {
-  int power = 1;
-  while (2 * power <= count) {
-    power *= 2;
-  }
-  return power;
-}
-
 /// `least` is what needs the least memory in a block.
 [[noreturn]] void refuse_size(const TrainedSteps& of_all, const PersistentPlan& least,
                               const OnChip& chip) {
@@ -204,8 +195,7 @@ PersistentPlan plan_persistent(const Workload& workload, const CompileOptions& o
     consider(TeamKind::cluster, blocks, Phasing::spread);
   }
   if (best.plan.threads == 0) {
-    best = candidate_of(of_all, TeamKind::grid, power_of_two_within(chip.multiprocessors),
-                        Phasing::overlapped);
+    best = candidate_of(of_all, TeamKind::grid, chip.multiprocessors, Phasing::overlapped);
     if (chip.multiprocessors < 2 || best.plan.bytes > chip.cache_bytes / 2) {  // data passes by
       refuse_size(of_all, least.plan, chip);
     }

@@ -115,17 +115,25 @@ constexpr std::int64_t workspace_for_cudnn(std::int64_t memory_bytes) {
   constexpr std::int64_t part = 32;
   return std::min(most_workspace_for_cudnn, memory_bytes / part);
 }
+/// Attention's gradient repeats to the bit only with a number in 16 bits for each score.
+constexpr std::int64_t workspace_for_sdpa(const SdpaForm& form, std::int64_t memory_bytes) {
+  constexpr std::int64_t part = 8;
+  const std::int64_t least = workspace_for_cudnn(memory_bytes);
+  const std::int64_t scores =
+      form.gradient && form.repeats ? 2 * form.batch * form.heads * form.time * form.time : 0;
+  return std::max(least, std::min(least + scores, memory_bytes / part));
+}
 constexpr std::int64_t factors_bytes = 256;
 
 /// The Workload must have been check()ed. A product or a convolution that the library refuses with
 /// an epilogue is planned without it, and own kernels do the rest. Throws Unsupported where it
 /// refuses the plain one, and as plan_persistent() does, to which the device is `chip`. `loops`:
-/// whether driver and runtime have them in graphs. `workspace`: bytes for cuDNN.
+/// whether driver and runtime have them in graphs. `memory_bytes`: of the GPU.
 LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
                      const Supports& supports,
                      const SupportsConvolution& convolutions = any_convolution,
                      const OnChip& chip = {}, bool loops = true,
-                     std::int64_t workspace = most_workspace_for_cudnn,
+                     std::int64_t memory_bytes = std::int64_t{80} << 30,
                      const SupportsSdpa& sdpas = any_sdpa);
 
 /// What the device starts one by one in a pass over the whole order: see ProgramFacts.

@@ -32,12 +32,14 @@ std::int64_t loss_rows(const Workload& workload) {
   return rows;
 }
 
-std::int64_t workspace_for(const LaunchPlan& plan, std::int64_t cudnn) {
-  return std::max(
+std::int64_t workspace_for(const LaunchPlan& plan, std::int64_t memory_bytes) {
+  std::int64_t most = std::max(
       launches_of<ProductLaunch>(plan).empty() ? 0 : workspace_for_products,
-      launches_of<ConvolutionLaunch>(plan).empty() && launches_of<SdpaLaunch>(plan).empty()
-          ? 0
-          : cudnn);
+      launches_of<ConvolutionLaunch>(plan).empty() ? 0 : workspace_for_cudnn(memory_bytes));
+  for (const SdpaLaunch& launch : launches_of<SdpaLaunch>(plan)) {
+    most = std::max(most, workspace_for_sdpa(launch.form, memory_bytes));
+  }
+  return most;
 }
 
 /// Versions of cuBLASLt differ in the epilogues of gradients where an extent is 1: some refuse k =
@@ -104,7 +106,7 @@ std::int64_t launches_in(const LaunchPlan& plan, const Run& run) {
 
 LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
                      const Supports& supports, const SupportsConvolution& convolutions,
-                     const OnChip& chip, bool loops, std::int64_t workspace,
+                     const OnChip& chip, bool loops, std::int64_t memory_bytes,
                      const SupportsSdpa& sdpas) {
   if (options.execution == Execution::persistent) {
     return make_persistent_plan(workload, options, chip);
@@ -136,7 +138,7 @@ LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
     places.extend(step.scratch_end());
   }
   reserve_order(workload, plan, places);
-  plan.workspace_bytes = workspace_for(plan, workspace);
+  plan.workspace_bytes = workspace_for(plan, memory_bytes);
   plan.workspace = places.reserve(plan.workspace_bytes * plan.mode.streams);
   return plan;
 }

@@ -82,12 +82,15 @@ enum cudaDeviceAttr {
   cudaDevAttrWarpSize = 10,
   cudaDevAttrClockRate = 13,
   cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrKernelExecTimeout = 17,
+  cudaDevAttrIntegrated = 18,
   cudaDevAttrComputeMode = 20,
   cudaDevAttrMemoryClockRate = 36,
   cudaDevAttrGlobalMemoryBusWidth = 37,
   cudaDevAttrL2CacheSize = 38,
   cudaDevAttrComputeCapabilityMajor = 75,
-  cudaDevAttrComputeCapabilityMinor = 76
+  cudaDevAttrComputeCapabilityMinor = 76,
+  cudaDevAttrCooperativeLaunch = 95
 };
 
 inline constexpr unsigned cudaStreamDefault = 0x0;
@@ -260,5 +263,6 @@ cudaError_t active_clusters(int* clusters, Size size, const void* kernel);
 
 /// Whether the program holds code for the device: no more than what a test has set.
 cudaError_t find_code();
+int generation_of_code();
 
 }  // namespace cuda_host

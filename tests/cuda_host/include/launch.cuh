@@ -84,6 +84,11 @@ bool fits_cluster(void (*kernel)(P...), Grid grid) {
 }
 
 template <class... P>
+int generation_of_code(void (*)(P...)) {
+  return cuda_host::generation_of_code();
+}
+
+template <class... P>
 cudaError_t find_code(void (*)(P...)) {
   return cuda_host::find_code();
 }

@@ -140,6 +140,15 @@ bool fits_cluster(void (*kernel)(P...), Grid grid) {
   return clusters > 0;
 }
 
+/// 90 where the kernel's code was made for compute capability 9.0. The driver may have translated
+/// what was made for an earlier one, which lacks what that one lacks.
+template <class... P>
+int generation_of_code(void (*kernel)(P...)) {
+  cudaFuncAttributes attributes{};
+  CROSSOVER_CUDA_CHECK(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel)));
+  return std::min(attributes.binaryVersion, attributes.ptxVersion);
+}
+
 /// cudaSuccess where the program holds the kernel's code for the current device.
 template <class... P>
 cudaError_t find_code(void (*kernel)(P...)) {

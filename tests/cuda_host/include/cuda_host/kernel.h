@@ -150,4 +150,5 @@ inline unsigned __ballot_sync(unsigned mask, bool predicate,
 
 /// The place of the lowest bit, from 1; 0 where there is none.
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
