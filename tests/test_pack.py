@@ -2,7 +2,9 @@
 """tools/gpu_sweep --pack: what is collected, and the commit that a copy without git knows by it."""
 
 import hashlib
+import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from scripts import ROOT, refused
 
 from tools import console, cuda, pack, sources
+from tools.passed import weekly
 
 needs_git = pytest.mark.skipif(
     not sources.git("rev-parse", "HEAD"), reason="git does not tell the commit"
@@ -152,3 +155,78 @@ def test_the_packed_commit_is_that_of_git(tmp_path: Path) -> None:
     assert lines[0] == f"commit {head}"
     assert any(line.endswith("  bench/main.cpp") for line in lines)
     assert not any("  results/" in line for line in lines)
+
+
+# What every machine has: the C library in all its parts, and the compiler's runtime.
+ON_EVERY_MACHINE = {"ld-linux-x86-64", "libc", "libdl", "libgcc_s", "libm", "libpthread", "librt"}
+ON_EVERY_MACHINE |= {"libstdc++"}
+
+
+def run_in_a_bare_root(
+    root: Path, packed: Path, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    """bin/bench of the pack, in a root with nothing but that and what every machine has."""
+    shutil.copytree(packed, root / "pack", symlinks=True)
+    told = subprocess.run(
+        ["ldd", packed / "bin" / "bench"], capture_output=True, text=True, check=True
+    ).stdout
+    for found in map(Path, re.findall(r"(/\S+) \(0x", told)):
+        if found.name.partition(".so")[0] in ON_EVERY_MACHINE:
+            to = root / found.relative_to("/")
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(found.resolve(), to)
+    (root / "tmp").mkdir()
+    become_root = [] if os.geteuid() == 0 else ["unshare", "--map-root-user"]
+    enter = [*become_root, shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin:/bin"), str(root)]
+    if None in enter or (become_root and not shutil.which("unshare")):
+        pytest.skip("neither chroot nor unshare is here")
+    done = subprocess.run(
+        [*enter, "/pack/bin/bench", *arguments],
+        # Without /proc the loader does not know where the program lies.
+        env={"LD_LIBRARY_PATH": "/pack/lib:/pack/lib/x86_64-linux-gnu"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if re.match(r"(unshare|chroot): (unshare failed|cannot change root)", done.stderr):
+        pytest.skip(f"nobody may change the root here: {done.stderr.strip()}")
+    return done
+
+
+def test_what_is_missing_in_a_bare_root_shows_there(tmp_path: Path) -> None:
+    library, pack_of = tmp_path / "libneeded.so", {n: tmp_path / n for n in ("whole", "cut")}
+    compiler = ["c++", "-x", "c++", "-"]
+    text = "int needed() { return 0; }"
+    flags = ["-shared", "-fPIC", "-o", library]
+    subprocess.run([*compiler, *flags], input=text, text=True, check=True)
+    text = "#include <string>\nint needed(); int main(int n, char**) { return needed() + n - 2; }"
+    for name, packed in pack_of.items():
+        (packed / "bin").mkdir(parents=True)
+        (packed / "lib").mkdir()
+        if name == "whole":
+            shutil.copy(library, packed / "lib")
+        flags = ["-o", packed / "bin" / "bench", "-L", tmp_path, "-lneeded"]
+        subprocess.run([*compiler, *flags], input=text, text=True, check=True, cwd=tmp_path)
+    assert run_in_a_bare_root(tmp_path / "a", pack_of["whole"], "--version").returncode == 0
+    failed = run_in_a_bare_root(tmp_path / "b", pack_of["cut"], "--version")
+    assert failed.returncode != 0 and "libneeded.so" in failed.stderr
+
+
+@pytest.mark.slow
+def test_the_packed_bench_measures_in_a_bare_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is built for another machine, but without the GPU backend."""
+    if not weekly():
+        pytest.skip("runs with ./test --all")
+    monkeypatch.setattr(pack, "_BUILD", tmp_path / "build")
+    monkeypatch.setattr(cuda, "choose", lambda _: cuda.Choice(None))
+    packed = tmp_path / "packed"
+    for collected in (pack._debian, pack._wheels, pack._bench):
+        collected(packed)
+    assert run_in_a_bare_root(tmp_path / "started", packed, "--version").returncode == 0
+    quick = ("--model=disc-2", "--threads=1", "--budget=10s", "--out=/tmp/quick.json")
+    root = tmp_path / "measured"
+    measured = run_in_a_bare_root(root, packed, *quick)
+    assert measured.returncode == 0, measured.stderr
+    assert '"disc-2"' in (root / "tmp" / "quick.json").read_text("utf-8")

@@ -41,7 +41,17 @@ __device__ void store(const Neighbours<float, n>& values, T* to) {
   for (int k = 0; k < n; ++k) {
     stored.at[k] = narrow<T>(values.at[k]);
   }
-  *reinterpret_cast<Neighbours<T, n>*>(to) = stored;
+  if constexpr (sizeof(stored) % sizeof(uint4) == 0) {
+    // By name: of an assignment the compiler may make a store for each number.
+    constexpr int vectors = sizeof(stored) / sizeof(uint4);
+    uint4 words[vectors];  // NOLINT(*-avoid-c-arrays): device code has no std::array
+    memcpy(words, &stored, sizeof(stored));
+    for (int k = 0; k < vectors; ++k) {
+      __stwb(reinterpret_cast<uint4*>(to) + k, words[k]);
+    }
+  } else {
+    *reinterpret_cast<Neighbours<T, n>*>(to) = stored;
+  }
 }
 
 /// The share of elements 0, 1, ... count - 1 of one of `threads` threads: body(m, i) for m of them

@@ -35,6 +35,9 @@ struct dim3 {
 struct alignas(16) float4 {
   float x, y, z, w;
 };
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
 struct alignas(8) float2 {
   float x, y;
 };
@@ -147,6 +150,9 @@ inline unsigned __ballot_sync(unsigned mask, bool predicate,
   }
   return votes;
 }
+
+/// A store, by one instruction.
+inline void __stwb(uint4* to, uint4 value) { std::memcpy(to, &value, sizeof(value)); }
 
 /// The place of the lowest bit, from 1; 0 where there is none.
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
