@@ -53,12 +53,22 @@ std::vector<double> processor_seconds() {
   return seconds.size() == known ? seconds : std::vector<double>();
 }
 
-/// How often this process went on after it was stopped. A signal handler reaches nothing but
-/// globals.
-volatile std::sig_atomic_t continued =
-    0;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+// How often this process went on after it was stopped: a signal handler reaches nothing but
+// globals. NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+volatile std::sig_atomic_t continued = 0;
 
 void note_continued(int /*signal*/) { continued = continued + 1; }
+
+/// Since it was asked first.
+int times_continued() {
+  static const bool is_noted = [] {
+    struct sigaction action {};
+    action.sa_handler = note_continued;
+    action.sa_flags = SA_RESTART;
+    return sigaction(SIGCONT, &action, nullptr) == 0;
+  }();
+  return is_noted ? continued : 0;
+}
 
 double seconds_of(clockid_t clock) {
   timespec time{};
@@ -71,21 +81,11 @@ double slept_seconds() { return seconds_of(CLOCK_BOOTTIME) - seconds_of(CLOCK_MO
 
 }  // namespace
 
-PauseWatch::PauseWatch() {
-  static const bool is_noted = [] {
-    struct sigaction action {};
-    action.sa_handler = note_continued;
-    action.sa_flags = SA_RESTART;
-    return sigaction(SIGCONT, &action, nullptr) == 0;
-  }();
-  static_cast<void>(is_noted);
-  continued_ = continued;
-  slept_seconds_ = slept_seconds();
-}
+PauseWatch::PauseWatch() : continued_(times_continued()), slept_seconds_(slept_seconds()) {}
 
 bool PauseWatch::has_paused() const {
   constexpr double certain = 0.01;  // seconds
-  return continued != continued_ || slept_seconds() - slept_seconds_ > certain;
+  return times_continued() != continued_ || slept_seconds() - slept_seconds_ > certain;
 }
 
 CpuWatch::Waits CpuWatch::now() {

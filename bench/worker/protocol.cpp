@@ -61,9 +61,9 @@ const char* words(Kind kind) {
 
 /// What an answer must or may have.
 struct Field {
-  const char* request;  ///< empty: in answers to all
-  const char* place;
-  Kind kind;
+  const char* request = "";  ///< empty: in answers to all
+  const char* place = "";
+  Kind kind = Kind::object;
   bool is_needed = false;
 };
 
