@@ -163,7 +163,9 @@ def test_equal_at_the_ends_only():
     large[-1] = 1.0
     found = answer(large)
     assert found.kind == "ambiguous" and found.low and found.high is None
-    assert "at the earliest, or at no size up to 11,201,190 parameters" in crossover_words(found)
+    said = crossover_words(found)
+    assert said.startswith("ambiguous: GPU at 3 sizes, 176,806 to 2,804,390 parameters, and at ")
+    assert said.endswith(" at the earliest, or not at 11,201,190 parameters")
     always = np.full(len(DISC_SIZES), 3.0)
     always[0] = 1.0
     found = answer(always)
