@@ -982,7 +982,7 @@ def test_what_no_layer_has_is_named_with_its_place(capsys, name, flags, said):
         ),
         ("no_module", ["--input=4"], "zoo.py:no_module gives a dict, and no torch.nn.Module"),
         ("huge", ["--input=4"], "zoo.py:huge has 1,600,040,000 parameters; 10^9 are the most"),
-        ("absent", ["--input=4"], "zoo.py has nothing to call named 'absent'; it has mlp, Cnn, "),
+        ("absent", ["--input=4"], "zoo.py has nothing to call named 'absent'; it has By, mlp, "),
         ("nothing", ["--input=4"], "zoo.py has nothing to call named 'nothing'"),
         ("mlp", ["--input=21"], "the network can't be run on a batch [2, 21]: RuntimeError: "),
         (
