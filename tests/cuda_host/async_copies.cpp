@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "include/cuda_pipeline_primitives.h"
+#include "races.h"
 #include "shared_memory.h"
 #include "state.h"
 
@@ -34,40 +35,55 @@ std::map<std::pair<unsigned, unsigned>, Copier>& threads() {
 }
 Copier& thread() { return threads()[{blockIdx.x, threadIdx.x}]; }
 
-}  // namespace
-
-void copy_async(void* shared, const void* global, std::size_t bytes) {
+/// Whether it happens at once, which nothing speaks against.
+bool begin_copy(void* shared, const void* global, std::size_t bytes) {
+  const races::Aside aside;
   const auto misaligned = [bytes](const void* address) {
     return reinterpret_cast<std::uintptr_t>(address) % bytes != 0;
   };
   if ((bytes != 4 && bytes != 8 && bytes != 16) || misaligned(shared) || misaligned(global)) {
     violation("an asynchronous copy of " + std::to_string(bytes) +
               " bytes, or to or from no multiple of as many");
-    return;
+    return false;
   }
   if (is_shared_of_another(shared)) {
     violation("an asynchronous copy into another block's shared memory");
-    return;
-  }
-  if (state().pick(2) == 0) {
-    std::memcpy(shared, global, bytes);
+    return false;
   }
   thread().open.push_back({shared, global, bytes});
+  return state().pick(2) == 0;
+}
+
+/// Of the thread's groups the oldest, but for so many.
+std::vector<Copy> take_committed(std::size_t but_groups) {
+  const races::Aside aside;
+  auto& committed = thread().committed;
+  std::vector<Copy> taken;
+  while (committed.size() > but_groups) {
+    taken.insert(taken.end(), committed.front().begin(), committed.front().end());
+    committed.erase(committed.begin());
+  }
+  return taken;
+}
+
+}  // namespace
+
+void copy_async(void* shared, const void* global, std::size_t bytes) {
+  if (begin_copy(shared, global, bytes)) {
+    std::memcpy(shared, global, bytes);
+  }
 }
 
 void commit_copies() {
+  const races::Aside aside;
   Copier& copier = thread();
   copier.committed.push_back(std::move(copier.open));
   copier.open.clear();
 }
 
 void wait_for_copies(std::size_t but_groups) {
-  auto& committed = thread().committed;
-  while (committed.size() > but_groups) {
-    for (const Copy& copy : committed.front()) {
-      std::memcpy(copy.to, copy.from, copy.bytes);
-    }
-    committed.erase(committed.begin());
+  for (const Copy& copy : take_committed(but_groups)) {
+    std::memcpy(copy.to, copy.from, copy.bytes);
   }
 }
 

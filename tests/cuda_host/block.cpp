@@ -4,12 +4,14 @@
 #include "block.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <source_location>
 #include <vector>
 
 #include "fibers.h"
 #include "include/cuda_host/kernel.h"
+#include "races.h"
 #include "shared_memory.h"
 #include "state.h"
 
@@ -29,8 +31,17 @@ struct Thread {
   Fiber* fiber = nullptr;
   std::source_location where;
   std::uint64_t value = 0, received = 0;
-  unsigned source = 0;  ///< lane
+  unsigned source = 0;                          ///< lane
+  unsigned barriers = 0, cluster_barriers = 0;  ///< that it has come to
 };
+
+/// What a barrier orders, by the block; last of a cluster's, the barriers of the cluster. They stay
+/// where they are: what earlier launches left in them is over.
+races::Barrier& ordered_by_barriers(unsigned block) {
+  static std::array<races::Barrier, 9> all;
+  return all.at(block);
+}
+constexpr unsigned of_the_cluster = 8;
 
 /// How many of a warp's lanes have come to its shuffle, and how many have ended.
 struct Warp {
@@ -69,23 +80,14 @@ class Running {
   }
 
   std::string run() {
-    while (error_.empty() && ended_ < threads_.size()) {
-      const std::size_t choices = ready_.size() + (fresh_.empty() ? 0 : 1);
-      const std::size_t chosen = choices == 0 ? 0 : state().pick(choices);
-      if (choices == 0) {
-        release_barriers();
-      } else if (chosen == ready_.size()) {
-        fibers().start([this] { run_fresh(); });
-      } else {
-        const unsigned number = ready_[chosen];
-        ready_[chosen] = ready_.back();
-        ready_.pop_back();
-        enter(number);
-        fibers().resume(threads_[number].fiber);
-      }
-    }
+    races::begin_group();
+    run_threads();
     if (!error_.empty()) {
       fibers().abandon();
+    }
+    fibers().reuse_ended();
+    if (races::end_group() && error_.empty()) {
+      error_ = "threads race, as the report on standard error says";
     }
     return error_;
   }
@@ -93,25 +95,27 @@ class Running {
   // ---- called on fibers ----
 
   void barrier(const std::source_location& where) {
-    if (group_.kind == Group::Kind::grid) {
-      error_ = "the barrier of a block at " + place(where) +
-               " is in a cooperative launch, where the emulation has only those of all blocks";
-    }
-    wait(At::barrier, where);
+    const bool in_cluster = group_.kind == Group::Kind::cluster;
+    meet(ordered_by_barriers(in_cluster ? block_of(current_) : 0), &Thread::barriers, At::barrier,
+         where,
+         group_.kind != Group::Kind::grid
+             ? ""
+             : "the barrier of a block is in a cooperative launch, where the emulation has only "
+               "those of all blocks,");
   }
 
   void cluster_barrier(const std::source_location& where) {
-    if (group_.kind != Group::Kind::cluster) {
-      error_ = "the barrier of a cluster at " + place(where) + " is in no launch of clusters";
-    }
-    wait(At::cluster_barrier, where);
+    meet(ordered_by_barriers(of_the_cluster), &Thread::cluster_barriers, At::cluster_barrier, where,
+         group_.kind == Group::Kind::cluster
+             ? ""
+             : "the barrier of a cluster is in no launch of clusters");
   }
 
   void grid_barrier(const std::source_location& where) {
-    if (group_.kind != Group::Kind::grid) {
-      error_ = "the barrier of all blocks at " + place(where) + " is in no cooperative launch";
-    }
-    wait(At::barrier, where);
+    meet(ordered_by_barriers(0), &Thread::barriers, At::barrier, where,
+         group_.kind == Group::Kind::grid
+             ? ""
+             : "the barrier of all blocks is in no cooperative launch");
   }
 
   void* shared_of(void* own, unsigned rank, const std::source_location& where) {
@@ -134,6 +138,7 @@ class Running {
 
   std::uint64_t exchange(unsigned mask, std::uint64_t value, unsigned source,
                          const std::source_location& where) {
+    const races::Aside aside;
     const unsigned number = current_;
     if (mask != all_lanes) {
       error_ = "the shuffle at " + place(where) + " is not one of all lanes";
@@ -145,6 +150,40 @@ class Running {
   }
 
  private:
+  /// Waits for the others, if nothing is wrong, and takes note of what that orders.
+  void meet(races::Barrier& ordered, unsigned Thread::*barriers, At at,
+            const std::source_location& where, const char* wrong) {
+    const unsigned turn = threads_[current_].*barriers;
+    ordered.arrive(turn);
+    {
+      const races::Aside aside;
+      ++(threads_[current_].*barriers);
+      if (*wrong != '\0') {
+        error_ = wrong + (" at " + place(where));
+      }
+      wait(at, where);
+    }
+    ordered.leave(turn);
+  }
+
+  void run_threads() {
+    while (error_.empty() && ended_ < threads_.size()) {
+      const std::size_t choices = ready_.size() + (fresh_.empty() ? 0 : 1);
+      const std::size_t chosen = choices == 0 ? 0 : state().pick(choices);
+      if (choices == 0) {
+        release_barriers();
+      } else if (chosen == ready_.size()) {
+        fibers().start([this] { run_fresh(); });
+      } else {
+        const unsigned number = ready_[chosen];
+        ready_[chosen] = ready_.back();
+        ready_.pop_back();
+        enter(number);
+        fibers().resume(threads_[number].fiber);
+      }
+    }
+  }
+
   [[nodiscard]] unsigned block_of(unsigned number) const { return number / group_.threads; }
   Warp& warp_of(unsigned number) {
     return warps_[block_of(number) * warps_of_block_ + number % group_.threads / warp];
@@ -164,12 +203,17 @@ class Running {
       threads_[number].fiber = nullptr;
       enter(number);
       begin(block_of(number));
+      races::begin_thread(number);
       body_();
+      races::end_thread();
       threads_[current_].at = At::end;
       ++ended_;
       ++warp_of(current_).ended;
       release_warp(current_);
       end(block_of(current_));
+      if (races::are_looked_for) {
+        return;  // the stack of one thread is no place for another's variables
+      }
     }
   }
 

@@ -11,6 +11,7 @@
 #include <new>
 #include <utility>
 
+#include "races.h"
 #include "sanitizers.h"
 
 namespace cuda_host {
@@ -26,20 +27,21 @@ constexpr std::size_t stack_bytes = std::size_t{64} << 10U;
 using Place = std::array<void*, 5>;
 
 /// AddressSanitizer would take the jump for one that leaves the functions of this stack.
-[[noreturn, gnu::noinline, gnu::no_sanitize("address")]] void go_on(Place& at) {
+[[noreturn, gnu::noinline, gnu::no_sanitize("address", "thread")]] void go_on(Place& at) {
   __builtin_longjmp(at.data(), 1);
 }
 
 /// Returns when somebody goes on at `here`.
-[[gnu::noinline, gnu::no_sanitize("address")]] void switch_stacks(Place& here, Place& to) {
+[[gnu::noinline, gnu::no_sanitize("address", "thread")]] void switch_stacks(Place& here,
+                                                                            Place& to) {
   if (__builtin_setjmp(here.data()) == 0) {
     go_on(to);
   }
 }
 
 /// The same where nothing has run on the other stack yet.
-[[gnu::noinline, gnu::no_sanitize("address")]] void enter_stack(Place& here,
-                                                                const ucontext_t& start) {
+[[gnu::noinline, gnu::no_sanitize("address", "thread")]] void enter_stack(Place& here,
+                                                                          const ucontext_t& start) {
   if (__builtin_setjmp(here.data()) == 0) {
     setcontext(&start);
   }
@@ -164,7 +166,7 @@ void Fibers::enter(Fiber* fiber) {
   arrived(caller_->fake_stack, nullptr, nullptr);
   current_ = nullptr;
   if (fiber->ended) {
-    free_.push_back(fiber);
+    (races::are_looked_for ? ended_ : free_).push_back(fiber);
   }
 }
 
@@ -175,8 +177,14 @@ void Fibers::pause() {
   arrived(self->fake_stack, &caller_->stack, &caller_->bytes);
 }
 
+void Fibers::reuse_ended() {
+  free_.insert(free_.end(), ended_.begin(), ended_.end());
+  ended_.clear();
+}
+
 void Fibers::abandon() {
   free_.clear();
+  ended_.clear();
   for (const auto& fiber : fibers_) {
     ASAN_UNPOISON_MEMORY_REGION(fiber->stack, stack_bytes);  // frames that never returned
     fiber->runs = false;

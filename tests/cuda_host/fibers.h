@@ -28,6 +28,8 @@ class Fibers {
   [[nodiscard]] Fiber* current() const { return current_; }
   /// To be called on a fiber: back to start() or resume().
   void pause();
+  /// Where races are looked for, a stack that has been used is free from now on only.
+  void reuse_ended();
   /// Gives back the stacks of those that have not ended, without unwinding them.
   void abandon();
 
@@ -37,7 +39,7 @@ class Fibers {
   void enter(Fiber* fiber);
 
   std::vector<std::unique_ptr<Fiber>> fibers_;
-  std::vector<Fiber*> free_;
+  std::vector<Fiber*> free_, ended_;
   struct Caller;
   std::unique_ptr<Caller> caller_;
   Fiber* current_ = nullptr;

@@ -6,6 +6,7 @@
 #include "apart.h"
 #include "async_copies.h"
 #include "block.h"
+#include "fences.h"
 #include "memory.h"
 #include "shared_memory.h"
 #include "streams.h"
@@ -129,6 +130,9 @@ cudaError_t launch(Size size, Kernel kernel, cudaStream_t handle) {
     }
   }
   Work work{.what = "kernel", .run = {}, .blocks = blocks_of(kernel.words)};
+  if (declared() != nullptr) {
+    work.declared = reached(*declared(), kernel.words);
+  }
   work.run = [size, kernel = std::move(kernel), memory = work.blocks] {
     run_grid(size, kernel, memory);
   };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "fences.h"
 #include "memory.h"
 #include "state.h"
 #include "streams.h"
@@ -57,7 +58,15 @@ void carry_out(const Work& work) {
       return;
     }
   }
+  if (!work.declared) {
+    work.run();
+    return;
+  }
+  const Fence fence(*work.declared, work.blocks);
   work.run();
+  if (const std::string fault = fence.fault(); !fault.empty()) {
+    violation("in a " + work.what + ", " + fault);
+  }
 }
 
 void execute(const Pending& node) {

@@ -8,10 +8,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cuda_host.h"
+#include "ranges.h"
 
 namespace cuda_host {
 
@@ -22,6 +24,7 @@ struct Work {
   std::vector<const void*> blocks;  ///< memory that it uses: first bytes of its blocks
   double microseconds = 1;          ///< of the made-up clock
   bool loops = true;                ///< whether it may be part of a loop's body in a graph
+  std::optional<std::vector<Range>> declared;  ///< all that it may touch; none: anything
 };
 
 /// The blocks that addresses lie in, without those that lie in none.

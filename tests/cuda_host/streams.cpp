@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "fences.h"
+
 namespace cuda_host {
 namespace {
 
@@ -125,6 +127,9 @@ cudaError_t enqueue(CUstream_st& stream, Work work) {
     if (const cudaError_t error = unsafe_in_capture(true)) {
       return error;
     }
+  }
+  if (declared() != nullptr && work.run && !work.declared) {
+    work.declared = *declared();
   }
   auto shared = std::make_shared<Work>(std::move(work));
   if (!stream.capture) {

@@ -52,8 +52,12 @@ void CudaProgram::upload(Id id, std::span<const std::byte> from) {
   if (copy == plan_.copies.end()) {
     return;
   }
-  const Operand parameter{.offset = plan_[id].offset, .type = workload_[id].type};
-  const Operand in_16_bits{.offset = copy->offset, .type = workload_[copy->copy].type};
+  const auto at = [&](Id tensor, std::int64_t offset) {
+    return Operand{
+        .offset = offset, .bytes = bytes(workload_[tensor]), .type = workload_[tensor].type};
+  };
+  const Operand parameter = at(id, plan_[id].offset);
+  const Operand in_16_bits = at(copy->copy, copy->offset);
   call(CastLaunch{{{parameter, in_16_bits, elements(workload_[id].shape)}}}, running_.binding);
   running_.wait();
 }

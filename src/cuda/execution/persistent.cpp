@@ -9,6 +9,7 @@
 
 #include "../planning/persistent.h"
 #include "executor.h"
+#include "footprint.h"
 
 namespace crossover::cuda {
 namespace {
@@ -152,6 +153,7 @@ class Persistent : public Executor {
     PersistentArguments arguments = arguments_;
     arguments.first = first;
     arguments.end = first + count;
+    const Footprint footprint(running_.workload, running_.binding);
     cuda::train(running_.stream(), arguments, shape_);
   }
 

@@ -10,6 +10,7 @@
 #include "../execution/running.h"
 #include "../libraries/measure_arithmetic.h"
 #include "fields.h"
+#include "footprint.h"
 
 namespace crossover::cuda {
 namespace {
@@ -52,6 +53,7 @@ template <template <template <class> class> class Of>
 requires requires(const Of<Called>& of, const Site& site) { cuda::call(of, site); }
 BoundLaunch bind(const Of<Planned>& launch, const Binding& binding) {
   return {category_of(launch), [launch, binding](const Position& now) {
+            const Footprint footprint(launch, binding, now);
             cuda::call(Addresses{binding, now}(launch), binding.site());
           }};
 }
@@ -77,6 +79,7 @@ BoundLaunch bind(const Launched& launch, const Binding& binding) {
   const Addresses fixed{binding, first_buffer};
   return {Launched::category, [made = algorithms_for(launch, binding).made(fixed(launch)), launch,
                                binding](const Position& now) {
+            const Footprint footprint(launch, binding, now);
             made->execute(binding.stream, Addresses{binding, now}(launch), workspace_of(binding));
           }};
 }
@@ -88,11 +91,13 @@ BoundLaunch bind(const SumLaunch& launch, const Binding& binding) {
     spans.push_back({binding.address<float>(span.first.offset), span.count});
   }
   if (!launch.beside) {
-    return {SumLaunch::category, [spans, binding](const Position& /*now*/) {
+    return {SumLaunch::category, [spans, launch, binding](const Position& now) {
+              const Footprint footprint(launch, binding, now);
               binding.collectives->sum(spans, binding.stream);
             }};
   }
-  return {SumLaunch::category, [spans, binding](const Position& /*now*/) {
+  return {SumLaunch::category, [spans, launch, binding](const Position& now) {
+            const Footprint footprint(launch, binding, now);
             binding.second->fork_from(binding.stream);
             binding.collectives->sum(spans, binding.second->get());
           }};
@@ -185,11 +190,13 @@ void call(const CastLaunch& cast, const Binding& binding) {
 
 void gather(const StepPlan& step, const Binding& binding) {
   if (!step.inputs.empty()) {
+    const Footprint footprint(step, binding);
     gather(binding.stream, gather_arguments(step, binding));
   }
 }
 
 void gather_in_loop(const StepPlan& step, const Binding& binding, const LoopCondition& condition) {
+  const Footprint footprint(step, binding);
   gather_in_loop(binding.stream, gather_arguments(step, binding), condition);
 }
 

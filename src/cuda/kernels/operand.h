@@ -30,12 +30,14 @@ struct OrderedRun {
   std::int64_t step = 0;
 };
 
-/// Where an operand lies in the device block. Only a view depends on the position.
+/// Where an operand lies in the device block, and how far it goes: to the end of its tensor, or of
+/// the part that a launch may touch. Only a view depends on the position.
 struct Operand {
   std::int64_t offset = -1;  ///< bytes; -1: there is none
   std::int64_t row_bytes = 0;
   std::int64_t staged = -1;  ///< its place in the first staging buffer
   std::int64_t buffer_bytes = 0;
+  std::int64_t bytes = 0;
   Type type = Type::f32;
 
   [[nodiscard]] bool exists() const { return offset >= 0 || staged >= 0; }
@@ -50,6 +52,7 @@ struct Operand {
 inline Operand part_of(Operand whole, std::int64_t bytes) {
   whole.offset += bytes;
   whole.staged += whole.staged >= 0 ? bytes : 0;
+  whole.bytes -= bytes;
   return whole;
 }
 

@@ -15,6 +15,7 @@ void plan_operation(const AllReduce& op, StepPlanner& step) {
       const std::int64_t padded =
           round_up(last.count * bytes(Type::f32), step.parameter_alignment());
       if (last.first.offset + padded == tensor.offset) {
+        last.first.bytes = tensor.offset + tensor.bytes - last.first.offset;
         last.count = padded / bytes(Type::f32) + step.count(id);
         continue;
       }

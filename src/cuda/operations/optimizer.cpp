@@ -13,6 +13,11 @@ namespace {
 
 using Span = UpdateSpan<Planned>;
 
+/// Makes an array reach to the end of one behind it.
+void reach(Operand& array, const Operand& last) {
+  array.bytes = array.exists() ? last.offset + last.bytes - array.offset : 0;
+}
+
 /// Joins `next` to `span` where it begins right after it, but for padding, in every array. The
 /// padding is zero in all of them and stays so. Copies lie as the parameters do.
 bool extend(Span& span, const Span& next, std::int64_t alignment) {
@@ -27,6 +32,9 @@ bool extend(Span& span, const Span& next, std::int64_t alignment) {
   }
   if (span.keep != next.keep || span.copy.exists() != next.copy.exists()) {
     return false;
+  }
+  for (const auto array : {&Span::w, &Span::g, &Span::m, &Span::v, &Span::copy}) {
+    reach(span.*array, next.*array);
   }
   span.count = gap + next.count;
   return true;

@@ -31,10 +31,11 @@ struct TensorPlace {
 /// Rows of the data set that a step reads, as they come into a staging buffer.
 struct StagedInput {
   Id source = none;
-  std::int64_t row_bytes = 0;  ///< of the source
-  std::int64_t bytes = 0;      ///< of the batch
-  std::int64_t staged = 0;     ///< place in the first staging buffer
-  std::int64_t unit = 1;       ///< bytes that a gather moves at once, in each of the step's runs
+  std::int64_t row_bytes = 0;     ///< of the source
+  std::int64_t source_bytes = 0;  ///< of all its rows
+  std::int64_t bytes = 0;         ///< of the batch
+  std::int64_t staged = 0;        ///< place in the first staging buffer
+  std::int64_t unit = 1;          ///< bytes that a gather moves at once, in each of the step's runs
 };
 
 /// Two parts of a step's launches, [first, second) and [second, end), neither of which reads or

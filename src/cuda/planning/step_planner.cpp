@@ -102,7 +102,7 @@ void StepPlanner::emit_channel_sums(Id images, const Operand& sums) {
 
 Operand StepPlanner::scratch(std::int64_t bytes) {
   constexpr std::int64_t scratch_alignment = 256;
-  const Operand taken{.offset = scratch_end_};
+  const Operand taken{.offset = scratch_end_, .bytes = bytes};
   scratch_end_ += round_up(bytes, scratch_alignment);
   return taken;
 }

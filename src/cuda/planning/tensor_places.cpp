@@ -144,7 +144,9 @@ void TensorPlaces::place_copies(const std::vector<CopiedParameter>& copied) {
     }
   }
   parameters_ = begin;
-  copies_ = {.offset = reserve((end - begin) / 2), .type = workload_[copied.front().copy].type};
+  copies_ = {.offset = reserve((end - begin) / 2),
+             .bytes = (end - begin) / 2,
+             .type = workload_[copied.front().copy].type};
   for (const CopiedParameter& one : copied) {
     const std::int64_t offset = copy_of(one.parameter).offset;
     plan_.copies.push_back({one.parameter, one.copy, offset});
@@ -158,7 +160,9 @@ Operand TensorPlaces::copy_of(Id parameter) const {
   if (!copies_.exists() || workload_[parameter].role != Role::parameter) {
     return {};
   }
-  return part_of(copies_, (plan_[parameter].offset - parameters_) / 2);
+  Operand copy = part_of(copies_, (plan_[parameter].offset - parameters_) / 2);
+  copy.bytes = bytes(workload_[parameter]) / 2;
+  return copy;
 }
 
 Operand TensorPlaces::kept(Id cast) const {
@@ -183,10 +187,11 @@ Operand TensorPlaces::operand(Id id) const {
   }
   const Tensor& tensor = workload_[id];
   if (tensor.role != Role::input) {
-    return {.offset = plan_[id].offset, .type = tensor.type};
+    return {.offset = plan_[id].offset, .bytes = bytes(tensor), .type = tensor.type};
   }
   Operand view{.staged = staged_[static_cast<std::size_t>(id)],
                .buffer_bytes = plan_.buffer_bytes,
+               .bytes = bytes(tensor),
                .type = tensor.type};
   if (plan_.mode.is_resident()) {
     view.offset = plan_[tensor.source].offset;
@@ -212,6 +217,7 @@ StagedInput TensorPlaces::staged_input(Id view, int step) const {
   const Tensor& tensor = workload_[view];
   StagedInput input{.source = tensor.source,
                     .row_bytes = row_bytes(tensor),
+                    .source_bytes = bytes(workload_[tensor.source]),
                     .bytes = bytes(tensor),
                     .staged = staged_[static_cast<std::size_t>(view)]};
   if (gathers()) {
