@@ -69,22 +69,20 @@ def test_what_rounding_decides_is_no_fault(groups: int, tmp_path: Path) -> None:
     }
     for row in _epoch_of(tmp_path, network, "--execution=eager"):
         checked = row["verification"]
-        assert checked["steps"] == 11
+        assert checked["steps"] == 10
         assert checked["parameter_error"] <= checked["parameter_tolerance"]
 
 
 @pytest.mark.parametrize("rate", [3, 30])
-@pytest.mark.parametrize("loss", ["bce", "cross_entropy"])
-def test_a_loss_that_saturates_is_no_fault(loss: str, rate: float, tmp_path: Path) -> None:
+def test_a_binary_loss_that_saturates_is_no_fault(rate: float, tmp_path: Path) -> None:
     # Four rows, learned by heart: gradients come to next to nothing.
-    results = {"outputs": 1} if loss == "bce" else {"classes": 2}
     network = {
-        **results,
-        "loss": loss,
+        "outputs": 1,
+        "loss": "bce",
         "layers": [
             {"type": "linear", "out_features": 256},
             {"type": "relu"},
-            {"type": "linear", "out_features": next(iter(results.values()))},
+            {"type": "linear", "out_features": 1},
         ],
         "training": {"rows": 4, "batch": 4, "optimizer": "sgd", "learning_rate": rate},
     }

@@ -93,28 +93,12 @@ class Comparison {
       scale = distance(expected, old->second) + rounding_of_update(expected) / tolerance;
     }
     const double difference = distance(got, expected);
-    if (difference > tolerance * scale && !is_whole(type)) {
-      scale += rounding_of_probabilities(of) / tolerance;
-    }
     result_.tolerance = std::max(result_.tolerance, tolerance);
     if (difference > tolerance * scale && type == Type::f32 && old == before.end()) {
       scale += rounding_of_sums(of, before) / tolerance;
     }
     take(difference == 0 ? 0 : difference / std::max(scale, 1e-30), tolerance, what, result_.error);
     std::copy(got.begin(), got.end(), expected.begin());
-  }
-
-  /// The gradient at a label is its probability less 1, which cancels where a network is sure and
-  /// right: what rounding each probability in float32 changes. Neither term is an operand.
-  [[nodiscard]] double rounding_of_probabilities(const Result& of) const {
-    const auto* loss = std::get_if<SoftmaxCrossEntropy>(&operation(of));
-    if (loss == nullptr || of.id != loss->dlogits) {
-      return 0;
-    }
-    constexpr double margin = 4;
-    const Shape& shape = reference_.workload()[loss->dlogits].shape;
-    return margin * unit_roundoff(Precision::f32) * loss->scale /
-           std::sqrt(static_cast<double>(leading(shape)));
   }
 
   /// Where terms cancel, a sum that is stored in float32 is nothing but rounding, however right.
