@@ -134,7 +134,10 @@ CROSSOVER_HOST_DEVICE inline LossOfOne<T> elementwise_loss(LossFunction function
     return {difference * difference, T(2) * difference};
   }
   const T larger = x < T(0) ? T(0) : x;
-  return {larger - x * target + std::log1p(std::exp(x < T(0) ? x : -x)), sigmoid(x) - target};
+  const T e = std::exp(x < T(0) ? x : -x);
+  const T less = e / (T(1) + e);  // the smaller of sigmoid(x) and 1 - sigmoid(x)
+  // sigmoid(x) - target, which would cancel where the sigmoid comes near a target of 1.
+  return {larger - x * target + std::log1p(e), x < T(0) ? less - target : (T(1) - target) - less};
 }
 
 template <class T>

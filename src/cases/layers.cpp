@@ -101,10 +101,12 @@ Case loss_case(std::int64_t batch, std::int64_t classes, double scale, const std
           classes};
 }
 
-Case elementwise_loss_case(const Shape& shape, LossFunction function, const std::string& name) {
+/// `saturated`: each logit is far on the side of its target, where the gradient is next to nothing.
+Case elementwise_loss_case(const Shape& shape, LossFunction function, const std::string& name,
+                           bool saturated = false) {
   OneOp one;
-  const Id logits = one.tensor("logits wide", shape);
-  const Id targets = one.tensor("targets positive", shape);
+  const Id logits = one.tensor(saturated ? "logits far" : "logits wide", shape);
+  const Id targets = one.tensor(saturated ? "targets one" : "targets positive", shape);
   const Id loss = one.tensor("loss", {1}, Role::loss);
   return {name, one.operation(ElementwiseLoss{.logits = logits,
                                               .targets = targets,
@@ -245,6 +247,7 @@ std::vector<Case> layer_cases() {
       elementwise_loss_case({1, 1}, LossFunction::bce, "ElementwiseLoss_bce_one"),
       elementwise_loss_case({33, 5}, LossFunction::bce, "ElementwiseLoss_bce"),
       elementwise_loss_case({129, 517}, LossFunction::bce, "ElementwiseLoss_bce_large"),
+      elementwise_loss_case({33, 5}, LossFunction::bce, "ElementwiseLoss_bce_saturated", true),
       sgd_case(4, 2, "Sgd"),
       sgd_case(513, 257, "Sgd_large"),
       zero_case(4, 2, "Zero"),

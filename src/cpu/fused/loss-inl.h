@@ -63,9 +63,12 @@ inline double binary_cross_entropy(const Loss& of, const Batch& batch, std::int6
   const Lanes d;
   const Vector one = hn::Set(d, 1.0F);
   return loss_of_elements(of, batch, begin, end, [&](Vector x, Vector target, Vector& slope) {
-    slope = hn::Sub(hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(x)))), target);
+    const Vector e = hn::Exp(d, hn::Neg(hn::Abs(x)));
+    const Vector less = hn::Div(e, hn::Add(one, e));  // as in crossover/elementwise.h
+    slope = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Sub(less, target),
+                           hn::Sub(hn::Sub(one, target), less));
     const Vector larger = hn::NegMulAdd(x, target, hn::Max(x, hn::Zero(d)));
-    return hn::Add(larger, hn::Log1p(d, hn::Exp(d, hn::Neg(hn::Abs(x)))));
+    return hn::Add(larger, hn::Log1p(d, e));
   });
 }
 

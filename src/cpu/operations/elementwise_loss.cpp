@@ -17,9 +17,10 @@ LossOfVector loss_of(Floats x, Floats target) {
     const Floats difference = x - target;
     return {difference * difference, 2.0F * difference};
   } else {
-    const Floats negative = where(x < all(0), x, -x);
-    return {where(x < all(0), all(0), x) - x * target + logarithm_of_1_plus(exponential(negative)),
-            sigmoid(x) - target};
+    const Floats e = exponential(where(x < all(0), x, -x));
+    const Floats less = e / (1.0F + e);  // as in crossover/elementwise.h
+    return {where(x < all(0), all(0), x) - x * target + logarithm_of_1_plus(e),
+            where(x < all(0), less - target, (1.0F - target) - less)};
   }
 }
 
