@@ -7,7 +7,8 @@ import json
 import os
 import signal
 import sys
-from typing import Any, Protocol
+import time
+from typing import Any, Protocol, TextIO
 
 Answer = dict[str, Any]
 Configuration = dict[str, str]
@@ -31,6 +32,28 @@ class Requests(Protocol):
 
 
 _NAMES = ("describe", "rows", "prepare", "repeat", "release")
+_PAUSE_SECONDS = 0.5
+
+
+class _Asked:
+    """Who waits for this worker's answers, if somebody does."""
+
+    answers: TextIO | None = None
+    told = 0.0  # when it said what it is at, by time.monotonic()
+
+
+def alive(doing: str) -> None:
+    """Says what this worker is at, if half a second has passed: long work goes on. Not for timed
+    loops."""
+    now = time.monotonic()
+    if _Asked.answers is not None and now - _Asked.told >= _PAUSE_SECONDS:
+        _Asked.told = now
+        _write(_Asked.answers, {"doing": doing})
+
+
+def _write(to: TextIO, line: Answer) -> None:
+    to.write(json.dumps(line) + "\n")
+    to.flush()
 
 
 def serve(requests: Requests) -> None:
@@ -38,10 +61,10 @@ def serve(requests: Requests) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that asks
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
         os.dup2(2, 1)
+        _Asked.answers = answers
         for line in sys.stdin:
             asked = json.loads(line)
             name = asked.pop("do")
             if name not in _NAMES:
                 raise ValueError(f"no request is called {name!r}")
-            answers.write(json.dumps(getattr(requests, name)(**asked)) + "\n")
-            answers.flush()
+            _write(answers, getattr(requests, name)(**asked))

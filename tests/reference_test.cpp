@@ -4,10 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 
+#include "../src/reference/multiply.h"
+#include "crossover/alive.h"
 #include "crossover/float16.h"
 #include "crossover/random.h"
+#include "crossover/start.h"
+#include "crossover/verify.h"
 #include "support.h"
 
 namespace crossover::test {
@@ -407,6 +412,56 @@ TEST(ReferenceLstm, CarriesGradientsBack) {
               {second[0] / 2, second[1] / 2, second[2] / 2, second[3] / 2});
   expect_near(result_of(one, values, op.db_hh), {first[0] + second[0], first[1] + second[1],
                                                  first[2] + second[2], first[3] + second[3]});
+}
+
+/// How often it is said while that is done; who waits would have patience anew each time.
+template <class Work>
+int times_alive(const Work& work) {
+  std::atomic<int> heard = 0;
+  const AliveListener listener([&] { ++heard; }, 0);
+  work();
+  return heard;
+}
+
+TEST(Alive, IsSaidWithinLongWork) {
+  constexpr int few = 4;  // of threads that would say so at once, one does
+  constexpr std::int64_t many = 1 << 20;
+  const std::vector<double> matrix(512 * 512);
+  std::vector<double> product(512 * 512);
+  EXPECT_GE(times_alive([&] {
+              const MatrixView view{matrix.data(), 512, 1};
+              multiply(512, 512, 512, view, view, product.data(), false);
+            }),
+            few);
+  EXPECT_GE(times_alive([&] { uniform_rows({many}, 1, 2); }), few);
+  const Training training{
+      training_epoch(mlp("m", {1 << 9, 1 << 11, 2}, Activation::relu), {.rows = 4, .batch = 2}),
+      uniform_rows({1 << 9}, 4, 2)};
+  Reference reference(training.workload);
+  set_data(reference, training.data);
+  EXPECT_GE(times_alive([&] { restart(reference); }), few);
+  const auto program = started(*make_cpu_backend(), training, 1);
+  EXPECT_GE(times_alive([&] { restart(*program, training.workload); }), few);
+  const Trajectory trajectory = reference_trajectory(training.workload, training.data, 2);
+  EXPECT_GE(times_alive([&] { verify(*program, training.workload, trajectory); }), 2 * few);
+}
+
+TEST(Alive, IsToldNoMoreOftenThanAskedForAndNotInTimedLoops) {
+  int told = 0;
+  AliveListener listener([&] { ++told; }, 3600);
+  alive();
+  listener.wait_anew();
+  alive();
+  EXPECT_EQ(told, 0);
+  const Training training{
+      training_epoch(mlp("m", {4, 4, 2}, Activation::relu), {.rows = 4, .batch = 2}),
+      uniform_rows({4}, 4, 2)};
+  const auto program = started(*make_cpu_backend(), training, 1);
+  EXPECT_EQ(times_alive([&] {
+              program->enqueue(0, 2);
+              program->wait();
+            }),
+            0);
 }
 
 }  // namespace

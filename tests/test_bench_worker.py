@@ -126,6 +126,25 @@ def test_the_protocol_is_as_its_document_says() -> None:
     assert set(released) == {"spent"}
 
 
+@pytest.mark.slow
+def test_long_work_says_that_it_goes_on() -> None:
+    # Billions of operations in float64 on one thread: seconds, wherever this runs.
+    name = "Minibatch/model:mlp-1024-4096-4096-10/batch:256/precision:f32/device:cpu"
+    name += "/execution:eager/cpu_threads:1"
+    family, *pairs = name.split("/")
+    configuration = {"family": family, **dict(pair.split(":") for pair in pairs)}
+    request = {"do": "prepare", "row": name, "configuration": configuration}
+    flags = ("--mlp=1024,4096,4096,10", "--batch=256", "--execution=eager", "--threads=1")
+    done = bench(
+        *("--worker", "--family=Minibatch", "--cuda=off", *flags),
+        given=json.dumps(request) + "\n",
+        variables={"OMP_NUM_THREADS": "1"},
+    )
+    *said, answer = map(json.loads, done.stdout.splitlines())
+    assert "facts" in answer, done.stderr
+    assert [line["doing"] for line in said].count("verifying it") > 1
+
+
 @pytest.mark.parametrize("request_", ['{"do": "sing"}', "no JSON", '{"row": "x"}'])
 def test_a_request_that_is_none_ends_the_worker(request_: str) -> None:
     done = bench("--worker", "--cuda=off", given=request_ + "\n")

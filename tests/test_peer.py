@@ -116,6 +116,15 @@ def test_a_process_that_ends_costs_one_row_and_is_replaced(tmp_path):
     assert not any("outcome" in row for row in document["rows"][::3])
 
 
+@pytest.mark.slow
+def test_one_that_says_that_it_goes_on_is_waited_for(tmp_path):
+    # A peer may be silent for ten times the patience, here 10 s; this one takes 12 s for a row.
+    alone = ("--program=fake", "--model=disc-2", "--benchmark_repetitions=1", "--patience=1s")
+    flags = ("--family=Epoch", "--threads=1", "--cuda=off", FAKE, *alone)
+    (row,) = measured(tmp_path, *flags, FAKE_PEER="slow")["rows"]
+    assert "outcome" not in row
+
+
 def test_one_that_says_nothing_is_refused():
     done = run(*SMALL, *SHORT, FAKE_PEER="mute")
     assert done.returncode == 2

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "crossover/alive.h"
 #include "crossover/cpu_threads.h"
 #include "crossover/random.h"
 #include "rows/minimum_work.h"
@@ -55,9 +56,10 @@ void set_effort(Row& row, const Arguments& arguments, const ExpectedWork& work, 
 std::vector<double> operand_values(std::int64_t count, std::int64_t salt) {
   constexpr std::uint64_t apart = 0x9E3779B1;  // more than any operand has elements
   std::vector<double> values(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < values.size(); ++i) {
+  for_each_index(count, [&](std::int64_t at) {
+    const auto i = static_cast<std::size_t>(at);
     values[i] = 2 * uniform(Stream::inputs, i + apart * static_cast<std::uint64_t>(salt)) - 1;
-  }
+  });
   return values;
 }
 

@@ -9,6 +9,7 @@
 
 #include "check/check.h"
 #include "command_line/benchmark_flags.h"
+#include "crossover/alive.h"
 #include "rows/described_gpu.h"
 #include "rows/families.h"
 #include "run/refine/refine.h"
@@ -39,6 +40,14 @@ void serve_rows(Arguments arguments, Ranks* ranks) {
       rows = register_all(arguments, devices);
     }
   };
+  // What takes long says again and again what it is at. Nothing of it is timed.
+  std::string doing = "starting";
+  AliveListener listener([&] { tell(pipes, doing); });
+  const auto begin_with = [&](const std::string& what) {
+    doing = what;
+    tell(pipes, doing);
+    listener.wait_anew();
+  };
   RowServer server(
       [&](const std::string& name, const Configuration& configuration) -> Row& {
         register_rows();
@@ -47,15 +56,14 @@ void serve_rows(Arguments arguments, Ranks* ranks) {
         }
         return rows[name];
       },
-      [&](const std::string& doing) { tell(pipes, doing); });
+      begin_with);
   std::vector<Check> checks;
   serve(pipes, [&](const Json& request) {
     if (request.at("do") == "check") {
       if (checks.empty()) {
         checks = all_checks(arguments, devices);
       }
-      return run_check(checks, request.at("name"),
-                       [&](const std::string& doing) { tell(pipes, doing); });
+      return run_check(checks, request.at("name"), begin_with);
     }
     return request.at("do") == "describe" ? description_json(devices) : server.answer(request);
   });

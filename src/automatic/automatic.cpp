@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "crossover/alive.h"
 #include "crossover/training.h"
 
 namespace crossover {
@@ -116,6 +117,7 @@ AutomaticPlan::Winner AutomaticPlan::fastest() {
     const auto attempt = [&] {
       program = planned_[i].plan->instantiate();
       seconds = seconds_of_least(*program, trials_, now_);
+      alive();
     };
     if (!can(attempt, reason)) {
       continue;

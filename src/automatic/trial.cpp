@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "crossover/alive.h"
+
 namespace crossover {
 namespace {
 
@@ -73,6 +75,7 @@ double ratio_of_seconds(const Contender& first, const Contender& second, const T
     of_first.push_back(seconds_of(first.program, at_once, times, now));
     of_second.push_back(seconds_of(second.program, at_once, times, now));
     spent += of_first.back() + of_second.back();
+    alive();
     if (turn + 1 >= fewest_turns && are_apart(of_first, of_second)) {
       break;
     }

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "crossover/alive.h"
 #include "threads.h"
 
 namespace crossover::cpu {
@@ -18,6 +19,7 @@ BoundSteps::BoundSteps(const std::vector<std::vector<PlannedKernel>>& steps, con
     std::vector<Kernel>& bound = steps_.emplace_back();
     for (const PlannedKernel& kernel : step) {
       bound.push_back(bind(kernel, tensors));
+      alive();  // code for a primitive may have been made
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "crossover/alive.h"
 #include "crossover/cpu_threads.h"
 #include "crossover/memory.h"
 #include "operations/operations.h"
@@ -192,6 +193,7 @@ LoweredWorkload lower(const Workload& workload, int threads, const dnnl::engine&
       sums.before(op);
       lowering.begin_operation();
       std::visit([&](const auto& of_its_kind) { lower(of_its_kind, lowering); }, op);
+      alive();
     }
   }
   return lowering.finish();

@@ -3,6 +3,7 @@
 #include <numbers>
 #include <numeric>
 
+#include "crossover/alive.h"
 #include "crossover/dataset.h"
 #include "crossover/random.h"
 
@@ -39,13 +40,15 @@ Dataset uniform_rows(const Shape& sample, std::int64_t rows, std::int64_t classe
   Dataset data{.source = "uniform", .sample = sample, .rows = rows, .inputs = {}, .labels = {}};
   data.inputs.resize(static_cast<std::size_t>(rows * elements(sample)));
   data.labels.resize(static_cast<std::size_t>(rows * elements(labelled)));
-  for (std::size_t i = 0; i < data.inputs.size(); ++i) {
+  for_each_index(std::ssize(data.inputs), [&](std::int64_t at) {
+    const auto i = static_cast<std::size_t>(at);
     data.inputs[i] = 2 * uniform(Stream::inputs, i) - 1;
-  }
-  for (std::size_t i = 0; i < data.labels.size(); ++i) {
+  });
+  for_each_index(std::ssize(data.labels), [&](std::int64_t at) {
+    const auto i = static_cast<std::size_t>(at);
     data.labels[i] =
         static_cast<std::int32_t>(uniform(Stream::labels, i) * static_cast<double>(classes));
-  }
+  });
   return data;
 }
 
@@ -53,10 +56,11 @@ Dataset uniform_targets(const Shape& sample, std::int64_t rows, std::int64_t out
   Dataset data = uniform_rows(sample, rows, 1);
   data.labels.clear();
   data.targets.resize(static_cast<std::size_t>(rows * outputs));
-  for (std::size_t i = 0; i < data.targets.size(); ++i) {
+  for_each_index(std::ssize(data.targets), [&](std::int64_t at) {
+    const auto i = static_cast<std::size_t>(at);
     const double doubled = 2 * uniform(Stream::labels, i);
     data.targets[i] = binary ? std::floor(doubled) : doubled - 1;
-  }
+  });
   return data;
 }
 
@@ -70,6 +74,7 @@ std::vector<double> uniform_tokens(Stream stream, const std::vector<std::int64_t
       tokens[row * places + t] =
           std::floor(uniform(stream, t * count + row) * static_cast<double>(vocabularies[t]));
     }
+    alive();
   }
   return tokens;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "crossover/alive.h"
 #include "crossover/float16.h"
 #include "crossover/random.h"
 #include "crossover/training.h"
@@ -23,6 +24,8 @@ void store(double value, std::int32_t& to) { to = static_cast<std::int32_t>(valu
 void store(double value, std::uint8_t& to) { to = static_cast<std::uint8_t>(value); }
 void store(double value, Bf16& to) { to = narrowed<Bf16>(static_cast<float>(value)); }
 void store(double value, F16& to) { to = narrowed<F16>(static_cast<float>(value)); }
+
+std::size_t to_size(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 double value_of(float stored) { return stored; }
 double value_of(std::int32_t stored) { return stored; }
@@ -54,9 +57,8 @@ void upload(Program& program, const Workload& workload, Id id, std::span<const d
   require_size(workload[id], values.size());
   with_stored(workload[id].type, [&](auto zero) {
     std::vector<decltype(zero)> stored(values.size());
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      store(values[i], stored[i]);
-    }
+    for_each_index(std::ssize(values),
+                   [&](std::int64_t i) { store(values[to_size(i)], stored[to_size(i)]); });
     program.upload(id, std::as_bytes(std::span(stored)));
   });
 }
@@ -66,8 +68,8 @@ std::vector<double> download(Program& program, const Workload& workload, Id id) 
   with_stored(workload[id].type, [&](auto zero) {
     std::vector<decltype(zero)> stored(values.size());
     program.download(id, std::as_writable_bytes(std::span(stored)));
-    std::transform(stored.begin(), stored.end(), values.begin(),
-                   [](auto value) { return value_of(value); });
+    for_each_index(std::ssize(stored),
+                   [&](std::int64_t i) { values[to_size(i)] = value_of(stored[to_size(i)]); });
   });
   return values;
 }
@@ -105,9 +107,8 @@ void restart(Program& program, const Workload& workload) {
     const StartValues values(workload, id);
     with_stored(workload[id].type, [&](auto zero) {
       std::vector<decltype(zero)> stored(values.size());
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        store(values[i], stored[i]);
-      }
+      for_each_index(std::ssize(stored),
+                     [&](std::int64_t i) { store(values[to_size(i)], stored[to_size(i)]); });
       program.upload(id, std::as_bytes(std::span(stored)));
     });
   }
@@ -123,9 +124,8 @@ void restart(Reference& reference) {
   const Workload& workload = reference.workload();
   for (const Id id : tensors_of(workload, Role::parameter)) {
     const StartValues values(workload, id);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      reference[id][i] = values[i];
-    }
+    const std::span<double> to = reference[id];
+    for_each_index(std::ssize(to), [&](std::int64_t i) { to[to_size(i)] = values[to_size(i)]; });
   }
   for (const Role role : restarted_at_zero()) {
     for (const Id id : tensors_of(workload, role)) {

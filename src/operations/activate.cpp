@@ -3,6 +3,7 @@
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "crossover/elementwise.h"
 #include "fit.h"
 
@@ -20,9 +21,7 @@ void Activate::execute(ReferenceRun& run) const {
   const double* from = run.at(x);
   double* to = run.at(y);
   const std::int64_t size = run.size(x);
-  for (std::int64_t i = 0; i < size; ++i) {
-    to[i] = activate(activation, from[i]);
-  }
+  for_each_index(size, [&](std::int64_t i) { to[i] = activate(activation, from[i]); });
 }
 
 // ---- ActivateGrad
@@ -41,9 +40,7 @@ void ActivateGrad::execute(ReferenceRun& run) const {
   const double* from = run.at(dy);
   double* to = run.at(dx);
   const std::int64_t size = run.size(at);
-  for (std::int64_t i = 0; i < size; ++i) {
-    to[i] = from[i] * derivative(activation, point[i]);
-  }
+  for_each_index(size, [&](std::int64_t i) { to[i] = from[i] * derivative(activation, point[i]); });
 }
 
 }  // namespace crossover

@@ -3,6 +3,7 @@
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "crossover/elementwise.h"
 #include "fit.h"
 #include "update.h"
@@ -31,9 +32,7 @@ void AdamW::execute(ReferenceRun& run) const {
     double* first = run.at(m[p]);
     double* second = run.at(v[p]);
     const std::int64_t size = run.size(parameters[p]);
-    for (std::int64_t i = 0; i < size; ++i) {
-      adamw(w[i], g[i], first[i], second[i], factors);
-    }
+    for_each_index(size, [&](std::int64_t i) { adamw(w[i], g[i], first[i], second[i], factors); });
   }
 }
 

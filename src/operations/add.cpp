@@ -3,6 +3,7 @@
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "fit.h"
 
 namespace crossover {
@@ -21,9 +22,7 @@ void Add::execute(ReferenceRun& run) const {
   const double* right = run.at(b);
   double* sum = run.at(y);
   const std::int64_t size = run.size(y);
-  for (std::int64_t i = 0; i < size; ++i) {
-    sum[i] = left[i] + right[i];
-  }
+  for_each_index(size, [&](std::int64_t i) { sum[i] = left[i] + right[i]; });
 }
 
 }  // namespace crossover

@@ -8,6 +8,7 @@
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "fit.h"
 
 namespace crossover {
@@ -129,6 +130,7 @@ void Attention::execute(ReferenceRun& run) const {
       for (std::int64_t j = 0; j < keys; ++j) {
         add(std::exp(scores[static_cast<std::size_t>(j)] - log_sum), from + head.v(j), to, head.d);
       }
+      alive();
     }
   });
 }
@@ -165,6 +167,7 @@ void AttentionGrad::execute(ReferenceRun& run) const {
         add(ds * head.scale, from + head.k(j), to + head.q(i), head.d);
         add(ds * head.scale, from + head.q(i), to + head.k(j), head.d);
       }
+      alive();
     }
   });
 }

@@ -3,6 +3,7 @@
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "crossover/elementwise.h"
 #include "fit.h"
 
@@ -28,11 +29,11 @@ void ElementwiseLoss::execute(ReferenceRun& run) const {
   double* gradient = run.at(dlogits);
   const std::int64_t size = run.size(logits);
   double sum = 0;
-  for (std::int64_t i = 0; i < size; ++i) {
+  for_each_index(size, [&](std::int64_t i) {
     const auto [value, slope] = elementwise_loss(function, x[i], t[i]);
     sum += value;
     gradient[i] = slope * scale / static_cast<double>(size);
-  }
+  });
   run.at(loss)[run.position()] = sum / static_cast<double>(size);
 }
 

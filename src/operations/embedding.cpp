@@ -5,6 +5,7 @@
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "fit.h"
 
 namespace crossover {
@@ -30,6 +31,7 @@ void for_each_token(ReferenceRun& run, Id tokens, std::int64_t width, const Body
     for (std::int64_t b = 0; b < batch; ++b) {
       body(static_cast<std::int64_t>(token[b * time + t]), (t * batch + b) * width);
     }
+    alive();
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "crossover/places.h"
 #include "fit.h"
 #include "images.h"
@@ -33,12 +34,8 @@ void GlobalAveragePool::execute(ReferenceRun& run) const {
   const Places of(run.shape(x));
   double* means = run.at(y);
   std::fill_n(means, run.size(y), 0.0);
-  for (std::int64_t i = 0; i < run.size(x); ++i) {
-    means[of.shared(i)] += run.at(x)[i];
-  }
-  for (std::int64_t i = 0; i < run.size(y); ++i) {
-    means[i] /= static_cast<double>(of.count);
-  }
+  for_each_index(run.size(x), [&](std::int64_t i) { means[of.shared(i)] += run.at(x)[i]; });
+  for_each_index(run.size(y), [&](std::int64_t i) { means[i] /= static_cast<double>(of.count); });
 }
 
 // ---- GlobalAveragePoolGrad
@@ -53,9 +50,9 @@ Cost GlobalAveragePoolGrad::cost(const Workload& workload) const {
 
 void GlobalAveragePoolGrad::execute(ReferenceRun& run) const {
   const Places of(run.shape(dx));
-  for (std::int64_t i = 0; i < run.size(dx); ++i) {
+  for_each_index(run.size(dx), [&](std::int64_t i) {
     run.at(dx)[i] = run.at(dy)[of.shared(i)] / static_cast<double>(of.count);
-  }
+  });
 }
 
 }  // namespace crossover

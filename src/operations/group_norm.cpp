@@ -6,6 +6,7 @@
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "fit.h"
 #include "images.h"
 
@@ -38,6 +39,7 @@ void for_each_group(const Shape& images, std::int64_t groups, const Body& body) 
 #pragma omp parallel for schedule(static) if (images[0] * images[1] * pixels > 100000)
   for (std::int64_t i = 0; i < images[0] * groups; ++i) {
     body(i, i % groups * channels, i * channels * pixels, channels * pixels, pixels);
+    alive();
   }
 }
 

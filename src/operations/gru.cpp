@@ -7,6 +7,7 @@
 #include "../reference/multiply.h"
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "crossover/elementwise.h"
 #include "fit.h"
 
@@ -214,9 +215,8 @@ void GruGrad::execute(ReferenceRun& run) const {
   for (const auto& [from, sums] : {std::pair{di, db_ih}, std::pair{dk, db_hh}}) {
     double* const to = run.at(sums);
     std::fill_n(to, of.wide, 0.0);
-    for (std::int64_t i = 0; i < rows * of.wide; ++i) {
-      to[i % of.wide] += run.at(from)[i];
-    }
+    const double* const added = run.at(from);
+    for_each_index(rows * of.wide, [&](std::int64_t i) { to[i % of.wide] += added[i]; });
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "fit.h"
 
 namespace crossover {
@@ -41,6 +42,7 @@ void for_each_row(const Shape& shape, const Body& body) {
   const std::int64_t rows = leading(shape);
   for (std::int64_t row = 0; row < rows; ++row) {
     body(row, row * shape.back());
+    alive();
   }
 }
 

@@ -6,6 +6,7 @@
 #include "../reference/multiply.h"
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "crossover/elementwise.h"
 #include "fit.h"
 
@@ -66,9 +67,9 @@ void Linear::execute(ReferenceRun& run) const {
   double* result = run.at(y);
   multiply(rows, out, in, {run.at(x), in, 1}, {run.at(w), 1, in}, result, false);
   const double* added = bias != none ? run.at(bias) : nullptr;
-  for (std::int64_t i = 0; i < rows * out; ++i) {
+  for_each_index(rows * out, [&](std::int64_t i) {
     result[i] = activate(activation, result[i] + (added != nullptr ? added[i % out] : 0));
-  }
+  });
 }
 
 // ---- LinearGrad
@@ -127,9 +128,9 @@ void LinearGrad::execute(ReferenceRun& run) const {
     double* to = run.at(dx);
     multiply(rows, in, out, {from, out, 1}, {run.at(w), in, 1}, to, false);
     const double* result = run.at(x);
-    for (std::int64_t i = 0; i < rows * in; ++i) {
+    for_each_index(rows * in, [&](std::int64_t i) {
       to[i] *= derivative_from_result(x_activation, result[i]);
-    }
+    });
   }
   multiply(out, in, rows, {from, 1, out}, {run.at(x), in, 1}, run.at(dw), accumulate);
   if (dbias != none) {
@@ -137,9 +138,7 @@ void LinearGrad::execute(ReferenceRun& run) const {
     if (!accumulate) {
       std::fill_n(sums, out, 0.0);
     }
-    for (std::int64_t i = 0; i < rows * out; ++i) {
-      sums[i % out] += from[i];
-    }
+    for_each_index(rows * out, [&](std::int64_t i) { sums[i % out] += from[i]; });
   }
 }
 

@@ -7,6 +7,7 @@
 #include "../reference/multiply.h"
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "crossover/elementwise.h"
 #include "fit.h"
 
@@ -224,6 +225,7 @@ void LstmGrad::execute(ReferenceRun& run) const {
     for (std::int64_t i = 0; i < wide; ++i) {
       sums[i] += from[row * wide + i];
     }
+    alive();
   }
   std::copy_n(sums, wide, run.at(db_hh));
 }

@@ -5,6 +5,7 @@
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "fit.h"
 
 namespace crossover {
@@ -80,6 +81,7 @@ void Matmul::execute(ReferenceRun& run) const {
         }
         of_y[first(result) + m * result.row_step + n] = scale * sum;
       }
+      alive();
     }
   }
 }

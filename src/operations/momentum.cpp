@@ -3,6 +3,7 @@
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "crossover/elementwise.h"
 #include "fit.h"
 #include "update.h"
@@ -25,9 +26,9 @@ void Momentum::execute(ReferenceRun& run) const {
     const double* g = run.at(gradients[p]);
     double* velocity = run.at(velocities[p]);
     const std::int64_t size = run.size(parameters[p]);
-    for (std::int64_t i = 0; i < size; ++i) {
+    for_each_index(size, [&](std::int64_t i) {
       crossover::momentum(w[i], gradient_factor * g[i], velocity[i], learning_rate, momentum);
-    }
+    });
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "fit.h"
 
 namespace crossover {
@@ -39,9 +40,9 @@ Cost Multiply::cost(const Workload& workload) const {
 }
 
 void Multiply::execute(ReferenceRun& run) const {
-  for (std::int64_t i = 0; i < run.size(y); ++i) {
+  for_each_index(run.size(y), [&](std::int64_t i) {
     run.at(y)[i] = run.at(a)[i] * run.at(b)[factor_at(run.shape(a), run.shape(b), i)];
-  }
+  });
 }
 
 // ---- MultiplyGrad
@@ -74,7 +75,7 @@ void MultiplyGrad::execute(ReferenceRun& run) const {
   if (db != none) {
     std::fill_n(run.at(db), run.size(db), 0.0);
   }
-  for (std::int64_t i = 0; i < run.size(dy); ++i) {
+  for_each_index(run.size(dy), [&](std::int64_t i) {
     const double slope = run.at(dy)[i];
     if (da != none) {
       run.at(da)[i] = slope * run.at(b)[factor_at(run.shape(dy), run.shape(b), i)];
@@ -82,7 +83,7 @@ void MultiplyGrad::execute(ReferenceRun& run) const {
     if (db != none) {
       run.at(db)[factor_at(run.shape(dy), run.shape(db), i)] += slope * run.at(a)[i];
     }
-  }
+  });
 }
 
 }  // namespace crossover

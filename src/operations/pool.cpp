@@ -5,6 +5,7 @@
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "crossover/elementwise.h"
 #include "fit.h"
 #include "images.h"
@@ -63,6 +64,7 @@ void for_each_window(const Shape& images, const Window& window, const Body& body
         body(plane * images[2] * images[3], (plane * down + row) * across + column, rows,
              extent_of(window.across(), column, images[3]));
       }
+      alive();
     }
   }
 }

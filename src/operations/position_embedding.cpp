@@ -5,6 +5,7 @@
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "fit.h"
 
 namespace crossover {
@@ -23,9 +24,8 @@ template <class Body>
 void for_each_element(const Shape& sequence, const Body& body) {
   const std::int64_t batch = sequence[1];
   const std::int64_t width = sequence[2];
-  for (std::int64_t i = 0; i < elements(sequence); ++i) {
-    body(i, i / (batch * width) * width + i % width);
-  }
+  for_each_index(elements(sequence),
+                 [&](std::int64_t i) { body(i, i / (batch * width) * width + i % width); });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "fit.h"
 
 namespace crossover {
@@ -31,7 +32,7 @@ bool is_within(const CopiedBlock& block, std::int64_t first, std::int64_t BlockE
 /// body(place in x, place in y) for each number of a block.
 template <class Body>
 void for_each_place(const CopiedBlock& block, const Body& body) {
-  for (std::int64_t i = 0; i < block.count(); ++i) {
+  for_each_index(block.count(), [&](std::int64_t i) {
     std::int64_t rest = i;
     std::int64_t from = block.from_first;
     std::int64_t to = block.to_first;
@@ -42,7 +43,7 @@ void for_each_place(const CopiedBlock& block, const Body& body) {
       rest /= extent.count;
     }
     body(from, to);
-  }
+  });
 }
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }

@@ -3,6 +3,7 @@
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "crossover/elementwise.h"
 #include "fit.h"
 #include "update.h"
@@ -21,9 +22,8 @@ void Sgd::execute(ReferenceRun& run) const {
     double* w = run.at(parameters[p]);
     const double* g = run.at(gradients[p]);
     const std::int64_t size = run.size(parameters[p]);
-    for (std::int64_t i = 0; i < size; ++i) {
-      w[i] = sgd(w[i], gradient_factor * g[i], learning_rate);
-    }
+    for_each_index(
+        size, [&](std::int64_t i) { w[i] = sgd(w[i], gradient_factor * g[i], learning_rate); });
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "fit.h"
 
 namespace crossover {
@@ -62,6 +63,7 @@ void Softmax::execute(ReferenceRun& run) const {
     }
     std::for_each(to, to + count, [sum](double& e) { e /= sum; });
     std::fill(to + count, to + keys, 0.0);
+    alive();
   }
 }
 
@@ -93,6 +95,7 @@ void SoftmaxGrad::execute(ReferenceRun& run) const {
     for (std::int64_t i = 0; i < keys; ++i) {
       to[i] = of_y[i] * (of_dy[i] - sum);
     }
+    alive();
   }
 }
 

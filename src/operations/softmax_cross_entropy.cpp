@@ -7,6 +7,7 @@
 
 #include "../reference/run.h"
 #include "counting.h"
+#include "crossover/alive.h"
 #include "fit.h"
 
 namespace crossover {
@@ -48,6 +49,7 @@ void SoftmaxCrossEntropy::execute(ReferenceRun& run) const {
       const double probability = std::exp(row[c] - largest) / sum;
       gradient[c] = (probability - (c == label ? 1 : 0)) * scale / static_cast<double>(positions);
     }
+    alive();
   }
   run.at(loss)[run.position()] =
       std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(positions);

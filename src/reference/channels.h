@@ -6,6 +6,8 @@
 
 #include "crossover/tensor.h"
 
+#include "crossover/alive.h"
+
 namespace crossover {
 
 /// body(first, end) for the channel in each image: its elements there are [first, end).
@@ -15,6 +17,7 @@ void for_each_part(const Shape& images, std::int64_t channel, const Body& body) 
   for (std::int64_t image = 0; image < images[0]; ++image) {
     const std::int64_t first = (image * images[1] + channel) * pixels;
     body(first, first + pixels);
+    alive();
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "crossover/alive.h"
 #include "crossover/verify.h"
 
 namespace crossover {
@@ -21,18 +22,20 @@ std::string scientific(double value) {
 
 double norm(std::span<const double> values) {
   double squares = 0;
-  for (const double v : values) {
+  for_each_index(std::ssize(values), [&](std::int64_t i) {
+    const double v = values[static_cast<std::size_t>(i)];
     squares += v * v;
-  }
+  });
   return std::sqrt(squares);
 }
 
 double distance(std::span<const double> got, std::span<const double> expected) {
   double squares = 0;
-  for (std::size_t i = 0; i < got.size(); ++i) {
+  for_each_index(std::ssize(got), [&](std::int64_t at) {
+    const auto i = static_cast<std::size_t>(at);
     const double difference = got[i] - expected[i];
     squares += difference * difference;
-  }
+  });
   return std::sqrt(squares);
 }
 

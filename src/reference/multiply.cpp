@@ -7,6 +7,8 @@
 #include <array>
 #include <vector>
 
+#include "crossover/alive.h"
+
 namespace crossover {
 namespace {
 
@@ -123,6 +125,7 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, Matr
         const std::int64_t columns = std::min(tile_columns, n - j0);
         for (std::int64_t p0 = 0; p0 < k; p0 += depth) {
           const std::int64_t deep = std::min(depth, k - p0);
+          alive();
           pack<block_rows>(rows, deep, a.data + i0 * a.row + p0 * a.column, a.row, a.column,
                            a_panels);
           pack<block_columns>(columns, deep, b.data + p0 * b.row + j0 * b.column, b.column, b.row,

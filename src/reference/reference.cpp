@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "crossover/alive.h"
 #include "crossover/shuffle.h"
 #include "crossover/training.h"
 #include "run.h"
@@ -86,6 +87,7 @@ void Reference::run_operation(std::int64_t position, std::size_t operation) {
   const Op& op = operations(position)[operation];
   std::visit([&](const auto& one) { one.execute(run); }, op);
   run.store(op);
+  alive();
 }
 
 const std::vector<Op>& Reference::operations(std::int64_t position) const {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "crossover/alive.h"
 #include "crossover/product.h"
 #include "crossover/random.h"
 #include "crossover/verify.h"
@@ -143,6 +144,7 @@ ProductVerification verify_product(const ProductSize& size, std::span<const doub
   const auto check = [&](std::int64_t row, std::int64_t column) {
     result.error = std::max(result.error, verifier.check(row, column));
     ++result.entries;
+    alive();
   };
   const double all =
       static_cast<double>(size.m) * static_cast<double>(size.n) * static_cast<double>(size.k);

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "crossover/alive.h"
 #include "crossover/random.h"
 
 namespace crossover {
@@ -62,9 +63,8 @@ class Hash {
   template <class Element>
   void add(const std::vector<Element>& list) {
     word(list.size());
-    for (const Element& element : list) {
-      add(element);
-    }
+    for_each_index(std::ssize(list),
+                   [&](std::int64_t i) { add(list[static_cast<std::size_t>(i)]); });
   }
   void add(const Window& window) {
     const auto& [size, stride, padding, ceil, dilation] = window;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../backend/runtime.h"
+#include "crossover/alive.h"
 #include "crossover/backend.h"
 #include "library.h"
 
@@ -74,6 +75,7 @@ class Algorithms {
     candidates(of.form) = {running[chosen]};
     chosen_.insert(of.form);
     made_[fixed(of)] = all[chosen];
+    alive();
   }
 
   /// By the algorithm that was chosen. Throws Unsupported where the library has none.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "../operations/operations.h"
+#include "crossover/alive.h"
 #include "crossover/training.h"
 
 namespace crossover::cuda {
@@ -26,6 +27,7 @@ StepPlan StepPlanner::plan() {
     end_sums_before(ops_[at_]);
     // An operation without a rule does not compile.
     std::visit([this](const auto& op) { plan_operation(op, *this); }, ops_[at_]);
+    alive();
   }
   collect_inputs();
   return std::move(planned_);
