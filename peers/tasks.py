@@ -65,6 +65,10 @@ class Task:
     def steps(self) -> int:
         return -(-self.rows // self.batch)
 
+    @property
+    def layer_types(self) -> set[str]:
+        return {layer["type"] for layer in self.network["layers"]}
+
 
 def data_of(task: Task) -> tuple[np.ndarray, np.ndarray]:
     """Inputs and labels: float64 [rows, ...], or of tokens int64 [places, rows]; and int64 [rows],

@@ -21,6 +21,7 @@ _FEWEST_STEPS = 2
 _AFFORDABLE_FLOPS = 1.5e11  # of two steps in float64; larger batches stand for themselves in part
 _LEAST_BATCH = 2
 _SMALL_LOSS = 0.1  # a difference of large logits: relative to this
+_LEAST_NORM = 1e-30
 
 # Where rounding decides much of a training: tolerance_of_roundings().
 _SIXTEEN_ROUNDINGS = 16 * 2.0**-24
@@ -52,17 +53,12 @@ class Training(Protocol):
     def parameters(self) -> list[np.ndarray]:
         """As they are now, in float64."""
 
-    def is_normalized(self) -> bool:
-        """Whether it normalizes batches."""
-
-    def is_compared_together(self) -> bool:
-        """Whether some parameters are nothing but updates, or have no gradient but rounding."""
-
 
 @dataclass(frozen=True)
 class Tolerance:
     loss: float
     parameters: float
+    tensors: tuple[float, ...] = ()  # of each by itself; empty: that of all
 
 
 @dataclass(frozen=True)
@@ -81,7 +77,13 @@ class Trajectory:
         return sum(self.losses) / len(self.losses)
 
 
-def tolerance_of(task: Task, precision: str, normalized: bool) -> Tolerance:
+def is_compared_together(task: Task) -> bool:
+    """Whether some parameters are nothing but updates, or have no gradient but rounding."""
+    return bool(task.layer_types & {"batch_norm", "layer_norm", "rms_norm", "attention"})
+
+
+def tolerance_of(task: Task, precision: str) -> Tolerance:
+    normalized = "batch_norm" in task.layer_types
     magnified = 5 if task.optimizer.kind in ("adam", "adamw") else 1
     if precision == "f32":
         tolerance = Tolerance(loss=1e-5 * magnified, parameters=1e-4)
@@ -119,18 +121,33 @@ class References:
         compared = task if trajectory.batch is None else of_batch(task, trajectory.batch)
         plain = self._in_float64(compared)
         plain.run_steps(0)
-        update = _distance(plain.parameters(), trajectory.parameters)
-        norm = _distance(trajectory.parameters, [0.0] * len(trajectory.parameters))
-        loss, parameters = usual.loss, usual.parameters
+        update = _distances(plain.parameters(), trajectory.parameters)
+        norms = _distances(trajectory.parameters, [0.0] * len(trajectory.parameters))
+        loss, moved, all_moved = usual.loss, [0.0] * len(norms), 0.0
         for seed in range(1, _STARTS + 1):
             other = self._in_float64(compared)
             other.start_off(_SIXTEEN_ROUNDINGS, seed)
             losses = other.run_steps(len(trajectory.losses))
-            moved = _distance(other.parameters(), trajectory.parameters)
-            parameters = max(parameters, min(_FURTHER * moved, _MOST_OF_UPDATE * update) / norm)
-            apart = max(map(_relative_loss, losses, trajectory.losses))
-            loss = max(loss, min(_FURTHER * apart, _MOST_OF_LOSS))
-        return Tolerance(loss, parameters)
+            apart = _distances(other.parameters(), trajectory.parameters)
+            moved, all_moved = list(map(max, moved, apart)), max(all_moved, math.hypot(*apart))
+            apart_in_loss = max(map(_relative_loss, losses, trajectory.losses))
+            loss = max(loss, min(_FURTHER * apart_in_loss, _MOST_OF_LOSS))
+        all_update, norm = math.hypot(*update), math.hypot(*norms)
+
+        def allowed(moved: float, update: float, norm: float) -> float:
+            own = min(_FURTHER * moved, _MOST_OF_UPDATE * update) / max(norm, _LEAST_NORM)
+            return max(usual.parameters, own)
+
+        if is_compared_together(task):
+            return Tolerance(loss, allowed(all_moved, all_update, norm))
+        # One that hardly changes has no gradient but rounding.
+        tensors = tuple(
+            allowed(own_moved, own_update, own_norm)
+            if own_update > _SIXTEEN_ROUNDINGS * all_update
+            else usual.parameters * max(1.0, norm / max(own_norm, _LEAST_NORM))
+            for own_moved, own_update, own_norm in zip(moved, update, norms, strict=True)
+        )
+        return Tolerance(loss, max(tensors), tensors)
 
     def _trajectory(self, task: Task) -> Trajectory:
         own = min(task.batch, task.rows)
@@ -171,17 +188,17 @@ def verified(
     where something differs by more than the tolerance."""
     task = training.task
     trajectory = references.of(task)
-    tolerance = tolerance_of(task, configuration["precision"], training.is_normalized())
+    tolerance = tolerance_of(task, configuration["precision"])
     compared = training
     if trajectory.batch is not None:
         compared = type(training)(of_batch(task, trajectory.batch), configuration)
-    together = training.is_compared_together()
+    together = is_compared_together(task)
     losses = compared.run_steps(len(trajectory.losses))
     parameters = compared.parameters()
     try:
         error, parameter_error = _errors(losses, parameters, trajectory, tolerance, together)
     except Mismatch as found:
-        if not (together and configuration["precision"] == "f32"):
+        if configuration["precision"] != "f32":
             raise
         tolerance = references.tolerance_of_roundings(task, tolerance)
         try:
@@ -220,21 +237,23 @@ def _errors(
 ) -> tuple[float, float]:
     """The largest of a loss, and of the parameters."""
     error = _worst_loss(losses, trajectory.losses, tolerance.loss)
-    parameter_error = _parameter_error(parameters, trajectory.parameters, together)
-    if not parameter_error <= tolerance.parameters:
-        raise Mismatch(
-            f"after {len(losses)} steps the parameters differ from float64 by "
-            f"{parameter_error:.3g} of their norm, and the tolerance is {tolerance.parameters:g}"
-        )
-    return error, parameter_error
+    found = _parameter_errors(parameters, trajectory.parameters, together)
+    tolerances = tolerance.tensors or (tolerance.parameters,) * len(found)
+    for own, allowed in zip(found, tolerances, strict=True):
+        if not own <= allowed:
+            raise Mismatch(
+                f"after {len(losses)} steps the parameters differ from float64 by {own:.3g} of "
+                f"their norm, and the tolerance is {allowed:.3g}"
+            )
+    return error, max(found)
 
 
 def _relative_loss(here: float, there: float) -> float:
     return abs(here - there) / max(abs(there), _SMALL_LOSS)
 
 
-def _distance(here: list[np.ndarray], there: Sequence[np.ndarray | float]) -> float:
-    return math.sqrt(sum(float(((a - b) ** 2).sum()) for a, b in zip(here, there, strict=True)))
+def _distances(here: list[np.ndarray], there: Sequence[np.ndarray | float]) -> list[float]:
+    return [math.sqrt(float(((a - b) ** 2).sum())) for a, b in zip(here, there, strict=True)]
 
 
 def _worst_loss(got: list[float], expected: list[float], tolerance: float) -> float:
@@ -250,14 +269,13 @@ def _worst_loss(got: list[float], expected: list[float], tolerance: float) -> fl
     return worst
 
 
-def _parameter_error(got: list[np.ndarray], expected: list[np.ndarray], together: bool) -> float:
-    """The largest of any tensor, or with `together` that of the vector of all: Euclidean norm of
-    the difference over the norm."""
-    differences = [float(((a - b) ** 2).sum()) for a, b in zip(got, expected, strict=True)]
-    norms = [float((b**2).sum()) for b in expected]
+def _parameter_errors(
+    got: list[np.ndarray], expected: list[np.ndarray], together: bool
+) -> list[float]:
+    """Of each tensor, or with `together` of the vector of all: Euclidean norm of the difference
+    over the norm."""
+    differences = _distances(got, expected)
+    norms = _distances(expected, [0.0] * len(expected))
     if together:
-        differences, norms = [sum(differences)], [sum(norms)]
-    errors = [
-        math.sqrt(d) / max(math.sqrt(n), 1e-30) for d, n in zip(differences, norms, strict=True)
-    ]
-    return math.nan if any(math.isnan(error) for error in errors) else max(errors)
+        differences, norms = [math.hypot(*differences)], [math.hypot(*norms)]
+    return [d / max(n, _LEAST_NORM) for d, n in zip(differences, norms, strict=True)]

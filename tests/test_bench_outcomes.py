@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of `bench` that can't be measured, or only with a remark."""
 
+import json
 import resource
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench_runs import (
@@ -39,6 +41,53 @@ def test_a_relu_near_zero_is_no_fault(tmp_path: Path) -> None:
     for row in samples(measure(tmp_path, *network, *SHORT)):
         assert row["verification"]["steps"] == 32
         assert row["verification"].get("undetermined_updates", 2) == 2
+
+
+def _epoch_of(folder: Path, network: dict[str, object], *flags: str) -> list[dict[str, Any]]:
+    path = folder / "own.json"
+    form = {"name": "own", "input": {"shape": [20], "type": "f32"}, **network}
+    path.write_text(json.dumps(form), encoding="utf-8")
+    words = (f"--network={path}", "--family=Epoch", "--cuda=off", "--threads=1", *SHORT, *flags)
+    return samples(measure(folder, *words))
+
+
+@pytest.mark.parametrize("groups", [8, 16])
+@pytest.mark.slow
+def test_what_rounding_decides_is_no_fault(groups: int, tmp_path: Path) -> None:
+    # Ten steps in which roundings grow, without a normalization of batches or sequences.
+    block = [
+        {"type": "conv2d", "out_channels": 16, "kernel_size": 3, "padding": 1},
+        {"type": "group_norm", "num_groups": groups},
+        {"type": "relu"},
+    ]
+    network = {
+        "input": {"shape": [3, 12, 12], "type": "f32"},
+        "classes": 10,
+        "loss": "cross_entropy",
+        "layers": [*(6 * block), {"type": "flatten"}, {"type": "linear", "out_features": 10}],
+        "training": {"rows": 320, "batch": 32, "optimizer": "sgd", "learning_rate": 0.1},
+    }
+    for row in _epoch_of(tmp_path, network, "--execution=eager"):
+        checked = row["verification"]
+        assert checked["steps"] == 10
+        assert checked["parameter_error"] <= checked["parameter_tolerance"]
+
+
+@pytest.mark.parametrize("rate", [3, 30])
+def test_a_binary_loss_that_saturates_is_no_fault(rate: float, tmp_path: Path) -> None:
+    # Four rows, learned by heart: gradients come to next to nothing.
+    network = {
+        "outputs": 1,
+        "loss": "bce",
+        "layers": [
+            {"type": "linear", "out_features": 256},
+            {"type": "relu"},
+            {"type": "linear", "out_features": 1},
+        ],
+        "training": {"rows": 4, "batch": 4, "optimizer": "sgd", "learning_rate": rate},
+    }
+    for row in _epoch_of(tmp_path, network, "--execution=eager,fused"):
+        assert row["verification"]["operation_error"] <= row["verification"]["operation_tolerance"]
 
 
 def test_too_little_memory_skips_a_row_and_the_others_run(tmp_path: Path) -> None:

@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <numeric>
 #include <set>
+#include <vector>
 
 #include "crossover/catalogue.h"
 #include "crossover/start.h"
@@ -250,16 +252,16 @@ TEST(Tolerance, FollowsThePrecision) {
   EXPECT_DOUBLE_EQ(of(AdamWOptions{}, Precision::bf16).parameters, 5 * 0x1p-7);
 }
 
-/// Two steps of a deep batch-normalized network on few rows, where a rounding grows from layer to
-/// layer.
-Training deep(double learning_rate, std::int64_t layers = 32) {
+/// Two steps of a deep normalized network on few rows, where a rounding grows from layer to layer.
+Training deep(double learning_rate, std::int64_t layers = 32,
+              const LayerKind& norm = BatchNormLayer{}) {
   Model model{.name = "deep", .sample = {3, 4, 4}, .classes = 4, .layers = {}};
   const auto add = [&model](const LayerKind& layer) {
     model.add(layer, {static_cast<Value>(std::ssize(model.layers))});
   };
   for (std::int64_t i = 0; i < layers; ++i) {
     add(ConvolutionLayer{.out_channels = 8, .window = {.size = 3, .padding = 1}});
-    add(BatchNormLayer{});
+    add(norm);
     add(ActivationLayer{Activation::relu});
   }
   add(FlattenLayer{});
@@ -270,32 +272,68 @@ Training deep(double learning_rate, std::int64_t layers = 32) {
       uniform_data(model, 4)};
 }
 
+/// Normalizations of which one is compared all together and the other tensor by tensor.
+const std::vector<LayerKind>& norms() {
+  static const std::vector<LayerKind> all{BatchNormLayer{}, GroupNormLayer{.groups = 4}};
+  return all;
+}
+
 TEST(ToleranceOfRoundings, IsAsWideAsRoundingsOfTheStartMakeIt) {
   const auto of = [](const Training& training, Precision precision = Precision::f32) {
     return tolerance_of_roundings(training.workload, training.data,
                                   reference_trajectory(training.workload, training.data, 2),
                                   precision);
   };
-  const Training heart_training = heart();
-  EXPECT_EQ(of(heart_training).parameters, 1e-4) << "each tensor is compared by itself";
-  EXPECT_EQ(of(deep(0.05, 1)).parameters, 1e-4) << "nothing grows";
-  const Tolerance wide = of(deep(0.05));
-  EXPECT_GT(wide.parameters, 2e-4);
-  EXPECT_LE(wide.loss, 1e-2);
+  EXPECT_EQ(of(heart()).parameters, 1e-4) << "nothing grows";
+  for (const LayerKind& norm : norms()) {
+    EXPECT_EQ(of(deep(0.05, 1, norm)).parameters, 1e-4) << "nothing grows";
+    EXPECT_EQ(of(deep(0.05, 32, norm), Precision::tf32).parameters, 0x1p-10);
+    const Tolerance wide = of(deep(0.05, 32, norm));
+    EXPECT_GT(wide.parameters, 2e-4);
+    EXPECT_LE(wide.loss, 1e-2);
+  }
 }
 
 TEST(ToleranceOfRoundings, FindsATrainingWhoseUpdatesAreMissingOrTurned) {
-  const Training right = deep(0.05);
-  const Trajectory trajectory = reference_trajectory(right.workload, right.data, 2);
-  const Tolerance tolerance = tolerance_of_roundings(right.workload, right.data, trajectory);
-  const auto backend = make_cpu_backend();
-  for (const double rate : {0.0, 0.02, 0.09, -0.05}) {
-    const Training wrong = deep(rate);
-    const auto program = started(*backend, wrong, 1);
-    EXPECT_THROW(verify(*program, wrong.workload, trajectory, tolerance), Mismatch) << rate;
+  for (const LayerKind& norm : norms()) {
+    const Training right = deep(0.05, 32, norm);
+    const Trajectory trajectory = reference_trajectory(right.workload, right.data, 2);
+    const Tolerance tolerance = tolerance_of_roundings(right.workload, right.data, trajectory);
+    const auto backend = make_cpu_backend();
+    for (const double rate : {0.0, 0.02, 0.09, -0.05}) {
+      const Training wrong = deep(rate, 32, norm);
+      const auto program = started(*backend, wrong, 1);
+      EXPECT_THROW(verify(*program, wrong.workload, trajectory, tolerance), Mismatch) << rate;
+    }
+    const auto program = started(*backend, right, 1);
+    EXPECT_NO_THROW(verify(*program, right.workload, trajectory, tolerance));
   }
-  const auto program = started(*backend, right, 1);
-  EXPECT_NO_THROW(verify(*program, right.workload, trajectory, tolerance));
+}
+
+/// A single bias that is off shows in its tensor, however little of all parameters it is.
+TEST(ToleranceOfRoundings, HidesNoTensorBehindTheOthers) {
+  const Training right = heart();
+  const Trajectory trajectory = reference_trajectory(right.workload, right.data, 10);
+  Astray program(started(*make_cpu_backend(), right, 1), right.workload, 9);
+  EXPECT_THROW(verify(program, right.workload, trajectory,
+                      tolerance_of_roundings(right.workload, right.data, trajectory)),
+               Mismatch);
+}
+
+/// The bias of keys adds the same to all scores of a query, so its gradient is nothing but
+/// rounding. So is that of a bias in front of a normalization without the mean.
+TEST(ToleranceOfRoundings, TakesATensorWithoutAGradientWithAllOthers) {
+  const Training training = deep(0.05, 1, GroupNormLayer{.groups = 8});
+  const Trajectory trajectory = reference_trajectory(training.workload, training.data, 2);
+  const Tolerance tolerance = tolerance_of_roundings(training.workload, training.data, trajectory);
+  const auto of = [&](const char* name) {
+    const Id id = find(training.workload, name);
+    const auto at = std::find_if(trajectory.parameters.begin(), trajectory.parameters.end(),
+                                 [&](const auto& one) { return one.first == id; });
+    return tolerance.tensors.at(static_cast<std::size_t>(at - trajectory.parameters.begin()));
+  };
+  EXPECT_GT(of("layer 0 bias"), 1e-4);
+  EXPECT_EQ(of("layer 0 weight"), 1e-4);
 }
 
 TEST(StepsToVerify, AreAllOrWhatIsAffordableButTwo) {

@@ -45,10 +45,12 @@ double reference_first_loss(const Workload& workload, const Dataset& dataset,
                             std::int64_t shares = 1);
 
 /// Each step's loss, relative; each parameter tensor, by the norm of the difference over its norm,
-/// or, of a network with normalization or attention, all of them together.
+/// or, of a network with batch or layer normalization or attention, all of them together.
 struct Tolerance {
   double loss = 0;
   double parameters = 0;
+  std::vector<double>
+      tensors;  ///< of each by itself, in the trajectory's order; empty: that of all
 };
 
 /// For f32, what PyTorch's own float32 meets with a margin on the catalogue's networks; AdamW
@@ -119,10 +121,12 @@ Verification verify_between_kinks(Program& program, const Workload& workload, Re
 Workload with_visible_updates(Workload workload);
 
 /// What a training in f32 may differ by where rounding decides much of it, as in deep
-/// batch-normalized networks: three times as much as the trajectory does from those of five starts
-/// that are off by up to 16 roundings. But of the parameters at most half of what the steps
-/// changed, of the losses 1e-2, and never less than tolerance_for(). That again for a Workload
-/// whose parameters are compared tensor by tensor, and for coarser precisions.
+/// normalized networks: three times as much as the trajectory does from those of five starts that
+/// are off by up to 16 roundings. But of the parameters at most half of what the steps changed, of
+/// the losses 1e-2, and never less than tolerance_for(). Where parameters are compared tensor by
+/// tensor, so is this; but a tensor that the steps hardly change in float64, by less than 16
+/// roundings of what they change in all, has no gradient but rounding, and may differ by what the
+/// vector of all may. In coarser precisions it is tolerance_for().
 Tolerance tolerance_of_roundings(const Workload& workload, const Dataset& dataset,
                                  const Trajectory& trajectory, Precision precision = Precision::f32,
                                  std::int64_t shares = 1);

@@ -48,7 +48,6 @@ class Network:
 
     starts: tuple[Start, ...]
     outputs: Callable[[Parameters, Array], Array]
-    types: frozenset[str]
 
 
 def _linear(x: Any, out_features: int, bias: bool = True) -> Layer:
@@ -356,8 +355,7 @@ def network_of(described: dict[str, Any]) -> Network:
         last = values[calls[-1][0]]
         return last.reshape(-1, last.shape[-1]) if labels_places else last
 
-    types = frozenset(stated["type"] for stated in described["layers"])
-    return Network(tuple(starts), outputs, types)
+    return Network(tuple(starts), outputs)
 
 
 def _layer_of(stated: dict[str, Any], read: list[Any]) -> Layer:

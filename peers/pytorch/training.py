@@ -11,8 +11,8 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss
 
 from peers import verification
-from peers.protocol import Configuration
-from peers.pytorch.networks import Attention, Dropout, fill, network_of
+from peers.protocol import Configuration, alive
+from peers.pytorch.networks import Dropout, fill, network_of
 from peers.tasks import Task, Unsupported, data_of
 
 Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -132,6 +132,7 @@ class Training:
             x, y = self.batches[step % len(self.batches)]
             self._take_masks(step, rows_of(x))
             losses.append(float(self._step(x, y)))
+            alive("verifying it")
         for dropout in self._dropouts:
             dropout.mask = None
         return losses
@@ -158,16 +159,6 @@ class Training:
 
     def parameters_are_finite(self) -> bool:
         return all(bool(torch.isfinite(p).all()) for p in self.network.parameters())
-
-    def is_normalized(self) -> bool:
-        return self._has(nn.BatchNorm2d)
-
-    def is_compared_together(self) -> bool:
-        """Whether some parameters are nothing but updates, or have no gradient but rounding."""
-        return self._has(nn.BatchNorm2d, nn.LayerNorm, nn.RMSNorm, Attention)
-
-    def _has(self, *kinds: type[nn.Module]) -> bool:
-        return any(isinstance(module, kinds) for module in self.network.modules())
 
     def wait(self) -> None:
         if self.device.type == "cuda":

@@ -94,11 +94,11 @@ def is_golden(
     assert flat.size == case["params"]
 
 
-def deep(layers: int = 32) -> Task:
-    """Of batch-normalized convolutions on few rows, where a rounding grows from layer to layer."""
+def deep(layers: int = 32, norm: str = "batch_norm") -> Task:
+    """Of normalized convolutions on few rows, where a rounding grows from layer to layer."""
     one = [
         {"type": "conv2d", "out_channels": 8, "kernel_size": 3, "padding": 1},
-        {"type": "batch_norm"},
+        {"type": norm, **({"num_groups": 4} if norm == "group_norm" else {})},
         {"type": "relu"},
     ]
     network = {

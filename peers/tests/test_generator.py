@@ -12,6 +12,7 @@ import pytest
 from peers.generator import INPUTS, LABELS, PARAMETERS, kept_by_dropout, uniform
 from peers.tasks import Optimizer, Task, Unsupported, data_of, vocabularies
 from peers.tests import trained
+from peers.verification import is_compared_together
 
 _LIMIT = 2**64
 
@@ -122,3 +123,11 @@ def test_targets_stand_in_place_of_labels():
     binary = {**trained("matrix-4")["network"], "loss": "bce"}
     _, wanted = data_of(replace(task_of("matrix-4", 3), network=binary))
     assert wanted[2, 1] == math.floor(2 * one(LABELS, 2 * 4 + 1))
+
+
+def test_sequences_that_are_normalized_are_compared_all_together():
+    task = task_of("heart", 1)
+    for normalizes in ("batch_norm", "layer_norm", "rms_norm", "attention"):
+        layers = [*task.network["layers"], {"type": normalizes}]
+        own = replace(task, network={**task.network, "layers": layers})
+        assert is_compared_together(own) and not is_compared_together(task)

@@ -216,15 +216,16 @@ def test_a_training_that_differs_is_refused(wrong):
         verified(training, CPU, References(1))
 
 
-def test_where_rounding_decides_the_tolerance_is_what_roundings_do(monkeypatch):
+@pytest.mark.parametrize("norm", ["batch_norm", "group_norm"])
+def test_where_rounding_decides_the_tolerance_is_what_roundings_do(norm, monkeypatch):
     usual = Tolerance(1e-3, 1e-4)
-    assert References(1).tolerance_of_roundings(deep(1), usual) == usual
-    wide = References(1).tolerance_of_roundings(deep(), usual)
+    assert References(1).tolerance_of_roundings(deep(1, norm), usual).parameters == 1e-4
+    wide = References(1).tolerance_of_roundings(deep(norm=norm), usual)
     assert wide.parameters > 2e-4 and wide.loss <= 1e-2
     monkeypatch.setattr(verification, "tolerance_of", lambda *_: Tolerance(1e-12, 1e-12))
-    checked, _ = verified(Training(deep(), CPU), CPU, References(1))
+    checked, _ = verified(Training(deep(norm=norm), CPU), CPU, References(1))
     assert checked["parameter_error"] <= checked["parameter_tolerance"]
-    training = Training(deep(1), CPU)
+    training = Training(deep(1, norm), CPU)
     _other_rate(training)
     with pytest.raises(Mismatch):
         verified(training, CPU, References(1))
@@ -239,12 +240,12 @@ def test_large_batches_are_verified_in_part_and_their_first_loss_whole():
 
 def test_tolerances_are_those_of_bench():
     adamw = replace(DISC, optimizer=Optimizer("adamw", 1e-3))
-    assert tolerance_of(DISC, "f32", False).loss == 1e-5
-    assert tolerance_of(adamw, "f32", False).loss == pytest.approx(5e-5)
-    assert tolerance_of(DISC, "f32", True).loss == 1e-3
-    assert tolerance_of(DISC, "bf16", False).loss == 2.0**-7
-    assert tolerance_of(adamw, "bf16", False).parameters == 5 * 2.0**-7
-    assert tolerance_of(DISC, "bf16", True).loss == 2e-2
+    assert tolerance_of(DISC, "f32").loss == 1e-5
+    assert tolerance_of(adamw, "f32").loss == pytest.approx(5e-5)
+    assert tolerance_of(deep(1), "f32").loss == 1e-3
+    assert tolerance_of(DISC, "bf16").loss == 2.0**-7
+    assert tolerance_of(adamw, "bf16").parameters == 5 * 2.0**-7
+    assert tolerance_of(deep(1), "bf16").loss == 2e-2
 
 
 def test_repetitions_begin_at_the_start_and_keep_their_iterations():

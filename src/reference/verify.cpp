@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 #include <span>
 #include <sstream>
 
+#include "crossover/alive.h"
 #include "crossover/cost.h"
 #include "crossover/product.h"
 #include "crossover/random.h"
@@ -101,28 +103,38 @@ void nothing(std::int64_t /*share*/) {}
 void move_start(Reference& reference, double by, std::uint64_t seed) {
   std::uint64_t place = seed << 40U;
   for (const Id id : tensors_of(reference.workload(), Role::parameter)) {
-    for (double& value : reference[id]) {
-      value *= 1 + by * (2 * unit_interval(place++) - 1);
-    }
+    const std::span<double> values = reference[id];
+    for_each_index(std::ssize(values), [&](std::int64_t i) {
+      values[static_cast<std::size_t>(i)] *= 1 + by * (2 * unit_interval(place++) - 1);
+    });
   }
 }
 
-/// Norms of what separates the parameters of two trainings, and of those of the one.
+/// Squares of what separates parameters of two trainings, and of those of the one.
 struct Separation {
   double distance = 0, norm = 0;
 };
-template <class Other>
-Separation separation(const Trajectory& from, const Other& other) {
-  Separation all;
-  for (const auto& [id, values] : from.parameters) {
-    const auto& others = other(id);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const double difference = others[i] - values[i];
-      all.distance += difference * difference;
-      all.norm += values[i] * values[i];
-    }
+Separation operator+(const Separation& one, const Separation& other) {
+  return {one.distance + other.distance, one.norm + other.norm};
+}
+
+/// Of each parameter tensor; `others(i, id)` are the values of the i-th one.
+template <class Others>
+std::vector<Separation> separations(const Trajectory& from, const Others& others) {
+  std::vector<Separation> all;
+  for (const auto& parameter : from.parameters) {
+    const std::vector<double>& values = parameter.second;
+    const auto& other = others(all.size(), parameter.first);
+    Separation own;
+    for_each_index(std::ssize(values), [&](std::int64_t at) {
+      const auto i = static_cast<std::size_t>(at);
+      const double difference = other[i] - values[i];
+      own.distance += difference * difference;
+      own.norm += values[i] * values[i];
+    });
+    all.push_back(own);
   }
-  return {std::sqrt(all.distance), std::sqrt(all.norm)};
+  return all;
 }
 
 void require_finite_loss(double loss, std::int64_t step) {
@@ -158,27 +170,31 @@ class ParameterComparison {
     const std::vector<double> got = download(program_, workload_, id);
     double difference = 0;
     double norm = 0;
-    for (std::size_t i = 0; i < got.size(); ++i) {
+    for_each_index(std::ssize(got), [&](std::int64_t at) {
+      const auto i = static_cast<std::size_t>(at);
       difference += (got[i] - expected[i]) * (got[i] - expected[i]);
       norm += expected[i] * expected[i];
-    }
+    });
     if (all_together_) {
       difference_ += difference;
       norm_ += norm;
     } else {
-      take_error(difference, norm, "tensor '" + workload_[id].name + "'");
+      const std::vector<double>& own = result_.tolerance.tensors;
+      take_error(difference, norm, own.empty() ? result_.tolerance.parameters : own.at(compared_),
+                 "tensor '" + workload_[id].name + "'");
     }
+    ++compared_;
   }
 
   void finish() {
     if (all_together_) {
-      take_error(difference_, norm_, "the vector of all parameters");
+      take_error(difference_, norm_, result_.tolerance.parameters, "the vector of all parameters");
     }
   }
 
  private:
-  void take_error(double difference, double norm, const std::string& what) {
-    take(std::sqrt(difference) / std::max(std::sqrt(norm), 1e-30), result_.tolerance.parameters,
+  void take_error(double difference, double norm, double tolerance, const std::string& what) {
+    take(std::sqrt(difference) / std::max(std::sqrt(norm), 1e-30), tolerance,
          what + " after " + std::to_string(result_.steps) + " steps", result_.parameter_error);
   }
 
@@ -186,6 +202,7 @@ class ParameterComparison {
   const Workload& workload_;
   Verification& result_;
   const bool all_together_ = compares_all_together(workload_);
+  std::size_t compared_ = 0;          ///< tensors
   double difference_ = 0, norm_ = 0;  ///< squares
 };
 
@@ -362,27 +379,49 @@ Tolerance tolerance_of_roundings(const Workload& workload, const Dataset& datase
   constexpr double most_of_update = 0.5;
   constexpr double most_of_loss = 1e-2;
   Tolerance tolerance = tolerance_for(workload, precision);
-  if (!compares_all_together(workload) || precision != Precision::f32 ||
-      stored_precision(workload) != Precision::f32) {
+  if (precision != Precision::f32 || stored_precision(workload) != Precision::f32) {
     return tolerance;
   }
-  const Separation update =
-      separation(trajectory, [&](Id id) { return StartValues(workload, id); });
+  const std::vector<Separation> update =
+      separations(trajectory, [&](std::size_t /*i*/, Id id) { return StartValues(workload, id); });
+  const Separation whole_update = std::accumulate(update.begin(), update.end(), Separation{});
+  std::vector<double> moved(update.size());  // of each tensor the farthest, and of all
+  double whole_moved = 0;
   for (std::uint64_t seed = 1; seed <= starts; ++seed) {
     const Trajectory other = reference_trajectory(workload, dataset, std::ssize(trajectory.losses),
                                                   shares, sixteen_roundings, seed);
-    std::size_t at = 0;  // both have the parameters in the same order
-    const Separation moved = separation(trajectory, [&](Id /*id*/) -> const std::vector<double>& {
-      return other.parameters[at++].second;
-    });
-    const double allowed =
-        std::min(further * moved.distance, most_of_update * update.distance) / moved.norm;
-    tolerance.parameters = std::max(tolerance.parameters, allowed);
+    const std::vector<Separation> apart =
+        separations(trajectory, [&](std::size_t i, Id /*id*/) -> const std::vector<double>& {
+          return other.parameters[i].second;
+        });
+    for (std::size_t i = 0; i < moved.size(); ++i) {
+      moved[i] = std::max(moved[i], apart[i].distance);
+    }
+    whole_moved =
+        std::max(whole_moved, std::accumulate(apart.begin(), apart.end(), Separation{}).distance);
     for (std::size_t i = 0; i < other.losses.size(); ++i) {
       const double difference = further * relative_loss(other.losses[i], trajectory.losses[i]);
       tolerance.loss = std::max(tolerance.loss, std::min(difference, most_of_loss));
     }
   }
+  const auto norm_of = [](const Separation& of) { return std::max(std::sqrt(of.norm), 1e-30); };
+  const auto allowed = [&](double farthest, const Separation& changed) {
+    return std::min(further * std::sqrt(farthest), most_of_update * std::sqrt(changed.distance)) /
+           norm_of(changed);
+  };
+  if (compares_all_together(workload)) {
+    tolerance.parameters = std::max(tolerance.parameters, allowed(whole_moved, whole_update));
+    return tolerance;
+  }
+  const double usual = tolerance.parameters;
+  for (std::size_t i = 0; i < moved.size(); ++i) {
+    const bool has_gradient =
+        std::sqrt(update[i].distance) > sixteen_roundings * std::sqrt(whole_update.distance);
+    const double own = has_gradient ? allowed(moved[i], update[i])
+                                    : usual * std::sqrt(whole_update.norm) / norm_of(update[i]);
+    tolerance.tensors.push_back(std::max(usual, own));
+  }
+  tolerance.parameters = *std::max_element(tolerance.tensors.begin(), tolerance.tensors.end());
   return tolerance;
 }
 
