@@ -68,6 +68,8 @@ class Environment:
             return
         name, sound = self.folder.name, have is not None
         have = have or {}
+        if sound:  # an older version marked none
+            self._mark()
         self.stamp.unlink(missing_ok=True)
         if not sound:
             self._create()
@@ -116,9 +118,12 @@ class Environment:
             if self.folder.exists():
                 shutil.rmtree(self.folder)
             self.folder.mkdir()
-            (self.folder / _MARK).write_text(_MARKED, encoding="utf-8")
+            self._mark()
             command = [sys.executable, "-m", "venv", self.folder]
             run_logged(f"Creating {name}", command, LOGS / "venv.log")
+
+    def _mark(self) -> None:
+        (self.folder / _MARK).write_text(_MARKED, encoding="utf-8")
 
 
 # In an environment from its first moment: one without is a user's own, and left alone.
