@@ -26,8 +26,8 @@ SCARCE = ("persistent", "batch_norm", "batch_norm_grad")
 SMALL = ("optimizer", "gather_in_loop")
 # Of a block, where it may have more than 256: its kernels share 65,536 registers.
 THREADS = {"persistent": 512, "loss": 1024}
-# Sums of losses, and factors of AdamW, are f64; and the mask of dropout, which is that of the CPU.
-F64 = {"train", "mean_loss", "loss_in_one_block", "elementwise_loss", "dropout"}
+# Sums of losses, and factors of AdamW, are f64.
+F64 = {"train", "mean_loss", "loss_in_one_block", "elementwise_loss"}
 # Besides those whose template says how many numbers they take at once.
 VECTORS = {"sgd", "momentum", "adamw", "gather_in_loop"}
 # Of these, what they write is a number for each channel, column or row.
