@@ -26,6 +26,10 @@ class Peer {
   void describe_in(Json& context) const;
   [[nodiscard]] bool has_gpu() const;
 
+  /// Adds its rows that do no work of bench's (docs/protocol.md) to `rows` and to the plan.
+  void bring(std::vector<PlannedRow>& plan, const Arguments& arguments, Devices& devices,
+             Rows& rows);
+
   /// Adds its rows that do the work of this one of bench's, and are not there yet, to `rows` and
   /// to `joined`.
   void join(const PlannedRow& planned, std::vector<PlannedRow>& joined, const Arguments& arguments,
@@ -39,11 +43,13 @@ class Peer {
   std::string command_;
   std::string program_;  ///< as its rows' names say it: "pytorch"
   Json described_;
+  Json own_rows_;
   std::map<std::string, std::string> libraries_;
   std::map<Variables, std::unique_ptr<WorkerProcess>> processes_;
 };
 
-/// The rows of all peers, each behind the first row of the plan that does the same work.
+/// The rows of all peers, each behind the first row of the plan that does the same work; behind all
+/// of them those that do no work of bench's.
 void join(const std::vector<std::unique_ptr<Peer>>& peers, std::vector<PlannedRow>& plan,
           const Arguments& arguments, Devices& devices, Rows& rows);
 
