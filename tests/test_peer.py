@@ -80,7 +80,8 @@ def test_a_peer_brings_rows_of_its_own(tmp_path):
     document = measured(tmp_path, *own, *SHORT, FAKE_PEER="brings")
     (row,) = document["rows"]
     assert row["name"] == (
-        "Epoch/model:its-own/batch:4/program:fake/device:cpu/execution:eager/mood:bad/cpu_threads:1"
+        "Epoch/model:its-own/batch:4/precision:f32/program:fake/device:cpu/execution:eager/"
+        "mood:bad/cpu_threads:1"
     )
     assert (row["label"], row["params"], row["repetitions"]) == ("its own of its own", 3, 3)
     assert row["loss_first_epoch"] == 7  # by a process with the variables that it asked for

@@ -19,7 +19,7 @@ from peers.protocol import serve
 
 TROUBLE = os.environ.get("FAKE_PEER", "")
 OWN = {"family": "Epoch", "model": "its-own", "batch": "4", "program": "fake", "mood": "bad"}
-OWN |= {"device": "cpu", "execution": "eager", "cpu_threads": "1"}
+OWN |= {"device": "cpu", "execution": "eager", "cpu_threads": "1", "precision": "f32"}
 OWN_COUNTED = {"network": {"name": "its own"}, "data": "its own", "params": 3, "batch": 4}
 OWN_COUNTED |= {"rows": 8, "steps": 2, "epoch": {"flops": 5}}
 TIMES = {"real_time": 2.0, "cpu_time": 2.0, "time_unit": "ms", "iterations": 5}
