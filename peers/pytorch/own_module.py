@@ -201,6 +201,12 @@ def _sizes(module: Module, found: Callable[..., Any]) -> dict[str, Any]:
     )
 
 
+def seed(number: int) -> None:
+    """Of all that a user's code may draw from."""
+    for one in (random.seed, np.random.seed, torch.manual_seed):
+        one(number)
+
+
 # ---- its data
 
 
@@ -233,8 +239,7 @@ def batches_of(module: Module) -> list[tuple[Any, Any]]:
     if module.data is None:
         return []
     if module.data not in _taken:
-        for seed in (random.seed, np.random.seed, torch.manual_seed):
-            seed(0)
+        seed(0)
         found = loaded(module.data)
         with _alone(Path(module.data.rpartition(":")[0])):
             _taken[module.data] = _said(

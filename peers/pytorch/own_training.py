@@ -20,7 +20,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from peers.generator import LABELS, uniform
 from peers.protocol import Configuration
 from peers.pytorch.draws import DrawnInF32, nothing_drawn
-from peers.pytorch.own_module import Module, batches_of, failure, generated, loaded, made
+from peers.pytorch.own_module import Module, batches_of, failure, generated, loaded, made, seed
 from peers.pytorch.training import Graphs, Training, optimizer_of
 from peers.tasks import Optimizer, Task, Unsupported
 from peers.verification import Mismatch
@@ -211,7 +211,7 @@ class OwnTraining(Training):
     def _built(self, x: Any, dtype: torch.dtype) -> nn.Module:
         """From the start that it has in float32."""
         torch.set_default_dtype(dtype)
-        torch.manual_seed(0)
+        seed(0)
         network = made(self.module).to(self.device)
         if any(nn.parameter.is_lazy(p) for p in network.parameters()):
             with torch.no_grad():
@@ -297,7 +297,7 @@ class OwnTraining(Training):
         one = self._to_verify()
         with one._conditions():
             one.restart()
-            torch.manual_seed(1)
+            seed(1)
             steps = [one.batches[step % len(one.batches)] for step in range(count)]
             return [float(one._step(x, y)) for x, y in steps]
 
@@ -305,7 +305,7 @@ class OwnTraining(Training):
         one = self._to_verify()
         with one._conditions():
             one.restart()
-            torch.manual_seed(1)
+            seed(1)
             with torch.no_grad():
                 return float(one._plain_forward(*one.batches[0]))
 

@@ -22,9 +22,7 @@ _NOTES = (
     "not.",
 )
 
-_ALONE = (
-    "Modules that their user wrote, trained as they are and verified against their own float64."
-)
+_ALONE = "Modules as their users wrote them, verified against their own float64."
 
 
 def build(files: Sequence[File], context: Context) -> Section | None:
