@@ -89,8 +89,7 @@ class OwnRows(Rows):
             return self._options.batch
         return [module.batch()]
 
-    def made(self, configuration: Configuration, counted: dict[str, Any] | None) -> Prepared:
-        del counted  # bench knows nothing of it
+    def made(self, configuration: Configuration, _: dict[str, Any] | None) -> Prepared:
         module = self._modules[configuration["model"]]
         on_gpu = configuration["device"] == "cuda"
         own = configuration.get("torch_device", "cuda")
@@ -99,30 +98,32 @@ class OwnRows(Rows):
         threads = int(configuration.get("cpu_threads", self._threads))
         torch.set_num_threads(threads)
         where = {key: configuration[key] for key in _WHERE if key in configuration}
-        told, draws = self._told_of(module, int(configuration["batch"]), where)
+        told = self._told_of(module, int(configuration["batch"]), where)
         is_apart = on_gpu or configuration["execution"] == "graph"
         is_apart |= configuration.get("compiler") == "inductor"
-        kind, references = self._references_to(module, draws and is_apart, on_gpu and own == "cuda")
-        prepared = training_row(kind, configuration, told, references)
+        quiet = told["draws"] and is_apart
+        kind, references = self._references_to(module, quiet, on_gpu and own == "cuda")
+        counted = {**told, "step": {"flops": 0.0 if module.data else told["flops"]}}
+        flops = told["flops"]
+        if configuration["family"] == "Epoch":
+            rows = module.rows() or self._options.rows or _BATCHES * told["batch"]
+            flops *= rows / told["batch"]
+            counted |= {"rows": rows, "epoch": {"flops": 0.0 if module.data else flops}}
+        prepared = training_row(kind, configuration, counted, references)
         prepared.once["first_call_seconds"] += self._start_seconds if on_gpu else 0
         prepared.begin = lambda: torch.set_num_threads(threads)
+        # A user's batch is verified whole, whatever it costs: nobody knows how to part it.
+        prepared.facts["flops"] = flops
         prepared.facts["as_is"] = module.reason or "it is measured in PyTorch as it is"
         if "cpu_threads" in configuration:
             prepared.facts["cpu_threads"] = threads
         return prepared
 
-    def _told_of(
-        self, module: Module, batch: int, where: Configuration
-    ) -> tuple[dict[str, Any], bool]:
+    def _told_of(self, module: Module, batch: int, where: Configuration) -> dict[str, Any]:
         key = module.name, batch
         if key not in self._told:
-            told, training = told_of(module, batch, self._options.optimizer, where)
-            rows = module.rows() or self._options.rows or _BATCHES * batch
-            flops = told["step"]["flops"]
-            epoch = {"rows": rows, "epoch": {"flops": flops * rows / batch}}
-            self._told[key] = {**told, **epoch, "draws": training.draws}
-        told = dict(self._told[key])
-        return told, told.pop("draws")
+            self._told[key], _ = told_of(module, batch, self._options.optimizer, where)
+        return self._told[key]
 
     def _references_to(
         self, module: Module, quiet: bool, on_gpu: bool
@@ -180,6 +181,8 @@ def _make(arguments: Sequence[str]) -> int:
     losses = " + ".join(one.kind for one in training.objectives) or options.loss_function
     said = f"{module.name}: {told['params']:,} parameters, trained by {losses}"
     print(f"{PROGRAM}: {said}; it is measured in PyTorch as it is", file=sys.stderr)
+    for doubt in dict.fromkeys(one.doubt for one in training.objectives if one.doubt):
+        print(f"{PROGRAM}: {doubt}", file=sys.stderr)
     return 0
 
 

@@ -71,8 +71,12 @@ class Module:
         return 100 if all(len(shape) < 2 and not tokens for shape, tokens in self.inputs) else 32
 
     def rows(self) -> int:
-        """Of an epoch of the user's data; 0 where data is generated."""
-        return sum(_rows_of(batch, self.batch_axis) for batch in batches_of(self))
+        """Of an epoch of the user's data; 0 where data is generated. Unsupported where an epoch has
+        other batches than such of one size and a shorter one."""
+        found = [_rows_of(batch, self.batch_axis) for batch in batches_of(self)]
+        if any(one != found[0] for one in found[:-1]) or (found and found[-1] > found[0]):
+            raise Unsupported("an epoch has batches of one size, and perhaps a last, shorter one")
+        return sum(found)
 
 
 # ---- the user's files
@@ -100,8 +104,14 @@ def loaded(source: str) -> Any:
             del _files[path]
             raise
     if not hasattr(_files[path], name):
-        raise Unsupported(f"{path.name} has nothing named {name!r}")
+        own = [one for one, value in vars(_files[path]).items() if _is_of(value, _files[path])]
+        has = f"; it has {', '.join(own)}" if own else ""
+        raise Unsupported(f"{path.name} has nothing named {name!r}{has}")
     return getattr(_files[path], name)
+
+
+def _is_of(value: Any, module: Any) -> bool:
+    return callable(value) and getattr(value, "__module__", "") == module.__name__
 
 
 def _imported(path: Path) -> Any:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from peers.generator import LABELS, uniform
 from peers.protocol import Configuration
-from peers.pytorch.draws import DrawnInF32, nothing_drawn
+from peers.pytorch.draws import CastToF64, DrawnInF32, nothing_drawn
 from peers.pytorch.own_module import Module, batches_of, failure, generated, loaded, made, seed
 from peers.pytorch.training import Graphs, Training, optimizer_of
 from peers.tasks import Optimizer, Task, Unsupported
@@ -69,10 +69,11 @@ _FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
 @dataclass(frozen=True)
 class Objective:
     """How one output is trained: `kind` is one of the functions. `by_place`: classes are the last
-    dimension of more than two."""
+    dimension of more than two; `doubt` is a sentence."""
 
     kind: str
     by_place: bool = False
+    doubt: str = ""
 
     @staticmethod
     def of(loss: str, output: torch.Tensor, first: torch.Tensor, is_alone: bool) -> Objective:
@@ -90,7 +91,10 @@ class Objective:
                 f"the output {list(output.shape)} has one number of a row, and {loss} needs one of "
                 "each class; --loss-function=bce or mse trains it"
             )
-        return Objective("nll" if end == "LogSoftmax" else loss, by_place)
+        squashed = end in ("Softmax", "Sigmoid") and loss == "cross-entropy"
+        doubt = f"it ends with a {end.lower()}, and cross-entropy takes another softmax of it"
+        kind = "nll" if end == "LogSoftmax" else loss
+        return Objective(kind, by_place, doubt if squashed else "")
 
     def target(self, output: torch.Tensor, start: int) -> torch.Tensor:
         """Generated, from that place of the stream on."""
@@ -174,10 +178,13 @@ class OwnTraining(Training):
         """What the user's code meets, in float64 as default. Mismatch where that can't be had."""
         before = torch.get_default_dtype()
         try:
-            if self._is_exact:
-                torch.set_default_dtype(torch.float64)
-            drawn = DrawnInF32() if self._is_exact else nullcontext()
-            with nothing_drawn() if self._draws_nothing else drawn:
+            with ExitStack() as stack:
+                if self._is_exact:
+                    torch.set_default_dtype(torch.float64)
+                    stack.enter_context(CastToF64())
+                    stack.enter_context(DrawnInF32())
+                if self._draws_nothing:
+                    stack.enter_context(nothing_drawn())
                 yield
         except (Mismatch, Unsupported, MemoryError, torch.cuda.OutOfMemoryError):
             raise
@@ -218,7 +225,8 @@ class OwnTraining(Training):
                 _called(network, self._placed(x, next(_dtypes(network), dtype)))
         network = network.to(dtype)
         if dtype == torch.float64:
-            single = self._built(x, torch.float32)
+            with torch._C.DisableTorchFunction():
+                single = self._built(x, torch.float32)
             torch.set_default_dtype(dtype)
             pairs = [
                 *zip(network.parameters(), single.parameters(), strict=True),
@@ -348,8 +356,9 @@ ON_CPU = {"device": "cpu"}
 def told_of(
     module: Module, batch: int, optimizer: str, where: Configuration = ON_CPU
 ) -> tuple[dict[str, Any], OwnTraining]:
-    """What bench tells of its own networks, for a step of that batch; and the training of a step,
-    which was taken. Unsupported, in a sentence, where it can't be trained."""
+    """What bench tells of its own networks, with `flops` of a step of that batch and whether the
+    module `draws`; and the training of a step, which was taken. Unsupported, in a sentence, where
+    it can't be trained."""
     kind = training_of(module)
     plain = {"execution": "eager", "precision": "f32", **where}
     parsed = Optimizer.of(optimizer)
@@ -366,7 +375,8 @@ def told_of(
     params = training.count_parameters()
     flops = _flops(kind, task, plain) + 2 * params
     counted = {"network": {"loss": module.loss}, "data": module.name, "batch": batch}
-    counted |= {"optimizer": optimizer, "params": params, "step": {"flops": flops}}
+    counted |= {"optimizer": optimizer, "params": params, "flops": flops}
+    counted["draws"] = training.draws
     return counted, training
 
 

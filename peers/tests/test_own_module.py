@@ -26,7 +26,8 @@ FORWARDS = {
     "dropout": "return F.dropout(self.a(x), 0.3, self.training)",
     "noise": "return self.a(x) + torch.randn_like(x[:, :3]) * torch.rand(3, device=x.device)",
     "zeros": "return torch.matmul(self.a(x), torch.ones(3, 3)) + torch.zeros(3)",
-    "device": "return self.a(x.to(torch.device('cpu')))",
+    "device": "return self.a(x.to(torch.device('cpu'), torch.float32))",
+    "casts": "return self.a(x.float()) @ torch.ones(3, 3, dtype=torch.float)",
     "log_softmax": "return F.log_softmax(self.a(x), dim=1)",
     "two_outputs": "return F.log_softmax(self.a(x), 1), None, {'value': torch.tanh(self.a(x))}",
     "normed": "return self.n(self.a(x))",
@@ -106,6 +107,8 @@ def loss(outputs, batch):
 def batches():
   for rows in (6, 6, 4):
     yield torch.randn(rows, 4), torch.randint(9, (rows, 5)), torch.randint(2, (rows,))
+def uneven():
+  yield from reversed(list(batches()))
 """
 INPUTS = (((4,), 0), ((5,), 9))
 
@@ -134,6 +137,8 @@ def test_inputs_losses_and_data_are_the_users(name, told, losses, tmp_path):
     assert facts["verification"]["parameter_error"] < 1e-5
     if module.data:
         assert (facts["rows"], facts["steps"], facts["batch"]) == (16, 3, 6)
+        with pytest.raises(Unsupported, match="an epoch has batches of one size"):
+            Module(**{**vars(module), "data": f"{file}:uneven"}).rows()
 
 
 def test_each_output_is_trained_unless_one_is_chosen(tmp_path):
@@ -148,7 +153,10 @@ def test_each_output_is_trained_unless_one_is_chosen(tmp_path):
 def test_what_drifts_or_has_no_float64_is_timed_as_not_verified(tmp_path):
     for body, said in (
         ("return self.a(x) * (2 if x.dtype == torch.float64 else 1)", "and the tolerance is"),
-        ("return self.a(x.float())", "it can't be run in float64, so nothing verifies it: Runtime"),
+        (
+            "assert x.dtype == torch.float32; return self.a(x)",
+            "it can't be run in float64, so nothing verifies it: AssertionError (net2.py:10)",
+        ),
     ):
         given = answer(written(tmp_path, body), tmp_path)
         assert given["outcome"] == "failed" and said in given["error_message"]
@@ -229,6 +237,9 @@ def test_float64_draws_what_float32_draws():
         assert torch.allclose(one.double(), other, rtol=1e-6, atol=0)
     with DrawnInF32() as drawing, nothing_drawn():
         torch.nn.functional.dropout(plain[0], 0.4) + torch.rand(4, 5) + torch.randn((4, 5))
+        heads = torch.ones(1, 2, 4, 8, dtype=torch.float64)
+        attended = torch.nn.functional.scaled_dot_product_attention(heads, heads, heads)
+        assert attended.dtype == torch.float64
     assert not drawing.drew
 
 
@@ -237,7 +248,7 @@ def test_operations_of_grouped_convolutions_are_counted_in_groups(tmp_path):
     module = written(tmp_path, text, inputs=(((8, 5, 5), 0),), loss="mse")
     told, _ = told_of(module, 6, "sgd lr=0.1")
     forward = 6 * 2 * 9 * 8 * 9  # of rows, places, channels, window
-    assert told["step"]["flops"] == 2 * forward + 2 * told["params"]  # no gradient of the input
+    assert told["flops"] == 2 * forward + 2 * told["params"]  # no gradient of the input
 
 
 def test_rows_are_told_before_anything_is_measured(tmp_path):
@@ -264,6 +275,11 @@ def test_make_writes_what_the_worker_reads(tmp_path, capsys):
     assert own.main([*words, "--output=3"]) == 1
     said = capsys.readouterr().err
     assert said == "python -m peers.pytorch.own: --output=3: the module's outputs are 1, from 0\n"
+    squashed = written(tmp_path, "return self.a(x).softmax(1)").source
+    assert own.main(["make", squashed, "--input=4", "--name=net", f"-o{path}"]) == 0
+    assert "it ends with a softmax, and cross-entropy takes another" in capsys.readouterr().err
+    assert own.main(["make", f"{squashed}s", "--input=4", "--name=net", f"-o{path}"]) == 1
+    assert "net2.py has nothing named 'makes'; it has Net, make\n" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         own.main([*words, "--loss-function=huber"])
     assert "'huber' is none of cross-entropy, nll, mse, bce, module, nor" in capsys.readouterr().err
