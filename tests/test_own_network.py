@@ -103,7 +103,8 @@ def test_it_is_listed_and_described(network: Path) -> None:
 
 @pytest.fixture
 def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An interpreter that imports all but bad.py, trains all but worse.py, and writes its words."""
+    """An interpreter that imports all but bad.py and what ends it, trains all but worse.py, and
+    writes its words."""
     monkeypatch.setattr(own_network, "FOLDER", tmp_path)
     python = tmp_path / "python"
     python.write_text(
@@ -111,6 +112,7 @@ def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         'out = words[words.index("-o") + 1]\n'
         'if "networks" in words and ("bad" in out or "worse" in out):\n'
         '    print("python -m networks: it is bad", file=sys.stderr)\n    sys.exit(1)\n'
+        'if "ends" in out and "networks" in words:\n    sys.exit(0)\n'
         'if "worse" in out:\n    sys.exit(1)\n'
         'open(out, "w").write(" ".join(words))\n',
         encoding="utf-8",
@@ -157,6 +159,8 @@ def test_what_is_refused_is_trained_as_it_is(
     other = f"--network={Path('b.json').absolute()}"
     assert beside[:-1] == ["--batch=5", "--family=Epoch", other]
     assert own_network.as_it_is(words, lambda: python) is words
+    ends = own_network.imported(["--network=ends.py:make"], lambda: python)
+    assert ends == [f"--network={tmp_path}/ends-make.module.json"]
     with pytest.raises(Failure, match=r"worse\.py:make can't be trained"):
         own_network.imported(["--network=worse.py:make"], lambda: python)
 

@@ -87,6 +87,7 @@ def test_a_peer_brings_rows_of_its_own(tmp_path):
     assert row["loss_first_epoch"] == 7  # by a process with the variables that it asked for
     file = loading.load_file(tmp_path / "both.json")
     assert [one.model for one in file.peers] == ["its-own"] and not file.rows
+    assert file.peers[0].ladder and file.peers[0].ladder.name == "its"
     beside = measured(tmp_path, *SMALL, *SHORT, FAKE_PEER="brings")
     assert programs(beside) == ["bench", "bench", "fake"]
 

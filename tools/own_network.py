@@ -16,7 +16,6 @@ FLAG = "--network="
 FOLDER = ROOT / "build" / "networks"
 # Words for `python -m networks import`; bench knows the last one, too, but of --mlp alone.
 _IMPORT = ("--input=", "--input-type=", "--batch-axis=", "--as-is", "--loss-function=")
-REFUSED = 1
 _IMPORTER = "python -m networks: "
 # Of modules as they are (docs/method/peers.md): what their worker is, and what it is told.
 _WORKER, _MODULE = "peers.pytorch.own", ".module.json"
@@ -60,8 +59,9 @@ def imported(words: list[str], python: Callable[[], Path]) -> list[str]:
     how = [word for word in words if word.startswith((*_IMPORT, *_AS_IT_IS))]
     how += [word for word in words if word.startswith("--data=") and ":" in word]
     kept = [word for word in words if word not in how and not word.startswith(FLAG)]
+    tried = [*how, *(word for word in words if word.startswith("--batch="))]
     made = [
-        one if one.suffix == ".json" else _made(one, _name_of(one, named), how, python)
+        one if one.suffix == ".json" else _made(one, _name_of(one, named), tried, python)
         for one in named
     ]
     return [*kept, FLAG + ",".join(map(str, made))]
@@ -96,10 +96,12 @@ def _made(source: Path, name: str, how: list[str], python: Callable[[], Path]) -
         if done.returncode == 0 and out.is_file():
             return out
         reason = (done.stderr.splitlines() or [""])[-1].removeprefix(_IMPORTER)
-        if source.suffix == ".onnx" or done.returncode not in (0, REFUSED):
+        is_misused = done.returncode == 2 and reason.startswith("python -m networks")
+        if source.suffix == ".onnx" or is_misused or done.returncode == 130:
             raise Failure(f"{friendly(source)} was not imported (above)", done.returncode)
     out = FOLDER / f"{name}{_MODULE}"
-    command = [python(), "-P", "-m", _WORKER, "make", source, *how, "--name", name, "-o", out]
+    own = [word for word in how if word != "--as-is"]
+    command = [python(), "-P", "-m", _WORKER, "make", source, *own, "--name", name, "-o", out]
     command += [f"--reason={reason}"]
     environment = {**_environment(), "CUDA_VISIBLE_DEVICES": ""}  # it is tried on the CPU
     done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False)

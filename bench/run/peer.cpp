@@ -81,7 +81,10 @@ Peer::Peer(std::string command) : command_(std::move(command)) {
   } catch (const Json::exception& error) {
     refuse(error.what());
   }
-  for (const char* told : {"program", "libraries", "axes", "rows"}) {
+  for (const char* told : {"ladders", "ladder_batches"}) {
+    own_ladders_[told] = described_.value(told, Json::object());
+  }
+  for (const char* told : {"program", "libraries", "axes", "rows", "ladders", "ladder_batches"}) {
     described_.erase(told);
   }
 }
@@ -93,6 +96,9 @@ void Peer::describe_in(Json& context) const {
   crossover["peers"][program_] = described_;
   for (const auto& [library, version] : libraries_) {
     crossover["software"]["libraries"][library] = version;
+  }
+  for (const auto& [told, ladders] : own_ladders_.items()) {
+    crossover[told].update(ladders);
   }
 }
 

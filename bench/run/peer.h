@@ -43,7 +43,7 @@ class Peer {
   std::string command_;
   std::string program_;  ///< as its rows' names say it: "pytorch"
   Json described_;
-  Json own_rows_;
+  Json own_rows_, own_ladders_;  ///< of networks that bench does not know
   std::map<std::string, std::string> libraries_;
   std::map<Variables, std::unique_ptr<WorkerProcess>> processes_;
 };

@@ -44,18 +44,24 @@ class OwnRows(Rows):
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__()
         self._options = options
-        self._modules = {
-            one.name: one
-            for path in options.network
-            for factor in options.scale
-            for one in [Module.read(path).scaled(factor)]
-        }
+        self._modules: dict[str, Module] = {}
+        self._ladders: dict[str, list[str]] = {}
+        for plain in map(Module.read, options.network):
+            sizes = [plain.scaled(factor) for factor in sorted(options.scale)]
+            self._modules |= {one.name: one for one in sizes}
+            if len(sizes) > 1:
+                self._ladders[plain.name] = [one.name for one in sizes]
         self._told: dict[tuple[str, int], dict[str, Any]] = {}
         self._of: dict[tuple[str, str], tuple[type[OwnTraining], References]] = {}
 
     def describe(self) -> Answer:
         own = {"axes": [*AXES, TORCH_DEVICE], "rows": list(self._own_rows())}
-        return {**super().describe(), **own}
+        batches = {
+            name: self._batches(self._modules[first])[0]
+            for name, (first, *_) in self._ladders.items()
+        }
+        ladders = {"ladders": self._ladders, "ladder_batches": batches}
+        return {**super().describe(), **own, **ladders}
 
     def rows(self, configuration: Configuration) -> Answer:
         del configuration  # they do no work of bench's

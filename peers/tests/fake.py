@@ -33,6 +33,8 @@ class Fake:
         told = {"program": "fake", "libraries": {"Fake": "0.1"}, "version": "0.1"}
         if TROUBLE == "brings":
             told["rows"] = [{"configuration": OWN, "environment": {"FAKE_LOSS": "7"}}]
+            told["ladders"] = {"its": ["its-own", "its-ownx2"]}
+            told["ladder_batches"] = {"its": 4}
         return {} if TROUBLE == "mute" else {**told, "axes": [{**axis, "unsaid": "good"}]}
 
     def rows(self, configuration: dict[str, str]) -> dict[str, Any]:

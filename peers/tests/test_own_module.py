@@ -259,6 +259,8 @@ def test_rows_are_told_before_anything_is_measured(tmp_path):
     found = [one["configuration"] for one in own.OwnRows(own._asked(words)).describe()["rows"]]
     assert len(found) == 2 * 2 * 2 * 2  # families, batches, threads, modes
     assert {one["program"] for one in found} == {"pytorch"}
+    sizes = own.OwnRows(own._asked([*words, "--scale=2,1"])).describe()
+    assert sizes["ladders"] == {"net": ["net", "netx2"]} and sizes["ladder_batches"] == {"net": 4}
     assert own._asked(words).optimizer == "sgd lr=0.01"
     adamw = own._asked([*words, "--optimizer=adamw", "--lr=0.1"]).optimizer
     assert adamw == "adamw lr=0.1 weight_decay=0.0001"
