@@ -314,8 +314,7 @@ class OwnTraining(Training):
         with one._conditions():
             one.restart()
             seed(1)
-            with torch.no_grad():
-                return float(one._plain_forward(*one.batches[0]))
+            return float(one._plain_forward(*one.batches[0]))
 
     def parameters(self) -> list[np.ndarray]:
         return super().parameters() if self._quiet is None else self._quiet.parameters()

@@ -10,6 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed here")
 
+from peers import verification  # noqa: E402
 from peers.pytorch import own  # noqa: E402
 from peers.pytorch.draws import DrawnInF32, nothing_drawn  # noqa: E402
 from peers.pytorch.own_module import Module  # noqa: E402
@@ -161,6 +162,23 @@ def test_what_drifts_or_has_no_float64_is_timed_as_not_verified(tmp_path):
         given = answer(written(tmp_path, body), tmp_path)
         assert given["outcome"] == "failed" and said in given["error_message"]
         assert given["not_verified"]["seconds"] > 0
+
+
+def test_large_batches_are_verified_in_part(tmp_path, monkeypatch):
+    monkeypatch.setattr(verification, "_AFFORDABLE_FLOPS", 1.0)
+    for body in (FORWARDS["dropout"], FORWARDS["two_outputs"]):
+        facts = answer(written(tmp_path, body), tmp_path)["facts"]
+        assert facts["verification"]["batch"] == 2 and facts["batch"] == 6
+    module = written(tmp_path, TWO, inputs=())
+    data = f"{module.source.rpartition(':')[0]}:batches"
+    facts = answer(Module(**{**vars(module), "data": data}), tmp_path)["facts"]
+    assert "batch" not in facts["verification"]  # nobody knows how to part a user's
+
+
+def test_in_bf16_it_is_computed_by_autocast(tmp_path):
+    module = written(tmp_path, FORWARDS["log_softmax"])
+    facts = answer(module, tmp_path, precision="bf16")["facts"]
+    assert 1e-6 < facts["verification"]["relative_error"] < 1e-2
 
 
 def test_what_is_compiled_is_verified_without_random_numbers(tmp_path, monkeypatch):
