@@ -80,7 +80,7 @@ def test_peers_are_measured_by_a_program_that_bench_asks(
         "/b/bench",
         "--sweep=quick",
         "--out=x",
-        f"--peer=env 'PYTHONPATH={ROOT}:a b' {tmp_path / 'py'} -m peers.pytorch "
+        f"--peer=env 'PYTHONPATH={ROOT}:a b' {tmp_path / 'py'} -P -m peers.pytorch "
         "--mode=eager,compile",
     ]
     made: list[object] = []
@@ -101,8 +101,8 @@ def test_several_frameworks_each_get_their_own_flags(monkeypatch: pytest.MonkeyP
     assert peers.beside(pythons, ["/b/bench", *parsed.bench]) == [
         "/b/bench",
         "--threads=1",
-        f"--peer=env PYTHONPATH={ROOT} /t/python -m peers.pytorch --mode=compile --devices=cpu",
-        f"--peer=env PYTHONPATH={ROOT} /j/python -m peers.jax --devices=cpu --loop=scan",
+        f"--peer=env PYTHONPATH={ROOT} /t/python -P -m peers.pytorch --mode=compile --devices=cpu",
+        f"--peer=env PYTHONPATH={ROOT} /j/python -P -m peers.jax --devices=cpu --loop=scan",
     ]
     made: list[object] = []
     own = SimpleNamespace(ensure=made.append, python=Path("/j/python"))

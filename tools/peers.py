@@ -47,6 +47,7 @@ def beside(pythons: dict[str, Path], command: list[str]) -> list[str]:
     added = []
     for name, python in pythons.items():
         own = [word for word in command if word.partition("=")[0] in FLAGS[name]]
-        peer = ["env", f"PYTHONPATH={paths}", str(python), "-m", f"peers.{name}", *own]
+        # -P: what lies in the current folder, a peers.py say, is not what is meant.
+        peer = ["env", f"PYTHONPATH={paths}", str(python), "-P", "-m", f"peers.{name}", *own]
         added.append(f"--peer={shlex.join(peer)}")
     return [*(word for word in command if word.partition("=")[0] not in flags), *added]
