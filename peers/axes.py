@@ -13,6 +13,7 @@ LAYOUTS = ("default", "channels-last")
 COMPILERS = ("none", "inductor", "xla")
 LOOPS = ("scan", "unrolled")
 PAGES = ("default", "huge")
+TORCH_DEVICES = ("cuda", "mps", "xpu")
 
 
 def _axis(key: str, description: str, values: tuple[str, ...]) -> dict[str, Any]:
@@ -32,4 +33,5 @@ COMPILER = _axis(
 )
 LOOP = _axis("loop", "how a jitted epoch repeats its step", LOOPS)
 PAGES_AXIS = _axis("pages", "pages of PyTorch's memory on the CPU", PAGES)
-AXES = [LAYOUT, COMPILER, LOOP, PAGES_AXIS]
+TORCH_DEVICE = _axis("torch_device", "which of PyTorch's devices a GPU is", TORCH_DEVICES)
+AXES = [LAYOUT, COMPILER, LOOP, PAGES_AXIS, TORCH_DEVICE]

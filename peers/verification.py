@@ -32,7 +32,9 @@ _MOST_OF_LOSS = 1e-2
 
 
 class Mismatch(Exception):  # noqa: N818 - what was found, not what went wrong
-    """In what a training differs from its reference."""
+    """In what a training differs from its reference; `seconds` are of an iteration, if known."""
+
+    seconds: float | None = None
 
 
 class Training(Protocol):

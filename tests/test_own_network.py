@@ -101,30 +101,43 @@ def test_it_is_listed_and_described(network: Path) -> None:
     assert described["layers"] == json.loads(network.read_text(encoding="utf-8"))["layers"]
 
 
-def test_what_is_no_json_is_imported_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An interpreter that imports all but bad.py and what ends it, trains all but worse.py, and
+    writes its words."""
     monkeypatch.setattr(own_network, "FOLDER", tmp_path)
     python = tmp_path / "python"
     python.write_text(
-        f'#!{sys.executable}\nimport sys\nopen(sys.argv[-1], "w").write(" ".join(sys.argv[1:-2]))\n'
-        'sys.exit(3 if "bad.py:make" in sys.argv[4] else 0)\n',
+        f"#!{sys.executable}\nimport sys\nwords = sys.argv[1:]\n"
+        'out = words[words.index("-o") + 1]\n'
+        'if "networks" in words and ("bad" in out or "worse" in out):\n'
+        '    print("python -m networks: it is bad", file=sys.stderr)\n    sys.exit(1)\n'
+        'if "ends" in out and "networks" in words:\n    sys.exit(0)\n'
+        'if "worse" in out:\n    sys.exit(1)\n'
+        'open(out, "w").write(" ".join(words))\n',
         encoding="utf-8",
     )
     python.chmod(0o755)
+    return python
+
+
+def test_what_is_no_json_is_imported_first(tmp_path: Path, python: Path) -> None:
     pair = ["--input=scalar", "--input-type=tokens:9", "--input=3", "--input-type=tokens:7"]
     words = ["--network=a/net.py:make,b.json", *pair, "--batch=5"]
     got = own_network.imported(words, lambda: python)
     (made,) = tmp_path.glob("net-make-*.json")
     assert got == ["--batch=5", f"--network={made},{Path('b.json').absolute()}"]
     source = Path("a/net.py:make").absolute()
-    assert made.read_text(encoding="utf-8") == (f"-m networks import {source} {' '.join(pair)}")
-    with pytest.raises(Failure, match=r"bad\.py:make was not imported"):
-        own_network.imported(["--network=bad.py:make"], lambda: python)
+    said = f"-m networks import {source} {' '.join(pair)} -o {made}"
+    assert made.read_text(encoding="utf-8") == said
+    with pytest.raises(Failure, match=r"bad\.onnx was not imported"):
+        own_network.imported(["--network=bad.onnx"], lambda: python)
     plain = ["--network=b.json", "--input=3x8x8"]
     assert own_network.imported(plain, lambda: python) is plain
     # Whose files have one name are not one network, and an older file is not taken for a new one.
     twice = ["--network=a/net.py:make,c/net.py:make,a/net.py:make"]
     a, c, again = own_network.paths(own_network.imported(twice, lambda: python))
-    told = [path.read_text(encoding="utf-8").split()[-1] for path in (a, c, again)]
+    told = [path.read_text(encoding="utf-8").split()[-3] for path in (a, c, again)]
     assert told == ["--name=a-net-make-1", "--name=c-net-make", "--name=a-net-make-2"]
     python.write_text(f"#!{sys.executable}\n", encoding="utf-8")  # as sys.exit(0) in net.py
     with pytest.raises(Failure, match="it ended the program"):
@@ -157,6 +170,44 @@ def test_paths_may_hold_commas_and_begin_with_a_home(
     assert own.parent == tmp_path / "kept" / "crossover" / "networks"
     monkeypatch.setattr(own_network, "FOLDER", tmp_path / "nothing")
     assert own_network.found(f"--network={own.name}", tmp_path) == f"--network={own}"
+
+
+def test_what_is_refused_is_trained_as_it_is(
+    tmp_path: Path, python: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--network=bad.py:make", "--input=4", "--batch=5", "--family=Epoch", "--out=x.json"]
+    got = own_network.imported([*words, "--mode=eager"], lambda: python)
+    (spec,) = tmp_path.glob("bad-make-*.module.json")
+    assert got == [*words[2:], "--mode=eager", f"--network={spec}"]
+    assert "python -m networks: it is bad" in capfd.readouterr().err
+    told = spec.read_text(encoding="utf-8")
+    assert told.startswith(f"-m peers.pytorch.own make {Path('bad.py:make').absolute()} --input=4")
+    assert "--name bad-make -o" in told and told.endswith("--reason=it is bad")
+    *bench, peer = own_network.as_it_is(got, lambda: python)
+    assert bench == ["--out=x.json", "--family=Peak", "--program=pytorch"]
+    ours = f"{python} -m peers.pytorch.own --batch=5 --mode=eager --family=Epoch"
+    assert peer.endswith(f"{ours} --network={spec}")
+    assert peer.startswith("--peer=env PYTHONSAFEPATH=1 PYTHONPATH=")
+    beside = own_network.as_it_is([f"--network={spec},b.json", *words[2:4]], lambda: python)
+    other = f"--network={Path('b.json').absolute()}"
+    assert beside[:-1] == ["--batch=5", "--family=Epoch", other]
+    assert own_network.as_it_is(words, lambda: python) is words
+    ends = own_network.imported(["--network=ends.py:make"], lambda: python)
+    assert ends == [f"--network={path}" for path in tmp_path.glob("ends-make-*.module.json")]
+    with pytest.raises(Failure, match=r"worse\.py:make can't be trained"):
+        own_network.imported(["--network=worse.py:make"], lambda: python)
+
+
+@pytest.mark.parametrize(
+    "flag",
+    ["--loss-function=module", "--loss-function=net.py:loss", "--data=d.py:all"],
+)
+def test_what_only_modules_have_is_not_imported(flag: str, tmp_path: Path, python: Path) -> None:
+    got = own_network.imported(["--network=net.py:make", flag, "--rows=9"], lambda: python)
+    (spec,) = tmp_path.glob("net-make-*.module.json")
+    assert got == ["--rows=9", f"--network={spec}"]
+    said = spec.read_text(encoding="utf-8")
+    assert f" {flag} " in said and said.endswith(f"--reason={flag} is of modules as they are")
 
 
 def test_a_run_goes_on_with_its_network_where_that_is(

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from bench_runs import BENCH, bench, needs_bench
 
+from plots.file import loading
+
 ROOT = Path(__file__).resolve().parents[1]
 REPETITIONS = 3
 FAKE = f"--peer={sys.executable} {ROOT / 'peers' / 'tests' / 'fake.py'} --mode=whatever"
@@ -71,6 +73,23 @@ def test_its_rows_take_turns_with_those_that_do_the_same_work(tmp_path):
     assert "mood" in [axis["key"] for axis in crossover["axes"]]
     assert str(ROOT) not in json.dumps(document)
     assert [part["rows"] for part in crossover["parts"]] == [3]
+
+
+def test_a_peer_brings_rows_of_its_own(tmp_path):
+    own = ("--family=Peak", "--program=fake", *SMALL[2:])
+    document = measured(tmp_path, *own, *SHORT, FAKE_PEER="brings")
+    (row,) = document["rows"]
+    assert row["name"] == (
+        "Epoch/model:its-own/batch:4/precision:f32/program:fake/device:cpu/execution:eager/"
+        "mood:bad/cpu_threads:1"
+    )
+    assert (row["label"], row["params"], row["repetitions"]) == ("its own of its own", 3, 3)
+    assert row["loss_first_epoch"] == 7  # by a process with the variables that it asked for
+    file = loading.load_file(tmp_path / "both.json")
+    assert [one.model for one in file.peers] == ["its-own"] and not file.rows
+    assert file.peers[0].ladder and file.peers[0].ladder.name == "its"
+    beside = measured(tmp_path, *SMALL, *SHORT, FAKE_PEER="brings")
+    assert programs(beside) == ["bench", "bench", "fake"]
 
 
 def test_a_peer_is_told_the_network_and_its_data(tmp_path):
@@ -148,8 +167,6 @@ def test_nonsense_costs_its_rows_alone(tmp_path, request_, said):
     ("how", "said"), [("", "nonsense"), (":silent", "did not answer within 2 s")]
 )
 def test_nonsense_and_silence_about_itself_name_the_peer(request_, how, said):
-    if (request_, how) == ("describe", ""):
-        said = "'program' not found"
     done = run(*SMALL, *SHORT, "--patience=0.2s", FAKE_PEER=request_ + how)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of one's own: imported from PyTorch or ONNX, so that bench gets them as JSON."""
+"""Networks of one's own: imported from PyTorch or ONNX, so that bench gets them as JSON, or as
+they are, in PyTorch."""
 
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +20,15 @@ FLAG = "--network="
 FOLDER = ROOT / "build" / "networks"
 # Words for `python -m networks import`; bench knows the last one, too, but of --mlp alone.
 _IMPORT = ("--input=", "--input-type=", "--batch-axis=", "--as-is", "--loss-function=")
+_IMPORT += ("--output=",)
+_IMPORTER = "python -m networks: "
+# Of modules as they are (docs/method/peers.md): what their worker is, and what it is told.
+_WORKER, _MODULE = "peers.pytorch.own", ".module.json"
+_TRAINING = ("Epoch", "Minibatch")
+_OF_PEERS = ("--mode=", "--devices=")
+_TRAINED = ("--batch=", "--rows=", "--scale=", "--threads=", "--precision=")
+_TRAINED += ("--optimizer=", "--lr=", "--weight-decay=")
+_TOLD = (*_TRAINED, *_OF_PEERS, "--torch-device=")
 
 
 def paths(words: list[str]) -> list[Path]:
@@ -67,18 +79,24 @@ def found(word: str, run: Path) -> str:
 
 
 def imported(words: list[str], python: Callable[[], Path]) -> list[str]:
-    """The words for bench, with each network in JSON; `python()` has PyTorch and onnx. Failure,
-    after the importer's own sentence, where one is refused."""
+    """The words for bench, with each network in JSON; `python()` has PyTorch and onnx. A module of
+    PyTorch's that the importer refuses, in its own sentence, stands there as what tells the worker
+    of it (as_it_is()). Failure where that can't be trained either."""
     sources = paths(words)
     is_plain = all(source.suffix == ".json" and "," not in str(source) for source in sources)
     if is_plain and not any(word.startswith(FLAG) and "~" in word for word in words):
         return words
-    kept = [word for word in words if not word.startswith((*_IMPORT, FLAG))]
-    how = [word for word in words if word.startswith(_IMPORT)]
+    how = [word for word in words if word.startswith(_IMPORT) or _is_own_data(word)]
+    kept = [word for word in words if word not in how and not word.startswith(FLAG)]
     if all(source.suffix == ".json" for source in sources):
         kept, how = [*kept, *how], []  # nothing is imported: bench says what it thinks of them
+    batches = [word for word in words if word.startswith("--batch=")]
     files = [
-        str(_readable(source) if source.suffix == ".json" else _made(source, name, how, python))
+        str(
+            _readable(source)
+            if source.suffix == ".json"
+            else _made(source, name, how, batches, python)
+        )
         for source, name in zip(sources, _names(sources), strict=True)
     ]
     return [*kept, FLAG + ",".join(files)]
@@ -119,18 +137,84 @@ def _readable(source: Path) -> Path:
     return Path(shutil.copyfile(source, _out(source, source.stem)))
 
 
-def _made(source: Path, name: str, how: list[str], python: Callable[[], Path]) -> Path:
-    how = [*how, f"--name={name}"] if name else how
-    out = _out(source, _stem(source), *how)
+def _made(
+    source: Path, name: str, how: list[str], batches: list[str], python: Callable[[], Path]
+) -> Path:
+    own = [f"--name={name}"] if name else []
+    out = _out(source, _stem(source), *how, *own)
     out.unlink(missing_ok=True)  # an older one is not what was asked for
-    command = [python(), "-m", "networks", "import", source, *how, "-o", out]
     variables = environment.variables(own_paths=True)
-    done = subprocess.run(command, cwd=ROOT, env=variables, stdin=subprocess.DEVNULL, check=False)
+    reason = next((f"{word} is of modules as they are" for word in how if _is_of_modules(word)), "")
+    if not reason:
+        command = [python(), "-m", "networks", "import", source, *how, *own, "-o", out]
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        print(done.stderr, end="", file=sys.stderr, flush=True)
+        if done.returncode == 0 and out.is_file():
+            return out
+        reason = (done.stderr.splitlines() or [""])[-1].removeprefix(_IMPORTER)
+        is_misused = done.returncode == 2 and reason.startswith("python -m networks")
+        if source.suffix == ".onnx" or is_misused or done.returncode == 130:
+            raise Failure(f"{friendly(source)} was not imported (above)", done.returncode or 1)
+    out = out.with_suffix(_MODULE)
+    out.unlink(missing_ok=True)
+    told = [word for word in (*how, *batches) if word != "--as-is"]
+    name = name or re.sub(r"[^A-Za-z0-9._-]+", "-", _stem(source))
+    command = [python(), "-m", _WORKER, "make", source, *told, "--name", name, "-o", out]
+    command += [f"--reason={reason}"]
+    # It is tried on the CPU; safe: as for peers.
+    variables |= {"CUDA_VISIBLE_DEVICES": "", "PYTHONSAFEPATH": "1"}
+    done = subprocess.run(command, env=variables, stdin=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
-        raise Failure(f"{friendly(source)} was not imported (above)", done.returncode)
+        raise Failure(f"{friendly(source)} can't be trained (above)", done.returncode)
     if not out.is_file():
         raise Failure(
             f"{friendly(source)} was not imported: it ended the program; put what is to run in "
             'a script alone behind if __name__ == "__main__":'
         )
     return out
+
+
+def _is_own_data(word: str) -> bool:
+    return word.startswith("--data=") and word.rpartition(":")[2].isidentifier()
+
+
+def _is_of_modules(word: str) -> bool:
+    """Whether the importer does not know it."""
+    of_a_file = word.startswith("--loss-function=") and ":" in word
+    return of_a_file or word == "--loss-function=module" or _is_own_data(word)
+
+
+def as_it_is(words: list[str], python: Callable[[], Path], with_peers: bool = False) -> list[str]:
+    """The words for bench where some networks are modules as they are: a worker brings their rows
+    (docs/protocol.md), and bench has none where all are. `with_peers`: others read flags, too."""
+    named = paths(words)
+    modules = [path for path in named if path.name.endswith(_MODULE)]
+    if not modules:
+        return words
+    others = [str(path) for path in named if path not in modules]
+    told = [word for word in words if word.startswith(_TOLD)]
+    for word in words:
+        if word.startswith("--family="):  # Peak is there for bench alone
+            own = [one for one in word.partition("=")[2].split(",") if one in _TRAINING]
+            told += [f"--family={','.join(own)}"] if own else []
+    told.append(FLAG + ",".join(map(str, modules)))
+    place = environment.module_path(own_paths=True)
+    peer = ["env", "PYTHONSAFEPATH=1", f"PYTHONPATH={place}", str(python()), "-m", _WORKER, *told]
+    of_peers = () if with_peers else _OF_PEERS
+    kept = [word for word in words if not word.startswith((FLAG, "--torch-device=", *of_peers))]
+    if others:
+        kept.append(FLAG + ",".join(others))
+    else:
+        kept = [
+            word for word in kept if not word.startswith((*_TRAINED, "--family=", "--program="))
+        ]
+        kept += ["--family=Peak", "--program=pytorch"]
+    return [*kept, f"--peer={shlex.join(peer)}"]

@@ -83,22 +83,35 @@ Json caches_json(const benchmark::CPUInfo& cpu) {
   return caches;
 }
 
+constexpr const char* networks = "--network=";
+
+std::string networks_without_folders(const std::string& word) {
+  std::vector<std::string> files = split(word.substr(std::string_view(networks).size()));
+  std::transform(files.begin(), files.end(), files.begin(), without_folders);
+  return networks + join(files, ",");
+}
+
 /// Its flags say which of its rows; the rest is of this machine. A program of this project is told
-/// by its name: "--with-peers=pytorch" of "python -m peers.pytorch".
+/// by its name: "--with-peers=pytorch" of "python -m peers.pytorch"; networks of its own by theirs.
 void add_peer(const std::string& command, Json& words) {
   const std::string package = "peers.";
+  const std::string own = "peers.pytorch.own";
   std::string said = "--with-peers";
   Json flags = Json::array();
   std::istringstream text(command);
   for (std::string part; text >> part;) {
-    if (part.starts_with(package)) {
+    if (part == own) {
+      said.clear();
+    } else if (part.starts_with(package)) {
       said += "=" + part.substr(package.size());
     } else if (part.starts_with("--") &&
                std::find(words.begin(), words.end(), part) == words.end()) {
-      flags.push_back(part);
+      flags.push_back(part.starts_with(networks) ? networks_without_folders(part) : part);
     }
   }
-  words.push_back(said);
+  if (!said.empty()) {
+    words.push_back(said);
+  }
   words.insert(words.end(), flags.begin(), flags.end());
 }
 
@@ -113,10 +126,8 @@ Json command_json(const std::vector<std::string>& command) {
       add_peer(word.substr(peer.size()), words);
       continue;
     }
-    if (word.starts_with("--network=")) {
-      std::vector<std::string> files = split(word.substr(path));
-      std::transform(files.begin(), files.end(), files.begin(), without_folders);
-      words.push_back(word.substr(0, path) + join(files, ","));
+    if (word.starts_with(networks)) {
+      words.push_back(networks_without_folders(word));
       continue;
     }
     words.push_back(is_path ? word.substr(0, path) + without_folders(word.substr(path)) : word);

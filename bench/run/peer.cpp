@@ -48,6 +48,9 @@ Axis axis_in(const Json& json) {
           .unsaid = json.value("unsaid", "")};
 }
 
+/// Nobody knows how long a network takes that only its program knows.
+constexpr ExpectedSeconds expected_of_others{.all = 10, .repetition = 1};
+
 Device& device_of(const Configuration& configuration, Devices& devices) {
   const std::string& name = value_of(configuration, "device");
   const auto at = std::find_if(devices.all.begin(), devices.all.end(),
@@ -72,12 +75,16 @@ Peer::Peer(std::string command, double limit_seconds)
       own.push_back(axis_in(axis));
     }
     add_axes(own);
+    own_rows_ = described_.value("rows", Json::array());
   } catch (const WorkerEnded& error) {
     refuse(what, error.what());
   } catch (const Json::exception& error) {
     refuse(what, error.what());
   }
-  for (const char* told : {"program", "libraries", "axes"}) {
+  for (const char* told : {"ladders", "ladder_batches"}) {
+    own_ladders_[told] = described_.value(told, Json::object());
+  }
+  for (const char* told : {"program", "libraries", "axes", "rows", "ladders", "ladder_batches"}) {
     described_.erase(told);
   }
 }
@@ -94,6 +101,9 @@ void Peer::describe_in(Json& context) const {
   for (const auto& [library, version] : libraries_) {
     crossover["software"]["libraries"][library] = version;
   }
+  for (const auto& [told, ladders] : own_ladders_.items()) {
+    crossover[told].update(ladders);
+  }
 }
 
 /// A setting that must stand when a process begins has a process of its own.
@@ -108,6 +118,27 @@ WorkerProcess& Peer::with(const Variables& variables) {
     }
   }
   return *process;
+}
+
+void Peer::bring(std::vector<PlannedRow>& plan, const Arguments& arguments, Devices& devices,
+                 Rows& rows) {
+  const bool as_asked = is_given(arguments, "--benchmark_repetitions");
+  for (const Json& one : own_rows_) {
+    const Configuration configuration = in_order(configuration_in(one.at("configuration")));
+    const std::string name = row_name(configuration);
+    if (rows.has(name)) {
+      continue;
+    }
+    const BenchmarkFamily& family = find_family(value_of(configuration, "family"));
+    rows.add({.configuration = configuration,
+              .device = &device_of(configuration, devices),
+              .repetitions = family.trains == Trains::steps && !as_asked
+                                 ? arguments.sweep.minibatch_repetitions
+                                 : 0,
+              .expected = expected_of_others,
+              .worker = &with(one.value("environment", Variables()))});
+    plan.push_back({.name = name, .pass = family.name, .seconds = expected_of_others.all});
+  }
 }
 
 void Peer::join(const PlannedRow& planned, std::vector<PlannedRow>& joined,
@@ -165,6 +196,9 @@ void join(const std::vector<std::unique_ptr<Peer>>& peers, std::vector<PlannedRo
     }
   }
   plan = std::move(joined);
+  for (const std::unique_ptr<Peer>& peer : peers) {
+    peer->bring(plan, arguments, devices, rows);
+  }
 }
 
 void check_against_lead(Row& row, const Row& lead) {

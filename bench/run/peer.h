@@ -30,6 +30,10 @@ class Peer {
   void describe_in(Json& context) const;
   [[nodiscard]] bool has_gpu() const;
 
+  /// Adds its rows that do no work of bench's (docs/protocol.md) to `rows` and to the plan.
+  void bring(std::vector<PlannedRow>& plan, const Arguments& arguments, Devices& devices,
+             Rows& rows);
+
   /// Adds its rows that do the work of this one of bench's, and are not there yet, to `rows` and
   /// to `joined`. UsageError where it does not say which these are.
   void join(const PlannedRow& planned, std::vector<PlannedRow>& joined, const Arguments& arguments,
@@ -47,11 +51,13 @@ class Peer {
   double limit_seconds_;
   std::string program_;  ///< as its rows' names say it: "pytorch"
   Json described_;
+  Json own_rows_, own_ladders_;  ///< of networks that bench does not know
   std::map<std::string, std::string> libraries_;
   std::map<Variables, std::unique_ptr<WorkerProcess>> processes_;
 };
 
-/// The rows of all peers, each behind the first row of the plan that does the same work.
+/// The rows of all peers, each behind the first row of the plan that does the same work; behind all
+/// of them those that do no work of bench's.
 void join(const std::vector<std::unique_ptr<Peer>>& peers, std::vector<PlannedRow>& plan,
           const Arguments& arguments, Devices& devices, Rows& rows);
 

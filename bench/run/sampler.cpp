@@ -66,6 +66,11 @@ Repetition repetition_in(const Json& times) {
   return repetition;
 }
 
+/// Another program's, not one of bench's own that several ranks measure.
+bool is_of_a_peer(const Row& row) {
+  return value_or_unsaid(row.configuration, "program") != find_axis("program").unsaid;
+}
+
 std::size_t turns_of(const Record& record) {
   return record.repetitions.size() + (record.outcome != Outcome::measured ? 1 : 0);
 }
@@ -75,7 +80,7 @@ std::size_t turns_of(const Record& record) {
 double Sampler::limit_seconds(const Row& row) const {
   constexpr double doubt = 10;  // of what a row is expected to take
   const double expected = row.expected.all + row.reference_seconds;
-  return std::max(options_.patience_seconds * (row.lead.empty() ? 1 : patience_with_peers),
+  return std::max(options_.patience_seconds * (is_of_a_peer(row) ? patience_with_peers : 1),
                   doubt * expected);
 }
 
@@ -111,7 +116,7 @@ Json Sampler::ask(Row& row, const Json& request) {
   }
   if (const auto spent = answer.find("spent"); spent != answer.end()) {
     add(*spent, spent_);
-  } else if (!row.lead.empty()) {
+  } else if (is_of_a_peer(row)) {
     spent_.lent += seconds_since(start);
   }
   return answer;

@@ -75,6 +75,9 @@ constexpr std::array fields{
     Field{"", "/worker_ends", Kind::boolean},
     Field{"", "/not_verified", Kind::object},
     Field{"", "/spent", Kind::numbers_by_name},
+    Field{"describe", "/rows", Kind::list},
+    Field{"describe", "/ladders", Kind::object},
+    Field{"describe", "/ladder_batches", Kind::numbers_by_name},
     Field{"rows", "/rows", Kind::list, true},
     Field{"prepare", "/facts", Kind::object, true},
     Field{"prepare", "/facts/chosen", Kind::texts_by_name},
@@ -95,8 +98,8 @@ constexpr std::array fields{
 };
 
 constexpr std::array fields_of_rows{
-    Field{"rows", "/configuration", Kind::texts_by_name, true},
-    Field{"rows", "/environment", Kind::texts_by_name},
+    Field{"", "/configuration", Kind::texts_by_name, true},
+    Field{"", "/environment", Kind::texts_by_name},
 };
 
 /// "'times.real_time' is missing".
@@ -206,7 +209,7 @@ std::string fault_of(const Json& request, const Json& answer) {
     return "'error_message' is missing";
   }
   std::string fault = fault_among(fields, what, answer, has_ended);
-  if (fault.empty() && what == "rows" && answer.contains("rows")) {
+  if (fault.empty() && answer.contains("rows")) {
     for (const Json& row : answer["rows"]) {
       fault = fault.empty() ? fault_among(fields_of_rows, what, row, false) : fault;
     }

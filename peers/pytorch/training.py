@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss
+from torch.utils._pytree import tree_leaves, tree_map
 
 from peers import verification
 from peers.protocol import Configuration, alive
@@ -54,7 +56,7 @@ class Training:
         self._dropouts = [m for m in self.network.modules() if isinstance(m, Dropout)]
         self.called: nn.Module = self.network  # what a step calls
         self.batches = self._batches(dtype)
-        self.optimizer = _optimizer(self.network, task, capturable=is_graph)
+        self.optimizer = optimizer_of(self.network, task, capturable=is_graph)
         self.losses: list[torch.Tensor] = []
         self._forward = self._plain_forward
         if configuration.get("compiler") == "inductor":
@@ -63,7 +65,7 @@ class Training:
         if is_graph:
             if self._dropouts:
                 raise Unsupported("a CUDA graph takes no masks, so dropout can't be verified in it")
-            self._step = _Graphs(self._eager_step, self.optimizer, self.batches)
+            self._step = Graphs(self._eager_step, self.optimizer, self.batches)
 
     def _batches(self, dtype: torch.dtype) -> list[tuple[torch.Tensor, torch.Tensor]]:
         return self._batches_of(self.share, dtype)
@@ -214,7 +216,7 @@ def rows_of(x: torch.Tensor) -> int:
     return x.shape[1 if x.dtype == torch.int64 else 0]  # tokens are [time, rows]
 
 
-def _optimizer(network: nn.Module, task: Task, capturable: bool) -> torch.optim.Optimizer:
+def optimizer_of(network: nn.Module, task: Task, capturable: bool) -> torch.optim.Optimizer:
     stated = task.optimizer
     if stated.kind == "sgd":
         return torch.optim.SGD(network.parameters(), lr=stated.learning_rate)
@@ -232,8 +234,9 @@ def _optimizer(network: nn.Module, task: Task, capturable: bool) -> torch.optim.
     return torch.optim.AdamW(groups, lr=stated.learning_rate, capturable=capturable)
 
 
-class _Graphs:
-    """A CUDA graph of a step for each batch size, with the batch copied to where it reads."""
+class Graphs:
+    """A CUDA graph of a step for each batch size, with one of `batches` copied to where it reads;
+    these are tensors, or what holds them."""
 
     def __init__(
         self,
@@ -241,15 +244,22 @@ class _Graphs:
         optimizer: torch.optim.Optimizer,
         batches: list[tuple[torch.Tensor, torch.Tensor]],
     ) -> None:
-        self._made: dict[int, tuple[torch.cuda.CUDAGraph, torch.Tensor, torch.Tensor, Step]] = {}
-        by_rows = {y.shape[0]: (x, y) for x, y in batches}
-        for rows, (x, y) in by_rows.items():
-            self._made[rows] = self._graph(step, optimizer, x.clone(), y.clone())
+        made: dict[Any, tuple[torch.cuda.CUDAGraph, torch.Tensor, list[torch.Tensor]]] = {}
+        self._of: dict[int, tuple[torch.cuda.CUDAGraph, list[Any], torch.Tensor]] = {}
+        for batch in batches:
+            read = tree_leaves(batch)
+            shapes = tuple(one.shape for one in read)
+            if shapes not in made:
+                own = tree_map(torch.clone, batch)
+                made[shapes] = (*self._graph(step, optimizer, *own), tree_leaves(own))
+            graph, loss, places = made[shapes]
+            self._of[id(batch[0])] = graph, list(zip(places, read, strict=True)), loss
 
     def __call__(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        graph, own_x, own_y, loss = self._made[y.shape[0]]
-        own_x.copy_(x)
-        own_y.copy_(y)
+        del y
+        graph, copies, loss = self._of[id(x)]
+        for place, value in copies:
+            place.copy_(value)
         graph.replay()
         return loss.clone()
 
@@ -265,4 +275,4 @@ class _Graphs:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             loss = step(x, y)
-        return graph, x, y, loss
+        return graph, loss

@@ -4,7 +4,8 @@
 What FAKE_PEER says goes wrong: "diverges" (another loss), "fails" (no row can be made), "ends" (the
 process does, in its second repetition, and says why), "mute" (it describes nothing), "doubts" (it
 has some), "slow" (it makes a row for longer than anybody waits in silence, and says that it goes
-on), a request's name (that one is answered with nonsense), that and ":silent" (it is not answered).
+on), a request's name (that one is answered with nonsense), that and ":silent" (it is not
+answered); or what else it does: "brings" (a row of its own).
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from peers.protocol import alive, serve
 
 TROUBLE = os.environ.get("FAKE_PEER", "")
+OWN = {"family": "Epoch", "model": "its-own", "batch": "4", "program": "fake", "mood": "bad"}
+OWN |= {"device": "cpu", "execution": "eager", "cpu_threads": "1", "precision": "f32"}
+OWN_COUNTED = {"network": {"name": "its own"}, "data": "its own", "params": 3, "batch": 4}
+OWN_COUNTED |= {"rows": 8, "steps": 2, "epoch": {"flops": 5}}
 TIMES = {"real_time": 2.0, "cpu_time": 2.0, "time_unit": "ms", "iterations": 5}
 
 
@@ -29,18 +34,20 @@ class Fake:
     def describe(self) -> dict[str, Any]:
         axis = {"key": "mood", "description": "its mood", "values": ["good", "bad"]}
         told = {"program": "fake", "libraries": {"Fake": "0.1"}, "version": "0.1"}
+        if TROUBLE == "brings":
+            told["rows"] = [{"configuration": OWN, "environment": {"FAKE_LOSS": "7"}}]
+            told["ladders"] = {"its": ["its-own", "its-ownx2"]}
+            told["ladder_batches"] = {"its": 4}
         return {} if TROUBLE == "mute" else {**told, "axes": [{**axis, "unsaid": "good"}]}
 
     def rows(self, configuration: dict[str, str]) -> dict[str, Any]:
-        moods = (
-            ("good", "bad")[: 1 if TROUBLE == "slow" else 2]
-            if configuration["family"] == "Epoch"
-            else ()
-        )
+        joins = configuration["family"] == "Epoch" and TROUBLE != "brings"
+        moods = ("good", "bad")[: (1 if TROUBLE == "slow" else 2) if joins else 0]
         own = {**configuration, "program": "fake", "execution": "eager"}
         return {"rows": [{"configuration": {**own, "mood": mood}} for mood in moods]}
 
-    def prepare(self, counted: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def prepare(self, counted: dict[str, Any] | None = None, **_: Any) -> dict[str, Any]:
+        counted = counted or OWN_COUNTED
         if TROUBLE == "fails":
             return {"outcome": "failed", "error_message": "it is a fake"}
         for _ in range(12 if TROUBLE == "slow" else 0):

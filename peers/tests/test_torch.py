@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +17,7 @@ from peers.pytorch.__main__ import Rows  # noqa: E402
 from peers.pytorch.counterparts import Wanted, counterparts  # noqa: E402
 from peers.pytorch.ranks import SharedTraining, SharesInTurn  # noqa: E402
 from peers.pytorch.rows import prepare  # noqa: E402
-from peers.pytorch.training import References, Training, settle  # noqa: E402
+from peers.pytorch.training import Graphs, References, Training, settle  # noqa: E402
 from peers.rows import repetition  # noqa: E402
 from peers.tasks import Optimizer, Task, Unsupported  # noqa: E402
 from peers.tests import (  # noqa: E402
@@ -303,6 +305,32 @@ def test_products_are_verified(precision, transpose):
         assert not torch.equal(wrong, made.work.c)
         made.work.run = lambda: None
         made.work.verify()
+
+
+def test_a_graph_reads_where_each_of_its_batches_is_copied_to(monkeypatch):
+    """Its step is computed again in place of a replay: there is no GPU here."""
+    made = []
+
+    class Graph:
+        def replay(self):
+            x, y, loss = made[-1]
+            loss.copy_(x[0].sum() + y.sum())
+
+    def step(x, y):
+        made.append((x, y, x[0].sum() + y.sum()))
+        return made[-1][-1]
+
+    for name in ("Stream", "current_stream"):
+        monkeypatch.setattr(torch.cuda, name, lambda: SimpleNamespace(wait_stream=id))
+    for name in ("stream", "graph"):
+        monkeypatch.setattr(torch.cuda, name, lambda _: nullcontext())
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)
+    batches = [((torch.full((3,), float(i)),), torch.full((3,), 10.0)) for i in range(1, 4)]
+    graphs = Graphs(step, optimizer, batches)
+    losses = [float(graphs(*batch)) for batch in batches]
+    assert losses == [33.0, 36.0, 39.0] and len(made) == 4  # three to warm up, one captured
+    assert [float(x[0][0]) for x, _ in batches] == [1.0, 2.0, 3.0]
 
 
 def test_copies_are_compared_byte_by_byte():

@@ -380,5 +380,12 @@ BUILT_IN = Axes(
             "pages of PyTorch's memory on the CPU",
             phrase="{} pages",
         ),
+        Axis(
+            "torch_device",
+            "how",
+            ("cuda", "mps", "xpu"),
+            "which of PyTorch's devices a GPU is",
+            phrase="{} of PyTorch",
+        ),
     ]
 )

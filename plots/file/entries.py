@@ -106,6 +106,7 @@ def _row(
         counters={} if failure else _counters(path, fields, entries, samples),
         warnings=tuple(dict.fromkeys(warnings)),
         is_disturbed=is_disturbed,
+        as_is=fields.get("as_is", ""),
         verification=checked
         and Verification(
             **{field: checked.get(field) for field in Verification.__dataclass_fields__}

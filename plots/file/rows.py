@@ -197,6 +197,7 @@ class Row:
     convolutions: Mapping[str, int] = field(default_factory=dict)
     instances: Instances = Instances()
     is_disturbed: bool = False
+    as_is: str = ""  # why PyTorch trained a module as it is; empty of bench's networks
     axes: Axes = BUILT_IN
     ladders: tuple[Ladder, ...] = (DISC,)
 

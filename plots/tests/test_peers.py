@@ -11,6 +11,7 @@ import pytest
 
 from plots.core.crossover import comparisons
 from plots.core.page.section import Context
+from plots.features.doubts import section as doubts
 from plots.features.peers import section
 from plots.features.peers.analysis import crossovers_of, order_statistics, pairs, ratio_interval
 from plots.features.peers.table import missing_table, peer_tables
@@ -251,6 +252,26 @@ def test_a_row_without_a_result_is_listed(load):
     built = section.build([file], Context())
     assert built is not None
     assert built.blocks[0].folds[-1].summary == "Rows without a result (1)"
+
+
+def test_modules_as_they_are_have_a_table_and_no_pair(load, undrawn):
+    own = {**theirs(synthetic.cpu_configuration("disc-3", 1)), "compiler": "inductor"}
+    entries = [*synthetic.samples(synthetic.cpu_configuration("disc-4", 1), [1e-3] * 9)]
+    entries += synthetic.samples(own, [2e-3] * 9, as_is="no layer is called that")
+    wrong = synthetic.failure({**own, "batch": "7"}, "it drifts")
+    file = load([*entries, {**wrong, "not_verified": {"seconds": 3e-3}}])
+    assert pairs(file) == []
+    table = peer_tables(file)[0]
+    assert table.title == "Modules as they are, in PyTorch alone"
+    (line,) = lines(table)
+    assert (line["iteration"], line["on"], line["how"]) == (
+        *("an epoch", "CPU, 1 thread"),
+        "torch.compile",
+    )
+    assert line["seconds"] == "2.00 ms"
+    assert table.notes == ("disc-3: no layer is called that",)
+    assert table.title in str(section.build([file], Context()))
+    assert "3.00 ms" in str(doubts.build([file], Context()))
 
 
 def test_the_command_prints_the_tables(write, shell):

@@ -88,7 +88,7 @@ def _not_verified(file: File) -> Table:
             number_cell(row.failure.relative_error),
             number_cell(row.failure.tolerance),
         )
-        for row in file.rows
+        for row in (*file.rows, *file.peers)
         if row.failure and row.failure.seconds is not None
     ]
     return Table("Times of wrong results, which count nowhere", columns, tuple(lines))

@@ -22,6 +22,8 @@ _NOTES = (
     "not.",
 )
 
+_ALONE = "Modules as their users wrote them, verified against their own float64."
+
 
 def build(files: Sequence[File], context: Context) -> Section | None:
     """The section on `files`; None where none has rows of a peer."""
@@ -32,7 +34,9 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     return Section(
         title=f"What you would get from {names}",
         anchor="pytorch",
-        lead=f"The same networks from the same start on the same data, trained with {names} as "
+        lead=_ALONE
+        if all(row.as_is or row.failure for file in found for row in file.peers)
+        else f"The same networks from the same start on the same data, trained with {names} as "
         "their users write it, and verified in the same way.",
         blocks=tuple(_block(file) for file in found),
         notes=_NOTES,

@@ -8,7 +8,7 @@ from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words, instances_words
 from plots.core.headline import way
 from plots.core.series import chosen_words
-from plots.core.tables.cells import count_cell, network_cells, number_cell, text_cell
+from plots.core.tables.cells import count_cell, network_cells, number_cell, range_cell, text_cell
 from plots.core.tables.table import Cell, Column, Table, marks
 from plots.features.peers.analysis import Pair, crossovers_of, pairs, programs_of, seconds
 from plots.file.axes import OWN
@@ -59,7 +59,38 @@ def peer_tables(file: File, every: bool = False) -> list[Table]:
     ]
     if crossovers := crossover_table(file):
         tables.append(crossovers)
+    if own := own_table(file):
+        tables.insert(0, own)
     return tables
+
+
+def own_table(file: File) -> Table | None:
+    """Modules that PyTorch trained as they are, which bench has no row of; None without any."""
+    rows = [row for row in file.peers if row.as_is and row.failure is None]
+    if not rows:
+        return None
+    columns = (
+        *_TRAINED,
+        Column("iteration", "of"),
+        Column("on", "on"),
+        Column("how", "how"),
+        Column("seconds", "median", numeric=True),
+        Column("range", "from … to", numeric=True),
+    )
+    notes: dict[str, int] = {}
+    lines = tuple(
+        (
+            *network_cells(row),
+            text_cell(FAMILIES[row.family].a),
+            text_cell(_where(row)),
+            text_cell(_how(row)),
+            Cell(units.seconds(seconds(row)), seconds(row), marks=marks(list(row.warnings), notes)),
+            range_cell(row),
+        )
+        for row in rows
+    )
+    reasons = dict.fromkeys(f"{row.model}: {row.as_is}" for row in rows)
+    return Table("Modules as they are, in PyTorch alone", columns, lines, (*notes, *reasons))
 
 
 def crossover_table(file: File) -> Table | None:

@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The training of a user's module as it is, its loss, and what is counted of it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils._pytree import tree_map
+from torch.utils.flop_counter import FlopCounterMode
+
+from peers.generator import LABELS, uniform
+from peers.protocol import Configuration
+from peers.pytorch.draws import CastToF64, DrawnInF32, nothing_drawn
+from peers.pytorch.own_module import Module, batches_of, failure, generated, loaded, made, seed
+from peers.pytorch.training import Graphs, Training, optimizer_of
+from peers.tasks import Optimizer, Task, Unsupported
+from peers.verification import Mismatch
+
+_COUNTED_ROWS = 2
+# Of backward passes: what only turns a tensor.
+_TURNS = ("View", "Squeeze", "Unsqueeze", "Reshape", "Alias", "Select", "Slice", "Permute")
+_TURNS += ("Transpose", "T", "Expand", "UnsafeView", "Clone", "Flatten")
+
+
+def outputs_of(given: Any, choice: int | None = None) -> list[torch.Tensor]:
+    """What can be trained of what a module gives, or of its output of that number."""
+    values = list(given.values()) if isinstance(given, dict) else given
+    if choice is not None:
+        count = len(values) if isinstance(values, (tuple, list)) else 1
+        if choice >= count:
+            raise Unsupported(f"--output={choice}: the module's outputs are {count}, from 0")
+        values = values[choice] if isinstance(values, (tuple, list)) else values
+    if isinstance(values, torch.Tensor):
+        return [values] if values.is_floating_point() and values.requires_grad else []
+    if not isinstance(values, (tuple, list, dict)):
+        return []
+    return [one for value in values for one in outputs_of(value)]
+
+
+def _ending(output: torch.Tensor) -> str:
+    """The last function that changes numbers: "Sigmoid", "LogSoftmax"."""
+    node = output.grad_fn
+    while node is not None:
+        name = re.sub(r"Backward\d*$", "", node.name())
+        if name not in _TURNS or not node.next_functions:
+            return name
+        node = node.next_functions[0][0]
+    return ""
+
+
+_FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
+    "cross-entropy": functional.cross_entropy,
+    "nll": functional.nll_loss,
+    "mse": functional.mse_loss,
+    "bce of probabilities": functional.binary_cross_entropy,
+    "bce with logits": functional.binary_cross_entropy_with_logits,
+}
+
+
+@dataclass(frozen=True)
+class Objective:
+    """How one output is trained: `kind` is one of the functions. `by_place`: classes are the last
+    dimension of more than two; `doubt` is a sentence."""
+
+    kind: str
+    by_place: bool = False
+    doubt: str = ""
+
+    @staticmethod
+    def of(loss: str, output: torch.Tensor, first: torch.Tensor, is_alone: bool) -> Objective:
+        """For an output, of which the module may give others; `first` is what it reads first."""
+        end = _ending(output)
+        if loss == "mse":
+            return Objective(loss)
+        if loss == "bce":
+            return Objective("bce of probabilities" if end == "Sigmoid" else "bce with logits")
+        by_place = output.ndim > 2 and output.shape[:2] == first.shape[:2]
+        if output.ndim < 2 or output.shape[-1 if by_place else 1] == 1:
+            if not is_alone:
+                return Objective("mse")
+            raise Unsupported(
+                f"the output {list(output.shape)} has one number of a row, and {loss} needs one of "
+                "each class; --loss-function=bce or mse trains it"
+            )
+        squashed = end in ("Softmax", "Sigmoid") and loss == "cross-entropy"
+        doubt = f"it ends with a {end.lower()}, and cross-entropy takes another softmax of it"
+        kind = "nll" if end == "LogSoftmax" else loss
+        return Objective(kind, by_place, doubt if squashed else "")
+
+    def target(self, output: torch.Tensor, start: int) -> torch.Tensor:
+        """Generated, from that place of the stream on."""
+        shape = tuple(output.shape)
+        if self.kind in ("nll", "cross-entropy"):
+            axis = len(shape) - 1 if self.by_place else 1
+            places = (*shape[:axis], *shape[axis + 1 :])
+            numbers = uniform(LABELS, start, math.prod(places)).reshape(places)
+            return torch.from_numpy(np.floor(numbers * shape[axis]).astype(np.int64))
+        numbers = 2 * uniform(LABELS, start, math.prod(shape)).reshape(shape)
+        return torch.from_numpy(numbers - 1 if self.kind == "mse" else np.floor(numbers))
+
+    def __call__(self, output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        if self.by_place:
+            output, target = output.flatten(0, -2), target.flatten()
+        elif target.is_floating_point() and target.shape != output.shape:
+            target = target.view_as(output)
+        return _FUNCTIONS[self.kind](output, target)
+
+
+def _own_loss(given: Any) -> torch.Tensor:
+    """Of a module that gives its loss, alone or among others."""
+    own = given.get("loss") if isinstance(given, dict) else getattr(given, "loss", None)
+    found = [own] if own is not None else [one for one in outputs_of(given) if one.numel() == 1]
+    if not found:
+        raise Unsupported(
+            "--loss-function=module: the module gives no loss, a tensor of one number"
+        )
+    return found[0].squeeze()
+
+
+# ---- its training
+
+
+class OwnTraining(Training):
+    """As Training, of a module of a user's: training_of() makes the class for one.
+
+    Where the two sides of a verification can't draw the same random numbers (compiled, in a graph,
+    on a GPU), a second training of it that draws none is verified: `_quiet`."""
+
+    module: Module
+
+    def __init__(
+        self, task: Task, configuration: Configuration, dtype: torch.dtype = torch.float32
+    ) -> None:
+        self.task, self._dtype = task, dtype
+        on_gpu = configuration["device"] == "cuda"
+        self.device = torch.device(configuration.get("torch_device", "cuda") if on_gpu else "cpu")
+        self._autocast = configuration["precision"] == "bf16"
+        self._overwrites = True
+        self._is_exact = dtype == torch.float64
+        self._draws_nothing = configuration.get("draws") == "off"
+        is_graph = configuration["execution"] == "graph"
+        is_compiled = configuration.get("compiler") == "inductor"
+        self._without_draws = {**configuration, "draws": "off"}
+        self._is_apart = on_gpu or is_graph or is_compiled
+        self._quiet: OwnTraining | None = None
+        self.losses = []
+        with self._conditions():
+            read = self._read()
+            self.network = self._built(read[0][0], dtype)
+            self._start = [p.detach().clone() for p in self.network.parameters()]
+            self._buffers = [b.detach().clone() for b in self.network.buffers()]
+            self.called = self.network
+            self._own_loss = loaded(self.module.loss) if ":" in self.module.loss else None
+            self.objectives: list[Objective] = []
+            with DrawnInF32() as drawing:
+                self.batches = self._with_targets(read)
+            self.draws = drawing.drew
+            self._put_back_buffers()
+            self.optimizer = optimizer_of(self.network, task, capturable=is_graph)
+            self._forward = self._plain_forward
+            if is_compiled:
+                self._forward = torch.compile(self._plain_forward, dynamic=False)
+            self._step = self._eager_step
+            if is_graph:
+                self._step = Graphs(self._eager_step, self.optimizer, self.batches)
+
+    @contextmanager
+    def _conditions(self) -> Iterator[None]:
+        """What the user's code meets, in float64 as default. Mismatch where that can't be had."""
+        before = torch.get_default_dtype()
+        try:
+            with ExitStack() as stack:
+                if self._is_exact:
+                    torch.set_default_dtype(torch.float64)
+                    stack.enter_context(CastToF64())
+                    stack.enter_context(DrawnInF32())
+                if self._draws_nothing:
+                    stack.enter_context(nothing_drawn())
+                yield
+        except (Mismatch, Unsupported, MemoryError, torch.cuda.OutOfMemoryError):
+            raise
+        except Exception as error:
+            if not self._is_exact:
+                raise
+            raise Mismatch(
+                f"it can't be run in float64, so nothing verifies it: {failure(error)}"
+            ) from error
+        finally:
+            torch.set_default_dtype(before)
+
+    def _read(self) -> list[tuple[Any, Any]]:
+        """Inputs of each batch, with the user's targets; None where they are generated."""
+        task = self.task
+        read = batches_of(self.module)[: task.steps]
+        if not read:
+            for first in range(0, task.rows, task.batch):
+                rows = min(task.batch, task.rows - first)
+                read.append((generated(self.module, first, rows), None))
+        return [(self._placed(x), y and self._placed(y)) for x, y in read]
+
+    def _placed(self, values: Any, dtype: torch.dtype | None = None) -> Any:
+        floating = dtype or self._dtype
+
+        def placed(value: torch.Tensor) -> torch.Tensor:
+            return value.to(self.device, floating if value.is_floating_point() else value.dtype)
+
+        return tree_map(placed, values)
+
+    def _built(self, x: Any, dtype: torch.dtype) -> nn.Module:
+        """From the start that it has in float32."""
+        torch.set_default_dtype(dtype)
+        seed(0)
+        network = made(self.module).to(self.device)
+        if any(nn.parameter.is_lazy(p) for p in network.parameters()):
+            with torch.no_grad():
+                _called(network, self._placed(x, next(_dtypes(network), dtype)))
+        network = network.to(dtype)
+        if dtype == torch.float64:
+            with torch._C.DisableTorchFunction():
+                single = self._built(x, torch.float32)
+            torch.set_default_dtype(dtype)
+            pairs = [
+                *zip(network.parameters(), single.parameters(), strict=True),
+                *zip(network.buffers(), single.buffers(), strict=True),
+            ]
+            with torch.no_grad():
+                for value, start in pairs:
+                    value.copy_(start)
+        if self._draws_nothing:
+            for one in network.modules():
+                if isinstance(one, nn.RNNBase):
+                    one.dropout = 0.0
+        return network
+
+    def _with_targets(self, read: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        """With what the outputs are compared with, once it is known what these are."""
+        loss, found, start = self.module.loss, [], 0
+        for x, own in read:
+            if own is not None and found:
+                found.append((x, own))
+                continue
+            given = _called(self.network, x)
+            if loss == "module":
+                _own_loss(given)
+            if loss == "module" or self._own_loss:
+                found.append((x, () if not self._own_loss else x if own is None else own))
+                continue
+            outputs = outputs_of(given, self.module.output)
+            if not outputs:
+                raise Unsupported("the module gives no numbers that depend on its parameters")
+            first = next(iter(x.values() if isinstance(x, dict) else x))
+            self.objectives = [Objective.of(loss, o, first, len(outputs) == 1) for o in outputs]
+            targets = []
+            for objective, output in zip(self.objectives, outputs, strict=True):
+                targets.append(objective.target(output, start))
+                start += output.numel()
+            found.append((x, self._placed(tuple(targets)) if own is None else own))
+        return found
+
+    def _plain_forward(self, x: Any, y: Any) -> torch.Tensor:
+        if not self._autocast:
+            return self._loss(x, y)
+        with torch.autocast(self.device.type, dtype=torch.bfloat16):
+            return self._loss(x, y)
+
+    def _loss(self, x: Any, y: Any) -> torch.Tensor:
+        given = self.called(**x) if isinstance(x, dict) else self.called(*x)
+        if self._own_loss is not None:
+            return self._own_loss(given, y)
+        if not self.objectives:
+            return _own_loss(given)
+        outputs = outputs_of(given, self.module.output)
+        pairs = zip(self.objectives, outputs, y, strict=False)  # data may have fewer targets
+        losses = [objective(output, target) for objective, output, target in pairs]
+        return losses[0] if len(losses) == 1 else torch.stack(losses).sum()
+
+    def restart(self) -> None:
+        self._quiet = None
+        super().restart()
+        self._put_back_buffers()
+
+    def _put_back_buffers(self) -> None:
+        with torch.no_grad():
+            for buffer, start in zip(self.network.buffers(), self._buffers, strict=True):
+                buffer.copy_(start)
+
+    def _to_verify(self) -> OwnTraining:
+        """This one, or one of it that draws no random numbers."""
+        if not (self.draws and self._is_apart and not self._draws_nothing):
+            return self
+        if self._quiet is None:
+            self._quiet = type(self)(self.task, self._without_draws)
+        return self._quiet
+
+    def run_steps(self, count: int) -> list[float]:
+        one = self._to_verify()
+        with one._conditions():
+            one.restart()
+            seed(1)
+            steps = [one.batches[step % len(one.batches)] for step in range(count)]
+            return [float(one._step(x, y)) for x, y in steps]
+
+    def loss(self) -> float:
+        one = self._to_verify()
+        with one._conditions():
+            one.restart()
+            seed(1)
+            return float(one._plain_forward(*one.batches[0]))
+
+    def parameters(self) -> list[np.ndarray]:
+        return super().parameters() if self._quiet is None else self._quiet.parameters()
+
+    def wait(self) -> None:
+        if self.device.type != "cpu":
+            torch.accelerator.synchronize()
+
+    def is_normalized(self) -> bool:
+        return self._has(nn.modules.batchnorm._NormBase)
+
+    def is_compared_together(self) -> bool:
+        return True  # nobody knows which gradients are nothing but rounding
+
+
+def _called(network: nn.Module, x: Any) -> Any:
+    return network(**x) if isinstance(x, dict) else network(*x)
+
+
+def _dtypes(network: nn.Module) -> Iterator[torch.dtype]:
+    return (
+        p.dtype
+        for p in network.parameters()
+        if p.is_floating_point() and not nn.parameter.is_lazy(p)
+    )
+
+
+def training_of(module: Module) -> type[OwnTraining]:
+    return type("OwnTraining", (OwnTraining,), {"module": module})
+
+
+# ---- what it does
+
+
+ON_CPU = {"device": "cpu"}
+
+
+def told_of(
+    module: Module, batch: int, optimizer: str, where: Configuration = ON_CPU
+) -> tuple[dict[str, Any], OwnTraining]:
+    """What bench tells of its own networks, with `flops` of a step of that batch and whether the
+    module `draws`; and the training of a step, which was taken. Unsupported, in a sentence, where
+    it can't be trained."""
+    kind = training_of(module)
+    plain = {"execution": "eager", "precision": "f32", **where}
+    parsed = Optimizer.of(optimizer)
+    task = Task({"loss": module.loss}, module.name, batch, batch, parsed, optimizer, 0, 0.0)
+    try:
+        training = kind(task, plain)
+        training.run_steps(1)
+    except (Unsupported, MemoryError):
+        raise
+    except Exception as error:
+        raise Unsupported(f"{module.name} can't be trained: {failure(error)}") from error
+    if not any(p.requires_grad for p in training.network.parameters()):
+        raise Unsupported(f"{module.name} has no parameters that are trained")
+    params = training.count_parameters()
+    flops = _flops(kind, task, plain) + 2 * params
+    counted = {"network": {"loss": module.loss}, "data": module.name, "batch": batch}
+    counted |= {"optimizer": optimizer, "params": params, "flops": flops}
+    counted["draws"] = training.draws
+    return counted, training
+
+
+def _flops(kind: type[OwnTraining], task: Task, plain: Configuration) -> float:
+    """Of the products, convolutions and attention of a step."""
+    few = replace(task, batch=_COUNTED_ROWS, rows=_COUNTED_ROWS)
+    tasks = [task] if kind.module.data else [few, task]
+    for one, dtype in [*((one, torch.float64) for one in tasks), (task, torch.float32)]:
+        try:  # in float64 a recurrent layer is made of products
+            training = kind(one, plain, dtype)
+            mapping = {torch.ops.aten.convolution_backward: _of_convolution_backward}
+            with FlopCounterMode(display=False, custom_mapping=mapping) as counter:
+                training.run_steps(1)
+        except (Mismatch, Unsupported, RuntimeError, ValueError):
+            continue
+        return counter.get_total_flops() * task.batch / one.batch
+    return 0.0
+
+
+def _of_convolution_backward(
+    gradient: Any, x: Any, weight: Any, *given: Any, out_shape: Any = None, **_: Any
+) -> int:
+    """Each of the two gradients is a product as large as the forward pass, also in groups, which
+    PyTorch's own count forgets."""
+    del out_shape
+    transposed, mask = given[4], given[7]
+    places = x if transposed else gradient
+    one = 2 * places[0] * math.prod(places[2:]) * math.prod(weight)
+    return one * (int(mask[0]) + int(mask[1]))
