@@ -30,6 +30,8 @@ _FURTHER = 3.0
 _MOST_OF_UPDATE = 0.5
 _MOST_OF_LOSS = 1e-2
 
+MODULE = "module"  # the type of a layer that is a user's own module, as it is
+
 
 class Mismatch(Exception):  # noqa: N818 - what was found, not what went wrong
     """In what a training differs from its reference; `seconds` are of an iteration, if known."""
@@ -80,8 +82,10 @@ class Trajectory:
 
 
 def is_compared_together(task: Task) -> bool:
-    """Whether some parameters are nothing but updates, or have no gradient but rounding."""
-    return bool(task.layer_types & {"batch_norm", "layer_norm", "rms_norm", "attention"})
+    """Whether some parameters are nothing but updates, or have no gradient but rounding. Of a
+    user's module nobody knows."""
+    several = {"batch_norm", "layer_norm", "rms_norm", "attention", MODULE}
+    return bool(task.layer_types & several)
 
 
 def tolerance_of(task: Task, precision: str) -> Tolerance:

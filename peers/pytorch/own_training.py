@@ -23,7 +23,7 @@ from peers.pytorch.draws import CastToF64, DrawnInF32, nothing_drawn
 from peers.pytorch.own_module import Module, batches_of, failure, generated, loaded, made, seed
 from peers.pytorch.training import Graphs, Training, optimizer_of
 from peers.tasks import Optimizer, Task, Unsupported
-from peers.verification import Mismatch
+from peers.verification import MODULE, Mismatch
 
 _COUNTED_ROWS = 2
 # Of backward passes: what only turns a tensor.
@@ -323,12 +323,6 @@ class OwnTraining(Training):
         if self.device.type != "cpu":
             torch.accelerator.synchronize()
 
-    def is_normalized(self) -> bool:
-        return self._has(nn.modules.batchnorm._NormBase)
-
-    def is_compared_together(self) -> bool:
-        return True  # nobody knows which gradients are nothing but rounding
-
 
 def _called(network: nn.Module, x: Any) -> Any:
     return network(**x) if isinstance(x, dict) else network(*x)
@@ -373,7 +367,11 @@ def told_of(
         raise Unsupported(f"{module.name} has no parameters that are trained")
     params = training.count_parameters()
     flops = _flops(kind, task, plain) + 2 * params
-    counted = {"network": {"loss": module.loss}, "data": module.name, "batch": batch}
+    norms = nn.modules.batchnorm._NormBase
+    has_norm = any(isinstance(one, norms) for one in training.network.modules())
+    layers = [{"type": one} for one in (MODULE, *(["batch_norm"] if has_norm else []))]
+    network = {"loss": module.loss, "layers": layers}
+    counted = {"network": network, "data": module.name, "batch": batch}
     counted |= {"optimizer": optimizer, "params": params, "flops": flops}
     counted["draws"] = training.draws
     return counted, training
