@@ -15,6 +15,7 @@
 #include "crossover/verify.h"
 #include "rows/cpu_watch.h"
 #include "rows/device.h"
+#include "rows/gpu_state.h"
 #include "worker/row_server.h"
 
 namespace crossover::bench {
@@ -167,6 +168,27 @@ Json answer_of_stopped(int stops) {
   server.answer(
       {{"do", "prepare"}, {"row", "it"}, {"configuration", Json::object()}, {"iterations", 1}});
   return server.answer({{"do", "repeat"}, {"row", "it"}, {"min_time_seconds", 1e-6}});
+}
+
+TEST(GpuState, WarmsUpUntilTheClockStands) {
+  Slow work;
+  std::vector<int> clocks = {345, 900, 1755, 1755, 1000};
+  std::size_t asked = 0;
+  run_until_clock_stands(
+      work, [&] { return std::optional(clocks.at(asked++)); }, 0.25);
+  EXPECT_EQ(asked, 2) << "one that moves for longer than is waited for";
+  asked = 0;
+  run_until_clock_stands(
+      work, [&] { return std::optional(clocks.at(asked++)); }, 1e-3);
+  EXPECT_LE(asked, 4);
+  asked = 2;
+  run_until_clock_stands(
+      work, [&] { return std::optional(clocks.at(asked++)); }, 0);
+  EXPECT_EQ(asked, 4);
+  std::size_t unknown = 0;
+  run_until_clock_stands(
+      work, [&]() -> std::optional<int> { return ++unknown, std::nullopt; }, 0);
+  EXPECT_EQ(unknown, 2);
 }
 
 TEST(RowServer, MeasuresAgainWhatWasStopped) {

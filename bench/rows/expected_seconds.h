@@ -9,9 +9,11 @@
 namespace crossover::bench {
 
 /// How long a GPU works before a row's first timed loop, and before each further one: at rest its
-/// clocks fall, and they take some milliseconds to rise again.
+/// clocks fall, and they take some milliseconds to rise again. So long again while its clock moves,
+/// and no longer than the last.
 constexpr double first_warm_up_seconds = 0.05;
 constexpr double warm_up_seconds = 0.02;
+constexpr double longest_warm_up_seconds = 0.2;
 
 /// What takes a row's time.
 struct ExpectedWork {

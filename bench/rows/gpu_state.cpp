@@ -2,7 +2,11 @@
 #include "rows/gpu_state.h"
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <utility>
+
+#include "rows/expected_seconds.h"
 
 namespace crossover::bench {
 
@@ -33,6 +37,24 @@ nlohmann::ordered_json gpu_json(const Backend& gpu) {
   put("persistence_mode", description.gpu.persistence_mode);
   put("ecc", description.gpu.ecc);
   return json;
+}
+
+void run_until_clock_stands(PreparedBenchmark& prepared,
+                            const std::function<std::optional<int>()>& clock_mhz, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  using Seconds = std::chrono::duration<double>;
+  constexpr double most_times = 10;
+  const Seconds most(std::min(longest_warm_up_seconds, most_times * seconds));
+  const auto start = Clock::now();
+  std::optional<int> before;
+  std::optional<int> now = clock_mhz();
+  do {
+    const auto begun = Clock::now();
+    do {
+      prepared.run();
+    } while (Clock::now() - begun < Seconds(seconds));
+    before = std::exchange(now, clock_mhz());
+  } while (now != before && Clock::now() - start < most);
 }
 
 void GpuWatch::before(const Backend& backend) {

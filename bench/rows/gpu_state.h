@@ -3,6 +3,7 @@
 // them back noted before and after. Doubts are told with the row; no row is dropped for them.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
@@ -10,11 +11,18 @@
 #include <vector>
 
 #include "crossover/backend.h"
+#include "rows/row.h"
 
 namespace crossover::bench {
 
 /// machine.gpu of a result file: results/README.md.
 nlohmann::ordered_json gpu_json(const Backend& gpu);
+
+/// Runs it untimed for `seconds`, at least once, and again until `clock_mhz` is what it was before,
+/// for ten times as long and longest_warm_up_seconds at most. Where no clock is told, for
+/// `seconds`.
+void run_until_clock_stands(PreparedBenchmark& prepared,
+                            const std::function<std::optional<int>()>& clock_mhz, double seconds);
 
 class GpuWatch {
  public:

@@ -33,22 +33,19 @@ class Collector : public benchmark::BenchmarkReporter {
   std::vector<Run> found_;
 };
 
-/// Runs it untimed until a GPU's clocks have risen, once at least. On the CPU once, where another
-/// row had its turn and it takes next to no time; a first repetition has its trials.
-void warm_up(PreparedBenchmark& prepared, bool on_cpu, bool is_first, bool after_another,
+/// Runs it untimed until a GPU's clock stands still. On the CPU once, where another row had its
+/// turn and it takes next to no time; a first repetition has its trials.
+void warm_up(PreparedBenchmark& prepared, const Device& device, bool is_first, bool after_another,
              double iteration_seconds, double min_time_seconds) {
-  if (on_cpu) {
+  if (device.is_host) {
     if (after_another && iteration_seconds > 0 && iteration_seconds < warm_up_seconds) {
       prepared.run();
     }
     return;
   }
-  const std::chrono::duration<double> seconds(
+  run_until_clock_stands(
+      prepared, [&device] { return device.backend->state().sm_clock_mhz; },
       std::min(is_first ? first_warm_up_seconds : warm_up_seconds, 2 * min_time_seconds));
-  const auto start = std::chrono::steady_clock::now();
-  do {
-    prepared.run();
-  } while (std::chrono::steady_clock::now() - start < seconds);
 }
 
 /// Seconds of an iteration of a row whose results are wrong: the median of a few.
@@ -177,7 +174,7 @@ Json RowServer::repeat(const Json& request) {
     try {
       tell_("running it");  // not later: whoever reads it must not disturb what is timed
       Instant start = std::chrono::steady_clock::now();
-      warm_up(*held.prepared, row.device->is_host, std::exchange(held.is_new, false),
+      warm_up(*held.prepared, *row.device, std::exchange(held.is_new, false),
               request.value("after_another", true), held.iteration_seconds, min_time_seconds);
       spent_.warm_up += seconds_since(start);
       start = std::chrono::steady_clock::now();
