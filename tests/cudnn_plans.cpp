@@ -12,6 +12,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -149,6 +150,36 @@ void print_network(const std::string& name, Precision precision, std::int64_t me
   print("  " + name + " " + to_string(precision) + " ", by_kind);
 }
 
+/// Of long sequences, 128 heads of 64: a gradient that repeats to the bit needs a number a score.
+void print_long_attention(Precision precision, SdpaLibrary& library) {
+  constexpr std::int64_t batch = 16;
+  constexpr std::int64_t heads = 8;
+  constexpr std::int64_t width = 64;
+  for (const std::int64_t time : {1024, 2048, 4096}) {
+    std::map<std::string, Plans> by_kind;
+    for (const auto& [is_gradient, repeats] :
+         {std::pair{false, true}, {true, true}, {true, false}}) {
+      const SdpaForm form{.gradient = is_gradient,
+                          .time = time,
+                          .batch = batch,
+                          .heads = heads,
+                          .d = width,
+                          .causal = true,
+                          .type = storage_of(precision),
+                          .repeats = repeats};
+      Plans& plans = by_kind[kind(form) + (repeats ? "" : ", does not repeat")];
+      try {
+        const auto made = first_made(library, form);
+        ++plans.engines[made->name()];
+        plans.workspace_bytes = made->workspace_bytes();
+      } catch (const std::runtime_error& /*none is made*/) {
+        ++plans.engines["none"];
+      }
+    }
+    print("  T " + std::to_string(time) + " " + to_string(precision) + " ", by_kind);
+  }
+}
+
 void print_gpu(const Gpu& gpu) {
   constexpr int tens = 10;
   std::cout << "sm_" << gpu.generation << ", " << gpu.name << ", cuDNN " << cudnn_version() << '\n'
@@ -166,6 +197,9 @@ void print_gpu(const Gpu& gpu) {
       for (const std::string& name : family.names) {
         print_network(name, precision, gpu.memory_bytes, *library, *sdpas);
       }
+    }
+    if (precision == Precision::bf16 || precision == Precision::f16) {
+      print_long_attention(precision, *sdpas);
     }
   }
 }
