@@ -16,8 +16,9 @@ ChannelsLie channels_of(Id id, const StepPlanner& step) {
 void plan_operation(const Rearrange& op, StepPlanner& step) {
   for (std::size_t i = 0; i < op.y.size(); ++i) {
     if (!op.fills(i, step.count(op.y[i]))) {  // an odd number of 16 bits ends in padding
-      const std::int64_t whole = round_up(step.count(op.y[i]) * bytes(step.type(op.y[i])), 4);
-      step.emit(ZeroLaunch{step.operand(op.y[i]), whole / bytes(Type::f32)});
+      Operand whole = step.operand(op.y[i]);
+      whole.bytes = round_up(step.count(op.y[i]) * bytes(step.type(op.y[i])), bytes(Type::f32));
+      step.emit(ZeroLaunch{whole, whole.bytes / bytes(Type::f32)});
     }
   }
   for (const CopiedBlock& block : op.blocks) {
