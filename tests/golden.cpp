@@ -187,6 +187,11 @@ std::vector<Golden> golden_networks() {
     } else if (golden.name.starts_with("resnet")) {
       golden.tolerance = 1e-3;
     }
+    // The gradient of a key's bias is 0 but for rounding, and AdamW makes steps of it, whose signs
+    // differ between processors. PyTorch's own float32 is off by 2.9e-5, of these biases alone.
+    if (golden.name == "vit-small") {
+      golden.sum_tolerance = 3e-4;
+    }
   }
   return all;
 }
