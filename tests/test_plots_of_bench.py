@@ -80,4 +80,4 @@ def test_advise_asks_it_for_the_cost_of_other_networks(capsys):
         assert main(["advise", *flags, path]) == 2
         printed = capsys.readouterr()
         assert printed.out == ""
-        assert printed.err.startswith("bench: --") and printed.err.count("\n") == 1
+        assert printed.err.startswith(("bench: --", "--batch=x: ")) and printed.err.count("\n") == 1

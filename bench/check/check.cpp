@@ -193,7 +193,7 @@ void require_flags_of_a_check(const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     const std::string name = word.substr(0, word.find('='));
     if (name != "--check" && name != "--out" && name != "--budget" && name != "--cuda" &&
-        !name.starts_with("--benchmark_")) {
+        name != "--planned-memory" && !name.starts_with("--benchmark_")) {
       throw UsageError(name +
                        " changes nothing of a check, which takes --budget, --cuda and --out");
     }
