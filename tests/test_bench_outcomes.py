@@ -51,7 +51,14 @@ def _epoch_of(folder: Path, network: dict[str, object], *flags: str) -> list[dic
     return samples(measure(folder, *words))
 
 
-@pytest.mark.parametrize("groups", [8])
+@pytest.mark.parametrize(
+    "groups",
+    [
+        8,
+        # A fault that is not mended: where it is compiled for AVX2, a loss is off by 7.3e-5.
+        pytest.param(16, marks=pytest.mark.xfail(reason="instance norm is off", strict=False)),
+    ],
+)
 @pytest.mark.slow
 def test_what_rounding_decides_is_no_fault(groups: int, tmp_path: Path) -> None:
     # Ten steps in which roundings grow, without a normalization of batches or sequences.
