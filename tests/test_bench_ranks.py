@@ -11,11 +11,20 @@ from pathlib import Path
 
 import pytest
 from bench_ranks import ROOT_MAY, SPIN, missing
-from bench_runs import BENCH, EPOCHS, SHORT, bench, environment, needs_bench, samples, strict
+from bench_runs import (
+    BENCH,
+    EPOCHS,
+    LIMIT_SECONDS,
+    SHORT,
+    bench,
+    environment,
+    needs_bench,
+    samples,
+    strict,
+)
 
 pytestmark = [pytest.mark.slow, needs_bench]
 
-LIMIT_SECONDS = 60.0
 ONE_OR_TWO = ("--ranks=1,2", "--threads=1", *EPOCHS)
 
 
@@ -84,7 +93,7 @@ def ranks_of(process: subprocess.Popen[str]) -> list[int]:
 @pytest.mark.parametrize("place", [0, 1])
 def test_a_rank_that_dies_costs_one_row(tmp_path: Path, place: int) -> None:
     out = tmp_path / "result.json"
-    flags = ("--model=disc-2,disc-3,disc-4", "--ranks=2", "--threads=1", *EPOCHS)
+    flags = ("--model=disc-2,disc-3", "--ranks=2", "--threads=1", *EPOCHS)
     # Ranks that share their cores with other tests may be slow.
     repeat = ("--benchmark_repetitions=1", "--benchmark_min_time=1", "--patience=5m")
     with subprocess.Popen(
@@ -99,12 +108,10 @@ def test_a_rank_that_dies_costs_one_row(tmp_path: Path, place: int) -> None:
             assert process.poll() is None and time.monotonic() < deadline
             time.sleep(0.05)
         os.kill(ranks_of(process)[place], signal.SIGKILL)
-        killed = time.monotonic()
         _, errors = process.communicate(timeout=LIMIT_SECONDS)
-        assert time.monotonic() - killed < LIMIT_SECONDS
     assert process.returncode == 1, errors
     rows = strict(out)["rows"]
-    assert len(rows) == 6
+    assert len(rows) == 4
     failed = [row["error_message"] for row in rows if "error_message" in row]
     assert len(failed) == 1 and "ended by a signal (Killed)" in failed[0], failed
 

@@ -48,9 +48,13 @@ def _pip(python: Path) -> list[str | Path]:
     return [sys.executable, "-m", "pip", "--python", python]
 
 
-def _done(command: list[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
     own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, check=False)
+
+
+def _done(command: list[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
+    done = _run(command, folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 
@@ -82,8 +86,7 @@ def test_the_installed_command_reads_files_from_any_folder(installed, tmp_path):
     assert _done([installed, "report", "in", "-o", "out"], tmp_path).stdout.startswith("wrote ")
     assert "<svg" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert "LSTM" in _done([installed, "shi"], tmp_path).stdout  # the published table
-    words = [installed, "advise", "--model=alexnet-r", "--batch=37", "in"]
-    asked = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    asked = _run([installed, "advise", "--model=alexnet-r", "--batch=37", "in"], tmp_path)
     assert asked.returncode == 2 and "name it with --bench PATH" in asked.stderr
     assert not (tmp_path / "ran").exists()
 
@@ -92,7 +95,7 @@ def test_the_installed_command_reads_files_from_any_folder(installed, tmp_path):
 def test_the_installed_command_says_its_own_name(installed, tmp_path):
     assert _done([installed, "--version"], tmp_path).stdout == f"crossover-plots {__version__}\n"
     assert "example: crossover-plots why " in _done([installed, "why", "-h"], tmp_path).stdout
-    refused = subprocess.run([installed, "x"], capture_output=True, text=True, check=False)
+    refused = _run([installed, "x"], tmp_path)
     assert refused.returncode == 2 and refused.stderr.startswith("crossover-plots: ")
 
 
