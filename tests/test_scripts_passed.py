@@ -134,7 +134,7 @@ CASES = {
     "weekly": ("classname", '<skipped message="runs with ./test --all"/>'),
     "bad": ("classname", "<failure/>"),
     "broken": ("name", "<error/>"),  # cannot be imported
-    "skipped": ("classname", '<skipped message="there is no pdflatex here"/>'),
+    "skipped": ("classname", '<skipped message="there is no chromium here"/>'),
     "whole": ("name", '<skipped message="torch is not installed"/>'),
 }
 

@@ -8,12 +8,11 @@ from html.parser import HTMLParser
 
 import pytest
 
+from plots.core.page.html import render_table
 from plots.core.tables.formats import (
     FORMATS,
     as_csv,
-    as_html,
     as_json,
-    as_latex,
     as_markdown,
     as_text,
     render,
@@ -21,7 +20,7 @@ from plots.core.tables.formats import (
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.text import printable
 
-HOSTILE = 'x|y `z` <script>alert("1")</script>\n# [a](b) \\input{c} 5 % $1 & #_^~ \u202e,"q"'
+HOSTILE = 'x|y `z` <script>alert("1")</script>\n# [a](b) 5 % $1 & #_^~ \u202e,"q"'
 
 SMALL = Table(
     title="Times on a machine",
@@ -109,24 +108,6 @@ def test_json():
     assert json.loads(as_json(hostile()))["rows"] == [{"a": HOSTILE, "b": 1.5}]
 
 
-def test_latex():
-    text = as_latex(SMALL)
-    assert r"\begin{tabular}{lrrr}" in text
-    groups = r"\multicolumn{1}{c}{} & \multicolumn{2}{c}{CPU} & \multicolumn{1}{c}{GPU} \\"
-    assert groups in text
-    assert r"\cmidrule(lr){2-3} \cmidrule(lr){4-4}" in text
-    assert r"disc-2 & \textbf{65.1 \textmu{}s} & 1\textsuperscript{1} & 600 \textmu{}s \\" in text
-    assert r"disc-12 & 1.20 s & 16\textsuperscript{1,2} & -- \\" in text
-    assert r"\textsuperscript{2} noisy" in text
-
-
-def test_latex_shows_hostile_text():
-    text = as_latex(hostile())
-    assert r"\input" not in text and r"\textbackslash{}input\{c\}" in text
-    assert "5 \\% \\$1 \\& \\#\\_\\textasciicircum{}\\textasciitilde{}" in text
-    assert text.isascii()
-
-
 class _Cells(HTMLParser):
     """Collects the tags, the cells and their values."""
 
@@ -151,7 +132,7 @@ class _Cells(HTMLParser):
 
 def parsed(table: Table) -> _Cells:
     parser = _Cells()
-    parser.feed(as_html(table))
+    parser.feed(render_table(table))
     return parser
 
 

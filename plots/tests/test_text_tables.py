@@ -134,7 +134,7 @@ def test_what_is_for_programs_is_not_shown():
         (Column("a", "a"), Column("b", "b", for_programs=True)),
         ((Cell("x", "x"), Cell("1; 2", (1.5, 2.0))),),
     )
-    for name in ("text", "markdown", "latex", "html"):
+    for name in ("text", "markdown"):
         assert "b" not in FORMATS[name](table).partition("x")[0].split(), name
         assert "1; 2" not in FORMATS[name](table)
     assert FORMATS["csv"](table) == "a,b\nx,1.5 2.0\n"

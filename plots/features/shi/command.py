@@ -21,7 +21,7 @@ DESCRIPTION = (
     "and how many times as fast they are as the fastest published CPU and GPU, in f32 and in a "
     "sentence. Without a file, prints the published table alone."
 )
-EXAMPLE = "shi results --format=latex"
+EXAMPLE = "shi results --format=markdown"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
