@@ -25,8 +25,10 @@ _NO_KERNEL = ("empty", "new_empty", "_unsafe_view", "_local_scalar_dense", "lift
 _KINDS = {
     **{"convolution": "convolution", "attention": "product"},
     **{"norm": "normalization", "pool": "pooling", "loss": "loss", "log_softmax": "loss"},
+    **{"softmax": "softmax"},
     **{"copy": "reorder", "clone": "reorder"},
 }
+_VIEW = "view"  # which Python starts, and no kernel
 _PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot")
 # For each parameter, as bench counts it (include/crossover/cost.h).
 _UPDATE_FLOPS = {"sgd": 2, "momentum": 4, "adam": 14, "adamw": 14}
@@ -37,7 +39,7 @@ _RECURRENCES = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 
 @dataclass
 class Counts:
-    """Of one step. `others` are kernels that are no products, by kind: flops, bytes, launches; of
+    """Of one step. `others` are those that are no products, by kind: flops, bytes, launches; of
     `products` each stands with its kind, its shapes, its flops and its bytes, and how many there
     are that are alike. `peak_bytes` are most that the step itself holds at a time, `kept_bytes`
     what its forward pass leaves for the other."""
@@ -79,8 +81,9 @@ class Counts:
         return found
 
     def total(self, key: str) -> float:
-        """Of flops, bytes or launches."""
-        return sum(one[key] * one.get("count", 1) for one in self.operations)
+        """Of flops, bytes or launches, among which views are none."""
+        counted = (one for one in self.operations if one["kind"] != _VIEW)
+        return sum(one[key] * one.get("count", 1) for one in counted)
 
 
 class Counting(TorchDispatchMode):
@@ -97,7 +100,11 @@ class Counting(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = func(*args, **(kwargs or {}))
-        if not self._is_apart and not _is_view(func):
+        if self._is_apart or func.namespace == "profiler":
+            pass
+        elif _is_view(func):
+            self.counts.add(_VIEW, 0.0, 0.0)
+        else:
             self._count(func.overloadpacket.__name__, (args, kwargs or {}), given)
         for one in _tensors(given):
             self._hold(one.untyped_storage())

@@ -15,6 +15,7 @@ from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import Table
 from plots.features.advise.advice import CPU, Advice, Adviser, Network
 from plots.features.advise.analysis import Prediction
+from plots.features.advise.counted import left_out
 from plots.features.advise.own import Own, nearest, own_network
 from plots.features.advise.own_rows import from_own_rows
 from plots.features.advise.own_table import WIDTH, own_table, sizes_table
@@ -79,11 +80,22 @@ def as_is(
     first = nearest(own_size, batch) if batch else own_size[0]
     cost = _cost_of(first)
     precise = replace(alone, rows=tuple(r for r in rows if r.precision == cost.precision))
-    adviser = Adviser(precise, cost.precision, cards=cards, fit=fit, ways=(WAY,))
+    adviser = _Counted(precise, cost.precision, cards=cards, fit=fit, ways=(WAY,))
     own = own_network(precise, adviser, cost, count)
     ways = [one for one in from_own_rows(precise.rows, cost) if one.device == CPU]
     failed = tuple(row for row in every if row.failure is not None)
     return AsIs(own, tuple(ways), first.as_is, failed, tuple(adviser.cards))
+
+
+class _Counted(Adviser):
+    """Whose bands of cards are as wide at least as a count is off on a processor."""
+
+    def _of_card(self, card: Card, way: Way, cost: Cost) -> Prediction | str:
+        found = super()._of_card(card, way, cost)
+        if isinstance(found, str):
+            return found
+        ends = found.seconds / left_out().factor, found.seconds * left_out().factor
+        return replace(found, low=min(found.low, ends[0]), high=max(found.high, ends[1]))
 
 
 def _cost_of(row: Row) -> Cost:
@@ -91,7 +103,7 @@ def _cost_of(row: Row) -> Cost:
     batch = row.counters["batch"]
     counted = row.cost or {"operations": (), "memory_bytes": {}}
     operations = tuple(map(operation_of, counted["operations"]))
-    rows = row.counters.get("rows", batch)
+    rows = row.counters["rows"] if row.family == EPOCH else batch
     steps = max(1, -(-int(rows) // int(batch)))
     flops, size, launches = (
         steps * sum(getattr(one, key) * one.count for one in operations)
@@ -171,13 +183,14 @@ def sentences(found: AsIs) -> list[str]:
 
 def _step(found: AsIs) -> Iterator[str]:
     cost = found.own.cost
-    launches = sum(one.launches * one.count for one in cost.operations)
+    launches = sum(one.launches * one.count for one in cost.operations if one.kind != "view")
+    started = sum(one.launches * one.count for one in cost.operations)
     if not launches:
         return
     flops = sum(one.flops * one.count for one in cost.operations)
     published = overheads("torch_operation")
     low, high = (
-        units.seconds(launches * end, 2)
+        units.seconds(started * end, 2)
         for end in (
             min(one.low_seconds for one in published),
             max(one.high_seconds for one in published),
@@ -185,7 +198,7 @@ def _step(found: AsIs) -> Iterator[str]:
     )
     yield (
         f"A step is {units.significant(flops, 2)} floating-point operations in {launches:,.0f} "
-        f"calls of a GPU's kernels; to start these takes Python {low} to {high} by itself."
+        f"operations of a GPU; to start them takes Python {low} to {high} by itself."
     )
 
 
@@ -213,11 +226,13 @@ def _worth(found: AsIs) -> Iterator[str]:
     if any(one.row is None for one in found.own.gpus):
         yield (
             "Predicted are steps of PyTorch's eager loop on cards that nobody measured, from what "
-            "was counted; 90 % lie in the range (docs/method/peers.md#what-is-counted)."
+            "was counted, in a range for 90 % of them (docs/method/peers.md#what-is-counted)."
         )
-    reasons: dict[str, int] = {}
-    for row in found.failed:
-        if row.failure:
-            reasons[row.failure.message] = reasons.get(row.failure.message, 0) + 1
-    for reason, count in reasons.items():
-        yield f"Without a result: {count} row{'' if count == 1 else 's'} ({reason})."
+    reasons: dict[str, list[float]] = {}
+    for failure in (row.failure for row in found.failed if row.failure):
+        times = reasons.setdefault(failure.message, [])
+        times += [] if failure.seconds is None else [failure.seconds]
+    for reason, times in reasons.items():
+        took = ", ".join(units.seconds(one, 2) for one in times)
+        what = f"Not verified, so it counts nowhere: {took}" if took else "Without a result"
+        yield f"{what} ({reason})."
