@@ -122,6 +122,16 @@ def test_a_card_is_predicted_by_the_count_in_a_band_that_was_earned(write_module
     assert as_is(file, "nobody", [], fitted) is None
 
 
+def test_a_gpu_on_which_pytorch_ran_is_measured(write_modules, told, shell):
+    own = synthetic.gpu_configuration("pairs", "graph", "resident", 16, "Minibatch")
+    facts = {"params": SIZES["pairs"], "as_is": REASON, "cost": cost(SIZES["pairs"], 16)}
+    facts |= {"rows": 160, "loss_first_step": 0.5}
+    ran = synthetic.samples(synthetic_peers.theirs(own), [1e-3] * 9, **facts)
+    text = shell("advise", "--network", told, write_modules([*measured(), *ran])).out
+    line = next(line for line in text.splitlines() if line.startswith("PyTorch, GPU, graph"))
+    assert "1.0 ms" in line and line.endswith("*faster") and "predicted" not in text
+
+
 def test_each_network_left_out_is_foretold_by_the_others():
     found = left_out()
     assert len(found.networks) == 20 and found.coverage == pytest.approx(19 / 21)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from plots import units
-from plots.core.cards import Card, overheads
+from plots.core.cards import Card, load_cards, overheads
 from plots.core.cost import Cost, operation_of
 from plots.core.machines import short_gpu
 from plots.core.tables.plain import as_text, wrapped
@@ -22,6 +22,7 @@ from plots.features.advise.own_table import WIDTH, own_table, sizes_table
 from plots.features.advise.own_words import where_it_wins
 from plots.features.advise.words import counted_rows
 from plots.features.advise.words import sentence as answer
+from plots.features.predict.data import card_of
 from plots.features.predict.fit import Fit
 from plots.features.predict.ways import PYTORCH, Way
 from plots.file.families import EPOCH, TRAINING
@@ -62,8 +63,7 @@ def as_is(
 ) -> AsIs | None:
     """What is known of the module `name`, in that batch or its first; None where `file` has no
     result of it."""
-    ladder = next((one.rungs for one in file.ladders if one.name == name), (name,))
-    every = [row for row in file.peers if row.model in ladder and row.family in TRAINING]
+    every = _rows_of(file, name)
     rows = [row for row in every if row.failure is None and row.as_is]
     if not rows:
         return None
@@ -85,6 +85,21 @@ def as_is(
     ways = [one for one in from_own_rows(precise.rows, cost) if one.device == CPU]
     failed = tuple(row for row in every if row.failure is not None)
     return AsIs(own, tuple(ways), first.as_is, failed, tuple(adviser.cards))
+
+
+def _rows_of(file: File, name: str) -> list[Row]:
+    ladder = next((one.rungs for one in file.ladders if one.name == name), (name,))
+    return [row for row in file.peers if row.model in ladder and row.family in TRAINING]
+
+
+def cards_of(file: File, name: str, others: Sequence[Card], asked: bool = False) -> list[Card]:
+    """What to predict of a module: `others`, before them the file's own card where PyTorch did not
+    run there; where it did, those alone that were `asked` about."""
+    own = card_of(file, load_cards())
+    rest = [card for card in others if card != own]
+    if any(row.device != CPU and row.failure is None for row in _rows_of(file, name)):
+        return rest if asked else []
+    return [*([own] if own and (own in others or not asked) else []), *rest]
 
 
 class _Counted(Adviser):

@@ -48,7 +48,11 @@ _NETWORK = {
     "--mlp": ("IN,...,CLASSES", "layer widths of a fully connected network"),
     "--params": ("N", "about so many parameters, shaped as the disc networks are"),
     "--model": ("NAME", "a network that bench --models lists"),
-    "--network": ("FILE.json", "a network of your own (docs/networks.md), in all sizes measured"),
+    "--network": (
+        "FILE.json",
+        "a network of your own (docs/networks.md), in all sizes measured; a "
+        "module as it is by what ./run wrote of it, FILE.module.json",
+    ),
 }
 _TRAINING = {
     "--batch": ("N", "samples per batch (default: the network's own, or 100)"),
@@ -99,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
     files, problems = loading.load_files(options.paths)
     shown = list(reversed(newest(files, by_id)[0]))
     # A GPU of its own is what is asked about, unless cards are named.
-    cards = [() if asked is None and file.machine.gpu else others for file in shown]
+    cards = [() if asked is None and file.machine.gpu and not module else others for file in shown]
     try:
         fitted = _fitted(files) if any(cards) else None
     except OSError as error:
@@ -195,14 +199,13 @@ def _as_is(
     """Of a module that PyTorch trained as it is; in text it is printed. Raises CostError."""
     from plots.features.advise.as_is import (  # noqa: PLC0415
         as_is,
+        cards_of,
         screen,
         sizes_table,
         ways_table,
     )
-    from plots.features.predict.data import card_of  # noqa: PLC0415
 
-    own = card_of(file, load_cards())
-    others = [card for card in cards if card != own]
+    others = cards_of(file, module, cards, options.gpu is not None)
     found = as_is(file, module, others, fitted, options.batch and _number("--batch", options.batch))
     if found is None:
         reasons = [row.failure.message for row in file.peers if row.failure]

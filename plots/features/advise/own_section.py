@@ -14,6 +14,7 @@ from plots.features.advise.advice import Adviser
 from plots.features.advise.as_is import (
     AsIs,
     as_is,
+    cards_of,
     lead,
     modules,
     reason_said,
@@ -67,7 +68,7 @@ def _answer(pair: tuple[File, str], fit: Fit | None) -> tuple[Own, list[str], As
     """What is known of one network, and that in sentences; None where nothing is."""
     file, name = pair
     if name in modules(file):
-        module = as_is(file, name, [] if file.machine.gpu else _cards_of(file), fit)
+        module = as_is(file, name, cards_of(file, name, _cards_of(file)), fit)
         return module and (module.own, [reason_said(module), *sentences(module)], module)
     rows = rows_of(file, name)
     model = name if name in file.networks else rows[0].model
