@@ -7,7 +7,10 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol, TextIO
 
 Answer = dict[str, Any]
@@ -33,6 +36,9 @@ class Requests(Protocol):
 
 _NAMES = ("describe", "rows", "prepare", "repeat", "release")
 _PAUSE_SECONDS = 0.5
+_MOST_SECONDS = 1200.0  # that a worker's word is taken for work that says nothing by itself
+
+_writing = threading.Lock()
 
 
 class _Asked:
@@ -51,9 +57,29 @@ def alive(doing: str) -> None:
         _write(_Asked.answers, {"doing": doing})
 
 
+@contextmanager
+def going_on(doing: str) -> Iterator[None]:
+    """Says what this worker is at, again and again, while something works that can't: a compiler,
+    whose silence is no fault. Not for timed loops."""
+    done, end = threading.Event(), time.monotonic() + _MOST_SECONDS
+
+    def say() -> None:
+        while not done.wait(_PAUSE_SECONDS) and time.monotonic() < end:
+            alive(doing)
+
+    thread = threading.Thread(target=say, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
 def _write(to: TextIO, line: Answer) -> None:
-    to.write(json.dumps(line) + "\n")
-    to.flush()
+    with _writing:
+        to.write(json.dumps(line) + "\n")
+        to.flush()
 
 
 def serve(requests: Requests) -> None:

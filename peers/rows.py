@@ -8,11 +8,12 @@ import math
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, Protocol
 
-from peers.protocol import Answer, Configuration
+from peers.protocol import Answer, Configuration, going_on
 from peers.tasks import Task, Unsupported
 from peers.verification import Mismatch, References, verified
 
@@ -61,13 +62,17 @@ def training_row(
         raise ValueError("nothing is known of its network")
     family = configuration["family"]
     task = Task.of(family, counted)
+    is_compiled = configuration.get("compiler", "none") != "none"
     start = time.perf_counter()
-    training = make(task, configuration)
-    training.restart()
-    training.run()
+    with going_on("compiling it") if is_compiled else nullcontext():
+        training = make(task, configuration)
+        training.restart()
+        training.run()
     first_call_seconds = time.perf_counter() - start
     try:
-        checked, loss = verified(training, configuration, references)
+        # What is verified may be compiled for a batch of its own, or without what it draws.
+        with going_on("verifying it") if is_compiled else nullcontext():
+            checked, loss = verified(training, configuration, references)
     except Mismatch as found:
         found.seconds = _unverified_seconds(training)
         raise

@@ -192,20 +192,25 @@ def _is_of_modules(word: str) -> bool:
     return of_a_file or word == "--loss-function=module" or _is_own_data(word)
 
 
+def modules(words: list[str]) -> list[Path]:
+    """What tells the worker of those that are measured as they are."""
+    return [path for path in paths(words) if path.name.endswith(_MODULE)]
+
+
 def as_it_is(words: list[str], python: Callable[[], Path], with_peers: bool = False) -> list[str]:
     """The words for bench where some networks are modules as they are: a worker brings their rows
     (docs/protocol.md), and bench has none where all are. `with_peers`: others read flags, too."""
     named = paths(words)
-    modules = [path for path in named if path.name.endswith(_MODULE)]
-    if not modules:
+    taken = modules(words)
+    if not taken:
         return words
-    others = [str(path) for path in named if path not in modules]
+    others = [str(path) for path in named if path not in taken]
     told = [word for word in words if word.startswith(_TOLD)]
     for word in words:
         if word.startswith("--family="):  # Peak is there for bench alone
             own = [one for one in word.partition("=")[2].split(",") if one in _TRAINING]
             told += [f"--family={','.join(own)}"] if own else []
-    told.append(FLAG + ",".join(map(str, modules)))
+    told.append(FLAG + ",".join(map(str, taken)))
     place = environment.module_path(own_paths=True)
     peer = ["env", "PYTHONSAFEPATH=1", f"PYTHONPATH={place}", str(python()), "-m", _WORKER, *told]
     of_peers = () if with_peers else _OF_PEERS

@@ -110,16 +110,19 @@ class OwnRows(Rows):
         quiet = told["draws"] and is_apart
         kind, references = self._references_to(module, quiet, on_gpu and own == "cuda")
         counted = {**told, "step": {"flops": 0.0 if module.data else told["flops"]}}
-        flops = told["flops"]
+        flops, steps = told["flops"], 1.0
         if configuration["family"] == "Epoch":
             rows = module.rows() or self._options.rows or _BATCHES * told["batch"]
-            flops *= rows / told["batch"]
+            steps = rows / told["batch"]
+            flops *= steps
             counted |= {"rows": rows, "epoch": {"flops": 0.0 if module.data else flops}}
         prepared = training_row(kind, configuration, counted, references)
         prepared.once["first_call_seconds"] += self._start_seconds if on_gpu else 0
         prepared.begin = lambda: torch.set_num_threads(threads)
         # A user's batch is verified whole, whatever it costs: nobody knows how to part it.
         prepared.facts["flops"] = flops
+        prepared.facts |= {key: steps * told[key] for key in ("bytes", "launches")}
+        prepared.facts["cost"] = told["cost"]
         prepared.facts["as_is"] = module.reason or "it is measured in PyTorch as it is"
         if "cpu_threads" in configuration:
             prepared.facts["cpu_threads"] = threads

@@ -5,27 +5,26 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.utils._pytree import tree_map
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils._pytree import tree_leaves, tree_map
 
 from peers.generator import LABELS, uniform
 from peers.protocol import Configuration
+from peers.pytorch.counting import Counting, Counts, Recurrences
 from peers.pytorch.draws import CastToF64, DrawnInF32, nothing_drawn
 from peers.pytorch.own_module import Module, batches_of, failure, generated, loaded, made, seed
 from peers.pytorch.training import Graphs, Training, optimizer_of
 from peers.tasks import Optimizer, Task, Unsupported
 from peers.verification import MODULE, Mismatch
 
-_COUNTED_ROWS = 2
 # Of backward passes: what only turns a tensor.
 _TURNS = ("View", "Squeeze", "Unsqueeze", "Reshape", "Alias", "Select", "Slice", "Permute")
 _TURNS += ("Transpose", "T", "Expand", "UnsafeView", "Clone", "Flatten")
@@ -316,12 +315,43 @@ class OwnTraining(Training):
             seed(1)
             return float(one._plain_forward(*one.batches[0]))
 
+    def counted(self) -> Counts:
+        """Of a step with the first batch, after one that made the optimizer's state. It updates all
+        parameters in one call, as PyTorch does on a GPU."""
+        for group in self.optimizer.param_groups:
+            group["foreach"] = True
+        self.run_steps(1)
+        self.optimizer.zero_grad(set_to_none=True)
+        with Counting() as counting, Recurrences(counting):
+            loss = self._plain_forward(*self.batches[0])
+            counting.forward_is_done()
+            loss.backward()
+            counting.of_update = True
+            self.optimizer.step()
+        counting.update_is_done(self.task.optimizer.kind, self.count_parameters())
+        return counting.counts
+
+    def memory(self, counts: Counts) -> dict[str, int]:
+        """Bytes by what they are of; `peak` is most of all at a time."""
+        state = tree_leaves(list(self.optimizer.state.values()))
+        found = {
+            "data": _bytes_of(tree_leaves(self.batches[0])),
+            "parameters": _bytes_of([*self.network.parameters(), *self.network.buffers()]),
+            "optimizer": _bytes_of(state),
+        }
+        peak = sum(found.values()) + counts.peak_bytes
+        return {**found, "activations": counts.kept_bytes, "peak": peak}
+
     def parameters(self) -> list[np.ndarray]:
         return super().parameters() if self._quiet is None else self._quiet.parameters()
 
     def wait(self) -> None:
         if self.device.type != "cpu":
             torch.accelerator.synchronize()
+
+
+def _bytes_of(values: Iterable[Any]) -> int:
+    return sum(one.nbytes for one in values if isinstance(one, torch.Tensor))
 
 
 def _called(network: nn.Module, x: Any) -> Any:
@@ -366,40 +396,14 @@ def told_of(
     if not any(p.requires_grad for p in training.network.parameters()):
         raise Unsupported(f"{module.name} has no parameters that are trained")
     params = training.count_parameters()
-    flops = _flops(kind, task, plain) + 2 * params
+    counts = training.counted()
     norms = nn.modules.batchnorm._NormBase
     has_norm = any(isinstance(one, norms) for one in training.network.modules())
     layers = [{"type": one} for one in (MODULE, *(["batch_norm"] if has_norm else []))]
     network = {"loss": module.loss, "layers": layers}
     counted = {"network": network, "data": module.name, "batch": batch}
-    counted |= {"optimizer": optimizer, "params": params, "flops": flops}
+    counted |= {"optimizer": optimizer, "params": params}
+    counted |= {key: counts.total(key) for key in ("flops", "bytes", "launches")}
     counted["draws"] = training.draws
+    counted["cost"] = {"operations": counts.operations, "memory_bytes": training.memory(counts)}
     return counted, training
-
-
-def _flops(kind: type[OwnTraining], task: Task, plain: Configuration) -> float:
-    """Of the products, convolutions and attention of a step."""
-    few = replace(task, batch=_COUNTED_ROWS, rows=_COUNTED_ROWS)
-    tasks = [task] if kind.module.data else [few, task]
-    for one, dtype in [*((one, torch.float64) for one in tasks), (task, torch.float32)]:
-        try:  # in float64 a recurrent layer is made of products
-            training = kind(one, plain, dtype)
-            mapping = {torch.ops.aten.convolution_backward: _of_convolution_backward}
-            with FlopCounterMode(display=False, custom_mapping=mapping) as counter:
-                training.run_steps(1)
-        except (Mismatch, Unsupported, RuntimeError, ValueError):
-            continue
-        return counter.get_total_flops() * task.batch / one.batch
-    return 0.0
-
-
-def _of_convolution_backward(
-    gradient: Any, x: Any, weight: Any, *given: Any, out_shape: Any = None, **_: Any
-) -> int:
-    """Each of the two gradients is a product as large as the forward pass, also in groups, which
-    PyTorch's own count forgets."""
-    del out_shape
-    transposed, mask = given[4], given[7]
-    places = x if transposed else gradient
-    one = 2 * places[0] * math.prod(places[2:]) * math.prod(weight)
-    return one * (int(mask[0]) + int(mask[1]))

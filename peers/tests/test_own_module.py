@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import io
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed here")
 
-from peers import verification  # noqa: E402
+from peers import protocol, verification  # noqa: E402
 from peers.pytorch import own  # noqa: E402
 from peers.pytorch.draws import DrawnInF32, nothing_drawn  # noqa: E402
 from peers.pytorch.own_module import Module  # noqa: E402
@@ -88,6 +90,7 @@ def test_it_is_verified_against_its_own_float64(name, tmp_path):
     assert 0 < facts["verification"]["parameter_error"] < 1e-6
     assert facts["as_is"] == "no layer is called that" and facts["label"] == "sgd lr=0.01"
     assert (facts["batch"], facts["cpu_threads"]) == (6, 1) and facts["flops"] > facts["params"]
+    assert facts["launches"] > 5 and facts["bytes"] > 4 * facts["params"] and facts["cost"]
 
 
 TWO = """
@@ -182,8 +185,19 @@ def test_in_bf16_it_is_computed_by_autocast(tmp_path):
 
 
 def test_what_is_compiled_is_verified_without_random_numbers(tmp_path, monkeypatch):
-    compiled = []
-    monkeypatch.setattr(torch, "compile", lambda f, dynamic: compiled.append(f) or f)
+    compiled, said = [], io.StringIO()
+    monkeypatch.setattr(protocol, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(protocol._Asked, "answers", said)
+
+    def compile_(step, dynamic):
+        compiled.append(step)
+        for _ in range(1000):  # until it is heard that a compiler works, which says nothing itself
+            if '{"doing": "compiling it"}' in said.getvalue():
+                return step
+            threading.Event().wait(0.01)
+        raise AssertionError("nothing was said")
+
+    monkeypatch.setattr(torch, "compile", compile_)
     module = written(tmp_path, FORWARDS["noise"])
     assert "facts" in answer(module, tmp_path, compiler="inductor")
     assert len(compiled) == 2  # one that draws and is timed, one that is verified
@@ -261,12 +275,63 @@ def test_float64_draws_what_float32_draws():
     assert not drawing.drew
 
 
+def counted(folder: Path, layers: str, shape: tuple[int, ...], optimizer: str) -> dict:
+    """Of a step of 6 rows; and what it counts by kind: launches, and those of products."""
+    text = f"#class\ndef make():\n  return nn.Sequential({layers})"
+    module = written(folder, text, inputs=((shape, 0),), loss="mse")
+    told, _ = told_of(module, 6, optimizer)
+    sums: dict[str, float] = {}
+    for one in told["cost"]["operations"]:
+        sums[one["kind"]] = sums.get(one["kind"], 0) + one["launches"] * one.get("count", 1)
+    return {**told, "launches of": sums}
+
+
+def flops_of(told: dict, kind: str) -> float:
+    return sum(
+        one["flops"] * one.get("count", 1)
+        for one in told["cost"]["operations"]
+        if one["kind"] == kind
+    )
+
+
 def test_operations_of_grouped_convolutions_are_counted_in_groups(tmp_path):
-    text = "#class\ndef make():\n  return nn.Sequential(nn.Conv2d(8, 8, 3, groups=8), nn.Flatten())"
-    module = written(tmp_path, text, inputs=(((8, 5, 5), 0),), loss="mse")
-    told, _ = told_of(module, 6, "sgd lr=0.1")
+    told = counted(tmp_path, "nn.Conv2d(8, 8, 3, groups=8), nn.Flatten()", (8, 5, 5), "sgd lr=0.1")
     forward = 6 * 2 * 9 * 8 * 9  # of rows, places, channels, window
-    assert told["flops"] == 2 * forward + 2 * told["params"]  # no gradient of the input
+    assert flops_of(told, "convolution") == 2 * forward  # no gradient of the input
+    assert flops_of(told, "update") == 2 * told["params"]
+    assert told["launches of"]["convolution"] == 2 and told["launches of"]["update"] == 1
+
+
+LAST = "type('Last', (nn.Module,), {'forward': lambda self, given: given[0][:, -1]})()"
+
+
+@pytest.mark.parametrize(("kind", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+def test_a_recurrence_is_one_call_of_a_library_in_each_pass(kind, gates, tmp_path):
+    layers = f"nn.{kind}(5, 8, num_layers=2, batch_first=True), {LAST}"
+    told = counted(tmp_path, layers, (30, 5), "adam lr=0.1")
+    assert told["launches of"]["product"] == 2 * 2  # layers, passes
+    rows, width = 6 * 30, gates * 8
+    of_products = 2 * rows * width * ((5 + 8) + (8 + 8))
+    beside = 2 * rows * ((7 + 5) * width + (8 + 10) * 8)
+    assert flops_of(told, "product") == 3 * of_products + beside
+    assert told["launches"] < 60 and told["launches of"]["view"] > 0
+    memory = told["cost"]["memory_bytes"]
+    assert memory["parameters"] == 4 * told["params"]
+    assert memory["peak"] > memory["activations"] + memory["parameters"] + memory["optimizer"]
+    assert memory["optimizer"] >= 2 * memory["parameters"]  # and a step each
+
+
+def test_what_a_step_starts_and_keeps_is_counted(tmp_path):
+    told = counted(tmp_path, "nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)", (4,), "sgd lr=0.1")
+    shapes = {
+        (one["m"], one["n"], one["k"])
+        for each in told["cost"]["operations"]
+        for one in each.get("products", ())
+    }
+    assert shapes == {(6, 8, 4), (6, 3, 8), (3, 8, 6), (6, 8, 3), (8, 4, 6)}
+    assert flops_of(told, "product") == 2 * 6 * (2 * 32 + 3 * 24)
+    kept = told["cost"]["memory_bytes"]["activations"]
+    assert 6 * (8 + 3) * 4 <= kept <= 2 * 6 * (8 + 8 + 3 + 3) * 4
 
 
 def test_rows_are_told_before_anything_is_measured(tmp_path):

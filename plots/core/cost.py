@@ -202,7 +202,7 @@ def parse_cost(source: str, text: str) -> Cost:
                 params=float(fields["params"]),
                 batch=float(fields["batch"]),
                 fields=fields,
-                operations=tuple(map(_operation, fields.get("step", {}).get("operations", ()))),
+                operations=tuple(map(operation_of, fields.get("step", {}).get("operations", ()))),
             )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         pass
@@ -211,8 +211,8 @@ def parse_cost(source: str, text: str) -> Cost:
     )
 
 
-def _operation(fields: dict[str, Any]) -> Operation:
-    """Raises ValueError, KeyError or TypeError where `fields` is none."""
+def operation_of(fields: dict[str, Any]) -> Operation:
+    """As bench --cost lists it. ValueError, KeyError or TypeError where `fields` is none."""
     products = tuple(
         Product(*(_amount(one[key], whole=True) for key in "mnk"), _count(one))
         for one in fields.get("products", ())

@@ -107,6 +107,7 @@ def _row(
         warnings=tuple(dict.fromkeys(warnings)),
         is_disturbed=is_disturbed,
         as_is=fields.get("as_is", ""),
+        cost=fields.get("cost"),
         verification=checked
         and Verification(
             **{field: checked.get(field) for field in Verification.__dataclass_fields__}

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -198,6 +198,7 @@ class Row:
     instances: Instances = Instances()
     is_disturbed: bool = False
     as_is: str = ""  # why PyTorch trained a module as it is; empty of bench's networks
+    cost: Mapping[str, Any] | None = None  # what its worker counted of a step of such a module
     axes: Axes = BUILT_IN
     ladders: tuple[Ladder, ...] = (DISC,)
 

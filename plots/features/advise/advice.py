@@ -123,7 +123,7 @@ def seen(file: File) -> dict[str, list[str]]:
 
 class Adviser:
     """Fitted to a file once, it answers for any network that is trained in one precision, with an
-    update every so many batches; on `cards` too, by `fit`."""
+    update every so many batches; on `cards` too, in each of `ways`, by `fit`."""
 
     def __init__(
         self,
@@ -133,8 +133,9 @@ class Adviser:
         *,
         cards: Sequence[Card] = (),
         fit: Fit | None = None,
+        ways: Sequence[Way] = WAYS,
     ) -> None:
-        self._file, self.fit = file, fit
+        self._file, self.fit, self._ways = file, fit, ways
         self.cards = tuple(cards) if fit else ()
         self.series, self.reasons = fit_series(file, precision, accumulate)
         self.precision = self.cpu_precision = precision
@@ -190,7 +191,7 @@ class Adviser:
             for one in self.series:
                 self._add(found, reasons, one.label, self._of_series(one, network))
         for card in self.cards[:most_cards]:
-            for way in WAYS:
+            for way in self._ways:
                 answer = self._of_card(card, way, network.cost)
                 self._add(found, reasons, short_gpu(card.name), answer)
         return Advice(network, tuple(found), reasons)

@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plots.core.cards import Card, load_cards
@@ -42,11 +43,16 @@ DESCRIPTION = (
 )
 EXAMPLE = "advise --mlp 784,512,10 --batch 64 --epochs 20 results"
 
+_MODULE = ".module.json"  # ends the names of files that tell of modules as they are
 _NETWORK = {
     "--mlp": ("IN,...,CLASSES", "layer widths of a fully connected network"),
     "--params": ("N", "about so many parameters, shaped as the disc networks are"),
     "--model": ("NAME", "a network that bench --models lists"),
-    "--network": ("FILE.json", "a network of your own (docs/networks.md), in all sizes measured"),
+    "--network": (
+        "FILE.json",
+        "a network of your own (docs/networks.md), in all sizes measured; a "
+        "module as it is by what ./run wrote of it, FILE.module.json",
+    ),
 }
 _TRAINING = {
     "--batch": ("N", "samples per batch (default: the network's own, or 100)"),
@@ -87,8 +93,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     try:
-        network = _network(options)
         epochs = _number("--epochs", options.epochs)
+        module = _module(options)
+        network = None if module else _network(options)
         asked = chosen_cards(options.gpu) if options.gpu is not None else None
         others = chosen_cards("") if asked is None else asked
     except (CostError, OSError) as error:
@@ -96,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
     files, problems = loading.load_files(options.paths)
     shown = list(reversed(newest(files, by_id)[0]))
     # A GPU of its own is what is asked about, unless cards are named.
-    cards = [() if asked is None and file.machine.gpu else others for file in shown]
+    cards = [() if asked is None and file.machine.gpu and not module else others for file in shown]
     try:
         fitted = _fitted(files) if any(cards) else None
     except OSError as error:
@@ -104,6 +111,9 @@ def run(options: argparse.Namespace) -> int:
     tables = []
     for file, its in zip(shown, cards, strict=True):
         try:
+            if network is None:
+                tables += _as_is(file, module, its, fitted, options)
+                continue
             own = _of_threads(file, options.threads)
             adviser = _adviser(own, network, its, fitted)
             told, words = _answer(own, adviser, network, epochs, options)
@@ -177,6 +187,53 @@ def _answer(
     )
     tables += [sizes_table(own)] if len(own.sizes) > 1 else []
     return tables if every else [], screen(own, adviser, epochs)
+
+
+def _as_is(
+    file: rows.File,
+    module: str,
+    cards: tuple[Card, ...],
+    fitted: Fit | None,
+    options: argparse.Namespace,
+) -> list[Table]:
+    """Of a module that PyTorch trained as it is; in text it is printed. Raises CostError."""
+    from plots.features.advise.as_is import (  # noqa: PLC0415
+        as_is,
+        cards_of,
+        screen,
+        sizes_table,
+        ways_table,
+    )
+
+    others = cards_of(file, module, cards, options.gpu is not None)
+    found = as_is(file, module, others, fitted, options.batch and _number("--batch", options.batch))
+    if found is None:
+        reasons = [row.failure.message for row in file.peers if row.failure]
+        why = f": {printable(reasons[0], 400)}" if reasons else ""
+        raise CostError(f"there is no result of {printable(module, 60)}{why}")
+    epochs = _number("--epochs", options.epochs)
+    if options.format == "text":
+        sys.stdout.write(screen(found, epochs))
+        return []
+    return [ways_table(found, epochs), sizes_table(found.own)]
+
+
+def _module(options: argparse.Namespace) -> str:
+    """The name of the module as it is that --network tells of; empty where it is another network.
+    Raises CostError."""
+    if not (options.network or "").endswith(_MODULE):
+        return ""
+    given = [flag for flag in (*_NETWORK, *_TRAINING) if _given(options, flag) is not None]
+    given += ["--threads"] if options.threads is not None else []
+    if others := [flag for flag in given if flag not in ("--network", "--batch")]:
+        raise CostError(f"{others[0]}: a module as it is was trained as its rows say; leave it out")
+    try:
+        return str(json.loads(Path(options.network).read_text(encoding="utf-8"))["name"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise CostError(
+            f"--network={printable(options.network, 400)}: is not what ./run writes of a module, "
+            "in build/networks"
+        ) from None
 
 
 def _flags(file: rows.File, network: Network, options: argparse.Namespace) -> dict[str, str]:

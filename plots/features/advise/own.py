@@ -23,6 +23,8 @@ from plots.file.families import TRAINING
 from plots.file.rows import Bound, File, Row
 from plots.text import counted
 
+_HOW = ("compiler", "torch_device")  # what names a way of another program
+
 # What a size of it costs: by its name in the file and its batch; None where that is not known.
 Count = Callable[[str, int], Cost | None]
 
@@ -215,6 +217,8 @@ def name_of(one: Prediction) -> str:
         words.append(counted(most, "thread") if used == most else f"{used} of {most} threads")
     if chosen.get("execution", "eager") != "eager":
         words.append(chosen["execution"])
+    how = {key: row.configuration[key] for key in _HOW if key in row.configuration}
+    words += row.axes.words(how)
     if row.device == GPU and (data := row.configuration.get("data", "resident")) != "resident":
         words.append(data)
     return ", ".join(words)

@@ -6,11 +6,21 @@ import json
 from collections.abc import Sequence
 from functools import partial
 
-from plots.core.cards import load_cards
+from plots.core.cards import Card, load_cards
 from plots.core.cost import BENCH_PATH, Cost
 from plots.core.costs import described_cost
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.features.advise.advice import Adviser
+from plots.features.advise.as_is import (
+    AsIs,
+    as_is,
+    cards_of,
+    lead,
+    modules,
+    reason_said,
+    sentences,
+    ways_table,
+)
 from plots.features.advise.own import Own, nearest, own_network, own_networks, rows_of
 from plots.features.advise.own_chart import draw_own
 from plots.features.advise.own_table import own_table, sizes_table
@@ -32,7 +42,11 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     """The section on `files`; None where none has a network in a file of its user's."""
     predicted = context.predictions
     fit = predicted.fit if isinstance(predicted, Predictions) else None
-    asked = [(file, name) for file in files[: context.detailed] for name in own_networks(file)]
+    asked = [
+        (file, name)
+        for file in files[: context.detailed]
+        for name in (*own_networks(file), *modules(file))
+    ]
     found = context.map(partial(_answer, fit=fit), asked)
     is_predicted = any(gpu.row is None for one in found if one for gpu in one[0].gpus)
     blocks = tuple(
@@ -50,9 +64,12 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     )
 
 
-def _answer(pair: tuple[File, str], fit: Fit | None) -> tuple[Own, list[str]] | None:
+def _answer(pair: tuple[File, str], fit: Fit | None) -> tuple[Own, list[str], AsIs | None] | None:
     """What is known of one network, and that in sentences; None where nothing is."""
     file, name = pair
+    if name in modules(file):
+        module = as_is(file, name, cards_of(file, name, _cards_of(file)), fit)
+        return module and (module.own, [reason_said(module), *sentences(module)], module)
     rows = rows_of(file, name)
     model = name if name in file.networks else rows[0].model
     own = [row for row in rows if row.model == model]
@@ -68,13 +85,18 @@ def _answer(pair: tuple[File, str], fit: Fit | None) -> tuple[Own, list[str]] | 
     cost = count(model, int(first.counters["batch"]))
     if cost is None:
         return None
-    known = load_cards()
-    measured = card_of(file, known)
-    cards = [known[key] for key in DEFAULT_CARDS if cost.operations and known[key] != measured]
+    cards = _cards_of(file) if cost.operations else []
     adviser = Adviser(file, cost.precision, cost.accumulate, cards=cards, fit=fit)
     found = own_network(file, adviser, cost, count)
     said = own_sentences(found, adviser)
-    return found, said if cost.operations else [*said, _NOT_COUNTED]
+    return found, said if cost.operations else [*said, _NOT_COUNTED], None
+
+
+def _cards_of(file: File) -> list[Card]:
+    """Those that are told of, but for the one that it measured."""
+    known = load_cards()
+    measured = card_of(file, known)
+    return [known[key] for key in DEFAULT_CARDS if known[key] != measured]
 
 
 def _cost_of(file: File, rows: Sequence[Row]) -> Cost | None:
@@ -103,8 +125,8 @@ def _cost_of(file: File, rows: Sequence[Row]) -> Cost | None:
     return Cost(row.model, row.precision, accumulate, params, float(batch), fields)
 
 
-def _block(file: File, found: tuple[Own, list[str]], context: Context) -> Block:
-    own, said = found
+def _block(file: File, found: tuple[Own, list[str], AsIs | None], context: Context) -> Block:
+    own, said, module = found
     chart = draw_own(file, own)
     pictures = (
         (Picture(chart.pictures, context.stem(file, chart.name), chart.alt),) if chart else ()
@@ -115,10 +137,10 @@ def _block(file: File, found: tuple[Own, list[str]], context: Context) -> Block:
     return Block(
         machine=file.machine.id,
         title=f"{own.cost.model}: {counted(int(own.cost.params), 'parameter')}",
-        lead=own_lead(own),
+        lead=lead(module) if module else own_lead(own),
         points=tuple(said),
         pictures=pictures,
-        tables=(own_table(own),),
+        tables=(ways_table(module) if module else own_table(own),),
         folds=folds,
         emphasis=True,
     )

@@ -14,7 +14,7 @@ from plots.features.advise.own_words import own_sentences
 from plots.features.advise.words import AGAINST, span
 from plots.text import counted
 
-_WIDTH = 80  # of the screen
+WIDTH = 80  # of the screen
 
 
 def own_table(own: Own, epochs: int = 1) -> Table:
@@ -39,7 +39,7 @@ def own_table(own: Own, epochs: int = 1) -> Table:
 def screen(own: Own, adviser: Adviser, epochs: int) -> str:
     """All that is known of it on one screen of 80 columns."""
     shown = [as_text(own_table(own, epochs)).rstrip(), ""]
-    shown += [wrapped(one, "  ", "- ", most=_WIDTH) for one in own_sentences(own, adviser)]
+    shown += [wrapped(one, "  ", "- ", most=WIDTH) for one in own_sentences(own, adviser)]
     return "\n".join(shown) + "\n\n"
 
 

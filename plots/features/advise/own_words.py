@@ -38,8 +38,7 @@ def own_sentences(own: Own, adviser: Adviser) -> list[str]:
     """Where a GPU wins, what limits each side, what memory it takes, and what the times are worth;
     a sentence or two each."""
     said = [
-        _doubt(own),
-        *_wins(own),
+        *where_it_wins(own),
         _cpu_limit(own),
         _gpu_limit(own),
         *_memory(own.cost, adviser),
@@ -47,6 +46,11 @@ def own_sentences(own: Own, adviser: Adviser) -> list[str]:
         *_worth(own, adviser),
     ]
     return [one for one in said if one]
+
+
+def where_it_wins(own: Own) -> list[str]:
+    """Whether the file can tell, and from which batch and size on a GPU wins."""
+    return [one for one in (_doubt(own), *_wins(own)) if one]
 
 
 def _doubt(own: Own) -> str:

@@ -10,10 +10,10 @@ AGAINST = {"gpu": "faster", "cpu": "slower", None: "not sure"}  # a winner, of a
 _AN = "AEFHILMNORSX"  # letters whose names begin with a vowel, as names of cards are spelt out
 
 
-def sentence(advice: Advice, epochs: int) -> str:
-    """How long so many epochs take here and on a GPU, and which is faster."""
+def sentence(advice: Advice, epochs: int, what: str = "") -> str:
+    """How long so many epochs, or `what` they are, take here and on a GPU, and which is faster."""
     rows = advice.network.cost.fields["rows"]
-    what = f"{counted(epochs, 'epoch')} of {counted_rows(rows)}"
+    what = what or f"{counted(epochs, 'epoch')} of {counted_rows(rows)}"
     cpu, gpu = advice.cpu, advice.rival
     said = [f"{span(cpu, epochs)} here ({cpu.name})"] if cpu else []
     said += [f"{span(gpu, epochs)} on {_the(gpu)}"] if gpu else []

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a file says of a module that PyTorch trained as it is, as of a network of one's own: by
+PyTorch's rows alone, on cards by what the worker counted of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from plots import units
+from plots.core.cards import Card, load_cards, overheads
+from plots.core.cost import Cost, operation_of
+from plots.core.machines import short_gpu
+from plots.core.tables.plain import as_text, wrapped
+from plots.core.tables.table import Table
+from plots.features.advise.advice import CPU, Advice, Adviser, Network
+from plots.features.advise.analysis import Prediction
+from plots.features.advise.counted import left_out
+from plots.features.advise.own import Own, nearest, own_network
+from plots.features.advise.own_rows import from_own_rows
+from plots.features.advise.own_table import WIDTH, own_table, sizes_table
+from plots.features.advise.own_words import where_it_wins
+from plots.features.advise.words import counted_rows
+from plots.features.advise.words import sentence as answer
+from plots.features.predict.data import card_of
+from plots.features.predict.fit import Fit
+from plots.features.predict.ways import PYTORCH, Way
+from plots.file.families import EPOCH, TRAINING
+from plots.file.rows import File, Row
+from plots.text import listed, sentence
+
+WAY = Way("eager", "resident", PYTORCH)
+_MOST_OF_MEMORY = 0.9  # of a card's, that a training gets
+_PARTS = ("parameters", "optimizer", "activations")
+
+
+@dataclass(frozen=True, slots=True)
+class AsIs:
+    """`own` has the fastest way of each device, `ways` are all of the CPU; `reason` is why it is
+    measured as it is, `failed` are rows without a result, and `cards` what was asked about."""
+
+    own: Own
+    ways: tuple[Prediction, ...]
+    reason: str
+    failed: tuple[Row, ...]
+    cards: tuple[Card, ...]
+
+    @property
+    def by_step(self) -> bool:
+        """Whether nobody said what an epoch of it is."""
+        return bool(self.own.cost.fields["steps"] == 1)
+
+
+def modules(file: File) -> list[str]:
+    """The names of those in `file`, each once whatever its sizes."""
+    ladders = {rung: ladder.name for ladder in file.ladders for rung in ladder.rungs}
+    found = (row.model for row in file.peers if row.as_is and row.failure is None)
+    return list(dict.fromkeys(ladders.get(name, name) for name in found))
+
+
+def as_is(
+    file: File, name: str, cards: Sequence[Card], fit: Fit | None, batch: int | None = None
+) -> AsIs | None:
+    """What is known of the module `name`, in that batch or its first; None where `file` has no
+    result of it."""
+    every = _rows_of(file, name)
+    rows = [row for row in every if row.failure is None and row.as_is]
+    if not rows:
+        return None
+    # Where epochs were measured a step is one of theirs.
+    epochs = {(row.model, row.batch) for row in rows if row.family == EPOCH}
+    rows = [r for r in rows if r.family == EPOCH or (r.model, r.batch) not in epochs]
+    alone = replace(file, rows=tuple(rows), peers=())
+
+    def count(model: str, batch: int) -> Cost | None:
+        alike = [r for r in rows if r.model == model and r.counters["batch"] == batch]
+        return _cost_of(alike[0]) if alike else None
+
+    own_size = [row for row in rows if row.model == name] or rows
+    first = nearest(own_size, batch) if batch else own_size[0]
+    cost = _cost_of(first)
+    precise = replace(alone, rows=tuple(r for r in rows if r.precision == cost.precision))
+    adviser = _Counted(precise, cost.precision, cards=cards, fit=fit, ways=(WAY,))
+    own = own_network(precise, adviser, cost, count)
+    ways = [one for one in from_own_rows(precise.rows, cost) if one.device == CPU]
+    failed = tuple(row for row in every if row.failure is not None)
+    return AsIs(own, tuple(ways), first.as_is, failed, tuple(adviser.cards))
+
+
+def _rows_of(file: File, name: str) -> list[Row]:
+    ladder = next((one.rungs for one in file.ladders if one.name == name), (name,))
+    return [row for row in file.peers if row.model in ladder and row.family in TRAINING]
+
+
+def cards_of(file: File, name: str, others: Sequence[Card], asked: bool = False) -> list[Card]:
+    """What to predict of a module: `others`, before them the file's own card where PyTorch did not
+    run there; where it did, those alone that were `asked` about."""
+    own = card_of(file, load_cards())
+    rest = [card for card in others if card != own]
+    if any(row.device != CPU and row.failure is None for row in _rows_of(file, name)):
+        return rest if asked else []
+    return [*([own] if own and (own in others or not asked) else []), *rest]
+
+
+class _Counted(Adviser):
+    """Whose bands of cards are as wide at least as a count is off on a processor."""
+
+    def _of_card(self, card: Card, way: Way, cost: Cost) -> Prediction | str:
+        found = super()._of_card(card, way, cost)
+        if isinstance(found, str):
+            return found
+        ends = found.seconds / left_out().factor, found.seconds * left_out().factor
+        return replace(found, low=min(found.low, ends[0]), high=max(found.high, ends[1]))
+
+
+def _cost_of(row: Row) -> Cost:
+    """What the worker counted of the module of `row`; of older rows nothing."""
+    batch = row.counters["batch"]
+    counted = row.cost or {"operations": (), "memory_bytes": {}}
+    operations = tuple(map(operation_of, counted["operations"]))
+    rows = row.counters["rows"] if row.family == EPOCH else batch
+    steps = max(1, -(-int(rows) // int(batch)))
+    flops, size, launches = (
+        steps * sum(getattr(one, key) * one.count for one in operations)
+        for key in ("flops", "bytes", "launches")
+    )
+    fields = {
+        **{"params": row.counters["params"], "batch": batch, "rows": int(rows), "steps": steps},
+        "epoch": {
+            **{"flops": flops, "bytes": size, "products": 0, "bytes_to_device": 0},
+            "device_launches": {"cuda": {WAY.execution: {WAY.data: launches}}},
+        },
+        "memory_bytes": counted["memory_bytes"],
+        "device_bytes": {CPU: {"bytes": counted["memory_bytes"].get("peak")}},
+    }
+    return Cost(row.model, row.precision, 1, fields["params"], batch, fields, operations)
+
+
+# ---- in words
+
+
+def screen(found: AsIs, epochs: int) -> str:
+    """All that is known of it on one screen."""
+    shown = [wrapped(reason_said(found), most=WIDTH), "", as_text(ways_table(found, epochs)), ""]
+    if len(found.own.sizes) > 1:
+        shown += [as_text(sizes_shown(found)), ""]
+    shown = [one.rstrip() for one in shown]
+    shown += [wrapped(one, "  ", "- ", most=WIDTH) for one in sentences(found)]
+    return "\n".join(shown) + "\n\n"
+
+
+def reason_said(found: AsIs) -> str:
+    """Why it is measured as it is, a sentence."""
+    name = found.own.cost.model
+    return f"{name} is measured in PyTorch as it is (program: pytorch): {found.reason}."
+
+
+def lead(found: AsIs) -> str:
+    """What an epoch, or a step, takes here and on the first GPU, a sentence."""
+    own = found.own
+    what = f"A step of {counted_rows(own.cost.batch)}" if found.by_step else ""
+    known = (*([own.cpu] if own.cpu else []), *own.gpus)
+    return answer(Advice(Network(own.cost), known, {}), 1, what)
+
+
+def ways_table(found: AsIs, epochs: int = 1) -> Table:
+    """A line for each way of the CPU, the fastest of a GPU that was measured, and each card."""
+    others = tuple(
+        one for one in found.ways if one.label != (found.own.cpu and found.own.cpu.label)
+    )
+    table = own_table(replace(found.own, peers=others), epochs)
+    if not found.by_step:
+        return table
+    cost = found.own.cost
+    title = f"{cost.model}: {cost.params:,.0f} parameters, batch {cost.batch:,.0f}, a step, "
+    kept = [place for place, one in enumerate(table.columns) if one.key != "seconds"]
+    return table.only(kept, title + cost.precision)
+
+
+def sizes_shown(found: AsIs) -> Table:
+    """Every size and batch, where only what differs has a column."""
+    table = sizes_table(found.own)
+    is_one = len({size.cost.model for size in found.own.sizes}) == 1
+    dropped = {"params", "memory_bytes", *(["network"] if is_one else [])}
+    kept = [
+        place
+        for place, column in enumerate(table.columns)
+        if column.key not in dropped and not column.for_programs
+    ]
+    return table.only(kept)
+
+
+def sentences(found: AsIs) -> list[str]:
+    """From where on a GPU wins, what a step consists of, its memory, and what the times are
+    worth."""
+    return [*where_it_wins(found.own), *_step(found), *_memory(found), *_worth(found)]
+
+
+def _step(found: AsIs) -> Iterator[str]:
+    cost = found.own.cost
+    launches = sum(one.launches * one.count for one in cost.operations if one.kind != "view")
+    started = sum(one.launches * one.count for one in cost.operations)
+    if not launches:
+        return
+    flops = sum(one.flops * one.count for one in cost.operations)
+    published = overheads("torch_operation")
+    low, high = (
+        units.seconds(started * end, 2)
+        for end in (
+            min(one.low_seconds for one in published),
+            max(one.high_seconds for one in published),
+        )
+    )
+    yield (
+        f"A step is {units.significant(flops, 2)} floating-point operations in {launches:,.0f} "
+        f"operations of a GPU; to start them takes Python {low} to {high} by itself."
+    )
+
+
+def _memory(found: AsIs) -> Iterator[str]:
+    cost = found.own.cost
+    memory = cost.fields["memory_bytes"]
+    if not memory:
+        return
+    parts = listed(
+        [f"{units.binary_bytes(memory[key])} {key}" for key in _PARTS if memory.get(key)]
+    )
+    peak = units.binary_bytes(memory["peak"])
+    said = f"Memory: {peak} at batch {cost.batch:,.0f}, of these {parts}"
+    fixed = 2 * memory["parameters"] + memory["optimizer"]  # gradients are as large
+    each = max(memory["peak"] - fixed, 1) / cost.batch
+    most = [
+        f"{units.significant(max((room - fixed) / each, 0), 2)} on the {short_gpu(card.name)}"
+        for card in found.cards
+        if (room := _MOST_OF_MEMORY * (card.figure("memory_bytes") or 0))
+    ]
+    yield sentence(f"{said}; the largest batch is about {listed(most)}" if most else said)
+
+
+def _worth(found: AsIs) -> Iterator[str]:
+    if any(one.row is None for one in found.own.gpus):
+        yield (
+            "Predicted are steps of PyTorch's eager loop on cards that nobody measured, from what "
+            "was counted, in a range for 90 % of them (docs/method/peers.md#what-is-counted)."
+        )
+    reasons: dict[str, list[float]] = {}
+    for failure in (row.failure for row in found.failed if row.failure):
+        times = reasons.setdefault(failure.message, [])
+        times += [] if failure.seconds is None else [failure.seconds]
+    for reason, times in reasons.items():
+        took = ", ".join(units.seconds(one, 2) for one in times)
+        what = f"Not verified, so it counts nowhere: {took}" if took else "Without a result"
+        yield f"{what} ({reason})."

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules that PyTorch trained as they are: one screen and the page's section from its rows and
+from what its worker counted."""
+
+import json
+import math
+import re
+
+import pytest
+
+from plots.core.cards import load_cards
+from plots.core.page.page import render_page
+from plots.core.page.section import Context
+from plots.features.advise import own_section
+from plots.features.advise.as_is import as_is, modules, screen
+from plots.features.advise.counted import left_out
+from plots.features.crossover.command import NAME as CROSSOVER
+from plots.features.predict.data import observations
+from plots.features.predict.files import Predictions
+from plots.features.predict.fit import fit
+from plots.tests import synthetic, synthetic_peers
+
+SIZES = {"pairs": 200_000, "pairsx2": 800_000}
+BATCHES = (16, 1024)
+REASON = "body.0.weight is used twice"
+
+
+def cost(params: int, batch: int) -> dict:
+    product = {"kind": "product", "launches": 1.0, "bytes": 4.0 * params, "count": 6}
+    product |= {
+        "flops": 2.0 * params * batch,
+        "products": [{"m": batch, "n": params // 64, "k": 64}],
+    }
+    others = {"kind": "elementwise", "flops": 1e4, "bytes": 1e5, "launches": 20.0}
+    views = {"kind": "view", "flops": 0.0, "bytes": 0.0, "launches": 10.0}
+    memory = {"parameters": 4 * params, "optimizer": 0, "activations": 4000 * batch, "data": batch}
+    memory["peak"] = 8 * params + 5000 * batch
+    return {"operations": [product, others, views], "memory_bytes": memory}
+
+
+def measured(family: str = "Minibatch", **changes: str) -> list[dict]:
+    entries = []
+    for model, params in SIZES.items():
+        for batch in BATCHES:
+            for threads in (1, 2):
+                own = synthetic.cpu_configuration(model, threads, batch, family)
+                theirs = synthetic_peers.theirs(own, **changes)
+                facts = {"params": params, "as_is": REASON, "cost": cost(params, batch)}
+                facts |= {"rows": 10 * batch, "loss_first_step": 0.5}
+                seconds = 1e-7 * params * batch / threads * (10 if family == "Epoch" else 1)
+                entries += synthetic.samples(theirs, [seconds] * 9, **facts)
+    return entries
+
+
+@pytest.fixture
+def write_modules(write):
+    def made(entries: list[dict]):
+        document = synthetic_peers.document(entries)
+        crossover = document["context"]["crossover"]
+        crossover["ladders"] = {"pairs": list(SIZES), "disc": ["disc-2"]}
+        return write(document)
+
+    return made
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return fit(observations(()))
+
+
+@pytest.fixture
+def told(tmp_path):
+    path = tmp_path / "pairs-Pairs-1234.module.json"
+    path.write_text(json.dumps({"name": "pairs"}), encoding="utf-8")
+    return path
+
+
+def test_one_screen_says_what_pytorch_takes_and_why(write_modules, told, shell):
+    compiled = measured(compiler="inductor")
+    wrong = {**compiled[0], "configuration": {**compiled[0]["configuration"], "precision": "bf16"}}
+    failed = synthetic.failure(wrong["configuration"], "it drifts")
+    failed["not_verified"] = {"seconds": 3e-3}
+    path = write_modules([*measured(), *compiled, failed])
+    text = shell("advise", "--network", told, "--gpu=rtx-4060,h200", path).out
+    assert max(map(len, text.splitlines())) <= 80 and text.count("\n") <= 40
+    said = " ".join(text.split())
+    assert said.startswith(f"pairs is measured in PyTorch as it is (program: pytorch): {REASON}.")
+    assert "pairs: 200,000 parameters, batch 16, a step, f32" in text and "an epoch" not in text
+    lines = {line.split("  ")[0]: line for line in text.splitlines()}
+    assert "320 ms" in lines["PyTorch, 1 thread"] and "160 ms" in lines["PyTorch, 2 threads"]
+    assert "slower" in lines["PyTorch, 1 thread"]
+    assert "160 ms" in lines["PyTorch, 2 threads, torch.compile"]
+    assert "faster" in lines["RTX 4060, predicted"]
+    assert "pairsx2" in text and "(measured: batch 16, 1,024)" in text
+    assert "in 26 operations of a GPU" in said
+    assert "MiB at batch 16, of these 781 KiB parameters and 62.5 KiB activations" in said
+    assert "Not verified, so it counts nowhere: 3.0 ms (it drifts)." in said
+    larger = shell("advise", "--network", told, "--batch=1024", "--gpu=h200", path).out
+    assert "batch 1,024, a step" in larger
+
+
+def test_an_epoch_is_told_where_one_was_measured(write_modules, told, shell):
+    path = write_modules([*measured("Epoch"), *measured()])
+    text = shell("advise", "--network", told, "--epochs=2", "--gpu=h200", path).out
+    assert "batch 16, 160 rows an epoch, f32" in text
+    line = next(line for line in text.splitlines() if line.startswith("PyTorch, 2 threads"))
+    assert re.findall(r"[\d.]+ m?s", line) == ["160 ms", "3.2 s", "3.2 s"]
+
+
+def test_a_card_is_predicted_by_the_count_in_a_band_that_was_earned(write_modules, fitted, read):
+    file = read(json.loads(write_modules(measured()).read_text(encoding="utf-8")))
+    assert modules(file) == ["pairs"]
+    card = load_cards()["h200"]
+    found = as_is(file, "pairs", [card], fitted)
+    assert found is not None
+    (gpu,) = found.own.gpus
+    assert (
+        gpu.low <= gpu.seconds / left_out().factor and gpu.high >= gpu.seconds * left_out().factor
+    )
+    assert [size.winner("h200") for size in found.own.sizes] == ["gpu"] * 4
+    assert "h200" not in screen(as_is(file, "pairs", [], fitted), 1)
+    assert as_is(file, "nobody", [], fitted) is None
+
+
+def test_a_gpu_on_which_pytorch_ran_is_measured(write_modules, told, shell):
+    own = synthetic.gpu_configuration("pairs", "graph", "resident", 16, "Minibatch")
+    facts = {"params": SIZES["pairs"], "as_is": REASON, "cost": cost(SIZES["pairs"], 16)}
+    facts |= {"rows": 160, "loss_first_step": 0.5}
+    ran = synthetic.samples(synthetic_peers.theirs(own), [1e-3] * 9, **facts)
+    text = shell("advise", "--network", told, write_modules([*measured(), *ran])).out
+    line = next(line for line in text.splitlines() if line.startswith("PyTorch, GPU, graph"))
+    assert "1.0 ms" in line and line.endswith("*faster") and "predicted" not in text
+
+
+def test_each_network_left_out_is_foretold_by_the_others():
+    found = left_out()
+    assert len(found.networks) == 20 and found.coverage == pytest.approx(19 / 21)
+    within = [name for name, off in found.networks.items() if off <= math.log(found.factor) + 1e-9]
+    assert len(within) == 19 and 1 < math.exp(found.median) < found.factor < 2
+
+
+def test_the_page_begins_with_it(write_modules, read, fitted):
+    file = read(json.loads(write_modules(measured()).read_text(encoding="utf-8")))
+    made = own_section.build([file], Context(predictions=Predictions(fitted)))
+    assert made is not None
+    page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", render_page([made])))
+    assert "A step of 16 rows: 160 ms here (2 threads)" in page and REASON in page
+
+
+def test_it_is_in_no_crossover_of_benchs_rows(write_modules, shell):
+    path = write_modules(measured("Epoch"))
+    assert "pairs" not in shell(CROSSOVER, path).out
+
+
+def test_what_a_module_was_not_asked_is_said(write_modules, told, shell, tmp_path):
+    path = write_modules(measured())
+    said = shell("advise", "--network", told, "--optimizer=adam", path, code=2).err
+    assert "--optimizer: a module as it is was trained as its rows say; leave it out" in said
+    other = tmp_path / "other.module.json"
+    said = shell("advise", "--network", other, path, code=2).err
+    assert "is not what ./run writes of a module" in said
+    other.write_text(json.dumps({"name": "other"}), encoding="utf-8")
+    said = shell("advise", "--network", other, path, code=2).err
+    assert "there is no result of other" in said
