@@ -85,7 +85,9 @@ def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     from networks.ending import ended, without_loss  # noqa: PLC0415
     from networks.from_torch import Graph  # noqa: PLC0415
     from networks.proof import prove  # noqa: PLC0415
-    from networks.user_module import Input, exported, failure, made, started  # noqa: PLC0415
+    from networks.user_module import Input, exported, made  # noqa: PLC0415
+    from peers.pytorch.user_file import failure, left_as_found  # noqa: PLC0415
+    from peers.tasks import Unsupported  # noqa: PLC0415
 
     shapes, types = options.input, options.input_type
     if not shapes:
@@ -99,7 +101,7 @@ def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     wanted = [Input(*one, options.batch_axis) for one in zip(shapes, types, strict=True)]
     file, _, name = options.source.rpartition(":")
     try:
-        with started(options.source):
+        with left_as_found():
             network = made(options.source, *wanted)
             graph = Graph(exported(network, *wanted), *wanted, output=options.output_number)
             value, graph.end = without_loss(graph.build, graph.output, options.loss_function)
@@ -110,6 +112,8 @@ def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
             difference, count = prove(network, graph, described, *wanted)
     except Refused:
         raise
+    except Unsupported as error:  # what the user's file does
+        raise Refused(str(error)) from error
     except Exception as error:
         raise Refused(f"{options.source} can't be imported: {failure(error)}") from error
     proof = (

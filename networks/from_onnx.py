@@ -22,6 +22,7 @@ from networks.values import BATCH, ReadsImages, Refused, Value
 from networks.windows import pair
 
 FIRST_OPSET = 13
+_SCOPES = "pkg.torch.onnx.name_scopes"
 _NUMBERED = re.compile(r"^(onnx::.*|val_\d+|\d+)$")  # names that exporters make up
 
 
@@ -177,14 +178,25 @@ class Graph:
     def _look_at_parameters(self) -> None:
         steps = self.build.alive(self.output)
         weights = [(s.layer["name"], one) for s in steps for one in s.parameters]
+        copies: dict[str, str] = {}
         for at, (name, one) in enumerate(weights):
             for before, other in weights[:at]:
-                # Copies of a layer have the same numbers, too, but not in one place of the file.
+                # Copies of a layer have the same numbers, too, but not in one place of the file;
+                # PyTorch's new exporter writes them once, and says which modules have them.
                 if np.may_share_memory(one, other) and same_numbers(one, other):
-                    raise Refused(
-                        f"{name} has the very weights of {before}; each layer of bench's has "
-                        "parameters of its own"
-                    )
+                    if self.modules.get(name, "") == self.modules.get(before, ""):
+                        raise Refused(
+                            f"{name} has the very weights of {before}; each layer of bench's has "
+                            "parameters of its own"
+                        )
+                    copies.setdefault(name, before)
+        if copies:
+            (name, before), *_ = copies.items()
+            self.build.notes.append(
+                f"{len(copies)} of its layers have the very weights of others ({name} of {before}) "
+                "in the file, where PyTorch's exporter writes those of untrained copies once; each "
+                "has its own here, so if they are one, import the network from PyTorch"
+            )
         bare = [s for s in steps if s.layer.get("bias") is False]
         if bare and self.model.producer_name == "pytorch":
             self.build.notes.append(
@@ -204,6 +216,7 @@ class Graph:
             one.name: numpy_helper.to_array(one) for one in self.model.graph.initializer
         }
         self.statistics: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # of batch normalization
+        self.modules: dict[str, str] = {}  # of a layer: the path of the module that it was
         self._read_inputs(sample)
         for node in self.model.graph.node:
             try:
@@ -279,7 +292,9 @@ class Graph:
                     {n: value.seen_as(s) for n, s in zip(node.output, seen, strict=True)}
                 )
         elif node.op_type in LAYERS:
+            before = set(self.build.steps)
             result = LAYERS[node.op_type](call)
+            self.modules |= dict.fromkeys(self.build.steps.keys() - before, _module_of(node))
             several = result if isinstance(result, tuple) else (result,)
             self.values.update(zip(node.output, several, strict=False))
         else:
@@ -295,6 +310,13 @@ class Graph:
             graph, opset_imports=self.model.opset_import, ir_version=self.model.ir_version
         )
         return ReferenceEvaluator(model).run(None, dict(known))
+
+
+def _module_of(node: onnx.NodeProto) -> str:
+    """The path of the module that calls it, as PyTorch's new exporter notes it down; else ""."""
+    scopes = next((one.value for one in node.metadata_props if one.key == _SCOPES), "")
+    paths = re.findall(r"'([^']*)'", scopes)[:-1]  # the last is the node's own name
+    return paths[-1].partition("@")[0] if paths else ""
 
 
 def _type(value: Any) -> int:

@@ -20,9 +20,10 @@ from networks.builder import Builder
 from networks.preparations import NOTHING_DONE, Preparations, is_check, operation_of
 from networks.slices import arguments, joined
 from networks.torch_operations import LAYERS, VIEWS, is_read_as_it_is
-from networks.user_module import Input, user_place
+from networks.user_module import Input
 from networks.values import ReadsImages, Refused, Value
 from networks.windows import Padded, pair
+from peers.pytorch.user_file import user_place
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 

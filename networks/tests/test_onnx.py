@@ -316,6 +316,16 @@ def test_shared_weights_are_tied_or_refused(capsys, tmp_path):
     assert described["layers"][-1]["tied"] == described["layers"][0]["name"]
     path = old(tmp_path / "shared.onnx", zoo.shared(), torch.randn(2, 4))
     assert "2 has the very weights of 0; each layer of bench's has" in refused(capsys, path)
+    path = exported(tmp_path / "new.onnx", zoo.OneBody(), torch.randn(2, 4), True)
+    capsys.readouterr()  # what the exporter says
+    assert "has the very weights of body; each layer" in refused(capsys, path)
+
+
+def test_copies_that_an_exporter_writes_once_are_said(capsys, tmp_path):
+    words = torch.randint(31, (2, 10))
+    path = exported(tmp_path / "net.onnx", zoo.Encoder().eval(), words, True)
+    assert main(["import", str(path), *WORDS_OF]) == 0
+    assert "of its layers have the very weights of others" in capsys.readouterr().err
 
 
 def test_biases_that_an_exporter_leaves_out_are_said(capsys, tmp_path):

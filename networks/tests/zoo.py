@@ -815,6 +815,17 @@ def shared():
     return nn.Sequential(layer, nn.ReLU(), layer)
 
 
+class OneBody(nn.Module):
+    """One body in two places, as a siamese network has it."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.body(F.relu(self.body(x)))
+
+
 def one_number():
     return nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 1), nn.Flatten(0))
 

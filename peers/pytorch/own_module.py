@@ -3,23 +3,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
-import io
 import json
 import math
 import random
-import sys
-import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from copy import deepcopy
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -27,10 +19,10 @@ from torch import nn
 from torch.utils._pytree import tree_map
 
 from peers.generator import INPUTS, uniform
+from peers.pytorch.user_file import alone, failure, loaded, module_of, said  # noqa: F401
 from peers.tasks import Unsupported
 
 LOSSES = ("cross-entropy", "nll", "mse", "bce", "module")  # or FILE.py:CALLABLE
-_ROOT = Path(__file__).parents[2]
 _MOST_BYTES = 1 << 32  # of a user's batches, which are taken into memory
 
 
@@ -79,129 +71,16 @@ class Module:
         return sum(found)
 
 
-# ---- the user's files
-
-
-class _TrainsError(Exception):
-    """A file that is imported trains."""
-
-
-_files: dict[Path, Any] = {}
-
-
-def loaded(source: str) -> Any:
-    """What FILE.py:NAME says. The file's folder comes first among those that it imports from, as if
-    its user had started it, so its own model.py or tools.py win over this project's."""
-    file, _, name = source.rpartition(":")
-    path = Path(file).absolute()
-    if not path.is_file():
-        raise Unsupported(f"{path.name}: there is no such file")
-    if path not in _files:
-        _files[path] = None  # its folder is the user's from now on
-        try:
-            _files[path] = _imported(path)
-        except Unsupported:
-            del _files[path]
-            raise
-    if not hasattr(_files[path], name):
-        own = [one for one, value in vars(_files[path]).items() if _is_of(value, _files[path])]
-        has = f"; it has {', '.join(own)}" if own else ""
-        raise Unsupported(f"{path.name} has nothing named {name!r}{has}")
-    return getattr(_files[path], name)
-
-
-def _is_of(value: Any, module: Any) -> bool:
-    return callable(value) and getattr(value, "__module__", "") == module.__name__
-
-
-def _imported(path: Path) -> Any:
-    folder = str(path.parent)
-    others = [one for one in sys.path if one and Path(one).absolute() not in (_ROOT, path.parent)]
-    sys.path[:] = [folder, *others]
-    for name in list(sys.modules):
-        top = path.parent / name.partition(".")[0]
-        if Path(getattr(sys.modules[name], "__file__", None) or "/").is_relative_to(_ROOT) and (
-            top.is_dir() or top.with_suffix(".py").is_file()
-        ):
-            del sys.modules[name]
-    name = path.stem if path.stem.isidentifier() and path.stem not in sys.modules else "_network"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise Unsupported(f"{path.name} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    with _alone(path):
-        _said(f"{path.name} can't be imported", spec.loader.exec_module, module)
-    return module
-
-
-def _said(what: str, call: Callable[..., Any], *given: Any, **named: Any) -> Any:
-    """What the user's code gives; Unsupported in one sentence where it does something else."""
-    try:
-        return call(*given, **named)
-    except (SystemExit, KeyboardInterrupt, EOFError, _TrainsError) as error:
-        does = {EOFError: "asks for input", _TrainsError: "trains"}
-        raise Unsupported(
-            f"{what}: it {does.get(type(error), 'ends the program')}{_place(error)}; what only a "
-            'script does belongs under if __name__ == "__main__":'
-        ) from error
-    except Exception as error:
-        raise Unsupported(f"{what}: {failure(error)}") from error
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """The user's code meets no command line, no input and no training; what it prints is lost."""
-
-    def trains(*_: Any, **__: Any) -> None:
-        raise _TrainsError
-
-    argv, stdin = sys.argv, sys.stdin
-    sys.argv, sys.stdin = [str(path)], io.StringIO()
-    try:
-        with (
-            patch.object(torch.autograd, "backward", trains),
-            redirect_stdout(io.StringIO()),
-            redirect_stderr(io.StringIO()),
-        ):
-            yield
-    finally:
-        sys.argv, sys.stdin = argv, stdin
-
-
-def failure(error: BaseException) -> str:
-    """An exception in one line: what and, in the user's files, where."""
-    said = " ".join(str(error).split())[:300]
-    text = type(error).__name__ + (f": {said}" if said else "")
-    return text + _place(error)
-
-
-def _place(error: BaseException) -> str:
-    """ " (net.py:7)", of the innermost line of the user's; empty where there is none."""
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        file = Path(frame.filename)
-        if any(file.is_relative_to(path.parent) for path in _files):
-            return f" ({file.name}:{frame.lineno})"
-    return ""
+# ---- the user's module
 
 
 def made(module: Module) -> nn.Module:
-    found, path = loaded(module.source), Path(module.source.rpartition(":")[0])
-    called = f"{path.name}:{module.source.rpartition(':')[2]}"
-    if not callable(found):
-        raise Unsupported(f"{called} is nothing to call")
-    sizes = {} if module.scale == 1 else _sizes(module, found)
-    make = partial(deepcopy, found) if isinstance(found, nn.Module) else found
-    with _alone(path):
-        network = _said(f"{called} can't be called", make, **sizes)
-    if not isinstance(network, nn.Module):
-        kind = type(network).__name__
-        raise Unsupported(f"{called} gives a value of type {kind}, and no torch.nn.Module")
-    return network.train()
+    sizes = {} if module.scale == 1 else _sizes(module, loaded(module.source))
+    return module_of(module.source, **sizes).train()
 
 
 def _sizes(module: Module, found: Callable[..., Any]) -> dict[str, Any]:
-    takes = inspect.signature(found).parameters
+    takes = inspect.signature(found).parameters if callable(found) else {}
     if "scale" in takes:
         return {"scale": int(module.scale) if module.scale == int(module.scale) else module.scale}
     if "width" in takes and isinstance(takes["width"].default, int):
@@ -251,8 +130,8 @@ def batches_of(module: Module) -> list[tuple[Any, Any]]:
     if module.data not in _taken:
         seed(0)
         found = loaded(module.data)
-        with _alone(Path(module.data.rpartition(":")[0])):
-            _taken[module.data] = _said(
+        with alone(Path(module.data.rpartition(":")[0])):
+            _taken[module.data] = said(
                 f"{module.data} gives no batches", _take, found() if callable(found) else found
             )
     whole = _taken[module.data]

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FILE.py:NAME, a user's file as if its user had started it, and what goes wrong there in one
+sentence. The importer and the worker that trains modules as they are both read files so."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import sys
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from copy import deepcopy
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import nn
+
+from peers.tasks import Unsupported
+
+_ROOT = Path(__file__).parents[2]
+_OURS = [_ROOT / folder for folder in ("networks", "peers", "peers/pytorch")]
+_PACKAGES = ("networks", "peers", "plots", "tests", "tools")  # ours, which a user may have, too
+_LIBRARIES = tuple(f"{sysconfig.get_path(kind)}/" for kind in ("stdlib", "purelib", "platlib"))
+_LIBRARIES += (f"{Path(torch.__file__).parent}/",)
+
+
+class _TrainsError(Exception):
+    """A file that is imported trains."""
+
+
+_files: dict[Path, Any] = {}
+
+
+def loaded(source: str) -> Any:
+    """What FILE.py:NAME says. The file's folder comes first among those that it imports from, so
+    its own model.py or tools.py win over this project's."""
+    file, _, name = source.rpartition(":")
+    path = Path(file).absolute()
+    if not path.is_file():
+        raise Unsupported(f"{file}: there is no such file")
+    if path not in _files:
+        _files[path] = _imported(path)
+    if not hasattr(_files[path], name):
+        own = [one for one, value in vars(_files[path]).items() if _is_of(value, _files[path])]
+        has = f"; it has {', '.join(own)}" if own else ""
+        raise Unsupported(f"{path.name} has nothing named {name!r}{has}")
+    return getattr(_files[path], name)
+
+
+def module_of(source: str, **sizes: Any) -> nn.Module:
+    """What FILE.py:CALLABLE gives, called with these, or the module that it is."""
+    found, path = loaded(source), Path(source.rpartition(":")[0])
+    called = f"{path.name}:{source.rpartition(':')[2]}"
+    if not callable(found):
+        raise Unsupported(f"{called} is nothing to call")
+    make = partial(deepcopy, found) if isinstance(found, nn.Module) else found
+    with alone(path):
+        network = said(f"{called} can't be called", make, **sizes)
+    if not isinstance(network, nn.Module):
+        kind = type(network).__name__
+        raise Unsupported(f"{called} gives a value of type {kind}, and no torch.nn.Module")
+    return network
+
+
+def _is_of(value: Any, module: Any) -> bool:
+    return callable(value) and getattr(value, "__module__", "") == module.__name__
+
+
+def _imported(path: Path) -> Any:
+    folder = str(path.parent)
+    others = [one for one in sys.path if one and Path(one).absolute() not in (_ROOT, path.parent)]
+    sys.path[:] = [folder, *others]
+    for name in list(sys.modules):
+        top = path.parent / name.partition(".")[0]
+        if Path(getattr(sys.modules[name], "__file__", None) or "/").is_relative_to(_ROOT) and (
+            top.is_dir() or top.with_suffix(".py").is_file()
+        ):
+            del sys.modules[name]
+    name = path.stem if path.stem.isidentifier() and path.stem not in sys.modules else "_network"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise Unsupported(f"{path.name} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    with alone(path):
+        said(f"{path.name} can't be imported", spec.loader.exec_module, module)
+    return module
+
+
+def said(what: str, call: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    """What the user's code gives; Unsupported in one sentence where it does something else."""
+    try:
+        return call(*given, **named)
+    except (SystemExit, EOFError, _TrainsError) as error:
+        does = {EOFError: "asks for input", _TrainsError: "trains"}
+        raise Unsupported(
+            f"{what}: it {does.get(type(error), 'ends the program')}{place(error)}; what only a "
+            'script does belongs under if __name__ == "__main__":'
+        ) from error
+    except Exception as error:
+        raise Unsupported(f"{what}: {failure(error)}") from error
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """The user's code meets no command line, no input and no training; what it prints is lost."""
+
+    def trains(*_: Any, **__: Any) -> None:
+        raise _TrainsError
+
+    argv, stdin = sys.argv, sys.stdin
+    sys.argv, sys.stdin = [str(path)], io.StringIO()
+    try:
+        with (
+            patch.object(torch.autograd, "backward", trains),
+            redirect_stdout(io.StringIO()),
+            redirect_stderr(io.StringIO()),
+        ):
+            yield
+    finally:
+        sys.argv, sys.stdin = argv, stdin
+
+
+@contextmanager
+def left_as_found() -> Iterator[None]:
+    """What a user's file changes of where modules and files are found is undone behind it."""
+    modules, paths, folder = dict(sys.modules), sys.path[:], Path.cwd()
+    is_ours = lambda name: name.partition(".")[0] in _PACKAGES  # noqa: E731
+    try:
+        yield
+    finally:
+        for name in filter(is_ours, list(sys.modules)):
+            del sys.modules[name]
+        sys.modules.update({name: modules[name] for name in filter(is_ours, modules)})
+        sys.path[:] = paths
+        os.chdir(folder)
+
+
+def failure(error: BaseException) -> str:
+    """An exception in one line: what and, in the user's files, where."""
+    told = " ".join(str(error).split())[:300]
+    return type(error).__name__ + (f": {told}" if told else "") + place(error)
+
+
+def place(error: BaseException) -> str:
+    """ " (net.py:7)", of the innermost line of the user's; empty where there is none."""
+    frames = [(f.filename, f.lineno or 0) for f in traceback.extract_tb(error.__traceback__)]
+    found = user_place(frames)
+    return f" ({found})" if found else ""
+
+
+def user_place(frames: list[tuple[str, int]]) -> str:
+    """The innermost of frames that is the user's: FILE.py:LINE; empty where none is."""
+    for file, line in reversed(frames):
+        is_ours = Path(file).parent in _OURS
+        if not file.startswith((*_LIBRARIES, "<")) and not is_ours and Path(file).exists():
+            return f"{Path(file).name}:{line}"
+    return ""
