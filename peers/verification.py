@@ -106,7 +106,7 @@ class References:
         self.name = name
         self._in_float64 = in_float64
         self._made: dict[Task, Trajectory] = {}
-        self._tolerances: dict[tuple[Task, Tolerance], Tolerance] = {}
+        self._determined: dict[tuple[Task, Tolerance], tuple[Trajectory, Tolerance]] = {}
 
     def of(self, task: Task) -> Trajectory:
         if task not in self._made:
@@ -114,16 +114,18 @@ class References:
             self._made[task] = self._trajectory(task)
         return self._made[task]
 
-    def tolerance_of_roundings(self, task: Task, usual: Tolerance) -> Tolerance:
-        """What a training in f32 may differ by where rounding decides much of it: as
+    def within_roundings(self, task: Task, usual: Tolerance) -> tuple[Trajectory, Tolerance]:
+        """What a training in f32 may differ by where rounding decides much of it, and the
+        trajectory without the steps of which rounding decides too much: as
         tolerance_of_roundings() of include/crossover/verify.h."""
-        if (task, usual) not in self._tolerances:
-            self._tolerances.clear()
-            self._tolerances[task, usual] = self._tolerance_of_roundings(task, usual)
-        return self._tolerances[task, usual]
+        if (task, usual) not in self._determined:
+            self._determined.clear()
+            self._determined[task, usual] = self._within_roundings(task, usual, self.of(task))
+        return self._determined[task, usual]
 
-    def _tolerance_of_roundings(self, task: Task, usual: Tolerance) -> Tolerance:
-        trajectory = self.of(task)
+    def _within_roundings(
+        self, task: Task, usual: Tolerance, trajectory: Trajectory
+    ) -> tuple[Trajectory, Tolerance]:
         compared = task if trajectory.batch is None else of_batch(task, trajectory.batch)
         plain = self._in_float64(compared)
         plain.run_steps(0)
@@ -134,10 +136,18 @@ class References:
             other = self._in_float64(compared)
             other.start_off(_SIXTEEN_ROUNDINGS, seed)
             losses = other.run_steps(len(trajectory.losses))
+            apart_in_loss = [
+                _FURTHER * _relative_loss(*both)
+                for both in zip(losses, trajectory.losses, strict=True)
+            ]
+            for step in range(_FEWEST_STEPS, len(losses)):
+                if apart_in_loss[step] > _MOST_OF_LOSS:
+                    losses = plain.run_steps(step)
+                    shorter = replace(trajectory, losses=losses, parameters=plain.parameters())
+                    return self._within_roundings(task, usual, shorter)
             apart = _distances(other.parameters(), trajectory.parameters)
             moved, all_moved = list(map(max, moved, apart)), max(all_moved, math.hypot(*apart))
-            apart_in_loss = max(map(_relative_loss, losses, trajectory.losses))
-            loss = max(loss, min(_FURTHER * apart_in_loss, _MOST_OF_LOSS))
+            loss = max(loss, min(max(apart_in_loss), _MOST_OF_LOSS))
         all_update, norm = math.hypot(*update), math.hypot(*norms)
 
         def allowed(moved: float, update: float, norm: float) -> float:
@@ -145,7 +155,7 @@ class References:
             return max(usual.parameters, own)
 
         if is_compared_together(task):
-            return Tolerance(loss, allowed(all_moved, all_update, norm))
+            return trajectory, Tolerance(loss, allowed(all_moved, all_update, norm))
         # One that hardly changes has no gradient but rounding.
         tensors = tuple(
             allowed(own_moved, own_update, own_norm)
@@ -153,7 +163,7 @@ class References:
             else usual.parameters * max(1.0, norm / max(own_norm, _LEAST_NORM))
             for own_moved, own_update, own_norm in zip(moved, update, norms, strict=True)
         )
-        return Tolerance(loss, max(tensors), tensors)
+        return trajectory, Tolerance(loss, max(tensors), tensors)
 
     def _trajectory(self, task: Task) -> Trajectory:
         own = min(task.batch, task.rows)
@@ -206,7 +216,9 @@ def verified(
     except Mismatch as found:
         if configuration["precision"] != "f32":
             raise
-        tolerance = references.tolerance_of_roundings(task, tolerance)
+        trajectory, tolerance = references.within_roundings(task, tolerance)
+        losses = compared.run_steps(len(trajectory.losses))
+        parameters = compared.parameters()
         try:
             error, parameter_error = _errors(losses, parameters, trajectory, tolerance, together)
         except Mismatch:

@@ -313,10 +313,11 @@ Verification Training::verified(Program& program, const Workload& workload,
       return verify_between_kinks(program, workload, reference, std::ssize(trajectory.losses),
                                   precision, expected.shares);
     } catch (const Mismatch&) {
+      Trajectory determined = trajectory;
       const Tolerance tolerance = tolerance_of_roundings(expected.workload, expected.data.rows,
-                                                         trajectory, precision, expected.shares);
+                                                         determined, precision, expected.shares);
       try {
-        return verify(program, workload, trajectory, tolerance);
+        return verify(program, workload, determined, tolerance);
       } catch (const Mismatch&) {
         throw Mismatch(mismatch);  // what was found first is what is wrong
       }

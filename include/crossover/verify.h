@@ -127,8 +127,10 @@ Workload with_visible_updates(Workload workload);
 /// tensor, so is this; but a tensor that the steps hardly change in float64, by less than 16
 /// roundings of what they change in all, has no gradient but rounding, and may differ by what the
 /// vector of all may. In coarser precisions it is tolerance_for().
+/// The trajectory is cut short before the first step, behind the second, whose loss would need more
+/// than 1e-2: what follows says nothing of the program any more.
 Tolerance tolerance_of_roundings(const Workload& workload, const Dataset& dataset,
-                                 const Trajectory& trajectory, Precision precision = Precision::f32,
+                                 Trajectory& trajectory, Precision precision = Precision::f32,
                                  std::int64_t shares = 1);
 
 struct OperationVerification {

@@ -80,8 +80,8 @@ def test_an_epoch_in_one_call_is_verified(loop):
 @pytest.mark.parametrize("norm", ["batch_norm", "group_norm"])
 def test_where_rounding_decides_the_tolerance_is_what_roundings_do(norm):
     usual = Tolerance(1e-3, 1e-4)
-    assert references().tolerance_of_roundings(deep(1, norm), usual).parameters == 1e-4
-    wide = references().tolerance_of_roundings(deep(12, norm), usual)
+    assert references().within_roundings(deep(1, norm), usual)[1].parameters == 1e-4
+    _, wide = references().within_roundings(deep(12, norm), usual)
     assert wide.loss >= usual.loss and wide.parameters >= usual.parameters
     moved, plain = Training(deep(1), CPU, np.float64), Training(deep(1), CPU, np.float64)
     moved.start_off(0.5, 1)

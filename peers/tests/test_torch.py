@@ -221,11 +221,14 @@ def test_a_training_that_differs_is_refused(wrong):
 @pytest.mark.parametrize("norm", ["batch_norm", "group_norm"])
 def test_where_rounding_decides_the_tolerance_is_what_roundings_do(norm, monkeypatch):
     usual = Tolerance(1e-3, 1e-4)
-    assert References(1).tolerance_of_roundings(deep(1, norm), usual).parameters == 1e-4
-    wide = References(1).tolerance_of_roundings(deep(norm=norm), usual)
+    assert References(1).within_roundings(deep(1, norm), usual)[1].parameters == 1e-4
+    longer = replace(deep(norm=norm), rows=20)
+    trajectory, wide = References(1).within_roundings(longer, usual)
     assert wide.parameters > 2e-4 and wide.loss <= 1e-2
+    assert 2 <= len(trajectory.losses) < 10, "rounding decides the last losses"
     monkeypatch.setattr(verification, "tolerance_of", lambda *_: Tolerance(1e-12, 1e-12))
-    checked, _ = verified(Training(deep(norm=norm), CPU), CPU, References(1))
+    checked, _ = verified(Training(longer, CPU), CPU, References(1))
+    assert checked["steps"] == len(trajectory.losses) and checked["steps_of"] == 10
     assert checked["parameter_error"] <= checked["parameter_tolerance"]
     training = Training(deep(1, norm), CPU)
     _other_rate(training)

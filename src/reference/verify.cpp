@@ -20,6 +20,8 @@
 namespace crossover {
 namespace {
 
+constexpr std::int64_t fewest_steps = 2;  // only the second loss sees the first update
+
 template <class Operation>
 bool uses(const Workload& workload) {
   return std::any_of(workload.steps.begin(), workload.steps.end(), [](const Step& step) {
@@ -278,14 +280,13 @@ void adopt(Program& program, const Workload& workload, Reference& reference) {
 }  // namespace
 
 std::int64_t steps_to_verify(const Workload& workload, double flops) {
-  constexpr std::int64_t fewest = 2;
   constexpr std::int64_t most =
       256;  // rounding grows with the steps, and more of them prove no more
   const std::int64_t all = steps_of_epoch(workload);
   const double of_step = cost(workload).flops / static_cast<double>(all);
   const auto affordable =
       static_cast<std::int64_t>(std::min(flops / of_step, static_cast<double>(most)));
-  return std::max(fewest, std::min(all, affordable));
+  return std::max(fewest_steps, std::min(all, affordable));
 }
 
 Trajectory reference_trajectory(const Workload& workload, const Dataset& dataset,
@@ -371,8 +372,7 @@ Tolerance tolerance_for(const Workload& workload, Precision precision,
 }
 
 Tolerance tolerance_of_roundings(const Workload& workload, const Dataset& dataset,
-                                 const Trajectory& trajectory, Precision precision,
-                                 std::int64_t shares) {
+                                 Trajectory& trajectory, Precision precision, std::int64_t shares) {
   constexpr double sixteen_roundings = 16 * 0x1p-24;
   constexpr std::uint64_t starts = 5;
   constexpr double further = 3;
@@ -401,6 +401,10 @@ Tolerance tolerance_of_roundings(const Workload& workload, const Dataset& datase
         std::max(whole_moved, std::accumulate(apart.begin(), apart.end(), Separation{}).distance);
     for (std::size_t i = 0; i < other.losses.size(); ++i) {
       const double difference = further * relative_loss(other.losses[i], trajectory.losses[i]);
+      if (difference > most_of_loss && i >= static_cast<std::size_t>(fewest_steps)) {
+        trajectory = reference_trajectory(workload, dataset, static_cast<std::int64_t>(i), shares);
+        return tolerance_of_roundings(workload, dataset, trajectory, precision, shares);
+      }
       tolerance.loss = std::max(tolerance.loss, std::min(difference, most_of_loss));
     }
   }
