@@ -11,11 +11,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_runs import BENCH, environment, needs_bench
+from bench_runs import BENCH, LIMIT_SECONDS, environment, needs_bench
 from scripts import refused
 
 from peers.command import CommandFailed, Commands, Plan, new_process
@@ -117,6 +118,15 @@ def test_a_command_without_a_time_says_why(command, said):
         new_process()(command, 0.3 if "sleep" in command else 60.0, Path(os.devnull))
 
 
+def soon(holds: Callable[[], bool]) -> bool:
+    """Whether it does, in the end."""
+    for _ in range(10 * LIMIT_SECONDS):
+        if holds():
+            return True
+        time.sleep(0.1)
+    return False
+
+
 def is_running(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()[0] != "Z"
@@ -128,11 +138,7 @@ def test_what_prints_much_or_leaves_processes_behind_does_no_harm(tmp_path):
     left = tmp_path / "left"
     command = f"sleep 1000 & echo $! > {left}; head -c 5000000 /dev/zero"
     new_process()(command, 60.0, Path(os.devnull))
-    for _ in range(100):
-        if not is_running(int(left.read_text("utf-8"))):
-            break
-        time.sleep(0.1)
-    assert not is_running(int(left.read_text("utf-8")))
+    assert soon(lambda: not is_running(int(left.read_text("utf-8"))))
 
 
 DOC = (ROOT / "docs" / "howto" / "two-programs.md").read_text("utf-8")
@@ -167,13 +173,49 @@ def test_recipes_run_on_a_cpu(tmp_path, name, library, words):
     new_process()(command, 300.0, Path(os.devnull))
 
 
-SLOW = "import sys, time; time.sleep({start} + int(sys.argv[2]) * {step}); print(sys.argv[1])"
+def test_a_command_does_not_outlive_its_worker(tmp_path):
+    left = tmp_path / "left"
+    plan = Plan(f"echo $$ > {left}; sleep 1000; : {{n}} {{steps}}", B, (7,), (1, 2), 60.0)
+    worker = [sys.executable, ROOT / "peers" / "command.py", plan.word]
+    with subprocess.Popen(worker, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+        own = {"family": "Command", "size": "7", "program": "first", "steps": "1"}
+        asked = {"do": "prepare", "row": "x", "configuration": own}
+        assert running.stdin is not None
+        running.stdin.write(json.dumps(asked).encode() + b"\n")
+        running.stdin.flush()
+        assert soon(lambda: left.exists() and left.read_text("utf-8").endswith("\n"))
+        running.kill()
+    assert soon(lambda: not is_running(int(left.read_text("utf-8"))))
 
 
-def started(folder: Path, *words: str) -> subprocess.Popen[str]:
-    command = [BENCH, "--cuda=off", f"--out={folder / 'two.json'}", *words]
+PEER = """
+import json, sys, time
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from peers.command import Commands, Plan
+from peers.protocol import serve
+
+def formula(command, limit, output):
+    side, n, steps = command.split()
+    step = int(n) * 1e-3 if side == "a" else 0.1 + int(n) * 5e-4
+    out = Path("two.json")
+    while Path("hang").exists() and out.exists() and len(json.loads(out.read_text())["rows"]) > 3:
+        time.sleep(0.1)
+    return (0.1 if side == "a" else 2.1) + int(steps) * step, 0.1
+
+serve(Commands(Plan.of(sys.argv[1]), formula))
+"""
+
+
+def started(folder: Path, *words: str, peer: str = "") -> subprocess.Popen[str]:
+    """What `./run two` starts with these words; with a `peer` in place of ours."""
+    flags = two.asked([*words]).words
+    if peer:
+        (folder / "peer.py").write_text(peer, "utf-8")
+        ours = str(ROOT / "peers" / "command.py")
+        flags = [word.replace(ours, str(folder / "peer.py")) for word in flags]
     return subprocess.Popen(
-        command,
+        [BENCH, "--cuda=off", f"--out={folder / 'two.json'}", *flags],
         cwd=folder,
         env=environment(),
         stdout=subprocess.PIPE,
@@ -182,60 +224,61 @@ def started(folder: Path, *words: str) -> subprocess.Popen[str]:
     )
 
 
-def asked(folder: Path, *more: str) -> list[str]:
-    for name, start, step in (("first", 0.0, 0.004), ("second", 0.02, 0.001)):
-        text = SLOW.replace("{start}", str(start)).replace("{step}", str(step))
-        (folder / f"{name}.py").write_text(text, "utf-8")
-    commands = [f"{sys.executable} {name}.py {{n}} {{steps}}" for name in ("first", "second")]
-    flags = ("--n=10,20", "--steps=1,20", "--equal=cmp", "--repetitions=5")
-    return two.asked([*flags, *more, *commands]).words
+def ended(process: subprocess.Popen[str], code: int = 0) -> str:
+    said, _ = process.communicate(timeout=LIMIT_SECONDS)
+    assert process.returncode == code, said
+    return said
+
+
+def plots(*words: str | Path) -> str:
+    command = [sys.executable, "-m", "plots", *words]
+    return subprocess.run(
+        command, cwd=ROOT, stdout=subprocess.PIPE, encoding="utf-8", check=True
+    ).stdout
 
 
 @needs_bench
 def test_two_small_programs_from_end_to_end(tmp_path):
-    done = started(tmp_path, *asked(tmp_path))
-    said, _ = done.communicate(timeout=300)
-    assert done.returncode == 0, said
+    (tmp_path / "small.py").write_text("import sys; print(sys.argv[1])", "utf-8")
+    commands = [f"{sys.executable} small.py {{n}} {{steps}} {side}" for side in "ab"]
+    flags = ("--n=10", "--steps=1,20", "--equal=cmp", "--repetitions=5")
+    ended(started(tmp_path, *flags, *commands))
     file = loading.load_file(tmp_path / "two.json")
     assert file.complete
     assert (file.rows, file.peers) == ((), ())
-    assert {row.configuration["program"] for row in file.commands} == {"first", "second"}
-    assert file.two["equal"] == "cmp"
-    words = [sys.executable, "-m", "plots"]
-    for command, found in (("two", "program wins a step|won reliably"), ("validate", "valid, ")):
-        shown = subprocess.run(
-            [*words, command, tmp_path / "two.json"],
-            cwd=ROOT,
-            capture_output=True,
-            encoding="utf-8",
-            check=True,
-        )
-        assert re.search(found, shown.stdout), shown.stdout
-    page = [*words, "report", tmp_path / "two.json", "-o", tmp_path / "page"]
-    subprocess.run(page, cwd=ROOT, check=True, capture_output=True)
-    assert "Two programs" in (tmp_path / "page" / "index.html").read_text("utf-8")
-    other = started(tmp_path, *asked(tmp_path, "--at=15"), "--resume")
-    said, _ = other.communicate(timeout=300)
-    assert "measured under other conditions: peers.command.sizes" in said
+    ways = {(row.configuration["program"], row.configuration["steps"]) for row in file.commands}
+    assert len(ways) == len(file.commands) == 4
+    assert all(len(row.samples) == 5 and row.minimum > 0 for row in file.commands)
+    assert (file.two["first"], file.two["equal"]) == (commands[0], "cmp")
+    assert "valid, 4 rows" in plots("validate", tmp_path / "two.json")
 
 
 @needs_bench
 def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path):
-    words = asked(tmp_path)
-    running = started(tmp_path, *words)
-    file = tmp_path / "two.json"
-    for _ in range(600):
-        rows = json.loads(file.read_text("utf-8"))["rows"] if file.exists() else []
-        if len(rows) >= 4 or running.poll() is not None:
-            break
-        time.sleep(0.1)
+    words = ("--n=100:400", "--steps=10,100", "--repetitions=5", A, B)
+    file, hang = tmp_path / "two.json", tmp_path / "hang"
+    hang.touch()
+    peer = PEER.format(root=str(ROOT))
+    running = started(tmp_path, *words, peer=peer)
+    assert soon(lambda: file.exists() and len(json.loads(file.read_text("utf-8"))["rows"]) > 3)
     running.send_signal(signal.SIGINT)
-    said, _ = running.communicate(timeout=60)
-    assert running.returncode in (-signal.SIGINT, 128 + signal.SIGINT), said
+    ended(running, code=128 + signal.SIGINT)
     kept = {row.name for row in loading.load_file(file).commands}
-    assert len(kept) >= 4
-    again = started(tmp_path, *words, "--resume")
-    said, _ = again.communicate(timeout=300)
-    assert again.returncode == 0, said
-    assert "goes on with" in said
-    assert kept < {row.name for row in loading.load_file(file).commands} | {""}
+    assert len(kept) > 3
+    hang.unlink()
+    said = ended(started(tmp_path, *words[:3], "b {n} {steps}", A, "--resume", peer=peer), code=2)
+    assert "measured under other conditions: peers.command.first was " in said
+    said = ended(started(tmp_path, *words, "--resume", peer=peer))
+    assert "bench: goes on with" in said
+    assert "[refine] n = " in said
+    whole = loading.load_file(file)
+    assert kept < {row.name for row in whole.commands if len(row.samples) >= 5}
+    (interval,) = whole.refinements[-1].intervals
+    assert interval.below == "first"
+    assert interval.low and interval.high
+    assert interval.low <= 200 <= interval.high < 1.2 * interval.low
+    shown = plots("two", file, "--at=400")
+    assert shown.startswith("The second program won reliably from between n = ")
+    assert "At n = 400 the second program wins a step; the second has repaid" in shown
+    plots("report", file, "-o", tmp_path / "page")
+    assert "Two programs" in (tmp_path / "page" / "index.html").read_text("utf-8")

@@ -8,8 +8,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from plots.features.two.analysis import SIDES, Two, size_of, two
 from plots.features.two.table import answers, at_answer, repaid_words, step_answer, two_table
@@ -29,21 +27,17 @@ def sized(first: Line, second: Line, noise: float = 0.01) -> Any:
     return size_of(1000, runs(first, second, noise), STEPS)
 
 
-SECONDS = st.floats(1e-3, 10)
-
-
-@given(SECONDS, SECONDS, SECONDS, SECONDS)
-def test_repaid_steps_are_where_the_two_lines_meet(start, step, other_start, other_step):
-    size = size_of(1, runs((start, step), (other_start, other_step)), STEPS)
-    later, gain = other_start > start, other_step < step
-    if abs(step - other_step) < 1e-6 or abs(start - other_start) < 1e-6:
-        return
+def test_repaid_steps_are_where_the_two_lines_meet():
     kinds = {(True, True): "after", (True, False): "never", (False, True): "at once"}
-    assert size.repaid.kind == kinds.get((later, gain), "until")
-    if size.repaid.steps is not None:
-        count = size.repaid.steps.value
-        ours, theirs = start + count * step, other_start + count * other_step
-        assert ours == pytest.approx(theirs, rel=1e-3)
+    met = set()
+    for start, step, other_start, other_step in np.random.default_rng(1).uniform(0.1, 10, (99, 4)):
+        repaid = size_of(1, runs((start, step), (other_start, other_step)), STEPS).repaid
+        assert repaid.kind == kinds.get((other_start > start, other_step < step), "until")
+        met.add(repaid.kind)
+        if repaid.steps is not None:
+            count = repaid.steps.value
+            assert start + count * step == pytest.approx(other_start + count * other_step)
+    assert met == {*kinds.values(), "until"}
 
 
 def test_the_interval_of_repaid_steps_covers_them():
@@ -110,6 +104,17 @@ def test_says_both_answers_and_what_is_not_known():
     )
     table = two_table(file, found)
     assert [record["winner"] for record in table.records()] == ["first", "second", "second"]
+
+
+def test_a_refinement_without_both_ends_has_the_sizes_beside_it():
+    file = commands(intervals=(PairedInterval("first", 1911.0, None),))
+    found = two(file)
+    assert found is not None
+    assert step_answer(found) == (
+        "The first program last won reliably at n = 1,911, the second program at no larger size: a "
+        "step, in 20 pairs of runs, 95 % sure. By repetitions, the first program wins a step at n "
+        "= 1,000; the second program wins a step at n = 4,000 and 16,000."
+    )
 
 
 def test_without_a_refinement_the_sizes_answer():

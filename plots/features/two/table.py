@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from plots import units
 from plots.core.paired import pairs_words
@@ -52,18 +53,28 @@ def step_answer(found: Two) -> str:
         return "From which n the second program wins a step: unmeasured."
     if all(size.repaid.kind == "hidden" and not size.winner for size in measured):
         return sentence(_HIDDEN)
-    if found.refinement and found.refinement.intervals:
-        pairs = sum(size.pairs for size in found.refinement.sizes)
-        where = pairs_words(found.refinement, _PROGRAMS)
-        return f"{where[0].upper()}{where[1:]}: a step, in {pairs:,} pairs of runs, 95 % sure."
+    one = found.refinement
+    if one is None or not one.intervals:
+        said = by_size(measured)
+        return said[0].upper() + said[1:]
+    pairs = sum(size.pairs for size in one.sizes)
+    where = sentence(
+        f"{pairs_words(one, _PROGRAMS)}: a step, in {pairs:,} pairs of runs, 95 % sure"
+    )
+    is_whole = all(interval.low and interval.high for interval in one.intervals)
+    return where if is_whole else f"{where} By repetitions, {by_size(measured)}"
+
+
+def by_size(measured: Sequence[Size]) -> str:
+    """Who wins a step at which n."""
     by = {winner: _range(measured, winner) for winner in (*SIDES, None)}
     parts = [f"the {side} program wins a step at {by[side]}" for side in SIDES if by[side]]
     if by[None]:
         parts.append(f"who wins a step is not decided at {by[None]}")
-    return sentence("; ".join(parts))
+    return "; ".join(parts) + "."
 
 
-def _range(sizes: list[Size], winner: str | None) -> str:
+def _range(sizes: Sequence[Size], winner: str | None) -> str:
     own = [size.n for size in sizes if size.winner == winner]
     if len(own) == len(sizes) > 1:
         return f"each n measured, from {own[0]:,} to {own[-1]:,}"
