@@ -19,6 +19,7 @@ from plots.features.predict import command as predict
 from plots.features.report import command as report
 from plots.features.shi import command as shi
 from plots.features.training import command as times
+from plots.features.two import command as two
 from plots.features.validate import command as validate
 from plots.features.why import command as why
 
@@ -34,5 +35,6 @@ COMMANDS: tuple[ModuleType, ...] = (
     compare,
     shi,
     peers,
+    two,
     check_statistics,
 )

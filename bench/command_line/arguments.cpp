@@ -18,8 +18,8 @@ std::vector<Flag> run_flags(Arguments& to) {
     names.push_back(sweep.name);
   }
   const std::vector<std::string> uses{"auto", "on", "off"};  // as CudaUse
-  const std::vector<std::string> contests{"auto",   "off",       "threads",
-                                          "device", "execution", "program"};  // as Refine
+  const std::vector<std::string> contests{"auto",      "off",     "threads", "device",
+                                          "execution", "program", "command"};  // as Refine
   return {
       {"--sweep", join(names, "|"),
        "how much to measure: networks, repetitions, time per repetition (default: default); gpu: a "
@@ -47,7 +47,8 @@ std::vector<Flag> run_flags(Arguments& to) {
       {"--refine", join(contests, "|"),
        "after the sweep, where one of two sides overtakes the other, measure networks between "
        "those sizes in pairs, for a minute at most: one thread against all (threads), CPU against "
-       "GPU (device), eager against graphs (execution), bench against the other program (program); "
+       "GPU (device), eager against graphs (execution), bench against the other program (program), "
+       "two commands (command, as ./run two does); "
        "auto, the default: device or else threads, after a default or full sweep of all networks",
        [&to, contests](const std::string& text) {
          to.refine = static_cast<Refine>(parse_choice("--refine", text, text, contests));

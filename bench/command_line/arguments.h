@@ -37,7 +37,7 @@ enum class CudaUse { automatic, on, off };
 
 /// Which two sides are told apart more closely after a sweep (refine/contest.h); automatic: where a
 /// whole sweep is measured those that it is about.
-enum class Refine { automatic, off, threads, device, execution, program };
+enum class Refine { automatic, off, threads, device, execution, program, command };
 
 struct Arguments {
   Action action = Action::measure;

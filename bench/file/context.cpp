@@ -93,6 +93,7 @@ std::string networks_without_folders(const std::string& word) {
 
 /// Its flags say which of its rows; the rest is of this machine. A program of this project is told
 /// by its name: "--with-peers=pytorch" of "python -m peers.pytorch"; networks of its own by theirs.
+/// The commands of ./run two stand among the peers.
 void add_peer(const std::string& command, Json& words) {
   const std::string package = "peers.";
   const std::string own = "peers.pytorch.own";
@@ -100,7 +101,7 @@ void add_peer(const std::string& command, Json& words) {
   Json flags = Json::array();
   std::istringstream text(command);
   for (std::string part; text >> part;) {
-    if (part == own) {
+    if (part == own || part.ends_with("peers/command.py")) {
       said.clear();
     } else if (part.starts_with(package)) {
       said += "=" + part.substr(package.size());

@@ -197,7 +197,7 @@ std::map<std::string, Json> conditions(const Json& context) {
   if (ours == context.end() || !ours->is_object()) {
     return found;
   }
-  for (const char* part : {"machine", "software", "configuration"}) {
+  for (const char* part : {"machine", "software", "configuration", "peers"}) {
     const auto of_part = ours->find(part);
     if (of_part == ours->end() || !of_part->is_structured()) {
       continue;

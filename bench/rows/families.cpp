@@ -38,6 +38,7 @@ const std::vector<BenchmarkFamily>& families() {
        .worth = 4,
        .trains = Trains::steps,
        .is_worth_minutes = is_minibatch_worth_minutes},
+      {.name = "Command", .register_rows = [](const Arguments&, Devices&, Rows&) {}, .worth = 6},
   };
   return all;
 }

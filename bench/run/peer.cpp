@@ -51,8 +51,9 @@ Axis axis_in(const Json& json) {
 /// Nobody knows how long a network takes that only its program knows.
 constexpr ExpectedSeconds expected_of_others{.all = 10, .repetition = 1};
 
+/// The CPU where nobody knows: of a command.
 Device& device_of(const Configuration& configuration, Devices& devices) {
-  const std::string& name = value_of(configuration, "device");
+  const std::string name = value_or_unsaid(configuration, "device");
   const auto at = std::find_if(devices.all.begin(), devices.all.end(),
                                [&](const Device& device) { return device.name() == name; });
   return at == devices.all.end() ? devices.cpu() : *at;
@@ -122,8 +123,19 @@ WorkerProcess& Peer::with(const Variables& variables) {
 
 void Peer::bring(std::vector<PlannedRow>& plan, const Arguments& arguments, Devices& devices,
                  Rows& rows) {
+  add_own(own_rows_, plan, arguments, devices, rows);
+}
+
+void Peer::bring(const Configuration& work, const Arguments& arguments, Devices& devices,
+                 Rows& rows) {
+  std::vector<PlannedRow> plan;
+  add_own(rows_beside(work, row_name(work)), plan, arguments, devices, rows);
+}
+
+void Peer::add_own(const Json& own, std::vector<PlannedRow>& plan, const Arguments& arguments,
+                   Devices& devices, Rows& rows) {
   const bool as_asked = is_given(arguments, "--benchmark_repetitions");
-  for (const Json& one : own_rows_) {
+  for (const Json& one : own) {
     const Configuration configuration = in_order(configuration_in(one.at("configuration")));
     const std::string name = row_name(configuration);
     if (rows.has(name)) {
@@ -153,15 +165,19 @@ void Peer::join(const PlannedRow& planned, std::vector<PlannedRow>& joined,
   }
 }
 
+Json Peer::rows_beside(const Configuration& configuration, const std::string& name) {
+  const Json answer = with({}).ask(
+      {{"do", "rows"}, {"configuration", configuration_json(configuration)}}, limit_seconds_);
+  if (answer.contains("outcome")) {
+    refuse("has no rows beside " + name, answer.value("error_message", "no reason given"));
+  }
+  return answer.at("rows");
+}
+
 void Peer::add_rows(const PlannedRow& planned, std::vector<PlannedRow>& joined,
                     const Arguments& arguments, Devices& devices, Rows& rows) {
   const Row& lead = rows[planned.name];
-  const Json answer = with({}).ask(
-      {{"do", "rows"}, {"configuration", configuration_json(lead.configuration)}}, limit_seconds_);
-  if (answer.contains("outcome")) {
-    refuse("has no rows beside " + planned.name, answer.value("error_message", "no reason given"));
-  }
-  for (const Json& one : answer.at("rows")) {
+  for (const Json& one : rows_beside(lead.configuration, planned.name)) {
     const Configuration configuration = in_order(configuration_in(one.at("configuration")));
     const std::string name = row_name(configuration);
     if (rows.has(name)) {

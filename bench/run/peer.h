@@ -34,6 +34,9 @@ class Peer {
   void bring(std::vector<PlannedRow>& plan, const Arguments& arguments, Devices& devices,
              Rows& rows);
 
+  /// Adds its rows of such a work of its own.
+  void bring(const Configuration& work, const Arguments& arguments, Devices& devices, Rows& rows);
+
   /// Adds its rows that do the work of this one of bench's, and are not there yet, to `rows` and
   /// to `joined`. UsageError where it does not say which these are.
   void join(const PlannedRow& planned, std::vector<PlannedRow>& joined, const Arguments& arguments,
@@ -44,6 +47,9 @@ class Peer {
 
   [[noreturn]] void refuse(const std::string& what, const std::string& why) const;
   WorkerProcess& with(const Variables& variables);
+  Json rows_beside(const Configuration& configuration, const std::string& name);
+  void add_own(const Json& own, std::vector<PlannedRow>& plan, const Arguments& arguments,
+               Devices& devices, Rows& rows);
   void add_rows(const PlannedRow& planned, std::vector<PlannedRow>& joined,
                 const Arguments& arguments, Devices& devices, Rows& rows);
 

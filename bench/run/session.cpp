@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -135,13 +136,22 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
     return;
   }
   RefineLimits limits;
-  limits.seconds = std::min(limits.seconds, seconds);
   limits.min_time_seconds = std::min(limits.min_time_seconds, flags.min_time_seconds());
   const auto seconds_taken = [&](const std::string& name) {
     const std::vector<double> own = session.rows[name].record.seconds();  // what was kept is in it
     const auto kept = earlier.seconds.find(name);
     return own.empty() && kept != earlier.seconds.end() ? kept->second : own;
   };
+  if (arguments.refine == Refine::command) {  // how long a pair takes, only its commands know
+    constexpr double times_the_ladder = 3;
+    double taken = 0;
+    for (const std::string& name : rows.names()) {
+      const std::vector<double> own = seconds_taken(name);
+      taken = std::accumulate(own.begin(), own.end(), taken);
+    }
+    limits.seconds = std::max(limits.seconds, times_the_ladder * taken);
+  }
+  limits.seconds = std::min(limits.seconds, seconds);
   refine(arguments.refine, arguments, devices, rows,
          {.repeat = [&](const std::string& name) { return sampler.repeat(name); },
           .finish = [&](const std::string& name) { sampler.finish(name); },
@@ -153,6 +163,13 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
                 std::vector<PlannedRow> plan{{.name = name}};
                 join(session.peers, plan, *arguments_for(model, session.arguments), session.devices,
                      session.rows);
+              },
+          .bring =
+              [&](const std::string& size) {
+                for (const std::unique_ptr<Peer>& peer : session.peers) {
+                  peer->bring({{"family", "Command"}, {"size", size}}, session.arguments,
+                              session.devices, session.rows);
+                }
               },
           .models = earlier.models},
          limits, [&](const nlohmann::ordered_json& refinement) {

@@ -36,7 +36,8 @@ def pairs_of(
 def pairs_words(one: Refinement, sides: tuple[str, str]) -> str:
     """Where the pairs see a change, in words: "2 threads won reliably from between 806 and
     919 parameters"."""
-    said = [_interval_words(interval, sides) for interval in one.intervals[:_MOST]]
+    unit = "n = {}" if one.kind == "command" else "{} parameters"
+    said = [_interval_words(interval, sides, unit) for interval in one.intervals[:_MOST]]
     if len(one.intervals) > _MOST:
         said.append(f"{len(one.intervals) - _MOST} more changes")
     if not said:
@@ -44,18 +45,18 @@ def pairs_words(one: Refinement, sides: tuple[str, str]) -> str:
     return "; ".join(said) + ("" if one.complete else " (unfinished)")
 
 
-def _interval_words(interval: PairedInterval, sides: tuple[str, str]) -> str:
+def _interval_words(interval: PairedInterval, sides: tuple[str, str], unit: str) -> str:
     below, above = sides if interval.below == "first" else sides[::-1]
     low, high = interval.low, interval.high
     if low is not None and high is not None:
-        between = f"{units.count(low)} and {units.count(high)} parameters"
+        between = unit.format(f"{units.count(low)} and {units.count(high)}")
         return f"{above} won reliably from between {between}"
     if high is not None:
-        size = units.count(high)
-        return f"{above} first won reliably at {size} parameters, {below} at no smaller size"
+        size = unit.format(units.count(high))
+        return f"{above} first won reliably at {size}, {below} at no smaller size"
     if low is not None:
-        size = units.count(low)
-        return f"{below} last won reliably at {size} parameters, {above} at no larger size"
+        size = unit.format(units.count(low))
+        return f"{below} last won reliably at {size}, {above} at no larger size"
     return "no side won reliably where the winner seemed to change"
 
 

@@ -201,7 +201,7 @@ BUILT_IN = Axes(
         Axis(
             "family",
             "what",
-            ("Peak", "Copy", "Collective", "Gemm", "Layer", "Epoch", "Minibatch"),
+            ("Peak", "Copy", "Collective", "Gemm", "Layer", "Epoch", "Minibatch", "Command"),
             "kind of benchmark",
             phrase=BARE,
             said="elsewhere",
@@ -252,6 +252,7 @@ BUILT_IN = Axes(
             changes={"tf32": "in TF32", "bf16": "in bf16", "f16": "in f16"},
         ),
         Axis("size", "what", (), "rows and columns of square matrices", phrase="{} rows"),
+        Axis("steps", "how", (), "steps of a command", phrase="{} steps"),
         Axis("memory", "how", ("pageable", "pinned"), "kind of host memory", phrase=BARE),
         Axis("mode", "how", ("sync", "async"), "when the host waits for a copy", phrase=BARE),
         Axis(

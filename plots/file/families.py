@@ -102,6 +102,7 @@ FAMILIES = {
     "Layer": Family(*("layer", "Layers", "layer"), Scale("width", _width, ("width",), "count")),
 }
 PROBES = ("Peak", "Copy", "Collective")
+COMMAND = "Command"  # a run of a user's own: outside of what is verified, in a section of its own
 TRAINING = tuple(name for name, family in FAMILIES.items() if family.time)  # which train a network
 
 

@@ -16,6 +16,7 @@ import fastjsonschema
 from plots.file.axes import BUILT_IN, OWN
 from plots.file.builds import is_build
 from plots.file.entries import rows_of
+from plots.file.families import COMMAND
 from plots.file.instances import with_spreads
 from plots.file.ladders import declared
 from plots.file.refinements import refinement_of
@@ -97,9 +98,15 @@ def _read(path: Path) -> File:
             **{name: crossover["software"][name] for name in Software.__dataclass_fields__}
         ),
         run=_run(crossover["configuration"], crossover.get("budget", {})),
-        rows=tuple(row for row in rows if row.program == OWN),
+        rows=tuple(row for row in rows if row.program == OWN and row.family != COMMAND),
         refinements=tuple(map(refinement_of, crossover.get("refinements", ()))),
-        peers=tuple(row for row in rows if row.program != OWN and not is_build(row.program)),
+        peers=tuple(
+            row
+            for row in rows
+            if row.program != OWN and not is_build(row.program) and row.family != COMMAND
+        ),
+        commands=tuple(row for row in rows if row.family == COMMAND),
+        two=crossover.get("peers", {}).get("command", {}),
         builds=tuple(row for row in rows if is_build(row.program)),
         ladders=ladders,
         networks={one["name"]: json.dumps(one) for one in crossover.get("networks", ())},

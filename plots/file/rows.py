@@ -338,6 +338,8 @@ class File:
     refinements: tuple[Refinement, ...] = ()
     peers: tuple[Row, ...] = ()  # of other frameworks: no reader of `rows` meets them
     builds: tuple[Row, ...] = ()  # of other builds of bench, measured in turn with this one
+    commands: tuple[Row, ...] = ()  # of ./run two; nothing of theirs is verified
+    two: Mapping[str, Any] = field(default_factory=dict)  # what that was asked
     ladders: tuple[Ladder, ...] = (DISC,)
     spreads: Mapping[tuple[str, str], Spread] = field(default_factory=dict)
     networks: Mapping[str, str] = field(default_factory=dict)

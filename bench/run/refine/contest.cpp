@@ -2,8 +2,12 @@
 #include "run/refine/contest.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "file/standard_runs.h"
@@ -266,13 +270,96 @@ std::optional<Contest> of_programs(const Work& work, int cores) {
   return found;
 }
 
+/// From the smallest to the largest of these, and what lies between: each 7 % above the one before.
+std::vector<LadderSize> sizes_around(const std::set<std::int64_t>& rungs) {
+  constexpr double of_a_factor_of_ten = 32;
+  std::set<std::int64_t> all = rungs;
+  const auto largest = static_cast<double>(*rungs.rbegin());
+  const double start = std::log10(static_cast<double>(*rungs.begin()));
+  // Powers of ten are among them wherever the rungs begin, so that a resumed run meets the same.
+  for (double at = std::ceil(start * of_a_factor_of_ten);; ++at) {
+    const double size = std::round(std::pow(10, at / of_a_factor_of_ten));
+    if (size > largest) {
+      break;
+    }
+    all.insert(static_cast<std::int64_t>(size));
+  }
+  std::vector<LadderSize> sizes;
+  std::transform(all.begin(), all.end(), std::back_inserter(sizes), [](std::int64_t size) {
+    return LadderSize{.name = std::to_string(size), .parameters = size};
+  });
+  return sizes;
+}
+
+/// The sizes at which each side has times of few and of many steps.
+std::optional<Contest> of_commands(Rows& rows, const SecondsOf& seconds) {
+  Contest found{.kind = Refine::command, .work = {{"family", "Command"}}};
+  std::set<std::int64_t> sizes;
+  std::set<std::int64_t> steps;
+  std::vector<std::string> programs;
+  for (const std::string& name : rows.names()) {
+    const Row& row = rows[name];
+    if (family_of(row) != "Command" || seconds(name).empty()) {
+      continue;
+    }
+    sizes.insert(std::stoll(value_of(row.configuration, "size")));
+    steps.insert(std::stoll(value_of(row.configuration, "steps")));
+    const std::string& program = value_of(row.configuration, "program");
+    if (std::find(programs.begin(), programs.end(), program) == programs.end()) {
+      programs.push_back(program);
+    }
+  }
+  if (programs.size() != 2 || steps.size() != 2) {
+    return std::nullopt;
+  }
+  std::sort(programs.begin(), programs.end());
+  found.first = {{"program", programs[0]}};
+  found.second = {{"program", programs[1]}};
+  found.steps = {std::to_string(*steps.begin()), std::to_string(*steps.rbegin())};
+  found.sizes = sizes_around(sizes);
+  const auto of_more_steps = [&](const Configuration& side, std::size_t place) {
+    const std::vector<std::string> names = found.rows(side, place);
+    const std::vector<double> few = seconds(names.front());
+    std::vector<double> taken = seconds(names.back());
+    taken.resize(std::min(few.size(), taken.size()));
+    for (std::size_t i = 0; i < taken.size(); ++i) {
+      taken[i] -= few[i];
+    }
+    return taken;
+  };
+  for (std::size_t place = 0; place < found.sizes.size(); ++place) {
+    if (!sizes.contains(found.sizes[place].parameters)) {
+      continue;
+    }
+    const std::vector<double> first = of_more_steps(found.first, place);
+    const std::vector<double> second = of_more_steps(found.second, place);
+    if (!first.empty() && !second.empty()) {
+      found.ladder.push_back({.place = place, .winner = apart(first, second)});
+    }
+  }
+  return found.ladder.size() < 2 ? std::nullopt : std::optional(std::move(found));
+}
+
 }  // namespace
 
-std::string Contest::row(const Configuration& side, std::size_t place) const {
-  return row_name(in_order(joined(joined(work, {{"model", sizes[place].name}}), side)));
+std::vector<std::string> Contest::rows(const Configuration& side, std::size_t place) const {
+  const std::string& size = sizes[place].name;
+  if (kind != Refine::command) {
+    return {row_name(in_order(joined(joined(work, {{"model", size}}), side)))};
+  }
+  std::vector<std::string> names;
+  std::transform(steps.begin(), steps.end(), std::back_inserter(names),
+                 [&](const std::string& count) {
+                   const Configuration own{{"size", size}, {"steps", count}};
+                   return row_name(in_order(joined(joined(work, own), side)));
+                 });
+  return names;
 }
 
 std::string Contest::words(const Configuration& side) const {
+  if (kind == Refine::command) {
+    return "the " + value_of(side, "program") + " program";
+  }
   if (value_or_unsaid(side, "device") != "cpu") {
     return "the GPU (" + value_or_unsaid(side, "execution") + ", " + value_or_unsaid(side, "data") +
            ")";
@@ -298,6 +385,9 @@ std::map<std::string, std::string> program_of(const Row& row) {
 
 std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& seconds, int cores,
                                     const std::vector<Family>& networks) {
+  if (kind == Refine::command) {
+    return of_commands(rows, seconds);
+  }
   std::optional<Contest> found;
   const std::map<std::string, Ladder> all =
       measured_work(rows, seconds, networks, kind == Refine::program);

@@ -16,16 +16,19 @@
 
 namespace crossover::bench {
 
-/// Two ways to train the networks of a ladder.
+/// Two ways to train the networks of a ladder, or two commands over their sizes.
 struct Contest {
   Refine kind = Refine::threads;
   std::vector<LadderSize> sizes;  ///< of the ladder, those in between too
   Configuration work;             ///< what both compute, without the network
   Configuration first, second;    ///< how: device, execution, threads ...
   std::vector<Rung> ladder;       ///< places in `sizes`
+  /// Of commands: few and many. What a side takes is the difference of its rows with these; where
+  /// there are none, it is the time of its row.
+  std::vector<std::string> steps = {};
 
-  /// The name of a row: of the side, at that place.
-  [[nodiscard]] std::string row(const Configuration& side, std::size_t place) const;
+  /// The names of its rows: of the side, at that place, one for each of `steps`.
+  [[nodiscard]] std::vector<std::string> rows(const Configuration& side, std::size_t place) const;
   /// "1 thread", "the CPU on 2 threads", "the GPU (graph, resident)".
   [[nodiscard]] std::string words(const Configuration& side) const;
 };
@@ -48,6 +51,7 @@ using SecondsOf = std::function<std::vector<double>(const std::string& name)>;
 ///   execution  a GPU's eager execution against one graph per step, in the same placement
 ///   program    bench against another program's rows of the same configuration, on the most CPU
 ///              threads that are not more than `cores`
+///   command    the steps of two commands (docs/howto/two-programs.md) over their sizes
 ///   automatic  device; without a GPU threads
 std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& seconds, int cores,
                                     const std::vector<Family>& networks = catalogue());

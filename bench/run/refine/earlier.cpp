@@ -18,7 +18,8 @@ double unit_seconds(const std::string& unit) {
 }
 
 void take_row(const WrittenRow& row, EarlierSizes& found) {
-  const std::string model = Json::parse(row.facts).at("configuration").at("model");
+  const Json configuration = Json::parse(row.facts).at("configuration");
+  const std::string model = configuration.at(configuration.contains("size") ? "size" : "model");
   if (std::find(found.models.begin(), found.models.end(), model) == found.models.end()) {
     found.models.push_back(model);
   }

@@ -36,6 +36,8 @@ std::string to_string(Refine kind) {
       return "execution";
     case Refine::program:
       return "program";
+    case Refine::command:
+      return "command";
   }
   return "";
 }
@@ -68,12 +70,13 @@ Json size_json(const LadderSize& size) {
 }  // namespace
 
 bool is_on_a_ladder(const std::string& row) {
-  return std::any_of(families().begin(), families().end(), [&](const BenchmarkFamily& family) {
-    const std::string before = family.name + "/model:";
-    const std::string model = row.substr(std::min(before.size(), row.size()));
-    return family.trains == Trains::epochs && row.starts_with(before) &&
-           !ladder_of(model.substr(0, model.find('/'))).empty();
-  });
+  return row.starts_with("Command/") ||
+         std::any_of(families().begin(), families().end(), [&](const BenchmarkFamily& family) {
+           const std::string before = family.name + "/model:";
+           const std::string model = row.substr(std::min(before.size(), row.size()));
+           return family.trains == Trains::epochs && row.starts_with(before) &&
+                  !ladder_of(model.substr(0, model.find('/'))).empty();
+         });
 }
 
 std::optional<Arguments> arguments_for(const std::string& model, const Arguments& arguments,
@@ -138,18 +141,37 @@ class Refinement {
  private:
   [[nodiscard]] bool is_late() const { return seconds_since(start_) >= limits_.seconds; }
 
+  using Names = std::vector<std::string>;
+
   /// Rows of that size, on each side.
-  std::pair<std::string, std::string> rows_of(std::size_t place) {
-    register_size(contest_.sizes[place].name, arguments_, devices_, rows_, measured_.networks);
-    std::pair names{contest_.row(contest_.first, place), contest_.row(contest_.second, place)};
-    if (contest_.kind == Refine::program) {
-      measured_.join(names.first);
+  std::pair<Names, Names> rows_of(std::size_t place) {
+    const std::string& size = contest_.sizes[place].name;
+    std::pair names{contest_.rows(contest_.first, place), contest_.rows(contest_.second, place)};
+    if (contest_.kind == Refine::command) {
+      measured_.bring(size);
+    } else {
+      register_size(size, arguments_, devices_, rows_, measured_.networks);
     }
-    for (const std::string& name : {names.first, names.second}) {
-      rows_[name].reported_by_caller = true;
-      rows_[name].min_time_seconds = limits_.min_time_seconds;
+    if (contest_.kind == Refine::program) {
+      measured_.join(names.first.front());
+    }
+    for (const Names& side : {names.first, names.second}) {
+      for (const std::string& name : side) {
+        rows_[name].reported_by_caller = true;
+        rows_[name].min_time_seconds = limits_.min_time_seconds;
+      }
     }
     return names;
+  }
+
+  /// Of a side: the time of its row, or what its row of many steps takes more than that of few.
+  std::optional<double> repeated(const Names& side) {
+    std::optional<double> taken = measured_.repeat(side.back());
+    if (taken && side.size() > 1) {
+      const std::optional<double> few = measured_.repeat(side.front());
+      taken = few ? std::optional(*taken - *few) : std::nullopt;
+    }
+    return taken;
   }
 
   std::optional<Winner> tried(std::size_t place) {
@@ -158,8 +180,8 @@ class Refinement {
     }
     const std::size_t before = rows_.names().size();
     const auto names = rows_of(place);
-    const std::string& first = names.first;
-    const std::string& second = names.second;
+    const std::string& first = names.first.front();
+    const std::string& second = names.second.front();
     const double made = rows_[first].reference_seconds;
     if (seconds_since(start_) + made >= limits_.seconds) {
       return std::nullopt;
@@ -168,15 +190,16 @@ class Refinement {
     const auto is_enough = [&] {
       return are_the_same(first, second) && test.pairs() + test.ties() >= pairs_of_the_same;
     };
-    const auto repeated = [&](const std::string& name) -> Measurement {
-      return [&] { return is_late() || is_enough() ? std::nullopt : measured_.repeat(name); };
+    const auto measured = [&](const Names& side) -> Measurement {
+      return [&] { return is_late() || is_enough() ? std::nullopt : repeated(side); };
     };
     const auto renew = [&] {  // no pair shares its instances with another
       if (!is_late() && !is_enough()) {
         measured_.renew();
       }
     };
-    const bool is_decided = run_pairs(test, order_, renew, repeated(first), repeated(second));
+    const bool is_decided =
+        run_pairs(test, order_, renew, measured(names.first), measured(names.second));
     Json size = size_json(contest_.sizes[place]);
     size.update({{"pairs", test.pairs()},
                  {"won_by_first", test.won_by_first()},
@@ -189,8 +212,9 @@ class Refinement {
     sizes_.push_back(std::move(size));
     pairs_ += test.pairs() + test.ties();
     record_(json());
-    measured_.finish(first);
-    measured_.finish(second);
+    for (const Names& side : {names.first, names.second}) {
+      std::for_each(side.begin(), side.end(), measured_.finish);
+    }
     for (std::size_t i = before; i < rows_.names().size(); ++i) {
       rows_[rows_.names()[i]].make = nullptr;  // it keeps the network, its data and its reference
     }
@@ -202,6 +226,12 @@ class Refinement {
   /// Known once both are made.
   [[nodiscard]] bool are_the_same(const std::string& first, const std::string& second) const {
     return program_of(rows_[first]) == program_of(rows_[second]);
+  }
+
+  /// "1,234 parameters"; "n = 1,234".
+  [[nodiscard]] std::string sized(std::int64_t size) const {
+    return contest_.kind == Refine::command ? "n = " + counted(size)
+                                            : counted(size) + " parameters";
   }
 
   [[nodiscard]] Json json() const {
@@ -226,7 +256,10 @@ class Refinement {
   void tell(std::size_t place, const PairTest& test, bool is_same) const {
     const LadderSize& size = contest_.sizes[place];
     std::ostringstream line;
-    line << "[refine] " << size.name << " (" << counted(size.parameters) << " parameters): ";
+    line << "[refine] "
+         << (contest_.kind == Refine::command ? sized(size.parameters)
+                                              : size.name + " (" + sized(size.parameters) + ")")
+         << ": ";
     const std::int64_t won_by_second = test.pairs() - test.won_by_first();
     if (is_same) {
       line << "open, both sides run the same program";
@@ -256,18 +289,16 @@ class Refinement {
       const bool is_second = interval.below == Winner::first;
       const std::string above = contest_.words(is_second ? contest_.second : contest_.first);
       const std::string below = contest_.words(is_second ? contest_.first : contest_.second);
-      const auto parameters = [&](std::size_t place) {
-        return counted(contest_.sizes[place].parameters);
-      };
+      const auto at = [&](std::size_t place) { return sized(contest_.sizes[place].parameters); };
       if (interval.low && interval.high) {
-        text << above << " won reliably from between " << parameters(*interval.low) << " and "
-             << parameters(*interval.high) << " parameters";
+        text << above << " won reliably from between "
+             << counted(contest_.sizes[*interval.low].parameters) << " and " << at(*interval.high);
       } else if (interval.high) {
-        text << above << " first won reliably at " << parameters(*interval.high) << " parameters, "
-             << below << " at no smaller size";
+        text << above << " first won reliably at " << at(*interval.high) << ", " << below
+             << " at no smaller size";
       } else if (interval.low) {
-        text << below << " last won reliably at " << parameters(*interval.low) << " parameters, "
-             << above << " at no larger size";
+        text << below << " last won reliably at " << at(*interval.low) << ", " << above
+             << " at no larger size";
       } else {
         text << "no side won reliably where the winner seemed to change";
       }
@@ -300,7 +331,11 @@ class Refinement {
 void refine(Refine kind, const Arguments& arguments, Devices& devices, Rows& rows,
             const RefineRows& measured, const RefineLimits& limits, const RefineRecord& record) {
   for (const std::string& model : measured.models) {
-    register_size(model, arguments, devices, rows, measured.networks);
+    if (kind == Refine::command) {
+      measured.bring(model);
+    } else {
+      register_size(model, arguments, devices, rows, measured.networks);
+    }
   }
   std::optional<Contest> contest =
       find_contest(kind, rows, measured.seconds, usable_cores(), measured.networks);
@@ -308,7 +343,7 @@ void refine(Refine kind, const Arguments& arguments, Devices& devices, Rows& row
     Refinement(std::move(*contest), arguments, devices, rows, measured, limits, record).run();
   } else if (kind != Refine::automatic) {
     say("--refine=" + to_string(kind) +
-        ": nothing to refine, since no two sides have times of two networks of a ladder");
+        ": nothing to refine, since no two sides have times of two sizes of a ladder");
   }
 }
 

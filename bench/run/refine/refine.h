@@ -37,7 +37,10 @@ struct RefineRows {
   SecondsOf seconds;
   /// Adds the other program's rows that do the work of this one.
   std::function<void(const std::string& name)> join = {};
-  /// Networks on ladders that an earlier run has measured, for their rungs; may be empty.
+  /// Adds the rows of both commands of this size.
+  std::function<void(const std::string& size)> bring = {};
+  /// Networks on ladders, or sizes of commands, that an earlier run has measured, for their rungs;
+  /// may be empty.
   std::vector<std::string> models = {};
   std::vector<Family> networks = catalogue();
 };
@@ -55,7 +58,7 @@ std::optional<Arguments> arguments_for(const std::string& model, const Arguments
 void register_size(const std::string& model, const Arguments& arguments, Devices& devices,
                    Rows& rows, const std::vector<Family>& networks = catalogue());
 
-/// Whether the row, by its name, is an epoch of a network on a ladder.
+/// Whether the row, by its name, is an epoch of a network on a ladder, or a command.
 bool is_on_a_ladder(const std::string& row);
 
 /// Registers the rows of the sizes that it tries, and tells of each in a line. `kind` is not `off`.

@@ -25,10 +25,12 @@ from plots.features.shi import section as shi_table
 from plots.features.threads import section as threads
 from plots.features.training import epochs_section as epochs
 from plots.features.training import steps_section as steps
+from plots.features.two import section as two
 from plots.features.why import section as reasons
 
 SECTIONS: tuple[ModuleType, ...] = (
     own,
+    two,
     verdict,
     ask,
     machines,

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./run two`: its words, its worker, and one run of two small programs from end to end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_runs import BENCH, LIMIT_SECONDS, environment, needs_bench
+from scripts import refused
+
+from peers.command import CommandFailed, Commands, Plan, new_process
+from plots.file import loading
+from tools import two
+
+ROOT = Path(__file__).resolve().parents[1]
+A, B = "a {n} {steps}", "b {n} {steps}"
+ASKED = ("--n=1e3:1e6", "--steps=10,100")
+PLAN = Plan(A, B, (1000, 4000), (10, 100), 600.0)
+
+
+def plan_of(*words: str) -> Plan:
+    (peer,) = [word for word in two.asked([*words]).words if word.startswith("--peer=")]
+    return Plan.of(shlex.split(peer)[-1])
+
+
+def test_a_range_comes_to_sizes_a_factor_of_four_apart():
+    assert plan_of(*ASKED, A, B).sizes == (1000, 3981, 15849, 63096, 251189, 1000000)
+    assert plan_of("--n=10:10", ASKED[1], A, B).sizes == (10,)
+    assert plan_of("--n=500,100", "--at=300", ASKED[1], A, B).sizes == (100, 300, 500)
+    plan = plan_of(*ASKED, "--limit=2m", "--equal=cmp -s", A, B)
+    assert (plan.limit, plan.equal, plan.steps) == (120.0, "cmp -s", (10, 100))
+    assert plan.command("second", "5", "10") == "b 5 10"
+    passed = two.asked([*ASKED, "--out=x.json", "--resume", A, B]).words
+    assert {"--out=x.json", "--resume", "--family=Command", "--refine=command"} <= {*passed}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((*ASKED, A), "two compares two commands, and got 1; put each in quotes"),
+        ((*ASKED, "a {steps}", B), "the first command has no {n}: 'a {steps}'; write it where its"),
+        ((*ASKED, A, "b {n}"), "the second command has no {steps}: 'b {n}'; write it where its"),
+        (("--n=1e6:1e3", ASKED[1], A, B), "--n=1e6:1e3: the range is reversed; write --n=1e3:1e6"),
+        (("--n=some", ASKED[1], A, B), "--n=some: a whole number from 1 to 1e9 is needed"),
+        ((ASKED[1], A, B), "two needs sizes: --n=1e3:1e6, or a list"),
+        ((ASKED[0], "--steps=100,10", A, B), "two needs two numbers of steps, the smaller one"),
+        ((*ASKED, "--limit=soon", A, B), "--limit=soon: a time is needed, such as 90s"),
+        ((*ASKED, "--sweep=full", A, B), "unrecognized arguments: --sweep=full; see ./run two"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(words, said):
+    with refused(said):
+        two.asked([*words])
+
+
+def answers_of(commands: Commands, side: str, size: str = "1000", steps: str = "10") -> Any:
+    own = {"family": "Command", "size": size, "program": side, "steps": steps}
+    return commands.prepare(row=f"{side} {size} {steps}", configuration=own)
+
+
+def test_each_row_runs_once_before_it_is_timed_and_is_a_process_each_time():
+    ran = []
+
+    def run(command: str, limit: float, output: Path) -> tuple[float, float]:
+        ran.append((command, limit, str(output)))
+        return 2.0, 1.5
+
+    commands = Commands(PLAN, run)
+    described = commands.describe()
+    assert len(described["rows"]) == 8
+    assert described["first"] == A
+    assert len(commands.rows({"family": "Command", "size": "77"})["rows"]) == 4
+    assert commands.rows({"family": "Epoch"}) == {"rows": []}
+    assert answers_of(commands, "second") == {"facts": {}, "once": {"first_call_seconds": 2.0}}
+    times = commands.repeat("second 1000 10", 0.1, after_another=True)["times"]
+    assert times == {"real_time": 2e3, "cpu_time": 1.5e3, "time_unit": "ms", "iterations": 1}
+    assert ran == [("b 1000 10", 600.0, os.devnull)] * 2
+    again = {"family": "Command", "size": "1000", "program": "first", "steps": "10"}
+    assert commands.prepare(row="x", configuration=again, iterations=1)["once"] == {}
+    assert len(ran) == 2, "what is made again in another process has run before"
+
+
+@pytest.mark.parametrize("order", [("first", "second"), ("second", "first")])
+def test_outputs_are_compared_where_that_is_asked(order):
+    plan = Plan("echo {n} {steps}", "echo {n} $(({steps} % 50))", (7,), (10, 100), 60.0, "cmp -s")
+    commands = Commands(plan, new_process())
+    few = {side: answers_of(commands, side, "7", "10") for side in order}
+    many = {side: answers_of(commands, side, "7", "100") for side in order}
+    assert "facts" in few["first"] and "facts" in few["second"] and "facts" in many["first"]
+    assert many["second"]["outcome"] == "failed"
+    assert many["second"]["error_message"].startswith(
+        "the outputs of both differ at n = 7 and 100 steps: 'cmp -s "
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("echo no >&2; echo 'this is why' >&2; echo >&2; exit 3", "exit code 3: this is why"),
+        ("there-is-no-such-program 1 2", "exit code 127: .*not found"),
+        ("kill -9 $$", "a signal \\(Killed\\)"),
+        ("sleep 1000", "did not end within 0.3 s; give fewer steps, a smaller n, or a longer"),
+    ],
+)
+def test_a_command_without_a_time_says_why(command, said):
+    with pytest.raises(CommandFailed, match=said):
+        new_process()(command, 0.3 if "sleep" in command else 60.0, Path(os.devnull))
+
+
+def soon(holds: Callable[[], bool]) -> bool:
+    """Whether it does, in the end."""
+    for _ in range(10 * LIMIT_SECONDS):
+        if holds():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_what_prints_much_or_leaves_processes_behind_does_no_harm(tmp_path):
+    left = tmp_path / "left"
+    command = f"sleep 1000 & echo $! > {left}; head -c 5000000 /dev/zero"
+    new_process()(command, 60.0, Path(os.devnull))
+    assert soon(lambda: not is_running(int(left.read_text("utf-8"))))
+
+
+DOC = (ROOT / "docs" / "howto" / "two-programs.md").read_text("utf-8")
+RECIPES = {
+    text.split()[1]: text
+    for text in re.findall(r"^```python\n(.*?)^```", DOC, re.MULTILINE | re.DOTALL)
+}
+
+
+def test_what_the_recipes_ask_can_be_asked():
+    lines = re.findall(r"^\./run two (.*)", DOC, re.MULTILINE)
+    assert len(lines) == 1 + len(RECIPES)
+    for line in lines:
+        plan = plan_of(*shlex.split(line))
+        assert plan.first != plan.second
+    for name, text in RECIPES.items():
+        compile(text, name, "exec")
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "words"),
+    [
+        ("fft.py", "numpy", "numpy 64 2"),
+        ("cluster.py", "sklearn", "sklearn kmeans 200 2"),
+        ("cluster.py", "sklearn", "sklearn pca 200 2"),
+    ],
+)
+def test_recipes_run_on_a_cpu(tmp_path, name, library, words):
+    pytest.importorskip(library, reason=f"{library} is not installed here")
+    (tmp_path / name).write_text(RECIPES[name], "utf-8")
+    command = f"cd {tmp_path} && {sys.executable} {name} {words}"
+    new_process()(command, 300.0, Path(os.devnull))
+
+
+def test_a_command_does_not_outlive_its_worker(tmp_path):
+    left = tmp_path / "left"
+    plan = Plan(f"echo $$ > {left}; sleep 1000; : {{n}} {{steps}}", B, (7,), (1, 2), 60.0)
+    worker = [sys.executable, ROOT / "peers" / "command.py", plan.word]
+    with subprocess.Popen(worker, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+        own = {"family": "Command", "size": "7", "program": "first", "steps": "1"}
+        asked = {"do": "prepare", "row": "x", "configuration": own}
+        assert running.stdin is not None
+        running.stdin.write(json.dumps(asked).encode() + b"\n")
+        running.stdin.flush()
+        assert soon(lambda: left.exists() and left.read_text("utf-8").endswith("\n"))
+        running.kill()
+    assert soon(lambda: not is_running(int(left.read_text("utf-8"))))
+
+
+PEER = """
+import json, sys, time
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from peers.command import Commands, Plan
+from peers.protocol import serve
+
+def formula(command, limit, output):
+    side, n, steps = command.split()
+    step = int(n) * 1e-3 if side == "a" else 0.1 + int(n) * 5e-4
+    out = Path("two.json")
+    while Path("hang").exists() and out.exists() and len(json.loads(out.read_text())["rows"]) > 3:
+        time.sleep(0.1)
+    return (0.1 if side == "a" else 2.1) + int(steps) * step, 0.1
+
+serve(Commands(Plan.of(sys.argv[1]), formula))
+"""
+
+
+def started(folder: Path, *words: str, peer: str = "") -> subprocess.Popen[str]:
+    """What `./run two` starts with these words; with a `peer` in place of ours."""
+    flags = two.asked([*words]).words
+    if peer:
+        (folder / "peer.py").write_text(peer, "utf-8")
+        ours = str(ROOT / "peers" / "command.py")
+        flags = [word.replace(ours, str(folder / "peer.py")) for word in flags]
+    return subprocess.Popen(
+        [BENCH, "--cuda=off", f"--out={folder / 'two.json'}", *flags],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+    )
+
+
+def ended(process: subprocess.Popen[str], code: int = 0) -> str:
+    said, _ = process.communicate(timeout=LIMIT_SECONDS)
+    assert process.returncode == code, said
+    return said
+
+
+def plots(*words: str | Path) -> str:
+    command = [sys.executable, "-m", "plots", *words]
+    return subprocess.run(
+        command, cwd=ROOT, stdout=subprocess.PIPE, encoding="utf-8", check=True
+    ).stdout
+
+
+@needs_bench
+def test_two_small_programs_from_end_to_end(tmp_path):
+    (tmp_path / "small.py").write_text("import sys; print(sys.argv[1])", "utf-8")
+    commands = [f"{sys.executable} small.py {{n}} {{steps}} {side}" for side in "ab"]
+    flags = ("--n=10", "--steps=1,20", "--equal=cmp", "--repetitions=5")
+    ended(started(tmp_path, *flags, *commands))
+    file = loading.load_file(tmp_path / "two.json")
+    assert file.complete
+    assert (file.rows, file.peers) == ((), ())
+    ways = {(row.configuration["program"], row.configuration["steps"]) for row in file.commands}
+    assert len(ways) == len(file.commands) == 4
+    assert all(len(row.samples) == 5 and row.minimum > 0 for row in file.commands)
+    assert (file.two["first"], file.two["equal"]) == (commands[0], "cmp")
+    assert "valid, 4 rows" in plots("validate", tmp_path / "two.json")
+
+
+@needs_bench
+def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path):
+    words = ("--n=100:400", "--steps=10,100", "--repetitions=5", A, B)
+    file, hang = tmp_path / "two.json", tmp_path / "hang"
+    hang.touch()
+    peer = PEER.format(root=str(ROOT))
+    running = started(tmp_path, *words, peer=peer)
+    assert soon(lambda: file.exists() and len(json.loads(file.read_text("utf-8"))["rows"]) > 3)
+    running.send_signal(signal.SIGINT)
+    ended(running, code=128 + signal.SIGINT)
+    kept = {row.name for row in loading.load_file(file).commands}
+    assert len(kept) > 3
+    hang.unlink()
+    said = ended(started(tmp_path, *words[:3], "b {n} {steps}", A, "--resume", peer=peer), code=2)
+    assert "measured under other conditions: peers.command.first was " in said
+    said = ended(started(tmp_path, *words, "--resume", peer=peer))
+    assert "bench: goes on with" in said
+    assert "[refine] n = " in said
+    whole = loading.load_file(file)
+    assert kept < {row.name for row in whole.commands if len(row.samples) >= 5}
+    (interval,) = whole.refinements[-1].intervals
+    assert interval.below == "first"
+    assert interval.low and interval.high
+    assert interval.low <= 200 <= interval.high < 1.2 * interval.low
+    shown = plots("two", file, "--at=400")
+    assert shown.startswith("The second program won reliably from between n = ")
+    assert "At n = 400 the second program wins a step; the second has repaid" in shown
+    plots("report", file, "-o", tmp_path / "page")
+    assert "Two programs" in (tmp_path / "page" / "index.html").read_text("utf-8")
