@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plots.core import statistics
-from plots.core.cards import Card, load_cards, overheads
+from plots.core.cards import Card, load_cards
 from plots.core.cost import BENCH_PATH, Cost
 from plots.core.costs import cost_of
 from plots.core.crossover import Comparison, banded_crossover
@@ -21,17 +21,17 @@ from plots.core.replicates import estimate, fewest_samples
 from plots.core.speed_up import SpeedUp
 from plots.features.predict.data import card_of, is_plain, our_demand
 from plots.features.predict.fit import Fit
-from plots.features.predict.floors import floor, several
-from plots.features.predict.model import Demand, Stack, demand
+from plots.features.predict.floors import floor
+from plots.features.predict.framework import step_draws
+from plots.features.predict.model import Stack
 from plots.features.predict.simulate import (
     Times,
-    among,
     around,
     device_seconds,
     ends,
     whole_seconds,
 )
-from plots.features.predict.ways import OURS, WAYS, Band, Way, launch, overhead
+from plots.features.predict.ways import OURS, WAYS, Way, launch, overhead
 from plots.file.axes import Items
 from plots.file.families import EPOCH, FAMILIES, TRAINING, steps_of
 from plots.file.rows import File, Row, median_of
@@ -76,18 +76,13 @@ def predict_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> n
         asked = replace(asked, host=sum(each.middle for each in beside) / steps)
         total = steps * float(np.exp(Stack([asked]).log_seconds(fit.parameters)[0]))
         return total * around(fit.band)
-    work = Stack([asked]).work(fit.parameters)[0]
-    error = fit.error(cost.precision)
     if way.loop == OURS:
+        work = Stack([asked]).work(fit.parameters)[0]
+        error = fit.error(cost.precision)
         step = device_seconds(asked, work, error, floor(card), launch(way))
         return whole_seconds(step, steps, beside)
-    # A framework's own operations, which the device may outrun or not.
-    whole = demand(cost, card)
-    assert isinstance(whole, Demand), whole
-    work = Stack([whole]).work(fit.parameters)[0]
-    step = device_seconds(whole, work, error, floor(card), Band(0.0, 0.0))
-    operation = among(several(overheads("torch_operation")), "operation")
-    step = np.maximum(step, whole.operations * operation)
+    step = step_draws(fit, cost.operations, cost.precision, card)
+    assert isinstance(step, np.ndarray), step  # as our demand is known
     return whole_seconds(step, steps, beside)
 
 
