@@ -13,8 +13,8 @@ from plots.core.cost import Cost
 from plots.core.costs import find_cost
 from plots.core.network import best, networks, on_device
 from plots.core.published import Experiment, load_published
-from plots.features.predict.model import Demand, ceiling, demand
-from plots.features.predict.products import NETWORK, load_products
+from plots.features.predict.model import CEILINGS, Demand, ceiling, demand
+from plots.features.predict.products import NETWORK, load_kernels, load_products
 from plots.features.predict.training_rates import TrainingRate, load_training_rates
 from plots.features.predict.ways import EXECUTIONS, PLACEMENTS, Way, launch, launches, overhead
 from plots.features.shi.analysis import PRECISION, load_shi
@@ -53,7 +53,7 @@ class Observation:
 def observations(files: Sequence[File] = ()) -> list[Observation]:
     """All there are: published ones, and the GPU's rows of `files`."""
     cards = load_cards()
-    found = [*_published([*_table_7(), *_rates()], cards), *_products(cards)]
+    found = [*_published([*_table_7(), *_rates()], cards), *_products(cards), *_kernels(cards)]
     return [*found, *(one for file in files for one in measured(file, cards))]
 
 
@@ -131,6 +131,18 @@ def _products(cards: dict[str, Card]) -> Iterator[Observation]:
         yield Observation(*key, time.seconds, asked, "published", label)
 
 
+def _kernels(cards: dict[str, Card]) -> Iterator[Observation]:
+    for one in load_kernels():
+        card, cost = cards[one.card], one.cost
+        asked = demand(cost, card)
+        is_product = one.kernel == "product"
+        rate = card.figure(CEILINGS[one.precision] if is_product else "memory_bytes_per_second")
+        assert isinstance(asked, Demand) and rate, asked
+        key = (one.network, cost.batch, one.precision, card.id)
+        label = f"{one.kernel}: {one.source_url}"
+        yield Observation(*key, one.work / rate / one.share, asked, "published", label)
+
+
 def published_points() -> list[Observation]:
     """The GPU's side of the published comparisons with a CPU, of networks and on cards that are
     known here: they are in no fit."""
@@ -173,6 +185,8 @@ def _published(times: Iterable[_Time], cards: dict[str, Card]) -> list[Observati
     for time in times:
         network, batch, precision, name = time.key
         cost, card = find_cost(network, batch, precision), cards.get(name)
+        if cost and precision != PRECISION and "NCHW" in time.framework:
+            cost = transposed(cost)
         asked = demand(cost, card) if cost and card else None
         if isinstance(asked, Demand):
             counted.append((time, asked, _least(cost, card)))
@@ -187,6 +201,16 @@ def _published(times: Iterable[_Time], cards: dict[str, Card]) -> list[Observati
         Observation(*key, time.seconds, asked, "published", f"{time.source}, {time.framework}")
         for key, (time, asked) in fastest.items()
     ]
+
+
+def transposed(cost: Cost) -> Cost:
+    """`cost` where images lie channel by channel: matrix units take them pixel by pixel, so that a
+    library reads and writes once more what each convolution reads and writes."""
+    changed = (
+        replace(one, bytes=3 * one.bytes) if one.kind == "convolution" else one
+        for one in cost.operations
+    )
+    return replace(cost, operations=tuple(changed))
 
 
 def _least(cost: Cost, card: Card) -> float:
