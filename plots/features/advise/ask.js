@@ -159,9 +159,10 @@ if (askForm) {
     for (const one of work.first) {
       if (!one.products.length) bytes += one.bytes;
       for (const [m, n, k] of one.products) {
-        const efficiency =
-          product + narrow * Math.log(Math.min(m, n, k, 512) / 128) + power * card.power + units;
-        const compute = 2 * m * n * k / card.flops[precision] / busy(m, n, k, card.multiprocessors);
+        const share = busy(m, n, k, card.multiprocessors);
+        const efficiency = product + units + power * Math.log(Math.min(card.power / share / 20, 1)) +
+          narrow * Math.log(Math.max(Math.min(m, n, k, 512), 32) / 128);
+        const compute = 2 * m * n * k / card.flops[precision] / share;
         const moved = one.bytes / one.products.length / card.memory * Math.exp(-memory);
         kinds.push({count: 1, arithmetic: compute * Math.exp(-efficiency), traffic: moved, inner: Math.min(k, 256)});
         others -= 1;

@@ -20,7 +20,7 @@ from plots.features.predict.data import card_of
 from plots.features.predict.files import Predictions
 from plots.features.predict.fit import Fit, band_notes
 from plots.features.predict.floors import floor
-from plots.features.predict.model import ceiling, power
+from plots.features.predict.model import ceiling, power_of
 from plots.features.predict.simulate import DIMENSIONS, DRAWS, GENERATOR
 from plots.features.predict.ways import WAYS, Band, Way, launch, published
 from plots.file.rows import File
@@ -124,7 +124,7 @@ def _card(card: Card) -> dict:
         "flops": {name: rate for name in PRECISIONS if (rate := ceiling(card, name))},
         "memory": card.figure("memory_bytes_per_second"),
         "link": card.figure("link_bytes_per_second"),
-        "power": power(card),
+        "power": power_of(card),
         "multiprocessors": int(card.figure("multiprocessors") or 0),
         "node": [node.least, node.most],
     }

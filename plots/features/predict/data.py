@@ -23,8 +23,8 @@ from plots.file.rows import File, Row
 
 # The K80 of that table is left out: nobody wrote down the clock that it ran at, between 562 and 875
 # MHz, and of all cards it is the only one of an architecture that no software starts on any more.
-# Its LSTM is left out, too. CNTK trained it on the desktop's four cores in 90 ms, which would be 986
-# GFLOP/s of our count where they have 243 (4 cores × 16 operations × 3.8 GHz): it computes fewer
+# Its LSTM is left out, too. CNTK trained it on the desktop's four cores in 90 ms: 986 GFLOP/s of
+# our count, where these have 243 (4 cores × 16 operations × 3.8 GHz), so it computes fewer
 # operations. The other frameworks start one for each part of a gate, which nobody counted.
 _NOT_OURS = {"lstm"}
 SHI_CARDS = {"g980": "gtx-980", "g1080": "gtx-1080"}
@@ -72,7 +72,7 @@ def _named(name: str, cards: dict[str, Card]) -> Card | None:
     Jetson Orin."""
     words = _words(name)
     found = [card for card in cards.values() if words and _holds(_words(card.name), words)]
-    exact = [card for card in found if _words(card.name) == words]
+    exact = [card for card in found if _without_size(_words(card.name)) == _without_size(words)]
     return (exact or found)[0] if len(exact or found) == 1 else None
 
 
@@ -81,6 +81,11 @@ def _words(name: str) -> list[str]:
     plain = re.sub(r"[,(].*", "", name).lower().replace("-", " ")
     words = re.sub(r"(\d)gb\b", r"\1 gb", plain).split()
     return [word for word in words if word not in _NO_PART_OF_NAMES]
+
+
+def _without_size(words: list[str]) -> list[str]:
+    """Without the size of its memory, which drivers of desktop cards do not tell."""
+    return re.sub(r" \d+ gb$", "", " ".join(words)).split()
 
 
 def _holds(words: list[str], wanted: list[str]) -> bool:

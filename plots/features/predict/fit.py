@@ -218,7 +218,8 @@ def band_notes(fit: Fit, precision: str = "f32", loop: str = OURS) -> tuple[str,
     else:
         notes.append(
             "It is for PyTorch's eager loop on the GPU, whose operations Python starts one by one, "
-            "against this program on the CPU; the processor decides how long that takes."
+            "against this program on the CPU; the processor decides how long that takes. Data "
+            "loaders and the loop of Keras or of a trainer around the steps are not in it."
         )
     if precision not in fit.precisions:
         notes.append(

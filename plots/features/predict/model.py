@@ -32,14 +32,14 @@ _SHORTEST = 64  # inner dimension that is worth a part of its own
 # A tile of a × b entries does a·b multiply-adds for a + b loads: a / 2 for a square one. From this
 # many on the multiprocessor rather than its loads is what limits it.
 _BALANCE = 16.0
-# Narrowness counts up to here, and is 1 at 128.
-_WIDEST, _UNIT = 512, 128
+# Narrowness counts between these, and is 1 at 128; what is narrower still, its tile is padded for.
+_NARROWEST, _WIDEST, _UNIT = 32, 512, 128
 # As bench --cost calls these kinds of operations. Those that reduce read or write what they reduce
 # more than once, or in lines too short to fill a card.
 _PRODUCT, _CONVOLUTION, _ATTENTION = "product", "convolution", "attention"
 REDUCTIONS = ("normalization", "softmax", "loss")
-# Watts of a board for each f32 TFLOP/s: with less than so many its clock falls under load. Of a
-# card whose power no source tells, the middle of those that are known.
+# Watts of a board for each f32 TFLOP/s that is busy: with less than so many its clock falls under
+# load. Of a card whose power no source tells, the middle of those that are known.
 _WATTS_ENOUGH, _WATTS_UNKNOWN = 20.0, 10.0
 
 
@@ -199,7 +199,7 @@ def demand(cost: Cost, card: Card, launches: float | None = None) -> Demand | st
         missing = CEILINGS[cost.precision] if not peak else "memory_bytes_per_second"
         return f"no source gives its {missing}"
     multiprocessors = int(card.figure("multiprocessors") or 0)
-    kinds: dict[tuple[str, float, float, float, float], float] = defaultdict(float)
+    kinds: dict[tuple[str, float, float, float, float, float], float] = defaultdict(float)
     moved = {True: 0.0, False: 0.0}  # bytes of what is no product, by whether it reduces
     for operation in cost.operations:
         own = [one for one in operation.products if min(one.m, one.n, one.k) > 0]
@@ -207,26 +207,30 @@ def demand(cost: Cost, card: Card, launches: float | None = None) -> Demand | st
             # In 16 bits a library's, on the matrix units; else a kernel of ours, without.
             rate = peak if cost.precision in _HALVES else ceiling(card, "f32") or math.inf
             seconds, share = operation.flops / rate, operation.bytes / bandwidth
-            kinds[_ATTENTION, seconds, 0.0, share, 0.0] += operation.count
+            kinds[_ATTENTION, seconds, 0.0, 0.0, share, 0.0] += operation.count
         elif not own:
             moved[operation.kind in REDUCTIONS] += operation.bytes * operation.count
         for one in own:
             shape = (one.m, one.n, one.k)
-            seconds = 2.0 * one.m * one.n * one.k / peak / busy(*shape, multiprocessors)
-            narrow = math.log(min(*shape, _WIDEST) / _UNIT)
-            share = operation.bytes / sum(each.count for each in own) / bandwidth
-            kinds[operation.kind, seconds, narrow, share, one.k] += one.count * operation.count
+            share = busy(*shape, multiprocessors)
+            seconds = 2.0 * one.m * one.n * one.k / peak / share
+            narrow = math.log(max(min(*shape, _WIDEST), _NARROWEST) / _UNIT)
+            power = math.log(min(power_of(card) / share, _WATTS_ENOUGH) / _WATTS_ENOUGH)
+            moved_each = operation.bytes / sum(each.count for each in own) / bandwidth
+            key = (operation.kind, seconds, narrow, power, moved_each, one.k)
+            kinds[key] += one.count * operation.count
     operations = sum(each.launches * each.count for each in cost.operations)
     others = (operations if launches is None else launches) - sum(kinds.values())
     if others > 0 or any(moved.values()):
         others = max(others, 1.0)
-        kinds["", 0.0, 0.0, moved[False] / others / bandwidth, 0.0] += others
-    names, compute, narrow, memory, inner = map(np.array, zip(*kinds, strict=True))
+        kinds["", 0.0, 0.0, 0.0, moved[False] / others / bandwidth, 0.0] += others
+    names, compute, narrow, power, memory, inner = map(np.array, zip(*kinds, strict=True))
+    rate = peak / (ceiling(card, "f32") or peak) if cost.precision != "f32" else 0.0
     reduction = np.where(names == "", moved[True] / max(others, 1.0) / bandwidth, 0.0)
     return Demand(
         count=np.array(list(kinds.values())),
         compute=compute,
-        efficiency=_efficiency(names, narrow, card, cost.precision),
+        efficiency=_efficiency(names, narrow, power, rate),
         memory=memory,
         reduction=reduction,
         inner=inner,
@@ -235,25 +239,26 @@ def demand(cost: Cost, card: Card, launches: float | None = None) -> Demand | st
     )
 
 
-def power(card: Card) -> float:
-    """The logarithm of the board's power for each FLOP/s, of which enough is 0."""
+def power_of(card: Card) -> float:
+    """Watts of the board for each f32 TFLOP/s."""
     watts, f32 = card.figure("watts"), ceiling(card, "f32")
-    found = watts / f32 * 1e12 if watts and f32 else _WATTS_UNKNOWN
-    return math.log(min(found, _WATTS_ENOUGH) / _WATTS_ENOUGH)
+    return watts / f32 * 1e12 if watts and f32 else _WATTS_UNKNOWN
 
 
-def _efficiency(names: np.ndarray, narrow: np.ndarray, card: Card, precision: str) -> np.ndarray:
-    """What the share of the ceiling is made of, of launches with these names: Demand has it."""
-    f32, peak = ceiling(card, "f32") or 0.0, ceiling(card, precision) or 0.0
+def _efficiency(
+    names: np.ndarray, narrow: np.ndarray, power: np.ndarray, rate: float
+) -> np.ndarray:
+    """What the share of the ceiling is made of, of launches with these names: Demand has it. `rate`
+    is how many times the peak in f32 the matrix units have, 0 where these are not used."""
     shaped = (names == _PRODUCT) | (names == _CONVOLUTION)
-    on_units = shaped * float(precision != "f32")
+    on_units = shaped * float(rate > 0)
     columns = {
         "product": names == _PRODUCT,
         "convolution": names == _CONVOLUTION,
         "narrow": narrow,
         "matrix_units": on_units,
-        "rate": on_units * (math.log(peak / f32) if f32 else 0.0),
-        "power": shaped * power(card),
+        "rate": on_units * math.log(rate or 1.0),
+        "power": power,
         "attention": names == _ATTENTION,
     }
     found = np.zeros((len(names), len(PARAMETERS)))
