@@ -115,6 +115,12 @@ class Cost:
         )
 
 
+def memory_of(cost: Cost, device: str, key: str = "bytes") -> float | None:
+    """What training takes of the memory of `device`, in B, as bench plans it; None where bench did
+    not count it."""
+    return cost.fields.get("device_bytes", {}).get(device, {}).get(key)
+
+
 def has_own_rates(row: Row) -> bool:
     """The same by the profile of `row`."""
     return any(f"seconds_{kind}" in row.counters for kind in _OF_OWN_RATES)

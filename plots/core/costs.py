@@ -89,8 +89,8 @@ def packed(costs: Iterable[dict[str, Any]]) -> str:
         operations = [_packed_operation(each) for each in fields["step"]["operations"]]
         step = {**fields["step"], "operations": _merged(operations)}
         epoch = {**fields["epoch"], "device_launches": predicted_launches(fields["epoch"])}
-        kept = {**fields, "epoch": epoch, "step": step}
-        kept.pop("device_bytes", None)  # which no prediction needs
+        kept = {**fields, "epoch": epoch, "step": step, "device_bytes": {**fields["device_bytes"]}}
+        kept["device_bytes"].pop("cpu", None)
         lines.append(json.dumps(kept, separators=(",", ":")))
     return "\n".join(lines) + "\n"
 

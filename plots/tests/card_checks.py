@@ -30,8 +30,14 @@ _ARCHITECTURES = {
     **{"9.0": "Hopper", "10.0": "Blackwell", "12.0": "Blackwell"},
 }
 # KiB of L2 cache for each multiprocessor; since Ada Lovelace it is an order of magnitude more.
-_CACHE_KIB = {"8.0": (370, 400), "8.7": (200, 300), "8.9": (550, 1050)}
-_CACHE_KIB |= {"9.0": (370, 400), "10.0": (800, 950), "12.0": (550, 650)}
+_CACHE_KIB = {
+    "6.1": (90, 160),
+    "7.5": (65, 130),
+    "8.0": (370, 400),
+    "8.7": (200, 300),
+    "8.9": (550, 1050),
+}
+_CACHE_KIB |= {"9.0": (370, 400), "10.0": (800, 950), "12.0": (550, 1100)}
 # Bytes per second of x16 in one direction, as NVIDIA prints it (A100 whitepaper) or doubles it.
 _X16 = {3: 15.75e9, 4: 31.5e9, 5: 63e9}
 _MEMORY_GIB = {4, 6, 8, 10, 11, 12, 16, 24, 32, 40, 48, 64, 80, 141, 180}

@@ -112,9 +112,9 @@ def test_more_arithmetic_or_bandwidth_is_never_slower(network, figure):
 
 
 def test_what_a_figure_doubles_is_halved():
-    """Twice the arithmetic and bandwidth leaves half of what is computed."""
+    """Twice the arithmetic, power and bandwidth leaves half of what is computed."""
     card = CARDS["a100"]
-    twice = changed(card, f32_flops=2.0, memory_bytes_per_second=2.0)
+    twice = changed(card, f32_flops=2.0, memory_bytes_per_second=2.0, watts=2.0)
     for network in NETWORKS:
         parts = [Stack([asked(*network, one)]).work(EXPECTED)[0] for one in (card, twice)]
         assert parts[0] == pytest.approx(2 * parts[1])
@@ -144,7 +144,7 @@ def test_our_launches_are_products_and_what_is_not_fused_into_them():
     assert found.count.sum() == 26 and found.count[found.inner > 0].sum() == 23
     assert found.operations == 0
     work = sum(each.bytes * each.count for each in cost.operations)
-    assert found.count @ found.memory == pytest.approx(
+    assert found.count @ (found.memory + found.reduction) == pytest.approx(
         work / CARDS["rtx-4060"].figures["memory_bytes_per_second"].value
     )
 
@@ -160,7 +160,7 @@ def test_attention_counts_its_operations_and_its_bytes():
     rest = tuple(replace(one, flops=0.0) if one in attention else one for one in cost.operations)
     less = demand(replace(cost, operations=rest), card)
     assert isinstance(whole, Demand) and isinstance(less, Demand)
-    peak = card.figures["f32_flops"].value
+    peak = card.figures["f32_flops"].value  # in f32 a kernel of ours, whatever the precision
     added = whole.count @ whole.compute - less.count @ less.compute
     assert added == pytest.approx(flops / peak)
     assert whole.count @ whole.memory == pytest.approx(less.count @ less.memory)
@@ -201,7 +201,8 @@ def test_busy_by_hand():
     assert busy(1280, 1280, 64, 101) == pytest.approx(whole * 100 / 101)
     # One column fills one of 32 of the smallest tile, whose balance is 16 against 16.
     assert busy(32, 1, 63, 1) == pytest.approx(1 / 32 / 2)
-    # A long inner dimension is split among those that would be idle.
+    # A long inner dimension is split among those that would be idle, however many these are.
+    assert busy(6, 25, 2048 * 576, 108) > 500 / 1024 * busy(6, 25, 2048 * 576, 1)
     assert busy(128, 128, 1024, 16) == pytest.approx(whole)
     assert busy(128, 128, 63, 16) < whole
 

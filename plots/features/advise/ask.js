@@ -50,6 +50,7 @@ if (askForm) {
     });
     if (half) add(0, 6 * batch * widths[0]);
     const logits = batch * widths[widths.length - 1], wanted = 4 * wantedOf({widths, loss}) * batch;
+    found.reduced = (4 + small) * logits + wanted + 4;
     add(isClasses(loss) ? 5 * logits + 2 * batch : known.losses[loss] * logits, (4 + small) * logits + wanted + 4);
     const [flops, arrays] = known.optimizers[optimizer];
     add(flops * params(widths), 4 * arrays * params(widths) + (isTimed(optimizer) ? 8 : 0));
@@ -138,7 +139,7 @@ if (askForm) {
     for (const a of [32, 64, 128]) for (const b of [32, 64, 128]) {
       const rows = Math.ceil(m / a), columns = Math.ceil(n / b);
       const filled = (m * n) / (rows * a * columns * b), intensity = a * b / (a + b);
-      for (const split of [1, 2, 4, 8, 16]) {
+      for (let split = 1; split <= 1024; split *= 2) {
         if (split > 1 && k < split * 64) break;
         const tiles = rows * columns * split;
         const turns = multiprocessors ? Math.ceil(tiles / multiprocessors) : 0;
@@ -151,22 +152,25 @@ if (askForm) {
 
   /// Each kind of launch of a step: how many, what it works in seconds, and its inner dimension.
   function demand(work, card, precision, launches) {
-    const [product, , memory, narrow, matrix] = known.parameters;
-    const bandwidth = card.memory * Math.exp(memory), kinds = [];
-    let others = launches, bytes = 0;
+    const [product, , memory, narrow, matrix, , , , reduction, power, rate] = known.parameters;
+    const units = precision === "f32" ? 0 : matrix + rate * Math.log(card.flops[precision] / card.flops.f32);
+    const kinds = [], reduced = work.first.reduced;
+    let others = launches, bytes = -reduced;
     for (const one of work.first) {
       if (!one.products.length) bytes += one.bytes;
       for (const [m, n, k] of one.products) {
-        const efficiency = product + narrow * Math.log(Math.min(m, n, k, 512) / 128) +
-          (precision === "f32" ? 0 : matrix);
-        const compute = 2 * m * n * k / card.flops[precision] / busy(m, n, k, card.multiprocessors);
-        const moved = one.bytes / one.products.length / bandwidth;
-        kinds.push({count: 1, work: compute * Math.exp(-efficiency) + moved, inner: Math.min(k, 256)});
+        const share = busy(m, n, k, card.multiprocessors);
+        const efficiency = product + units + power * Math.log(Math.min(card.power / share / 20, 1)) +
+          narrow * Math.log(Math.max(Math.min(m, n, k, 512), 32) / 128);
+        const compute = 2 * m * n * k / card.flops[precision] / share;
+        const moved = one.bytes / one.products.length / card.memory * Math.exp(-memory);
+        kinds.push({count: 1, arithmetic: compute * Math.exp(-efficiency), traffic: moved, inner: Math.min(k, 256)});
         others -= 1;
       }
     }
     const count = Math.max(others, 1);
-    return [...kinds, {count, work: bytes / count / bandwidth, inner: 0}];
+    const moved = (bytes * Math.exp(-memory) + reduced * Math.exp(-reduction)) / card.memory;
+    return [...kinds, {count, arithmetic: 0, traffic: moved / count, inner: 0}];
   }
 
   /// Student's t for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4).
@@ -228,18 +232,21 @@ if (askForm) {
       const ours = Math.exp(known.parameters[6]);
       const floor = one =>
         Math.max(middleOf(card.node) + inner.middle * one.inner, middleOf(started)) * ours;
-      const seconds = steps * sum(kinds.map(one => one.count * Math.max(floor(one), one.work))) +
+      const seconds = steps * sum(kinds.map(one => one.count * Math.max(floor(one), one.arithmetic + one.traffic))) +
         ours * sum(beside.map(middleOf));
       return {...named, seconds, low: seconds / factor, high: seconds * factor};
     }
-    const [spread, cards] = known.errors[precision];
-    const slower = tails("device", cards - 1).map(one => Math.exp(spread * one));
+    const [whole, arithmetic, memory] = ["device", "arithmetic", "memory"].map((name, place) => {
+      const [spread, cards] = known.errors[place];
+      return tails(name, cards - 1).map(one => Math.exp(spread * one));
+    });
     const step = tails("inner", inner.count - 1)
       .map(one => inner.middle * Math.exp(inner.spread * one));
     const node = within(card.node, "node"), start = within(started, "launch");
     const hosts = beside.map((band, place) => within(band, `host ${place}`));
     const totals = range(known.draws).map(i => sum(hosts.map(host => host[i])) + steps * sum(kinds.map(
-      one => one.count * Math.max(node[i] + step[i] * one.inner, start[i], slower[i] * one.work))));
+      one => one.count * Math.max(node[i] + step[i] * one.inner, start[i],
+        whole[i] * (arithmetic[i] * one.arithmetic + memory[i] * one.traffic)))));
     totals.sort((a, b) => a - b);
     const [low, seconds, high] = [0.05, 0.5, 0.95].map(share => quantile(totals, share));
     return {...named, seconds, low, high};

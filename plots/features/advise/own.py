@@ -224,12 +224,6 @@ def name_of(one: Prediction) -> str:
     return ", ".join(words)
 
 
-def memory_of(cost: Cost, device: str, key: str = "bytes") -> float | None:
-    """What training takes of the memory of `device`, in B, as bench plans it; None where bench did
-    not count it."""
-    return cost.fields.get("device_bytes", {}).get(device, {}).get(key)
-
-
 def key_of(one: Prediction) -> str:
     """What the same card, or program and device, has in every size."""
     return one.device if one.row is None else f"{one.row.program}-{one.device}"

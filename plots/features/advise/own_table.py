@@ -4,12 +4,13 @@ size and batch that was measured."""
 
 from collections.abc import Sequence
 
+from plots.core.cost import memory_of
 from plots.core.tables.cells import bytes_cell, count_cell, seconds_cell, text_cell
 from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.advise.advice import CPU, Adviser, winner
 from plots.features.advise.analysis import Prediction
-from plots.features.advise.own import Own, Size, key_of, memory_of, name_of, title_of
+from plots.features.advise.own import Own, Size, key_of, name_of, title_of
 from plots.features.advise.own_words import own_sentences
 from plots.features.advise.words import AGAINST, span
 from plots.text import counted

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from math import inf
 
 from plots import units
-from plots.core.cost import Cost
+from plots.core.cost import Cost, memory_of
 from plots.core.machines import short_gpu
 from plots.features.advise.advice import CPU, GPU, Advice, Adviser, Network
 from plots.features.advise.analysis import Prediction
-from plots.features.advise.own import Limit, Own, Size, first_win, memory_of, name_of
+from plots.features.advise.own import Limit, Own, Size, first_win, name_of
 from plots.features.advise.words import sentence as answer
 from plots.file.rows import MOST_DISTURBED
 from plots.text import listed, sentence

@@ -20,7 +20,7 @@ from plots.features.predict.data import card_of
 from plots.features.predict.files import Predictions
 from plots.features.predict.fit import Fit, band_notes
 from plots.features.predict.floors import floor
-from plots.features.predict.model import ceiling
+from plots.features.predict.model import ceiling, power_of
 from plots.features.predict.simulate import DIMENSIONS, DRAWS, GENERATOR
 from plots.features.predict.ways import WAYS, Band, Way, launch, published
 from plots.file.rows import File
@@ -124,6 +124,7 @@ def _card(card: Card) -> dict:
         "flops": {name: rate for name in PRECISIONS if (rate := ceiling(card, name))},
         "memory": card.figure("memory_bytes_per_second"),
         "link": card.figure("link_bytes_per_second"),
+        "power": power_of(card),
         "multiprocessors": int(card.figure("multiprocessors") or 0),
         "node": [node.least, node.most],
     }
@@ -133,6 +134,7 @@ def _model(fit: Fit) -> dict:
     """What predictions of cards have in common."""
     inner = floor(next(iter(load_cards().values()))).inner
     bands: dict[str, Band] = {name: published(name) for name in _OVERHEADS}
+    errors = (fit.errors.whole, fit.errors.arithmetic, fit.errors.memory)
     bands["launch"] = launch(Way("eager", "resident"))
     return {
         "activations": ACTIVATIONS,
@@ -143,7 +145,7 @@ def _model(fit: Fit) -> dict:
         "farthest": FARTHEST,
         "ways": [[way.execution, way.data] for way in WAYS],
         "parameters": fit.parameters.tolist(),
-        "errors": {name: [fit.error(name).spread, fit.error(name).cards] for name in PRECISIONS},
+        "errors": [[one.spread, one.cards] for one in errors],
         "factor": fit.factor if fit.measured else 0,
         "inner": {"middle": inner.middle, "spread": inner.spread, "count": inner.count},
         "overheads": {name: [band.low, band.high] for name, band in bands.items()},

@@ -6,14 +6,15 @@ docs/method/prediction.md says how, and what the bands are worth. Predicted time
 in tables and in pictures, and never in a result file.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from plots.core import statistics
-from plots.core.cards import Card, load_cards, overheads
-from plots.core.cost import BENCH_PATH, Cost
+from plots.core.cards import Card, load_cards
+from plots.core.cost import BENCH_PATH, Cost, Operation, memory_of
 from plots.core.costs import cost_of
 from plots.core.crossover import Comparison, banded_crossover
 from plots.core.curves import NETWORKS, SCALES, Pairing, pairings
@@ -21,17 +22,17 @@ from plots.core.replicates import estimate, fewest_samples
 from plots.core.speed_up import SpeedUp
 from plots.features.predict.data import card_of, is_plain, our_demand
 from plots.features.predict.fit import Fit
-from plots.features.predict.floors import floor, several
-from plots.features.predict.model import Demand, Stack, demand
+from plots.features.predict.floors import floor
+from plots.features.predict.framework import operations_of, step_draws
+from plots.features.predict.model import Stack
 from plots.features.predict.simulate import (
     Times,
-    among,
     around,
     device_seconds,
     ends,
     whole_seconds,
 )
-from plots.features.predict.ways import OURS, WAYS, Band, Way, launch, overhead
+from plots.features.predict.ways import OURS, WAYS, Way, launch, overhead
 from plots.file.axes import Items
 from plots.file.families import EPOCH, FAMILIES, TRAINING, steps_of
 from plots.file.rows import File, Row, median_of
@@ -39,6 +40,7 @@ from plots.file.rows import File, Row, median_of
 # From the small desktop card to the largest of servers: what is predicted unless others are named.
 DEFAULT_CARDS = ("rtx-4060", "l4", "rtx-4090", "h200")
 NOT_MEASURED = "predicted, not measured"
+TOO_LARGE = "its memory does not hold what training takes; give a smaller batch"
 _COUNTED = ("params", "batch", "rows", "steps")  # what tells whether rows do the same work
 
 
@@ -66,8 +68,9 @@ def predict_times(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> T
 
 def predict_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> np.ndarray | str:
     """The same in each draw; with the same draws for all networks, cards and numbers of rows."""
-    if cost.accumulate != 1:
-        return "only training with an update for each batch is predicted"
+    if (memory_of(cost, "cuda") or 0.0) > (card.figure("memory_bytes") or math.inf):
+        return TOO_LARGE
+    cost = with_updates(cost)
     asked = our_demand(cost, card, way)
     beside = overhead(cost, card, way, steps)
     if isinstance(asked, str) or isinstance(beside, str):
@@ -76,19 +79,23 @@ def predict_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> n
         asked = replace(asked, host=sum(each.middle for each in beside) / steps)
         total = steps * float(np.exp(Stack([asked]).log_seconds(fit.parameters)[0]))
         return total * around(fit.band)
-    work = Stack([asked]).work(fit.parameters)[0]
-    error = fit.error(cost.precision)
     if way.loop == OURS:
-        step = device_seconds(asked, work, error, floor(card), launch(way))
+        step = device_seconds(asked, fit.parameters, fit.errors, floor(card), launch(way))
         return whole_seconds(step, steps, beside)
-    # A framework's own operations, which the device may outrun or not.
-    whole = demand(cost, card)
-    assert isinstance(whole, Demand), whole
-    work = Stack([whole]).work(fit.parameters)[0]
-    step = device_seconds(whole, work, error, floor(card), Band(0.0, 0.0))
-    operation = among(several(overheads("torch_operation")), "operation")
-    step = np.maximum(step, whole.operations * operation)
+    step = step_draws(fit, operations_of(cost), cost.precision, card)
+    assert isinstance(step, np.ndarray), step  # as our demand is known
     return whole_seconds(step, steps, beside)
+
+
+def with_updates(cost: Cost) -> Cost:
+    """`cost` with a step's share of the updates where its first step has none, because there is one
+    for several batches only; `bench --cost` counts an epoch's launches as they are."""
+    if cost.accumulate == 1 or not cost.operations:
+        return cost
+    first = sum(one.bytes * one.count for one in cost.operations)
+    rest = max(cost.fields["epoch"]["bytes"] / cost.fields["steps"] - first, 0.0)
+    update = Operation("update", 0.0, rest, 0.0, ())
+    return replace(cost, operations=(*cost.operations, update))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ SHEET = {
     "f16": ("f16_flops", _TERA),
     "link": ("link_bytes_per_second", _GIGA),
     "multiprocessors": ("multiprocessors", 1.0),
+    "watts": ("watts", 1.0),
 }
 _NEEDED = ("tflops", "bandwidth")
 # Where a sheet does not say its multiprocessors: f32 operations per second of one of those since

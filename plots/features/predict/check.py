@@ -16,19 +16,20 @@ from plots.features.predict.analysis import predict_times
 from plots.features.predict.check_scaling import scaling_table
 from plots.features.predict.data import Observation, published_points
 from plots.features.predict.fit import (
-    LEFT,
     Fit,
+    errors_of,
     fit,
-    off_by_card,
+    is_network,
     parameters_without,
-    spread_of,
 )
 from plots.features.predict.floors import several
 from plots.features.predict.model import CEILINGS, PARAMETERS
+from plots.features.predict.products import KERNELS, NETWORK
 from plots.features.predict.scaling import load_scaling
-from plots.features.predict.simulate import Error, Times
+from plots.features.predict.simulate import Error, Errors, Times
 from plots.features.predict.ways import PYTORCH, Way
 
+_SINGLE = tuple(f"{kind} in {precision}" for kind in (NETWORK, KERNELS) for precision in CEILINGS)
 _FRAMEWORK = Way("eager", "resident", PYTORCH)
 _LEFT = {
     "card": "the card",
@@ -47,8 +48,8 @@ def left_out_table(fitted: Fit) -> Table:
         Column("worst", "the worst"),
     )
     lines = []
-    for left in LEFT:
-        off = np.abs(fitted.residuals[left])
+    for left, residuals in fitted.residuals.items():
+        off = np.abs(residuals)
         worst = fitted.observations[int(off.argmax())]
         lines.append(
             (
@@ -100,7 +101,7 @@ def cards_left_out_table(fitted: Fit) -> Table:
     """Of each card and precision the errors of all its times, with it and the network left out, and
     whether they lie in the band that the other cards give."""
     columns = (
-        Column("precision", "precision"),
+        Column("precision", "of"),
         Column("card", "card"),
         Column("observations", "times", numeric=True),
         Column("low", "fastest", numeric=True, group="predicted over observed"),
@@ -109,35 +110,87 @@ def cards_left_out_table(fitted: Fit) -> Table:
         Column("inside", "times in it", numeric=True),
     )
     lines, notes = [], []
-    for precision in CEILINGS:
-        cards = off_by_card(fitted.observations, fitted.residuals["both"], precision)
-        if precision not in fitted.errors:
-            continue
+    every = fitted.observations
+    found = [
+        (one, residual, share)
+        for one, residual, share in zip(
+            every, fitted.residuals["both"].tolist(), fitted.shares, strict=True
+        )
+        if one.kind == "published"
+    ]
+    without = {
+        card: errors_of(*zip(*(each for each in found if each[0].card != card), strict=True))
+        for card in dict.fromkeys(one.card for one, *_ in found)
+    }
+    for sort in (*CEILINGS, *_SINGLE):
+        alike = [each for each in found if _sort(each[0]) == sort]
         kept = times = 0
-        for card, own in cards.items():
-            error = spread_of([one for other, one in cards.items() if other != card])
-            inside = int(np.sum(np.abs(own) <= error.half_width))
+        for card in dict.fromkeys(one.card for one, *_ in alike):
+            own = [
+                (off, _half(without[card], one, share))
+                for one, off, share in alike
+                if one.card == card
+            ]
+            inside = sum(abs(off) <= half for off, half in own)
             kept += inside == len(own)
             times += inside
             lines.append(
                 (
-                    text_cell(precision),
+                    text_cell(sort),
                     text_cell(card),
                     Cell(str(len(own)), len(own)),
-                    _factor(float(own.min())),
-                    _factor(float(own.max())),
-                    _factor(error.half_width),
+                    _factor(min(off for off, _ in own)),
+                    _factor(max(off for off, _ in own)),
+                    _factor(max(half for _, half in own)),
                     Cell(f"{inside} of {len(own)}", inside),
                 )
             )
-        every = sum(map(len, cards.values()))
+        if not alike:
+            continue
+        cards = len({one.card for one, *_ in alike})
+        halves = [_half(fitted.errors, one, share) for one, _, share in alike]
+        least, most = (math.exp(end) for end in (min(halves), max(halves)))
+        mean = math.exp(float(np.mean([off for _, off, _ in alike])))
         notes.append(
-            f"{precision}: {times} of {every} times; {_covered(kept, len(cards), 'card', 'all')}. "
-            f"The band of a card more is a factor of "
-            f"{math.exp(fitted.error(precision).half_width):.2f}."
+            f"{sort}: {times} of {len(alike)} times; {_covered(kept, cards, 'card', 'all')}. "
+            f"The band of a card more is a factor of {least:.2f} to {most:.2f}; predicted over "
+            f"observed is {mean:.2f} in the geometric mean."
         )
     title = "Cards, each predicted without it and without the network"
     return Table(title, columns, tuple(lines), tuple(notes))
+
+
+def _sort(one: Observation) -> str:
+    return one.precision if is_network(one) else f"{one.network} in {one.precision}"
+
+
+def _half(errors: Errors, one: Observation, share: np.ndarray) -> float:
+    return errors.half_width(*share.tolist(), whole=float(is_network(one)))
+
+
+def errors_table(fitted: Fit) -> Table:
+    """What varies of a card's work, independently of each other."""
+    columns = (
+        Column("error", "of"),
+        Column("spread", "spread", numeric=True),
+        Column("factor", "90 % of cards within", numeric=True),
+        Column("cards", "cards", numeric=True),
+    )
+    named = (
+        ("all that a network computes", fitted.errors.whole),
+        ("arithmetic", fitted.errors.arithmetic),
+        ("traffic of memory", fitted.errors.memory),
+    )
+    lines = tuple(
+        (
+            text_cell(name),
+            _factor(one.spread),
+            _factor(one.half_width),
+            Cell(str(one.cards), one.cards),
+        )
+        for name, one in named
+    )
+    return Table("Errors of a card more, each drawn by itself", columns, lines)
 
 
 def floors_table() -> Table:
@@ -297,7 +350,7 @@ def points_table(fitted: Fit, points: Sequence[Observation]) -> Table:
 
 def check_tables(fitted: Fit) -> list[Table]:
     """All of them."""
-    tables = [left_out_table(fitted), cards_left_out_table(fitted)]
+    tables = [left_out_table(fitted), errors_table(fitted), cards_left_out_table(fitted)]
     tables += [networks_left_out_table(fitted), floors_table()]
     tables += [points_table(fitted, published_points()), parameters_table(fitted)]
     tables.append(scaling_table(load_scaling()))

@@ -105,7 +105,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from plots.features.predict.data import observations  # noqa: PLC0415 (takes long to load)
-    from plots.features.predict.fit import fit  # noqa: PLC0415
+    from plots.features.predict.fit import LEFT, fit  # noqa: PLC0415
 
     try:
         if options.gpus:
@@ -119,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
             raise CostError("predict: name result files, or folders; or ask for --check or --gpus")
         ranks = _ranks(options)
         files, problems = loading.load_files(options.paths)
-        fitted = fit(observations(files))
+        fitted = fit(observations(files), LEFT if options.check else ("both",))
         if ranks:
             untold = _several(newest(files)[0], fitted, wanted, ranks, options)
             return complain([*problems, *untold])

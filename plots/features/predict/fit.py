@@ -14,14 +14,14 @@ import numpy as np
 from plots import units
 from plots.core.statistics import conformal
 from plots.features.predict.data import Observation
-from plots.features.predict.model import CEILINGS, EXPECTED, PARAMETERS, SPREADS, Stack
-from plots.features.predict.simulate import Error
+from plots.features.predict.model import EXPECTED, PARAMETERS, SPREADS, Stack
+from plots.features.predict.products import KERNELS, NETWORK
+from plots.features.predict.simulate import Error, Errors
 from plots.features.predict.ways import OURS, published
 
 # Measured ones, from which the band is theirs alone. One card tells nothing of another.
 FEWEST_NETWORKS = 6
 FEWEST_CARDS = 2
-MATRIX_UNITS = "matrix units"  # all precisions on them together
 Left = Literal["card", "network", "both"]
 LEFT: tuple[Left, ...] = ("card", "network", "both")
 # By how much an observation may well differ from the model, as a logarithm: what others published
@@ -35,16 +35,18 @@ class Fit:
     """The model as fitted to `observations`.
 
     `residuals[left]` are log(predicted / observed) of each observation where its card, its network,
-    or both were left out of the fit. `errors` have for each precision what those with both left out
-    say of a card more. Where `measured` rows take over, `scores` hold for each of their networks
-    its largest |residual|, and `band`, half the width of the band of whole times as a logarithm,
-    covers `coverage` of networks like these.
+    or both were left out of the fit, as far as asked for; `shares` how much of each time is
+    arithmetic and traffic of memory. `errors` are what those with both left out say of a network
+    and a card more. Where `measured` rows take over, `scores` hold for each of their networks its
+    largest |residual|, and `band`, half the width of the band of whole times as a logarithm, covers
+    `coverage` of networks like these.
     """
 
     parameters: np.ndarray
     observations: tuple[Observation, ...]
     residuals: dict[Left, np.ndarray]
-    errors: dict[str, Error]
+    shares: np.ndarray
+    errors: Errors
     measured: bool
     scores: dict[str, float]
     band: float
@@ -60,16 +62,19 @@ class Fit:
         """By what the band of whole times goes up and down."""
         return math.exp(self.band)
 
-    def error(self, precision: str) -> Error:
-        """Of the time that a card computes in `precision`; in one that nobody timed, of all
-        precisions on matrix units."""
-        return self.errors.get(precision) or self.errors[MATRIX_UNITS]
+    @property
+    def precisions(self) -> set[str]:
+        """Those of which networks were timed."""
+        return {one.precision for one in self.observations if is_network(one)}
 
 
-def fit(observations: Sequence[Observation]) -> Fit:
-    """The fit to `observations`, of two networks and two cards at least."""
+def fit(observations: Sequence[Observation], left: Sequence[Left] = ("both",)) -> Fit:
+    """The fit to `observations`, of two networks and two cards at least, with the residuals of what
+    is `left` out, of both at least."""
     stack, logs = _stacked(observations)
-    residuals = {left: _left_out(observations, left) for left in LEFT}
+    parameters = _fitted(observations, stack, logs)
+    shares = _shares(stack, parameters)
+    residuals = {each: _left_out(observations, each) for each in left}
     own = [one for one in observations if one.kind == "measured"]
     measured = (
         len({one.network for one in own}) >= FEWEST_NETWORKS
@@ -81,10 +86,11 @@ def fit(observations: Sequence[Observation]) -> Fit:
             scores[one.network] = max(scores.get(one.network, 0.0), abs(float(residual)))
     band, coverage = conformal(list(scores.values())) if scores else (math.nan, math.nan)
     return Fit(
-        parameters=_fitted(observations, stack, logs),
+        parameters=parameters,
         observations=tuple(observations),
         residuals=residuals,
-        errors=_errors(observations, residuals["both"]),
+        shares=shares,
+        errors=errors_of(observations, residuals["both"], shares),
         measured=measured,
         scores=scores,
         band=band,
@@ -92,32 +98,44 @@ def fit(observations: Sequence[Observation]) -> Fit:
     )
 
 
-def off_by_card(
-    observations: Sequence[Observation], residuals: np.ndarray, precision: str
-) -> dict[str, np.ndarray]:
-    """The residuals of published times in `precision`, or on all matrix units, of each card."""
-    found: dict[str, list[float]] = {}
-    for one, residual in zip(observations, residuals.tolist(), strict=True):
-        alike = one.precision == precision or (precision == MATRIX_UNITS and one.precision != "f32")
-        if one.kind == "published" and alike:
-            found.setdefault(one.card, []).append(residual)
-    return {card: np.array(own) for card, own in found.items()}
+def is_network(one: Observation) -> bool:
+    """Whether it is of more than a single product or kernel."""
+    return one.network not in (NETWORK, KERNELS)
 
 
-def spread_of(cards: Iterable[np.ndarray]) -> Error:
-    """What the residuals of cards say of one more: the card is what varies, and all that it trains
-    varies with it, so that each card counts once however many times it has."""
-    squares = [float(np.mean(own**2)) for own in cards]
-    return Error(math.sqrt(float(np.mean(squares))), len(squares))
+def errors_of(
+    observations: Sequence[Observation], residuals: np.ndarray, shares: np.ndarray
+) -> Errors:
+    """What the residuals of published times say of a network and a card more.
+
+    The square of a residual is expected to be the sum of three, which are independent: of whole
+    networks, and of arithmetic and memory with the square of their share in the time. What varies
+    is the network or, of single products and kernels, the card: each counts once in a precision,
+    however many times it has.
+    """
+    from scipy.optimize import nnls  # noqa: PLC0415 (takes long to load)
+
+    kinds: dict[tuple[str, str, str], list[np.ndarray]] = {}
+    for one, residual, share in zip(observations, residuals, shares, strict=True):
+        if one.kind == "published":
+            line = np.array([float(is_network(one)), *share**2, residual**2])
+            what = "" if is_network(one) else one.card
+            kinds.setdefault((one.network, one.precision, what), []).append(line)
+    lines = np.array([np.mean(own, axis=0) for own in kinds.values()])
+    squares, _ = nnls(lines[:, :-1], lines[:, -1])
+    counts = [sum(not card for _, _, card in kinds)]
+    for place in range(2):  # the cards whose times it makes up
+        most = [
+            one.card for one, share in zip(observations, shares, strict=True) if share[place] > 0.5
+        ]
+        counts.append(max(len(set(most)), FEWEST_CARDS))
+    return Errors(*map(Error, np.sqrt(squares).tolist(), counts))
 
 
-def _errors(observations: Sequence[Observation], residuals: np.ndarray) -> dict[str, Error]:
-    found = {}
-    for precision in (*CEILINGS, MATRIX_UNITS):
-        cards = off_by_card(observations, residuals, precision)
-        if len(cards) >= FEWEST_CARDS:
-            found[precision] = spread_of(cards.values())
-    return found
+def _shares(stack: Stack, parameters: np.ndarray) -> np.ndarray:
+    """How much of each is arithmetic, and how much traffic of memory: a line each."""
+    parts = stack.parts(parameters)
+    return parts[:, 1:] / np.maximum(parts.sum(axis=1), 1e-300)[:, None]
 
 
 def parameters_of(observations: Sequence[Observation]) -> np.ndarray:
@@ -168,10 +186,14 @@ def parameters_without(fitted: Fit, point: Observation) -> np.ndarray:
 
 def _left_out(observations: Sequence[Observation], left: Left) -> np.ndarray:
     """log(predicted / observed) of each, without those that share with it what is `left` out."""
+
+    def unlike(one: Observation, other: Observation) -> bool:
+        return other.network != one.network or not is_network(one)
+
     keeps: dict[Left, Callable[[Observation, Observation], bool]] = {
         "card": lambda one, other: other.card != one.card,
-        "network": lambda one, other: other.network != one.network,
-        "both": lambda one, other: other.card != one.card and other.network != one.network,
+        "network": unlike,
+        "both": lambda one, other: other.card != one.card and unlike(one, other),
     }
     fitted: dict[tuple[int, ...], np.ndarray] = {}
     found = []
@@ -196,12 +218,12 @@ def band_notes(fit: Fit, precision: str = "f32", loop: str = OURS) -> tuple[str,
     else:
         notes.append(
             "It is for PyTorch's eager loop on the GPU, whose operations Python starts one by one, "
-            "against this program on the CPU; the processor decides how long that takes."
+            "against this program on the CPU; the processor decides how long that takes. Data "
+            "loaders and the loop of Keras or of a trainer around the steps are not in it."
         )
-    if precision not in fit.errors:
+    if precision not in fit.precisions:
         notes.append(
-            f"Nobody's times in {precision} were found; the error is that of other 16-bit and tf32 "
-            "times."
+            f"Nobody's times in {precision} were found; the error is that of other precisions."
         )
     return tuple(notes)
 

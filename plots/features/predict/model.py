@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from plots.core.cards import Card
-from plots.core.cost import Cost, Operation
+from plots.core.cost import Cost
 from plots.features.predict.floors import floor
 
 # Which figure of a card is the ceiling of a precision's products.
@@ -26,15 +26,21 @@ CEILINGS = {
 # Tiles of the result that a multiprocessor computes at a time, in entries, and into how many parts
 # the inner dimension is split: those that libraries of products choose from.
 _EDGES = (32, 64, 128)
-_SPLITS = (1, 2, 4, 8, 16)
+_SPLITS = tuple(2**power for power in range(11))
+_HALVES = ("bf16", "f16")
 _SHORTEST = 64  # inner dimension that is worth a part of its own
 # A tile of a × b entries does a·b multiply-adds for a + b loads: a / 2 for a square one. From this
 # many on the multiprocessor rather than its loads is what limits it.
 _BALANCE = 16.0
-# Narrowness counts up to here, and is 1 at 128.
-_WIDEST, _UNIT = 512, 128
-# As bench --cost calls these kinds of operations.
-_PRODUCT, _CONVOLUTION = "product", "convolution"
+# Narrowness counts between these, and is 1 at 128; what is narrower still, its tile is padded for.
+_NARROWEST, _WIDEST, _UNIT = 32, 512, 128
+# As bench --cost calls these kinds of operations. Those that reduce read or write what they reduce
+# more than once, or in lines too short to fill a card.
+_PRODUCT, _CONVOLUTION, _ATTENTION = "product", "convolution", "attention"
+REDUCTIONS = ("normalization", "softmax", "loss")
+# Watts of a board for each f32 TFLOP/s that is busy: with less than so many its clock falls under
+# load. Of a card whose power no source tells, the middle of those that are known.
+_WATTS_ENOUGH, _WATTS_UNKNOWN = 20.0, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +58,22 @@ class Parameter:
 PARAMETERS = (
     Parameter("product", math.log(0.8), 0.3, "share of the ceiling in products, 128 wide"),
     Parameter("convolution", math.log(0.8), 0.3, "share of the ceiling in convolutions, 128 wide"),
-    Parameter("memory", math.log(0.7), 0.3, "share of the memory bandwidth"),
+    Parameter("memory", math.log(0.8), 0.2, "share of the memory bandwidth"),
     Parameter("narrow", 0.0, 0.3, "exponent of width in the share of the ceiling", True),
-    Parameter("matrix_units", math.log(0.6), 0.4, "the same on matrix units, times"),
+    Parameter("matrix_units", math.log(0.8), 0.4, "the same on matrix units, times"),
     Parameter("operation", math.log(1e-5), 0.7, "seconds of a framework's operation"),
     Parameter("launch", 0.0, 0.5, "our launches and waits, times what was published of them"),
     Parameter("software", 0.0, 0.5, "published times, times ours"),
+    Parameter("reduction", math.log(0.6), 0.3, "share of the bandwidth where a kernel reduces"),
+    Parameter("power", 0.3, 0.3, "exponent of watts for each FLOP/s in the share", True),
+    Parameter("rate", 0.0, 0.3, "exponent of how many times f32 the matrix units do", True),
+    Parameter("attention", math.log(0.5), 0.4, "share of the ceiling in fused attention"),
 )
 EXPECTED = np.array([parameter.expected for parameter in PARAMETERS])
 SPREADS = np.array([parameter.spread for parameter in PARAMETERS])
+_PLACES = {parameter.name: place for place, parameter in enumerate(PARAMETERS)}
+_MEMORY, _REDUCTION = _PLACES["memory"], _PLACES["reduction"]
+_OPERATION, _LAUNCH, _SOFTWARE = _PLACES["operation"], _PLACES["launch"], _PLACES["software"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,21 +81,20 @@ class Demand:
     """What a step asks of a card, an entry for each kind of launch, of which there are `count`.
 
     In seconds of one launch at the card's ceilings: `compute` with the multiprocessors as busy as
-    its shape allows, `memory` at the full bandwidth. `narrow` is the logarithm of how narrow its
-    product is, `inner` the product's inner dimension, 0 of what is none; `convolution` is 1 for
-    those of convolutions. A launch takes at least `floor` seconds. `matrix_units` is 1 where these
-    compute the products. Of a framework `operations` counts what it starts; of our own programs
-    `host` are the seconds that is expected to be beside the launches.
+    its shape allows, `memory` and `reduction` at the full bandwidth. The logarithm of the share of
+    the ceiling is `efficiency`, a line for each launch with an entry for each parameter, times the
+    parameters. `inner` is the product's inner dimension, 0 of what is none. A launch takes at least
+    `floor` seconds. Of a framework `operations` counts what it starts; of our own programs `host`
+    are the seconds that is expected to be beside the launches.
     """
 
     count: np.ndarray
     compute: np.ndarray
-    narrow: np.ndarray
-    convolution: np.ndarray
+    efficiency: np.ndarray
     memory: np.ndarray
+    reduction: np.ndarray
     inner: np.ndarray
     floor: np.ndarray
-    matrix_units: float
     operations: float
     host: float = 0.0
 
@@ -95,18 +107,26 @@ class Stack:
 
         def padded(name: str) -> np.ndarray:
             rows = [getattr(each, name) for each in demands]
-            return np.array([np.pad(row, (0, most - len(row))) for row in rows])
+            ends = [[(0, most - len(row)), *[(0, 0)] * (row.ndim - 1)] for row in rows]
+            return np.array([np.pad(row, end) for row, end in zip(rows, ends, strict=True)])
 
         self._count, self._floor = padded("count"), padded("floor")
-        self._compute, self._narrow = padded("compute"), padded("narrow")
-        self._convolution, self._memory = padded("convolution"), padded("memory")
+        self._compute, self._efficiency = padded("compute"), padded("efficiency")
+        self._memory, self._reduction = padded("memory"), padded("reduction")
         self._rest = np.array([[each.operations, each.host] for each in demands])
-        self._matrix_units = np.array([each.matrix_units for each in demands])
         self._framework = np.array([float(each.operations > 0) for each in demands])
 
+    def arithmetic(self, parameters: np.ndarray) -> np.ndarray:
+        """Seconds that one launch of each kind computes: a line each."""
+        return self._compute * np.exp(-self._efficiency @ parameters)
+
+    def traffic(self, parameters: np.ndarray) -> np.ndarray:
+        """Seconds that one launch of each kind reads and writes: a line each."""
+        return sum(self._traffic(parameters))
+
     def work(self, parameters: np.ndarray) -> np.ndarray:
-        """Seconds that one launch of each kind computes, without its floor: a line each."""
-        return self._products(parameters) + self._memory * np.exp(-parameters[2])
+        """Both, without the floor of a launch: a line each."""
+        return self.arithmetic(parameters) + self.traffic(parameters)
 
     def device_seconds(self, parameters: np.ndarray) -> np.ndarray:
         """Seconds of each in which the device works or is about to."""
@@ -115,52 +135,50 @@ class Stack:
     def parts(self, parameters: np.ndarray) -> np.ndarray:
         """Seconds of each that are launches at their floors, arithmetic, and memory traffic: a line
         each."""
-        least, products = self._least(parameters), self._products(parameters)
-        works = self._count * (self.work(parameters) >= least)
-        memory = self._memory * np.exp(-parameters[2])
-        found = ((self._count - works) * least, works * products, works * memory)
+        least, works = self._least(parameters), self._works(parameters)
+        found = (
+            (self._count - works) * least,
+            works * self.arithmetic(parameters),
+            works * self.traffic(parameters),
+        )
         return np.array([one.sum(axis=1) for one in found]).T
 
     def log_seconds(self, parameters: np.ndarray) -> np.ndarray:
         """The logarithm of the seconds of each."""
         total = self.device_seconds(parameters) + self._others(parameters).sum(axis=1)
-        return np.log(total) + parameters[7] * self._framework
+        return np.log(total) + parameters[_SOFTWARE] * self._framework
 
     def jacobian(self, parameters: np.ndarray) -> np.ndarray:
         """By how much log_seconds() grows with each parameter: a line for each demand."""
-        others = self._others(parameters)
-        least = self._least(parameters)
-        works = self._count * (self.work(parameters) >= least)
-        products = works * self._products(parameters)
-        memory = (works * self._memory).sum(axis=1) * np.exp(-parameters[2])
-        waits = ((self._count - works) * least).sum(axis=1) * (1 - self._framework)
-        compute = products.sum(axis=1)
-        convolved = (products * self._convolution).sum(axis=1)
+        others, works = self._others(parameters), self._works(parameters)
         total = self.device_seconds(parameters) + others.sum(axis=1)
-        columns = [
-            convolved - compute,
-            -convolved,
-            -memory,
-            -(products * self._narrow).sum(axis=1),
-            -compute * self._matrix_units,
-            others[:, 0],
-            others[:, 1] + waits,
-            total * self._framework,
-        ]
-        return np.array(columns).T / total[:, None]
+        least = ((self._count - works) * self._least(parameters)).sum(axis=1)
+        arithmetic = works * self.arithmetic(parameters)
+        found = -np.einsum("dk,dkp->dp", arithmetic, self._efficiency)
+        for place, own in zip((_MEMORY, _REDUCTION), self._traffic(parameters), strict=True):
+            found[:, place] -= (works * own).sum(axis=1)
+        found[:, _OPERATION] += others[:, 0]
+        found[:, _LAUNCH] += others[:, 1] + least * (1 - self._framework)
+        found[:, _SOFTWARE] += total * self._framework
+        return found / total[:, None]
 
-    def _products(self, parameters: np.ndarray) -> np.ndarray:
-        product, convolution, _, narrow, matrix_units, *_ = parameters
-        efficiency = product + (convolution - product) * self._convolution + narrow * self._narrow
-        return self._compute * np.exp(-efficiency - matrix_units * self._matrix_units[:, None])
+    def _traffic(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return (
+            self._memory * np.exp(-parameters[_MEMORY]),
+            self._reduction * np.exp(-parameters[_REDUCTION]),
+        )
+
+    def _works(self, parameters: np.ndarray) -> np.ndarray:
+        """How many of each kind take longer than their floor."""
+        return self._count * (self.work(parameters) >= self._least(parameters))
 
     def _least(self, parameters: np.ndarray) -> np.ndarray:
         """The floors: our launches may take more or less than published ones."""
         ours = 1 - self._framework
-        return self._floor * np.exp(parameters[6] * ours)[:, None]
+        return self._floor * np.exp(parameters[_LAUNCH] * ours)[:, None]
 
     def _others(self, parameters: np.ndarray) -> np.ndarray:
-        return self._rest * np.exp(parameters[5:7])
+        return self._rest * np.exp(parameters[[_OPERATION, _LAUNCH]])
 
 
 def ceiling(card: Card, precision: str) -> float | None:
@@ -181,47 +199,72 @@ def demand(cost: Cost, card: Card, launches: float | None = None) -> Demand | st
         missing = CEILINGS[cost.precision] if not peak else "memory_bytes_per_second"
         return f"no source gives its {missing}"
     multiprocessors = int(card.figure("multiprocessors") or 0)
-    kinds: dict[tuple[float, ...], float] = defaultdict(float)
-    bytes_of_others = 0.0
+    kinds: dict[tuple[str, float, float, float, float, float], float] = defaultdict(float)
+    moved = {True: 0.0, False: 0.0}  # bytes of what is no product, by whether it reduces
     for operation in cost.operations:
         own = [one for one in operation.products if min(one.m, one.n, one.k) > 0]
         if not own and operation.kind == _PRODUCT and operation.flops:
-            kinds[_unshaped(operation, card, bandwidth)] += operation.count
-            continue
-        if not own:
-            bytes_of_others += operation.bytes * operation.count
-            continue
-        share = operation.bytes / sum(one.count for one in own) / bandwidth
+            # In 16 bits a library's, on the matrix units; else a kernel of ours, without.
+            rate = peak if cost.precision in _HALVES else ceiling(card, "f32") or math.inf
+            seconds, share = operation.flops / rate, operation.bytes / bandwidth
+            kinds[_ATTENTION, seconds, 0.0, 0.0, share, 0.0] += operation.count
+        elif not own:
+            moved[operation.kind in REDUCTIONS] += operation.bytes * operation.count
         for one in own:
             shape = (one.m, one.n, one.k)
-            seconds = 2.0 * one.m * one.n * one.k / peak / busy(*shape, multiprocessors)
-            narrow = math.log(min(*shape, _WIDEST) / _UNIT)
-            convolution = float(operation.kind == _CONVOLUTION)
-            kinds[seconds, narrow, convolution, share, one.k] += one.count * operation.count
+            share = busy(*shape, multiprocessors)
+            seconds = 2.0 * one.m * one.n * one.k / peak / share
+            narrow = math.log(max(min(*shape, _WIDEST), _NARROWEST) / _UNIT)
+            power = math.log(min(power_of(card) / share, _WATTS_ENOUGH) / _WATTS_ENOUGH)
+            moved_each = operation.bytes / sum(each.count for each in own) / bandwidth
+            key = (operation.kind, seconds, narrow, power, moved_each, one.k)
+            kinds[key] += one.count * operation.count
     operations = sum(each.launches * each.count for each in cost.operations)
     others = (operations if launches is None else launches) - sum(kinds.values())
-    if others > 0 or bytes_of_others:
+    if others > 0 or any(moved.values()):
         others = max(others, 1.0)
-        kinds[0.0, 0.0, 0.0, bytes_of_others / others / bandwidth, 0.0] += others
-    compute, narrow, convolution, memory, inner = np.array(list(kinds)).T
+        kinds["", 0.0, 0.0, 0.0, moved[False] / others / bandwidth, 0.0] += others
+    names, compute, narrow, power, memory, inner = map(np.array, zip(*kinds, strict=True))
+    rate = peak / (ceiling(card, "f32") or peak) if cost.precision != "f32" else 0.0
+    reduction = np.where(names == "", moved[True] / max(others, 1.0) / bandwidth, 0.0)
     return Demand(
         count=np.array(list(kinds.values())),
         compute=compute,
-        narrow=narrow,
-        convolution=convolution,
+        efficiency=_efficiency(names, narrow, power, rate),
         memory=memory,
+        reduction=reduction,
         inner=inner,
         floor=floor(card).seconds(inner),
-        matrix_units=float(cost.precision != "f32"),
         operations=operations if launches is None else 0.0,
     )
 
 
-def _unshaped(operation: Operation, card: Card, bandwidth: float) -> tuple[float, ...]:
-    """One launch of products whose shapes are not told, as those of attention: kernels of ours,
-    which use no matrix units in any precision, on a card that they fill."""
-    seconds = operation.flops / (ceiling(card, "f32") or math.inf)
-    return seconds, 0.0, 0.0, operation.bytes / bandwidth, 0.0
+def power_of(card: Card) -> float:
+    """Watts of the board for each f32 TFLOP/s."""
+    watts, f32 = card.figure("watts"), ceiling(card, "f32")
+    return watts / f32 * 1e12 if watts and f32 else _WATTS_UNKNOWN
+
+
+def _efficiency(
+    names: np.ndarray, narrow: np.ndarray, power: np.ndarray, rate: float
+) -> np.ndarray:
+    """What the share of the ceiling is made of, of launches with these names: Demand has it. `rate`
+    is how many times the peak in f32 the matrix units have, 0 where these are not used."""
+    shaped = (names == _PRODUCT) | (names == _CONVOLUTION)
+    on_units = shaped * float(rate > 0)
+    columns = {
+        "product": names == _PRODUCT,
+        "convolution": names == _CONVOLUTION,
+        "narrow": narrow,
+        "matrix_units": on_units,
+        "rate": on_units * math.log(rate or 1.0),
+        "power": power,
+        "attention": names == _ATTENTION,
+    }
+    found = np.zeros((len(names), len(PARAMETERS)))
+    for name, column in columns.items():
+        found[:, _PLACES[name]] = column
+    return found
 
 
 @lru_cache(maxsize=65536)

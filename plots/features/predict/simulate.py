@@ -9,6 +9,7 @@ The draws are the points of a lattice, which fill the space more evenly than ran
 which plots/features/advise/ask.js can make, too.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +17,7 @@ from functools import cache
 import numpy as np
 
 from plots.features.predict.floors import LONGEST, Floor, Several
-from plots.features.predict.model import Demand
+from plots.features.predict.model import Demand, Stack
 from plots.features.predict.ways import Band
 
 DRAWS = 2039  # a prime
@@ -27,6 +28,7 @@ GENERATOR = 110
 DIMENSIONS = (
     *("device", "inner", "node", "launch", "host 0", "host 1", "host 2", "operation"),
     *("latency", "bandwidth", "sums", "overlap", "loss"),  # of several cards
+    *("arithmetic", "memory", "intercept"),
 )
 
 
@@ -41,8 +43,8 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """Of the time that a card computes: the `spread` of its logarithm over cards, as estimated from
-    so many `cards`; the fewer, the longer the tails (Student's t)."""
+    """Of a time: the `spread` of its logarithm over cards or networks, as estimated from so many
+    `cards` or networks; the fewer, the longer the tails (Student's t)."""
 
     spread: float
     cards: int
@@ -53,6 +55,21 @@ class Error:
         from scipy.stats import t  # noqa: PLC0415 (takes long to load)
 
         return float(t.ppf(0.95, self.cards - 1)) * self.spread
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Of the time that a card computes: of all that a network computes on it, and beside that of
+    its arithmetic and of its traffic of memory, each by itself."""
+
+    whole: Error
+    arithmetic: Error
+    memory: Error
+
+    def half_width(self, arithmetic: float, memory: float, whole: float = 1.0) -> float:
+        """Of the band of a time of which these shares are arithmetic and traffic."""
+        shares = ((self.whole, whole), (self.arithmetic, arithmetic), (self.memory, memory))
+        return math.hypot(*(share * error.half_width for error, share in shares))
 
 
 @cache
@@ -84,15 +101,24 @@ def among(sources: Several, name: str) -> np.ndarray:
 
 
 def device_seconds(
-    asked: Demand, work: np.ndarray, error: Error, floor: Floor, launch: Band
+    asked: Demand, parameters: np.ndarray, errors: Errors, floor: Floor, launch: Band
 ) -> np.ndarray:
     """Draws of the seconds of a step on the device, or while it waits for the next launch."""
-    factor = unlike(error, "device")
+    stack = Stack([asked])
+    whole, arithmetic, memory = (
+        unlike(error, name)[:, None]
+        for error, name in (
+            (errors.whole, "device"),
+            (errors.arithmetic, "arithmetic"),
+            (errors.memory, "memory"),
+        )
+    )
+    work = arithmetic * stack.arithmetic(parameters)[0] + memory * stack.traffic(parameters)[0]
     step = among(floor.inner, "inner")
     least = within(Band(floor.least, floor.most), "node")[:, None]
     least = least + step[:, None] * np.minimum(asked.inner, LONGEST)
     least = np.maximum(least, within(launch, "launch")[:, None])
-    return (asked.count * np.maximum(least, factor[:, None] * work)).sum(axis=1)
+    return (asked.count * np.maximum(least, whole * work)).sum(axis=1)
 
 
 def around(half_width: float) -> np.ndarray:
