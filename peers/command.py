@@ -96,7 +96,7 @@ class Commands:
                     "family": "Command",
                     "size": size,
                     "program": side,
-                    "steps": str(steps),
+                    "step_count": str(steps),
                 }
             }
             for side in SIDES
@@ -113,7 +113,7 @@ class Commands:
         """Runs a command once before its first repetition: files and compiled code are in their
         caches then, and its output is compared."""
         del counted
-        side, size, steps = (configuration[key] for key in ("program", "size", "steps"))
+        side, size, steps = (configuration[key] for key in ("program", "size", "step_count"))
         self._prepared[row] = self._plan.command(side, size, steps)
         if iterations:
             return {"facts": {}, "once": {}}

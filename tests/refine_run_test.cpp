@@ -439,7 +439,7 @@ class Commands {
     for (const char* program : {"first", "second"}) {
       for (const char* steps : {"10", "100"}) {
         const Configuration own{
-            {"family", "Command"}, {"size", size}, {"program", program}, {"steps", steps}};
+            {"family", "Command"}, {"size", size}, {"program", program}, {"step_count", steps}};
         Row row{.configuration = in_order(own), .device = &devices_.cpu(), .worker = &other_};
         if (!rows.has(row_name(row.configuration))) {
           rows.add(std::move(row));
@@ -453,7 +453,7 @@ class Commands {
     const double size = std::stod(key(row, "size"));
     const bool is_first = key(row, "program") == "first";
     const double step = is_first ? 0.02 * size / crossing_ : 0.01 + 0.01 * size / crossing_;
-    const double all = (is_first ? 0.1 : 2.1) + std::stod(key(row, "steps")) * step;
+    const double all = (is_first ? 0.1 : 2.1) + std::stod(key(row, "step_count")) * step;
     return all * (1 + 0.01 * std::exponential_distribution<>()(random_));
   }
 
@@ -500,13 +500,14 @@ TEST(RefineRun, FindsFromWhichSizeACommandWinsAStep) {
                  ? 1
                  : 0;
   }
+  RecordProperty("right", static_cast<int>(right));
   EXPECT_GE(right, runs * 95 / 100);
 }
 
 TEST(RefineRun, SizesOfCommandsGoOnAfterAnInterruption) {
   EarlierRun run;
   run.rows.push_back(
-      {.name = "Command/size:5623/program:first/steps:10",
+      {.name = "Command/size:5623/program:first/step_count:10",
        .facts = R"({"name": "x", "configuration": {"family": "Command", "size": "5623"}})",
        .entries = {R"({"run_type": "iteration", "real_time": 2, "time_unit": "ms"})"}});
   EXPECT_EQ(earlier_sizes(run, is_on_a_ladder).models, std::vector<std::string>{"5623"});

@@ -65,7 +65,7 @@ def test_what_is_wrong_is_said_in_a_sentence(words, said):
 
 
 def answers_of(commands: Commands, side: str, size: str = "1000", steps: str = "10") -> Any:
-    own = {"family": "Command", "size": size, "program": side, "steps": steps}
+    own = {"family": "Command", "size": size, "program": side, "step_count": steps}
     return commands.prepare(row=f"{side} {size} {steps}", configuration=own)
 
 
@@ -86,7 +86,7 @@ def test_each_row_runs_once_before_it_is_timed_and_is_a_process_each_time():
     times = commands.repeat("second 1000 10", 0.1, after_another=True)["times"]
     assert times == {"real_time": 2e3, "cpu_time": 1.5e3, "time_unit": "ms", "iterations": 1}
     assert ran == [("b 1000 10", 600.0, os.devnull)] * 2
-    again = {"family": "Command", "size": "1000", "program": "first", "steps": "10"}
+    again = {"family": "Command", "size": "1000", "program": "first", "step_count": "10"}
     assert commands.prepare(row="x", configuration=again, iterations=1)["once"] == {}
     assert len(ran) == 2, "what is made again in another process has run before"
 
@@ -178,7 +178,7 @@ def test_a_command_does_not_outlive_its_worker(tmp_path):
     plan = Plan(f"echo $$ > {left}; sleep 1000; : {{n}} {{steps}}", B, (7,), (1, 2), 60.0)
     worker = [sys.executable, ROOT / "peers" / "command.py", plan.word]
     with subprocess.Popen(worker, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
-        own = {"family": "Command", "size": "7", "program": "first", "steps": "1"}
+        own = {"family": "Command", "size": "7", "program": "first", "step_count": "1"}
         asked = {"do": "prepare", "row": "x", "configuration": own}
         assert running.stdin is not None
         running.stdin.write(json.dumps(asked).encode() + b"\n")
@@ -246,7 +246,9 @@ def test_two_small_programs_from_end_to_end(tmp_path):
     file = loading.load_file(tmp_path / "two.json")
     assert file.complete
     assert (file.rows, file.peers) == ((), ())
-    ways = {(row.configuration["program"], row.configuration["steps"]) for row in file.commands}
+    ways = {
+        (row.configuration["program"], row.configuration["step_count"]) for row in file.commands
+    }
     assert len(ways) == len(file.commands) == 4
     assert all(len(row.samples) == 5 and row.minimum > 0 for row in file.commands)
     assert (file.two["first"], file.two["equal"]) == (commands[0], "cmp")

@@ -140,7 +140,7 @@ std::vector<Axis> device_axes() {
        .unsaid = "bench",
        .flag = {"--program", "NAME,...",
                 "of bench and the programs of --peer, measure only these rows (default: all)"}},
-      {.key = "steps", .role = AxisRole::how, .description = "the {steps} of a command"},
+      {.key = "step_count", .role = AxisRole::how, .description = "the {steps} of a command"},
       {.key = "device",
        .role = AxisRole::how,
        .description = "device that computes",

@@ -252,7 +252,7 @@ BUILT_IN = Axes(
             changes={"tf32": "in TF32", "bf16": "in bf16", "f16": "in f16"},
         ),
         Axis("size", "what", (), "rows and columns of square matrices", phrase="{} rows"),
-        Axis("steps", "how", (), "steps of a command", phrase="{} steps"),
+        Axis("step_count", "how", (), "steps of a command", phrase="{} steps"),
         Axis("memory", "how", ("pageable", "pinned"), "kind of host memory", phrase=BARE),
         Axis("mode", "how", ("sync", "async"), "when the host waits for a copy", phrase=BARE),
         Axis(

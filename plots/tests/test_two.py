@@ -74,7 +74,7 @@ def commands(*, equal: str = "", intervals: Any = (), refined: bool = True) -> A
         lines = runs((0.1, 0.00001 * n), (2.1, 0.01 + 0.000005 * n), 0.001)
         ways = [(side, steps) for side in SIDES for steps in STEPS]
         for (side, steps), samples in zip(ways, lines, strict=True):
-            how = {"size": str(n), "program": side, "steps": str(steps)}
+            how = {"size": str(n), "program": side, "step_count": str(steps)}
             rows.append(mock.Mock(configuration=how, samples=samples, failure=None))
     sides = [{"program": side} for side in SIDES]
     sizes = (PairedSize("2054", 2054.0, 20, 3, 0, "second"),)

@@ -303,7 +303,7 @@ std::optional<Contest> of_commands(Rows& rows, const SecondsOf& seconds) {
       continue;
     }
     sizes.insert(std::stoll(value_of(row.configuration, "size")));
-    steps.insert(std::stoll(value_of(row.configuration, "steps")));
+    steps.insert(std::stoll(value_of(row.configuration, "step_count")));
     const std::string& program = value_of(row.configuration, "program");
     if (std::find(programs.begin(), programs.end(), program) == programs.end()) {
       programs.push_back(program);
@@ -350,7 +350,7 @@ std::vector<std::string> Contest::rows(const Configuration& side, std::size_t pl
   std::vector<std::string> names;
   std::transform(steps.begin(), steps.end(), std::back_inserter(names),
                  [&](const std::string& count) {
-                   const Configuration own{{"size", size}, {"steps", count}};
+                   const Configuration own{{"size", size}, {"step_count", count}};
                    return row_name(in_order(joined(joined(work, own), side)));
                  });
   return names;

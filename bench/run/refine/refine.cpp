@@ -291,8 +291,11 @@ class Refinement {
       const std::string below = contest_.words(is_second ? contest_.first : contest_.second);
       const auto at = [&](std::size_t place) { return sized(contest_.sizes[place].parameters); };
       if (interval.low && interval.high) {
+        const std::int64_t low = contest_.sizes[*interval.low].parameters;
+        const std::int64_t high = contest_.sizes[*interval.high].parameters;
         text << above << " won reliably from between "
-             << counted(contest_.sizes[*interval.low].parameters) << " and " << at(*interval.high);
+             << (contest_.kind == Refine::command ? sized(low) + " and " + counted(high)
+                                                  : counted(low) + " and " + sized(high));
       } else if (interval.high) {
         text << above << " first won reliably at " << at(*interval.high) << ", " << below
              << " at no smaller size";

@@ -103,7 +103,7 @@ def _size(file: File, n: int, steps: tuple[int, int], paired: Side | None) -> Si
 
 
 def _row(file: File, n: int, side: Side, steps: int) -> Row | None:
-    wanted = {"size": str(n), "program": side, "steps": str(steps)}
+    wanted = {"size": str(n), "program": side, "step_count": str(steps)}
     return next((row for row in file.commands if wanted.items() <= row.configuration.items()), None)
 
 
