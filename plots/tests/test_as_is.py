@@ -92,7 +92,7 @@ def test_one_screen_says_what_pytorch_takes_and_why(write_modules, told, shell):
     assert "160 ms" in lines["PyTorch, 2 threads, torch.compile"]
     assert "faster" in lines["RTX 4060, predicted"]
     assert "pairsx2" in text and "(measured: batch 16, 1,024)" in text
-    assert "in 26 operations of a GPU" in said
+    assert "A step starts 26 operations on a GPU, which compute" in said
     assert "MiB at batch 16, of these 781 KiB parameters and 62.5 KiB activations" in said
     assert "Not verified, so it counts nowhere: 3.0 ms (it drifts)." in said
     larger = shell("advise", "--network", told, "--batch=1024", "--gpu=h200", path).out

@@ -212,8 +212,9 @@ def _step(found: AsIs) -> Iterator[str]:
         )
     )
     yield (
-        f"A step is {units.significant(flops, 2)} floating-point operations in {launches:,.0f} "
-        f"operations of a GPU; to start them takes Python {low} to {high} by itself."
+        f"A step starts {launches:,.0f} operations on a GPU, which compute "
+        f"{units.short_count(flops)} FLOP, and makes {started - launches:,.0f} views; to start "
+        f"these alone takes Python {low} to {high}."
     )
 
 
