@@ -61,8 +61,7 @@ def references() -> References:
 def test_float64_is_the_golden_run(case, task):
     training = Training(task, CPU, np.float64)
     losses = training.run_steps(case["steps"])
-    determined = "attention" not in task.layer_types
-    is_golden(case, losses, training.parameters(), determined)
+    is_golden(case, task, losses, training.parameters())
 
 
 @pytest.mark.parametrize("loop", ["scan", "unrolled"])

@@ -50,7 +50,7 @@ def _one_thread():
 def test_float64_is_the_golden_run(case, task):
     training = Training(task, CPU, torch.float64)
     losses = training.run_steps(case["steps"])
-    is_golden(case, losses, training.parameters())
+    is_golden(case, task, losses, training.parameters())
 
 
 @pytest.mark.parametrize(("model", "count"), [("alexnet-s", 62_378_344), ("resnet-50", 25_557_032)])
