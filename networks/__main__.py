@@ -133,7 +133,9 @@ def _of_onnx(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     from networks.onnx_proof import prove  # noqa: PLC0415
 
     path = Path(options.source)
-    graph = Graph(loaded(path, options.as_is), options.input_type, options.output_number)
+    graph = Graph(
+        loaded(path, options.as_is), options.input_type, options.output_number, options.input
+    )
     value, graph.end = without_loss(graph.build, graph.output, options.loss_function)
     graph.output = ended(graph.build, value, options.loss_function)
     described = graph.build.described(

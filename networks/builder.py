@@ -45,6 +45,7 @@ class Builder:
         self.notes: list[str] = []  # sentences about what is not as in the original
         self._ends: dict[str, Refused] = {}  # layers that bench lacks, but whose loss has them
         self._turned: dict[str, Value] = {}  # images, as sequences
+        self._images: dict[tuple[str, int, int], Value] = {}  # sequences, as images
 
     def layer(
         self,
@@ -100,6 +101,10 @@ class Builder:
     ) -> Value:
         """Of each row by itself (the last dimension), in whatever order the rows are."""
         value = self.sequence(at, value)
+        if value.rows is None and value.time_first and len(value.shape) == 3:
+            turned = _as_line(value)  # whose rows are places in time
+            if turned.rows is not None:
+                value = self._image_of(at, value, 1, 0).seen_as(turned.places)
         rows = value.rows
         if rows is None:
             raise at.refused(
@@ -121,11 +126,8 @@ class Builder:
             return _of_points(product, value.places.ndim)
         if value.image is None:
             self._read_as_image(value)
-            if value.time_first:
-                raise at.refused(
-                    f"it reads a sequence, what {value.layer} gives as {_shape(value)}, as an "
-                    "image or a line; no layer makes one of a sequence"
-                )
+            value = self._as_image(at, value) or value
+        if value.image is None:
             raise at.refused(
                 f"it reads {shown(value.places.shape)}; {kind} reads images as they are, "
                 "[batch, channels, height, width]"
@@ -144,12 +146,11 @@ class Builder:
         """Throws ReadsImages of the input, whose numbers may lie so."""
         shape = value.places.shape
         is_input = value.layer == "input" and not value.time_first and len(shape) in (3, 4)
-        if (
-            is_input
-            and not self._settled
-            and np.array_equal(value.places.ravel(), value.own.ravel())
-        ):
-            raise ReadsImages(shape[1:] if len(shape) == 4 else (shape[1], 1, shape[2]))
+        if is_input and not self._settled and value.is_whole and shape[0] == BATCH:
+            sample = np.sort(value.places.reshape(BATCH, -1), axis=1)
+            if np.array_equal(sample.ravel(), value.own.ravel()):
+                image = shape[1:] if len(shape) == 4 else (shape[1], 1, shape[2])
+                raise ReadsImages(image, value.places)
 
     def upsampled(self, at: Place, value: Value, sizes: Sequence[float]) -> Value:
         """Its height and width, by the nearest pixel."""
@@ -179,7 +180,22 @@ class Builder:
         is_image = axes == [2, 3] and rank == 4 and not value.time_first
         if is_image or (axes == [2] and value.is_line):
             return self.global_mean(at, value, keeps)
+        if len(value.shape) == 4 and not value.time_first:  # in another order
+            pixels, last = math.prod(value.shape[2:]), [*range(-len(axes), 0)]
+            each = np.moveaxis(value.places, axes, last)
+            places = each.reshape(*each.shape[: rank - len(axes)], -1)
+            channel = places.min(-1) // pixels
+            if np.array_equal(np.sort(places), channel[..., None] * pixels + np.arange(pixels)):
+                mean = self.layer(at, "global_avg_pool2d", [replace(value, view=None)])
+                return mean.seen_as(np.expand_dims(channel, tuple(axes)) if keeps else channel)
         value = self.sequence(at, value)
+        if axes == [1] and not value.time_first and value.image is not None and not value.is_line:
+            turned = self.turned(at, value)  # whose places as channels have one mean each
+            found = self.global_mean(
+                at, self._image_of(at, turned, 1, turned.shape[0]), keeps=False
+            )
+            places = found.own.reshape(value.shape[0], *value.shape[2:])
+            return found.seen_as(places[:, None] if keeps else places)
         time = math.prod(value.places.shape[axis] for axis in axes)
         if value.time_first and len(value.shape) == 3 and time == value.shape[0]:
             by_time = np.moveaxis(value.places, axes, range(len(axes)))
@@ -189,7 +205,9 @@ class Builder:
                 mean = self.layer(at, "mean_over_time", [replace(value, view=None)])
                 places = by_time[0].reshape(rest)
                 return mean.seen_as(np.expand_dims(places, tuple(axes)) if keeps else places)
-        raise at.refused("a mean can be over an image's height and width, or over time")
+        raise at.refused(
+            "a mean can be over an image's height and width or its channels, or over time"
+        )
 
     def sum(self, at: Place, left: Value, right: Value) -> Value:
         left, right = self.slices.part(at, left), self.slices.part(at, right)
@@ -313,9 +331,19 @@ class Builder:
     def viewed(self, at: Place, value: Value, places: np.ndarray) -> Value:
         """What a view makes of it: a layer only where samples become rows."""
         value = self.place(at, value.seen_as(places))
+        if value.places.ndim != 2 or len(value.shape) < 3:
+            return value
         rows = value.own.reshape(value.shape[0], -1)
-        if len(value.shape) > 2 and not value.time_first and value.is_seen_as(rows):
+        if not value.time_first and value.is_seen_as(rows):
             return self.layer(at, "flatten", [value])
+        # Place by place: of a sequence, or of an image with its channels last.
+        is_image = len(value.shape) == 4 and not value.time_first
+        sequence = _as_sequence(value) if is_image else value
+        if len(sequence.shape) == 3 and sequence.time_first:
+            time, batch, _ = sequence.shape
+            if sequence.is_seen_as(sequence.own.transpose(1, 0, 2).reshape(batch, -1)):
+                sequence = self.turned(at, value) if is_image else value
+                return self.layer(at, "flatten", [self._image_of(at, sequence, 1, time)])
         return value
 
     def embedding(
@@ -337,16 +365,44 @@ class Builder:
         value = self.slices.part(at, value)
         if len(value.shape) != 4 or value.time_first or value.rows is not None:
             return value
-        b, c, h, w = value.shape
-        seen = replace(value, shape=(h * w, b, c), view=_places_of_sequence(value))
-        return value if seen.rows is None else self.turned(at, value)
+        return value if _as_sequence(value).rows is None else self.turned(at, value)
 
     def turned(self, at: Place, value: Value) -> Value:
         """An image as the sequence of its pixels, seen as before."""
         if value.layer not in self._turned:
             name, plain = f"{at.name}.sequence", replace(value, view=None)
             self._turned[value.layer] = self.layer(at, "to_sequence", [plain], name=name)
-        return self._turned[value.layer].seen_as(_places_of_sequence(value))
+        return self._turned[value.layer].seen_as(_as_sequence(value).places)
+
+    def _as_image(self, at: Place, value: Value) -> Value | None:
+        """A sequence, or an image in another order, that is seen as an image or a line."""
+        seen = value.places
+        is_image = len(value.shape) == 4 and not value.time_first
+        if seen.ndim not in (3, 4) or not (
+            is_image or (len(value.shape) == 3 and value.time_first)
+        ):
+            return None
+        sequence = _as_sequence(value) if is_image else value
+        time, batch, width = sequence.shape
+        channels, height = seen.shape[1], seen.shape[2] if seen.ndim == 4 else 1
+        for axes, said_channels in (((1, 2, 0), 0), ((1, 0, 2), channels)):
+            fits = time % channels == 0 if said_channels else channels == width
+            if seen.shape[0] == batch and fits:
+                own = sequence.own.transpose(axes).reshape(seen.shape)
+                if sequence.is_seen_as(own):
+                    sequence = self.turned(at, value) if is_image else value
+                    image = self._image_of(at, sequence, height, said_channels)
+                    return image.seen_as(image.own.reshape(seen.shape))
+        return None
+
+    def _image_of(self, at: Place, value: Value, height: int, channels: int) -> Value:
+        """What a to_image makes of a sequence, once for all who read it."""
+        key = (value.layer, height, channels)
+        if key not in self._images:
+            own = said(height=(height, 1), channels=(channels, 0))
+            plain = replace(value, view=None)
+            self._images[key] = self.layer(at, "to_image", [plain], name=f"{at.name}.image", **own)
+        return self._images[key]
 
     def only_at_end(self, at: Place, value: Value, kind: str) -> Value:
         """What gives `value` is of a kind that bench has in a loss alone."""
@@ -430,10 +486,18 @@ def _points(value: Value, rank: int) -> np.ndarray:
     return value.own.reshape(*value.shape, *[1] * (rank - 2))
 
 
-def _places_of_sequence(value: Value) -> np.ndarray:
-    """Of an image's numbers, in [height width, batch, channels]."""
+def _as_sequence(value: Value) -> Value:
+    """An image's numbers, as they lie in [height width, batch, channels]."""
     b, c, h, w = value.shape
-    return np.argsort(value.own.reshape(b, c, h * w).transpose(2, 0, 1).ravel())[value.places]
+    places = np.argsort(value.own.reshape(b, c, h * w).transpose(2, 0, 1).ravel())[value.places]
+    return replace(value, shape=(h * w, b, c), time_first=True, view=places)
+
+
+def _as_line(value: Value) -> Value:
+    """A sequence's numbers, as they lie in [batch, width, 1, time]."""
+    t, b, w = value.shape
+    places = np.argsort(value.own.transpose(1, 2, 0).ravel())[value.places]
+    return replace(value, shape=(b, w, 1, t), time_first=False, view=places)
 
 
 def _of_points(value: Value, rank: int) -> Value:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import inliner, numpy_helper
+from onnx import inliner, numpy_helper, version_converter
 from onnx.reference import ReferenceEvaluator
 
 from networks import attention, gelu, root_mean_square
@@ -22,6 +22,10 @@ from networks.values import BATCH, ReadsImages, Refused, Value
 from networks.windows import pair
 
 FIRST_OPSET = 13
+_OF_ONE = (
+    "the file has a batch of 1, which may be why: export it with a batch of any size (dynamic) or "
+    f"of {BATCH}"
+)
 _SCOPES = "pkg.torch.onnx.name_scopes"
 _NUMBERED = re.compile(r"^(onnx::.*|val_\d+|\d+)$")  # names that exporters make up
 
@@ -39,7 +43,14 @@ def loaded(path: Path, as_is: bool) -> onnx.ModelProto:
         raise Refused(f"{path} can't be read as ONNX: {said}") from error
     opset = next((one.version for one in model.opset_import if one.domain in ("", "ai.onnx")), 0)
     if opset < FIRST_OPSET:
-        raise Refused(f"{path} has opset {opset}; {FIRST_OPSET} is the oldest that is read")
+        try:
+            model = version_converter.convert_version(model, FIRST_OPSET)
+        except Exception as error:
+            said = " ".join(str(error).split())[:200]
+            raise Refused(
+                f"{path} has opset {opset}, and onnx makes no {FIRST_OPSET} of it: {said}"
+            ) from error
+    _without_names(model.graph)
     kinds = {node.op_type for node in model.graph.node}
     # Of a new network the folded biases are zero, and that exporter leaves them out.
     if "Conv" in kinds and "BatchNormalization" not in kinds and not as_is:
@@ -145,29 +156,35 @@ class Graph:
     """Walks through the nodes of a file, which stand in their order."""
 
     def __init__(
-        self, model: onnx.ModelProto, tokens: Sequence[int], output: int | None = None
+        self,
+        model: onnx.ModelProto,
+        tokens: Sequence[int],
+        output: int | None = None,
+        samples: Sequence[tuple[int, ...]] = (),
     ) -> None:
-        self.model, self.tokens = model, tokens
+        """`samples`: the shapes of one sample of each input, if they are said."""
+        self.model, self.tokens, self._samples = model, tokens, samples
         self.end = ""  # what the loss has of the network's (ending.py)
         graph = model.graph
+        self.place = _place_of_output(graph, output)
+        self._needed = _needed_for(graph, graph.output[self.place].name)
         self.initializers = {one.name for one in graph.initializer}
         self.readers: dict[str, int] = {}
         for name in [n for node in graph.node for n in node.input] + [o.name for o in graph.output]:
             self.readers[name] = self.readers.get(name, 0) + 1
         self.inputs = [one for one in graph.input if one.name not in self.initializers]
+        is_of_one = any(
+            one.type.tensor_type.shape.dim[:1] and one.type.tensor_type.shape.dim[0].dim_value == 1
+            for one in self.inputs
+        )
         try:
-            self._walk()
-        except ReadsImages as found:
-            self._walk(found.sample)
-        count = len(graph.output)
-        if output is None and count > 1:
-            raise Refused(
-                f"the network gives {count} outputs; one can be trained, and --output=0 to "
-                f"{count - 1} says which"
-            )
-        self.place = output or 0
-        if self.place >= count:
-            raise Refused(f"the network gives {count} outputs, and --output={output} counts from 0")
+            try:
+                self._walk()
+            except ReadsImages as found:
+                self._walk(found.sample, found.places)
+        except Refused as error:
+            why = f"; {_OF_ONE}" if is_of_one else ""
+            raise Refused(f"{error}{why}") from error
         self.output = self.values.get(graph.output[self.place].name)
         if isinstance(self.output, (attention.Scores, attention.Scaled)):
             self.output = attention.as_layers(Call(self, graph.node[-1]), self.output)
@@ -210,15 +227,18 @@ class Graph:
         """Sentences about what is not as in the original."""
         return self.build.notes
 
-    def _walk(self, sample: tuple[int, ...] = ()) -> None:
-        """`sample` is the shape of the input, where it is not the file's."""
+    def _walk(self, sample: tuple[int, ...] = (), places: np.ndarray | None = None) -> None:
+        """`sample` is the shape of the input, where it is not the file's, and `places` the order of
+        its numbers there."""
         self.values: dict[str, Any] = {
             one.name: numpy_helper.to_array(one) for one in self.model.graph.initializer
         }
         self.statistics: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # of batch normalization
         self.modules: dict[str, str] = {}  # of a layer: the path of the module that it was
-        self._read_inputs(sample)
+        self._read_inputs(sample, places)
         for node in self.model.graph.node:
+            if not self._needed.intersection(node.output):
+                continue
             try:
                 self._add(node)
             except (Refused, ReadsImages):
@@ -229,7 +249,7 @@ class Graph:
                     f"it can't be imported as it is used here ({type(error).__name__}: {said})"
                 ) from error
 
-    def _read_inputs(self, sample: tuple[int, ...]) -> None:
+    def _read_inputs(self, sample: tuple[int, ...], places: np.ndarray | None) -> None:
         if not self.inputs:
             raise Refused("the network has no input")
         self.tokens = self.tokens or [0] * len(self.inputs)
@@ -238,15 +258,23 @@ class Graph:
                 f"the network has {len(self.inputs)} inputs and --input-type is given "
                 f"{len(self.tokens)} times; say it once for each"
             )
-        samples = [self._sample(*one) for one in zip(self.inputs, self.tokens, strict=True)]
+        said = self._samples or [None] * len(self.inputs)
+        if len(said) != len(self.inputs):
+            raise Refused(
+                f"the network has {len(self.inputs)} inputs and --input is given {len(said)} "
+                "times; say it once for each, or not at all"
+            )
+        samples = [self._sample(*one) for one in zip(self.inputs, self.tokens, said, strict=True)]
         whole = sample or joined(samples, [count > 0 for count in self.tokens])
         self.build = Builder(whole, self.tokens[0] > 0, settled=bool(sample))
         names = [one.name for one in self.inputs]
-        found = arguments(self.build, samples, names, batch_axis=0)
+        found = arguments(self.build, samples, names, 0, places)
         self.arguments = dict(zip(names, found, strict=True))
         self.values |= self.arguments
 
-    def _sample(self, given: onnx.ValueInfoProto, tokens: int) -> tuple[int, ...]:
+    def _sample(
+        self, given: onnx.ValueInfoProto, tokens: int, said: tuple[int, ...] | None
+    ) -> tuple[int, ...]:
         """Its shape; () where the input is one token or number a sample."""
         tensor = given.type.tensor_type
         is_tokens = tensor.elem_type in (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
@@ -256,16 +284,24 @@ class Graph:
                 f"the network reads {kind} {'how many' if is_tokens else 'no --input-type'}"
             )
         first, *sample = (one.dim_value for one in tensor.shape.dim)
+        if said is not None:
+            fits = len(said) == len(sample)
+            if not fits or any(a not in (0, b) for a, b in zip(sample, said, strict=True)):
+                shape = "x".join(str(size or "N") for size in sample)
+                raise Refused(f"the input {given.name!r} is {shape} in the file, N of any size")
+            sample = list(said)
         if not all(sample):
             raise Refused(
-                f"the input {given.name!r} has no fixed shape of a sample; export it with one"
+                f"the input {given.name!r} has no fixed shape of a sample; --input=SHAPE says it, "
+                "once for each input"
             )
-        if first not in (0, BATCH):
+        if first not in (0, 1, BATCH):
             raise Refused(
                 f"the input {given.name!r} has a batch of {first}; export it with a batch of "
                 f"any size (dynamic) or of {BATCH}"
             )
-        tensor.shape.dim[0].dim_value = BATCH
+        for dimension, size in zip(tensor.shape.dim, (BATCH, *sample), strict=True):
+            dimension.dim_value = size
         return tuple(sample)
 
     def _add(self, node: onnx.NodeProto) -> None:
@@ -310,6 +346,44 @@ class Graph:
             graph, opset_imports=self.model.opset_import, ir_version=self.model.ir_version
         )
         return ReferenceEvaluator(model).run(None, dict(known))
+
+
+def _without_names(graph: onnx.GraphProto) -> None:
+    """Where scikit-learn's classifiers give a dictionary of probabilities, these alone."""
+    for node in [one for one in graph.node if one.op_type == "ZipMap"]:
+        for output in graph.output:
+            if output.name == node.output[0]:
+                kind = onnx.TensorProto.FLOAT
+                output.CopyFrom(onnx.helper.make_tensor_value_info(node.input[0], kind, None))
+        graph.node.remove(node)
+
+
+def _place_of_output(graph: onnx.GraphProto, wanted: int | None) -> int:
+    """Of the one that is trained: the only one of numbers, or which is said."""
+    count = len(graph.output)
+    if wanted is not None and wanted >= count:
+        raise Refused(f"the network gives {count} outputs, and --output={wanted} counts from 0")
+    if wanted is not None:
+        return wanted
+    numbers = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16)
+    places = [
+        at for at, one in enumerate(graph.output) if one.type.tensor_type.elem_type in numbers
+    ]
+    if len(places) != 1 and count > 1:
+        raise Refused(
+            f"the network gives {count} outputs; one can be trained, and --output=0 to "
+            f"{count - 1} says which"
+        )
+    return places[0] if places else 0
+
+
+def _needed_for(graph: onnx.GraphProto, output: str) -> set[str]:
+    """What it is computed from: a classifier's labels, for one, are none of a network's layers."""
+    needed = {output}
+    for node in reversed(graph.node):
+        if needed.intersection(node.output):
+            needed.update(node.input)
+    return needed
 
 
 def _module_of(node: onnx.NodeProto) -> str:

@@ -171,38 +171,52 @@ class Graph:
         self.program, self._wanted = program, wanted
         self.end = ""  # what the loss has of the network's (ending.py)
         self.place = self._place_of_output(output)
-        self.preparations = Preparations(program, any(one.tokens for one in wanted))
+        self._values: dict[fx.Node, Any] = {}
         first = wanted[0]
-        if len(wanted) == 1 and not first.tokens and first.batch_axis == 1:
+        if first.batch_axis == 1 and len(wanted) == 1 and not first.tokens:
+            self.preparations = Preparations(program, are_tokens=False)
             if len(self._sample(0)) != 2:
                 raise Refused("--batch-axis=1 is of tokens, or of numbers [time, batch, columns]")
             self._walk_as(series=True)
             return
-        try:
-            self._walk_as()
-        except Refused:
-            if len(wanted) > 1 or first.tokens or len(self._sample(0)) != 2:
-                raise
-            walked = len(self._values)
-            try:  # [batch, time, columns], as a line that is read as a sequence
-                self._walk_as(series=True)
-                return
-            except Refused as further:
-                if len(self._values) > walked:
-                    raise further from None
-            raise
+        self._walk_somehow()
+
+    def _walk_somehow(self) -> None:
+        """With the input as it was said; as a series [batch, time, columns], which is a line that
+        is read as a sequence; or as what views make of it first, such as patches. Refused as the
+        walk was that came furthest."""
+        are_tokens = any(one.tokens for one in self._wanted)
+        plain = Preparations(self.program, are_tokens)
+        turned = Preparations(self.program, are_tokens, ends_with_views=True)
+        refused, furthest = None, -1
+        for self.preparations in (plain, *[turned] * (turned.ends != plain.ends)):
+            may_be_series = len(self._wanted) == 1 and not are_tokens and len(self._sample(0)) == 2
+            for series in (False, True)[: 1 + may_be_series]:
+                try:
+                    self._walk_as(series=series)
+                    return
+                except Refused as error:
+                    if len(self._values) > furthest:
+                        refused, furthest = error, len(self._values)
+        raise refused or AssertionError("a walk is tried")
 
     def _walk_as(self, series: bool = False) -> None:
         try:
             self._begin(series=series)
             self.output = self._walk()
         except ReadsImages as found:
-            self._begin(found.sample)
+            self._begin(found.sample, places=found.places)
             self.output = self._walk()
 
-    def _begin(self, sample: tuple[int, ...] = (), series: bool = False) -> None:
-        """`sample` is the shape of the input, where it is not the one that was said. `series`: it
-        is [time, columns], and a line of so many channels."""
+    def _begin(
+        self,
+        sample: tuple[int, ...] = (),
+        series: bool = False,
+        places: np.ndarray | None = None,
+    ) -> None:
+        """`sample` is the shape of the input, where it is not the one that was said, and `places`
+        the order of its numbers there. `series`: it is [time, columns], and a line of so many
+        channels."""
         specs = self.program.graph_signature.input_specs
         names = [one.arg.name for one in specs if one.kind == InputKind.USER_INPUT]
         samples = [self._sample(at) for at in range(len(names))]
@@ -216,7 +230,7 @@ class Graph:
             line = self.build.input.own[:, :, 0]
             self.arguments = {names[0]: self.build.input.seen_as(line.transpose(axes))}
         else:
-            found = arguments(self.build, samples, names, self._wanted[0].batch_axis)
+            found = arguments(self.build, samples, names, self._wanted[0].batch_axis, places)
             self.arguments = dict(zip(names, found, strict=True))
         self.origins: dict[str, tuple[str, Value]] = {}  # of a layer: the node that it computes
         self._values: dict[fx.Node, Any] = {}

@@ -9,12 +9,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import onnx
 
 from networks import attention, gelu, products, root_mean_square, trained
 from networks import onnx_taken_apart as taken_apart
 from networks.builder import said
 from networks.values import Value
-from networks.windows import global_max, pair
+from networks.windows import both, global_max, pair
 
 if TYPE_CHECKING:
     from networks.builder import Step
@@ -106,9 +107,10 @@ def _add(call: Call) -> Any:
         return value
     step = call.build.steps.get(value.layer)
     product = step is not None and step.layer.get("bias") is False and step.layer["type"]
-    if product == "linear" and added.shape == value.shape[-1:] and call.is_read_once(index):
+    is_row = added.size == value.shape[-1] == added.shape[-1]
+    if product == "linear" and is_row and call.is_read_once(index):
         step.layer.pop("bias")  # the bias of the product in front of it
-        step.parameters.append(added)
+        step.parameters.append(added.ravel())
         step.count += added.size
         return value
     if added.ndim == 1:
@@ -122,11 +124,34 @@ def _add(call: Call) -> Any:
 
 def _window(call: Call, size: Any, stride: Any) -> dict[str, Any]:
     """What convolutions and pools say alike."""
-    call.only(auto_pad=("NOTSET", "VALID"))
+    call.only(auto_pad=("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
     padding = call.pair("pads", 0)
+    if call.get("auto_pad", "").startswith("SAME"):
+        padding = _same(call, size)
     return said(stride=(call.pair("strides", 1), stride), padding=(padding, 0)) | {
         "kernel_size": size
     }
+
+
+def _same(call: Call, size: Any) -> Any:
+    """The padding with which an image keeps its size, or its part by the stride."""
+    places = call.value().places.shape[2:]
+    sides = []
+    for axis, extent in enumerate(both(size)[2 - len(places) :]):
+        stride = call.get("strides", [1] * len(places))[axis]
+        wide = call.get("dilations", [1] * len(places))[axis] * (extent - 1) + 1
+        zeros = max(0, (-(-places[axis] // stride) - 1) * stride + wide - places[axis])
+        if zeros % 2:
+            raise call.refused("auto_pad adds more zeros at one end than at the other here")
+        sides.append(zeros // 2)
+    return pair(sides, 0)
+
+
+def _cast(call: Call) -> Value:
+    numbers = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
+    if call.get("to") not in numbers or call.value().layer in call.build.tokens:
+        raise call.refused("it makes another type of a result, which no layer does")
+    return call.value()
 
 
 def _conv(call: Call) -> Value:
@@ -377,6 +402,7 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "HardSigmoid": _hard_sigmoid,
     "LeakyRelu": _elementwise("leaky_relu", alpha=0.01),
     "Clip": _clip,
+    "Cast": _cast,
     "Dropout": _dropout,
     "Gemm": _gemm,
     "MatMul": _matmul,

@@ -41,6 +41,7 @@ _PER_NUMBER = {
     "flatten": 0,
     "embedding": 0,
     "to_sequence": 0,
+    "to_image": 0,
     "upsample": 0,
     "position_embedding": 1,
 }

@@ -86,10 +86,17 @@ def joined(samples: Sequence[tuple[int, ...]], are_tokens: Sequence[bool]) -> tu
 
 
 def arguments(
-    build: Builder, samples: Sequence[tuple[int, ...]], names: Sequence[str], batch_axis: int
+    build: Builder,
+    samples: Sequence[tuple[int, ...]],
+    names: Sequence[str],
+    batch_axis: int,
+    order: np.ndarray | None = None,
 ) -> list[Value]:
-    """Each input as a view of the joined one, as the network's own code has it."""
+    """Each input as a view of the joined one, as the network's own code has it; `order`: which
+    number of the only one the joined one has at each place."""
     whole, found, first = build.input, [], 0
+    if order is not None:
+        return [whole.seen_as(np.argsort(order).reshape(-1, *samples[0]))]
     for sample, name in zip(samples, names, strict=True):
         end = first + (sample[0] if sample else 1)
         axis = 0 if whole.time_first else 1

@@ -44,6 +44,22 @@ def _dropout(call: Call) -> Value:
     return call.build.elementwise(call, "dropout", call.value(), p=call["p"])
 
 
+def _detach(call: Call) -> Any:
+    found = call["self"]
+    if hasattr(found, "seen"):
+        raise call.refused(
+            f"{found.name} is changed while the network runs, as max_norm does; in bench the "
+            "optimizer alone changes parameters"
+        )
+    raise call.refused("no gradients go through it; in bench they go through each layer")
+
+
+def _channel_dropout(call: Call) -> Value:
+    if not call["train"] or call["p"] == 0:
+        return call.value()
+    raise call.refused("it drops whole channels; bench's dropout drops single numbers")
+
+
 def _linear(call: Call) -> Value:
     weight, bias = call.parameter("weight"), call.parameter("bias")
     out_features, tied = call.shape("weight")[0], call.layer_of(weight)
@@ -364,6 +380,8 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "hardsigmoid": _elementwise("hardsigmoid"),
     "leaky_relu": _elementwise("leaky_relu", negative_slope=0.01),
     "dropout": _dropout,
+    "feature_dropout": _channel_dropout,
+    "detach": _detach,
     **dict.fromkeys(("pad", "constant_pad_nd"), _pad),
     "linear": _linear,
     **{f"conv{d}": _conv2d for d in ("1d", "2d")},
@@ -402,7 +420,7 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
 # its views; a copy counts as one, because the proof finds where that would be wrong.
 VIEWS = frozenset(
     (
-        *("view", "reshape", "flatten", "unflatten", "transpose", "permute", "t", "numpy_T"),
+        *("view", "reshape", "flatten", "unflatten", "transpose", "permute", "t", "numpy_T", "mT"),
         *("squeeze", "unsqueeze", "select", "slice", "narrow", "split", "split_with_sizes"),
         *("unsafe_split", "chunk", "unbind", "expand", "expand_as", "view_as", "reshape_as"),
         *("movedim", "moveaxis", "swapaxes", "swapdims", "contiguous", "clone", "alias"),

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -24,6 +25,9 @@ from networks.builder import MOST_PARAMETERS
 from networks.values import BATCH, Refused
 from peers.pytorch.user_file import failure, module_of, place
 
+# nn.TransformerEncoder compares a mask's numbers with the causal one's, which no graph can; the
+# walk does.
+_ASKS_OF_MASK = "_detect_is_causal_mask"
 # What torch.export says in its own words.
 _PLAIN = {
     "data-dependent": "it decides by the numbers of a tensor, as `if x.sum() > 0:` does",
@@ -139,12 +143,17 @@ def exported(network: nn.Module, *wanted: Input) -> torch.export.ExportedProgram
     try:
         with warnings.catch_warnings(), redirect_stderr(io.StringIO()):  # the sentence says it
             warnings.simplefilter("ignore")
-            with in_float64():
+            with in_float64(), patch.object(nn.modules.transformer, _ASKS_OF_MASK, _is_said):
                 return torch.export.export(network, read, strict=False)
     except (Exception, SystemExit) as error:
         plain = next((_PLAIN[known] for known in _PLAIN if known in str(error)), "")
         said = f"{plain}{place(error)}" if plain else failure(error)
         raise Refused(f"torch.export can't follow the network: {said}") from error
+
+
+def _is_said(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:
+    del mask, size
+    return bool(is_causal)
 
 
 def _chance() -> tuple[Any, ...]:

@@ -18,11 +18,12 @@ class Refused(Exception):  # noqa: N818 - a limit, not a fault
 
 
 class ReadsImages(Exception):  # noqa: N818 - a second try has them
-    """The network reads its input as images: [channels, height, width] of a sample's numbers."""
+    """The network reads its input as images [channels, height, width] of a sample's numbers;
+    `places`: where each of these is in the input as it was said."""
 
-    def __init__(self, sample: Sequence[int]) -> None:
+    def __init__(self, sample: Sequence[int], places: np.ndarray) -> None:
         super().__init__(sample)
-        self.sample = tuple(sample)
+        self.sample, self.places = tuple(sample), places.ravel()
 
 
 class Place(Protocol):

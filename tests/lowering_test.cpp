@@ -297,6 +297,8 @@ TEST(Lowering, SaysWhatDoesNotFit) {
             "model 'm': layer 0 reads one value, and joins two or more");
   EXPECT_EQ(of_rows({4}, ToSequenceLayer{}),
             "model 'm': layer 0 reads images of channels, height and width");
+  EXPECT_EQ(of_rows({4}, ToImageLayer{}),
+            "model 'm': layer 0 reads sequences of vectors, time first");
   EXPECT_EQ(of_rows({4}, ClassTokenLayer{}),
             "model 'm': layer 0 reads sequences of vectors, time first");
   EXPECT_EQ(of_rows({4}, OnePlaceLayer{}),

@@ -117,7 +117,11 @@ TEST(NetworkJson, KnowsWhatJoinsGatesAndTurns) {
       {"name": "last", "type": "last_place", "inputs": ["norm"]},
       {"name": "middle", "type": "mean_over_time", "inputs": ["norm"]},
       {"name": "layer 13", "type": "layer_norm"},
-      {"name": "join", "type": "concatenate", "inputs": ["first", "last", "layer 13"]},
+      {"name": "image", "type": "to_image", "height": 3, "inputs": ["places"]},
+      {"name": "pixels", "type": "to_sequence"},
+      {"name": "lines", "type": "to_image", "height": 3, "channels": 3},
+      {"name": "flat", "type": "global_avg_pool2d"},
+      {"name": "join", "type": "concatenate", "inputs": ["first", "last", "layer 13", "flat"]},
       {"name": "out", "type": "linear", "out_features": 2}]})");
   const Model model = model_from(json);
   EXPECT_EQ(describe(model), json);
@@ -263,7 +267,7 @@ TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
           "conv2d, max_pool2d, avg_pool2d, global_avg_pool2d, mean_over_time, batch_norm, dropout, "
           "embedding, position_embedding, layer_norm, rms_norm, attention, lstm, flatten, "
           "concatenate, to_sequence, multiply, class_token, first_place, last_place, slice, "
-          "matmul, softmax, gru, conv_transpose2d, upsample, group_norm");
+          "matmul, softmax, gru, conv_transpose2d, upsample, group_norm, to_image");
 }
 
 }  // namespace

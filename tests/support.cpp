@@ -160,7 +160,11 @@ Model places_model() {
   value = model.add(MultiplyLayer{}, {value, mean});
   const Value first = model.add(OnePlaceLayer{}, {value});
   const Value last = model.add(OnePlaceLayer{.is_last = true}, {value});
-  model.add(LinearLayer{3}, {model.add(ConcatenateLayer{}, {first, last})});
+  const Value turned = model.add(ToImageLayer{}, {value});
+  const Value rows = model.add(ToImageLayer{.height = 3, .channels = 7}, {value});
+  const Value channels = model.add(GlobalAveragePoolLayer{}, {turned});
+  const Value places = model.add(FlattenLayer{}, {rows});
+  model.add(LinearLayer{3}, {model.add(ConcatenateLayer{}, {first, last, channels, places})});
   return model;
 }
 

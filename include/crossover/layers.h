@@ -25,6 +25,7 @@
 #include "crossover/layers/pool_layer.h"
 #include "crossover/layers/position_embedding_layer.h"
 #include "crossover/layers/slice_layer.h"
+#include "crossover/layers/to_image_layer.h"
 #include "crossover/layers/to_sequence_layer.h"
 #include "crossover/layers/transposed_convolution_layer.h"
 #include "crossover/layers/upsample_layer.h"
@@ -40,6 +41,6 @@ using LayerKind =
                 EmbeddingLayer, PositionEmbeddingLayer, LayerNormLayer, AttentionLayer, LstmLayer,
                 FlattenLayer, ConcatenateLayer, ToSequenceLayer, MultiplyLayer, ClassTokenLayer,
                 OnePlaceLayer, SliceLayer, MatmulLayer, SoftmaxLayer, GruLayer,
-                TransposedConvolutionLayer, UpsampleLayer, GroupNormLayer>;
+                TransposedConvolutionLayer, UpsampleLayer, GroupNormLayer, ToImageLayer>;
 
 }  // namespace crossover

@@ -349,13 +349,90 @@ def test_a_softmax_at_the_end_is_that_of_the_loss(capsys, tmp_path):
     assert kinds(imported(capsys, path, "--output=0")) == ["linear", "relu"]
 
 
+def numbers(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_file_of_keras_has_its_channels_last(capsys, tmp_path, beside):
+    node = onnx.helper.make_node
+    same = {"auto_pad": "SAME_UPPER", "kernel_shape": [3, 3]}
+    nodes = [
+        node("Transpose", ["x"], ["t"], perm=[0, 3, 1, 2]),
+        node("Conv", ["t", "k", "kb"], ["c"], **same),
+        node("MaxPool", ["c"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+        node("Transpose", ["p"], ["u"], perm=[0, 2, 3, 1]),
+        node("Reshape", ["u", "flat"], ["f"]),
+        node("MatMul", ["f", "w"], ["m"]),
+        node("Add", ["m", "b"], ["a"]),
+        node("Softmax", ["a"], ["y"], axis=-1),
+    ]
+    constants = {"k": numbers(4, 3, 3, 3), "kb": numbers(4), "w": numbers(64, 5), "b": numbers(5)}
+    constants["flat"] = np.array([-1, 64])
+    path = made(tmp_path / "net.onnx", nodes, constants, x=["n", 8, 8, 3])
+    if beside:
+        kept = {"save_as_external_data": True, "location": "net.data", "size_threshold": 0}
+        onnx.save(onnx.load(path), path, **kept)
+    described = imported(capsys, path, "--as-is")
+    assert described["input"]["shape"] == [3, 8, 8] and described["layers"][0]["padding"] == 1
+    assert kinds(described)[2:] == ["to_sequence", "to_image", "flatten", "linear"]
+
+
+def test_a_classifier_of_scikit_learn_gives_labels_beside_its_probabilities(capsys, tmp_path):
+    node = onnx.helper.make_node
+    nodes = [
+        node("Cast", ["x"], ["c"], to=1),
+        node("MatMul", ["c", "w"], ["m"]),
+        node("Add", ["m", "b"], ["a"]),
+        node("Softmax", ["a"], ["p"], axis=1),
+        node("ArgMax", ["p"], ["label"], axis=1, keepdims=0),
+        node("ZipMap", ["p"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2]),
+    ]
+    model = onnx.load(made(tmp_path / "net.onnx", nodes, WEIGHT | {"b": numbers(1, 3)}))
+    model.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 1))
+    value, label = onnx.ValueInfoProto(name="y"), onnx.ValueInfoProto()
+    value.type.sequence_type.elem_type.map_type.key_type = onnx.TensorProto.INT64
+    value.type.sequence_type.elem_type.map_type.value_type.tensor_type.elem_type = 1
+    label.CopyFrom(onnx.helper.make_tensor_value_info("label", onnx.TensorProto.INT64, ["n"]))
+    del model.graph.output[:]
+    model.graph.output.extend([label, value])
+    onnx.save(model, tmp_path / "net.onnx")
+    assert kinds(imported(capsys, tmp_path / "net.onnx")) == ["linear"]
+
+
+def test_an_old_opset_and_a_batch_of_one(capsys, tmp_path):
+    node = onnx.helper.make_node
+    nodes = [
+        node("Squeeze", ["x"], ["s"], axes=[1]),
+        node("MatMul", ["s", "w"], ["y"]),
+    ]
+    path = made(tmp_path / "net.onnx", nodes, WEIGHT, 11, x=[1, 1, 4])
+    assert kinds(imported(capsys, path)) == ["flatten", "linear"]
+    nodes[0] = node("Reshape", ["x", "row"], ["s"])
+    path = made(tmp_path / "net.onnx", nodes, WEIGHT | {"row": np.array([1, 8])}, x=[1, 1, 4])
+    assert "the file has a batch of 1, which may be why" in refused(capsys, path)
+
+
+def test_a_sample_of_any_size_is_said(capsys, tmp_path):
+    nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])]
+    path = made(tmp_path / "net.onnx", nodes, WEIGHT, x=["n", "columns"])
+    assert "has no fixed shape of a sample; --input=SHAPE says it" in refused(capsys, path)
+    assert imported(capsys, path, "--input=4")["input"]["shape"] == [4]
+    assert "1 inputs and --input is given 2 times" in refused(
+        capsys, path, "--input=4", "--input=4"
+    )
+    path = made(tmp_path / "net.onnx", nodes, WEIGHT)
+    assert "the input 'x' is 4 in the file" in refused(capsys, path, "--input=5")
+
+
 def test_files_that_are_none_are_refused(capsys, tmp_path):
     node = onnx.helper.make_node("Relu", ["x"], ["y"])
     assert "there is no such file" in refused(capsys, tmp_path / "absent.onnx")
     (tmp_path / "bad.onnx").write_bytes(b"\x08\xff\xff")
     assert "can't be read as ONNX" in refused(capsys, tmp_path / "bad.onnx")
-    assert "has opset 12; 13 is the oldest" in refused(
-        capsys, made(tmp_path / "old.onnx", [node], {}, 12)
+    oldest = onnx.helper.make_node("RNN", ["x", "x", "x"], ["y"], hidden_size=1)
+    assert "has opset 1, and onnx makes no 13 of it: " in refused(
+        capsys, made(tmp_path / "old.onnx", [oldest], {}, 1)
     )
     assert "has a batch of 3; export it" in refused(
         capsys, made(tmp_path / "three.onnx", [node], {}, x=[3, 4])

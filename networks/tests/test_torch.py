@@ -780,10 +780,6 @@ def by_chance(m, x):
             *(PATCHES, Input((3, 8, 8)), "zeros can be put around what a convolution reads"),
         ),
         (
-            lambda m, x: m.conv(m.table(x).transpose(1, 2)).mean(2),
-            *({"table": nn.Embedding(31, 2), **LINE}, WORDS_8, "no layer makes one of a sequence"),
-        ),
-        (
             lambda m, x: m.out(m.lstm(m.enter(x))[0][:, -1]),
             {"enter": nn.Linear(5, 8), "lstm": nn.LSTM(8, 3, batch_first=True, bidirectional=True)}
             | {"out": nn.Linear(6, 3)},

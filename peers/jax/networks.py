@@ -247,6 +247,12 @@ def _slice(x: Any, to: int, over_time: bool = False, **own: int) -> Layer:
     return Layer(lambda x: x[:, part] if x.ndim == 4 else x[..., part])
 
 
+def _to_image(x: Any, height: int = 1, channels: int = 0) -> Layer:
+    axes = (1, 0, 2) if channels else (1, 2, 0)
+    shape = (x.shape[1], channels or x.shape[2], height, -1)
+    return Layer(lambda x: x.transpose(axes).reshape(shape))
+
+
 def _matmul(
     x: Any, y: Any, transpose: bool = False, num_heads: int = 1, scale: float = 1.0
 ) -> Layer:
@@ -315,6 +321,7 @@ _LAYERS: dict[str, Callable[..., Layer]] = {
     "matmul": _matmul,
     "softmax": _softmax,
     "to_sequence": lambda x: Layer(lambda x: x.reshape(*x.shape[:2], -1).transpose(2, 0, 1)),
+    "to_image": _to_image,
     "mean_over_time": lambda x: Layer(lambda x: x.mean(0)),
     "first_place": lambda x: Layer(lambda x: x[0]),
     "last_place": lambda x: Layer(lambda x: x[-1]),

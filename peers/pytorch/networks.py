@@ -94,6 +94,19 @@ class ToSequence(nn.Module):
         return x.flatten(2).permute(2, 0, 1)
 
 
+class ToImage(nn.Module):
+    """[time, batch, width] -> [batch, width, height, time / height]; with `channels`, a sample
+    [time, width] is read row by row."""
+
+    def __init__(self, height: int = 1, channels: int = 0) -> None:
+        super().__init__()
+        self.height, self.channels = height, channels
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        read = x.transpose(0, 1) if self.channels else x.permute(1, 2, 0)
+        return read.reshape(x.shape[1], self.channels or x.shape[2], self.height, -1)
+
+
 class ClassToken(nn.Module):
     """A trained vector in front of each sequence [time, batch, width]."""
 
@@ -210,6 +223,7 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
     "add": lambda x, y: Add(),
     "concatenate": lambda x, y, *more: Concatenate(),
     "to_sequence": lambda x: ToSequence(),
+    "to_image": lambda x, **own: ToImage(**own),
     "mean_over_time": lambda x: MeanOverTime(),
     "class_token": lambda x: ClassToken(x.shape[2]),
     "first_place": lambda x: OnePlace(0),
@@ -232,7 +246,7 @@ BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 
 # Layers that make sequences, time first, or end them.
-TIME_FIRST = {"embedding": True, "to_sequence": True, "mean_over_time": False}
+TIME_FIRST = {"embedding": True, "to_sequence": True, "mean_over_time": False, "to_image": False}
 TIME_FIRST |= {"first_place": False, "last_place": False}
 
 
