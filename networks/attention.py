@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 # Operations that take scores as they are; for all others they become layers.
-OF_SCORES = ("add", "matmul", "bmm", "mul", "div", "masked_fill", "softmax")
+OF_SCORES = ("add", "sub", "rsub", "matmul", "bmm", "mul", "div", "masked_fill", "softmax")
 
 
 class At(Place, Protocol):
@@ -107,6 +107,22 @@ def scaled(at: At, found: Any, factor: Any) -> Scores | Scaled:
     return replace(scores, scale=scores.scale * factor)
 
 
+def affine(at: At, found: Any, scale: float, shift: Any) -> Value:
+    """scale x + shift; a factor before it is part of the scale."""
+    shift = np.asarray(shift)
+    if shift.dtype == object or shift.size != 1:
+        raise at.refused(
+            "a result is added to numbers of its own for columns or places; a layer adds one number"
+        )
+    shift = float(shift.reshape(()))
+    if isinstance(found, Scaled):
+        scale, found = scale * found.factor, found.value
+    if (scale, shift) == (1, 0):
+        return as_layers(at, found)
+    own = said(scale=(scale, 1.0), shift=(shift, 0.0))
+    return at.build.elementwise(at, "affine", as_layers(at, found), **own)
+
+
 def masked(at: At, found: Any, hidden: np.ndarray) -> Scores:
     """`hidden`: which scores are -inf."""
     scores = _scores(at, found)
@@ -135,12 +151,9 @@ def as_layers(at: At, found: Any) -> Value:
     if isinstance(found, Value):
         return found
     if isinstance(found, Scaled):
-        raise found.at.refused(
-            "a result can be multiplied by a number in attention alone, or the input before "
-            "anything else reads it"
-        )
+        return at.build.elementwise(found.at, "affine", found.value, scale=found.factor)
     if isinstance(found, Padded):
-        raise found.at.refused("zeros can be put around what a convolution reads, as its padding")
+        return found.as_layer()
     if not isinstance(found, Scores):
         raise at.refused("it reads what is no layer's result")
     key = found.key.seen_as(found.key.places.swapaxes(-1, -2))

@@ -125,6 +125,13 @@ class Call:
         """Two of images, one of lines."""
         return self.value().places.ndim - 2
 
+    @property
+    def pads_apart(self) -> list[int]:
+        """Of a convolution, those that differ at the ends; else none."""
+        pads, count = list(self.get("pads", [])), self.directions
+        is_apart = self.node.op_type == "Conv" and pads[:count] != pads[count:]
+        return pads if is_apart else []
+
     def pair(self, attribute: str, unsaid: int) -> Any:
         """One that has a number for each direction: as the layers' JSON has it."""
         count = self.directions

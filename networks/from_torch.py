@@ -358,8 +358,6 @@ class Graph:
 
     def _with_layers(self, call: Call) -> Call:
         """What it reads that has no place in what it does becomes layers."""
-        if call.operation in attention.OF_SCORES:
-            return call
         for argument in call.node.all_input_nodes:
             found = self._values[argument]
             if isinstance(found, _OF_RESULTS) and not is_read_as_it_is(found, call.operation):

@@ -15,7 +15,7 @@ from networks import attention, gelu, products, root_mean_square, trained
 from networks import onnx_taken_apart as taken_apart
 from networks.builder import said
 from networks.values import Value
-from networks.windows import both, global_max, pair
+from networks.windows import both, global_max, padded, pair
 
 if TYPE_CHECKING:
     from networks.builder import Step
@@ -42,11 +42,49 @@ def _hard_sigmoid(call: Call) -> Value:
     return call.build.elementwise(call, "hardsigmoid", call.value())
 
 
+def _function(kind: str, **numbers: tuple[str, float, float]) -> Callable[[Call], Value]:
+    """With numbers of its own: each with ONNX's name, and where it goes unsaid there and here."""
+
+    def layer(call: Call) -> Value:
+        given = {
+            own: (taken_apart.exact(np.float32(call.get(name, there)).reshape(1)), here)
+            for own, (name, there, here) in numbers.items()
+        }
+        return call.build.elementwise(call, kind, call.value(), **said(**given))
+
+    return layer
+
+
 def _clip(call: Call) -> Value:
-    bounds = [call.constant(1), call.constant(2)]
-    if any(one is None for one in bounds) or [float(one) for one in bounds] != [0, 6]:
-        raise call.refused("it holds numbers within bounds, and these can only be 0 and 6 (relu6)")
-    return call.build.elementwise(call, "relu6", call.value())
+    if call.constant(1) is None or call.constant(2) is None:
+        raise call.refused("it holds numbers on one side, and a layer does on both")
+    least, most = (float(taken_apart.exact(call.weight(index))) for index in (1, 2))
+    if (least, most) == (0, 6):
+        return call.build.elementwise(call, "relu6", call.value())
+    own = said(min_val=(least, -1.0), max_val=(most, 1.0))
+    return call.build.elementwise(call, "hardtanh", call.value(), **own)
+
+
+def _pad(call: Call) -> Value:
+    call.only(mode="constant")
+    value, zeros, fill = call.value(), call.weight(1), call.constant(2)
+    axes, rank = call.constant(3), value.places.ndim
+    if fill is not None and fill.any():
+        raise call.refused("it adds others than zeros")
+    counts = np.zeros((2, rank), dtype=int)
+    counts[:, slice(None) if axes is None else axes] = zeros.reshape(2, -1)
+    found = padded(call, value, counts.T[::-1].ravel().tolist())
+    return attention.as_layers(call, found)
+
+
+def _sub(call: Call) -> Value:
+    left, right = call.inputs
+    if isinstance(right, np.ndarray):
+        return attention.affine(call, left, 1.0, -np.asarray(taken_apart.exact(right)))
+    if isinstance(left, np.ndarray):
+        return attention.affine(call, right, -1.0, taken_apart.exact(left))
+    turned = attention.affine(call, right, -1.0, 0)
+    return call.build.sum(call, attention.as_layers(call, left), turned)
 
 
 def _dropout(call: Call) -> Value:
@@ -113,6 +151,8 @@ def _add(call: Call) -> Any:
         step.parameters.append(added.ravel())
         step.count += added.size
         return value
+    if added.size == 1:
+        return attention.affine(call, value, 1.0, taken_apart.exact(added))
     if added.ndim == 1:
         raise call.refused(
             "a constant can only be added to a product, as the bias of a linear layer"
@@ -125,7 +165,7 @@ def _add(call: Call) -> Any:
 def _window(call: Call, size: Any, stride: Any) -> dict[str, Any]:
     """What convolutions and pools say alike."""
     call.only(auto_pad=("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
-    padding = call.pair("pads", 0)
+    padding = 0 if call.pads_apart else call.pair("pads", 0)
     if call.get("auto_pad", "").startswith("SAME"):
         padding = _same(call, size)
     return said(stride=(call.pair("strides", 1), stride), padding=(padding, 0)) | {
@@ -161,7 +201,11 @@ def _conv(call: Call) -> Value:
     parameters = [weight] if bias is None else [weight, bias]
     own |= said(bias=(bias is not None, True), groups=(call.get("group", 1), 1))
     own |= said(dilation=(call.pair("dilations", 1), 1))
-    return call.build.image(call, "conv2d", call.value(), parameters, **own)
+    value = call.value()
+    if ends := call.pads_apart:
+        around = np.reshape(ends, (2, -1)).T[::-1].ravel().tolist()
+        value = attention.as_layers(call, padded(call, value, around))
+    return call.build.image(call, "conv2d", value, parameters, **own)
 
 
 def _conv_transpose(call: Call) -> Value:
@@ -296,8 +340,9 @@ def _of_channels(call: Call, index: int, constant: np.ndarray) -> Step | None:
 
 def _layer_norm(call: Call) -> Value:
     call.only(axis=(-1, call.value().places.ndim - 1))
-    own = said(eps=(call.epsilon, 1e-5))
-    parameters = [call.weight(1), call.weight(2)]
+    weight, bias = call.weight(1), call.constant(2)
+    own = said(eps=(call.epsilon, 1e-5), bias=(bias is not None, True))
+    parameters = [weight] if bias is None else [weight, bias]
     return call.build.rowwise(call, "layer_norm", call.value(), parameters, **own)
 
 
@@ -400,7 +445,13 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "Gelu": _gelu,
     "HardSwish": _elementwise("hardswish"),
     "HardSigmoid": _hard_sigmoid,
-    "LeakyRelu": _elementwise("leaky_relu", alpha=0.01),
+    "LeakyRelu": _function("leaky_relu", negative_slope=("alpha", 0.01, 0.01)),
+    "Elu": _function("elu", alpha=("alpha", 1.0, 1.0)),
+    "Softplus": _elementwise("softplus"),
+    "Sin": _elementwise("sin"),
+    "Neg": lambda call: attention.affine(call, call.value(), -1.0, 0),
+    "Sub": _sub,
+    "Pad": _pad,
     "Clip": _clip,
     "Cast": _cast,
     "Dropout": _dropout,
@@ -429,7 +480,7 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "GRU": _recurrent,
 }
 # What reads a product as attention has it; for all others it becomes layers.
-OF_SCORES = ("MatMul", "Mul", "Div", "Add", "Where", "Softmax", "Erf")
+OF_SCORES = ("MatMul", "Mul", "Div", "Add", "Sub", "Where", "Softmax", "Erf")
 VIEWS = frozenset(
     (
         *("Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Split", "Expand"),

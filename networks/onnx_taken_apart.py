@@ -21,6 +21,8 @@ def add(call: Call, partial: Any, added: np.ndarray) -> Any:
         return root_mean_square.after(call, partial, "add", float(added))
     if isinstance(partial, gelu.Partial):
         return gelu.plus(call, partial, float(added))
+    if isinstance(partial, attention.Scaled):
+        return attention.affine(call, partial, 1.0, exact(added))
     hidden = np.isneginf(added) | (added <= np.finfo(np.float32).min)
     if added[~hidden].any():
         raise call.refused("a mask is 0 or -inf")

@@ -25,6 +25,12 @@ _PER_NUMBER = {
     "hardswish": 5,
     "relu6": 2,
     "leaky_relu": 2,
+    "elu": 4,
+    "softplus": 5,
+    "sin": 1,
+    "hardtanh": 2,
+    "affine": 2,
+    "pad": 0,
     "identity": 0,
     "dropout": 1,
     "add": 1,
@@ -34,10 +40,8 @@ _PER_NUMBER = {
     "last_place": 0,
     "slice": 0,
     "multiply": 1,
-    "rms_norm": 4,
     "batch_norm": 7,
     "group_norm": 7,
-    "layer_norm": 8,
     "flatten": 0,
     "embedding": 0,
     "to_sequence": 0,
@@ -68,6 +72,10 @@ _RULES: dict[str, _Count] = {
         (2 * x[-1] // layer.get("num_heads", 1) + ("scale" in layer)) * math.prod(y)
     ),
     "softmax": lambda layer, x, y: _softmax(layer, y),
+    "layer_norm": lambda layer, x, y: (
+        (6 + layer.get("elementwise_affine", True) * (1 + layer.get("bias", True))) * math.prod(y)
+    ),
+    "rms_norm": lambda layer, x, y: (3 + layer.get("elementwise_affine", True)) * math.prod(y),
     "lstm": lambda layer, x, y: _recurrent(4, 8, x, y),
     "gru": lambda layer, x, y: _recurrent(3, 5, x, y),
 }

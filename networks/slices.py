@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ class Slices:
     def __init__(self, build: Builder) -> None:
         self._build = build
         self._made: dict[_Key, Value] = {}
+        self._cuts: dict[tuple[Any, ...], Value] = {}  # of rows and columns
         self.names: dict[_Key, str] = {}  # what they are called, if not as their readers
 
     def part(self, at: Place, value: Value) -> Value:
@@ -38,6 +39,13 @@ class Slices:
         if not np.array_equal(read, box.ravel()):
             return value
         cut = [axis for axis, size in enumerate(box.shape) if size != value.shape[axis]]
+        is_image = len(value.shape) == 4 and not value.time_first
+        if is_image and {2, 3} & set(cut) and _lies_so(value.places):
+            given = replace(value, view=None)
+            if 1 in cut:
+                given = self._slice(at, given, 1, first[1], last[1] + 1)
+            given = self._cut(at, given, first, last)
+            return self._build.viewed(at, given, np.searchsorted(read, value.places))
         if cut == [3] and value.shape[2] == 1:  # places of a line are those of a sequence
             turned = self._build.turned(at, value)
             return self.part(at, self._build.viewed(at, turned, turned.places))
@@ -54,6 +62,17 @@ class Slices:
             return (0,)
         return {2: (1,), 3: (0, 2) if value.time_first else (), 4: (1,)}.get(len(value.shape), ())
 
+    def _cut(self, at: Place, value: Value, first: tuple[int, ...], last: tuple[int, ...]) -> Value:
+        """The rows and columns of an image that are read."""
+        key = (value.layer, first[2], first[3], last[2], last[3])
+        if key not in self._cuts:
+            height, width = value.shape[2:]
+            own = {"left": -first[3], "right": last[3] + 1 - width}
+            own |= {"top": -first[2], "bottom": last[2] + 1 - height}
+            own = {name: count for name, count in own.items() if count}
+            self._cuts[key] = self._build.layer(at, "pad", [value], name=f"{at.name}.cut", **own)
+        return self._cuts[key]
+
     def _slice(self, at: Place, value: Value, axis: int, first: int, end: int) -> Value:
         key = (value.layer, axis, first, end)
         if key not in self._made:
@@ -64,6 +83,11 @@ class Slices:
             name = self.names.get(key, f"{at.name}.slice")
             self._made[key] = self._build.layer(at, "slice", [value], name=name, **own)
         return self._made[key]
+
+
+def _lies_so(places: np.ndarray) -> bool:
+    """Whether a code sees images, or lines, in their own order."""
+    return places.ndim > 2 and bool((np.diff(places.ravel()) > 0).all())
 
 
 def joined(samples: Sequence[tuple[int, ...]], are_tokens: Sequence[bool]) -> tuple[int, ...]:

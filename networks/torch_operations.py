@@ -22,7 +22,9 @@ _OF_ATTENTION = (Value, attention.Scores, attention.Scaled)
 
 
 def is_read_as_it_is(found: Any, operation: str) -> bool:
-    return isinstance(found, Padded) and operation in ("conv1d", "conv2d")
+    """What is no layer's result yet: of all others it becomes layers."""
+    known = ("conv1d", "conv2d") if isinstance(found, Padded) else attention.OF_SCORES
+    return operation in known
 
 
 def _elementwise(kind: str, **only: Any) -> Callable[[Call], Value]:
@@ -31,6 +33,69 @@ def _elementwise(kind: str, **only: Any) -> Callable[[Call], Value]:
         return call.build.elementwise(call, kind, call.value())
 
     return layer
+
+
+def _function(kind: str, **numbers: float) -> Callable[[Call], Value]:
+    """With numbers of its own, and what they are where they go unsaid."""
+
+    def layer(call: Call) -> Value:
+        own = said(**{name: (float(call[name]), unsaid) for name, unsaid in numbers.items()})
+        return call.build.elementwise(call, kind, call.value(), **own)
+
+    return layer
+
+
+def _leaky_relu(call: Call) -> Value:
+    if call["negative_slope"] < 0:
+        raise call.refused(f"negative_slope is {call['negative_slope']}, and can't be below 0")
+    if call["negative_slope"] == 0:
+        return call.build.elementwise(call, "relu", call.value())
+    return _function("leaky_relu", negative_slope=0.01)(call)
+
+
+def _elu(call: Call) -> Value:
+    """SELU is one, with a factor behind it."""
+    alpha, scale = float(call.arguments.get("alpha", 1)), 1.0
+    if call.operation == "selu":
+        alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+    else:
+        call.only(scale=1, input_scale=1)
+    if alpha <= 0:
+        raise call.refused(f"alpha is {alpha}, and can only be above 0")
+    value = call.build.elementwise(call, "elu", call.value(), **said(alpha=(alpha, 1.0)))
+    return attention.affine(call, value, scale, 0)
+
+
+def _softplus(call: Call) -> Value:
+    call.only(beta=1, threshold=20)
+    return call.build.elementwise(call, "softplus", call.value())
+
+
+def _mish(call: Call) -> Value:
+    value = call.value()
+    gate = call.build.elementwise(call, "softplus", value)
+    return call.build.product(call, value, call.build.elementwise(call, "tanh", gate))
+
+
+def _log_sigmoid(call: Call) -> Value:
+    turned = attention.affine(call, call.value(), -1.0, 0)
+    return attention.affine(call, call.build.elementwise(call, "softplus", turned), -1.0, 0)
+
+
+def _held(call: Call) -> Value:
+    """Between two numbers, as hardtanh and clamp have them."""
+    least, most = list(call.arguments.values())[1:3]
+    if (least, most) == (0, None):
+        return call.build.elementwise(call, "relu", call.value())
+    if not all(isinstance(one, (int, float)) for one in (least, most)) or least >= most:
+        raise call.refused(
+            f"it holds numbers between {least} and {most}, and these can only be two numbers, "
+            "the smaller first"
+        )
+    if (least, most) == (0, 6):
+        return call.build.elementwise(call, "relu6", call.value())
+    own = said(min_val=(float(least), -1.0), max_val=(float(most), 1.0))
+    return call.build.elementwise(call, "hardtanh", call.value(), **own)
 
 
 def _gelu(call: Call) -> Value:
@@ -76,16 +141,16 @@ def _conv2d(call: Call) -> Value:
     channels, _, *kernel = call.shape("weight")
     size, stride = call.pair("kernel_size", kernel), call.pair("stride")
     dilation = call.pair("dilation")
+    read = call["input"]
     if call["padding"] == "same":
         whole = [d * (k - 1) for d, k in zip(both(dilation), both(size), strict=True)]
-        if any(one % 2 for one in whole) or stride != 1:
-            raise call.refused(
-                "padding='same' is as much on all sides only of odd kernels with stride 1"
-            )
         padding = pair([one // 2 for one in whole], 0)
+        if any(one % 2 for one in whole):  # one more behind
+            more = [zeros for one in reversed(whole) for zeros in (one // 2, one - one // 2)]
+            read = padded(call, attention.as_layers(call, read), more[: 2 * len(kernel)])
+            padding = 0
     else:
         padding = 0 if call["padding"] == "valid" else call.pair("padding")
-    read = call["input"]
     if isinstance(read, Padded):
         read, padding = read.value, read.added_to(padding)
     own = said(stride=(stride, 1), padding=(padding, 0), bias=(bool(bias), True))
@@ -220,10 +285,12 @@ def _instance_norm(call: Call) -> Value:
 def _layer_norm(call: Call) -> Value:
     if len(call["normalized_shape"]) != 1:
         raise call.refused("normalized_shape has several dimensions, and can only have the last")
-    if call["weight"] is None or call["bias"] is None:
-        raise call.refused("weight or bias is missing; layer_norm has both")
-    own = said(eps=(call["eps"], 1e-5))
-    parameters = call.parameter("weight") + call.parameter("bias")
+    weight, bias = call.parameter("weight"), call.parameter("bias")
+    if bias and not weight:
+        raise call.refused("it has a bias without a weight")
+    own = said(eps=(call["eps"], 1e-5), elementwise_affine=(bool(weight), True))
+    own |= said(bias=(bool(bias), True)) if weight else {}
+    parameters = weight + bias
     return call.build.rowwise(call, "layer_norm", call.value(), parameters, **own)
 
 
@@ -233,10 +300,10 @@ def _add(call: Call) -> Any:
     for found, other in ((left, right), (right, left)):
         if isinstance(found, attention.Scores) and hasattr(other, "numpy"):
             return attention.masked(call, found, _hidden(call, other))
-        if isinstance(other, (int, float)) and other == 0:  # sum() begins with it
-            return found
+        if _is_constant(other) and isinstance(found, (Value, attention.Scaled)):
+            return attention.affine(call, found, 1.0, other)
     left, right = (
-        attention.as_layers(call, one) if isinstance(one, (*_OF_ATTENTION, Padded)) else one
+        attention.as_layers(call, one) if isinstance(one, _OF_ATTENTION) else one
         for one in (left, right)
     )
     if isinstance(left, Value) and isinstance(right, Value):
@@ -245,10 +312,29 @@ def _add(call: Call) -> Any:
         if isinstance(partial, root_mean_square.Partial):
             return root_mean_square.after(call, partial, "add", eps)
     value = left if isinstance(left, Value) else call.value("other")
-    if not hasattr(right if value is left else left, "seen"):
-        raise call.refused("it adds constants, and no layer does")
     name, table = call.table("self" if value is right else "other")
     return trained.position_embedding(call.build, call, value, name, table)
+
+
+def _is_constant(found: Any) -> bool:
+    return isinstance(found, (int, float)) or hasattr(found, "numpy")
+
+
+def _sub(call: Call) -> Any:
+    """Of two results, or of one and a number."""
+    call.only(alpha=1)
+    left, right = call["self"], call["other"]
+    if call.operation == "rsub":
+        left, right = right, left
+    for one in (left, right):
+        if hasattr(one, "seen"):
+            raise call.refused(f"{one.name} is trained, and no layer subtracts what is")
+    if not isinstance(right, _OF_ATTENTION):
+        return attention.affine(call, left, 1.0, -right)
+    if not isinstance(left, _OF_ATTENTION):
+        return attention.affine(call, right, -1.0, left)
+    turned = attention.affine(call, right, -1.0, 0)
+    return call.build.sum(call, attention.as_layers(call, left), turned)
 
 
 def _cat(call: Call) -> Value:
@@ -331,10 +417,9 @@ def _of_root(done: str) -> Callable[[Call], Any]:
 def _rms_norm(call: Call) -> Value:
     if len(call["normalized_shape"]) != 1:
         raise call.refused("normalized_shape has several dimensions, and can only have the last")
-    if call["weight"] is None:
-        raise call.refused("weight is missing, and rms_norm has one")
-    own = said(eps=(call["eps"], None))
-    return call.build.rowwise(call, "rms_norm", call.value(), call.parameter("weight"), **own)
+    weight = call.parameter("weight")
+    own = said(eps=(call["eps"], None), elementwise_affine=(bool(weight), True))
+    return call.build.rowwise(call, "rms_norm", call.value(), weight, **own)
 
 
 def _embedding(call: Call) -> Any:
@@ -375,10 +460,16 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "gelu": _gelu,
     "silu": _elementwise("silu"),
     "relu6": _elementwise("relu6"),
-    "hardtanh": _elementwise("relu6", min_val=0, max_val=6),
+    **dict.fromkeys(("hardtanh", "clamp"), _held),
     "hardswish": _elementwise("hardswish"),
     "hardsigmoid": _elementwise("hardsigmoid"),
-    "leaky_relu": _elementwise("leaky_relu", negative_slope=0.01),
+    "leaky_relu": _leaky_relu,
+    **dict.fromkeys(("elu", "selu"), _elu),
+    "softplus": _softplus,
+    "mish": _mish,
+    "log_sigmoid": _log_sigmoid,
+    "sin": _elementwise("sin"),
+    "neg": lambda call: attention.affine(call, call.value(), -1.0, 0),
     "dropout": _dropout,
     "feature_dropout": _channel_dropout,
     "detach": _detach,
@@ -399,6 +490,7 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "layer_norm": _layer_norm,
     "rms_norm": _rms_norm,
     "add": _add,
+    **dict.fromkeys(("sub", "rsub"), _sub),
     "cat": _cat,
     "embedding": _embedding,
     "lstm": _recurrent,

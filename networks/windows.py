@@ -4,14 +4,18 @@ them."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from networks.values import Place, Value
 
 if TYPE_CHECKING:
+    from networks.attention import At
     from networks.builder import Builder
 
 MOST_PLACES = 255  # in a window whose largest is found
@@ -24,24 +28,66 @@ class Padded:
 
     value: Value
     sides: tuple[int, ...]
-    at: Place
+    at: At
+
+    def as_layer(self) -> Value:
+        """For whatever reads it that has no padding of zeros."""
+        sides = [(0, 0), (0, 0), *((one, one) for one in self.sides)]
+        return _pad_layer(self.at, self.value, sides)
 
     def added_to(self, padding: Any) -> Any:
         more = both(pair(self.sides, 0))
         return pair([one + of for one, of in zip(more, both(padding), strict=True)], 0)
 
 
-def padded(at: Place, value: Value, zeros: Sequence[int]) -> Value | Padded:
-    """`zeros` are in front and behind, of the last direction first."""
+def padded(at: At, value: Value, zeros: Sequence[int]) -> Value | Padded:
+    """`zeros` are in front and behind, of the last dimension first; below zero, what is cut off."""
     if not any(zeros):
         return value
+    rank = value.places.ndim
     sides = list(zip(zeros[::2], zeros[1::2], strict=True))[::-1]
-    directions = value.places.ndim - 2
-    if len(sides) > directions or any(a != b or a < 0 for a, b in sides):
-        raise at.refused(
-            f"it adds {list(zeros)} zeros; as many on both sides of an image or a line can be added"
-        )
-    return Padded(value, (*[0] * (directions - len(sides)), *(a for a, _ in sides)), at)
+    sides = [(0, 0)] * (rank - len(sides)) + sides
+    is_around = not any(map(any, sides[:2])) and all(a == b >= 0 for a, b in sides)
+    if rank in (3, 4) and is_around and _axes_of(value) in (None, *_AXES.values()):
+        return Padded(value, tuple(a for a, _ in sides[2:]), at)
+    return _pad_layer(at, value, sides)
+
+
+_AXES = {3: (0, 1, 3), 4: (0, 1, 2, 3)}  # of an image, by the dimensions that a code has it in
+_SIDES = ((), ("front", "back"), ("top", "bottom"), ("left", "right"))  # of each
+
+
+def _pad_layer(at: At, value: Value, sides: Sequence[tuple[int, int]]) -> Value:
+    value = at.build.slices.part(at, value)
+    axes = _axes_of(value)
+    known = axes or _AXES.get(value.places.ndim)
+    if known is None or any(sides[known.index(0)]):
+        raise at.refused("zeros can be put around images and lines, and around their channels")
+    own = {
+        name: count
+        for of, axis in zip(sides, known, strict=True)
+        for name, count in zip(_SIDES[axis], of, strict=False)
+        if count
+    }
+    if axes is None or axes in _AXES.values():
+        return at.build.image(at, "pad", value, **own)
+    given = at.build.layer(at, "pad", [replace(value, view=None)], **own)
+    return given.seen_as(_seen(given, axes))
+
+
+def _axes_of(value: Value) -> tuple[int, ...] | None:
+    """Which of an image's dimensions each one is that a code sees, in whatever order."""
+    if len(value.shape) == 4 and not value.time_first and value.places.ndim in _AXES:
+        for axes in itertools.permutations(_AXES[value.places.ndim]):
+            if (len(axes) == 4 or value.shape[2] == 1) and value.is_seen_as(_seen(value, axes)):
+                return axes
+    return None
+
+
+def _seen(value: Value, axes: tuple[int, ...]) -> np.ndarray:
+    """An image with its dimensions in this order; without its height, which is 1."""
+    own = value.own if len(axes) == 4 else value.own[:, :, 0]
+    return own.transpose([axis - (axis == 3 and len(axes) == 3) for axis in axes])
 
 
 def pair(sizes: Sequence[int], of_lines: int) -> Any:

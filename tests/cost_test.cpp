@@ -69,6 +69,10 @@ TEST(Cost, CountsActivationsByHand) {
   EXPECT_EQ(per_element(Activation::gelu), std::pair(4.0, 10.0));
   EXPECT_EQ(per_element(Activation::silu), std::pair(5.0, 9.0));
   EXPECT_EQ(per_element(Activation::relu6), std::pair(2.0, 2.0));
+  const functions::Softplus
+      softplus;  // max(x, 0) + log1p(exp(-|x|)); e / (1 + e), times the gradient
+  EXPECT_EQ(flops_of(shapes, Map{.x = 0, .y = 0, .function = softplus}), 5 * 30);
+  EXPECT_EQ(flops_of(shapes, MapGrad{.x = 0, .dy = 0, .dx = 0, .function = softplus}), 5 * 30);
 }
 
 TEST(Cost, CountsMomentumByHand) {
@@ -303,6 +307,9 @@ TEST(Cost, CountsATransformersOperationsByHand) {
   norm.mean = norm.dbias = none;
   EXPECT_EQ(flops_of(rows, norm), 9 * 30);
   EXPECT_EQ(flops_of(rows, LayerNorm{.x = 0, .weight = 1, .y = 0, .inverse_deviation = 2}), 4 * 30);
+  EXPECT_EQ(flops_of(rows, LayerNorm{.x = 0, .y = 0, .mean = 2, .inverse_deviation = 2}), 6 * 30);
+  norm = {.x = 0, .mean = 2, .inverse_deviation = 2, .dy = 0, .dx = 0};
+  EXPECT_EQ(flops_of(rows, norm), 9 * 30);
   const std::vector<Shape> places{{3, 2, 5}, {3, 5}};
   EXPECT_EQ(flops_of(places, PositionEmbedding{.x = 0, .table = 1, .y = 0}), 30);
   EXPECT_EQ(flops_of(places, PositionEmbeddingGrad{.dy = 0, .dtable = 1}), 30);

@@ -214,8 +214,44 @@ TEST(NetworkJson, KnowsEachActivation) {
     const Json json = describe(mlp("m", {2, 3, 2}, activation));
     EXPECT_EQ(json["layers"][1]["type"], name);
     const Model read = model_from(json);
-    EXPECT_EQ(std::get<ActivationLayer>(read.layers[1].kind).activation, activation);
+    if (activation == Activation::leaky_relu) {
+      EXPECT_EQ(std::get<FunctionLayer<functions::LeakyRelu>>(read.layers[1].kind)
+                    .function.negative_slope,
+                0.01);
+    } else {
+      EXPECT_EQ(std::get<ActivationLayer>(read.layers[1].kind).activation, activation);
+    }
   }
+}
+
+TEST(NetworkJson, KnowsFunctionsAndWhatPads) {
+  const Json json = Json::parse(R"({"name": "m", "input": {"shape": [3, 4, 4], "type": "f32"},
+    "classes": 2, "loss": "cross_entropy", "layers": [
+      {"name": "a", "type": "affine", "scale": -0.5, "shift": 1},
+      {"name": "b", "type": "pad", "left": 1, "right": -1, "top": 2, "bottom": -3, "front": 4,
+       "back": -2},
+      {"name": "c", "type": "elu", "alpha": 0.5}, {"name": "d", "type": "elu"},
+      {"name": "e", "type": "leaky_relu", "negative_slope": 0.2},
+      {"name": "f", "type": "hardtanh", "min_val": -2, "max_val": 0.5},
+      {"name": "g", "type": "flatten"},
+      {"name": "h", "type": "layer_norm", "bias": false},
+      {"name": "i", "type": "rms_norm", "elementwise_affine": false},
+      {"name": "out", "type": "linear", "out_features": 2}]})");
+  EXPECT_EQ(describe(model_from(json)), json);
+  training_identity(model_from(json));  // it fits
+  const auto refused = [&](std::size_t layer, const char* key, const Json& value,
+                           const char* message) {
+    Json broken = json;
+    broken["layers"][layer][key] = value;
+    EXPECT_THAT([&] { training_identity(model_from(broken)); },
+                testing::ThrowsMessage<std::invalid_argument>(testing::EndsWith(message)));
+  };
+  refused(0, "scale", "half", "layer 0 (affine): 'scale' is to be a number");
+  refused(1, "left", 0.5, "layer 1 (pad): 'left' is to be a whole number");
+  refused(1, "right", -4, "cuts off 4 of 4 columns");
+  refused(4, "negative_slope", 0, "'negative_slope' is to be a number above 0");
+  refused(5, "max_val", -2, "min_val is not below max_val");
+  refused(8, "bias", false, "layer 8 (rms_norm): 'bias' is nothing that it has");
 }
 
 TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
@@ -262,12 +298,13 @@ TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
           "before it");
   refused("/layers/6/p", "half", "network 'm': layer 6 (dropout): 'p' is to be a number");
   refused("/layers/1/type", "mish",
-          "network 'm': layer 1 (mish): no layer has this type; there are linear, relu, sigmoid, "
-          "identity, tanh, gelu, gelu_tanh, silu, relu6, hardswish, hardsigmoid, leaky_relu, add, "
-          "conv2d, max_pool2d, avg_pool2d, global_avg_pool2d, mean_over_time, batch_norm, dropout, "
+          "network 'm': layer 1 (mish): no layer has this type; there are linear, leaky_relu, elu, "
+          "softplus, sin, hardtanh, affine, relu, sigmoid, identity, tanh, gelu, gelu_tanh, silu, "
+          "relu6, hardswish, hardsigmoid, add, conv2d, max_pool2d, avg_pool2d, global_avg_pool2d, "
+          "mean_over_time, batch_norm, dropout, "
           "embedding, position_embedding, layer_norm, rms_norm, attention, lstm, flatten, "
           "concatenate, to_sequence, multiply, class_token, first_place, last_place, slice, "
-          "matmul, softmax, gru, conv_transpose2d, upsample, group_norm, to_image");
+           "matmul, softmax, gru, conv_transpose2d, upsample, group_norm, to_image, pad");
 }
 
 }  // namespace

@@ -349,8 +349,8 @@ TEST(CheckTransformer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint({rows, of({4}, bf16), rows, of({5, 3})}, norm),
             "LayerNorm: tensor 'b' is stored as bf16, not f32");
   EXPECT_EQ(complaint({rows, of({4}), rows, of({5, 3})},
-                      LayerNorm{.x = 0, .weight = 1, .y = 2, .mean = 3, .inverse_deviation = 3}),
-            "LayerNorm: it has one of mean and bias, not both or none");
+                      LayerNorm{.x = 0, .weight = 1, .bias = 1, .y = 2, .inverse_deviation = 3}),
+            "LayerNorm: it has a bias, and no mean or no weight");
   const LayerNormGrad norm_grad{
       .x = 0, .weight = 1, .mean = 3, .inverse_deviation = 3, .dy = 2, .dweight = 1, .dbias = 1};
   EXPECT_EQ(complaint({rows, of({4}), of({5, 3, 4}), of({5, 3})}, norm_grad),

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <variant>
 
 #include "crossover/operation_cases.h"
 #include "support.h"
@@ -336,20 +337,21 @@ OperationGradientCase position_embedding(std::int64_t time, std::int64_t batch) 
           {{table, dtable}}};
 }
 
-OperationGradientCase layer_norm(const Shape& shape, const std::string& name, bool is_rms = false) {
+OperationGradientCase layer_norm(const Shape& shape, const std::string& name, bool is_rms = false,
+                                 bool has_weight = true, bool has_bias = true) {
   Builder t;
   const Shape width{shape.back()};
   const Shape rows(shape.begin(), shape.end() - 1);
   const Id x = t.f32("x", shape);
-  const Id weight = t.f32("weight", width);
-  const Id bias = is_rms ? none : t.f32("bias", width);
+  const Id weight = has_weight ? t.f32("weight", width) : none;
+  const Id bias = is_rms || !has_bias ? none : t.f32("bias", width);
   const Id y = t.f32("y", shape);
   const Id mean = is_rms ? none : t.f32("mean", rows);
   const Id inverse = t.f32("inverse deviation", rows);
   const Id dy = t.f32("dy", shape);
   const Id dx = t.f32("dx", shape);
-  const Id dweight = t.f32("dweight", width);
-  const Id dbias = is_rms ? none : t.f32("dbias", width);
+  const Id dweight = has_weight ? t.f32("dweight", width) : none;
+  const Id dbias = is_rms || !has_bias ? none : t.f32("dbias", width);
   OperationGradientCase all{t.step("LayerNorm_" + name, {LayerNorm{.x = x,
                                                                    .weight = weight,
                                                                    .bias = bias,
@@ -366,8 +368,11 @@ OperationGradientCase layer_norm(const Shape& shape, const std::string& name, bo
                                                                        .dweight = dweight,
                                                                        .dbias = dbias}}),
                             {{y, {dy}}},
-                            {{x, dx}, {weight, dweight}}};
-  if (!is_rms) {
+                            {{x, dx}}};
+  if (has_weight) {
+    all.gradients.emplace_back(weight, dweight);
+  }
+  if (bias != none) {
     all.gradients.emplace_back(bias, dbias);
   }
   return all;
@@ -531,6 +536,20 @@ OperationGradientCase activation(Activation activation, const std::string& name)
           {{x, dx}}};
 }
 
+OperationGradientCase function_of(const Function& function) {
+  Builder t;
+  const Shape shape{5, 9};
+  const Id x = t.f32("x wide", shape);
+  const Id y = t.f32("y", shape);
+  const Id dy = t.f32("dy", shape);
+  const Id dx = t.f32("dx", shape);
+  const std::string name = std::visit([](const auto& of) { return of.name; }, function);
+  return {t.step("Map_" + name, {Map{.x = x, .y = y, .function = function},
+                                 MapGrad{.x = x, .dy = dy, .dx = dx, .function = function}}),
+          {{y, {dy}}},
+          {{x, dx}}};
+}
+
 OperationGradientCase loss_over_time() {
   Builder t;
   const Shape shape{3, 4, 5};
@@ -625,6 +644,9 @@ std::vector<OperationGradientCase> operation_gradient_cases() {
       position_embedding(4, 3),
       layer_norm({4, 5}, "rows"),
       layer_norm({4, 5}, "rms", true),
+      layer_norm({4, 5}, "no_bias", false, true, false),
+      layer_norm({4, 5}, "bare", false, false, false),
+      layer_norm({4, 5}, "rms_bare", true, false),
       layer_norm({2, 3, 4}, "three_dimensions"),
       attention(5, 2, 2, 3, false, "odd"),
       attention(5, 2, 2, 3, true, "causal"),
@@ -647,6 +669,9 @@ std::vector<OperationGradientCase> operation_gradient_cases() {
   };
   for (const auto& [name, of] : named_activations) {
     all.push_back(activation(of, name));
+  }
+  for (const Function& function : function_examples()) {
+    all.push_back(function_of(function));
   }
   return all;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <type_traits>
 
 #include "crossover/random.h"
 #include "crossover/start.h"
@@ -147,6 +148,32 @@ Model line_model() {
                     {value});
   value = model.add(ConvolutionLayer{4, {.size = {1, 2}, .dilation = {1, 2}}, true, 4}, {value});
   model.add(LinearLayer{3}, {model.add(GlobalAveragePoolLayer{}, {value})});
+  return model;
+}
+
+Model padded_model() {
+  Model model{.name = "padded", .sample = {2, 5, 4}, .classes = 3, .layers = {}};
+  const auto apply = [&model](const auto& function, Value value) {
+    return model.add(FunctionLayer<std::decay_t<decltype(function)>>{function}, {value});
+  };
+  Value value = apply(functions::Affine{.scale = 0.5, .shift = -0.25}, 0);
+  value = model.add(PadLayer{.left = 1, .right = 2, .bottom = 1}, {value});
+  value = model.add(ConvolutionLayer{4, {.size = 3}}, {value});
+  const Value leaky = apply(functions::LeakyRelu{.negative_slope = 0.2}, value);
+  const Value wider = model.add(PadLayer{.front = 1, .back = 3}, {leaky});
+  value = model.add(PadLayer{.left = -1, .top = -2}, {wider});
+  value = apply(functions::Elu{.alpha = 0.5}, value);
+  value = model.add(ToSequenceLayer{}, {value});
+  value = model.add(LayerNormLayer{.epsilon = 1e-2, .bias = false}, {value});
+  value = apply(functions::Softplus{}, value);
+  value = model.add(LayerNormLayer{.epsilon = 1e-2, .elementwise_affine = false}, {value});
+  value = apply(functions::Sine{}, value);
+  value = model.add(LayerNormLayer{.epsilon = 1e-2, .is_rms = true, .elementwise_affine = false},
+                    {value});
+  value = model.add(GlobalAveragePoolLayer{.over_time = true}, {value});
+  const Value mean = model.add(GlobalAveragePoolLayer{}, {wider});
+  value = apply(functions::Hardtanh{.min_val = -0.3, .max_val = 0.4}, value);
+  model.add(LinearLayer{3}, {model.add(ConcatenateLayer{}, {value, mean})});
   return model;
 }
 

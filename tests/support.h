@@ -70,6 +70,9 @@ Model upsampled_model();
 /// Images of height 1, as those of Conv1d, and windows that differ in both directions.
 Model line_model();
 
+/// With zeros around images and lines, cuts, functions, and normalizations that lack parameters.
+Model padded_model();
+
 /// Patches behind a trained one, of which the first, the last and the mean are read.
 Model places_model();
 

@@ -61,6 +61,7 @@ std::vector<Thin> thin_networks() {
        AdamWOptions{}},
       {"upsampled", upsampled_model()},
       {"line", line_model()},
+      {"padded", padded_model()},
   };
 }
 

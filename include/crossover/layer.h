@@ -39,7 +39,9 @@ struct LayerVisitor {
   void flag(const char* name, bool& value, bool absent);
   void number(const char* name, double& value);
   void number(const char* name, double& value, double absent);  ///< above zero
-  void layer(const char* name, LayerNumber& value);             ///< one before it, or no_layer
+  void any_number(const char* name, double& value, double absent);
+  void any_count(const char* name, std::int64_t& value, std::int64_t absent);  ///< or below zero
+  void layer(const char* name, LayerNumber& value);  ///< one before it, or no_layer
 };
 
 /// A layer is a struct of its sizes with these members. A type that lacks one does not compile

@@ -14,6 +14,7 @@
 #include "crossover/layers/dropout_layer.h"
 #include "crossover/layers/embedding_layer.h"
 #include "crossover/layers/flatten_layer.h"
+#include "crossover/layers/function_layer.h"
 #include "crossover/layers/global_average_pool_layer.h"
 #include "crossover/layers/group_norm_layer.h"
 #include "crossover/layers/layer_norm_layer.h"
@@ -21,6 +22,7 @@
 #include "crossover/layers/lstm_layer.h"
 #include "crossover/layers/matmul_layer.h"
 #include "crossover/layers/multiply_layer.h"
+#include "crossover/layers/pad_layer.h"
 #include "crossover/layers/place_layers.h"
 #include "crossover/layers/pool_layer.h"
 #include "crossover/layers/position_embedding_layer.h"
@@ -35,12 +37,18 @@ namespace crossover {
 template <LayerKindType... Layers>
 using OneOfLayers = std::variant<Layers...>;
 
-using LayerKind =
-    OneOfLayers<LinearLayer, ActivationLayer, AddLayer, ConvolutionLayer, MaxPoolLayer,
-                AveragePoolLayer, GlobalAveragePoolLayer, BatchNormLayer, DropoutLayer,
-                EmbeddingLayer, PositionEmbeddingLayer, LayerNormLayer, AttentionLayer, LstmLayer,
-                FlattenLayer, ConcatenateLayer, ToSequenceLayer, MultiplyLayer, ClassTokenLayer,
-                OnePlaceLayer, SliceLayer, MatmulLayer, SoftmaxLayer, GruLayer,
-                TransposedConvolutionLayer, UpsampleLayer, GroupNormLayer, ToImageLayer>;
+/// A file's layer is the first that has its type: of an activation with a number of its own, the
+/// function.
+template <class... Functions>
+using LayersWith =
+    OneOfLayers<LinearLayer, FunctionLayer<Functions>..., ActivationLayer, AddLayer,
+                ConvolutionLayer, MaxPoolLayer, AveragePoolLayer, GlobalAveragePoolLayer,
+                BatchNormLayer, DropoutLayer, EmbeddingLayer, PositionEmbeddingLayer,
+                LayerNormLayer, AttentionLayer, LstmLayer, FlattenLayer, ConcatenateLayer,
+                ToSequenceLayer, MultiplyLayer, ClassTokenLayer, OnePlaceLayer, SliceLayer,
+                MatmulLayer, SoftmaxLayer, GruLayer, TransposedConvolutionLayer, UpsampleLayer,
+                GroupNormLayer, ToImageLayer, PadLayer>;
+
+using LayerKind = OfFunctions<LayersWith>;
 
 }  // namespace crossover

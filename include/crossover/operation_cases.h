@@ -33,6 +33,9 @@ struct OperationCase {
 
 std::vector<OperationCase> operation_cases();
 
+/// Each function, with numbers that are not those that go unsaid.
+std::vector<Function> function_examples();
+
 /// Whether its operation is a product: what tf32 and refused epilogues make a difference to.
 bool multiplies(const OperationCase& c);
 

@@ -28,6 +28,7 @@
 #include "crossover/operations/layer_norm.h"
 #include "crossover/operations/linear.h"
 #include "crossover/operations/lstm.h"
+#include "crossover/operations/map.h"
 #include "crossover/operations/matmul.h"
 #include "crossover/operations/momentum.h"
 #include "crossover/operations/multiply.h"
@@ -52,7 +53,7 @@ using Op =
           Dropout, DropoutGrad, Embedding, EmbeddingGrad, PositionEmbedding, PositionEmbeddingGrad,
           LayerNorm, LayerNormGrad, Attention, AttentionGrad, Lstm, LstmGrad, Reshape,
           ElementwiseLoss, Momentum, Rearrange, Multiply, MultiplyGrad, Softmax, SoftmaxGrad,
-          Matmul, Gru, GruGrad, GroupNorm, GroupNormGrad, AllReduce, Zero>;
+          Matmul, Gru, GruGrad, GroupNorm, GroupNormGrad, AllReduce, Zero, Map, MapGrad>;
 
 const char* name(const Op& op);  ///< "Linear", "LinearGrad", ...
 

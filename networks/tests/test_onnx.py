@@ -296,10 +296,9 @@ def test_normalization_of_groups_as_opset_21_has_it(capsys, tmp_path):
     ("node", "constants", "said"),
     [
         (("Gemm", ["x", "w"], {"alpha": 0.5}), WEIGHT, "(Gemm): alpha is 0.5, and can only be 1.0"),
-        (("Elu", ["x"], {}), {}, "(Elu): there is no such layer (docs/networks.md"),
+        (("Cos", ["x"], {}), {}, "(Cos): there is no such layer (docs/networks.md"),
         (("Mul", ["x", "w"], {}), WEIGHT, "(Mul): a result is multiplied by numbers of its own"),
         (("HardSigmoid", ["x"], {}), {}, "alpha is 0.2, and can only be 1/6"),
-        (("LeakyRelu", ["x"], {"alpha": 0.2}), {}, "alpha is 0.2"),
         (("Add", ["x", "w"], {}), WEIGHT, "can only be added to a sequence"),
     ],
 )
@@ -307,6 +306,56 @@ def test_what_no_layer_has_is_refused(capsys, tmp_path, node, constants, said):
     kind, reads, attributes = node
     nodes = [onnx.helper.make_node(kind, reads, ["y"], **attributes)]
     assert said in refused(capsys, made(tmp_path / "net.onnx", nodes, constants))
+
+
+def test_functions_and_constants_are_layers(capsys, tmp_path):
+    node = onnx.helper.make_node
+    nodes = [
+        node("LeakyRelu", ["x"], ["a"], alpha=0.2),
+        node("Elu", ["a"], ["b"], alpha=0.5),
+        node("Mul", ["b", "two"], ["c"]),
+        node("Add", ["c", "half"], ["d"]),
+        node("Softplus", ["d"], ["e"]),
+        node("Sub", ["half", "e"], ["f"]),
+        node("Clip", ["f", "least", "two"], ["g"]),
+        node("Sub", ["g", "f"], ["h"]),
+        node("Sin", ["h"], ["y"]),
+    ]
+    numbers = {"two": 2.0, "half": 0.5, "least": -1.5}
+    constants = {name: np.array(one, np.float32) for name, one in numbers.items()}
+    layers = imported(capsys, made(tmp_path / "net.onnx", nodes, constants))["layers"]
+    own = [{k: v for k, v in one.items() if k not in ("name", "inputs")} for one in layers]
+    assert own == [
+        {"type": "leaky_relu", "negative_slope": 0.2},
+        {"type": "elu", "alpha": 0.5},
+        {"type": "affine", "scale": 2.0, "shift": 0.5},
+        {"type": "softplus"},
+        {"type": "affine", "scale": -1.0, "shift": 0.5},
+        {"type": "hardtanh", "min_val": -1.5, "max_val": 2.0},
+        {"type": "affine", "scale": -1.0},
+        {"type": "add"},
+        {"type": "sin"},
+    ]
+
+
+def test_zeros_on_one_side_are_a_layer(capsys, tmp_path):
+    """As TensorFlow's SAME has them, in a convolution or in front of one."""
+    node = onnx.helper.make_node
+    nodes = [
+        node("Conv", ["x", "w"], ["a"], pads=[0, 1, 1, 2]),
+        node("Pad", ["a", "zeros"], ["b"]),
+        node("GlobalAveragePool", ["b"], ["c"]),
+        node("Flatten", ["c"], ["y"]),
+    ]
+    weight = np.linspace(-1, 1, 3 * 4 * 2 * 2, dtype=np.float32).reshape(3, 4, 2, 2)
+    constants = {"w": weight, "zeros": np.array([0, 1, 0, 0, 0, 0, 2, 1])}
+    path = made(tmp_path / "net.onnx", nodes, constants, x=["n", 4, 6, 5])
+    layers = imported(capsys, path, "--as-is")["layers"]
+    pads = [one for one in layers if one["type"] == "pad"]
+    assert [{k: v for k, v in one.items() if k not in ("name", "type")} for one in pads] == [
+        {"left": 1, "right": 2, "bottom": 1},
+        {"right": 1, "bottom": 2, "front": 1},
+    ]
 
 
 def test_shared_weights_are_tied_or_refused(capsys, tmp_path):

@@ -251,7 +251,10 @@ ACTIVATIONS = {
     "relu6": nn.ReLU6(inplace=True),
     "hardswish": nn.Hardswish(),
     "hardsigmoid": nn.Hardsigmoid(),
-    "leaky_relu": nn.LeakyReLU(),
+    "leaky_relu": nn.LeakyReLU(0.2),
+    "elu": nn.ELU(0.5),
+    "softplus": nn.Softplus(),
+    "hardtanh": nn.Hardtanh(-0.5, 2.0),
 }
 
 
@@ -626,7 +629,16 @@ COMES_IN: dict[str, tuple[Any, dict[str, Any], Input, list[str]]] = {
     "cut of a line": (
         lambda m, x: m.out(m.conv(x)[:, :, :-2].relu().mean(2)),
         *(LINE, Input((2, 24))),
-        ["conv2d", "to_sequence", "slice", "relu", "mean_over_time", "linear"],
+        ["conv2d", "pad", "relu", "global_avg_pool2d", "linear"],
+    ),
+    "cut of a residual": (
+        lambda m, x: (m.conv(x)[:, :, 2:-2] + m.conv2(x)).mean(2),
+        *(LINE | {"conv2": nn.Conv1d(2, 8, 3)}, Input((2, 24))),
+        ["conv2d", "conv2d", "pad", "add", "global_avg_pool2d"],
+    ),
+    "a part of an image": (
+        lambda m, x: m.stem(x[:, :, 2:6, :-3].sin()).mean((2, 3)),
+        *(PATCHES, Input((3, 8, 8)), ["pad", "sin", "conv2d", "global_avg_pool2d"]),
     ),
     "channels last": (
         lambda m, x: (
@@ -638,6 +650,49 @@ COMES_IN: dict[str, tuple[Any, dict[str, Any], Input, list[str]]] = {
     "zeros around": (
         lambda m, x: m.stem(nn.functional.pad(x, (2, 2, 1, 1))).mean((2, 3)),
         *(PATCHES, Input((3, 8, 8)), ["conv2d", "global_avg_pool2d"]),
+    ),
+    "zeros on one side": (
+        lambda m, x: m.stem(nn.functional.pad(x, (0, 1, 2, 0))).mean((2, 3)),
+        *(PATCHES, Input((3, 8, 8)), ["pad", "conv2d", "global_avg_pool2d"]),
+    ),
+    "zeros that no convolution reads": (
+        lambda m, x: nn.functional.pad(m.stem(x), (1, 1)).relu().mean((2, 3)),
+        *(PATCHES, Input((3, 8, 8)), ["conv2d", "pad", "relu", "global_avg_pool2d"]),
+    ),
+    "zeros around channels": (
+        lambda m, x: nn.functional.pad(m.conv(x).transpose(1, 2), (1, 2)).transpose(1, 2).mean(2),
+        *(LINE, Input((2, 24)), ["conv2d", "pad", "global_avg_pool2d"]),
+    ),
+    "as large as before": (
+        lambda m, x: m.conv(x).mean(2),
+        {"conv": nn.Conv1d(2, 8, 4, padding="same")},
+        *(Input((2, 24)), ["pad", "conv2d", "global_avg_pool2d"]),
+    ),
+    "a factor and a term": (
+        lambda m, x: 2 * (1 - m.fc(x)) / 3 - 0.5,
+        *(ROWS, Input((20,)), ["linear", "affine", "affine"]),
+    ),
+    "a difference": (
+        lambda m, x: -m.fc(x) - m.fc2(x).clamp(min=0),
+        *(ROWS | {"fc2": nn.Linear(20, 3)}, Input((20,))),
+        ["linear", "affine", "linear", "relu", "affine", "add"],
+    ),
+    "activations of others": (
+        lambda m, x: nn.functional.selu(nn.functional.mish(nn.functional.logsigmoid(m.fc(x)))),
+        *(ROWS, Input((20,))),
+        [
+            *("linear", "affine", "softplus", "affine", "softplus", "tanh", "multiply", "elu"),
+            "affine",
+        ],
+    ),
+    "norms without weights": (
+        lambda m, x: m.root(m.bare(m.norm(m.fc(x)))),
+        {
+            "root": nn.RMSNorm(6, elementwise_affine=False),
+            "bare": nn.LayerNorm(6, elementwise_affine=False),
+            **{"fc": nn.Linear(20, 6), "norm": nn.LayerNorm(6, bias=False)},
+        },
+        *(Input((20,)), ["linear", "layer_norm", "layer_norm", "rms_norm"]),
     ),
     "no zeros": (
         lambda m, x: nn.functional.pad(m.stem(x), (0, 0, 0, 0)).mean((2, 3)),
@@ -758,7 +813,7 @@ def by_chance(m, x):
             *(ROWS, Input((20,)), "or sets weight.data"),
         ),
         (lambda m, x: m.fc(x) / m.of, ROWS | {"of": torch.ones(3)}, Input((20,)), "numbers of its"),
-        (lambda m, x: m.fc(x) + m.of, ROWS | {"of": torch.ones(3)}, Input((20,)), "adds constants"),
+        (lambda m, x: m.fc(x) + m.of, ROWS | {"of": torch.ones(3)}, Input((20,)), "numbers of its"),
         (
             lambda m, x: m.fc(m.fc(x).log_softmax(-1)[:, :1].expand(2, 20)),
             *(ROWS, Input((20,)), "it reads"),
@@ -772,13 +827,11 @@ def by_chance(m, x):
             *(LAST, WORDS_OF_50, "reads the cell's last state, which no layer gives"),
         ),
         (
-            lambda m, x: m.stem(nn.functional.pad(x, (0, 1))).mean((2, 3)),
-            *(PATCHES, Input((3, 8, 8)), r"it adds \[0, 1\] zeros; as many on both sides"),
+            lambda m, x: m.fc(nn.functional.pad(m.fc(x), (0, 17))),
+            *(ROWS, Input((20,)), "zeros can be put around images and lines"),
         ),
-        (
-            lambda m, x: nn.functional.pad(m.stem(x), (1, 1)).relu().mean((2, 3)),
-            *(PATCHES, Input((3, 8, 8)), "zeros can be put around what a convolution reads"),
-        ),
+        (lambda m, x: m.fc(x).clamp(max=1), ROWS, Input((20,)), "between None and 1"),
+        (lambda m, x: nn.functional.softplus(m.fc(x), 2), ROWS, Input((20,)), "beta is 2"),
         (
             lambda m, x: m.out(m.lstm(m.enter(x))[0][:, -1]),
             {"enter": nn.Linear(5, 8), "lstm": nn.LSTM(8, 3, batch_first=True, bidirectional=True)}
@@ -1008,10 +1061,8 @@ def test_what_is_written_by_hand_is_one_layer(capsys):
 
 
 def test_the_line_of_the_user_is_named(capsys):
-    where = f"mul (mul, zoo.py:{line_of('this line is named')})"
-    assert f"{where}: a result can be multiplied by a number in attention alone" in refused(
-        capsys, "Scaled", "--input=4"
-    )
+    where = f"cumsum (cumsum, zoo.py:{line_of('this line is named')})"
+    assert f"{where}: there is no such layer" in refused(capsys, "Summed", "--input=4")
 
 
 def test_files_that_are_not_there_or_fail(capsys, tmp_path):

@@ -205,15 +205,34 @@ def _group_norm(x: Any, num_groups: int, eps: float = 1e-5) -> Layer:
     return Layer(of, _scaled(x.shape[1]))
 
 
-def _layer_norm(x: Any, eps: float = 1e-5) -> Layer:
-    return Layer(lambda w, b, x: _normalized(x, -1, eps) * w + b, _scaled(x.shape[-1]))
+def _layer_norm(
+    x: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True
+) -> Layer:
+    def normalized(*own: Array) -> Array:
+        *parameters, x = own
+        y = _normalized(x, -1, eps)
+        for parameter, join in zip(parameters, (jnp.multiply, jnp.add), strict=False):
+            y = join(y, parameter)
+        return y
+
+    return Layer(normalized, _scaled(x.shape[-1])[: elementwise_affine * (1 + bias)])
 
 
-def _rms_norm(x: Any, eps: float = 2.0**-23) -> Layer:
-    def normalized(w: Array, x: Array) -> Array:
-        return x * lax.rsqrt((x**2).mean(-1, keepdims=True) + eps) * w
+def _rms_norm(x: Any, eps: float = 2.0**-23, elementwise_affine: bool = True) -> Layer:
+    def normalized(*own: Array) -> Array:
+        *weight, x = own
+        y = x * lax.rsqrt((x**2).mean(-1, keepdims=True) + eps)
+        return y * weight[0] if weight else y
 
-    return Layer(normalized, _scaled(x.shape[-1])[:1])
+    return Layer(normalized, _scaled(x.shape[-1])[:elementwise_affine])
+
+
+def _pad(x: Any, **sides: int) -> Layer:
+    names = (("front", "back"), ("top", "bottom"), ("left", "right"))
+    around = [(0, 0, 0), *((sides.pop(a, 0), sides.pop(b, 0), 0) for a, b in names)]
+    if sides:
+        raise TypeError(f"a pad has no {', '.join(sides)}")
+    return Layer(lambda x: lax.pad(x, jnp.zeros((), x.dtype), around))
 
 
 def _embedding(
@@ -291,7 +310,8 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu6": jax.nn.relu6,
     "hardswish": jax.nn.hard_swish,
     "hardsigmoid": jax.nn.hard_sigmoid,
-    "leaky_relu": jax.nn.leaky_relu,
+    "softplus": jax.nn.softplus,
+    "sin": jnp.sin,
     "global_avg_pool2d": lambda x: x.mean((2, 3)),
     "flatten": lambda x: x.reshape(x.shape[0], -1),
 }
@@ -317,6 +337,13 @@ _LAYERS: dict[str, Callable[..., Layer]] = {
         lambda *read: jnp.concatenate(read, 1 if read[0].ndim == 4 else -1)
     ),
     "rms_norm": _rms_norm,
+    "leaky_relu": lambda x, negative_slope=0.01: Layer(
+        lambda x: jax.nn.leaky_relu(x, negative_slope)
+    ),
+    "elu": lambda x, alpha=1.0: Layer(lambda x: jax.nn.elu(x, alpha)),
+    "hardtanh": lambda x, min_val=-1.0, max_val=1.0: Layer(lambda x: jnp.clip(x, min_val, max_val)),
+    "affine": lambda x, scale=1.0, shift=0.0: Layer(lambda x: scale * x + shift),
+    "pad": _pad,
     "slice": _slice,
     "matmul": _matmul,
     "softmax": _softmax,

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch import fx, nn
-from torch.nn.functional import linear, scaled_dot_product_attention
+from torch.nn.functional import linear, pad, scaled_dot_product_attention
 
 from peers.generator import PARAMETERS, kept_by_dropout, uniform
 from peers.tasks import Unsupported
+
+SIDES = ("left", "right", "top", "bottom", "front", "back")  # as torch.nn.functional.pad has them
 
 
 class Dropout(nn.Dropout):
@@ -78,6 +80,33 @@ class Attention(nn.Module):
 class Add(nn.Module):
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return x + y
+
+
+class Affine(nn.Module):
+    def __init__(self, scale: float = 1.0, shift: float = 0.0) -> None:
+        super().__init__()
+        self.scale, self.shift = scale, shift
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.scale * x + self.shift
+
+
+class Sine(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.sin()
+
+
+class Pad(nn.Module):
+    """Zeros on each side of [batch, channels, height, width]; below zero so many are cut off."""
+
+    def __init__(self, **sides: int) -> None:
+        super().__init__()
+        if others := sides.keys() - set(SIDES):
+            raise TypeError(f"a pad has no {', '.join(sorted(others))}")
+        self.sides = tuple(sides.get(name, 0) for name in SIDES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return pad(x, self.sides)
 
 
 class Concatenate(nn.Module):
@@ -206,7 +235,13 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
     "relu6": lambda x: nn.ReLU6(),
     "hardswish": lambda x: nn.Hardswish(),
     "hardsigmoid": lambda x: nn.Hardsigmoid(),
-    "leaky_relu": lambda x: nn.LeakyReLU(),
+    "leaky_relu": lambda x, **own: nn.LeakyReLU(**own),
+    "elu": lambda x, **own: nn.ELU(**own),
+    "softplus": lambda x: nn.Softplus(),
+    "sin": lambda x: Sine(),
+    "hardtanh": lambda x, **own: nn.Hardtanh(**own),
+    "affine": lambda x, **own: Affine(**own),
+    "pad": lambda x, **own: Pad(**own),
     "conv2d": lambda x, **own: nn.Conv2d(x.shape[1], **own),
     "conv_transpose2d": lambda x, **own: nn.ConvTranspose2d(x.shape[1], **own),
     "group_norm": lambda x, **own: nn.GroupNorm(num_channels=x.shape[1], **own),

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers of numbers, losses, products and updates.
+#include <utility>
+#include <variant>
+
 #include "cases.h"
 
 namespace crossover {
@@ -75,6 +78,38 @@ std::vector<Case> activation_cases() {
                    one.operation(Activate{.x = x, .y = y, .activation = activation}).workload});
     all.push_back(activate_grad_case({9, 65}, activation, "ActivateGrad_wide_" + name));
     all.push_back(linear({9, 65}, 33, true, activation, "Linear_wide_" + name));
+  }
+  return all;
+}
+
+Case map_case(const Shape& shape, const Function& function, const std::string& name) {
+  OneOp one;
+  const Id x = one.tensor("x wide", shape);
+  const Id y = one.tensor("y", shape);
+  return {"Map_" + name, one.operation(Map{.x = x, .y = y, .function = function}).workload};
+}
+
+Case map_grad_case(const Shape& shape, const Function& function, const std::string& name) {
+  OneOp one;
+  const Id x = one.tensor("x wide", shape);
+  const Id dy = one.tensor("dy", shape);
+  const Id dx = one.tensor("dx", shape);
+  return {"MapGrad_" + name,
+          one.operation(MapGrad{.x = x, .dy = dy, .dx = dx, .function = function}).workload};
+}
+
+/// Each function and its gradient, on both sides of what is special to it; and numbers as few as
+/// less than a load takes, and as many as several blocks and threads do.
+std::vector<Case> function_cases() {
+  std::vector<Case> all;
+  for (const Function& function : function_examples()) {
+    const std::string name = std::visit([](const auto& of) { return of.name; }, function);
+    all.push_back(map_case({9, 65}, function, name));
+    all.push_back(map_grad_case({9, 65}, function, name));
+  }
+  for (const auto& [shape, name] : {std::pair(Shape{1, 15}, "few"), {{513, 1023}, "large"}}) {
+    all.push_back(map_case(shape, functions::Elu(), name));
+    all.push_back(map_grad_case(shape, functions::Elu(), name));
   }
   return all;
 }
@@ -205,6 +240,15 @@ Case adamw_case(std::int64_t out, std::int64_t in, const std::string& name,
 
 }  // namespace
 
+std::vector<Function> function_examples() {
+  return {functions::LeakyRelu{.negative_slope = 0.2},
+          functions::Elu{.alpha = 0.5},
+          functions::Softplus{},
+          functions::Sine{},
+          functions::Hardtanh{.min_val = -0.5, .max_val = 2},
+          functions::Affine{.scale = -1.5, .shift = 0.25}};
+}
+
 std::vector<Case> layer_cases() {
   constexpr auto identity = Activation::identity;
   constexpr auto relu = Activation::relu;
@@ -295,6 +339,8 @@ std::vector<Case> layer_cases() {
   };
   const std::vector<Case> activations = activation_cases();
   all.insert(all.end(), activations.begin(), activations.end());
+  const std::vector<Case> functions = function_cases();
+  all.insert(all.end(), functions.begin(), functions.end());
   return all;
 }
 

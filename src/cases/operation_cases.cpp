@@ -154,6 +154,12 @@ std::vector<Id> numbers_of(const Op& op) {
           [](const GruGrad& o) {
             return std::vector{o.x, o.w_ih, o.w_hh, o.h, o.gates, o.dh, o.di, o.dk, o.dx};
           },
+          [](const Map& o) {
+            return std::vector{o.x, o.y};
+          },
+          [](const MapGrad& o) {
+            return std::vector{o.x, o.dy, o.dx};
+          },
           [](const Rearrange& o) {
             std::vector<Id> all = o.x;
             all.insert(all.end(), o.y.begin(), o.y.end());

@@ -91,12 +91,18 @@ Shape without_last(Shape shape) {
 }
 
 /// Without means where `is_rms`.
-Case layer_norm(const Shape& shape, const std::string& name, bool is_rms = false) {
+/// What else a normalization of rows may lack than its mean.
+struct Lacks {
+  bool weight = false, bias = false;
+};
+
+Case layer_norm(const Shape& shape, const std::string& name, bool is_rms = false,
+                Lacks lacks = {}) {
   OneOp one;
   const Shape width{shape.back()};
   const Id x = one.tensor("x", shape);
-  const Id weight = one.tensor("weight", width, Role::parameter);
-  const Id bias = is_rms ? none : one.tensor("bias", width, Role::parameter);
+  const Id weight = lacks.weight ? none : one.tensor("weight", width, Role::parameter);
+  const Id bias = is_rms || lacks.bias ? none : one.tensor("bias", width, Role::parameter);
   const Id y = one.tensor("y", shape);
   const Id mean = is_rms ? none : one.tensor("mean", without_last(shape));
   const Id inverse_deviation = one.tensor("inverse deviation", without_last(shape));
@@ -109,18 +115,19 @@ Case layer_norm(const Shape& shape, const std::string& name, bool is_rms = false
   return {"LayerNorm_" + name, one.workload};
 }
 
-Case layer_norm_grad(const Shape& shape, bool dx, const std::string& name, bool is_rms = false) {
+Case layer_norm_grad(const Shape& shape, bool dx, const std::string& name, bool is_rms = false,
+                     Lacks lacks = {}) {
   OneOp one;
   const Shape width{shape.back()};
   LayerNormGrad op{
       .x = one.tensor("x", shape),
-      .weight = one.tensor("weight", width, Role::parameter),
+      .weight = lacks.weight ? none : one.tensor("weight", width, Role::parameter),
       .mean = is_rms ? none : one.tensor("mean", without_last(shape)),
       .inverse_deviation = one.tensor("inverse deviation positive", without_last(shape)),
       .dy = one.tensor("dy", shape),
       .dx = none,
-      .dweight = one.tensor("dweight", width, Role::gradient),
-      .dbias = is_rms ? none : one.tensor("dbias", width, Role::gradient)};
+      .dweight = lacks.weight ? none : one.tensor("dweight", width, Role::gradient),
+      .dbias = is_rms || lacks.bias ? none : one.tensor("dbias", width, Role::gradient)};
   if (dx) {
     op.dx = one.tensor("dx", shape);
   }
@@ -204,6 +211,15 @@ Case image_and_sequence(const Shape& image, bool back, const std::string& name) 
   return {"Rearrange_" + name, one.workload};
 }
 
+/// An image with zeros around it, or cut.
+Case padded(const Shape& image, const Shape& before, const Shape& whole, const std::string& name) {
+  OneOp one;
+  const Id x = one.tensor("x", image);
+  const Id y = one.tensor("y", whole);
+  one.operation(Rearrange{.x = {x}, .y = {y}, .blocks = {within(image, whole, before)}});
+  return {"Rearrange_" + name, one.workload};
+}
+
 /// One vector in front of every sample, and what nothing reaches.
 Case spread_vector(std::int64_t batch, std::int64_t width, const std::string& name) {
   OneOp one;
@@ -254,6 +270,13 @@ std::vector<Case> sequence_cases() {
       layer_norm({9, 1031}, "wide"),
       layer_norm({5, 33}, "rms_odd", true),
       layer_norm({64, 12, 200}, "rms_large", true),
+      layer_norm({5, 33}, "no_bias", false, {.bias = true}),
+      layer_norm({5, 33}, "bare", false, {.weight = true, .bias = true}),
+      layer_norm({5, 33}, "rms_bare", true, {.weight = true}),
+      layer_norm_grad({5, 33}, true, "no_bias", false, {.bias = true}),
+      layer_norm_grad({300, 33}, true, "no_bias_parts", false, {.bias = true}),
+      layer_norm_grad({5, 33}, true, "bare", false, {.weight = true, .bias = true}),
+      layer_norm_grad({5, 33}, true, "rms_bare", true, {.weight = true}),
       layer_norm_grad({5, 33}, true, "rms_odd", true),
       layer_norm_grad({7, 40}, false, "rms_first_layer", true),
       layer_norm_grad({64, 12, 200}, true, "rms_large", true),
@@ -306,6 +329,16 @@ std::vector<Case> sequence_cases() {
       image_and_sequence({2, 32, 3, 4}, true, "sequence_of_blocks"),
       image_and_sequence({32, 48, 8, 8}, false, "image_large"),
       image_and_sequence({32, 48, 8, 8}, true, "sequence_large"),
+      padded({2, 3, 4, 5}, {0, 0, 1, 2}, {2, 3, 7, 8}, "padded"),
+      padded({2, 16, 4, 5}, {0, 0, 0, 2}, {2, 16, 4, 7}, "padded_columns"),
+      padded({2, 16, 1, 9}, {0, 0, 0, 3}, {2, 16, 1, 12}, "padded_line"),
+      padded({2, 16, 1, 9}, {0, 0, 0, 0}, {2, 16, 1, 7}, "cut_line"),
+      padded({2, 16, 6, 5}, {0, 0, -1, 2}, {2, 16, 4, 6}, "cut_and_padded"),
+      padded({2, 5, 4, 3}, {0, 2, 0, 0}, {2, 9, 4, 3}, "padded_channels"),
+      padded({2, 16, 4, 3}, {0, 16, 0, 0}, {2, 48, 4, 3}, "padded_blocks"),
+      padded({2, 5, 4, 3}, {0, -1, 1, 0}, {2, 3, 6, 3}, "cut_channels"),
+      padded({2, 16, 1, 1}, {0, 0, 1, 1}, {2, 16, 3, 3}, "padded_points"),
+      padded({16, 32, 20, 20}, {0, 0, 1, 1}, {16, 32, 22, 22}, "padded_large"),
       spread_vector(3, 5, "spread"),
       part({5, 7}, 1, 2, 6, false, "part_of_rows"),
       part({5, 7}, 1, 2, 6, true, "among_zeros"),

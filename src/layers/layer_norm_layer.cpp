@@ -17,8 +17,10 @@ constexpr std::size_t row_mean = 1;
 Shape LayerNormLayer::infer(LayerShapes& shapes) const {
   const Shape& rows = shapes.input();
   shapes.require(rows.back() != any_batch, "reads single numbers, not vectors");
-  shapes.parameter("weight", {rows.back()}, {.value = 1}, ReadAs::f32);
-  if (!is_rms) {
+  if (elementwise_affine) {
+    shapes.parameter("weight", {rows.back()}, {.value = 1}, ReadAs::f32);
+  }
+  if (has_bias()) {
     shapes.parameter("bias", {rows.back()}, {.value = 0}, ReadAs::f32);
   }
   return rows;
@@ -30,8 +32,8 @@ void LayerNormLayer::forward(LayerForward& step) const {
   const Id inverse_deviation = step.save("inverse deviation", rows, Type::f32);
   const Id mean = is_rms ? none : step.save("mean", rows, Type::f32);
   step.emit(LayerNorm{.x = step.x(),
-                      .weight = step.parameter(norm_weight),
-                      .bias = is_rms ? none : step.parameter(norm_bias),
+                      .weight = elementwise_affine ? step.parameter(norm_weight) : none,
+                      .bias = has_bias() ? step.parameter(norm_bias) : none,
                       .y = step.y(),
                       .mean = mean,
                       .inverse_deviation = inverse_deviation,
@@ -39,14 +41,18 @@ void LayerNormLayer::forward(LayerForward& step) const {
 }
 
 void LayerNormLayer::backward(LayerBackward& step) const {
+  const Id dx = step.dx();
+  if (dx == none && !elementwise_affine) {
+    return;
+  }
   step.emit(LayerNormGrad{.x = step.x(),
-                          .weight = step.parameter(norm_weight),
+                          .weight = elementwise_affine ? step.parameter(norm_weight) : none,
                           .mean = is_rms ? none : step.saved(row_mean),
                           .inverse_deviation = step.saved(row_inverse_deviation),
                           .dy = step.dy(),
-                          .dx = step.dx(),
-                          .dweight = step.gradient(norm_weight),
-                          .dbias = is_rms ? none : step.gradient(norm_bias)});
+                          .dx = dx,
+                          .dweight = elementwise_affine ? step.gradient(norm_weight) : none,
+                          .dbias = has_bias() ? step.gradient(norm_bias) : none});
 }
 
 }  // namespace crossover

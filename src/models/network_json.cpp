@@ -56,9 +56,13 @@ class LayerWriter {
   void count(const char* name, const Pair& value, const Pair& absent) {
     write(name, value, absent);
   }
+  void any_count(const char* name, std::int64_t value, std::int64_t absent) {
+    write(name, value, absent);
+  }
   void flag(const char* name, bool value, bool absent) { write(name, value, absent); }
   void number(const char* name, double value) { json_[name] = value; }
   void number(const char* name, double value, double absent) { write(name, value, absent); }
+  void any_number(const char* name, double value, double absent) { write(name, value, absent); }
   void layer(const char* name, LayerNumber value) {
     if (value != no_layer) {
       json_[name] = name_of(model_, static_cast<std::size_t>(value));
@@ -144,6 +148,13 @@ class LayerReader {
   void count(const char* name, Pair& value, const Pair& absent) {
     read(name, value, absent, [&](const Json& json) { return pair(name, json, 0); });
   }
+  void any_count(const char* name, std::int64_t& value, std::int64_t absent) {
+    read(name, value, absent, [&](const Json& json) {
+      const bool is_one = is_whole(json, -json::largest_size);
+      members_.require(is_one, name, "a whole number");
+      return json.get<std::int64_t>();
+    });
+  }
   void flag(const char* name, bool& value, bool absent) {
     read(name, value, absent, [&](const Json& json) {
       members_.require(json.is_boolean(), name, "true or false");
@@ -161,6 +172,13 @@ class LayerReader {
   void number(const char* name, double& value, double absent) {
     read(name, value, absent, [&](const Json& json) {
       members_.require(json.is_number() && json.get<double>() > 0, name, "a number above 0");
+      return json.get<double>();
+    });
+  }
+
+  void any_number(const char* name, double& value, double absent) {
+    read(name, value, absent, [&](const Json& json) {
+      members_.require(json.is_number(), name, "a number");
       return json.get<double>();
     });
   }
@@ -216,7 +234,11 @@ std::optional<LayerKind> layer_of(Members& members, const Values& values, const 
     Kind layer{};
     LayerReader reader(members, values, type);
     Kind::describe(layer, reader);
-    names.insert(names.end(), reader.names().begin(), reader.names().end());
+    for (const std::string& one : reader.names()) {  // a function with a fused form has two kinds
+      if (std::find(names.begin(), names.end(), one) == names.end()) {
+        names.push_back(one);
+      }
+    }
     return reader.matches() ? std::optional<LayerKind>(layer)
                             : layer_of<at + 1>(members, values, type, names);
   }

@@ -53,12 +53,18 @@ class LayerSchema {
   void count(const char* name, const Value& value, const Absent& /*absent*/) {
     members_[name] = of(value, 0);
   }
+  void any_count(const char* name, std::int64_t /*value*/, std::int64_t /*absent*/) {
+    members_[name] = whole(-json::largest_size);
+  }
   void flag(const char* name, bool /*value*/, bool /*absent*/) {
     members_[name] = {{"type", "boolean"}};
   }
   void number(const char* name, double /*value*/) { needs(name, {{"type", "number"}}); }
   void number(const char* name, double /*value*/, double /*absent*/) {
     members_[name] = {{"type", "number"}, {"exclusiveMinimum", 0}};
+  }
+  void any_number(const char* name, double /*value*/, double /*absent*/) {
+    members_[name] = {{"type", "number"}};
   }
   void layer(const char* name, LayerNumber /*value*/) { members_[name] = text(); }
 

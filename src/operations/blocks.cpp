@@ -44,6 +44,23 @@ std::vector<CopiedBlock> joined(const std::vector<Shape>& parts, std::size_t axi
   return reversed(std::move(blocks));
 }
 
+CopiedBlock within(const Shape& from, const Shape& to, const Shape& before) {
+  CopiedBlock block;
+  std::int64_t from_step = 1;
+  std::int64_t to_step = 1;
+  for (std::size_t axis = from.size(); axis-- > 0;) {
+    const std::int64_t skipped = std::max<std::int64_t>(-before[axis], 0);
+    const std::int64_t free = std::max<std::int64_t>(before[axis], 0);
+    const std::int64_t count = std::min(from[axis] - skipped, to[axis] - free);
+    block.extents.insert(block.extents.begin(), {count, from_step, to_step});
+    block.from_first += skipped * from_step;
+    block.to_first += free * to_step;
+    from_step *= from[axis];
+    to_step *= to[axis];
+  }
+  return block;
+}
+
 std::vector<CopiedBlock> as_sequence(const Shape& image) {
   const std::int64_t channels = image[1];
   const std::int64_t pixels = image[2] * image[3];

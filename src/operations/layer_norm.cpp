@@ -12,9 +12,10 @@
 namespace crossover {
 namespace {
 
-/// That what a normalization without means lacks is none together.
-void check_absent(const Fit& fit, Id mean, Id bias) {
-  fit.require((mean == none) == (bias == none), "it has one of mean and bias, not both or none");
+/// That what a normalization without means or weights lacks as well is none.
+void check_absent(const Fit& fit, Id mean, Id weight, Id bias) {
+  fit.require(bias == none || (mean != none && weight != none),
+              "it has a bias, and no mean or no weight");
 }
 
 /// That each of `statistics` that there is has a number for each row of x, and each of `columns`
@@ -52,14 +53,16 @@ void for_each_row(const Shape& shape, const Body& body) {
 
 void LayerNorm::check(const Fit& fit) const {
   fit.expect(y, fit.at(x).shape, fit.number(x));
-  check_absent(fit, mean, bias);
+  check_absent(fit, mean, weight, bias);
   check_rows(fit, x, {mean, inverse_deviation}, {weight, bias});
 }
 
 /// Sum, sum of squared differences (3), then difference, two factors and bias. Without means the
-/// sum of squares (2) and two factors.
+/// sum of squares (2) and two factors. A weight or a bias that is none is not counted.
 Cost LayerNorm::cost(const Workload& workload) const {
-  return {.flops = (mean == none ? 4 : 8) * count(workload, x), .launches = 1};
+  const int of_all = mean == none ? 3 : 6;
+  const int of_parameters = (weight == none ? 0 : 1) + (bias == none ? 0 : 1);
+  return {.flops = (of_all + of_parameters) * count(workload, x), .launches = 1};
 }
 
 void LayerNorm::execute(ReferenceRun& run) const {
@@ -83,8 +86,8 @@ void LayerNorm::execute(ReferenceRun& run) const {
     }
     run.at(inverse_deviation)[row] = inverse;
     for (std::int64_t i = 0; i < width; ++i) {
-      to[i] =
-          run.at(weight)[i] * (from[i] - middle) * inverse + (bias == none ? 0 : run.at(bias)[i]);
+      to[i] = (weight == none ? 1 : run.at(weight)[i]) * ((from[i] - middle) * inverse) +
+              (bias == none ? 0 : run.at(bias)[i]);
     }
   });
 }
@@ -97,27 +100,35 @@ void LayerNormGrad::check(const Fit& fit) const {
   if (dx != none) {
     fit.expect(dx, fit.at(x).shape, type);
   }
-  check_absent(fit, mean, dbias);
+  check_absent(fit, mean, weight, dbias);
+  fit.require((weight == none) == (dweight == none), "it has one of weight and dweight");
+  fit.require(dx != none || dweight != none, "it has nothing to write");
   check_rows(fit, x, {mean, inverse_deviation}, {weight, dweight, dbias});
 }
 
-/// x' (2) and the sums for weight and bias (3); for dx dz, its sums (3) and what they give (4).
-/// Without means x' (1) and the sum (2); dz, its sum (2) and what it gives (3).
+/// x' (2) and the sums for weight (2) and bias (1); for dx dz (1), its sums (3) and what they give
+/// (4). Without means x' (1) and the sum (2); dz, its sum (2) and what it gives (3). What is none
+/// is not counted.
 Cost LayerNormGrad::cost(const Workload& workload) const {
   const bool centred = mean != none;
-  return {.flops = (centred ? 5 : 3) * count(workload, x) + (centred ? 8 : 6) * count(workload, dx),
+  const int of_sums = (dweight == none ? 0 : 2) + (dbias == none ? 0 : 1);
+  const int of_weight = weight == none ? 0 : 1;
+  return {.flops = ((centred ? 2 : 1) + of_sums) * count(workload, x) +
+                   ((centred ? 7 : 5) + of_weight) * count(workload, dx),
           .launches = 1};
 }
 
 void LayerNormGrad::execute(ReferenceRun& run) const {
   const std::int64_t width = run.shape(x).back();
-  std::fill_n(run.at(dweight), width, 0.0);
+  if (dweight != none) {
+    std::fill_n(run.at(dweight), width, 0.0);
+  }
   if (dbias != none) {
     std::fill_n(run.at(dbias), width, 0.0);
   }
   for_each_row(run.shape(x), [&](std::int64_t row, std::int64_t first) {
     const double* gradient = run.at(dy) + first;
-    const double* factor = run.at(weight);
+    const auto factor = [&](std::int64_t i) { return weight == none ? 1 : run.at(weight)[i]; };
     const double inverse = run.at(inverse_deviation)[row];
     const auto normalized = [from = run.at(x) + first,
                              middle = mean == none ? 0 : run.at(mean)[row],
@@ -125,17 +136,19 @@ void LayerNormGrad::execute(ReferenceRun& run) const {
     double sum = 0;
     double products = 0;
     for (std::int64_t i = 0; i < width; ++i) {
-      run.at(dweight)[i] += gradient[i] * normalized(i);
+      if (dweight != none) {
+        run.at(dweight)[i] += gradient[i] * normalized(i);
+      }
       if (dbias != none) {
         run.at(dbias)[i] += gradient[i];
-        sum += gradient[i] * factor[i];
       }
-      products += gradient[i] * factor[i] * normalized(i);
+      sum += mean == none ? 0 : gradient[i] * factor(i);
+      products += gradient[i] * factor(i) * normalized(i);
     }
     for (std::int64_t i = 0; i < width && dx != none; ++i) {
       run.at(dx)[first + i] =
           inverse *
-          (gradient[i] * factor[i] - (sum + normalized(i) * products) / static_cast<double>(width));
+          (gradient[i] * factor(i) - (sum + normalized(i) * products) / static_cast<double>(width));
     }
   });
 }

@@ -246,19 +246,25 @@ bool is_kink(Reference& reference, std::int64_t step, Precision precision,
   const std::vector<Op>& ops = workload.steps[static_cast<std::size_t>(run.step)].ops;
   return std::any_of(ops.begin(), ops.end(), [&](const Op& op) {
     const auto* activate = std::get_if<Activate>(&op);
-    const std::vector<double> kinks =
-        activate == nullptr ? std::vector<double>() : kinks_of(activate->activation);
+    const auto* map = std::get_if<Map>(&op);
+    std::vector<double> kinks;
+    if (activate != nullptr) {
+      kinks = kinks_of(activate->activation);
+    } else if (map != nullptr) {
+      kinks = std::visit([](const auto& of) { return of.kinks(); }, map->function);
+    }
     if (kinks.empty()) {
       return false;
     }
-    const std::span<double> inputs = reference[activate->x];
+    const std::span<double> inputs = reference[activate != nullptr ? activate->x : map->x];
     double largest = 0;
     for (const double input : inputs) {
       largest = std::max(largest, std::abs(input));
     }
     const auto is_near = [&](double input, double kink) {
       return input == 0 && kink == 0
-                 ? activate->activation == Activation::relu && arithmetic.relu_passes_zero
+                 ? activate != nullptr && activate->activation == Activation::relu &&
+                       arithmetic.relu_passes_zero
                  : std::abs(input - kink) <= reach * largest;
     };
     return std::any_of(inputs.begin(), inputs.end(), [&](double input) {

@@ -41,6 +41,10 @@ class Hash {
     }
   }
 
+  // Of a function:
+  void number(const char* name, double value, double /*absent*/) { this->value(name, value); }
+  void any_number(const char* name, double value, double /*absent*/) { this->value(name, value); }
+
   [[nodiscard]] std::uint64_t state() const { return state_; }
 
  private:
@@ -76,6 +80,14 @@ class Hash {
       add_all(std::string_view("across"), size.across, stride.across, padding.across,
               dilation.across);
     }
+  }
+  void add(const Function& function) {
+    std::visit(
+        [this](const auto& of) {
+          add(std::string_view(of.name));
+          of.describe(of, *this);
+        },
+        function);
   }
   void add(const BlockExtent& extent) {
     const auto& [count, from_step, to_step] = extent;

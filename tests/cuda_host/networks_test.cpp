@@ -30,6 +30,7 @@ std::vector<Model> plain_models() {
       asking_model(),
       upsampled_model(),
       line_model(),
+      padded_model(),
   };
 }
 

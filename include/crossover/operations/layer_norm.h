@@ -7,10 +7,10 @@
 namespace crossover {
 
 /// y = weight * (x - mean) * inverse_deviation + bias for each row, where mean is that of the row
-/// and inverse_deviation 1 / sqrt(variance + epsilon), with the biased variance. Without bias and
-/// mean, which are then none, both count as 0: y = weight x / sqrt(mean square + epsilon) (Zhang &
-/// Sennrich 2019). x and y [..., width], both T; weight and bias [width], mean and
-/// inverse_deviation [...], all f32.
+/// and inverse_deviation 1 / sqrt(variance + epsilon), with the biased variance. Without a mean,
+/// which is then none as the bias is, it counts as 0: y = weight x / sqrt(mean square + epsilon)
+/// (Zhang & Sennrich 2019). A weight that is none counts as 1, a bias as 0. x and y [..., width],
+/// both T; weight and bias [width], mean and inverse_deviation [...], all f32.
 struct LayerNorm {
   Id x = none, weight = none, bias = none;
   Id y = none, mean = none, inverse_deviation = none;
@@ -36,8 +36,9 @@ struct LayerNorm {
 /// Gradients of a LayerNorm from dy, like its y. With x' = (x - mean) * inverse_deviation and
 /// dz = dy * weight: dbias = sum dy and dweight = sum dy x' over all rows;
 /// dx = inverse_deviation * (dz - (sum dz + x' sum dz x') / width), with the sums of its row; sum
-/// dz counts as 0 without a mean, and so does dbias, which is then none. dx may be none. x, dy and
-/// dx are T; the others are f32.
+/// dz counts as 0 without a mean, where dbias is none. A weight that is none counts as 1, and
+/// dweight and dbias are then none. dx and dbias may be none. x, dy and dx are T; the others are
+/// f32.
 struct LayerNormGrad {
   Id x = none, weight = none, mean = none, inverse_deviation = none, dy = none;
   Id dx = none, dweight = none, dbias = none;

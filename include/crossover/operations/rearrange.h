@@ -55,6 +55,10 @@ CopiedBlock part_of(const Shape& whole, std::size_t axis, std::int64_t from, std
 /// differ.
 std::vector<CopiedBlock> joined(const std::vector<Shape>& parts, std::size_t axis);
 
+/// That of one tensor within another, or the other way round: so far behind, in each dimension, as
+/// `before` says, or in front of it where that is below zero; what the other lacks is left out.
+CopiedBlock within(const Shape& from, const Shape& to, const Shape& before);
+
 /// That of an image [batch, channels, height, width] as [height * width, batch, channels].
 std::vector<CopiedBlock> as_sequence(const Shape& image);
 

@@ -29,7 +29,7 @@ struct RowSizes {
 template <class T>
 struct NormForward {
   const T* x;
-  const float *weight, *bias;  ///< bias and mean: null where rows keep their mean
+  const float *weight, *bias;  ///< null: 1, and 0; mean: null where rows keep their mean
   T* y;
   float *mean, *inverse_deviation;
   float epsilon;
@@ -64,7 +64,9 @@ void normalize_rows(const NormForward<T>& op, const RowOf& row_of, std::int64_t 
     const auto normalize = [x = op.x + row * width, y = op.y + row * width, mean = mean[r], inverse,
                             weight = op.weight, bias = op.bias](auto part, std::int64_t i) {
       const Floats normal = (load(part, x + i) - mean) * inverse;
-      store(part, normal * load(part, weight + i) + (bias ? load(part, bias + i) : Floats{}),
+      store(part,
+            normal * (weight ? load(part, weight + i) : all(1)) +
+                (bias ? load(part, bias + i) : Floats{}),
             y + i);
     };
     for_each_vector(width, normalize);
@@ -78,10 +80,10 @@ struct NormBackward {
   const T* x;
   const float *weight, *mean, *inverse_deviation;
   const T* dy;
-  T* dx;  ///< or null
-  float *dweight, *dbias;
+  T* dx;                   ///< or null
+  float *dweight, *dbias;  ///< or null
 
-  /// Mean and dbias are null where rows keep their mean.
+  /// Mean is null where rows keep theirs, weight where it is 1.
   [[nodiscard]] float mean_of(std::int64_t row) const { return mean == nullptr ? 0 : mean[row]; }
 };
 
@@ -101,7 +103,7 @@ struct RowOfBackward {
   }
   template <class Part>
   [[nodiscard]] Floats dz(Part part, std::int64_t i) const {
-    return load(part, dy + i) * load(part, weight + i);
+    return load(part, dy + i) * (weight ? load(part, weight + i) : all(1));
   }
 
   const T *x, *dy;
@@ -162,7 +164,9 @@ void layer_norm_grad(int threads, const RowSizes& of, const NormBackward<T>& op,
         for (std::int64_t part = first; part < last; ++part) {
           const std::int64_t begin = part * rows_of_strip;
           const std::int64_t end = std::min(of.rows, begin + rows_of_strip);
-          add_strip(op, begin, end - begin, of.width, own);
+          if (op.dweight != nullptr) {
+            add_strip(op, begin, end - begin, of.width, own);
+          }
           if (op.dx != nullptr) {
             for_each_rows(begin, end,
                           [&](auto row_of) { differentiate_rows(op, row_of, of.width); });
@@ -177,7 +181,9 @@ void layer_norm_grad(int threads, const RowSizes& of, const NormBackward<T>& op,
       products += sums[thread * sums_of_thread + i];
       plain += sums[thread * sums_of_thread + of.width + i];
     }
-    op.dweight[i] = static_cast<float>(products);
+    if (op.dweight != nullptr) {
+      op.dweight[i] = static_cast<float>(products);
+    }
     if (op.dbias != nullptr) {
       op.dbias[i] = static_cast<float>(plain);
     }

@@ -49,6 +49,8 @@ void lower(const Reshape& op, Lowering& to);
 void lower(const Rearrange& op, Lowering& to);
 void lower(const Multiply& op, Lowering& to);
 void lower(const MultiplyGrad& op, Lowering& to);
+void lower(const Map& op, Lowering& to);
+void lower(const MapGrad& op, Lowering& to);
 void lower(const Softmax& op, Lowering& to);
 void lower(const SoftmaxGrad& op, Lowering& to);
 void lower(const Matmul& op, Lowering& to);

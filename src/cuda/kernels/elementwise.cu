@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <type_traits>
+#include <variant>
 
 #include "crossover/random.h"
 #include "site.h"
@@ -64,6 +65,31 @@ __global__ void activate_grad_kernel(const T* at, const T* dy, T* dx, std::int64
     auto values = load<m>(dy + i);
     for (int k = 0; k < m; ++k) {
       values.at[k] *= derivative(activation, point.at[k]);
+    }
+    store(values, dx + i);
+  });
+}
+
+template <class Of, int n, class T>
+__global__ void map_kernel(Of function, const T* x, T* y, std::int64_t count) {
+  for_neighbours<n>(count, [&](auto some, std::int64_t i) {
+    constexpr int m = decltype(some)::value;
+    auto values = load<m>(x + i);
+    for (int k = 0; k < m; ++k) {
+      values.at[k] = function.value(ScalarMaths<float>(), values.at[k]);
+    }
+    store(values, y + i);
+  });
+}
+
+template <class Of, int n, class T>
+__global__ void map_grad_kernel(Of function, const T* x, const T* dy, T* dx, std::int64_t count) {
+  for_neighbours<n>(count, [&](auto some, std::int64_t i) {
+    constexpr int m = decltype(some)::value;
+    const auto point = load<m>(x + i);
+    auto values = load<m>(dy + i);
+    for (int k = 0; k < m; ++k) {
+      values.at[k] *= function.derivative(ScalarMaths<float>(), point.at[k]);
     }
     store(values, dx + i);
   });
@@ -230,6 +256,36 @@ void call(const ActivateGradArguments<Called>& of, const Site& site) {
                site.stream, of.at, of.dy, of.dx, of.count);
       });
     });
+  });
+}
+
+void call(const MapArguments<Called>& of, const Site& site) {
+  with_float(of.x.type, [&](auto zero) {
+    using T = decltype(zero);
+    std::visit(
+        [&](const auto& function) {
+          with_neighbours<neighbours<T>>(are_aligned({of.x, of.y}), [&](auto some) {
+            constexpr int n = decltype(some)::value;
+            launch(map_kernel<std::decay_t<decltype(function)>, n, T>, grid_for(of.count / n),
+                   site.stream, function, of.x, of.y, of.count);
+          });
+        },
+        of.function);
+  });
+}
+
+void call(const MapGradArguments<Called>& of, const Site& site) {
+  with_float(of.x.type, [&](auto zero) {
+    using T = decltype(zero);
+    std::visit(
+        [&](const auto& function) {
+          with_neighbours<neighbours<T>>(are_aligned({of.x, of.dy, of.dx}), [&](auto some) {
+            constexpr int n = decltype(some)::value;
+            launch(map_grad_kernel<std::decay_t<decltype(function)>, n, T>, grid_for(of.count / n),
+                   site.stream, function, of.x, of.dy, of.dx, of.count);
+          });
+        },
+        of.function);
   });
 }
 

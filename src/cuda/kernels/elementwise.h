@@ -8,6 +8,7 @@
 #include "arrangement.h"
 #include "crossover/activation.h"
 #include "crossover/operation.h"
+#include "crossover/operations/map.h"
 #include "operand.h"
 
 namespace crossover::cuda {
@@ -37,6 +38,30 @@ struct ActivateGradArguments {
 };
 using ActivateGradLaunch = ActivateGradArguments<Planned>;
 void call(const ActivateGradArguments<Called>& of, const Site& site);
+
+/// y = function(x).
+template <template <class> class At>
+struct MapArguments {
+  At<const void> x;
+  At<void> y;
+  std::int64_t count = 0;
+  Function function;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using MapLaunch = MapArguments<Planned>;
+void call(const MapArguments<Called>& of, const Site& site);
+
+/// dx = dy * function'(x); dx may be dy.
+template <template <class> class At>
+struct MapGradArguments {
+  At<const void> x, dy;
+  At<void> dx;
+  std::int64_t count = 0;
+  Function function;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using MapGradLaunch = MapGradArguments<Planned>;
+void call(const MapGradArguments<Called>& of, const Site& site);
 
 /// y = a + b.
 template <template <class> class At>

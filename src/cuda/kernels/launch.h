@@ -38,6 +38,6 @@ using Launch = std::variant<
     LstmGatesGradLaunch, ElementwiseLossLaunch, MomentumLaunch, RearrangeLaunch, MultiplyLaunch,
     MultiplySumsLaunch, MatmulLaunch, SoftmaxLaunch, SoftmaxGradLaunch, GruGatesLaunch,
     GruGatesGradLaunch, GroupNormLaunch, GroupNormGradLaunch, GroupNormGradSumsLaunch, SumLaunch,
-    SumsEndLaunch>;
+    SumsEndLaunch, MapLaunch, MapGradLaunch>;
 
 }  // namespace crossover::cuda

@@ -39,8 +39,9 @@ __global__ void layer_norm_kernel(LayerNormArguments<Called> of) {
     const float variance = group_sum(squares) / static_cast<float>(of.width);
     const float inverse = 1 / std::sqrt(variance + of.epsilon);
     for (std::int64_t i = lane; i < of.width; i += warp_threads) {
-      const float bias = centred ? of.bias[i] : 0.0F;
-      y[i] = narrow<T>(of.weight[i] * ((widen(x[i]) - mean) * inverse) + bias);
+      const float weight = of.weight != nullptr ? of.weight[i] : 1.0F;
+      const float bias = of.bias != nullptr ? of.bias[i] : 0.0F;
+      y[i] = narrow<T>(weight * ((widen(x[i]) - mean) * inverse) + bias);
     }
     if (lane == 0) {
       if (centred) {
@@ -60,10 +61,11 @@ __global__ void layer_norm_grad_kernel(LayerNormGradArguments<Called> of) {
     const bool centred = of.mean != nullptr;
     const float mean = centred ? of.mean[row] : 0.0F;
     const float inverse = of.inverse_deviation[row];
+    const auto weight = [&](std::int64_t i) { return of.weight != nullptr ? of.weight[i] : 1.0F; };
     float sum = 0;
     float products = 0;
     for (std::int64_t i = lane; i < of.width; i += warp_threads) {
-      const float dz = widen(dy[i]) * of.weight[i];
+      const float dz = widen(dy[i]) * weight(i);
       sum += dz;
       products += dz * ((widen(x[i]) - mean) * inverse);
     }
@@ -71,7 +73,7 @@ __global__ void layer_norm_grad_kernel(LayerNormGradArguments<Called> of) {
     products = group_sum(products) / static_cast<float>(of.width);
     for (std::int64_t i = lane; i < of.width; i += warp_threads) {
       const float normal = (widen(x[i]) - mean) * inverse;
-      dx[i] = narrow<T>(inverse * (widen(dy[i]) * of.weight[i] - sum - normal * products));
+      dx[i] = narrow<T>(inverse * (widen(dy[i]) * weight(i) - sum - normal * products));
     }
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer normalization of rows [rows, width]. Parameters, their gradients and statistics are f32.
-// Mean, bias and the bias's gradient are null where rows keep their mean, which then counts as 0.
+// Mean and bias are null where rows keep their mean, which then counts as 0. A weight that is null
+// counts as 1, a bias as 0.
 #pragma once
 
 #include <cstdint>

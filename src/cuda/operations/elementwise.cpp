@@ -17,6 +17,15 @@ void plan_operation(const ActivateGrad& grad, StepPlanner& step) {
                                step.count(grad.at), grad.activation});
 }
 
+void plan_operation(const Map& map, StepPlanner& step) {
+  step.emit(MapLaunch{step.operand(map.x), step.operand(map.y), step.count(map.x), map.function});
+}
+
+void plan_operation(const MapGrad& grad, StepPlanner& step) {
+  step.emit(MapGradLaunch{step.operand(grad.x), step.operand(grad.dy), step.operand(grad.dx),
+                          step.count(grad.x), grad.function});
+}
+
 void plan_operation(const Add& add, StepPlanner& step) {
   step.emit(
       AddLaunch{step.operand(add.a), step.operand(add.b), step.operand(add.y), step.count(add.y)});

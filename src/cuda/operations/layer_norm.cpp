@@ -56,7 +56,9 @@ void plan_parameters(const LayerNormGrad& op, StepPlanner& step) {
 }  // namespace
 
 void plan_operation(const LayerNormGrad& op, StepPlanner& step) {
-  plan_parameters(op, step);
+  if (op.dweight != none) {
+    plan_parameters(op, step);
+  }
   if (op.dx != none) {
     step.emit(LayerNormGradLaunch{.x = step.operand(op.x),
                                   .weight = step.operand(op.weight),

@@ -51,6 +51,8 @@ void plan_operation(const Reshape& op, StepPlanner& step);
 void plan_operation(const Rearrange& op, StepPlanner& step);
 void plan_operation(const Multiply& op, StepPlanner& step);
 void plan_operation(const MultiplyGrad& op, StepPlanner& step);
+void plan_operation(const Map& map, StepPlanner& step);
+void plan_operation(const MapGrad& grad, StepPlanner& step);
 void plan_operation(const Softmax& op, StepPlanner& step);
 void plan_operation(const SoftmaxGrad& op, StepPlanner& step);
 void plan_operation(const Matmul& op, StepPlanner& step);

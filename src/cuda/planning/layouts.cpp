@@ -25,8 +25,8 @@ constexpr bool works_on_images =
 
 /// Element i of one tensor meets element i of the others: all of a shape lie alike.
 template <class Op>
-constexpr bool is_elementwise =
-    is_one_of<Op, Add, Activate, ActivateGrad, Cast, Dropout, DropoutGrad, Multiply, MultiplyGrad>;
+constexpr bool is_elementwise = is_one_of<Op, Add, Activate, ActivateGrad, Cast, Dropout,
+                                          DropoutGrad, Multiply, MultiplyGrad, Map, MapGrad>;
 
 template <class Op>
 constexpr bool takes_any_layout =

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise functions that have no fused form: each is one struct here, from which files, the
+// reference, the CPU, CUDA and the verification take it. Activations that products and
+// convolutions compute as well stand in activation.h.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "crossover/host_device.h"
+
+namespace crossover {
+
+/// What formulas are written in, of single numbers; vector_maths.h has that of vectors.
+template <class T>
+struct ScalarMaths {
+  using Number = T;
+  static CROSSOVER_HOST_DEVICE T number(double x) { return static_cast<T>(x); }
+  static CROSSOVER_HOST_DEVICE T where(bool condition, T then, T otherwise) {
+    return condition ? then : otherwise;
+  }
+  static CROSSOVER_HOST_DEVICE T exponential(T x) { return std::exp(x); }
+  static CROSSOVER_HOST_DEVICE T exponential_minus_1(T x) { return std::expm1(x); }
+  /// Of x from 0 to 1.
+  static CROSSOVER_HOST_DEVICE T logarithm_of_1_plus(T x) { return std::log1p(x); }
+  static CROSSOVER_HOST_DEVICE T sine(T x) { return std::sin(x); }
+  static CROSSOVER_HOST_DEVICE T cosine(T x) { return std::cos(x); }
+};
+
+/// Each has its name and its numbers as files write them (layer.h has the words), what it counts
+/// (cost.h; its derivative with the product by the gradient), its formula and its derivative at x,
+/// which at a kink is that of the left side, and where that jumps. NaN passes through.
+namespace functions {
+
+/// x, or a part of it where that is negative.
+struct LeakyRelu {
+  double negative_slope = 0.01;
+
+  static constexpr const char* name = "leaky_relu";
+  static constexpr double flops = 2, derivative_flops = 2;
+  template <class Self, class See>
+  static void describe(Self& function, See& see) {
+    see.number("negative_slope", function.negative_slope, 0.01);
+  }
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+    return maths.where(x < maths.number(0), maths.number(negative_slope) * x, x);
+  }
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
+    return maths.where(x > maths.number(0), maths.number(1), maths.number(negative_slope));
+  }
+  [[nodiscard]] std::vector<double> kinks() const { return {0}; }
+};
+
+/// x, or alpha (e^x - 1) where that is negative (Clevert et al. 2016).
+struct Elu {
+  double alpha = 1;
+
+  static constexpr const char* name = "elu";
+  static constexpr double flops = 4, derivative_flops = 4;
+  template <class Self, class See>
+  static void describe(Self& function, See& see) {
+    see.number("alpha", function.alpha, 1.0);
+  }
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+    return maths.where(x < maths.number(0),
+                       maths.number(alpha) * maths.exponential_minus_1(negative(maths, x)), x);
+  }
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
+    return maths.where(x > maths.number(0), maths.number(1),
+                       maths.number(alpha) * maths.exponential(negative(maths, x)));
+  }
+  [[nodiscard]] std::vector<double> kinks() const {
+    return alpha == 1 ? std::vector<double>() : std::vector<double>{0};
+  }
+
+ private:
+  template <class M>
+  static CROSSOVER_HOST_DEVICE auto negative(M maths, typename M::Number x) {
+    return maths.where(x > maths.number(0), maths.number(0), x);  // no power that overflows
+  }
+};
+
+/// log(1 + e^x).
+struct Softplus {
+  static constexpr const char* name = "softplus";
+  static constexpr double flops = 5, derivative_flops = 5;
+  template <class Self, class See>
+  static void describe(Self& /*function*/, See& /*see*/) {}
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+    return maths.where(x < maths.number(0), maths.number(0), x) +
+           maths.logarithm_of_1_plus(power(maths, x));
+  }
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
+    const auto e = power(maths, x);
+    return maths.where(x < maths.number(0), e, maths.number(1)) / (maths.number(1) + e);
+  }
+  [[nodiscard]] std::vector<double> kinks() const { return {}; }
+
+ private:
+  template <class M>
+  static CROSSOVER_HOST_DEVICE auto power(M maths, typename M::Number x) {
+    return maths.exponential(maths.where(x < maths.number(0), x, -x));
+  }
+};
+
+struct Sine {
+  static constexpr const char* name = "sin";
+  static constexpr double flops = 1, derivative_flops = 2;
+  template <class Self, class See>
+  static void describe(Self& /*function*/, See& /*see*/) {}
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+    return maths.sine(x);
+  }
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
+    return maths.cosine(x);
+  }
+  [[nodiscard]] std::vector<double> kinks() const { return {}; }
+};
+
+/// x, held between two numbers.
+struct Hardtanh {
+  double min_val = -1, max_val = 1;
+
+  static constexpr const char* name = "hardtanh";
+  static constexpr double flops = 2, derivative_flops = 2;
+  template <class Self, class See>
+  static void describe(Self& function, See& see) {
+    see.any_number("min_val", function.min_val, -1.0);
+    see.any_number("max_val", function.max_val, 1.0);
+  }
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+    const auto least = maths.number(min_val);
+    const auto most = maths.number(max_val);
+    return maths.where(x < least, least, maths.where(x > most, most, x));
+  }
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
+    const auto above = maths.where(x > maths.number(min_val), maths.number(1), maths.number(0));
+    return maths.where(x < maths.number(max_val), above, maths.number(0));
+  }
+  [[nodiscard]] std::vector<double> kinks() const { return {min_val, max_val}; }
+};
+
+/// scale x + shift, of constants.
+struct Affine {
+  double scale = 1, shift = 0;
+
+  static constexpr const char* name = "affine";
+  static constexpr double flops = 2, derivative_flops = 1;
+  template <class Self, class See>
+  static void describe(Self& function, See& see) {
+    see.any_number("scale", function.scale, 1.0);
+    see.any_number("shift", function.shift, 0.0);
+  }
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+    return maths.number(scale) * x + maths.number(shift);
+  }
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number /*x*/) const {
+    return maths.number(scale);
+  }
+  [[nodiscard]] std::vector<double> kinks() const { return {}; }
+};
+
+}  // namespace functions
+
+/// Of<all functions>.
+template <template <class...> class Of>
+using OfFunctions = Of<functions::LeakyRelu, functions::Elu, functions::Softplus, functions::Sine,
+                       functions::Hardtanh, functions::Affine>;
+
+}  // namespace crossover
