@@ -260,14 +260,15 @@ TEST(CudaTransformerPlan, HasOneLaunchEachWayOfTheLibrarysAttentionIn16Bits) {
   const LaunchPlan unrepeatable =
       plan([](const cuda::SdpaForm& form) { return !form.gradient || !form.repeats; });
   EXPECT_EQ(count_of<cuda::SdpaLaunch>(unrepeatable), 4) << "rather than kernels of ours";
-  const auto workspace = [&](bool repeats, std::int64_t gib) {
+  const auto workspace = [&](bool repeats, std::int64_t gib, std::int64_t time = 2048) {
     const cuda::SdpaForm form{
-        .gradient = true, .time = 2048, .batch = 8, .heads = 16, .d = 64, .repeats = repeats};
+        .gradient = true, .time = time, .batch = 8, .heads = 16, .d = 64, .repeats = repeats};
     return cuda::workspace_for_sdpa(form, gib << 30) >> 20;
   };
   EXPECT_EQ(workspace(true, 80), 256 + 1024) << "MiB: a number in 16 bits for each score";
   EXPECT_EQ(workspace(true, 8), 1024) << "an eighth of the memory";
   EXPECT_EQ(workspace(false, 80), 256);
+  EXPECT_EQ(workspace(false, 24, 4096), 2 * 128 + 4) << "two in f32 for each number of the queries";
 }
 
 TEST(CudaTransformerPlan, HasOneLaunchForAttentionAndTwoForItsGradient) {

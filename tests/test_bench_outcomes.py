@@ -73,16 +73,20 @@ def test_what_rounding_decides_is_no_fault(groups: int, tmp_path: Path) -> None:
         assert checked["parameter_error"] <= checked["parameter_tolerance"]
 
 
+@pytest.mark.parametrize(
+    "outputs", [{"outputs": 1, "loss": "bce"}, {"classes": 2, "loss": "cross_entropy"}]
+)
 @pytest.mark.parametrize("rate", [3, 30])
-def test_a_binary_loss_that_saturates_is_no_fault(rate: float, tmp_path: Path) -> None:
+def test_a_loss_that_saturates_is_no_fault(
+    rate: float, outputs: dict[str, object], tmp_path: Path
+) -> None:
     # Four rows, learned by heart: gradients come to next to nothing.
     network = {
-        "outputs": 1,
-        "loss": "bce",
+        **outputs,
         "layers": [
             {"type": "linear", "out_features": 256},
             {"type": "relu"},
-            {"type": "linear", "out_features": 1},
+            {"type": "linear", "out_features": outputs.get("classes", 1)},
         ],
         "training": {"rows": 4, "batch": 4, "optimizer": "sgd", "learning_rate": rate},
     }

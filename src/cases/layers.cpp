@@ -121,9 +121,11 @@ Case add_case(const Shape& shape, const std::string& name) {
   return {name, one.operation(Add{.a = a, .b = b, .y = one.tensor("y", shape)}).workload};
 }
 
-Case loss_case(std::int64_t batch, std::int64_t classes, double scale, const std::string& name) {
+/// `saturated`: each row's label is class 0, which leads by far.
+Case loss_case(std::int64_t batch, std::int64_t classes, double scale, const std::string& name,
+               bool saturated = false) {
   OneOp one;
-  const Id logits = one.tensor("logits", {batch, classes});
+  const Id logits = one.tensor(saturated ? "logits led" : "logits", {batch, classes});
   const Id labels = one.tensor("labels", {batch}, Role::activation, Type::i32);
   const Id loss = one.tensor("loss", {1}, Role::loss);
   return {name,
@@ -133,7 +135,7 @@ Case loss_case(std::int64_t batch, std::int64_t classes, double scale, const std
                                             .dlogits = one.tensor("dlogits", {batch, classes}),
                                             .scale = scale})
               .workload,
-          classes};
+          saturated ? 1 : classes};
 }
 
 /// `saturated`: each logit is far on the side of its target, where the gradient is next to nothing.
@@ -285,6 +287,8 @@ std::vector<Case> layer_cases() {
       loss_case(100, 2, 1, "SoftmaxCrossEntropy_disc"),
       loss_case(10, 33, 0.25, "SoftmaxCrossEntropy_scaled"),
       loss_case(64, 5003, 1, "SoftmaxCrossEntropy_large"),
+      loss_case(33, 5, 1, "SoftmaxCrossEntropy_saturated", true),
+      loss_case(3, 1028, 1, "SoftmaxCrossEntropy_rows_saturated", true),
       elementwise_loss_case({1, 1}, LossFunction::mse, "ElementwiseLoss_mse_one"),
       elementwise_loss_case({33, 5}, LossFunction::mse, "ElementwiseLoss_mse"),
       elementwise_loss_case({129, 517}, LossFunction::mse, "ElementwiseLoss_mse_large"),

@@ -40,14 +40,15 @@ void SoftmaxCrossEntropy::execute(ReferenceRun& run) const {
     const std::int64_t of_label = i % batch * time + i / batch;
     const auto label = static_cast<std::int64_t>(run.at(labels)[of_label]);
     const double largest = *std::max_element(row, row + classes);
-    double sum = 0;
+    double others = 0;  // than the label: nothing cancels where the network is sure and right
     for (std::int64_t c = 0; c < classes; ++c) {
-      sum += std::exp(row[c] - largest);
+      others += c == label ? 0 : std::exp(row[c] - largest);
     }
-    losses[static_cast<std::size_t>(i)] = largest + std::log(sum) - row[label];
+    const double own = std::exp(row[label] - largest);  // 1 where the label leads
+    losses[static_cast<std::size_t>(i)] = largest - row[label] + std::log1p(others + (own - 1));
     for (std::int64_t c = 0; c < classes; ++c) {
-      const double probability = std::exp(row[c] - largest) / sum;
-      gradient[c] = (probability - (c == label ? 1 : 0)) * scale / static_cast<double>(positions);
+      const double slope = c == label ? -others : std::exp(row[c] - largest);
+      gradient[c] = slope / (others + own) * scale / static_cast<double>(positions);
     }
     alive();
   }

@@ -91,21 +91,25 @@ inline double softmax_cross_entropy(const Loss& of, const Batch& batch, std::int
     for (std::int64_t c = 1; c < of.classes; ++c) {
       largest = hn::Max(largest, hn::Load(d, logits + c * batch.stride));
     }
-    Vector sum = hn::Zero(d);
+    Vector others = hn::Zero(d);  // than the label: see operations/softmax_cross_entropy.cpp
     Vector at_label = hn::Zero(d);
+    Vector of_label = hn::Zero(d);
     for (std::int64_t c = 0; c < of.classes; ++c) {
       const Vector logit = hn::Load(d, logits + c * batch.stride);
       const Vector e = hn::Exp(d, hn::Sub(logit, largest));
-      sum = hn::Add(sum, e);
+      others = hn::Add(others, hn::IfThenZeroElse(is_label(c), e));
       at_label = hn::IfThenElse(is_label(c), logit, at_label);
+      of_label = hn::IfThenElse(is_label(c), e, of_label);
       hn::Store(e, d, gradients + c * batch.stride);
     }
-    const Vector losses = hn::Add(hn::Sub(largest, at_label), hn::Log(d, sum));
+    const Vector above_one = hn::Add(others, hn::Sub(of_label, hn::Set(d, 1.0F)));
+    const Vector losses = hn::Add(hn::Sub(largest, at_label), hn::Log1p(d, above_one));
     sum_of_losses = hn::Add(sum_of_losses, hn::IfThenElseZero(inside, losses));
-    const Vector normalized = hn::Div(factor, sum);
+    const Vector normalized = hn::Div(factor, hn::Add(others, of_label));
     for (std::int64_t c = 0; c < of.classes; ++c) {
-      const Vector share = hn::Mul(hn::Load(d, gradients + c * batch.stride), normalized);
-      const Vector gradient = hn::Sub(share, hn::IfThenElseZero(is_label(c), factor));
+      const Vector slope =
+          hn::IfThenElse(is_label(c), hn::Neg(others), hn::Load(d, gradients + c * batch.stride));
+      const Vector gradient = hn::Mul(slope, normalized);
       hn::Store(hn::IfThenElseZero(inside, gradient), d, gradients + c * batch.stride);
     }
   }

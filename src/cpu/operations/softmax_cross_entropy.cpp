@@ -37,6 +37,14 @@ Floats largest_of_rows(const Row& row, std::int64_t count) {
   return across(of_rows, larger);
 }
 
+/// Zero in that lane, if there is one.
+Floats without(Floats x, std::int64_t lane) {
+  if (lane >= 0 && lane < lanes) {
+    x[lane] = 0;
+  }
+  return x;
+}
+
 /// Writes dlogits; returns the loss.
 template <class T>
 float softmax_cross_entropy(int threads, const float* logits, const std::int32_t* labels,
@@ -52,6 +60,14 @@ float softmax_cross_entropy(int threads, const float* logits, const std::int32_t
     const auto position = [&](std::int64_t r) { return begin + std::min(r, rows - 1); };
     const auto row = [&](std::int64_t r) { return logits + position(r) * of.classes; };
     const Floats largest = largest_of_rows(row, of.classes);
+    std::array<std::int32_t, lanes> label{};
+    Floats of_labels{};
+    for (std::int64_t r = 0; r < lanes; ++r) {
+      const std::int64_t time = position(r) / of.batch;
+      const std::int64_t sample = position(r) - time * of.batch;
+      label[static_cast<std::size_t>(r)] = labels[sample * of.time + time];
+      of_labels[r] = row(r)[label[static_cast<std::size_t>(r)]];
+    }
     // f32 has room for the exponentials until the sum is known.
     constexpr bool has_room = std::is_same_v<T, float>;
     const auto exponentials_of = [&](std::int64_t r) {
@@ -64,17 +80,18 @@ float softmax_cross_entropy(int threads, const float* logits, const std::int32_t
         return std::array{e};
       };
     };
-    const Floats sum = sums_of_rows<1>(of.classes, exponentials_of)[0];
-    const Floats normalized = factor / sum;
-    std::array<std::int32_t, lanes> label{};
-    Floats of_labels{};
-    for (std::int64_t r = 0; r < lanes; ++r) {
-      const std::int64_t time = position(r) / of.batch;
-      const std::int64_t sample = position(r) - time * of.batch;
-      label[static_cast<std::size_t>(r)] = labels[sample * of.time + time];
-      of_labels[r] = row(r)[label[static_cast<std::size_t>(r)]];
-    }
-    const Floats gradients = exponential(of_labels - largest) * normalized - factor;
+    // Without the label's: where the network is sure and right, it would leave nothing of the
+    // others, of which loss and the label's gradient consist.
+    const Floats others = sums_of_rows<1>(of.classes, [&](std::int64_t r) {
+      return [exponentials = exponentials_of(r), at = label[static_cast<std::size_t>(r)]](
+                 auto part, std::int64_t first) {
+        const Floats e = exponentials(part, first)[0];
+        return std::array{without(e, at - first)};
+      };
+    })[0];
+    const Floats own = exponential(of_labels - largest);  // 1 where the label leads
+    const Floats normalized = factor / (others + own);
+    const Floats gradients = -others * normalized;
     for (std::int64_t r = 0; r < rows; ++r) {
       T* gradient = dlogits + position(r) * of.classes;
       const auto normalize = [=, exponentials = exponentials_of(r), by = normalized[r]](
@@ -84,8 +101,8 @@ float softmax_cross_entropy(int threads, const float* logits, const std::int32_t
       };
       for_each_vector(of.classes, normalize);
       gradient[label[static_cast<std::size_t>(r)]] = narrowed<T>(gradients[r]);
-      loss +=
-          static_cast<double>(largest[r] - of_labels[r]) + std::log(static_cast<double>(sum[r]));
+      loss += static_cast<double>(largest[r] - of_labels[r]) +
+              std::log1p(static_cast<double>(others[r]) + (static_cast<double>(own[r]) - 1));
     }
   }
   return static_cast<float>(loss / static_cast<double>(positions));

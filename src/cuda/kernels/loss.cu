@@ -39,7 +39,8 @@ __device__ std::int32_t label_of(const LossArguments<Called>& of, std::int64_t r
 
 /// `others`: the sum of exp(logit - largest) without the label's; `sum`: with it. Both terms are
 /// positive: nothing cancels. Where the label leads, sum is 1 + others, of which rounding to float
-/// would leave little. In float: some GPUs have 64 times less of double.
+/// would leave little; for the same reason the gradient of the label is made of the others. In
+/// float: some GPUs have 64 times less of double.
 __device__ float loss_of_row(float at_label, float largest, float others, float sum) {
   return at_label == largest ? std::log1p(others) : (largest - at_label) + std::log(sum);
 }
@@ -64,8 +65,7 @@ __device__ float softmax_row(const LossArguments<Called>& of, std::int64_t row, 
   const float sum = others + std::exp(at_label - largest);
   const float normalized = of.factor / sum;
   for (std::int64_t c = lane; c < of.classes; c += lanes) {
-    gradient[c] =
-        narrow<T>(std::exp(logits[c] - largest) * normalized - (c == label ? of.factor : 0.0F));
+    gradient[c] = narrow<T>((c == label ? -others : std::exp(logits[c] - largest)) * normalized);
   }
   return loss_of_row(at_label, largest, others, sum);
 }
@@ -124,7 +124,7 @@ __device__ float softmax_row_of_block(const LossArguments<Called>& of, std::int6
     constexpr int m = decltype(some)::value;
     auto x = load<m>(logits + c);
     for (int k = 0; k < m; ++k) {
-      x.at[k] = std::exp(x.at[k] - largest) * normalized - (c + k == label ? of.factor : 0.0F);
+      x.at[k] = (c + k == label ? -others : std::exp(x.at[k] - largest)) * normalized;
     }
     store(x, gradient + c);
   });

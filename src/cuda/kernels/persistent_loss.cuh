@@ -24,7 +24,7 @@ inline __device__ float cross_entropy(const float* logits, int label, float* gra
   }
   const float normalized = factor / (others + std::exp(at_label - largest));
   for (int c = 0; c < classes; ++c) {
-    gradient[c] = gradient[c] * normalized - (c == label ? factor : 0.0F);
+    gradient[c] = (c == label ? -others : gradient[c]) * normalized;
   }
   return at_label == largest
              ? std::log1p(others)

@@ -116,13 +116,16 @@ constexpr std::int64_t workspace_for_cudnn(std::int64_t memory_bytes) {
   constexpr std::int64_t part = 32;
   return std::min(most_workspace_for_cudnn, memory_bytes / part);
 }
-/// Attention's gradient repeats to the bit only with a number in 16 bits for each score.
+/// Attention's gradient repeats to the bit only with a number in 16 bits for each score. The other
+/// one sums that of queries in f32: cuDNN takes twice as much, and two numbers for each query.
 constexpr std::int64_t workspace_for_sdpa(const SdpaForm& form, std::int64_t memory_bytes) {
   constexpr std::int64_t part = 8;
   const std::int64_t least = workspace_for_cudnn(memory_bytes);
-  const std::int64_t scores =
-      form.gradient && form.repeats ? 2 * form.batch * form.heads * form.time * form.time : 0;
-  return std::max(least, std::min(least + scores, memory_bytes / part));
+  const std::int64_t queries = form.batch * form.heads * form.time;
+  const std::int64_t wanted = !form.gradient ? 0
+                              : form.repeats ? least + 2 * queries * form.time
+                                             : 2 * 4 * queries * (form.d + 1);
+  return std::max(least, std::min(wanted, memory_bytes / part));
 }
 constexpr std::int64_t factors_bytes = 256;
 
