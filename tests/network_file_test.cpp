@@ -88,6 +88,22 @@ TEST(NetworkFile, ScalesPartsOfWhatItScales) {
   EXPECT_EQ(scaled["layers"][4]["to"], 4);
 }
 
+TEST(NetworkFile, ScalesChannelsOfZerosAsThoseOfConvolutions) {
+  const Json json = Json::parse(R"({"name": "small", "input": {"shape": [2, 4, 4], "type": "f32"},
+    "classes": 2, "loss": "cross_entropy", "layers": [
+      {"name": "stem", "type": "conv2d", "out_channels": 4, "kernel_size": 1},
+      {"name": "wider", "type": "pad", "front": 2, "back": 2, "right": 1},
+      {"type": "conv2d", "out_channels": 8, "kernel_size": 2, "padding": [1, 1],
+       "inputs": ["stem"]},
+      {"type": "pad", "top": -1},
+      {"type": "add", "inputs": ["wider", "layer 3"]},
+      {"type": "global_avg_pool2d"}, {"type": "linear", "out_features": 2}]})");
+  const Json scaled = describe(read_network(written(json.dump()), 0.5));
+  EXPECT_EQ(scaled["layers"][1]["front"], 1);
+  EXPECT_EQ(scaled["layers"][1]["right"], 1);
+  EXPECT_EQ(scaled["layers"][3], (Json{{"name", "layer 3"}, {"type", "pad"}, {"top", -1}}));
+}
+
 TEST(NetworkFile, KeepsADepthwiseConvolutionDepthwise) {
   Json json = small();
   json["layers"][2]["groups"] = 4;

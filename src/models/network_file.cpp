@@ -178,6 +178,11 @@ Json scaled(Json network, double factor) {
       layer["from"] = from;
       layer["to"] = std::max<std::int64_t>(from + 1, times(layer["to"]));
     }
+    for (const char* channels : {"front", "back"}) {  // of a pad
+      if (layer.contains(channels) && follows_a_width(layers, kept, layers.reads(name).front())) {
+        layer[channels] = times(layer[channels]);
+      }
+    }
   }
   std::ostringstream name;
   name << network.at("name").get<std::string>() << 'x' << factor;
