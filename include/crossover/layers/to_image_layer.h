@@ -11,8 +11,8 @@
 namespace crossover {
 
 /// [time, batch, width] -> [batch, width, height, time / height]: its places are pixels, as of a
-/// ToSequenceLayer. With `channels`, a sample [time, width], or a vector [batch, width], is read row
-/// by row as [channels, height, ...], in each of which are whole places.
+/// ToSequenceLayer. With `channels`, a sample [time, width], or a vector, is read row by row as
+/// [channels, height, ...], in each of which are whole places.
 struct ToImageLayer {
   std::int64_t height = 1;
   std::int64_t channels = 0;  // 0: the width of the sequence
