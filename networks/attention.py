@@ -12,7 +12,7 @@ import numpy as np
 
 from networks import products
 from networks.builder import said
-from networks.values import Place, Value
+from networks.values import BATCH, Place, Value
 from networks.windows import Padded
 
 if TYPE_CHECKING:
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 # Operations that take scores as they are; for all others they become layers.
-OF_SCORES = ("add", "sub", "rsub", "matmul", "bmm", "mul", "div", "masked_fill", "softmax")
+OF_SCORES = (
+    *("add", "sub", "rsub", "matmul", "bmm", "baddbmm", "einsum", "mul", "div"),
+    *("masked_fill", "softmax"),
+)
 
 
 class At(Place, Protocol):
@@ -45,6 +48,7 @@ class Scores:
     scale: float = 1.0
     causal: bool = False
     are_weights: bool = False  # after the softmax
+    is_joined: bool = False  # seen as [batch heads, time, time]
 
     @property
     def usual_scale(self) -> float:
@@ -76,16 +80,30 @@ def of_one_call(
 
 def product(at: At, left: Any, right: Any) -> Any:
     if isinstance(left, Scores) and left.are_weights and isinstance(right, Value):
-        return _attention(at, left, right)
+        return _attention(at, left, _apart(right) if left.is_joined else right)
     query, key = (
         one if isinstance(one, Scaled) else Scaled(as_layers(at, one), 1.0, at)
         for one in (left, right)
     )
+    is_joined = query.value.places.ndim == 3 and len(query.value.places) > BATCH
+    if is_joined:
+        query, key = (replace(one, value=_apart(one.value)) for one in (query, key))
     ranks = {query.value.places.ndim, key.value.places.ndim}
     if ranks not in ({3}, {4}):
         raise at.refused("two layers' results can be multiplied as sequences or heads of them")
     turned = key.value.seen_as(key.value.places.swapaxes(-1, -2))
-    return Scores(query.value, turned, query.factor * key.factor)
+    return Scores(query.value, turned, query.factor * key.factor, is_joined=is_joined)
+
+
+def _apart(value: Value) -> Value:
+    """[batch heads, ...] as [batch, heads, ...]."""
+    seen = value.places
+    return value.seen_as(seen.reshape(BATCH, -1, *seen.shape[1:])) if seen.ndim == 3 else value
+
+
+def _together(value: Value, is_joined: bool) -> Value:
+    seen = value.places
+    return value.seen_as(seen.reshape(-1, *seen.shape[2:])) if is_joined else value
 
 
 def scaled(at: At, found: Any, factor: Any) -> Scores | Scaled:
@@ -137,7 +155,7 @@ def masked(at: At, found: Any, hidden: np.ndarray) -> Scores:
 
 def softmax(at: At, found: Any, axis: int) -> Any:
     if isinstance(found, Scores) and not found.are_weights:
-        if axis not in (-1, found.query.places.ndim - 1):
+        if axis not in (-1, found.query.places.ndim - 1 - found.is_joined):
             raise at.refused(f"its dimension is {axis}, and can only be the last of scores")
         return replace(found, are_weights=True)
     value = as_layers(at, found)
@@ -159,10 +177,10 @@ def as_layers(at: At, found: Any) -> Value:
     key = found.key.seen_as(found.key.places.swapaxes(-1, -2))
     given = products.matmul(at.build, at, found.query, key, found.scale)
     if found.are_weights:
-        return products.softmax(at.build, at, given, found.causal)
-    if found.causal:
+        given = products.softmax(at.build, at, given, found.causal)
+    elif found.causal:
         raise at.refused("masked scores can only be read by a softmax")
-    return given
+    return _together(given, found.is_joined)
 
 
 def _scores(at: At, found: Any) -> Scores:
@@ -184,7 +202,9 @@ def _attention(at: At, scores: Scores, value: Value) -> Value:
         if len(thirds) and all(map(Value.is_seen_as, parts, thirds)):
             sizes = {"num_heads": heads, **said(causal=(scores.causal, False))}
             given = at.build.layer(at, "attention", [query], **sizes)
-            return given.seen_as(
+            given = given.seen_as(
                 given.own.reshape(time, batch, heads, -1).transpose(1, 2, 0, 3),
             )
-    return products.matmul(at.build, at, as_layers(at, scores), value)
+            return _together(given, scores.is_joined)
+    weights = as_layers(at, replace(scores, is_joined=False))
+    return _together(products.matmul(at.build, at, weights, value), scores.is_joined)

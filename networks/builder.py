@@ -375,8 +375,16 @@ class Builder:
         return self._turned[value.layer].seen_as(_as_sequence(value).places)
 
     def _as_image(self, at: Place, value: Value) -> Value | None:
-        """A sequence, or an image in another order, that is seen as an image or a line."""
+        """A sequence or a vector, or an image in another order, that is seen as an image or a
+        line."""
         seen = value.places
+        if len(value.shape) == 2 and not value.time_first and seen.ndim in (3, 4):
+            rows = seen.reshape(len(seen), -1)
+            if rows.shape == value.shape and value.seen_as(rows).is_plain:
+                image = self._image_of(
+                    at, value, seen.shape[2] if seen.ndim == 4 else 1, seen.shape[1]
+                )
+                return image.seen_as(image.own.reshape(seen.shape))
         is_image = len(value.shape) == 4 and not value.time_first
         if seen.ndim not in (3, 4) or not (
             is_image or (len(value.shape) == 3 and value.time_first)

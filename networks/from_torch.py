@@ -17,7 +17,7 @@ from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 
 from networks import attention, root_mean_square
 from networks.builder import Builder
-from networks.preparations import NOTHING_DONE, Preparations, is_check, operation_of
+from networks.preparations import NOTHING_DONE, Preparations, operation_of
 from networks.slices import arguments, joined
 from networks.torch_operations import LAYERS, VIEWS, is_read_as_it_is
 from networks.user_module import Input
@@ -274,18 +274,13 @@ class Graph:
 
     def _walk(self) -> Value:
         specs = {spec.arg.name: spec for spec in self.program.graph_signature.input_specs}
+        needed = self._needed()
         for node in self.program.graph.nodes:
             if node.op == "placeholder":
                 self._values[node] = self._given(specs[node.name])
                 last = node
             elif node.op == "output":
-                kinds = [spec.kind for spec in self.program.graph_signature.output_specs]
-                given = [
-                    one
-                    for one, kind in zip(node.args[0], kinds, strict=True)
-                    if kind == OutputKind.USER_OUTPUT
-                ]
-                result = fx.map_arg(given[self.place], self.found)
+                result = fx.map_arg(self._given_by(node), self.found)
                 if isinstance(result, _OF_RESULTS):
                     result = attention.as_layers(Call(self, last), result)
                 if not isinstance(result, Value):
@@ -293,10 +288,27 @@ class Graph:
                 return result
             elif node in self.preparations.ends:
                 self._values[node] = self.arguments.get(self.preparations.ends[node])
-            elif not is_check(node):
+            elif node in needed:
                 self._values[node] = self._checked_result(node)
                 last = node
         raise AssertionError("a graph ends with its output")
+
+    def _given_by(self, output: fx.Node) -> Any:
+        """Which of its results is trained."""
+        kinds = [spec.kind for spec in self.program.graph_signature.output_specs]
+        own = zip(output.args[0], kinds, strict=True)
+        return [one for one, kind in own if kind == OutputKind.USER_OUTPUT][self.place]
+
+    def _needed(self) -> set[fx.Node]:
+        """What that depends on, or may, because others are changed in place."""
+        needed: set[fx.Node] = set()
+        for node in reversed(self.program.graph.nodes):
+            if node.op == "output":
+                needed.add(self._given_by(node))
+            schema = getattr(node.target, "_schema", None)
+            if node in needed or (schema is not None and schema.name.endswith("_")):
+                needed.update((node, *node.all_input_nodes))
+        return needed
 
     def _checked_result(self, node: fx.Node) -> Any:
         try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -370,6 +371,44 @@ def _product(call: Call) -> Any:
     return attention.product(call, *list(call.arguments.values())[:2])
 
 
+def _product_and_mask(call: Call) -> Any:
+    call.only(beta=1, alpha=1)
+    scores = attention.product(call, call["batch1"], call["batch2"])
+    return attention.masked(call, scores, _hidden(call, call["self"]))
+
+
+def _einsum(call: Call) -> Any:
+    """A product over one index, sample by sample and head by head."""
+    parts, equation = call["tensors"], call["equation"].replace(" ", "")
+    read, _, gives = equation.partition("->")
+    left, _, right = read.partition(",")
+    common = [one for one in left if one in right]
+    shared, summed = ([one for one in common if (one in gives) == kept] for kept in (True, False))
+    own = [[one for one in mine if one not in common] for mine in (left, right)]
+    wanted = [*shared, *own[0], *own[1]]
+    if [len(summed), *map(len, own)] != [1, 1, 1] or sorted(wanted) != sorted(gives):
+        raise call.refused(
+            f"{equation} is no product of two results over one index, as of queries and keys"
+        )
+    parts = [
+        _in_order(call, part, [mine.index(one) for one in order])
+        for part, mine, order in (
+            (parts[0], left, [*shared, *own[0], *summed]),
+            (parts[1], right, [*shared, *summed, *own[1]]),
+        )
+    ]
+    return _in_order(call, attention.product(call, *parts), [wanted.index(one) for one in gives])
+
+
+def _in_order(call: Call, found: Any, axes: list[int]) -> Any:
+    if axes == sorted(axes):
+        return found
+    if isinstance(found, attention.Scaled):
+        return replace(found, value=_in_order(call, found.value, axes))
+    value = attention.as_layers(call, found)
+    return value.seen_as(value.places.transpose(axes))
+
+
 def _mul(call: Call) -> Any:
     left, right = call["self"], call["other"]
     if isinstance(left, Value) and isinstance(right, Value):
@@ -498,6 +537,8 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "scaled_dot_product_attention": _attention,
     "matmul": _product,
     "bmm": _product,
+    "baddbmm": _product_and_mask,
+    "einsum": _einsum,
     "sum": _sum,
     "mul": _mul,
     "div": _div,

@@ -105,6 +105,10 @@ def both(size: Any) -> tuple[int, int]:
 def global_max(build: Builder, at: Place, value: Value, axes: Sequence[int], keeps: bool) -> Value:
     """The largest of each channel."""
     rank = value.places.ndim
+    if rank == 3 and [axis % rank for axis in axes] == [1]:  # of a sequence, over time
+        turned = value.seen_as(value.places.swapaxes(1, 2))
+        found = global_max(build, at, turned, [2], keeps)
+        return found.seen_as(found.places.swapaxes(1, 2)) if keeps else found
     if sorted(axis % rank for axis in axes or range(rank)) != list(range(2, rank)):
         raise at.refused("the largest can be that of an image's channels")
     size = pair(value.places.shape[2:], 1)

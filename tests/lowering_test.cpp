@@ -299,6 +299,8 @@ TEST(Lowering, SaysWhatDoesNotFit) {
             "model 'm': layer 0 reads images of channels, height and width");
   EXPECT_EQ(of_rows({4}, ToImageLayer{}),
             "model 'm': layer 0 reads sequences of vectors, time first");
+  EXPECT_EQ(of_rows({4}, ToImageLayer{.height = 3, .channels = 2}),
+            "model 'm': layer 0 makes no image of 2 channels and height 3 of 4 places");
   EXPECT_EQ(of_rows({4}, ClassTokenLayer{}),
             "model 'm': layer 0 reads sequences of vectors, time first");
   EXPECT_EQ(of_rows({4}, OnePlaceLayer{}),

@@ -87,6 +87,16 @@ TURNED: dict[str, tuple[Any, dict[str, Any], Input, list[str]]] = {
         IMAGE,
         ["conv2d", "to_sequence", "to_image", "global_avg_pool2d", "linear"],
     ),
+    "a vector as an image": (
+        lambda m, x: m.up(m.fc(x).relu().view(-1, 8, 2, 2)).mean((2, 3)),
+        {"fc": nn.Linear(20, 32), "up": nn.ConvTranspose2d(8, 3, 2, 2)},
+        Input((20,)),
+        ["linear", "relu", "to_image", "conv_transpose2d", "global_avg_pool2d"],
+    ),
+    "the largest over time": (
+        lambda m, x: m.table(x).max(dim=1)[0],
+        *(TABLE, WORDS, ["embedding", "to_image", "max_pool2d", "flatten"]),
+    ),
     "an encoder that looks at its mask": (
         with_mask,
         TABLE | {"encoder": ENCODER},
@@ -104,6 +114,41 @@ def test_what_is_turned_comes_in(name):
     do, own, wanted, layers = TURNED[name]
     described, notes = told(zoo.By(do, **own), wanted)
     assert kinds(described) == layers and not notes
+
+
+def attend(m, x, **own):
+    y = m.table(x)
+    return m.out(y + m.attention(y, y, y, **own)[0])
+
+
+def by_einsum(m, x):
+    heads = (one.unflatten(-1, (2, 3)) for one in m.qkv(m.table(x)).chunk(3, -1))
+    q, k, v = heads
+    weights = (torch.einsum("bihd,bjhd->bhij", q, k) * 3**-0.5).softmax(-1)
+    return m.out(torch.einsum("bhij,bjhd->bihd", weights, v).flatten(2))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_that_gives_its_weights_too(causal):
+    own = TABLE | {"attention": nn.MultiheadAttention(6, 2, batch_first=True)}
+    mask = torch.full((8, 8), -torch.inf).triu(1).double() if causal else None
+    do = lambda m, x: attend(m, x, attn_mask=mask)  # noqa: E731
+    described, notes = told(zoo.By(do, **own, out=nn.Linear(6, 31)), WORDS)
+    found = next(one for one in described["layers"] if one["type"] == "attention")
+    assert found["num_heads"] == 2 and found.get("causal", False) == causal and not notes
+
+
+def test_attention_by_einsum():
+    own = TABLE | {"qkv": nn.Linear(6, 18), "out": nn.Linear(6, 31)}
+    described = told(zoo.By(by_einsum, **own), WORDS)[0]
+    assert kinds(described) == ["embedding", "linear", "attention", "linear"]
+    with pytest.raises(Refused, match="bij,bjk->bk is no product of two results over one index"):
+        told(zoo.By(lambda m, x: torch.einsum("bij,bjk->bk", y := m.table(x), y.mT), **own), WORDS)
+
+
+def test_what_the_output_does_not_need_is_not_looked_at():
+    network = zoo.By(lambda m, x: (m.a(x), torch.cumsum(m.a(x), 1)), a=nn.Linear(4, 3))
+    assert kinds(told(network, Input((4,)), output=0)[0]) == ["linear"]
 
 
 def test_a_sequence_becomes_an_image_once_for_all_who_read_it():

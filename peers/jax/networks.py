@@ -267,9 +267,11 @@ def _slice(x: Any, to: int, over_time: bool = False, **own: int) -> Layer:
 
 
 def _to_image(x: Any, height: int = 1, channels: int = 0) -> Layer:
-    axes = (1, 0, 2) if channels else (1, 2, 0)
-    shape = (x.shape[1], channels or x.shape[2], height, -1)
-    return Layer(lambda x: x.transpose(axes).reshape(shape))
+    def of(x: Array) -> Array:
+        x = x.transpose((1, 0, 2) if channels else (1, 2, 0)) if x.ndim == 3 else x
+        return x.reshape(x.shape[0], channels or x.shape[1], height, -1)
+
+    return Layer(of)
 
 
 def _matmul(

@@ -125,15 +125,16 @@ class ToSequence(nn.Module):
 
 class ToImage(nn.Module):
     """[time, batch, width] -> [batch, width, height, time / height]; with `channels`, a sample
-    [time, width] is read row by row."""
+    [time, width], or a vector, is read row by row."""
 
     def __init__(self, height: int = 1, channels: int = 0) -> None:
         super().__init__()
         self.height, self.channels = height, channels
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        read = x.transpose(0, 1) if self.channels else x.permute(1, 2, 0)
-        return read.reshape(x.shape[1], self.channels or x.shape[2], self.height, -1)
+        if x.ndim == 3:
+            x = x.transpose(0, 1) if self.channels else x.permute(1, 2, 0)
+        return x.reshape(x.shape[0], self.channels or x.shape[1], self.height, -1)
 
 
 class ClassToken(nn.Module):

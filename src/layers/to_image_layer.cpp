@@ -4,18 +4,26 @@
 #include "contexts.h"
 
 namespace crossover {
+namespace {
+
+constexpr std::size_t dimensions_of_vectors = 2;
+
+}  // namespace
 
 Shape ToImageLayer::infer(LayerShapes& shapes) const {
-  const Shape& sequence = shapes.sequence();
+  const Shape& read = shapes.input();
+  const bool is_vector = channels > 0 && read.size() == dimensions_of_vectors &&
+                         read.front() == any_batch && read.back() != any_batch;
+  const Shape sequence = is_vector ? Shape{read.back(), any_batch, 1} : shapes.sequence();
   const std::int64_t time = sequence[0];
   const std::int64_t width = sequence[2];
-  shapes.require(
-      height > 0 && (channels == 0 ? time : time * width) % height == 0 &&
-          (channels == 0 || (time % channels == 0 && time / channels * width % height == 0)),
-      "makes no image of height " + std::to_string(height) + " of " + std::to_string(time) +
-          " places of width " + std::to_string(width));
-  return channels == 0 ? Shape{any_batch, width, height, time / height}
-                       : Shape{any_batch, channels, height, time / channels * width / height};
+  const std::int64_t own = channels == 0 ? width : channels;
+  const bool fits = channels == 0 || time % channels == 0;
+  const std::int64_t pixels = channels == 0 ? time : time / channels * width;
+  shapes.require(fits && pixels % height == 0,
+                 "makes no image of " + std::to_string(own) + " channels and height " +
+                     std::to_string(height) + " of " + std::to_string(time) + " places");
+  return {any_batch, own, height, pixels / height};
 }
 
 std::vector<CopiedBlock> ToImageLayer::blocks(const Shape& sequence) const {
@@ -34,15 +42,24 @@ std::vector<CopiedBlock> ToImageLayer::blocks(const Shape& sequence) const {
 }
 
 void ToImageLayer::forward(LayerForward& step) const {
-  step.emit(
-      Rearrange{.x = {step.x()}, .y = {step.y()}, .blocks = blocks(step.tensor(step.x()).shape)});
+  const Shape& read = step.tensor(step.x()).shape;
+  if (read.size() == dimensions_of_vectors) {
+    step.emit(Reshape{.x = step.x(), .y = step.y()});
+  } else {
+    step.emit(Rearrange{.x = {step.x()}, .y = {step.y()}, .blocks = blocks(read)});
+  }
 }
 
 void ToImageLayer::backward(LayerBackward& step) const {
   const Id dx = step.dx();
-  if (dx != none) {
-    step.emit(Rearrange{
-        .x = {step.dy()}, .y = {dx}, .blocks = reversed(blocks(step.tensor(step.x()).shape))});
+  const Shape& read = step.tensor(step.x()).shape;
+  if (dx == none) {
+    return;
+  }
+  if (read.size() == dimensions_of_vectors) {
+    step.emit(Reshape{.x = step.dy(), .y = dx});
+  } else {
+    step.emit(Rearrange{.x = {step.dy()}, .y = {dx}, .blocks = reversed(blocks(read))});
   }
 }
 

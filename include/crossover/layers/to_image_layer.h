@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sequence as an image, or as a line, which is one of height 1.
+// A sequence or a vector as an image, or as a line, which is one of height 1.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace crossover {
 
-/// [time, batch, width] -> [batch, width, height, time / height]: its places are pixels, row by row
-/// of the image, as a ToSequenceLayer has them. With `channels`, a sample [time, width] is read row
-/// by row as [channels, height, ...], in each of which are whole places.
+/// [time, batch, width] -> [batch, width, height, time / height]: its places are pixels, as of a
+/// ToSequenceLayer. With `channels`, a sample [time, width], or a vector, is read row by row as
+/// [channels, height, ...], in each of which are whole places.
 struct ToImageLayer {
   std::int64_t height = 1;
   std::int64_t channels = 0;  // 0: the width of the sequence
