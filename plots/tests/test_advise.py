@@ -501,7 +501,7 @@ def test_a_batch_above_the_rows_of_a_network_raises_them(load, cost_path, tmp_pa
         (["--mlp=2,1"], "two classes or more"),
         (["--mlp=2,2", "--batch=2000", "--rows=1000"], "--batch=2000: an epoch has 1,000 rows"),
         (["--mlp=2,2", "--precision=f8"], "--precision=f8: is none of f32, tf32, bf16, f16"),
-        (["--mlp=2,2", "--gpu=RTX 5080"], "did you mean rtx-5090"),
+        (["--mlp=2,2", "--gpu=RTX 5091"], "did you mean rtx-5090"),
         (["--mlp=2,2", "--gpu=tflops:82"], "needs bandwidth too"),
     ],
 )

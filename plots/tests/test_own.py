@@ -39,7 +39,7 @@ def network(name: str, batch: int) -> Mlp:
 def count(name: str, batch: int) -> Cost:
     """As bench counts it, with memory of one's own."""
     cost = network(name, batch).cost()
-    memory = {"cpu": {"bytes": 3 * 2**20}, "cuda": {"bytes": 9 * 2**30, "workspace_bytes": 2**20}}
+    memory = {"cpu": {"bytes": 3 * 2**20}, "cuda": {"bytes": 7 * 2**30, "workspace_bytes": 2**20}}
     return replace(cost, fields={**cost.fields, "device_bytes": memory})
 
 
@@ -97,7 +97,21 @@ def test_one_screen_has_every_program_and_card(file, fitted):
     assert "predicted" in lines["RTX 4060, predicted"]
     said = " ".join(text.split())
     assert "(measured: batch 10, 100)" in said and "(measured: scale 0.5, 1, 200)" in said
-    assert "Memory: 3 MiB here, 9 GiB on a GPU with 1 MiB for its libraries." in said
+    assert "Memory: 3 MiB here, 7 GiB on a GPU with 1 MiB for its libraries." in said
+    assert "That is more than" not in said
+
+
+def test_a_card_whose_memory_does_not_suffice_has_no_time(file, fitted):
+    short = {
+        name: replace(figure, value=6 * 2**30) if name == "memory_bytes" else figure
+        for name, figure in load_cards()["rtx-4060"].figures.items()
+    }
+    own, adviser = asked(file, fitted)
+    small = replace(load_cards()["rtx-4060"], figures=short)
+    adviser.cards = tuple(small if card.id == small.id else card for card in adviser.cards)
+    own = own_network(file, adviser, own.cost, count)
+    said = " ".join(screen(own, adviser, 1).split())
+    assert "RTX 4060, predicted" not in said and "H200, predicted" in said
     assert "That is more than the RTX 4060 has" in said and "H200" not in said.split("That is")[1]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from plots.core.cards import Card, load_cards
+from plots.core.cost import Operation
 from plots.core.costs import cost_of, find_cost
 from plots.core.crossover import banded_crossover, comparisons
 from plots.core.crossover_words import crossover_words
@@ -28,7 +29,8 @@ from plots.features.predict.answer import clause, ends, sentence, verdicts
 from plots.features.predict.cards import chosen_cards
 from plots.features.predict.data import observations
 from plots.features.predict.fit import Fit, fit
-from plots.features.predict.simulate import Error, Times
+from plots.features.predict.framework import operations_of, predict_step
+from plots.features.predict.simulate import Error, Errors, Times
 from plots.features.predict.ways import WAYS, Way
 from plots.file.rows import File, Row
 from plots.tests import synthetic, synthetic_machine, synthetic_steps
@@ -83,7 +85,7 @@ def test_the_band_holds_the_point_and_the_factor(fitted, network):
             assert 0 < answer.low < answer.seconds < answer.high
             assert answer.high / answer.low > 1.3
             if network[0] == "disc-12" and card.compute_capability == "5.2":  # hardly any launches
-                factor = math.exp(fitted.error("f32").half_width)
+                factor = math.exp(fitted.errors.half_width(0.6, 0.3))
                 assert answer.high / answer.seconds == pytest.approx(factor, rel=0.15)
 
 
@@ -99,10 +101,56 @@ def test_a_faster_card_is_never_slower(fitted):
                 before = now
 
 
-def test_a_cost_with_accumulation_is_not_predicted(fitted):
-    cost = find_cost("disc-4", 100)
-    answer = predict_times(fitted, replace(cost, accumulate=4), CARDS["h200"], WAYS[0], 10)
-    assert answer == "only training with an update for each batch is predicted"
+def test_a_step_without_update_moves_a_share_of_it():
+    """The first step of several for one update has none; an epoch's bytes tell what is missing."""
+    cost = find_cost("fcn-s", 64)
+    without = tuple(one for one in cost.operations if one.kind != "update")
+    moved = sum(one.bytes * one.count for one in cost.operations if one.kind == "update")
+    first = sum(one.bytes * one.count for one in without)
+    epoch = {**cost.fields["epoch"], "bytes": cost.fields["steps"] * (first + moved / 4)}
+    fields = {**cost.fields, "epoch": epoch}
+    rare = replace(cost, accumulate=4, operations=without, fields=fields)
+    assert predict.with_updates(cost) is cost
+    whole = sum(one.bytes * one.count for one in predict.with_updates(rare).operations)
+    assert whole == pytest.approx(first + moved / 4)
+
+
+def test_what_a_memory_does_not_hold_is_said_instead_of_a_time(fitted):
+    cost = find_cost("resnet-50", 448, "f16")
+    planned = cost.fields["device_bytes"]["cuda"]["bytes"]
+    for name, card in CARDS.items():
+        answer = predict_times(fitted, cost, card, EAGER, 1)
+        if card.figure("f16_flops"):
+            fits = planned <= card.figure("memory_bytes")
+            assert isinstance(answer, Times) if fits else answer == predict.TOO_LARGE, name
+
+
+def test_a_framework_s_own_count_decides(fitted):
+    """Of a step with a thousand more operations the processor takes so much longer, and of written
+    out attention the device; one without any takes what a step takes beside them."""
+    card, cost = CARDS["rtx-4090"], find_cost("gpt-64", 12)
+    none = predict_step(fitted, (Operation("copy", 0.0, 4.0, 1.0, ()),), "f32", card)
+    assert 1e-4 < none.low < none.seconds < none.high < 1e-3
+    views = Operation("view", 0.0, 0.0, 1.0, (), 1000)
+    plain, more = (
+        predict_step(fitted, own, "f32", card)
+        for own in (cost.operations, (*cost.operations, views))
+    )
+    assert more.seconds - plain.seconds == pytest.approx(1000 * 14e-6, rel=0.2)
+    softmax = Operation("softmax", 0.0, 1e12, 1.0, ())
+    assert predict_step(fitted, (softmax,), "f32", card).seconds == pytest.approx(1.6, rel=0.2)
+    unknown = predict_step(fitted, (softmax,), "tf32", CARDS["gtx-980"])
+    assert unknown == "no source gives its tf32_flops"
+
+
+def test_an_optimizer_of_pytorch_has_a_pass_for_each_term():
+    for optimizer, times in (("sgd", 1), ("momentum", 8 / 5), ("adam", 19 / 7)):
+        cost = Mlp((100, 100, 10), 100, 100, optimizer=optimizer).cost()
+        ours, theirs = (
+            sum(one.bytes * one.count for one in own if one.kind == "update")
+            for own in (cost.operations, operations_of(cost))
+        )
+        assert theirs == pytest.approx(times * ours)
 
 
 # --- crossovers
@@ -152,7 +200,7 @@ def test_without_a_band_it_is_the_crossover_of_measured_times(read):
 
 
 def test_what_the_band_leaves_open_is_said(file, fitted):
-    wide = replace(fitted, errors={"f32": Error(10.0, 13)})
+    wide = replace(fitted, errors=Errors(*3 * [Error(10.0, 13)]))
     (one,) = outlook(file, wide, CARDS["gtx-980"]).crossovers
     assert one.crossover.kind == "ambiguous" and "noise" not in crossover_words(one.crossover)
     huge = faster(CARDS["b200"], 1e-5)
@@ -297,7 +345,9 @@ def test_what_a_data_sheet_does_not_say_matters_little(fitted):
         flops, memory = card.figure("f32_flops"), card.figure("memory_bytes_per_second")
         if card.year < 2018 or not flops or not memory:
             continue
-        (sheet,) = chosen_cards(f"tflops:{flops / 1e12},bandwidth:{memory / 1e9}")
+        said = f"tflops:{flops / 1e12},bandwidth:{memory / 1e9}"
+        watts = card.figure("watts")
+        (sheet,) = chosen_cards(f"{said},watts:{watts}" if watts else said)
         for cost in costs:
             named, described = (
                 predict_times(fitted, cost, each, RESIDENT[-1], cost.fields["steps"])

@@ -4,6 +4,11 @@
 const askForm = document.querySelector("#ask form");
 if (askForm) {
   const known = JSON.parse(document.querySelector("#ask-data").textContent);
+  for (const card of known.cards) {
+    for (const precision in card.flops) card.flops[precision] *= 1e12;
+    card.memory *= 1e12;
+    card.link *= 1e12;
+  }
   const sum = numbers => numbers.reduce((total, one) => total + one, 0);
   const range = count => [...Array(count).keys()];
 

@@ -121,13 +121,18 @@ def _card(card: Card) -> dict:
     return {
         "id": card.id,
         "name": short_gpu(card.name),
-        "flops": {name: rate for name in PRECISIONS if (rate := ceiling(card, name))},
-        "memory": card.figure("memory_bytes_per_second"),
-        "link": card.figure("link_bytes_per_second"),
-        "power": power_of(card),
+        "flops": {name: _short(rate) for name in PRECISIONS if (rate := ceiling(card, name))},
+        "memory": _short(card.figure("memory_bytes_per_second") or 0.0),
+        "link": _short(card.figure("link_bytes_per_second") or 0.0),
+        "power": round(power_of(card), 9),
         "multiprocessors": int(card.figure("multiprocessors") or 0),
         "node": [node.least, node.most],
     }
+
+
+def _short(rate: float) -> float:
+    """In 10¹² a second, as a page need not carry the digits of a rate that follows from a clock."""
+    return round(rate / 1e12, 9)
 
 
 def _model(fit: Fit) -> dict:

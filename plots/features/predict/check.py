@@ -173,8 +173,8 @@ def errors_table(fitted: Fit) -> Table:
     columns = (
         Column("error", "of"),
         Column("spread", "spread", numeric=True),
-        Column("factor", "90 % of cards within", numeric=True),
-        Column("cards", "cards", numeric=True),
+        Column("factor", "90 % within", numeric=True),
+        Column("cards", "networks or cards", numeric=True),
     )
     named = (
         ("all that a network computes", fitted.errors.whole),
@@ -190,7 +190,7 @@ def errors_table(fitted: Fit) -> Table:
         )
         for name, one in named
     )
-    return Table("Errors of a card more, each drawn by itself", columns, lines)
+    return Table("Errors of a network or card more, each drawn by itself", columns, lines)
 
 
 def floors_table() -> Table:
