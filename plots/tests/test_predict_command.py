@@ -146,8 +146,8 @@ def test_data_sheets_stand_among_names():
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ("rtx 4080", "did you mean rtx-4090 or rtx-4070 or rtx-4060?"),
-        ("2080", "did you mean rtx-2080-ti?"),
+        ("rtx 4080 ti", "did you mean rtx-4070-ti or rtx-4060-ti or rtx-3080-ti?"),
+        ("108", "did you mean gtx-1080 or gtx-1080-ti?"),
         ("orin", "no such card; did you mean"),
         ("foo", "predict --gpus lists those that are known"),
         ("l4,,t4", "there is an empty name"),

@@ -257,7 +257,9 @@ def parameters_table(fitted: Fit) -> Table:
             Cell(units.seconds(number, 2) if seconds else units.significant(number, 2), number)
             for number in plain
         ]
-        if value == parameter.expected:  # nothing that was observed depends on it
+        if (
+            abs(value - parameter.expected) < 1e-3
+        ):  # hardly anything that was observed depends on it
             cells[-1] = NOTHING
         lines.append((text_cell(parameter.name), *cells, text_cell(parameter.meaning)))
     return Table("Parameters of the prediction", columns, tuple(lines))
