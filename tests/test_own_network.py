@@ -192,6 +192,7 @@ def test_what_is_refused_is_trained_as_it_is(
     other = f"--network={Path('b.json').absolute()}"
     assert beside[:-1] == ["--batch=5", "--family=Epoch", other]
     assert own_network.as_it_is(words, lambda: python) is words
+    assert own_network.modules(got) == [spec] and own_network.modules(words) == []
     ends = own_network.imported(["--network=ends.py:make"], lambda: python)
     assert ends == [f"--network={path}" for path in tmp_path.glob("ends-make-*.module.json")]
     with pytest.raises(Failure, match=r"worse\.py:make can't be trained"):

@@ -291,6 +291,18 @@ def test_nothing_is_drawn_from_no_rows_an_older_file_or_on_request(
     assert drawn == []
 
 
+def test_a_run_of_modules_as_they_are_ends_with_their_screen(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr(RUN, "plots", lambda *words: asked.append(words) is None)
+    own = RUN.Arguments(report=False, gpu="4090")
+    own.modules, own.peers = [tmp_path / "net.module.json"], ("pytorch",)
+    assert RUN.conclude(path, 0, 0.0, own) == 0
+    (words,) = asked
+    assert words[:5] == ("advise", "--network", own.modules[0], "--gpu", "4090")
+
+
 def test_rows_beside_an_older_file_are_found(path: Path, drawn: list[Path]) -> None:
     partial = Path(shutil.copy(path, f"{path}.partial"))
     os.utime(path, (1000, 1000))

@@ -261,7 +261,9 @@ def _is_view(func: Any) -> bool:
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
-    return [one for one in tree_leaves(value) if isinstance(one, torch.Tensor)]
+    """Those that have a storage of their own, which sparse ones have not."""
+    tensors = (one for one in tree_leaves(value) if isinstance(one, torch.Tensor))
+    return [one for one in tensors if one.layout == torch.strided]
 
 
 def _bytes(tensor: torch.Tensor) -> int:

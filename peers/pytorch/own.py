@@ -121,8 +121,9 @@ class OwnRows(Rows):
         prepared.begin = lambda: torch.set_num_threads(threads)
         # A user's batch is verified whole, whatever it costs: nobody knows how to part it.
         prepared.facts["flops"] = flops
-        prepared.facts |= {key: steps * told[key] for key in ("bytes", "launches")}
-        prepared.facts["cost"] = told["cost"]
+        if "cost" in told:
+            prepared.facts |= {key: steps * told[key] for key in ("bytes", "launches")}
+            prepared.facts["cost"] = told["cost"]
         prepared.facts["as_is"] = module.reason or "it is measured in PyTorch as it is"
         if "cpu_threads" in configuration:
             prepared.facts["cpu_threads"] = threads

@@ -396,14 +396,19 @@ def told_of(
     if not any(p.requires_grad for p in training.network.parameters()):
         raise Unsupported(f"{module.name} has no parameters that are trained")
     params = training.count_parameters()
-    counts = training.counted()
     norms = nn.modules.batchnorm._NormBase
     has_norm = any(isinstance(one, norms) for one in training.network.modules())
     layers = [{"type": one} for one in (MODULE, *(["batch_norm"] if has_norm else []))]
     network = {"loss": module.loss, "layers": layers}
     counted = {"network": network, "data": module.name, "batch": batch}
     counted |= {"optimizer": optimizer, "params": params}
-    counted |= {key: counts.total(key) for key in ("flops", "bytes", "launches")}
+    try:
+        counts = training.counted()
+    except Exception:  # a module may do what no mode can watch: then nobody knows what it asks
+        counted["flops"] = float(2 * params)
+    else:
+        counted |= {key: counts.total(key) for key in ("flops", "bytes", "launches")}
+        memory = training.memory(counts)
+        counted["cost"] = {"operations": counts.operations, "memory_bytes": memory}
     counted["draws"] = training.draws
-    counted["cost"] = {"operations": counts.operations, "memory_bytes": training.memory(counts)}
     return counted, training

@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed here")
 
 from peers import protocol, verification  # noqa: E402
-from peers.pytorch import own  # noqa: E402
+from peers.pytorch import own, own_training  # noqa: E402
 from peers.pytorch.draws import DrawnInF32, nothing_drawn  # noqa: E402
 from peers.pytorch.own_module import Module  # noqa: E402
 from peers.pytorch.own_training import told_of, training_of  # noqa: E402
@@ -319,6 +319,15 @@ def test_a_recurrence_is_one_call_of_a_library_in_each_pass(kind, gates, tmp_pat
     assert memory["parameters"] == 4 * told["params"]
     assert memory["peak"] > memory["activations"] + memory["parameters"] + memory["optimizer"]
     assert memory["optimizer"] >= 2 * memory["parameters"]  # and a step each
+
+
+def test_what_nobody_can_count_is_trained_all_the_same(tmp_path, monkeypatch):
+    def unwatched(*_: object) -> None:
+        raise RuntimeError("no mode sees this")
+
+    monkeypatch.setattr(own_training.OwnTraining, "counted", unwatched)
+    facts = answer(written(tmp_path, FORWARDS["normed"]), tmp_path)["facts"]
+    assert "cost" not in facts and facts["flops"] == 2 * facts["params"]
 
 
 def test_what_a_step_starts_and_keeps_is_counted(tmp_path):
