@@ -111,7 +111,7 @@ def test_a_card_whose_memory_does_not_suffice_has_no_time(file, fitted):
     adviser.cards = tuple(small if card.id == small.id else card for card in adviser.cards)
     own = own_network(file, adviser, own.cost, count)
     said = " ".join(screen(own, adviser, 1).split())
-    assert "RTX 4060, predicted" not in said and "H200, predicted" in said
+    assert "RTX 4060, predicted" not in said and "H200 SXM 141 GB, predicted" in said
     assert "No prediction for RTX 4060: its memory does not hold what training takes" in said
     assert "That is more than the RTX 4060 has" in said and "H200" not in said.split("That is")[1]
 
