@@ -764,7 +764,7 @@ STANDARDIZED = {"mean": torch.rand(20), "deviation": 1 + torch.rand(20), **ROWS}
         ),
         (
             zoo.By(lambda m, x: m.stem(x.permute(0, 3, 1, 2) / 255).mean((2, 3)), **PATCHES),
-            *(Input((8, 8, 3)), {}, ["conv2d", "global_avg_pool2d"], "(div) is left out"),
+            *(Input((8, 8, 3)), {}, ["conv2d", "global_avg_pool2d"], "(permute and div) is left"),
         ),
         (
             nn.Sequential(nn.Embedding(31, 8, padding_idx=1), nn.Linear(8, 3)),
