@@ -279,11 +279,11 @@ void require_same_networks(const Json& earlier, const Json& now) {
 
 /// Whose rows say that they are of a network that is none of the file's.
 void require_own_networks(const Json& document) {
-  const std::map<std::string, std::string> networks = networks_in(document["context"]);
+  const std::map<std::string, std::string> known_networks = networks_in(document["context"]);
   for (const Json& row : document["rows"]) {
-    const auto known = networks.find(text_in(member(row, "configuration"), "model"));
+    const auto known = known_networks.find(text_in(member(row, "configuration"), "model"));
     const std::string own = text_in(row, "network");
-    if (known != networks.end() && !own.empty() && own != known->second) {
+    if (known != known_networks.end() && !own.empty() && own != known->second) {
       refuse("has rows of another network '" + known->first + "' than its own");
     }
   }

@@ -17,6 +17,9 @@ void AnnotateIgnoreWritesEnd(const char* file, int line);
 /// A race fails the test in whose kernel it is, and not the program at its end. Another kernel may
 /// have one at the same address.
 const char* __tsan_default_options() { return "exitcode=0:suppress_equal_addresses=0"; }
+
+/// Of the reference's threads: OpenMP's library does not tell where they meet.
+const char* __tsan_default_suppressions() { return "race:_omp_fn"; }
 }
 // NOLINTEND(readability-identifier-naming,bugprone-reserved-identifier)
 
