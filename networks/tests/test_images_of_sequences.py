@@ -116,6 +116,10 @@ def test_what_is_turned_comes_in(name):
     assert kinds(described) == layers and not notes
 
 
+def test_an_input_is_read_in_two_shapes():
+    assert kinds(told(zoo.BothWays(), Input((48,)))[0]).count("to_image") == 1
+
+
 def attend(m, x, **own):
     y = m.table(x)
     return m.out(y + m.attention(y, y, y, **own)[0])

@@ -1011,11 +1011,6 @@ def test_what_no_layer_has_is_named_with_its_place(capsys, name, flags, said):
             ["--input=5", "--input=3x4"],
             "the network can't be run on a batch [2, 5] and [2, 3, 4]: ",
         ),
-        (
-            "BothWays",
-            ["--input=48"],
-            "it reads [batch, 6, 8]; conv2d reads images as they are, [batch, channels, height,",
-        ),
         ("Mixed", ["--input=4"], "it multiplies [2, 3] by [2, 1]; only values of one shape and"),
         ("Stacked", ["--input=4"], "it can join images by their channels, and rows of one order"),
         (
