@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed here")
 from torch import nn  # noqa: E402
 
 from networks.tests import zoo  # noqa: E402
-from networks.tests.test_torch import kinds, told  # noqa: E402
+from networks.tests.proved import kinds, told  # noqa: E402
 from networks.user_module import Input  # noqa: E402
 from networks.values import Refused  # noqa: E402
 

@@ -18,9 +18,9 @@ from torch import nn  # noqa: E402
 
 from networks import from_torch, proof, torch_operations  # noqa: E402
 from networks.__main__ import main  # noqa: E402
-from networks.ending import ended, without_loss  # noqa: E402
 from networks.from_torch import Graph  # noqa: E402
 from networks.tests import zoo  # noqa: E402
+from networks.tests.proved import kinds, told  # noqa: E402
 from networks.user_module import Input, exported  # noqa: E402
 from networks.values import Refused  # noqa: E402
 from peers.pytorch import networks as modules  # noqa: E402
@@ -50,10 +50,6 @@ def refused(capsys: Any, name: str, *flags: str, code: int = 1) -> str:
     given = capsys.readouterr()
     assert given.out == "" and given.err.count("\n") == 1
     return given.err.removeprefix("python -m networks: ").strip()
-
-
-def kinds(described: dict[str, Any]) -> list[str]:
-    return [layer["type"] for layer in described["layers"]]
 
 
 def line_of(text: str) -> int:
@@ -260,20 +256,6 @@ ACTIVATIONS = {
 
 def proved(network: nn.Module, *wanted: Input, loss: str = "cross-entropy") -> dict[str, Any]:
     return told(network, *wanted, loss=loss)[0]
-
-
-def told(
-    network: nn.Module, *wanted: Input, loss: str = "cross-entropy", output: int | None = None
-) -> tuple[dict[str, Any], str]:
-    """Proved, and what is said about it."""
-    network = network.double()
-    graph = Graph(exported(network, *wanted), *wanted, output=output)
-    value, graph.end = without_loss(graph.build, graph.output, loss)
-    graph.output = ended(graph.build, value, loss)
-    described = graph.build.described("x", graph.output, loss)
-    difference, count = proof.prove(network, graph, described, *wanted)
-    assert difference <= 1e-9 and count > 1
-    return described, "; ".join(graph.notes)
 
 
 @pytest.mark.parametrize("kind", ACTIVATIONS)

@@ -12,7 +12,7 @@ from plots.core.cards import load_cards
 from plots.core.page.page import render_page
 from plots.core.page.section import Context
 from plots.features.advise import own_section
-from plots.features.advise.as_is import as_is, modules, screen
+from plots.features.advise.as_is_summary import as_is, modules, screen
 from plots.features.advise.counted import left_out
 from plots.features.crossover.command import NAME as CROSSOVER
 from plots.features.predict.data import observations

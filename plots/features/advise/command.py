@@ -197,7 +197,7 @@ def _as_is(
     options: argparse.Namespace,
 ) -> list[Table]:
     """Of a module that PyTorch trained as it is; in text it is printed. Raises CostError."""
-    from plots.features.advise.as_is import (  # noqa: PLC0415
+    from plots.features.advise.as_is_summary import (  # noqa: PLC0415
         as_is,
         cards_of,
         screen,

@@ -11,7 +11,7 @@ from plots.core.cost import BENCH_PATH, Cost
 from plots.core.costs import described_cost
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.features.advise.advice import Adviser
-from plots.features.advise.as_is import (
+from plots.features.advise.as_is_summary import (
     AsIs,
     as_is,
     cards_of,
