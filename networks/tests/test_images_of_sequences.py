@@ -53,10 +53,7 @@ TURNED: dict[str, tuple[Any, dict[str, Any], Input, list[str]]] = {
         cut,
         {"a": nn.Conv1d(2, 4, 3, padding=2), "b": nn.Conv1d(4, 4, 3), "out": nn.Linear(4, 3)},
         LINE,
-        [
-            *("conv2d", "to_sequence", "slice", "relu", "to_image", "conv2d", "to_sequence"),
-            *("last_place", "linear"),
-        ],
+        ["conv2d", "pad", "relu", "conv2d", "to_sequence", "last_place", "linear"],
     ),
     "channels last and back": (
         lambda m, x: m.b(m.norm(m.a(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)).mean((2, 3)),
