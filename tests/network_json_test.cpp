@@ -304,7 +304,7 @@ TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
           "mean_over_time, batch_norm, dropout, "
           "embedding, position_embedding, layer_norm, rms_norm, attention, lstm, flatten, "
           "concatenate, to_sequence, multiply, class_token, first_place, last_place, slice, "
-           "matmul, softmax, gru, conv_transpose2d, upsample, group_norm, to_image, pad");
+          "matmul, softmax, gru, conv_transpose2d, upsample, group_norm, to_image, pad");
 }
 
 }  // namespace

@@ -191,7 +191,7 @@ Model places_model() {
   const Value rows = model.add(ToImageLayer{.height = 3, .channels = 7}, {value});
   const Value channels = model.add(GlobalAveragePoolLayer{}, {turned});
   const Value unflat = model.add(ToImageLayer{.height = 3, .channels = 1}, {first});
-  const Value places = model.add(FlattenLayer{}, {rows});
+  const Value places = model.add(GlobalAveragePoolLayer{}, {rows});
   const Value pixels = model.add(FlattenLayer{}, {unflat});
   model.add(LinearLayer{3}, {model.add(ConcatenateLayer{}, {pixels, last, channels, places})});
   return model;

@@ -96,7 +96,7 @@ def test_the_file_says_what_is_an_axis(tmp_path: Path) -> None:
     assert {key for key, role in roles.items() if role == "alike"} == {"precision", "loss"}
     assert {key for key, role in roles.items() if role == "how"} == {
         *("program", "device", "execution", "memory", "mode", "data", "products", "cudnn"),
-        *("zero", "loader", "ranks", "bucket", "cpu_threads"),
+        *("zero", "loader", "ranks", "bucket", "cpu_threads", "step_count"),
     }
     values = {axis["key"]: axis.get("values") for axis in axes}
     assert values["execution"] == [

@@ -179,10 +179,16 @@ def test_resume_builds_for_what_the_run_was_built_for(
     assert RUN.built_for(RUN.parse([])) == "auto"
 
 
-def test_resume_without_an_unfinished_run_is_refused(run_of_abc1234: Path) -> None:
-    run_file(run_of_abc1234 / "a.json", 1000, complete=True)
+def test_resume_without_an_unfinished_run(
+    run_of_abc1234: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with refused("no unfinished run of commit abc1234"):
         destination("--resume")
+    run_file(run_of_abc1234 / "a.json", 1000, complete=True)
+    with pytest.raises(SystemExit) as ended:
+        destination("--resume")
+    assert ended.value.code == 0
+    assert "a.json is complete: no row is left to measure" in "".join(capsys.readouterr())
 
 
 # --- after bench

@@ -113,8 +113,8 @@ _OF_ONE_RUN = ("--out=", "--benchmark_out=", "--budget=", "--resume")
 _PARTIAL = ".partial"
 
 
-def unfinished(machine: str, commit: str) -> list[Unfinished]:
-    """Those of this machine and commit, the latest first."""
+def unfinished(machine: str, commit: str, complete: bool = False) -> list[Unfinished]:
+    """Those of this machine and commit, the latest first; or, `complete`, those with all rows."""
     with suppress(OSError):
         files = [
             (path.stat().st_mtime, path)
@@ -122,18 +122,19 @@ def unfinished(machine: str, commit: str) -> list[Unfinished]:
             for folder in folders_of(machine)
             for path in folder.glob(pattern)
         ]
-        return list(filter(None, (_unfinished(path, commit) for _, path in sorted(files)[::-1])))
+        found = (_unfinished(path, commit, complete) for _, path in sorted(files)[::-1])
+        return list(filter(None, found))
     return []
 
 
-def _unfinished(path: Path, commit: str) -> Unfinished | None:
+def _unfinished(path: Path, commit: str, complete: bool) -> Unfinished | None:
     try:
         document = stored(path)
         crossover = document["context"]["crossover"]
         software = crossover["software"]
         known, dirty = software["commit"][:7], software["dirty"]
         own = known + ("-dirty" if dirty else "") if known else "unknown"
-        if crossover["complete"] is not False or own != commit:
+        if crossover["complete"] is not complete or own != commit:
             return None
         words = [str(word) for word in crossover["configuration"]["command"][1:]]
         return Unfinished(
