@@ -92,13 +92,15 @@ def test_unfinished_runs_are_those_of_this_machine_and_commit(
     run_file(tmp_path / "other" / "e.json", 6000)
     for text in ("", "{", "[]", '{"context": 1}'):
         (tmp_path / "m" / f"{len(text)}.json").write_text(text, encoding="utf-8")
-    first, second = results.unfinished("m", "abc1234")
+    first, second = results.earlier_runs("m", "abc1234", complete=False)
     assert (first.out, second.out) == (newer.with_name("b.json"), older)
     assert first.rows == 3
     assert first.flags == ("--sweep=quick", "--model=disc-2")
-    assert [run.out.name for run in results.unfinished("m", "abc1234-dirty")] == ["c.json"]
-    assert results.unfinished("m", "unknown") == []
-    assert results.unfinished("none", "abc1234") == []
+    assert [run.out.name for run in results.earlier_runs("m", "abc1234-dirty", complete=False)] == [
+        "c.json"
+    ]
+    assert results.earlier_runs("m", "unknown", complete=False) == []
+    assert results.earlier_runs("none", "abc1234", complete=False) == []
 
 
 @pytest.fixture

@@ -101,8 +101,8 @@ def settle(path: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class Unfinished:
-    """A run that ended before its last row."""
+class EarlierRun:
+    """A run that ended, before its last row or with all."""
 
     out: Path  # the file it is for; its rows may be beside that in a .partial
     rows: int
@@ -113,8 +113,9 @@ _OF_ONE_RUN = ("--out=", "--benchmark_out=", "--budget=", "--resume")
 _PARTIAL = ".partial"
 
 
-def unfinished(machine: str, commit: str, complete: bool = False) -> list[Unfinished]:
-    """Those of this machine and commit, the latest first; or, `complete`, those with all rows."""
+def earlier_runs(machine: str, commit: str, complete: bool) -> list[EarlierRun]:
+    """Those of this machine and commit that have all rows (`complete`), or lack some; the latest
+    first."""
     with suppress(OSError):
         files = [
             (path.stat().st_mtime, path)
@@ -122,12 +123,12 @@ def unfinished(machine: str, commit: str, complete: bool = False) -> list[Unfini
             for folder in folders_of(machine)
             for path in folder.glob(pattern)
         ]
-        found = (_unfinished(path, commit, complete) for _, path in sorted(files)[::-1])
+        found = (_earlier_run(path, commit, complete) for _, path in sorted(files)[::-1])
         return list(filter(None, found))
     return []
 
 
-def _unfinished(path: Path, commit: str, complete: bool) -> Unfinished | None:
+def _earlier_run(path: Path, commit: str, complete: bool) -> EarlierRun | None:
     try:
         document = stored(path)
         crossover = document["context"]["crossover"]
@@ -137,7 +138,7 @@ def _unfinished(path: Path, commit: str, complete: bool) -> Unfinished | None:
         if crossover["complete"] is not complete or own != commit:
             return None
         words = [str(word) for word in crossover["configuration"]["command"][1:]]
-        return Unfinished(
+        return EarlierRun(
             out=path.with_name(path.name.removesuffix(_PARTIAL)),
             rows=len(document["rows"]),
             flags=tuple(word for word in words if not word.startswith(_OF_ONE_RUN)),
