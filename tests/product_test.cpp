@@ -222,6 +222,30 @@ TEST(ProductWorkload, ComputesEverySet) {
   }
 }
 
+/// Each term is less than half the last place of the weight.
+TEST(LinearGrad, AddsUpManySmallTermsBeforeItChangesTheWeights) {
+  constexpr std::int64_t rows = 4096;
+  constexpr double term = 1e-8;
+  for (const auto& [in, out] : {std::pair<std::int64_t, std::int64_t>{3, 1}, {1, 3}}) {
+    OneOp one;
+    const Id x = one.tensor("x", {rows, in});
+    const Id w = one.tensor("w", {out, in}, Role::parameter);
+    const Id dy = one.tensor("dy", {rows, out});
+    const Id dw = one.tensor("dw", {out, in}, Role::gradient);
+    const Workload workload =
+        one.operation(LinearGrad{.x = x, .w = w, .dy = dy, .dw = dw, .accumulate = true}).workload;
+    const auto program = make_cpu_backend()->compile(workload, {.threads = 1});
+    upload(*program, workload, x, std::vector<double>(rows * in, 1.0));
+    upload(*program, workload, dy, std::vector<double>(rows * out, term));
+    upload(*program, workload, dw, std::vector<double>(3, 1.0));
+    program->enqueue(0, 1);
+    program->wait();
+    for (const double changed : download(*program, workload, dw)) {
+      EXPECT_NEAR(changed, 1 + rows * term, 2e-7);
+    }
+  }
+}
+
 TEST(ColdSets, AreTwoAtLeast) {
   EXPECT_EQ(cold_sets(100, 10), 2);
   EXPECT_EQ(cold_sets(100, 0), 2);

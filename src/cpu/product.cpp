@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "product.h"
 
+#include <algorithm>
+
 #include "post_operations.h"
 
 namespace crossover::cpu {
@@ -57,7 +59,41 @@ dnnl::matmul::primitive_desc describe_product(const dnnl::engine& engine,
   return {engine, a, b, bias, c, attributes(shape.activation, shape.accumulate)};
 }
 
+namespace {
+
+/// A sum of many terms, for one row or column of c. oneDNN adds its terms one after another to what
+/// c has: each addition rounds as c does, and of terms that are far smaller little is left.
+bool adds_terms_to_what_is_there(const ProductShape& shape) {
+  constexpr std::int64_t many = 64;
+  return shape.accumulate && std::min(shape.m, shape.n) == 1 && shape.k > many &&
+         shape.result_type == Type::f32;
+}
+
+void add_sum(Lowering& to, const Argument& sum, Argument c, std::int64_t count) {
+  c.read = c.written = true;
+  to.add(OpCategory::product, 1, {sum, c}, [count](const Invocation& call) {
+    const float* from = call.operand<const float>(0);
+    float* into = call.operand<float>(1);
+    for (std::int64_t i = 0; i < count; ++i) {
+      into[i] += from[i];
+    }
+  });
+}
+
+}  // namespace
+
 void add_product(Lowering& to, const ProductShape& shape, ProductOperands operands) {
+  if (adds_terms_to_what_is_there(shape)) {
+    const std::int64_t count = shape.m * shape.n;
+    const Argument sum = to.reserve(count * bytes(Type::f32));
+    ProductShape alone = shape;
+    alone.accumulate = false;
+    ProductOperands into = operands;
+    into.c = sum;
+    add_product(to, alone, into);
+    add_sum(to, sum, operands.c, count);
+    return;
+  }
   Primitive matmul{.describe =
                        [shape](const dnnl::engine& engine) {
                          require_products(shape.operand_type);
