@@ -85,7 +85,7 @@ def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     from networks.ending import ended, without_loss  # noqa: PLC0415
     from networks.from_torch import Graph  # noqa: PLC0415
     from networks.proof import prove  # noqa: PLC0415
-    from networks.user_module import Input, exported, made  # noqa: PLC0415
+    from networks.user_module import Input, exported, made, with_draws_as_inputs  # noqa: PLC0415
     from peers.pytorch.user_file import failure, left_as_found  # noqa: PLC0415
     from peers.tasks import Unsupported  # noqa: PLC0415
 
@@ -103,6 +103,7 @@ def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     try:
         with left_as_found():
             network = made(options.source, *wanted)
+            said, wanted = wanted, with_draws_as_inputs(network, *wanted)
             graph = Graph(exported(network, *wanted), *wanted, output=options.output_number)
             value, graph.end = without_loss(graph.build, graph.output, options.loss_function)
             graph.output = ended(graph.build, value, options.loss_function)
@@ -120,6 +121,11 @@ def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
         f"built again from it, outputs and gradients ({count} tensors) are the original's on two "
         f"random batches, {_nearly(difference)} (float64, in training, nothing dropped)"
     )
+    for one in wanted[len(said) :]:
+        say(
+            f"the random numbers that it draws itself ({'x'.join(map(str, one.shape))} a sample) "
+            "are a further input: bench has them in its data, and draws none in a step"
+        )
     for parameter in graph.unused():
         say(f"{parameter} is left out: the output does not depend on it")
     for note in graph.notes:

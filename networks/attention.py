@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from networks import products
-from networks.builder import said
-from networks.values import BATCH, Place, Value
+from networks import products, strides
+from networks.values import BATCH, Place, Value, said
 from networks.windows import Padded
 
 if TYPE_CHECKING:
@@ -110,10 +109,7 @@ def scaled(at: At, found: Any, factor: Any) -> Scores | Scaled:
     """By a number: scores, or queries and keys before their product."""
     numbers = np.asarray(factor)
     if numbers.dtype == object or numbers.size != 1:
-        raise at.refused(
-            "a result is multiplied by numbers of its own for columns or places; bench multiplies "
-            "two results, or by one number in attention"
-        )
+        return _by_constants(at, found, numbers, np.zeros(1))
     factor = float(numbers.reshape(()))
     if factor == 1:
         return found
@@ -129,9 +125,7 @@ def affine(at: At, found: Any, scale: float, shift: Any) -> Value:
     """scale x + shift; a factor before it is part of the scale."""
     shift = np.asarray(shift)
     if shift.dtype == object or shift.size != 1:
-        raise at.refused(
-            "a result is added to numbers of its own for columns or places; a layer adds one number"
-        )
+        return _by_constants(at, found, np.full(1, scale), shift)
     shift = float(shift.reshape(()))
     if isinstance(found, Scaled):
         scale, found = scale * found.factor, found.value
@@ -139,6 +133,30 @@ def affine(at: At, found: Any, scale: float, shift: Any) -> Value:
         return as_layers(at, found)
     own = said(scale=(scale, 1.0), shift=(shift, 0.0))
     return at.build.elementwise(at, "affine", as_layers(at, found), **own)
+
+
+def _by_constants(at: At, found: Any, scale: np.ndarray, shift: np.ndarray) -> Value:
+    given = None
+    if object not in (scale.dtype, shift.dtype):
+        whole = as_layers(at, found)
+        given = strides.affine(at.build, at, whole, scale.astype(float), shift.astype(float))
+    if given is None:
+        raise at.refused(
+            "a result meets constants of its own for each number; a layer has one, and at most "
+            f"{strides.MOST_PARTS} layers take their place"
+        )
+    return given
+
+
+def hidden_by(at: At, mask: Any) -> np.ndarray:
+    """Which scores a mask takes away, that is added (0 or -inf) or says which are left."""
+    if not hasattr(mask, "numpy"):
+        raise at.refused("its mask is calculated, not constant")
+    numbers = mask.numpy()
+    hidden = ~numbers if numbers.dtype == bool else np.isneginf(numbers)
+    if numbers.dtype != bool and numbers[~hidden].any():
+        raise at.refused("a mask is 0 or -inf")
+    return hidden
 
 
 def masked(at: At, found: Any, hidden: np.ndarray) -> Scores:

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from networks import strides
 from networks.slices import Slices
-from networks.values import BATCH, Place, ReadsImages, Refused, Value, shown
+from networks.values import BATCH, Place, ReadsImages, Refused, Value, said, shown
 from networks.windows import check_window, pair
-from peers.pytorch.networks import TIME_FIRST, module_of
+from peers.pytorch.networks import is_time_first, module_of
 from peers.tasks import Unsupported
 
 MOST_PARAMETERS = 10**9
@@ -46,6 +47,7 @@ class Builder:
         self._ends: dict[str, Refused] = {}  # layers that bench lacks, but whose loss has them
         self._turned: dict[str, Value] = {}  # images, as sequences
         self._images: dict[tuple[str, int, int], Value] = {}  # sequences, as images
+        self._strided: dict[tuple[str, bytes, tuple[int, ...]], Value] = {}
 
     def layer(
         self,
@@ -69,6 +71,7 @@ class Builder:
             for one in reads
         ]
         bare = layer | ({"number": 0} if kind == "dropout" else {})
+        is_shared = bare.pop("shared", None)
         if bare.pop("tied", None):  # a product that has no weight of its own
             bare["bias"] = False
         try:
@@ -78,9 +81,9 @@ class Builder:
             what = " ".join(str(error).split())
             raise at.refused(what.removeprefix(f"{layer['name']} ({kind}): ")) from error
         shape = tuple((result[0] if isinstance(result, tuple) else result).shape)
-        time_first = TIME_FIRST.get(kind, reads[0].time_first)
+        time_first = is_time_first(layer, reads[0].time_first)
         value = Value(layer["name"], shape, time_first)
-        own_parameters = [] if "tied" in layer else module.parameters()
+        own_parameters = [] if "tied" in layer or is_shared else module.parameters()
         count = sum(parameter.numel() for parameter in own_parameters)
         step = Step(layer, [one.layer for one in reads], value, count, list(parameters))
         self.steps[layer["name"]] = step
@@ -90,8 +93,22 @@ class Builder:
             raise at.refused("with it the network has over 10^9 parameters; import a smaller one")
         return value
 
+    def strided(self, at: Place, value: Value, order: np.ndarray, sample: tuple[int, ...]) -> Value:
+        """The numbers of each sample of a plain value in this order, in this shape; once for all
+        who read them so."""
+        key = (value.layer, order.tobytes(), sample)
+        if key not in self._strided:
+            sizes, steps = strides.fitted(order) or ([1], [1])
+            own = {"shape": list(sample), "size": sizes, "stride": steps}
+            own |= said(storage_offset=(int(order[0]), 0))
+            name = f"{at.name}.strided"
+            self._strided[key] = self.layer(at, "as_strided", [value], name=name, **own)
+        return self._strided[key]
+
     def elementwise(self, at: Place, kind: str, value: Value, **own: Any) -> Value:
         value = self.slices.part(at, value)
+        if not value.is_whole:
+            value = strides.rearranged(self, at, value) or value
         if not value.is_whole:
             raise at.refused(f"it reads only a part of what {value.layer} gives, {_shape(value)}")
         return self.layer(at, kind, [value], **own).seen_as(value.places)
@@ -105,6 +122,8 @@ class Builder:
             turned = _as_line(value)  # whose rows are places in time
             if turned.rows is not None:
                 value = self._image_of(at, value, 1, 0).seen_as(turned.places)
+        if value.rows is None:
+            value = strides.as_rows(self, at, value) or value
         rows = value.rows
         if rows is None:
             raise at.refused(
@@ -126,7 +145,7 @@ class Builder:
             return _of_points(product, value.places.ndim)
         if value.image is None:
             self._read_as_image(value)
-            value = self._as_image(at, value) or value
+            value = self._as_image(at, value) or strides.as_image(self, at, value) or value
         if value.image is None:
             raise at.refused(
                 f"it reads {shown(value.places.shape)}; {kind} reads images as they are, "
@@ -205,9 +224,10 @@ class Builder:
                 mean = self.layer(at, "mean_over_time", [replace(value, view=None)])
                 places = by_time[0].reshape(rest)
                 return mean.seen_as(np.expand_dims(places, tuple(axes)) if keeps else places)
-        raise at.refused(
-            "a mean can be over an image's height and width or its channels, or over time"
-        )
+        found = strides.over(self, at, value, axes, kind="global_avg_pool2d", keeps=keeps)
+        if found is None:
+            raise at.refused("a mean can be over the numbers of a sample, and not over the batch")
+        return found
 
     def sum(self, at: Place, left: Value, right: Value) -> Value:
         left, right = self.slices.part(at, left), self.slices.part(at, right)
@@ -215,19 +235,21 @@ class Builder:
             left, right = (
                 self.turned(at, one) if len(one.shape) == 4 else one for one in (left, right)
             )
-        if left.places.shape == right.places.shape and left.shape != right.shape:
+        return self._joint(at, "add", "adds", left, right)
+
+    def _joint(self, at: Place, kind: str, does: str, left: Value, right: Value) -> Value:
+        """Of two values, number by number; each is repeated where the other has more."""
+        if left.shape == right.shape and left.is_seen_as(right.places) and left.is_whole:
+            parts: list[Value] | None = [left, right]
+        else:
+            parts = strides.broadcast(self, at, (left, right))
+        if parts is None:
+            shapes = [shown(one.places.shape, None) for one in (left, right)]
             raise at.refused(
-                f"it adds numbers that {right.layer} gives as {_shape(right)} to those that "
-                f"{left.layer} gives as {_shape(left)}; what is added is to lie in one order"
+                f"it {does} {' and '.join(shapes)}, and no order of both is one of each sample"
             )
-        if left.shape != right.shape or not left.is_seen_as(right.places):
-            raise at.refused(
-                f"it adds {shown(right.places.shape)} to {shown(left.places.shape)}; only values "
-                "of one shape and order can be added"
-            )
-        if not left.is_whole:
-            raise at.refused(f"it reads only a part of what {left.layer} gives, {_shape(left)}")
-        return self.layer(at, "add", [left, right]).seen_as(left.places)
+        plain = [replace(one, view=None) for one in parts]
+        return self.layer(at, kind, plain).seen_as(parts[0].places)
 
     def concatenation(self, at: Place, values: Sequence[Any], axis: int) -> Value:
         if not all(isinstance(one, Value) for one in values):
@@ -244,28 +266,23 @@ class Builder:
         rows = [one.rows for one in values]
         same = all(one is not None and np.array_equal(one, rows[0]) for one in rows)
         if not same or axis != first.places.ndim - 1 or any(len(v.shape) == 4 for v in values):
-            raise at.refused(
-                "it can join images by their channels, and rows of one order by their last "
-                f"dimension, not {' and '.join(shown(one.places.shape, None) for one in values)} "
-                f"in dimension {axis}"
-            )
+            found = strides.joined(self, at, values, axis)
+            if found is None:
+                shapes = [shown(one.places.shape, None) for one in values]
+                raise at.refused(
+                    f"it joins {' and '.join(shapes)} in dimension {axis}, and can only join what "
+                    "belongs to one sample"
+                )
+            return found
         return self.layer(at, "concatenate", values).of_rows(rows[0])
 
     def product(self, at: Place, left: Value, right: Value) -> Value:
         """Of values of one shape and order, or of which one has a number for all places."""
         left, right = self.slices.part(at, left), self.slices.part(at, right)
         for whole, factor in ((left, right), (right, left)):
-            if whole.shape == factor.shape and whole.is_seen_as(factor.places):
-                if not whole.is_whole:
-                    raise at.refused(f"it reads only a part of what {whole.layer} gives")
+            if whole.shape != factor.shape and self._is_gate(whole, factor):
                 return self.layer(at, "multiply", [whole, factor]).seen_as(whole.places)
-            if self._is_gate(whole, factor):
-                return self.layer(at, "multiply", [whole, factor]).seen_as(whole.places)
-        raise at.refused(
-            f"it multiplies {shown(left.places.shape, None)} by {shown(right.places.shape, None)}; "
-            "only values of one shape and order can be multiplied, or by a number for each channel "
-            "of an image or of a sequence"
-        )
+        return self._joint(at, "multiply", "multiplies", left, right)
 
     @staticmethod
     def _is_gate(whole: Value, factor: Value) -> bool:
@@ -314,8 +331,15 @@ class Builder:
         what it reads."""
         axes = (1, 0, 2) if batch_first else (0, 1, 2)
         value = self.sequence(at, value)
-        sequences = value.time_first and len(value.shape) == 3
-        if not sequences or not value.is_seen_as(value.own.transpose(axes)):
+
+        def is_sequence(value: Value) -> bool:
+            is_one = value.time_first and len(value.shape) == 3
+            return is_one and value.is_seen_as(value.own.transpose(axes))
+
+        if not is_sequence(value) and value.places.ndim == 3:
+            time, width = value.places.shape[1 if batch_first else 0], value.places.shape[2]
+            value = strides.rearranged(self, at, value, (time, width)) or value
+        if not is_sequence(value):
             order = "[batch, time, width]" if batch_first else "[time, batch, width]"
             raise at.refused(
                 f"it reads {shown(value.places.shape, None)} as {order} "
@@ -378,6 +402,8 @@ class Builder:
         """A sequence or a vector, or an image in another order, that is seen as an image or a
         line."""
         seen = value.places
+        if not value.is_whole:
+            return None
         if len(value.shape) == 2 and not value.time_first and seen.ndim in (3, 4):
             rows = seen.reshape(len(seen), -1)
             if rows.shape == value.shape and value.seen_as(rows).is_plain:
@@ -411,6 +437,14 @@ class Builder:
             plain = replace(value, view=None)
             self._images[key] = self.layer(at, "to_image", [plain], name=f"{at.name}.image", **own)
         return self._images[key]
+
+    def as_output(self, at: Place, value: Value) -> Value:
+        """A part of a result, or one in another order, as rows of their own."""
+        value = self.slices.part(at, value)
+        is_turned = len(value.places) == BATCH and value.places.ndim == 2 and not value.is_plain
+        if value.is_whole and not is_turned:
+            return value
+        return strides.rearranged(self, at, value) or value
 
     def only_at_end(self, at: Place, value: Value, kind: str) -> Value:
         """What gives `value` is of a kind that bench has in a loss alone."""
@@ -482,11 +516,6 @@ class Builder:
             "loss": loss,
             "layers": layers,
         }
-
-
-def said(**values: tuple[Any, Any]) -> dict[str, Any]:
-    """Of names with a value and what it is where it goes unsaid, those that must be said."""
-    return {name: value for name, (value, unsaid) in values.items() if value != unsaid}
 
 
 def _points(value: Value, rank: int) -> np.ndarray:

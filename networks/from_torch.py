@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import getitem
 from typing import Any
@@ -15,12 +15,12 @@ from torch import fx
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 
-from networks import attention, root_mean_square
-from networks.builder import Builder
+from networks import attention, root_mean_square, strides
+from networks.builder import Builder, Step
 from networks.preparations import NOTHING_DONE, Preparations, operation_of
 from networks.slices import arguments, joined
 from networks.torch_operations import LAYERS, VIEWS, is_read_as_it_is
-from networks.user_module import Input
+from networks.user_module import Input, in_float64
 from networks.values import ReadsImages, Refused, Value
 from networks.windows import Padded, pair
 from peers.pytorch.user_file import user_place
@@ -106,6 +106,18 @@ class Call:
         found = self._plain(argument, self.arguments[argument])
         return replace(found, seen=found.seen.seen_as(found.seen.places[rows.numpy()]))
 
+    def shifts(self, layer: str, parameter: str) -> None:
+        """The layer before has that as its bias."""
+        step = self.build.steps[layer]
+        self._graph.used[parameter] = layer
+        step.layer.pop("bias")
+        step.parameters.append(parameter)
+        step.count += step.layer["out_channels"]
+        self._graph.origins[layer] = (self.node.name, self._graph.origins[layer][1])
+
+    def is_used(self, parameter: str) -> bool:
+        return parameter in self._graph.used
+
     def pads_with(self, token: int) -> None:
         self._graph.paddings.append(token)
         self.build.notes.append(
@@ -182,22 +194,19 @@ class Graph:
         self._walk_somehow()
 
     def _walk_somehow(self) -> None:
-        """With the input as it was said; as a series [batch, time, columns], which is a line that
-        is read as a sequence; or as what views make of it first, such as patches. Refused as the
-        walk was that came furthest."""
+        """With the input as it was said; or as a series [batch, time, columns], which is a line
+        that is read as a sequence. Refused as the walk was that came furthest."""
         are_tokens = any(one.tokens for one in self._wanted)
-        plain = Preparations(self.program, are_tokens)
-        turned = Preparations(self.program, are_tokens, ends_with_views=True)
+        self.preparations = Preparations(self.program, are_tokens)
         refused, furthest = None, -1
-        for self.preparations in (plain, *[turned] * (turned.ends != plain.ends)):
-            may_be_series = len(self._wanted) == 1 and not are_tokens and len(self._sample(0)) == 2
-            for series in (False, True)[: 1 + may_be_series]:
-                try:
-                    self._walk_as(series=series)
-                    return
-                except Refused as error:
-                    if len(self._values) > furthest:
-                        refused, furthest = error, len(self._values)
+        may_be_series = len(self._wanted) == 1 and not are_tokens and len(self._sample(0)) == 2
+        for series in (False, True)[: 1 + may_be_series]:
+            try:
+                self._walk_as(series=series)
+                return
+            except Refused as error:
+                if len(self._values) > furthest:
+                    refused, furthest = error, len(self._values)
         raise refused or AssertionError("a walk is tried")
 
     def _walk_as(self, series: bool = False) -> None:
@@ -283,14 +292,16 @@ class Graph:
                 result = fx.map_arg(self._given_by(node), self.found)
                 if isinstance(result, _OF_RESULTS):
                     result = attention.as_layers(Call(self, last), result)
+                if isinstance(result, root_mean_square.Partial):
+                    result = root_mean_square.as_layers(Call(self, last), result)
                 if not isinstance(result, Value):
                     raise Refused("the network's output is no layer's result")
-                return result
+                return self.build.as_output(Call(self, last), result)
             elif node in self.preparations.ends:
                 self._values[node] = self.arguments.get(self.preparations.ends[node])
             elif node in needed:
                 self._values[node] = self._checked_result(node)
-                last = node
+                last = last if node.target is getitem else node
         raise AssertionError("a graph ends with its output")
 
     def _given_by(self, output: fx.Node) -> Any:
@@ -351,7 +362,8 @@ class Graph:
                 raise call.refused(
                     "it draws random numbers; of what is random, bench has dropout alone"
                 )
-            result = node.target(*fx.map_arg(node.args, self.found), **node.kwargs)
+            with in_float64():  # in which the original is compared
+                result = node.target(*fx.map_arg(node.args, self.found), **node.kwargs)
         elif call.operation in NOTHING_DONE:
             result = self._unchanged(call)
         elif call.operation in VIEWS:
@@ -374,6 +386,10 @@ class Graph:
             found = self._values[argument]
             if isinstance(found, _OF_RESULTS) and not is_read_as_it_is(found, call.operation):
                 self._values[argument] = attention.as_layers(call, found)
+            if isinstance(found, root_mean_square.Partial):
+                arguments = list(call.arguments.values())
+                if not root_mean_square.goes_on(found, call.operation, arguments):
+                    self._values[argument] = root_mean_square.as_layers(call, found)
         return Call(self, call.node)
 
     def _unchanged(self, call: Call) -> Any:
@@ -401,28 +417,54 @@ class Graph:
             found = found.seen if isinstance(found, Parameter) else found
             if not isinstance(found, Value):
                 return found
-            return torch.from_numpy(np.ascontiguousarray(found.places))
+            return torch.from_numpy(np.array(found.places, order="C"))
 
         seen = node.target(*fx.map_arg(node.args, places), **fx.map_arg(node.kwargs, places))
         if isinstance(viewed, Parameter):
             return replace(viewed, seen=viewed.seen.seen_as(seen.numpy()))
         if isinstance(seen, torch.Tensor):
-            return self.build.viewed(call, call.value(), seen.numpy())
+            return self._copied_between(call, viewed, node, seen.numpy(), places)
         return [call.value().seen_as(one.numpy()) for one in seen]
+
+    def _copied_between(
+        self, call: Call, value: Value, node: fx.Node, seen: np.ndarray, places: Callable[..., Any]
+    ) -> Value:
+        """A view of a view that no strides describe is one of a copy of the first."""
+        after = value.seen_as(seen)
+        if not value.is_plain and strides.is_one_copy(value) and not strides.is_one_copy(after):
+            copy = strides.rearranged(self.build, call, value)
+            if copy is not None and copy.layer != value.layer:
+                first = call.node.all_input_nodes[0]
+                self._values[first] = value = copy
+                seen = node.target(
+                    *fx.map_arg(node.args, places), **fx.map_arg(node.kwargs, places)
+                ).numpy()
+        return self.build.viewed(call, value, seen)
 
     def _note(self, call: Call, added: list[str], result: Any) -> None:
         """Which node a layer computes, and that no parameter has two layers."""
         for name in added:
-            for parameter in self.build.steps[name].parameters:
+            step = self.build.steps[name]
+            first = self.used.get(step.parameters[0]) if step.parameters else None
+            if first is not None and self._is_same(self.build.steps[first], step):
+                step.layer["shared"] = first
+                step.parameters, step.count = [], 0
+            for parameter in step.parameters:
                 if parameter in self.used:
                     raise call.refused(
-                        f"{parameter} is used twice, first by {self.used[parameter]}; each layer "
-                        "of bench's has parameters of its own"
+                        f"{parameter} is used twice, first by {self.used[parameter]}, and not by "
+                        "layers of one type and size"
                     )
                 self.used[parameter] = name
         last = result[0] if isinstance(result, (tuple, list)) else result
         if added and isinstance(last, Value):
             self.origins[last.layer] = (call.node.name, last)
+
+    @staticmethod
+    def _is_same(first: Step, step: Step) -> bool:
+        """Whether both are one module that is called twice."""
+        own = [{k: v for k, v in one.layer.items() if k != "name"} for one in (first, step)]
+        return own[0] == own[1] and first.parameters == step.parameters
 
     def _overwrite(self, value: Value, result: Any) -> None:
         """After an operation in place, whatever saw the old numbers sees the new ones."""

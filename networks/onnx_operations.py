@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 
-from networks import attention, gelu, products, root_mean_square, trained
+from networks import attention, gelu, products, root_mean_square, strides, trained
 from networks import onnx_taken_apart as taken_apart
-from networks.builder import said
-from networks.values import Value
+from networks.values import Value, said
 from networks.windows import both, global_max, padded, pair
 
 if TYPE_CHECKING:
@@ -77,12 +76,21 @@ def _pad(call: Call) -> Value:
     return attention.as_layers(call, found)
 
 
+def _number(call: Call, found: np.ndarray) -> float:
+    if found.size != 1:
+        raise call.refused(
+            f"it reads constants {list(found.shape)}, of which a file does not say whether they "
+            "are trained; one number can be subtracted, or divided by"
+        )
+    return taken_apart.exact(found)
+
+
 def _sub(call: Call) -> Value:
     left, right = call.inputs
     if isinstance(right, np.ndarray):
-        return attention.affine(call, left, 1.0, -np.asarray(taken_apart.exact(right)))
+        return attention.affine(call, left, 1.0, -_number(call, right))
     if isinstance(left, np.ndarray):
-        return attention.affine(call, right, -1.0, taken_apart.exact(left))
+        return attention.affine(call, right, -1.0, _number(call, left))
     turned = attention.affine(call, right, -1.0, 0)
     return call.build.sum(call, attention.as_layers(call, left), turned)
 
@@ -358,11 +366,24 @@ def _mul(call: Call) -> Any:
         if isinstance(partial, gelu.Partial):
             return gelu.times(call, partial, taken_apart.exact(other))
         if isinstance(partial, root_mean_square.Partial):
-            if isinstance(other, Value):
-                return root_mean_square.normalized(call, other, partial)
-            return root_mean_square.weighted(call, partial, call.weight(1 - index))
-    found, index = (right, 0) if isinstance(left, np.ndarray) else (left, 1)
-    return attention.scaled(call, found, taken_apart.exact(call.inputs[index]))
+            by_value = isinstance(other, Value)
+            return (
+                root_mean_square.normalized(call, other, partial)
+                if by_value
+                else root_mean_square.weighted(call, partial, call.weight(1 - index))
+            )
+    found, factor = (right, left) if isinstance(left, np.ndarray) else (left, right)
+    if isinstance(factor, np.ndarray) and factor.size > 1:
+        return _trained_factor(call, attention.as_layers(call, found), factor)
+    return attention.scaled(call, found, taken_apart.exact(factor))
+
+
+def _trained_factor(call: Call, value: Value, factor: np.ndarray) -> Value:
+    meets = np.arange(factor.size).reshape(factor.shape)
+    given = strides.scaled(call.build, call, value, factor.ravel(), meets)
+    if given is None:
+        raise call.refused(f"its factors {list(factor.shape)} meet no numbers of each sample")
+    return given
 
 
 def _div(call: Call) -> Any:
@@ -371,7 +392,7 @@ def _div(call: Call) -> Any:
         if isinstance(left, np.ndarray) and (left == 1).all():
             return root_mean_square.after(call, right, "reciprocal")
         return root_mean_square.normalized(call, left, right)
-    return attention.scaled(call, left, 1 / taken_apart.exact(call.weight(1)))
+    return attention.scaled(call, left, 1 / _number(call, call.weight(1)))
 
 
 def _concat(call: Call) -> Value:

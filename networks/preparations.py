@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -20,10 +19,7 @@ NOTHING_DONE = ("to", "_to_copy", "type_as", "float", "double", "cpu", "cuda")  
 
 
 class Preparations:
-    def __init__(
-        self, program: ExportedProgram, are_tokens: bool, ends_with_views: bool = False
-    ) -> None:
-        """`ends_with_views`: those behind the last arithmetic belong to them, too."""
+    def __init__(self, program: ExportedProgram, are_tokens: bool) -> None:
         self._chains: dict[str, list[fx.Node]] = {}  # of inputs: up to the last arithmetic
         specs = {one.arg.name: one.kind for one in program.graph_signature.input_specs}
         given = [one for one in program.graph.nodes if one.op == "placeholder"]
@@ -34,7 +30,7 @@ class Preparations:
             if later & set(node.all_input_nodes):
                 later.add(node)
         for node in inputs if not are_tokens else []:
-            chain = _chain(node, later, (*_ARITHMETIC, *VIEWS) if ends_with_views else _ARITHMETIC)
+            chain = _chain(node, later)
             if chain and chain[-1].meta["val"].shape[0] == BATCH:
                 self._chains[node.name] = chain
         # Nodes that are no operations of the network, and, of the last of each input, its name.
@@ -63,7 +59,8 @@ class Preparations:
         return [f"{said} out of it"] if done else []
 
 
-def _chain(node: fx.Node, later: set[fx.Node], ends: Collection[str]) -> list[fx.Node]:
+def _chain(node: fx.Node, later: set[fx.Node]) -> list[fx.Node]:
+    """Up to the last arithmetic."""
     chain: list[fx.Node] = []
     end = 0
     while len(users := [one for one in node.users if not is_check(one)]) == 1:
@@ -75,7 +72,7 @@ def _chain(node: fx.Node, later: set[fx.Node], ends: Collection[str]) -> list[fx
         if not isinstance(node.meta["val"], torch.Tensor):
             break
         chain.append(node)
-        end = len(chain) if known in ends else end
+        end = len(chain) if known in _ARITHMETIC else end
     return chain[:end]
 
 

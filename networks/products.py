@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from networks.builder import said
-from networks.values import Place, Value, shown
+from networks import strides
+from networks.values import BATCH, Place, Value, said, shown
 
 if TYPE_CHECKING:
     from networks.builder import Builder
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 def matmul(build: Builder, at: Place, left: Value, right: Value, scale: float = 1.0) -> Value:
     """left [batch, (heads), m, k] times right [batch, (heads), k, n]."""
     left, right = build.sequence(at, left), build.sequence(at, right)
-    turned = right.seen_as(right.places.swapaxes(-1, -2)) if right.places.ndim > 1 else right
+    left = left if heads_of(left) else _copied(build, at, left)
+    if heads_of(left) not in (heads_of(right), heads_of(_turned(right))):
+        right = _copied(build, at, right)
+    turned = _turned(right)
     heads = heads_of(left)
     transpose = heads != heads_of(right)
     if not heads or (transpose and heads != heads_of(turned)):
@@ -30,6 +33,25 @@ def matmul(build: Builder, at: Place, left: Value, right: Value, scale: float = 
     own = said(transpose=(transpose, False), num_heads=(heads, 1), scale=(scale, 1.0))
     given = build.layer(at, "matmul", [replace(left, view=None), replace(right, view=None)], **own)
     return given.seen_as(as_heads(given, heads).reshape(*left.places.shape[:-1], -1))
+
+
+def _turned(value: Value) -> Value:
+    return value.seen_as(value.places.swapaxes(-1, -2)) if value.places.ndim > 1 else value
+
+
+def _copied(build: Builder, at: Place, value: Value) -> Value:
+    """[batch, (heads), time, width] as a sequence that has the heads beside each other."""
+    seen = value.places
+    if seen.ndim not in (3, 4) or len(seen) != BATCH:
+        return value
+    by_time = seen if seen.ndim == 3 else seen.swapaxes(1, 2)
+    time, width = by_time.shape[1], by_time.shape[2:]
+    flat = value.seen_as(by_time.reshape(BATCH, time, -1))
+    found = strides.rearranged(build, at, flat, (time, int(np.prod(width))))
+    if found is None:
+        return value
+    own = found.places.reshape(BATCH, time, *width)
+    return found.seen_as(own if seen.ndim == 3 else own.swapaxes(1, 2))
 
 
 def softmax(build: Builder, at: Place, value: Value, causal: bool = False) -> Value:

@@ -32,6 +32,41 @@ _NEXT = {  # by what is done to it
 }
 
 
+def goes_on(partial: Partial, operation: str, arguments: list[Any]) -> bool:
+    """Whether an operation with these arguments is the next step of it, and not of another
+    network's own, for which it becomes layers."""
+    stage, others = partial.stage, [one for one in arguments if one is not partial]
+    other = others[0] if others else None
+    if operation == "mean":
+        return stage == "squares" and others[:2] == [[-1], True]
+    if operation == "add":
+        return stage == "mean" and np.ndim(other) == 0 and not isinstance(other, Partial)
+    if operation in _NEXT:
+        return stage == _NEXT[operation][0]
+    if operation == "mul" and stage == "normalized":
+        return hasattr(other, "seen") and other.seen.shape == partial.of.shape[-1:]
+    is_divisor = operation == "div" and arguments[1] is partial and stage == "root"
+    is_factor = operation == "mul" and stage == "inverse"
+    same = isinstance(other, Value) and other.layer == partial.of.layer
+    return (is_divisor or is_factor) and same and other.is_seen_as(partial.of.places)
+
+
+def as_layers(at: At, partial: Partial) -> Value:
+    """What is no part of an rms_norm."""
+    build, value = at.build, partial.of
+    if partial.stage == "normalized":
+        eps = float(f"{partial.eps:.6g}")
+        return build.rowwise(at, "rms_norm", value, [], eps=eps, elementwise_affine=False)
+    found = build.product(at, value, value)
+    if partial.stage != "squares":
+        found = build.mean(at, found, [-1], True)
+    if partial.eps:
+        found = build.elementwise(at, "affine", found, shift=partial.eps)
+    if partial.stage in ("root", "inverse"):
+        found = build.elementwise(at, "sqrt", found)
+    return build.elementwise(at, "reciprocal", found) if partial.stage == "inverse" else found
+
+
 def squares(at: At, value: Value, exponent: Any) -> Partial:
     if np.size(exponent) != 1 or float(np.asarray(exponent).reshape(())) != 2:
         raise at.refused("it can only be a square, as of rms_norm")

@@ -28,6 +28,11 @@ _PER_NUMBER = {
     "elu": 4,
     "softplus": 5,
     "sin": 1,
+    "exp": 1,
+    "abs": 1,
+    "sqrt": 1,
+    "reciprocal": 1,
+    "as_strided": 0,
     "hardtanh": 2,
     "affine": 2,
     "pad": 0,
@@ -79,7 +84,6 @@ _RULES: dict[str, _Count] = {
     "lstm": lambda layer, x, y: _recurrent(4, 8, x, y),
     "gru": lambda layer, x, y: _recurrent(3, 5, x, y),
 }
-_OTHERS = ("name", "type", "inputs")  # of a layer's JSON; all else are its parameters
 _HEAD = ("layer", "type", "gives", "parameters", "FLOP")
 
 
@@ -99,7 +103,8 @@ def steps(described: dict[str, Any]) -> tuple[Value, list[Step]]:
         build = Builder(sample["shape"], sample["type"] == "i32")
         values, last = {"input": build.input}, build.input
         for number, layer in enumerate(described["layers"]):
-            own = {key: value for key, value in layer.items() if key not in _OTHERS}
+            said = ("name", "type", "inputs")
+            own = {key: value for key, value in layer.items() if key not in said}
             at = _Place(layer.get("name", f"layer {number}"), layer["type"])
             reads = [values[one] for one in layer["inputs"]] if "inputs" in layer else [last]
             last = values[at.name] = build.layer(at, at.kind, reads, **own)

@@ -4,6 +4,7 @@ inputs of a network as parts of one."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -98,7 +99,9 @@ def joined(samples: Sequence[tuple[int, ...]], are_tokens: Sequence[bool]) -> tu
     samples = [sample or (1,) for sample in samples]
     rest = list(samples[0][1:])
     same = all(list(sample[1:]) == rest for sample in samples)
-    if len(samples) > 1 and (not same or len(rest) > (0 if are_tokens[0] else 2)):
+    if len(samples) > 1 and not same and not are_tokens[0]:  # all numbers in a row
+        return (sum(math.prod(sample) for sample in samples),)
+    if len(samples) > 1 and len(rest) > (0 if are_tokens[0] else 2):
         shapes = " and ".join("x".join(map(str, sample)) for sample in samples)
         raise Refused(
             f"inputs of {shapes} can't stand in one row; several inputs can be tokens, vectors, or "
@@ -122,7 +125,8 @@ def arguments(
     if order is not None:
         return [whole.seen_as(np.argsort(order).reshape(-1, *samples[0]))]
     for sample, name in zip(samples, names, strict=True):
-        end = first + (sample[0] if sample else 1)
+        is_row = len(whole.shape) == 2 and not whole.time_first
+        end = first + (math.prod(sample) if is_row else sample[0] if sample else 1)
         axis = 0 if whole.time_first else 1
         places = whole.own[first:end] if whole.time_first else whole.own[:, first:end]
         if not whole.time_first:

@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from networks import attention, products, root_mean_square, trained
-from networks.builder import said
-from networks.values import Value
+from networks import arithmetic, attention, products, root_mean_square, trained
+from networks.values import Value, said
 from networks.windows import Padded, both, global_max, padded, pair
 
 if TYPE_CHECKING:
     from networks.from_torch import Call
-
-_OF_ATTENTION = (Value, attention.Scores, attention.Scaled)
 
 
 def is_read_as_it_is(found: Any, operation: str) -> bool:
@@ -121,9 +118,13 @@ def _detach(call: Call) -> Any:
 
 
 def _channel_dropout(call: Call) -> Value:
+    """Of whole channels: a gate of ones for each, of which single ones are dropped."""
+    value, build = call.value(), call.build
     if not call["train"] or call["p"] == 0:
-        return call.value()
-    raise call.refused("it drops whole channels; bench's dropout drops single numbers")
+        return value
+    mean = build.mean(call, value, range(2, value.places.ndim), keeps=True)
+    gate = build.elementwise(call, "dropout", attention.affine(call, mean, 0.0, 1.0), p=call["p"])
+    return build.product(call, value, gate)
 
 
 def _linear(call: Call) -> Value:
@@ -241,7 +242,6 @@ def _max(call: Call) -> Any:
 
 def _mean(call: Call) -> Any:
     if isinstance(call["self"], root_mean_square.Partial):
-        call.only(dim=[-1], keepdim=True)
         return root_mean_square.after(call, call["self"], "mean")
     return call.build.mean(call, call.value(), call["dim"] or [], call["keepdim"])
 
@@ -250,9 +250,10 @@ def _sum(call: Call) -> Value:
     value = call.value()
     is_last = list(call["dim"] or []) in ([-1], [value.places.ndim - 1])
     given = products.dot(call.build, call, value, call["keepdim"]) if is_last else None
-    if given is None:
-        raise call.refused("a sum can be that of two vectors' product, over their last dimension")
-    return given
+    if given is not None:
+        return given
+    mean = call.build.mean(call, value, call["dim"] or [], call["keepdim"])
+    return attention.affine(call, mean, value.places.size / mean.places.size, 0)
 
 
 def _batch_norm(call: Call) -> Value:
@@ -295,47 +296,16 @@ def _layer_norm(call: Call) -> Value:
     return call.build.rowwise(call, "layer_norm", call.value(), parameters, **own)
 
 
-def _add(call: Call) -> Any:
-    call.only(alpha=1)
-    left, right = call["self"], call["other"]
-    for found, other in ((left, right), (right, left)):
-        if isinstance(found, attention.Scores) and hasattr(other, "numpy"):
-            return attention.masked(call, found, _hidden(call, other))
-        if _is_constant(other) and isinstance(found, (Value, attention.Scaled)):
-            return attention.affine(call, found, 1.0, other)
-    left, right = (
-        attention.as_layers(call, one) if isinstance(one, _OF_ATTENTION) else one
-        for one in (left, right)
-    )
-    if isinstance(left, Value) and isinstance(right, Value):
-        return call.build.sum(call, left, right)
-    for partial, eps in ((left, right), (right, left)):
-        if isinstance(partial, root_mean_square.Partial):
-            return root_mean_square.after(call, partial, "add", eps)
-    value = left if isinstance(left, Value) else call.value("other")
-    name, table = call.table("self" if value is right else "other")
-    return trained.position_embedding(call.build, call, value, name, table)
+def _cos(call: Call) -> Value:
+    turned = attention.affine(call, call.value(), 1.0, math.pi / 2)
+    return call.build.elementwise(call, "sin", turned)
 
 
-def _is_constant(found: Any) -> bool:
-    return isinstance(found, (int, float)) or hasattr(found, "numpy")
-
-
-def _sub(call: Call) -> Any:
-    """Of two results, or of one and a number."""
-    call.only(alpha=1)
-    left, right = call["self"], call["other"]
-    if call.operation == "rsub":
-        left, right = right, left
-    for one in (left, right):
-        if hasattr(one, "seen"):
-            raise call.refused(f"{one.name} is trained, and no layer subtracts what is")
-    if not isinstance(right, _OF_ATTENTION):
-        return attention.affine(call, left, 1.0, -right)
-    if not isinstance(left, _OF_ATTENTION):
-        return attention.affine(call, right, -1.0, left)
-    turned = attention.affine(call, right, -1.0, 0)
-    return call.build.sum(call, attention.as_layers(call, left), turned)
+def _stack(call: Call) -> Value:
+    parts = [attention.as_layers(call, one) for one in call["tensors"]]
+    dim = call["dim"] % (parts[0].places.ndim + 1)
+    wider = [one.seen_as(np.expand_dims(one.places, dim)) for one in parts]
+    return call.build.concatenation(call, wider, dim)
 
 
 def _cat(call: Call) -> Value:
@@ -352,19 +322,8 @@ def _attention(call: Call) -> Value:
     call.only(enable_gqa=False)
     parts, mask = [call.value(name) for name in ("query", "key", "value")], call["attn_mask"]
     own = {"causal": bool(call["is_causal"]), "scale": call["scale"], "dropout": call["dropout_p"]}
-    hidden = None if mask is None else _hidden(call, mask)
+    hidden = None if mask is None else attention.hidden_by(call, mask)
     return attention.of_one_call(call, *parts, hidden=hidden, **own)
-
-
-def _hidden(call: Call, mask: Any) -> np.ndarray:
-    """Which scores a mask takes away, that is added (0 or -inf) or says which are left."""
-    if not hasattr(mask, "numpy"):
-        raise call.refused("its mask is calculated, not constant")
-    numbers = mask.numpy()
-    hidden = ~numbers if numbers.dtype == bool else np.isneginf(numbers)
-    if numbers.dtype != bool and numbers[~hidden].any():
-        raise call.refused("a mask is 0 or -inf")
-    return hidden
 
 
 def _product(call: Call) -> Any:
@@ -374,7 +333,7 @@ def _product(call: Call) -> Any:
 def _product_and_mask(call: Call) -> Any:
     call.only(beta=1, alpha=1)
     scores = attention.product(call, call["batch1"], call["batch2"])
-    return attention.masked(call, scores, _hidden(call, call["self"]))
+    return attention.masked(call, scores, attention.hidden_by(call, call["self"]))
 
 
 def _einsum(call: Call) -> Any:
@@ -409,36 +368,6 @@ def _in_order(call: Call, found: Any, axes: list[int]) -> Any:
     return value.seen_as(value.places.transpose(axes))
 
 
-def _mul(call: Call) -> Any:
-    left, right = call["self"], call["other"]
-    if isinstance(left, Value) and isinstance(right, Value):
-        return call.build.product(call, left, right)
-    if not any(isinstance(one, root_mean_square.Partial) for one in (left, right)):
-        _no_learned_factor(call)
-    for partial, other, name in ((left, right, "other"), (right, left, "self")):
-        if isinstance(partial, root_mean_square.Partial):
-            if isinstance(other, Value):
-                return root_mean_square.normalized(call, other, partial)
-            return root_mean_square.weighted(call, partial, *call.parameter(name))
-    values = (left, right) if isinstance(left, _OF_ATTENTION) else (right, left)
-    return attention.scaled(call, *values)
-
-
-def _no_learned_factor(call: Call) -> None:
-    for one in (call["self"], call["other"]):
-        if hasattr(one, "seen"):
-            raise call.refused(f"{one.name} is a factor that is trained, and no layer has one")
-
-
-def _div(call: Call) -> Any:
-    _no_learned_factor(call)
-    if isinstance(call["other"], root_mean_square.Partial):
-        return root_mean_square.normalized(call, call["self"], call["other"])
-    if isinstance(call["other"], _OF_ATTENTION):
-        raise call.refused("it divides by what a layer gives")
-    return attention.scaled(call, call["self"], 1 / call["other"])
-
-
 def _log_softmax(call: Call) -> Value:
     value = attention.softmax(call, call.value(), call["dim"])
     return call.build.only_at_end(call, value, "log_softmax")
@@ -447,10 +376,6 @@ def _log_softmax(call: Call) -> Value:
 def _masked(call: Call) -> Any:
     hidden = call["mask"].numpy() if call["value"] == -math.inf else np.empty(0)
     return attention.masked(call, call["self"], hidden)
-
-
-def _of_root(done: str) -> Callable[[Call], Any]:
-    return lambda call: root_mean_square.after(call, call["self"], done)
 
 
 def _rms_norm(call: Call) -> Value:
@@ -507,7 +432,8 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "softplus": _softplus,
     "mish": _mish,
     "log_sigmoid": _log_sigmoid,
-    "sin": _elementwise("sin"),
+    **{name: _elementwise(name) for name in ("sin", "exp", "abs")},
+    "cos": _cos,
     "neg": lambda call: attention.affine(call, call.value(), -1.0, 0),
     "dropout": _dropout,
     "feature_dropout": _channel_dropout,
@@ -528,9 +454,10 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "instance_norm": _instance_norm,
     "layer_norm": _layer_norm,
     "rms_norm": _rms_norm,
-    "add": _add,
-    **dict.fromkeys(("sub", "rsub"), _sub),
+    "add": arithmetic.add,
+    **dict.fromkeys(("sub", "rsub"), arithmetic.sub),
     "cat": _cat,
+    "stack": _stack,
     "embedding": _embedding,
     "lstm": _recurrent,
     "gru": _recurrent,
@@ -540,14 +467,14 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "baddbmm": _product_and_mask,
     "einsum": _einsum,
     "sum": _sum,
-    "mul": _mul,
-    "div": _div,
+    "mul": arithmetic.mul,
+    "div": arithmetic.div,
     "masked_fill": _masked,
     "softmax": lambda call: attention.softmax(call, call["self"], call["dim"]),
     "log_softmax": _log_softmax,
-    "pow": lambda call: root_mean_square.squares(call, call.value(), call["exponent"]),
-    "square": lambda call: root_mean_square.squares(call, call.value(), 2),
-    **{name: _of_root(name) for name in ("sqrt", "rsqrt", "reciprocal")},
+    **dict.fromkeys(("pow", "square"), arithmetic.power),
+    **dict.fromkeys(("var", "std"), arithmetic.variance),
+    **{name: arithmetic.of_root(name) for name in ("sqrt", "rsqrt", "reciprocal")},
 }
 # What moves numbers and changes none. A graph says which of a user's tensors share memory only by
 # its views; a copy counts as one, because the proof finds where that would be wrong.
@@ -557,5 +484,7 @@ VIEWS = frozenset(
         *("squeeze", "unsqueeze", "select", "slice", "narrow", "split", "split_with_sizes"),
         *("unsafe_split", "chunk", "unbind", "expand", "expand_as", "view_as", "reshape_as"),
         *("movedim", "moveaxis", "swapaxes", "swapdims", "contiguous", "clone", "alias"),
+        *("index", "index_select", "repeat", "tile", "repeat_interleave", "flip", "roll", "unfold"),
+        *("pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "diagonal", "rot90"),
     )
 )

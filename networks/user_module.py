@@ -130,6 +130,45 @@ def _run(network: nn.Module, read: list[torch.Tensor]) -> Any:
         ) from error
 
 
+_DRAW = (torch.randn_like, torch.randn, torch.rand_like, torch.rand, torch.Tensor.normal_)
+
+
+class _Draws(TorchFunctionMode):
+    """Notes which random numbers a forward pass draws for each sample; with some `given`, it draws
+    these."""
+
+    def __init__(self, given: Sequence[torch.Tensor] = ()) -> None:
+        super().__init__()
+        self.given, self.drawn = list(given), []
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        del types
+        result = function(*args, **(kwargs or {}))
+        if function in _DRAW and result.ndim > 1 and result.shape[0] == BATCH:
+            self.drawn.append(tuple(result.shape[1:]))
+            return self.given.pop(0) if self.given else result
+        return result
+
+
+def with_draws_as_inputs(network: nn.Module, *wanted: Input) -> tuple[Input, ...]:
+    """What the network reads, and behind it what it draws itself for each sample, as the noise of
+    a variational autoencoder: from now on it reads that, too."""
+    read = [one.random() for one in wanted]
+    with _Draws() as draws:
+        _run(network, read)
+    if draws.drawn:
+        own, count = network.forward, len(wanted)
+
+        def forward(*read: torch.Tensor) -> Any:
+            with _Draws(read[count:]):
+                return own(*read[:count])
+
+        network.forward = forward
+    return (*wanted, *(Input(shape) for shape in draws.drawn))
+
+
 def exported(network: nn.Module, *wanted: Input) -> torch.export.ExportedProgram:
     """Its operations as the user wrote them, before any decomposition."""
     read, before = tuple(one.random() for one in wanted), _chance()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -119,3 +119,8 @@ def shown(shape: tuple[int, ...], batch_axis: int | None = 0) -> str:
     """[batch, 3, 32, 32]"""
     words = ["batch" if axis == batch_axis else str(size) for axis, size in enumerate(shape)]
     return f"[{', '.join(words)}]"
+
+
+def said(**values: tuple[Any, Any]) -> dict[str, Any]:
+    """Of names with a value and what it is where it goes unsaid, those that must be said."""
+    return {name: value for name, (value, unsaid) in values.items() if value != unsaid}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from networks import strides
 from networks.values import Place, Value
 
 if TYPE_CHECKING:
@@ -110,7 +111,14 @@ def global_max(build: Builder, at: Place, value: Value, axes: Sequence[int], kee
         found = global_max(build, at, turned, [2], keeps)
         return found.seen_as(found.places.swapaxes(1, 2)) if keeps else found
     if sorted(axis % rank for axis in axes or range(rank)) != list(range(2, rank)):
-        raise at.refused("the largest can be that of an image's channels")
+        axes = [axis % rank for axis in axes or range(rank)]
+        count = math.prod(value.places.shape[axis] for axis in axes)
+        if count > MOST_PLACES:
+            raise at.refused(f"it is the largest of {count} numbers; {MOST_PLACES} are the most")
+        found = strides.over(build, at, value, axes, kind="max_pool2d", keeps=keeps)
+        if found is None:
+            raise at.refused("the largest can be of a sample, and not of the batch")
+        return found
     size = pair(value.places.shape[2:], 1)
     found = build.image(at, "max_pool2d", value, kernel_size=size)
     return found if keeps else build.viewed(at, found, found.places.reshape(found.shape[:2]))

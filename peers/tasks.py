@@ -11,6 +11,8 @@ import numpy as np
 
 from peers.generator import INPUTS, LABELS, uniform
 
+OF_ALL = ("name", "type", "inputs", "shared")  # of a layer's JSON; all else are its parameters
+
 
 class Unsupported(Exception):  # noqa: N818 - a limit, not a fault
     """What can't be had, in words."""

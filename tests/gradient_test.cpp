@@ -90,6 +90,7 @@ std::vector<GradientCase> gradient_cases() {
       {"upsampled", upsampled_model()},
       {"line", line_model()},
       {"padded", padded_model()},
+      {"strided", strided_model()},
       {"vit", vit({.image = 6, .patch = 2, .width = 6, .layers = 1, .heads = 2, .classes = 3})},
       {"alexnet_r", alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3})},
       {"alexnet_s",

@@ -224,6 +224,40 @@ TEST(NetworkJson, KnowsEachActivation) {
   }
 }
 
+TEST(NetworkJson, KnowsStridesAndWhatIsShared) {
+  const Json json = Json::parse(R"({"name": "m", "input": {"shape": [4, 6], "type": "f32"},
+    "classes": 2, "loss": "cross_entropy", "layers": [
+      {"name": "every", "type": "as_strided", "shape": [1, 2, 6], "size": [4, 3],
+       "stride": [6, 2], "storage_offset": 1},
+      {"name": "row", "type": "flatten"}, {"name": "a", "type": "linear", "out_features": 12},
+      {"name": "b", "type": "linear", "out_features": 12, "shared": "a"},
+      {"name": "c", "type": "linear", "out_features": 2}]})");
+  Json image = json;
+  image["input"]["shape"] = {1, 4, 6};
+  const Model model = model_from(image);
+  EXPECT_EQ(describe(model), image);
+  EXPECT_EQ(std::get<AsStridedLayer>(model.layers[0].kind).stride, (Shape{6, 2}));
+  EXPECT_EQ(parameter_count(training_epoch(model, {.rows = 2, .batch = 2})), 12 * 13 + 2 * 13);
+  const auto refused = [](const Json& network, const std::string& why) {
+    EXPECT_THAT([&] { training_identity(model_from(network)); },
+                testing::ThrowsMessage<std::invalid_argument>(testing::HasSubstr(why)));
+  };
+  refused(json, "every reads vectors, sequences or images");
+  const auto changed = [&](const char* where, const Json& value) {
+    Json other = image;
+    other[Json::json_pointer(where)] = value;
+    return other;
+  };
+  refused(changed("/layers/0/storage_offset", 2), "reads number 24 of a sample that has 24");
+  refused(changed("/layers/0/stride", {2, 2}), "reads numbers twice by strides that are not 0");
+  refused(changed("/layers/0/stride", {2}), "has 1 strides for 2 sizes");
+  refused(changed("/layers/0/stride", {2, -1}), "'stride' is to be");
+  refused(changed("/layers/0/shape", {13}), "can't give 12 numbers as [13]");
+  refused(changed("/layers/3/shared", "input"), "'shared' is to be the name of a layer before it");
+  refused(changed("/layers/4/shared", "a"),
+          "c shares the parameters of a, which is no layer before it of the same type and sizes");
+}
+
 TEST(NetworkJson, KnowsFunctionsAndWhatPads) {
   const Json json = Json::parse(R"({"name": "m", "input": {"shape": [3, 4, 4], "type": "f32"},
     "classes": 2, "loss": "cross_entropy", "layers": [
@@ -299,12 +333,14 @@ TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
   refused("/layers/6/p", "half", "network 'm': layer 6 (dropout): 'p' is to be a number");
   refused("/layers/1/type", "mish",
           "network 'm': layer 1 (mish): no layer has this type; there are linear, leaky_relu, elu, "
-          "softplus, sin, hardtanh, affine, relu, sigmoid, identity, tanh, gelu, gelu_tanh, silu, "
-          "relu6, hardswish, hardsigmoid, add, conv2d, max_pool2d, avg_pool2d, global_avg_pool2d, "
+          "softplus, sin, exp, sqrt, reciprocal, abs, hardtanh, affine, relu, sigmoid, identity, "
+          "tanh, gelu, gelu_tanh, silu, relu6, hardswish, hardsigmoid, add, conv2d, max_pool2d, "
+          "avg_pool2d, global_avg_pool2d, "
           "mean_over_time, batch_norm, dropout, "
           "embedding, position_embedding, layer_norm, rms_norm, attention, lstm, flatten, "
           "concatenate, to_sequence, multiply, class_token, first_place, last_place, slice, "
-          "matmul, softmax, gru, conv_transpose2d, upsample, group_norm, to_image, pad");
+          "matmul, softmax, gru, conv_transpose2d, upsample, group_norm, to_image, pad, "
+          "as_strided");
 }
 
 }  // namespace

@@ -539,7 +539,10 @@ OperationGradientCase activation(Activation activation, const std::string& name)
 OperationGradientCase function_of(const Function& function) {
   Builder t;
   const Shape shape{5, 9};
-  const Id x = t.f32("x wide", shape);
+  const bool is_of_positive =
+      std::visit([]<class Of>(const Of& /*of*/) { return IsOfPositive<Of>; }, function);
+  const bool grows = std::holds_alternative<functions::Exponential>(function);
+  const Id x = t.f32(is_of_positive ? "x far" : grows ? "x" : "x wide", shape);
   const Id y = t.f32("y", shape);
   const Id dy = t.f32("dy", shape);
   const Id dx = t.f32("dx", shape);

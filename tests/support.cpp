@@ -177,6 +177,33 @@ Model padded_model() {
   return model;
 }
 
+Model strided_model() {
+  Model model{.name = "strided", .sample = {4, 4, 6}, .classes = 3, .layers = {}};
+  const Value image = model.add(ConvolutionLayer{4, {.size = 3, .padding = 1}}, {0});
+  const Value shuffled = model.add(  // its pixels from four channels
+      AsStridedLayer{{1, 8, 12}, {4, 2, 6, 2}, {6, 48, 1, 24}}, {image});
+  const Value sequence = model.add(AsStridedLayer{{3, 32}, {3, 4, 8}, {1, 24, 3}}, {image});
+  Value value = model.add(LinearLayer{6}, {sequence});
+  const LayerNumber first = static_cast<LayerNumber>(model.layers.size()) - 1;
+  value = model.add(FunctionLayer<functions::Exponential>{},
+                    {model.add(ActivationLayer{Activation::tanh}, {value})});
+  value = model.add(FunctionLayer<functions::SquareRoot>{}, {value});
+  value = model.add(FunctionLayer<functions::Reciprocal>{}, {value});
+  const Value turned = model.add(AsStridedLayer{{6, 3}, {6, 3}, {1, 6}}, {value});
+  const Value repeated = model.add(AsStridedLayer{{2, 5, 3}, {2, 5, 3}, {3, 0, 1}, 2}, {turned});
+  const Value again = model.add(AsStridedLayer{{3, 32}, {3, 8, 4}, {16, 0, 4}, 1}, {shuffled});
+  value = model.add(LinearLayer{6}, {again});
+  model.layers.back().shared = first;
+  const Value row = model.add(AsStridedLayer{{18}, {18}, {1}}, {value});
+  value = model.add(FunctionLayer<functions::Absolute>{}, {row});
+  const Value flat = model.add(FlattenLayer{}, {repeated});
+  const Value other = model.add(ConvolutionLayer{4, {.size = 3, .padding = 1}}, {image});
+  model.layers.back().shared = 0;
+  const Value mean = model.add(GlobalAveragePoolLayer{}, {other});
+  model.add(LinearLayer{3}, {model.add(ConcatenateLayer{}, {value, flat, mean})});
+  return model;
+}
+
 Model places_model() {
   Model model{.name = "places", .sample = {2, 4, 6}, .classes = 3, .layers = {}};
   Value value = model.add(ConvolutionLayer{5, {.size = 2, .stride = 2}}, {0});

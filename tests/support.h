@@ -73,6 +73,9 @@ Model line_model();
 /// With zeros around images and lines, cuts, functions, and normalizations that lack parameters.
 Model padded_model();
 
+/// Strides of every kind, by the CPU's layouts and time; layers that share parameters.
+Model strided_model();
+
 /// Patches behind a trained one, of which the first, the last and the mean are read.
 Model places_model();
 

@@ -62,6 +62,7 @@ std::vector<Thin> thin_networks() {
       {"upsampled", upsampled_model()},
       {"line", line_model()},
       {"padded", padded_model()},
+      {"strided", strided_model()},
   };
 }
 
@@ -73,6 +74,22 @@ Thin cancelling() {
       mobilenet(
           {.image = 9, .stem = 4, .stages = {{1, 4, 1, 1}, {2, 5, 2, 2}}, .head = 8, .classes = 3}),
       MomentumOptions{.learning_rate = 1e-4}};
+}
+
+/// The same of biases that two layers share: both gradients are rounding, and so is their sum.
+Thin cancelling_and_shared() {
+  Model model{.name = "twins", .sample = {2, 6, 6}, .classes = 3, .layers = {}};
+  std::vector<Value> both;
+  LayerNumber first = no_layer;
+  for (std::int64_t channel = 0; channel < 2; ++channel) {
+    Value value = model.add(SliceLayer{.from = channel, .to = channel + 1}, {0});
+    value = model.add(ConvolutionLayer{4, {.size = 3}}, {value});
+    model.layers.back().shared = first;
+    first = value - 1;
+    both.push_back(model.add(FlattenLayer{}, {model.add(BatchNormLayer{}, {value})}));
+  }
+  model.add(LinearLayer{3}, {model.add(ConcatenateLayer{}, both)});
+  return {"twins", std::move(model)};
 }
 
 constexpr std::int64_t batch = 4;
@@ -560,6 +577,7 @@ TEST_P(RightOperation, IsVerifiedOnTheCpu) {
 std::vector<Thin> thin_and_cancelling() {
   std::vector<Thin> all = thin_networks();
   all.push_back(cancelling());
+  all.push_back(cancelling_and_shared());
   return all;
 }
 

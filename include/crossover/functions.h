@@ -23,8 +23,15 @@ struct ScalarMaths {
   static CROSSOVER_HOST_DEVICE T exponential_minus_1(T x) { return std::expm1(x); }
   /// Of x from 0 to 1.
   static CROSSOVER_HOST_DEVICE T logarithm_of_1_plus(T x) { return std::log1p(x); }
+  static CROSSOVER_HOST_DEVICE T square_root(T x) { return std::sqrt(x); }
   static CROSSOVER_HOST_DEVICE T sine(T x) { return std::sin(x); }
   static CROSSOVER_HOST_DEVICE T cosine(T x) { return std::cos(x); }
+};
+
+/// Of functions that are tried with numbers above 0 alone.
+template <class Function>
+concept IsOfPositive = requires {
+  Function::is_of_positive;
 };
 
 /// Each has its name and its numbers as files write them (layer.h has the words), what it counts
@@ -125,6 +132,76 @@ struct Sine {
   [[nodiscard]] std::vector<double> kinks() const { return {}; }
 };
 
+struct Exponential {
+  static constexpr const char* name = "exp";
+  static constexpr double flops = 1, derivative_flops = 2;
+  template <class Self, class See>
+  static void describe(Self& /*function*/, See& /*see*/) {}
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+    return maths.exponential(x);
+  }
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
+    return maths.exponential(x);
+  }
+  [[nodiscard]] std::vector<double> kinks() const { return {}; }
+};
+
+/// Of x from 0.
+struct SquareRoot {
+  static constexpr const char* name = "sqrt";
+  static constexpr bool is_of_positive = true;
+  static constexpr double flops = 1, derivative_flops = 3;
+  template <class Self, class See>
+  static void describe(Self& /*function*/, See& /*see*/) {}
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+    return maths.square_root(x);
+  }
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
+    return maths.number(0.5) / maths.square_root(x);
+  }
+  [[nodiscard]] std::vector<double> kinks() const { return {}; }
+};
+
+/// 1 / x.
+struct Reciprocal {
+  static constexpr const char* name = "reciprocal";
+  static constexpr bool is_of_positive = true;
+  static constexpr double flops = 1, derivative_flops = 3;
+  template <class Self, class See>
+  static void describe(Self& /*function*/, See& /*see*/) {}
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+    return maths.number(1) / x;
+  }
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
+    return maths.number(-1) / (x * x);
+  }
+  [[nodiscard]] std::vector<double> kinks() const { return {}; }
+};
+
+/// |x|; its derivative at 0 is 0, as PyTorch's is.
+struct Absolute {
+  static constexpr const char* name = "abs";
+  static constexpr double flops = 1, derivative_flops = 2;
+  template <class Self, class See>
+  static void describe(Self& /*function*/, See& /*see*/) {}
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+    return maths.where(x < maths.number(0), -x, x);
+  }
+  template <class M>
+  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
+    const auto above = maths.where(x > maths.number(0), maths.number(1), maths.number(0));
+    return maths.where(x < maths.number(0), maths.number(-1), above);
+  }
+  [[nodiscard]] std::vector<double> kinks() const { return {0}; }
+};
+
 /// x, held between two numbers.
 struct Hardtanh {
   double min_val = -1, max_val = 1;
@@ -177,6 +254,7 @@ struct Affine {
 /// Of<all functions>.
 template <template <class...> class Of>
 using OfFunctions = Of<functions::LeakyRelu, functions::Elu, functions::Softplus, functions::Sine,
-                       functions::Hardtanh, functions::Affine>;
+                       functions::Exponential, functions::SquareRoot, functions::Reciprocal,
+                       functions::Absolute, functions::Hardtanh, functions::Affine>;
 
 }  // namespace crossover

@@ -7,6 +7,7 @@
 #include "crossover/layer.h"
 #include "crossover/layers/activation_layer.h"
 #include "crossover/layers/add_layer.h"
+#include "crossover/layers/as_strided_layer.h"
 #include "crossover/layers/attention_layer.h"
 #include "crossover/layers/batch_norm_layer.h"
 #include "crossover/layers/concatenate_layer.h"
@@ -47,7 +48,7 @@ using LayersWith =
                 LayerNormLayer, AttentionLayer, LstmLayer, FlattenLayer, ConcatenateLayer,
                 ToSequenceLayer, MultiplyLayer, ClassTokenLayer, OnePlaceLayer, SliceLayer,
                 MatmulLayer, SoftmaxLayer, GruLayer, TransposedConvolutionLayer, UpsampleLayer,
-                GroupNormLayer, ToImageLayer, PadLayer>;
+                GroupNormLayer, ToImageLayer, PadLayer, AsStridedLayer>;
 
 using LayerKind = OfFunctions<LayersWith>;
 

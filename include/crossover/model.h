@@ -17,7 +17,8 @@ using Value = int;
 struct Layer {
   LayerKind kind;
   std::vector<Value> inputs;
-  std::string name = {};  ///< in messages; empty: "layer 2", by its place from 0
+  std::string name = {};          ///< in messages; empty: "layer 2", by its place from 0
+  LayerNumber shared = no_layer;  ///< one before it, of the same kind, whose parameters it has
 };
 
 /// The last layer's result goes into the loss: of a classifier [batch, classes], or, where it

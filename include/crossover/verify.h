@@ -147,8 +147,9 @@ struct OperationVerification {
 /// Workload is the one that was compiled. The error is the norm of the difference over the norm of
 /// the result; of a tensor that is updated in place, over the norm of its change, to which the
 /// rounding of what is stored is added; of another result in f32 that differs by more than its
-/// tolerance, what rounding makes of sums whose terms cancel is added, too. Whole numbers must be
-/// equal. Throws Mismatch that names operation and tensor.
+/// tolerance, what rounding makes of sums whose terms cancel is added, too, and so is that of sums
+/// in the same tensor that the step has updated since. Whole numbers must be equal. Throws Mismatch
+/// that names operation and tensor.
 OperationVerification verify_operations(Program& program, Reference& reference, std::int64_t steps,
                                         Precision precision);
 

@@ -10,7 +10,7 @@ from torch import nn
 from networks import proof
 from networks.ending import ended, without_loss
 from networks.from_torch import Graph
-from networks.user_module import Input, exported
+from networks.user_module import Input, exported, with_draws_as_inputs
 
 
 def kinds(described: dict[str, Any]) -> list[str]:
@@ -22,6 +22,7 @@ def told(
 ) -> tuple[dict[str, Any], str]:
     """Proved, and what is said about it."""
     network = network.double()
+    wanted = with_draws_as_inputs(network, *wanted)
     graph = Graph(exported(network, *wanted), *wanted, output=output)
     value, graph.end = without_loss(graph.build, graph.output, loss)
     graph.output = ended(graph.build, value, loss)

@@ -158,12 +158,11 @@ def test_a_sequence_becomes_an_image_once_for_all_who_read_it():
     assert kinds(told(network, WORDS)[0]).count("to_image") == 1
 
 
-def test_an_input_that_is_cut_into_patches_is_prepared():
+def test_an_input_is_cut_into_patches():
     network = zoo.By(patches, fc=nn.Linear(48, 5), out=nn.Linear(5, 3))
-    described, notes = told(network, IMAGE)
-    assert kinds(described) == ["to_sequence", "linear", "mean_over_time", "linear"]
-    assert described["input"]["shape"] == [48, 1, 4]
-    assert "done to the input first (reshape and permute) is left out" in notes
+    described, _ = told(network, IMAGE)
+    assert kinds(described) == ["as_strided", "linear", "mean_over_time", "linear"]
+    assert described["layers"][0]["shape"] == [4, 48]
 
 
 @pytest.mark.parametrize(
@@ -178,11 +177,6 @@ def test_an_input_that_is_cut_into_patches_is_prepared():
             lambda m, x: m.table(x).mean(1),
             {"table": nn.Embedding(31, 6, max_norm=1.0)},
             *(WORDS, "table.weight is changed while the network runs, as max_norm does"),
-        ),
-        (
-            lambda m, x: m.drop(m.a(x)).mean((2, 3)),
-            {"a": nn.Conv2d(3, 4, 7), "drop": nn.Dropout2d(0.1)},
-            *(IMAGE, "it drops whole channels"),
         ),
     ],
 )

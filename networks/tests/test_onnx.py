@@ -297,7 +297,7 @@ def test_normalization_of_groups_as_opset_21_has_it(capsys, tmp_path):
     [
         (("Gemm", ["x", "w"], {"alpha": 0.5}), WEIGHT, "(Gemm): alpha is 0.5, and can only be 1.0"),
         (("Cos", ["x"], {}), {}, "(Cos): there is no such layer (docs/networks.md"),
-        (("Mul", ["x", "w"], {}), WEIGHT, "(Mul): a result is multiplied by numbers of its own"),
+        (("Sub", ["x", "w"], {}), WEIGHT, "of which a file does not say whether they are trained"),
         (("HardSigmoid", ["x"], {}), {}, "alpha is 0.2, and can only be 1/6"),
         (("Add", ["x", "w"], {}), WEIGHT, "can only be added to a sequence"),
     ],

@@ -786,10 +786,6 @@ def padded():
     return Image(nn.Conv2d(2, 4, 1, padding=1))
 
 
-def shuffled():
-    return Image(nn.PixelShuffle(2), 1)
-
-
 def foreign():
     network = nn.Sequential()
     network.add_module("größe", nn.Linear(4, 3))
@@ -859,12 +855,6 @@ class SecondWord(LastWord):
         return self.out(given[:, 1])
 
 
-class EachOtherWord(LastWord):
-    def forward(self, words):
-        given, _ = self.lstm(self.embedding(words))
-        return self.out(given[:, ::2])
-
-
 class Both(nn.Module):
     """Reads a token and numbers."""
 
@@ -874,15 +864,6 @@ class Both(nn.Module):
 
     def forward(self, word, x):
         return self.out(self.words(word) + x)
-
-
-class Mixed(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.a, self.b = nn.Linear(4, 3), nn.Linear(4, 2)
-
-    def forward(self, x):
-        return self.a(x) * self.b(x)[:, :1]
 
 
 class Stacked(nn.Module):

@@ -19,7 +19,7 @@ import numpy as np
 from jax import lax
 
 from peers.generator import PARAMETERS, uniform
-from peers.tasks import Unsupported
+from peers.tasks import OF_ALL, Unsupported
 
 Array = jax.Array
 Parameters = Sequence[Array]
@@ -301,6 +301,22 @@ def _softmax(x: Any, num_heads: int = 1, causal: bool = False) -> Layer:
     return Layer(of)
 
 
+def _as_strided(
+    x: Any, shape: list[int], size: list[int], stride: list[int], storage_offset: int = 0
+) -> Layer:
+    places = np.full(size, storage_offset)
+    for axis, step in enumerate(stride):
+        places += step * np.arange(size[axis]).reshape(-1, *[1] * (len(size) - axis - 1))
+    places = places.reshape(shape).astype(np.int32)
+
+    def of(x: Array) -> Array:
+        x = x.swapaxes(0, 1) if x.ndim == 3 else x
+        y = x.reshape(x.shape[0], -1)[:, places]
+        return y.swapaxes(0, 1) if y.ndim == 3 else y
+
+    return Layer(of)
+
+
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": jax.nn.relu,
     "sigmoid": jax.nn.sigmoid,
@@ -314,6 +330,10 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "hardsigmoid": jax.nn.hard_sigmoid,
     "softplus": jax.nn.softplus,
     "sin": jnp.sin,
+    "exp": jnp.exp,
+    "abs": jnp.abs,
+    "sqrt": jnp.sqrt,
+    "reciprocal": jnp.reciprocal,
     "global_avg_pool2d": lambda x: x.mean((2, 3)),
     "flatten": lambda x: x.reshape(x.shape[0], -1),
 }
@@ -347,6 +367,7 @@ _LAYERS: dict[str, Callable[..., Layer]] = {
     "affine": lambda x, scale=1.0, shift=0.0: Layer(lambda x: scale * x + shift),
     "pad": _pad,
     "slice": _slice,
+    "as_strided": _as_strided,
     "matmul": _matmul,
     "softmax": _softmax,
     "to_sequence": lambda x: Layer(lambda x: x.reshape(*x.shape[:2], -1).transpose(2, 0, 1)),
@@ -380,7 +401,10 @@ def network_of(described: dict[str, Any]) -> Network:
         else:
             layer = _layer_of(stated, [shapes[one] for one in read])
             own = slice(len(starts), len(starts) + len(layer.starts))
-            starts += layer.starts
+            if "shared" in stated:
+                own = places[stated["shared"]]
+            else:
+                starts += layer.starts
         places[name] = own
         parameters = [jax.ShapeDtypeStruct(one.shape, jnp.float32) for one in starts[own]]
         shapes[name] = jax.eval_shape(layer.of, *parameters, *(shapes[one] for one in read))
@@ -403,7 +427,7 @@ def _layer_of(stated: dict[str, Any], read: list[Any]) -> Layer:
         raise Unsupported(
             f"{where}: peers/jax/networks.py has no such layer, but {', '.join(sorted(_LAYERS))}"
         )
-    own = {key: value for key, value in stated.items() if key not in ("name", "type", "inputs")}
+    own = {key: value for key, value in stated.items() if key not in OF_ALL}
     try:
         return _LAYERS[stated["type"]](*read, **own)
     except TypeError as error:

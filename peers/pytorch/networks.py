@@ -18,7 +18,7 @@ from torch import fx, nn
 from torch.nn.functional import linear, pad, scaled_dot_product_attention
 
 from peers.generator import PARAMETERS, kept_by_dropout, uniform
-from peers.tasks import Unsupported
+from peers.tasks import OF_ALL, Unsupported
 
 SIDES = ("left", "right", "top", "bottom", "front", "back")  # as torch.nn.functional.pad has them
 
@@ -91,9 +91,34 @@ class Affine(nn.Module):
         return self.scale * x + self.shift
 
 
-class Sine(nn.Module):
+class Function(nn.Module):
+    """Of each number by itself, for which torch.nn has no module."""
+
+    def __init__(self, of: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.of = of
+
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x.sin()
+        return self.of(x)
+
+
+class AsStrided(nn.Module):
+    """torch.as_strided of each sample, as a vector, a sequence [time, batch, width] or an image."""
+
+    def __init__(
+        self, shape: list[int], size: list[int], stride: list[int], storage_offset: int = 0
+    ) -> None:
+        super().__init__()
+        self.shape, self.size, self.stride = shape, size, stride
+        self.storage_offset = storage_offset
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = (x.transpose(0, 1) if x.ndim == 3 else x).flatten(1).contiguous()
+        batch, each = x.shape
+        first = x.storage_offset() + self.storage_offset
+        y = x.as_strided((batch, *self.size), (each, *self.stride), first)
+        y = y.reshape(batch, *self.shape)
+        return y.transpose(0, 1) if y.ndim == 3 else y
 
 
 class Pad(nn.Module):
@@ -239,7 +264,14 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
     "leaky_relu": lambda x, **own: nn.LeakyReLU(**own),
     "elu": lambda x, **own: nn.ELU(**own),
     "softplus": lambda x: nn.Softplus(),
-    "sin": lambda x: Sine(),
+    **{
+        name: lambda x, of=of: Function(of)
+        for name, of in (
+            *(("sin", torch.sin), ("exp", torch.exp), ("abs", torch.abs)),
+            *(("sqrt", torch.sqrt), ("reciprocal", torch.reciprocal)),
+        )
+    },
+    "as_strided": lambda x, **own: AsStrided(**own),
     "hardtanh": lambda x, **own: nn.Hardtanh(**own),
     "affine": lambda x, **own: Affine(**own),
     "pad": lambda x, **own: Pad(**own),
@@ -286,6 +318,13 @@ TIME_FIRST = {"embedding": True, "to_sequence": True, "mean_over_time": False, "
 TIME_FIRST |= {"first_place": False, "last_place": False}
 
 
+def is_time_first(layer: dict[str, Any], reads_time_first: bool) -> bool:
+    """Whether the layer gives [time, batch, ...]."""
+    if layer["type"] == "as_strided":
+        return len(layer["shape"]) == 2
+    return TIME_FIRST.get(layer["type"], reads_time_first)
+
+
 def network_of(described: dict[str, Any]) -> nn.Module:
     """Its parameters have no values yet: fill() sets them. Unsupported, in a sentence that names
     the layer, where it can't be had. An nn.Sequential, if each layer reads the one before."""
@@ -310,15 +349,19 @@ def network_of(described: dict[str, Any]) -> nn.Module:
             node = graph.call_function(linear, (node, graph.get_attr(weight)))
             values[name] = value, node, time_first
             continue
-        places[name] = str(len(modules))
         shapes, nodes, (time_first, *_) = zip(*read, strict=True)
-        module = module_of(layer, list(shapes), int(time_first))
-        modules.append(module)
+        if "shared" in layer:
+            places[name] = places[layer["shared"]]
+            module = modules[int(places[name])]
+        else:
+            places[name] = str(len(modules))
+            module = module_of(layer, list(shapes), int(time_first))
+            modules.append(module)
         node = graph.call_module(places[name], nodes)
         value = module(*shapes)
         if isinstance(value, tuple):  # of an LSTM or GRU, which also gives its last state
             value, node = value[0], graph.call_function(getitem, (node, 0))
-        values[name] = value, node, TIME_FIRST.get(layer["type"], time_first)
+        values[name] = value, node, is_time_first(layer, time_first)
     node = values[name][1]
     if "labels" in described:
         modules.append(nn.Flatten(0, 1))
@@ -326,7 +369,8 @@ def network_of(described: dict[str, Any]) -> nn.Module:
     graph.output(node)
     # fx writes straight code, which torch.compile can break at an LSTM.
     is_chain = not any(
-        "inputs" in one or "tied" in one or one["type"] in RECURRENT for one in described["layers"]
+        one.keys() & {"inputs", "tied", "shared"} or one["type"] in RECURRENT
+        for one in described["layers"]
     )
     return (modules if is_chain else fx.GraphModule(modules, graph)).to_empty(device="cpu")
 
@@ -335,10 +379,11 @@ def _stacked(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Layers of LSTM, or of GRU, that follow one another are one, as PyTorch's users have them;
     those that drop know their `number`."""
     read = {name for layer in layers for name in layer.get("inputs", [])}
+    read |= {layer["shared"] for layer in layers if "shared" in layer}
     stacked: list[dict[str, Any]] = []
     for number, layer in enumerate(layers):
         last = stacked[-1] if stacked else {"type": ""}
-        is_same = layer["type"] == last["type"] and "inputs" not in layer
+        is_same = layer["type"] == last["type"] and not layer.keys() & {"inputs", "shared"}
         stacks = is_same and layer["type"] in RECURRENT and last["name"] not in read
         if stacks and layer["hidden_size"] == last["hidden_size"]:
             last |= {"name": layer["name"], "num_layers": last.get("num_layers", 1) + 1}
@@ -355,7 +400,7 @@ def module_of(layer: dict[str, Any], read: list[torch.Tensor], batch_axis: int) 
         raise Unsupported(
             f"{where}: peers/pytorch/networks.py has no layer of this type, only {types}"
         )
-    own = {key: value for key, value in layer.items() if key not in ("name", "type", "inputs")}
+    own = {key: value for key, value in layer.items() if key not in OF_ALL}
     if layer["type"] == "dropout":
         shape = list(read[0].shape)
         shape[batch_axis] = -1

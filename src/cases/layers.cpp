@@ -82,16 +82,22 @@ std::vector<Case> activation_cases() {
   return all;
 }
 
+/// Above 0 where the function wants that.
+const char* input_of(const Function& function) {
+  return std::visit(
+      []<class Of>(const Of& /*of*/) { return IsOfPositive<Of> ? "x far" : "x wide"; }, function);
+}
+
 Case map_case(const Shape& shape, const Function& function, const std::string& name) {
   OneOp one;
-  const Id x = one.tensor("x wide", shape);
+  const Id x = one.tensor(input_of(function), shape);
   const Id y = one.tensor("y", shape);
   return {"Map_" + name, one.operation(Map{.x = x, .y = y, .function = function}).workload};
 }
 
 Case map_grad_case(const Shape& shape, const Function& function, const std::string& name) {
   OneOp one;
-  const Id x = one.tensor("x wide", shape);
+  const Id x = one.tensor(input_of(function), shape);
   const Id dy = one.tensor("dy", shape);
   const Id dx = one.tensor("dx", shape);
   return {"MapGrad_" + name,
@@ -247,6 +253,10 @@ std::vector<Function> function_examples() {
           functions::Elu{.alpha = 0.5},
           functions::Softplus{},
           functions::Sine{},
+          functions::Exponential{},
+          functions::SquareRoot{},
+          functions::Reciprocal{},
+          functions::Absolute{},
           functions::Hardtanh{.min_val = -0.5, .max_val = 2},
           functions::Affine{.scale = -1.5, .shift = 0.25}};
 }

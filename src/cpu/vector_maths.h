@@ -50,6 +50,13 @@ struct VectorMaths {
     return (cpu::exponential(x) + 1.0F) * hyperbolic_tangent(0.5F * x);
   }
   static Floats logarithm_of_1_plus(Floats x) { return cpu::logarithm_of_1_plus(x); }
+  static Floats square_root(Floats x) {
+    Floats root{};
+    for (int lane = 0; lane < lanes; ++lane) {
+      root[lane] = std::sqrt(x[lane]);
+    }
+    return root;
+  }
   static Floats sine(Floats x) { return cpu::sine(x, false); }
   static Floats cosine(Floats x) { return cpu::sine(x, true); }
 };

@@ -162,6 +162,12 @@ Json scaled(Json network, double factor) {
     return std::llround(factor * static_cast<double>(width.get<std::int64_t>()));
   };
   for (Json& layer : network.at("layers")) {
+    if (layer["type"] == "as_strided") {
+      json::refuse("network '" + plain.at("name").get<std::string>() + "'",
+                   "its layer '" + layer.at("name").get<std::string>() +
+                       "' (as_strided) has strides of one size, so it can't be scaled; leave out "
+                       "--scale, or give a file for each size");
+    }
     const bool is_depthwise = layer.contains("groups") && layer["groups"] == layer["out_channels"];
     const std::string name = layer.at("name");
     for (const char* key : width_keys) {

@@ -59,6 +59,8 @@ class LayerWriter {
   void any_count(const char* name, std::int64_t value, std::int64_t absent) {
     write(name, value, absent);
   }
+  void sizes(const char* name, const Shape& value) { json_[name] = value; }
+  void counts(const char* name, const Shape& value) { json_[name] = value; }
   void flag(const char* name, bool value, bool absent) { write(name, value, absent); }
   void number(const char* name, double value) { json_[name] = value; }
   void number(const char* name, double value, double absent) { write(name, value, absent); }
@@ -155,6 +157,8 @@ class LayerReader {
       return json.get<std::int64_t>();
     });
   }
+  void sizes(const char* name, Shape& value) { list(name, value, 1); }
+  void counts(const char* name, Shape& value) { list(name, value, 0); }
   void flag(const char* name, bool& value, bool absent) {
     read(name, value, absent, [&](const Json& json) {
       members_.require(json.is_boolean(), name, "true or false");
@@ -200,6 +204,15 @@ class LayerReader {
     if (matches_) {
       const Json* json = members_.find(name);
       value = json == nullptr ? absent : get(*json);
+    }
+  }
+  void list(const char* name, Shape& value, std::int64_t least) {
+    if (matches_) {
+      value = members_
+                  .list(
+                      name, [least](const Json& one) { return is_whole(one, least); },
+                      whole_from(least))
+                  .get<Shape>();
     }
   }
   std::int64_t whole(const char* name, const Json& json, std::int64_t least) const {
@@ -261,6 +274,12 @@ void add_layer(Model& model, Values& values, const Json& json) {
       inputs.push_back(values.at(input.get<std::string>(), where));
     }
   }
+  LayerNumber shared = no_layer;
+  if (members.find("shared") != nullptr) {
+    const std::string of = members.text("shared");
+    members.require(of != input_name, "shared", "the name of a layer before it");
+    shared = values.at(of, where) - 1;
+  }
   std::vector<std::string> names;
   const std::optional<LayerKind> layer = layer_of(members, values, type, names);
   if (!layer) {
@@ -273,6 +292,7 @@ void add_layer(Model& model, Values& values, const Json& json) {
   members.refuse_others();
   model.add(*layer, std::move(inputs));
   model.layers.back().name = name == number ? "" : name;
+  model.layers.back().shared = shared;
   values.add(name, where);
 }
 
@@ -323,6 +343,9 @@ Json describe(const Model& model) {
         one["inputs"].push_back(input == 0 ? input_name
                                            : name_of(model, static_cast<std::size_t>(input) - 1));
       }
+    }
+    if (layer.shared != no_layer) {
+      one["shared"] = name_of(model, static_cast<std::size_t>(layer.shared));
     }
     json["layers"].push_back(std::move(one));
   }

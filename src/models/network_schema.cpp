@@ -56,6 +56,8 @@ class LayerSchema {
   void any_count(const char* name, std::int64_t /*value*/, std::int64_t /*absent*/) {
     members_[name] = whole(-json::largest_size);
   }
+  void sizes(const char* name, const Shape& /*value*/) { needs(name, list_of(whole(1), 0)); }
+  void counts(const char* name, const Shape& /*value*/) { needs(name, list_of(whole(0), 0)); }
   void flag(const char* name, bool /*value*/, bool /*absent*/) {
     members_[name] = {{"type", "boolean"}};
   }
@@ -69,7 +71,10 @@ class LayerSchema {
   void layer(const char* name, LayerNumber /*value*/) { members_[name] = text(); }
 
   [[nodiscard]] Json made() const {
-    Json members{{"name", text()}, {"type", {{"enum", types_}}}, {"inputs", list_of(text(), 0)}};
+    Json members{{"name", text()},
+                 {"type", {{"enum", types_}}},
+                 {"inputs", list_of(text(), 0)},
+                 {"shared", text()}};
     members.update(members_);
     return object(std::move(members), required_);
   }

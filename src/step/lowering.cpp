@@ -191,9 +191,10 @@ class Lowering {
     }
   }
 
-  /// The loss reads f32, which a last layer that can do so gives itself.
+  /// The loss reads f32, which a last layer that can do so gives itself, if its parameters are not
+  /// another's.
   [[nodiscard]] bool gives_f32(std::size_t layer) const {
-    return layer + 1 == model_.layers.size() &&
+    return layer + 1 == model_.layers.size() && model_.layers[layer].shared == no_layer &&
            std::visit([](const auto& kind) { return kind.result_may_be_f32; },
                       model_.layers[layer].kind);
   }
@@ -221,8 +222,13 @@ class Lowering {
       LayerShapes shapes(model_.name, name_of(i), std::move(inputs));
       shapes_.push_back(
           std::visit([&](const auto& kind) { return kind.infer(shapes); }, model_.layers[i].kind));
+      std::vector<LayerParameter> declared = shapes.take_parameters();
       std::vector<std::size_t>& own = layer_parameters_.emplace_back();
-      for (LayerParameter& parameter : shapes.take_parameters()) {
+      if (model_.layers[i].shared != no_layer) {
+        own = shared_parameters(i, declared);
+        declared.clear();
+      }
+      for (LayerParameter& parameter : declared) {
         if (parameter.tied != no_layer) {
           own.push_back(tied_parameter(i, parameter));
           continue;
@@ -243,6 +249,23 @@ class Lowering {
             "the last layer gives " + to_string(sample) + " a sample, not one number for each of " +
                 std::to_string(model_.classes) + (classifies() ? " classes" : " targets") +
                 (model_.labels.empty() ? "" : " and time step"));
+  }
+
+  /// Those of the layer that it names, which are to be like those that it has declared.
+  [[nodiscard]] std::vector<std::size_t> shared_parameters(
+      std::size_t layer, const std::vector<LayerParameter>& declared) const {
+    const auto with = static_cast<std::size_t>(model_.layers[layer].shared);
+    bool fits = with < layer && !declared.empty() &&
+                model_.layers[with].kind.index() == model_.layers[layer].kind.index() &&
+                layer_parameters_[with].size() == declared.size();
+    for (std::size_t i = 0; fits && i < declared.size(); ++i) {
+      const Parameter& parameter = parameters_[layer_parameters_[with][i]];
+      const LayerParameter& own = declared[i];
+      fits = own.tied == no_layer && workload_[parameter.value].shape == own.tensor.shape;
+    }
+    require(fits, name_of(layer) + " shares the parameters of " + name_of(with) +
+                      ", which is no layer before it of the same type and sizes");
+    return layer_parameters_[with];
   }
 
   /// The table of the embedding that the layer is tied to.

@@ -31,6 +31,7 @@ std::vector<Model> plain_models() {
       upsampled_model(),
       line_model(),
       padded_model(),
+      strided_model(),
   };
 }
 

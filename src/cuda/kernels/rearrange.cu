@@ -17,7 +17,7 @@ __global__ void rearrange_kernel(const T* from, T* to, std::int64_t count, Copie
     auto rest = static_cast<Index>(i);
     std::int64_t read = 0;
     std::int64_t write = 0;
-    for (int e = CopiedExtents::most; e-- > 0;) {
+    for (int e = extents.used; e-- > 0;) {
       const auto extent = static_cast<Index>(extents.count[e]);
       const auto at = static_cast<std::int64_t>(rest % extent);
       rest /= extent;

@@ -11,12 +11,13 @@ namespace crossover::cuda {
 
 struct Site;
 
-/// From the largest step in `to` to the smallest; those that are not needed have a count of 1.
+/// From the largest step in `to` to the smallest: the first `used` of them.
 struct CopiedExtents {
-  static constexpr int most = 4;
-  std::int64_t count[most] = {1, 1, 1, 1};  // NOLINT(*-avoid-c-arrays): of device code
-  std::int64_t from[most] = {};             // NOLINT(*-avoid-c-arrays)
-  std::int64_t to[most] = {};               // NOLINT(*-avoid-c-arrays)
+  static constexpr int most = 8;
+  int used = 0;
+  std::int64_t count[most] = {};  // NOLINT(*-avoid-c-arrays): of device code
+  std::int64_t from[most] = {};   // NOLINT(*-avoid-c-arrays)
+  std::int64_t to[most] = {};     // NOLINT(*-avoid-c-arrays)
 };
 
 /// Of each index i: to[to_first + sum i to] = from[from_first + sum i from]. As many numbers as

@@ -27,7 +27,7 @@ void plan_operation(const Rearrange& op, StepPlanner& step) {
     // No layout of the GPU's has blocks of channels that could be cut.
     const CopiedBlock lies = lying(block, channels_of(from, step), channels_of(to, step)).value();
     if (lies.extents.size() > CopiedExtents::most) {
-      throw Unsupported("the GPU backend copies blocks of at most four dimensions");
+      throw Unsupported("the GPU backend copies blocks of at most eight dimensions");
     }
     RearrangeLaunch launch{.from = step.operand(from),
                            .to = step.operand(to),
@@ -35,6 +35,7 @@ void plan_operation(const Rearrange& op, StepPlanner& step) {
                            .to_first = lies.to_first,
                            .count = lies.count(),
                            .extents = {}};
+    launch.extents.used = static_cast<int>(lies.extents.size());
     for (std::size_t e = 0; e < lies.extents.size(); ++e) {
       launch.extents.count[e] = lies.extents[e].count;
       launch.extents.from[e] = lies.extents[e].from_step;

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's arithmetic on results, parameters and constants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from networks import attention, root_mean_square, strides, trained
+from networks.values import Value
+
+if TYPE_CHECKING:
+    from networks.from_torch import Call
+
+OF_ATTENTION = (Value, attention.Scores, attention.Scaled)
+
+
+def add(call: Call) -> Any:
+    call.only(alpha=1)
+    left, right = call["self"], call["other"]
+    for found, other in ((left, right), (right, left)):
+        if isinstance(found, attention.Scores) and hasattr(other, "numpy"):
+            return attention.masked(call, found, attention.hidden_by(call, other))
+        if _is_constant(other) and isinstance(found, (Value, attention.Scaled)):
+            return attention.affine(call, found, 1.0, other)
+    left, right = (
+        attention.as_layers(call, one) if isinstance(one, OF_ATTENTION) else one
+        for one in (left, right)
+    )
+    if isinstance(left, Value) and isinstance(right, Value):
+        return call.build.sum(call, left, right)
+    for partial, eps in ((left, right), (right, left)):
+        if isinstance(partial, root_mean_square.Partial):
+            return root_mean_square.after(call, partial, "add", eps)
+    value = left if isinstance(left, Value) else call.value("other")
+    name, table = call.table("self" if value is right else "other")
+    if _is_bias_of_factor(call, value, name, table):
+        call.shifts(value.layer, name)
+        return value
+    return trained.position_embedding(call.build, call, value, name, table)
+
+
+def _is_bias_of_factor(call: Call, value: Value, name: str, numbers: np.ndarray) -> bool:
+    """Of factors that are trained (strides.py) and that nothing else reads, a shift for each."""
+    step, steps = call.build.steps[value.layer], call.build.steps.values()
+    if step.layer.get("bias", True) or "shared" in step.layer or call.is_used(name):
+        return False
+    is_factor = step.layer["type"] == "conv2d" and step.layer["kernel_size"] == 1
+    if not is_factor or any(value.layer in other.reads for other in steps):
+        return False
+    channels, pixels = value.shape[1], value.shape[2] * value.shape[3]
+    try:
+        meets = np.broadcast_to(numbers, value.places.shape)
+    except ValueError:
+        return False
+    return numbers.size == channels and bool((value.places // pixels % channels == meets).all())
+
+
+def _is_constant(found: Any) -> bool:
+    return isinstance(found, (int, float)) or hasattr(found, "numpy")
+
+
+def sub(call: Call) -> Any:
+    """Of two results, or of one and a number."""
+    call.only(alpha=1)
+    left, right = call["self"], call["other"]
+    if call.operation == "rsub":
+        left, right = right, left
+    for one in (left, right):
+        if hasattr(one, "seen"):
+            raise call.refused(f"{one.name} is trained, and no layer subtracts what is")
+    if not isinstance(right, OF_ATTENTION):
+        return attention.affine(call, left, 1.0, -right)
+    if not isinstance(left, OF_ATTENTION):
+        return attention.affine(call, right, -1.0, left)
+    turned = attention.affine(call, right, -1.0, 0)
+    return call.build.sum(call, attention.as_layers(call, left), turned)
+
+
+def mul(call: Call) -> Any:
+    left, right = call["self"], call["other"]
+    if isinstance(left, Value) and isinstance(right, Value):
+        return call.build.product(call, left, right)
+    for value, name in ((left, "other"), (right, "self")):
+        if isinstance(value, (Value, attention.Scaled)) and hasattr(call[name], "seen"):
+            whole = attention.as_layers(call, value)
+            found = strides.scaled(call.build, call, whole, *call.table(name))
+            if found is not None:
+                return found
+    if not any(isinstance(one, root_mean_square.Partial) for one in (left, right)):
+        no_learned_factor(call)
+    for partial, other, name in ((left, right, "other"), (right, left, "self")):
+        if isinstance(partial, root_mean_square.Partial):
+            if isinstance(other, Value):
+                return root_mean_square.normalized(call, other, partial)
+            return root_mean_square.weighted(call, partial, *call.parameter(name))
+    values = (left, right) if isinstance(left, OF_ATTENTION) else (right, left)
+    return attention.scaled(call, *values)
+
+
+def no_learned_factor(call: Call) -> None:
+    for one in (call["self"], call["other"]):
+        if hasattr(one, "seen"):
+            raise call.refused(f"{one.name} is a factor that is trained, and no layer has one")
+
+
+def div(call: Call) -> Any:
+    no_learned_factor(call)
+    if isinstance(call["other"], root_mean_square.Partial):
+        return root_mean_square.normalized(call, call["self"], call["other"])
+    if isinstance(call["other"], OF_ATTENTION):
+        below = attention.as_layers(call, call["other"])
+        below = call.build.elementwise(call, "reciprocal", below)
+        if not isinstance(call["self"], OF_ATTENTION):
+            return attention.scaled(call, below, call["self"])
+        return call.build.product(call, attention.as_layers(call, call["self"]), below)
+    return attention.scaled(call, call["self"], 1 / call["other"])
+
+
+def of_root(done: str) -> Callable[[Call], Any]:
+    def layer(call: Call) -> Any:
+        if isinstance(call["self"], root_mean_square.Partial):
+            return root_mean_square.after(call, call["self"], done)
+        value = call.build.elementwise(call, "sqrt" if "sqrt" in done else done, call.value())
+        return call.build.elementwise(call, "reciprocal", value) if done == "rsqrt" else value
+
+    return layer
+
+
+def power(call: Call) -> Any:
+    """Of whole numbers from 2 and of roots: products of itself, sqrt and reciprocal."""
+    value, exponent = call.value(), call.arguments.get("exponent", 2)
+    if np.size(exponent) != 1 or hasattr(exponent, "seen"):
+        raise call.refused("its exponent is no number")
+    exponent = float(np.asarray(exponent).reshape(()))
+    if exponent == 2:
+        return root_mean_square.squares(call, value, 2)
+    whole = abs(exponent)
+    if whole not in (0.5, 1, 2, 3, 4):
+        raise call.refused(f"its exponent is {exponent:g}, and can be 0.5, 1, 2, 3, 4 or below 0")
+    found = call.build.elementwise(call, "sqrt", value) if whole == 0.5 else value
+    for _ in range(int(whole) - 1):
+        found = call.build.product(call, found, value)
+    return call.build.elementwise(call, "reciprocal", found) if exponent < 0 else found
+
+
+def variance(call: Call) -> Value:
+    """Or its root, the standard deviation."""
+    value = call.value()
+    dim, rank = call.arguments.get("dim"), value.places.ndim
+    axes = [dim] if isinstance(dim, int) else list(dim or range(rank))
+    is_unbiased = call.arguments.get("unbiased", True)
+    correction = call.arguments.get("correction", int(is_unbiased))
+    correction = 1 if correction is None else correction
+    count = math.prod(value.places.shape[axis] for axis in axes)
+    if count <= correction:
+        raise call.refused(f"it is of {count} numbers")
+    mean = call.build.mean(call, value, axes, True)
+    turned = attention.affine(call, mean, -1.0, 0)
+    centred = call.build.sum(call, value, turned)
+    squares = call.build.product(call, centred, centred)
+    found = call.build.mean(call, squares, axes, call.arguments.get("keepdim", False))
+    found = attention.affine(call, found, count / (count - correction), 0)
+    return call.build.elementwise(call, "sqrt", found) if call.operation == "std" else found

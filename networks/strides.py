@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Views that no layer reads as they are: a layer as_strided copies their numbers into an order that
+one does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from networks.values import BATCH, Place, Value, said
+
+if TYPE_CHECKING:
+    from networks.builder import Builder
+
+MOST_PARTS = 64  # of a view that no strides describe
+
+
+def fitted(places: np.ndarray) -> tuple[list[int], list[int]] | None:
+    """Sizes and strides that give these places, row by row, behind the first of them."""
+    rest, sizes, strides = places.ravel(), [], []
+    while len(rest) > 1:
+        step = int(rest[1] - rest[0])
+        jumps = np.flatnonzero(np.diff(rest) != step)
+        count = int(jumps[0]) + 1 if len(jumps) else len(rest)
+        if step < 0 or len(rest) % count:
+            return None
+        rows = rest.reshape(-1, count)
+        if not (rows == rows[:, :1] + step * np.arange(count)).all():
+            return None
+        sizes.insert(0, count)
+        strides.insert(0, step)
+        rest = rows[:, 0]
+    return (sizes, strides) if sizes else ([1], [1])
+
+
+def _reads_twice(sizes: Sequence[int], strides: Sequence[int]) -> bool:
+    """By strides that are not 0."""
+    reached = 0
+    for stride, size in sorted(zip(strides, sizes, strict=True)):
+        if stride and stride <= reached:
+            return True
+        reached += stride * (size - 1)
+    return False
+
+
+def samples_of(value: Value) -> tuple[np.ndarray, np.ndarray]:
+    """Of each number that a code sees, which sample it is of, and its place there."""
+    places = value.places
+    if value.time_first:
+        batch, width = value.shape[1], math.prod(value.shape[2:])
+        return places // width % batch, places // (batch * width) * width + places % width
+    sample = math.prod(value.shape[1:])
+    return places // sample, places % sample
+
+
+def is_one_copy(value: Value) -> bool:
+    """Whether strides give what a code sees of a sample."""
+    if not value.places.size or (value.places < 0).any():
+        return False
+    of, inner = samples_of(value)
+    found = fitted(inner.ravel()[of.ravel() == 0])
+    return found is not None and not _reads_twice(*found)
+
+
+def rearranged(
+    build: Builder, at: Place, value: Value, sample: Sequence[int] | None = None
+) -> Value | None:
+    """`value` as a layer gives it whose samples have this shape and the order of the code: (width,)
+    of a vector, (time, width) of a sequence, (channels, height, width) of an image; without one
+    what is most like its own. It is seen as before. None where samples differ."""
+    places = value.places
+    if value.layer in build.tokens or not places.size or (places < 0).any():
+        return None
+    if value.time_first and len(value.shape) != 3:
+        return None
+    of, inner = samples_of(value)
+    mine = [np.flatnonzero(of.ravel() == one) for one in range(BATCH)]
+    orders = [inner.ravel()[one] for one in mine]
+    if not all(np.array_equal(one, orders[0]) for one in orders):
+        return None
+    sample = tuple(sample or _natural(value, of))
+    if math.prod(sample) != len(orders[0]):
+        return None
+    given = _strided(build, at, replace(value, view=None), orders[0], sample)
+    if given is None:
+        return None
+    own = given.own.swapaxes(0, 1) if given.time_first else given.own
+    seen = np.empty(places.size, dtype=np.int64)
+    for one, where in zip(own.reshape(BATCH, -1), mine, strict=True):
+        seen[where] = one
+    return given.seen_as(seen.reshape(places.shape))
+
+
+def _natural(value: Value, of: np.ndarray) -> tuple[int, ...]:
+    shape = value.places.shape
+    is_batch_first = len(shape) > 2 and shape[0] == BATCH and (np.diff(of, axis=0) == 1).all()
+    return shape[1:] if is_batch_first and len(shape) < 5 else (value.places.size // BATCH,)
+
+
+def _strided(
+    build: Builder, at: Place, value: Value, order: np.ndarray, sample: tuple[int, ...]
+) -> Value | None:
+    found = fitted(order)
+    if found is not None and not _reads_twice(*found):
+        return build.strided(at, value, order, sample)
+    parts = _runs(order)
+    if not 1 < len(parts) <= MOST_PARTS:
+        return None
+    vectors = [build.strided(at, value, one, (len(one),)) for one in parts]
+    joined = build.layer(at, "concatenate", vectors, name=f"{at.name}.joined")
+    return build.strided(at, joined, np.arange(len(order)), sample)
+
+
+def _runs(order: np.ndarray) -> list[np.ndarray]:
+    """Parts of one step each, above zero."""
+    parts, first = [], 0
+    while first < len(order):
+        end = first + 1
+        if end < len(order) and order[end] > order[first]:
+            step = order[end] - order[first]
+            while end < len(order) and order[end] - order[end - 1] == step:
+                end += 1
+        parts.append(order[first:end])
+        first = end
+    return parts
+
+
+def _has_rows_of_samples(value: Value) -> bool:
+    is_known = value.places.ndim > 1 and (value.places >= 0).all()
+    of, _ = samples_of(value)
+    return is_known and bool((of == of[..., :1]).all())
+
+
+def as_image(build: Builder, at: Place, value: Value) -> Value | None:
+    shape = value.places.shape
+    if len(shape) not in (3, 4) or shape[0] != BATCH:
+        return None
+    sample = shape[1:] if len(shape) == 4 else (shape[1], 1, shape[2])
+    found = rearranged(build, at, value, sample)
+    return found if found is not None and found.image is not None else None
+
+
+def as_rows(build: Builder, at: Place, value: Value) -> Value | None:
+    """Rows of one sample each, in whatever order."""
+    if not _has_rows_of_samples(value):
+        return None
+    width = value.places.shape[-1]
+    rows = value.places.size // width // BATCH
+    found = rearranged(build, at, value, (width,) if rows == 1 else (rows, width))
+    return found if found is not None and found.rows is not None else None
+
+
+def broadcast(build: Builder, at: Place, parts: Sequence[Value]) -> list[Value] | None:
+    """Values that meet in one shape, each as a layer gives it in one form, and seen alike."""
+    try:
+        shape = np.broadcast_shapes(*(one.places.shape for one in parts))
+    except ValueError:
+        return None
+    wide = [one.seen_as(np.broadcast_to(one.places, shape)) for one in parts]
+    whole = [one for one in wide if one.is_whole and one.layer not in build.tokens]
+    if not whole:
+        found = [rearranged(build, at, one) for one in wide]
+        return None if None in found else found  # type: ignore[return-value]
+    like = whole[0]
+    order = np.argsort(like.places.ravel())
+    given: list[Value] = []
+    for one in wide:
+        own = one.seen_as(one.places.ravel()[order].reshape(like.shape))
+        if one.shape == like.shape and own.is_plain and one.time_first == like.time_first:
+            given.append(one)
+            continue
+        sample = like.shape[1:] if not like.time_first else (like.shape[0], like.shape[2])
+        found = rearranged(build, at, own, sample)
+        if found is None or found.shape != like.shape:
+            return None
+        given.append(found.seen_as(like.places))
+    return given
+
+
+def joined(build: Builder, at: Place, parts: Sequence[Value], axis: int) -> Value | None:
+    """One behind another in any dimension."""
+    found = [rearranged(build, at, one, (one.places.size // BATCH,)) for one in parts]
+    if None in found:
+        return None
+    vectors = [one for one in found if one is not None]
+    whole = sum(one.shape[1] for one in vectors)
+    before, seen = 0, []
+    for one in vectors:
+        width = one.shape[1]
+        seen.append(one.places // width * whole + before + one.places % width)
+        before += width
+    given = build.layer(at, "concatenate", [replace(one, view=None) for one in vectors])
+    return given.seen_as(np.concatenate(seen, axis))
+
+
+def over(
+    build: Builder, at: Place, value: Value, axes: Sequence[int], *, kind: str, keeps: bool
+) -> Value | None:
+    """A mean or a largest over any dimensions but that of the batch."""
+    rank = value.places.ndim
+    last = np.moveaxis(value.places, axes, range(rank - len(axes), rank))
+    rest = last.shape[: rank - len(axes)]
+    rows = value.seen_as(last.reshape(*rest, -1))
+    width = rows.places.shape[-1]
+    if not _has_rows_of_samples(rows):
+        return None
+    lines = rearranged(build, at, rows, (rows.places.size // width // BATCH, 1, width))
+    if lines is None:
+        return None
+    own = {} if kind == "global_avg_pool2d" else {"kernel_size": [1, width] if width > 1 else 1}
+    given = build.layer(at, kind, [replace(lines, view=None)], **own)
+    found = given.seen_as(lines.places[..., 0] // width)
+    return found.seen_as(np.expand_dims(found.places, tuple(axes))) if keeps else found
+
+
+def scaled(
+    build: Builder, at: Place, value: Value, parameter: str, numbers: np.ndarray
+) -> Value | None:
+    """Times a trained factor of its own for each channel, row, place, or for all: a convolution of
+    one pixel that has a group for each; `numbers` says which factor each number meets."""
+    try:
+        meets = np.broadcast_to(numbers, value.places.shape)
+    except ValueError:
+        return None
+    of, _ = samples_of(value)
+    factors = [meets.ravel()[of.ravel() == one] for one in range(BATCH)]
+    if not all(np.array_equal(one, factors[0]) for one in factors):
+        return None
+    counts = np.bincount(factors[0])
+    if (counts != counts[0]).any():
+        return None
+    own = {"out_channels": len(counts), "kernel_size": 1, "bias": False}
+    own |= said(groups=(len(counts), 1))
+    if len(value.shape) == 4 and value.shape[1] == len(counts) and value.is_whole:
+        pixels = math.prod(value.shape[2:])
+        if (value.places // pixels % len(counts) == meets).all():
+            plain = replace(value, view=None)
+            return build.layer(at, "conv2d", [plain], [parameter], **own).seen_as(value.places)
+    order = np.argsort(of.ravel() * len(counts) + meets.ravel(), kind="stable")
+    channels = value.seen_as(value.places.ravel()[order].reshape(BATCH, len(counts), -1))
+    image = channels if channels.image is not None else as_image(build, at, channels)
+    if image is None:
+        return None
+    given = build.layer(at, "conv2d", [replace(image, view=None)], [parameter], **own)
+    seen = np.empty(value.places.size, dtype=np.int64)
+    seen[order] = given.own.ravel()
+    return given.seen_as(seen.reshape(value.places.shape))
+
+
+def affine(
+    build: Builder, at: Place, value: Value, scale: np.ndarray, shift: np.ndarray
+) -> Value | None:
+    """scale x + shift, of constants for each number: a layer affine for those that have the same,
+    and all joined again."""
+    try:
+        shape = np.broadcast_shapes(value.places.shape, scale.shape, shift.shape)
+    except ValueError:
+        return None
+    wide = value.seen_as(np.broadcast_to(value.places, shape))
+    constants = np.stack([np.broadcast_to(one, shape) for one in (scale, shift)], -1).reshape(-1, 2)
+    distinct, which = np.unique(constants, axis=0, return_inverse=True)
+    which = which.reshape(shape)
+    of, _ = samples_of(wide)
+    first, second = (which.ravel()[of.ravel() == one] for one in range(BATCH))
+    if len(distinct) > MOST_PARTS or not np.array_equal(first, second):
+        return None
+    order = np.argsort(of.ravel() * len(distinct) + which.ravel(), kind="stable")
+    sorted_places = wide.places.ravel()[order].reshape(BATCH, -1)
+    ends = np.cumsum(np.bincount(first))
+    parts = []
+    for (factor, more), part in zip(distinct, np.split(sorted_places, ends[:-1], 1), strict=True):
+        own = said(scale=(float(factor), 1.0), shift=(float(more), 0.0))
+        read = wide.seen_as(part)
+        parts.append(build.elementwise(at, "affine", read, **own) if own else read)
+    found = build.concatenation(at, parts, 1)
+    seen = np.empty(wide.places.size, dtype=np.int64)
+    seen[order] = found.places.ravel()
+    return found.seen_as(seen.reshape(shape))
