@@ -26,7 +26,7 @@ def fitted(places: np.ndarray) -> tuple[list[int], list[int]] | None:
         step = int(rest[1] - rest[0])
         jumps = np.flatnonzero(np.diff(rest) != step)
         count = int(jumps[0]) + 1 if len(jumps) else len(rest)
-        if step < 0 or len(rest) % count:
+        if len(rest) % count:
             return None
         rows = rest.reshape(-1, count)
         if not (rows == rows[:, :1] + step * np.arange(count)).all():
@@ -40,7 +40,7 @@ def fitted(places: np.ndarray) -> tuple[list[int], list[int]] | None:
 def _reads_twice(sizes: Sequence[int], strides: Sequence[int]) -> bool:
     """By strides that are not 0."""
     reached = 0
-    for stride, size in sorted(zip(strides, sizes, strict=True)):
+    for stride, size in sorted(zip(map(abs, strides), sizes, strict=True)):
         if stride and stride <= reached:
             return True
         reached += stride * (size - 1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from networks import arithmetic, attention, products, root_mean_square, trained
+from networks import arithmetic, attention, products, root_mean_square, strides, trained
 from networks.values import Value, said
 from networks.windows import Padded, both, global_max, padded, pair
 
@@ -398,23 +398,47 @@ def _embedding(call: Call) -> Any:
 
 
 def _recurrent(call: Call) -> Any:
-    call.only(has_biases=True, bidirectional=False)
+    call.only(has_biases=True)
     kind = call.operation
     states = call["hx"] if kind == "lstm" else [call["hx"]]
     if any(not hasattr(state, "any") or state.any() for state in states):
         raise call.refused("its first state is given, and can only be zero")
     flat = call.parameters("params")
-    count = len(flat) // call["num_layers"]
+    count = len(flat) // call["num_layers"] // (1 + call["bidirectional"])
     if count != 4:
         raise call.refused("proj_size is given, and can only be 0")
     layers = [flat[first : first + count] for first in range(0, len(flat), count)]
     own = {"hidden_size": call.shape("params", 1)[1], "batch_first": call["batch_first"]}
-    given = call.build.recurrent(
-        call, kind, call.value(), layers, **own, dropout=call["dropout"] if call["train"] else 0.0
-    )
+    dropout = call["dropout"] if call["train"] else 0.0
+    if call["bidirectional"]:
+        return _both_ways(call, layers, own, dropout)
+    given = call.build.recurrent(call, kind, call.value(), layers, **own, dropout=dropout)
     hidden = np.full((len(layers), *given.shape[1:]), -1)
     hidden[-1] = given.own[-1]
     return given, given.seen_as(hidden), call.no_layers("the cell's last state")
+
+
+def _both_ways(
+    call: Call, layers: list[list[str]], own: dict[str, Any], dropout: float
+) -> tuple[Value, Value, Any]:
+    """Each layer is two: one reads backwards, and what it gives is turned again."""
+    build, value, time = call.build, call.value(), int(own["batch_first"])
+
+    def turned(value: Value) -> Value:
+        seen = value.seen_as(np.flip(value.places, time))
+        sample = (seen.places.shape[time], seen.shape[-1])
+        return strides.rearranged(build, call, seen, sample) or seen
+
+    for number, (ahead, back) in enumerate(zip(layers[::2], layers[1::2], strict=True)):
+        if number and dropout:
+            value = build.elementwise(call, "dropout", value, p=dropout)
+        first = build.recurrent(call, call.operation, value, [ahead], **own)
+        second = build.recurrent(call, call.operation, turned(value), [back], **own)
+        value = build.concatenation(call, [first, turned(second)], 2)
+    by_time, size = np.moveaxis(value.places, time, 0), own["hidden_size"]
+    hidden = np.full((len(layers), *by_time.shape[1:-1], size), -1)
+    hidden[-2:] = by_time[-1, :, :size], by_time[0, :, size:]
+    return value, value.seen_as(hidden), call.no_layers("the cell's last state")
 
 
 LAYERS: dict[str, Callable[[Call], Any]] = {

@@ -251,7 +251,8 @@ TEST(NetworkJson, KnowsStridesAndWhatIsShared) {
   refused(changed("/layers/0/storage_offset", 2), "reads number 24 of a sample that has 24");
   refused(changed("/layers/0/stride", {2, 2}), "reads numbers twice by strides that are not 0");
   refused(changed("/layers/0/stride", {2}), "has 1 strides for 2 sizes");
-  refused(changed("/layers/0/stride", {2, -1}), "'stride' is to be");
+  refused(changed("/layers/0/stride", {6, -1}), "reads number -1 of a sample that has 24");
+  refused(changed("/layers/0/stride", {6, "-1"}), "'stride' is to be");
   refused(changed("/layers/0/shape", {13}), "can't give 12 numbers as [13]");
   refused(changed("/layers/3/shared", "input"), "'shared' is to be the name of a layer before it");
   refused(changed("/layers/4/shared", "a"),

@@ -189,7 +189,7 @@ Model strided_model() {
                     {model.add(ActivationLayer{Activation::tanh}, {value})});
   value = model.add(FunctionLayer<functions::SquareRoot>{}, {value});
   value = model.add(FunctionLayer<functions::Reciprocal>{}, {value});
-  const Value turned = model.add(AsStridedLayer{{6, 3}, {6, 3}, {1, 6}}, {value});
+  const Value turned = model.add(AsStridedLayer{{6, 3}, {6, 3}, {-1, 6}, 5}, {value});
   const Value repeated = model.add(AsStridedLayer{{2, 5, 3}, {2, 5, 3}, {3, 0, 1}, 2}, {turned});
   const Value again = model.add(AsStridedLayer{{3, 32}, {3, 8, 4}, {16, 0, 4}, 1}, {shuffled});
   value = model.add(LinearLayer{6}, {again});

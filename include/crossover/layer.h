@@ -37,7 +37,7 @@ struct LayerVisitor {
   void size(const char* name, Pair& value, const Pair& absent);
   void count(const char* name, Pair& value, const Pair& absent);  ///< each at least zero
   void sizes(const char* name, Shape& value);                     ///< a list, each at least one
-  void counts(const char* name, Shape& value);                    ///< a list, each at least zero
+  void steps(const char* name, Shape& value);  ///< a list of whole numbers, also below zero
   void flag(const char* name, bool& value, bool absent);
   void number(const char* name, double& value);
   void number(const char* name, double& value, double absent);  ///< above zero

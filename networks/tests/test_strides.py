@@ -136,6 +136,21 @@ def test_parameters_that_layers_of_other_sizes_share_are_refused(do, own, wanted
         told(zoo.By(do, **own), wanted)
 
 
+@pytest.mark.parametrize(("kind", "batch_first"), [(nn.LSTM, True), (nn.GRU, False)])
+def test_a_recurrence_goes_both_ways(kind, batch_first):
+    rnn = kind(6, 5, num_layers=2, dropout=0.1, bidirectional=True, batch_first=batch_first)
+
+    def do(m, x):
+        y = m.table(x) if batch_first else m.table(x).transpose(0, 1)
+        given, last = m.rnn(y)
+        last = last[0] if kind is nn.LSTM else last
+        return m.out(torch.cat([given.mean(int(batch_first)), last[-2], last[-1]], 1))
+
+    described, _ = told(zoo.By(do, **TABLE, rnn=rnn, out=nn.Linear(20, 3)), WORDS)
+    backwards = [one for one in described["layers"] if min(one.get("stride", [0])) < 0]
+    assert len(backwards) == 4 and kinds(described).count(kind.__name__.lower()) == 4
+
+
 @pytest.mark.parametrize(
     ("drop", "conv", "wanted"),
     [
@@ -168,11 +183,13 @@ def test_strides_of_any_view_give_its_numbers(shape):
         parts = (slice(rng.integers(size), None, rng.integers(1, 3)) for size in view.shape)
         view = view[tuple(parts)]
         if rng.integers(2):
+            view = view[..., ::-1]
+        if rng.integers(2):
             view = np.repeat(view[..., None, :], 3, -2)
         sizes, steps = strides.fitted(view)
         given = np.full(sizes, view.flat[0])
         for axis, step in enumerate(steps):
             given += step * np.arange(sizes[axis]).reshape(-1, *[1] * (len(sizes) - axis - 1))
         assert np.array_equal(given.ravel(), view.ravel())
-    assert strides.fitted(own.ravel()[::-1]) is None
+    assert strides.fitted(own.ravel()[::-1]) == ([24], [-1])
     assert strides.fitted(np.array([0, 1, 3])) is None

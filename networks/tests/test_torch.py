@@ -809,12 +809,6 @@ def by_chance(m, x):
         ),
         (lambda m, x: m.fc(x).clamp(max=1), ROWS, Input((20,)), "between None and 1"),
         (lambda m, x: nn.functional.softplus(m.fc(x), 2), ROWS, Input((20,)), "beta is 2"),
-        (
-            lambda m, x: m.out(m.lstm(m.enter(x))[0][:, -1]),
-            {"enter": nn.Linear(5, 8), "lstm": nn.LSTM(8, 3, batch_first=True, bidirectional=True)}
-            | {"out": nn.Linear(6, 3)},
-            *(SERIES_OF_5, "bidirectional is True"),
-        ),
     ],
 )
 def test_what_would_change_in_silence_is_refused(do, own, wanted, said):

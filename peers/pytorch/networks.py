@@ -111,13 +111,17 @@ class AsStrided(nn.Module):
         super().__init__()
         self.shape, self.size, self.stride = shape, size, stride
         self.storage_offset = storage_offset
+        # PyTorch has no strides below 0: it flips what it has read forwards.
+        self.flipped = [axis for axis, step in enumerate(stride, 1) if step < 0]
+        self.backwards = sum((size[axis - 1] - 1) * stride[axis - 1] for axis in self.flipped)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = (x.transpose(0, 1) if x.ndim == 3 else x).flatten(1).contiguous()
         batch, each = x.shape
-        first = x.storage_offset() + self.storage_offset
-        y = x.as_strided((batch, *self.size), (each, *self.stride), first)
-        y = y.reshape(batch, *self.shape)
+        first = x.storage_offset() + self.storage_offset + self.backwards
+        strides = [abs(stride) for stride in self.stride]
+        y = x.as_strided((batch, *self.size), (each, *strides), first)
+        y = (y.flip(self.flipped) if self.flipped else y).reshape(batch, *self.shape)
         return y.transpose(0, 1) if y.ndim == 3 else y
 
 

@@ -5,6 +5,7 @@
 #include "crossover/layers/as_strided_layer.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 
 #include "contexts.h"
@@ -37,7 +38,8 @@ Rows rows_of(const Shape& shape) {
 /// Each extent as some within a row and some from row to row. None where one goes on in another.
 std::optional<std::vector<BlockExtent>> cut(std::vector<BlockExtent> extents, std::int64_t first,
                                             std::int64_t BlockExtent::*step, const Rows& rows) {
-  std::int64_t last = first % rows.count;
+  std::int64_t least = first % rows.count;
+  std::int64_t most = least;
   for (std::size_t i = 0; i < extents.size(); ++i) {
     const BlockExtent whole = extents[i];
     const std::int64_t own = whole.*step;
@@ -52,9 +54,9 @@ std::optional<std::vector<BlockExtent>> cut(std::vector<BlockExtent> extents, st
       extents[i] = {within, whole.from_step, whole.to_step};
       extents.push_back({whole.count / within, whole.from_step * within, whole.to_step * within});
     }
-    last += (extents[i].count - 1) * own;
+    (own < 0 ? least : most) += (extents[i].count - 1) * own;
   }
-  if (last >= rows.count) {
+  if (least < 0 || most >= rows.count) {
     return std::nullopt;
   }
   for (BlockExtent& extent : extents) {
@@ -138,17 +140,19 @@ Shape AsStridedLayer::infer(LayerShapes& shapes) const {
   shapes.require(!size.empty() && size.size() == stride.size(),
                  "has " + std::to_string(stride.size()) + " strides for " +
                      std::to_string(size.size()) + " sizes");
-  std::int64_t last = storage_offset;
+  std::int64_t least = storage_offset;
+  std::int64_t most = storage_offset;
   std::vector<std::pair<std::int64_t, std::int64_t>> steps;  // and how far each goes
   for (std::size_t i = 0; i < size.size(); ++i) {
-    last += (size[i] - 1) * stride[i];
-    if (stride[i] > 0 && size[i] > 1) {
-      steps.emplace_back(stride[i], (size[i] - 1) * stride[i]);
+    const std::int64_t goes = (size[i] - 1) * stride[i];
+    (goes < 0 ? least : most) += goes;
+    if (goes != 0) {
+      steps.emplace_back(std::abs(stride[i]), std::abs(goes));
     }
   }
-  shapes.require(last < elements(sample), "reads number " + std::to_string(last) +
-                                              " of a sample that has " +
-                                              std::to_string(elements(sample)));
+  shapes.require(least >= 0 && most < elements(sample),
+                 "reads number " + std::to_string(least < 0 ? least : most) +
+                     " of a sample that has " + std::to_string(elements(sample)));
   std::sort(steps.begin(), steps.end());
   std::int64_t reached = 0;
   for (const auto& [step, goes] : steps) {

@@ -60,7 +60,7 @@ class LayerWriter {
     write(name, value, absent);
   }
   void sizes(const char* name, const Shape& value) { json_[name] = value; }
-  void counts(const char* name, const Shape& value) { json_[name] = value; }
+  void steps(const char* name, const Shape& value) { json_[name] = value; }
   void flag(const char* name, bool value, bool absent) { write(name, value, absent); }
   void number(const char* name, double value) { json_[name] = value; }
   void number(const char* name, double value, double absent) { write(name, value, absent); }
@@ -158,7 +158,7 @@ class LayerReader {
     });
   }
   void sizes(const char* name, Shape& value) { list(name, value, 1); }
-  void counts(const char* name, Shape& value) { list(name, value, 0); }
+  void steps(const char* name, Shape& value) { list(name, value, -json::largest_size); }
   void flag(const char* name, bool& value, bool absent) {
     read(name, value, absent, [&](const Json& json) {
       members_.require(json.is_boolean(), name, "true or false");

@@ -57,7 +57,9 @@ class LayerSchema {
     members_[name] = whole(-json::largest_size);
   }
   void sizes(const char* name, const Shape& /*value*/) { needs(name, list_of(whole(1), 0)); }
-  void counts(const char* name, const Shape& /*value*/) { needs(name, list_of(whole(0), 0)); }
+  void steps(const char* name, const Shape& /*value*/) {
+    needs(name, list_of(whole(-json::largest_size), 0));
+  }
   void flag(const char* name, bool /*value*/, bool /*absent*/) {
     members_[name] = {{"type", "boolean"}};
   }

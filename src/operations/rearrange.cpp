@@ -12,21 +12,18 @@
 namespace crossover {
 namespace {
 
-/// The last element that steps of one side reach.
-std::int64_t last_of(const CopiedBlock& block, std::int64_t first,
-                     std::int64_t BlockExtent::*step) {
-  for (const BlockExtent& extent : block.extents) {
-    first += (extent.count - 1) * extent.*step;
-  }
-  return first;
-}
-
+/// Whether all elements that steps of one side reach are in the tensor.
 bool is_within(const CopiedBlock& block, std::int64_t first, std::int64_t BlockExtent::*step,
                const Shape& shape) {
-  const bool counts =
-      std::all_of(block.extents.begin(), block.extents.end(),
-                  [&](const BlockExtent& extent) { return extent.count > 0 && extent.*step >= 0; });
-  return counts && first >= 0 && last_of(block, first, step) < elements(shape);
+  std::int64_t least = first;
+  std::int64_t most = first;
+  for (const BlockExtent& extent : block.extents) {
+    const std::int64_t goes = (extent.count - 1) * extent.*step;
+    (goes < 0 ? least : most) += goes;
+  }
+  const bool counts = std::all_of(block.extents.begin(), block.extents.end(),
+                                  [](const BlockExtent& extent) { return extent.count > 0; });
+  return counts && least >= 0 && most < elements(shape);
 }
 
 /// body(place in x, place in y) for each number of a block.

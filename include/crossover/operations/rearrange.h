@@ -8,7 +8,8 @@
 
 namespace crossover {
 
-/// One dimension of a block: so many numbers, each so many elements behind the one before.
+/// One dimension of a block: so many numbers, each so many elements behind the one before, or in
+/// front of it where that is below 0.
 struct BlockExtent {
   std::int64_t count = 1, from_step = 0, to_step = 0;
 
