@@ -28,6 +28,18 @@ struct ScalarMaths {
   static CROSSOVER_HOST_DEVICE T cosine(T x) { return std::cos(x); }
 };
 
+/// Where a function's derivative jumps.
+template <class Function>
+std::vector<double> kinks_of(const Function& function) {
+  if constexpr (requires { Function::kink; }) {
+    return {Function::kink};
+  } else if constexpr (requires { function.kinks(); }) {
+    return function.kinks();
+  } else {
+    return {};
+  }
+}
+
 /// Of functions that are tried with numbers above 0 alone.
 template <class Function>
 concept IsOfPositive = requires {
@@ -57,7 +69,7 @@ struct LeakyRelu {
   CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
     return maths.where(x > maths.number(0), maths.number(1), maths.number(negative_slope));
   }
-  [[nodiscard]] std::vector<double> kinks() const { return {0}; }
+  static constexpr double kink = 0;
 };
 
 /// x, or alpha (e^x - 1) where that is negative (Clevert et al. 2016).
@@ -107,7 +119,6 @@ struct Softplus {
     const auto e = power(maths, x);
     return maths.where(x < maths.number(0), e, maths.number(1)) / (maths.number(1) + e);
   }
-  [[nodiscard]] std::vector<double> kinks() const { return {}; }
 
  private:
   template <class M>
@@ -129,7 +140,6 @@ struct Sine {
   CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
     return maths.cosine(x);
   }
-  [[nodiscard]] std::vector<double> kinks() const { return {}; }
 };
 
 struct Exponential {
@@ -145,7 +155,6 @@ struct Exponential {
   CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
     return maths.exponential(x);
   }
-  [[nodiscard]] std::vector<double> kinks() const { return {}; }
 };
 
 /// Of x from 0.
@@ -163,7 +172,6 @@ struct SquareRoot {
   CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
     return maths.number(0.5) / maths.square_root(x);
   }
-  [[nodiscard]] std::vector<double> kinks() const { return {}; }
 };
 
 /// 1 / x.
@@ -181,7 +189,6 @@ struct Reciprocal {
   CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
     return maths.number(-1) / (x * x);
   }
-  [[nodiscard]] std::vector<double> kinks() const { return {}; }
 };
 
 /// |x|; its derivative at 0 is 0, as PyTorch's is.
@@ -199,7 +206,7 @@ struct Absolute {
     const auto above = maths.where(x > maths.number(0), maths.number(1), maths.number(0));
     return maths.where(x < maths.number(0), maths.number(-1), above);
   }
-  [[nodiscard]] std::vector<double> kinks() const { return {0}; }
+  static constexpr double kink = 0;
 };
 
 /// x, held between two numbers.
@@ -246,7 +253,6 @@ struct Affine {
   CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number /*x*/) const {
     return maths.number(scale);
   }
-  [[nodiscard]] std::vector<double> kinks() const { return {}; }
 };
 
 }  // namespace functions

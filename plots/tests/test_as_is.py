@@ -162,3 +162,11 @@ def test_what_a_module_was_not_asked_is_said(write_modules, told, shell, tmp_pat
     other.write_text(json.dumps({"name": "other"}), encoding="utf-8")
     said = shell("advise", "--network", other, path, code=2).err
     assert "there is no result of other" in said
+
+
+def test_a_file_is_asked_for_its_modules_without_a_name(write_modules, told, shell):
+    path = write_modules(measured())
+    named = shell("advise", "--network", told, "--gpu=h200", path).out
+    assert shell("advise", "--gpu=h200", path).out == named
+    said = shell("predict", path, code=2).err
+    assert "advise FILE answers for the modules that PyTorch trained as they are" in said

@@ -247,12 +247,13 @@ bool is_kink(Reference& reference, std::int64_t step, Precision precision,
   return std::any_of(ops.begin(), ops.end(), [&](const Op& op) {
     const auto* activate = std::get_if<Activate>(&op);
     const auto* map = std::get_if<Map>(&op);
-    std::vector<double> kinks;
-    if (activate != nullptr) {
-      kinks = kinks_of(activate->activation);
-    } else if (map != nullptr) {
-      kinks = std::visit([](const auto& of) { return of.kinks(); }, map->function);
+    if (activate == nullptr && map == nullptr) {
+      return false;
     }
+    const std::vector<double> kinks =
+        activate != nullptr
+            ? kinks_of(activate->activation)
+            : std::visit([](const auto& of) { return crossover::kinks_of(of); }, map->function);
     if (kinks.empty()) {
       return false;
     }

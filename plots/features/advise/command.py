@@ -39,7 +39,8 @@ HELP = "say whether a GPU is worth it for a network that nobody measured"
 DESCRIPTION = (
     "Says how long a network trains on the machine of each file and on graphics cards, with an "
     "error band, and which is faster. It counts fully connected networks itself; bench --cost "
-    "counts others. If a machine has several files, the newest complete sweep counts."
+    "counts others. Without a network it answers for the modules that PyTorch trained as they are "
+    "in the files. If a machine has several files, the newest complete sweep counts."
 )
 EXAMPLE = "advise --mlp 784,512,10 --batch 64 --epochs 20 results"
 
@@ -92,18 +93,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from plots.features.advise.as_is_summary import modules  # noqa: PLC0415 (scipy is slow to load)
+
+    files, problems = loading.load_files(options.paths)
+    shown = list(reversed(newest(files, by_id)[0]))
     try:
         epochs = _number("--epochs", options.epochs)
         module = _module(options)
-        network = None if module else _network(options)
+        is_module = bool(module) or (_names_nothing(options) and any(map(modules, shown)))
+        network = None if is_module else _network(options)
         asked = chosen_cards(options.gpu) if options.gpu is not None else None
         others = chosen_cards("") if asked is None else asked
     except (CostError, OSError) as error:
         return complain([said(error)])
-    files, problems = loading.load_files(options.paths)
-    shown = list(reversed(newest(files, by_id)[0]))
     # A GPU of its own is what is asked about, unless cards are named.
-    cards = [() if asked is None and file.machine.gpu and not module else others for file in shown]
+    is_own = asked is None and not is_module
+    cards = [() if is_own and file.machine.gpu else others for file in shown]
     try:
         fitted = _fitted(files) if any(cards) else None
     except OSError as error:
@@ -112,7 +117,8 @@ def run(options: argparse.Namespace) -> int:
     for file, its in zip(shown, cards, strict=True):
         try:
             if network is None:
-                tables += _as_is(file, module, its, fitted, options)
+                for name in [module] if module else modules(file):
+                    tables += _as_is(file, name, its, fitted, options)
                 continue
             own = _of_threads(file, options.threads)
             adviser = _adviser(own, network, its, fitted)
@@ -234,6 +240,12 @@ def _module(options: argparse.Namespace) -> str:
             f"--network={printable(options.network, 400)}: is not what ./run writes of a module, "
             "in build/networks"
         ) from None
+
+
+def _names_nothing(options: argparse.Namespace) -> bool:
+    """Whether it is asked of what the files have."""
+    named = [flag for flag in (*_NETWORK, *_TRAINING, "--threads") if flag != "--batch"]
+    return options.cost is None and all(_given(options, flag) is None for flag in named)
 
 
 def _flags(file: rows.File, network: Network, options: argparse.Namespace) -> dict[str, str]:

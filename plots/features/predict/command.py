@@ -287,4 +287,9 @@ def _nothing(file: File, reasons: Sequence[str], batch: str | None, tried: bool)
         return f"{place}, because the file has measured each of these cards; name others with --gpu"
     if batch is not None:
         return f"{place}, because no row of its CPU trains in batches of {batch}; leave out --batch"
+    if any(row.as_is for row in file.peers):
+        return (
+            f"{place}, because no row of bench's trains a network; python -m plots advise FILE "
+            "answers for the modules that PyTorch trained as they are"
+        )
     return f"{place}, because no row of its CPU trains a network; measure with --family=Epoch"
