@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from networks import attention, root_mean_square, strides, trained
-from networks.values import Value
+from networks.values import Value, broadcast_to
 
 if TYPE_CHECKING:
     from networks.from_torch import Call
@@ -52,11 +52,10 @@ def _is_bias_of_factor(call: Call, value: Value, name: str, numbers: np.ndarray)
     if not is_factor or any(value.layer in other.reads for other in steps):
         return False
     channels, pixels = value.shape[1], value.shape[2] * value.shape[3]
-    try:
-        meets = np.broadcast_to(numbers, value.places.shape)
-    except ValueError:
+    meets = broadcast_to(numbers, value.places.shape)
+    if meets is None or numbers.size != channels:
         return False
-    return numbers.size == channels and bool((value.places // pixels % channels == meets).all())
+    return bool((value.places // pixels % channels == meets).all())
 
 
 def _is_constant(found: Any) -> bool:

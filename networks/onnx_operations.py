@@ -366,16 +366,17 @@ def _mul(call: Call) -> Any:
         if isinstance(partial, gelu.Partial):
             return gelu.times(call, partial, taken_apart.exact(other))
         if isinstance(partial, root_mean_square.Partial):
-            by_value = isinstance(other, Value)
-            return (
-                root_mean_square.normalized(call, other, partial)
-                if by_value
-                else root_mean_square.weighted(call, partial, call.weight(1 - index))
-            )
+            return _times_partial(call, partial, 1 - index)
     found, factor = (right, left) if isinstance(left, np.ndarray) else (left, right)
     if isinstance(factor, np.ndarray) and factor.size > 1:
         return _trained_factor(call, attention.as_layers(call, found), factor)
     return attention.scaled(call, found, taken_apart.exact(factor))
+
+
+def _times_partial(call: Call, partial: root_mean_square.Partial, index: int) -> Any:
+    if isinstance(call.inputs[index], Value):
+        return root_mean_square.normalized(call, call.inputs[index], partial)
+    return root_mean_square.weighted(call, partial, call.weight(index))
 
 
 def _trained_factor(call: Call, value: Value, factor: np.ndarray) -> Value:

@@ -22,6 +22,11 @@ class Partial:
     stage: str = "squares"
     eps: float = 0.0
 
+    @property
+    def epsilon(self) -> float:
+        """As a float32's was written."""
+        return float(f"{self.eps:.6g}")
+
 
 _NEXT = {  # by what is done to it
     "mean": ("squares", "mean"),
@@ -55,8 +60,8 @@ def as_layers(at: At, partial: Partial) -> Value:
     """What is no part of an rms_norm."""
     build, value = at.build, partial.of
     if partial.stage == "normalized":
-        eps = float(f"{partial.eps:.6g}")
-        return build.rowwise(at, "rms_norm", value, [], eps=eps, elementwise_affine=False)
+        own = {"eps": partial.epsilon, "elementwise_affine": False}
+        return build.rowwise(at, "rms_norm", value, [], **own)
     found = build.product(at, value, value)
     if partial.stage != "squares":
         found = build.mean(at, found, [-1], True)
@@ -94,5 +99,4 @@ def weighted(at: At, partial: Partial, parameter: Any) -> Value:
     """`parameter`: [width], its path or its numbers."""
     if partial.stage != "normalized":
         raise at.refused("it is known of rms_norm alone, x * rsqrt(mean(x^2) + eps) * weight")
-    eps = float(f"{partial.eps:.6g}")  # a float32's
-    return at.build.rowwise(at, "rms_norm", partial.of, [parameter], eps=eps)
+    return at.build.rowwise(at, "rms_norm", partial.of, [parameter], eps=partial.epsilon)

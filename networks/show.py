@@ -84,6 +84,7 @@ _RULES: dict[str, _Count] = {
     "lstm": lambda layer, x, y: _recurrent(4, 8, x, y),
     "gru": lambda layer, x, y: _recurrent(3, 5, x, y),
 }
+_OTHERS = ("name", "type", "inputs")  # of a layer's JSON; all else are its parameters
 _HEAD = ("layer", "type", "gives", "parameters", "FLOP")
 
 
@@ -103,8 +104,7 @@ def steps(described: dict[str, Any]) -> tuple[Value, list[Step]]:
         build = Builder(sample["shape"], sample["type"] == "i32")
         values, last = {"input": build.input}, build.input
         for number, layer in enumerate(described["layers"]):
-            said = ("name", "type", "inputs")
-            own = {key: value for key, value in layer.items() if key not in said}
+            own = {key: value for key, value in layer.items() if key not in _OTHERS}
             at = _Place(layer.get("name", f"layer {number}"), layer["type"])
             reads = [values[one] for one in layer["inputs"]] if "inputs" in layer else [last]
             last = values[at.name] = build.layer(at, at.kind, reads, **own)

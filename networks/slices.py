@@ -101,7 +101,7 @@ def joined(samples: Sequence[tuple[int, ...]], are_tokens: Sequence[bool]) -> tu
     same = all(list(sample[1:]) == rest for sample in samples)
     if len(samples) > 1 and not same and not are_tokens[0]:  # all numbers in a row
         return (sum(math.prod(sample) for sample in samples),)
-    if len(samples) > 1 and len(rest) > (0 if are_tokens[0] else 2):
+    if len(samples) > 1 and (not same or len(rest) > (0 if are_tokens[0] else 2)):
         shapes = " and ".join("x".join(map(str, sample)) for sample in samples)
         raise Refused(
             f"inputs of {shapes} can't stand in one row; several inputs can be tokens, vectors, or "

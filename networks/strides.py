@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from networks.values import BATCH, Place, Value, said
+from networks.values import BATCH, Place, Value, broadcast_to, said
 
 if TYPE_CHECKING:
     from networks.builder import Builder
@@ -78,21 +78,27 @@ def rearranged(
     if value.time_first and len(value.shape) != 3:
         return None
     of, inner = samples_of(value)
-    mine = [np.flatnonzero(of.ravel() == one) for one in range(BATCH)]
-    orders = [inner.ravel()[one] for one in mine]
-    if not all(np.array_equal(one, orders[0]) for one in orders):
+    order, sample = _of_each_sample(of, inner), tuple(sample or _natural(value, of))
+    if order is None or math.prod(sample) != len(order):
         return None
-    sample = tuple(sample or _natural(value, of))
-    if math.prod(sample) != len(orders[0]):
-        return None
-    given = _strided(build, at, replace(value, view=None), orders[0], sample)
+    given = _strided(build, at, replace(value, view=None), order, sample)
     if given is None:
         return None
     own = given.own.swapaxes(0, 1) if given.time_first else given.own
-    seen = np.empty(places.size, dtype=np.int64)
-    for one, where in zip(own.reshape(BATCH, -1), mine, strict=True):
-        seen[where] = one
-    return given.seen_as(seen.reshape(places.shape))
+    return _put_back(given.seen_as(own), np.argsort(of.ravel(), kind="stable"), places.shape)
+
+
+def _of_each_sample(of: np.ndarray, numbers: np.ndarray) -> np.ndarray | None:
+    """Those that each sample has, one after another; None where samples differ."""
+    first, *others = (numbers.ravel()[of.ravel() == one] for one in range(BATCH))
+    return first if all(np.array_equal(one, first) for one in others) else None
+
+
+def _put_back(value: Value, order: np.ndarray, shape: tuple[int, ...]) -> Value:
+    """What was taken in this order from that shape, as it was."""
+    seen = np.empty(math.prod(shape), dtype=np.int64)
+    seen[order] = value.places.ravel()
+    return value.seen_as(seen.reshape(shape))
 
 
 def _natural(value: Value, of: np.ndarray) -> tuple[int, ...]:
@@ -222,15 +228,11 @@ def scaled(
 ) -> Value | None:
     """Times a trained factor of its own for each channel, row, place, or for all: a convolution of
     one pixel that has a group for each; `numbers` says which factor each number meets."""
-    try:
-        meets = np.broadcast_to(numbers, value.places.shape)
-    except ValueError:
+    meets, (of, _) = broadcast_to(numbers, value.places.shape), samples_of(value)
+    factors = None if meets is None else _of_each_sample(of, meets)
+    if factors is None:
         return None
-    of, _ = samples_of(value)
-    factors = [meets.ravel()[of.ravel() == one] for one in range(BATCH)]
-    if not all(np.array_equal(one, factors[0]) for one in factors):
-        return None
-    counts = np.bincount(factors[0])
+    counts = np.bincount(factors)
     if (counts != counts[0]).any():
         return None
     own = {"out_channels": len(counts), "kernel_size": 1, "bias": False}
@@ -246,9 +248,7 @@ def scaled(
     if image is None:
         return None
     given = build.layer(at, "conv2d", [replace(image, view=None)], [parameter], **own)
-    seen = np.empty(value.places.size, dtype=np.int64)
-    seen[order] = given.own.ravel()
-    return given.seen_as(seen.reshape(value.places.shape))
+    return _put_back(given, order, value.places.shape)
 
 
 def affine(
@@ -265,18 +265,15 @@ def affine(
     distinct, which = np.unique(constants, axis=0, return_inverse=True)
     which = which.reshape(shape)
     of, _ = samples_of(wide)
-    first, second = (which.ravel()[of.ravel() == one] for one in range(BATCH))
-    if len(distinct) > MOST_PARTS or not np.array_equal(first, second):
+    each = _of_each_sample(of, which)
+    if each is None or len(distinct) > MOST_PARTS:
         return None
     order = np.argsort(of.ravel() * len(distinct) + which.ravel(), kind="stable")
     sorted_places = wide.places.ravel()[order].reshape(BATCH, -1)
-    ends = np.cumsum(np.bincount(first))
+    ends = np.cumsum(np.bincount(each))
     parts = []
     for (factor, more), part in zip(distinct, np.split(sorted_places, ends[:-1], 1), strict=True):
         own = said(scale=(float(factor), 1.0), shift=(float(more), 0.0))
         read = wide.seen_as(part)
         parts.append(build.elementwise(at, "affine", read, **own) if own else read)
-    found = build.concatenation(at, parts, 1)
-    seen = np.empty(wide.places.size, dtype=np.int64)
-    seen[order] = found.places.ravel()
-    return found.seen_as(seen.reshape(shape))
+    return _put_back(build.concatenation(at, parts, 1), order, shape)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from networks.values import Place, Value
+from networks.values import Place, Value, broadcast_to
 
 if TYPE_CHECKING:
     from networks.builder import Builder
@@ -23,8 +23,8 @@ def position_embedding(
     if value.time_first and len(value.shape) == 3:
         width, shape = value.shape[-1], value.places.shape
         time = value.places // (value.shape[1] * width)
-        fits = numbers.ndim <= len(shape) and numbers.size == value.shape[0] * width
-        seen = np.broadcast_to(numbers, shape) if fits and _meet(numbers, shape) else None
+        fits = numbers.size == value.shape[0] * width
+        seen = broadcast_to(numbers, shape) if fits else None
         if seen is not None and (seen == time * width + value.places % width).all():
             given = build.layer(at, "position_embedding", [value], [parameter])
             return given.seen_as(value.places)
@@ -52,9 +52,3 @@ def class_token(
         "a parameter can only be put in front of a sequence, in time, as one vector [width] "
         "for all samples"
     )
-
-
-def _meet(numbers: np.ndarray, shape: tuple[int, ...]) -> bool:
-    """Whether they can be broadcast to it."""
-    pairs = zip(reversed(numbers.shape), reversed(shape), strict=False)
-    return all(one in (1, size) for one, size in pairs)

@@ -121,6 +121,13 @@ def shown(shape: tuple[int, ...], batch_axis: int | None = 0) -> str:
     return f"[{', '.join(words)}]"
 
 
+def broadcast_to(numbers: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
+    """In that shape; None where they do not meet it."""
+    pairs = zip(reversed(numbers.shape), reversed(shape), strict=False)
+    meet = numbers.ndim <= len(shape) and all(one in (1, size) for one, size in pairs)
+    return np.broadcast_to(numbers, shape) if meet else None
+
+
 def said(**values: tuple[Any, Any]) -> dict[str, Any]:
     """Of names with a value and what it is where it goes unsaid, those that must be said."""
     return {name: value for name, (value, unsaid) in values.items() if value != unsaid}

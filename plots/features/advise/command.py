@@ -93,14 +93,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from plots.features.advise.as_is_summary import modules  # noqa: PLC0415 (scipy is slow to load)
-
     files, problems = loading.load_files(options.paths)
     shown = list(reversed(newest(files, by_id)[0]))
     try:
         epochs = _number("--epochs", options.epochs)
         module = _module(options)
-        is_module = bool(module) or (_names_nothing(options) and any(map(modules, shown)))
+        is_module = bool(module) or (_names_nothing(options) and any(map(_modules, shown)))
         network = None if is_module else _network(options)
         asked = chosen_cards(options.gpu) if options.gpu is not None else None
         others = chosen_cards("") if asked is None else asked
@@ -117,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
     for file, its in zip(shown, cards, strict=True):
         try:
             if network is None:
-                for name in [module] if module else modules(file):
+                for name in [module] if module else _modules(file):
                     tables += _as_is(file, name, its, fitted, options)
                 continue
             own = _of_threads(file, options.threads)
@@ -240,6 +238,12 @@ def _module(options: argparse.Namespace) -> str:
             f"--network={printable(options.network, 400)}: is not what ./run writes of a module, "
             "in build/networks"
         ) from None
+
+
+def _modules(file: rows.File) -> list[str]:
+    from plots.features.advise.as_is_summary import modules  # noqa: PLC0415 (scipy is slow to load)
+
+    return modules(file)
 
 
 def _names_nothing(options: argparse.Namespace) -> bool:
