@@ -51,6 +51,12 @@ concept IsOfPositive = requires {
 /// which at a kink is that of the left side, and where that jumps. NaN passes through.
 namespace functions {
 
+/// What has none of its own.
+struct WithoutNumbers {
+  template <class Self, class See>
+  static void describe(Self& /*function*/, See& /*see*/) {}
+};
+
 /// x, or a part of it where that is negative.
 struct LeakyRelu {
   double negative_slope = 0.01;
@@ -104,11 +110,9 @@ struct Elu {
 };
 
 /// log(1 + e^x).
-struct Softplus {
+struct Softplus : WithoutNumbers {
   static constexpr const char* name = "softplus";
   static constexpr double flops = 5, derivative_flops = 5;
-  template <class Self, class See>
-  static void describe(Self& /*function*/, See& /*see*/) {}
   template <class M>
   CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
     return maths.where(x < maths.number(0), maths.number(0), x) +
@@ -127,11 +131,9 @@ struct Softplus {
   }
 };
 
-struct Sine {
+struct Sine : WithoutNumbers {
   static constexpr const char* name = "sin";
   static constexpr double flops = 1, derivative_flops = 2;
-  template <class Self, class See>
-  static void describe(Self& /*function*/, See& /*see*/) {}
   template <class M>
   CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
     return maths.sine(x);
@@ -142,11 +144,9 @@ struct Sine {
   }
 };
 
-struct Exponential {
+struct Exponential : WithoutNumbers {
   static constexpr const char* name = "exp";
   static constexpr double flops = 1, derivative_flops = 2;
-  template <class Self, class See>
-  static void describe(Self& /*function*/, See& /*see*/) {}
   template <class M>
   CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
     return maths.exponential(x);
@@ -158,12 +158,10 @@ struct Exponential {
 };
 
 /// Of x from 0.
-struct SquareRoot {
+struct SquareRoot : WithoutNumbers {
   static constexpr const char* name = "sqrt";
   static constexpr bool is_of_positive = true;
   static constexpr double flops = 1, derivative_flops = 3;
-  template <class Self, class See>
-  static void describe(Self& /*function*/, See& /*see*/) {}
   template <class M>
   CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
     return maths.square_root(x);
@@ -175,12 +173,10 @@ struct SquareRoot {
 };
 
 /// 1 / x.
-struct Reciprocal {
+struct Reciprocal : WithoutNumbers {
   static constexpr const char* name = "reciprocal";
   static constexpr bool is_of_positive = true;
   static constexpr double flops = 1, derivative_flops = 3;
-  template <class Self, class See>
-  static void describe(Self& /*function*/, See& /*see*/) {}
   template <class M>
   CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
     return maths.number(1) / x;
@@ -192,11 +188,9 @@ struct Reciprocal {
 };
 
 /// |x|; its derivative at 0 is 0, as PyTorch's is.
-struct Absolute {
+struct Absolute : WithoutNumbers {
   static constexpr const char* name = "abs";
   static constexpr double flops = 1, derivative_flops = 2;
-  template <class Self, class See>
-  static void describe(Self& /*function*/, See& /*see*/) {}
   template <class M>
   CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
     return maths.where(x < maths.number(0), -x, x);

@@ -191,37 +191,30 @@ void AsStridedLayer::backward(LayerBackward& step) const {
   const auto scratch = [&](const char* name, const Shape& row) {
     return step.scratch(std::string("gradient ") + name, row, dy.type);
   };
+  const CopiedBlock block = block_of(*this);
+  std::int64_t repeats = 1;
+  for (const BlockExtent& extent : block.extents) {
+    repeats *= extent.from_step == 0 ? extent.count : 1;
+  }
   CopiedBlock once{.to_first = storage_offset};  // from the sums, or dy, to dx
   CopiedBlock sorted;                            // from dy to what is added up
-  std::int64_t repeats = 1;
+  std::int64_t repeated = 1;
   std::int64_t own = 1;
-  for (const BlockExtent& extent : block_of(*this).extents) {
+  for (const BlockExtent& extent : block.extents) {
     if (extent.from_step == 0) {
-      sorted.extents.push_back({extent.count, extent.to_step, repeats});
-      repeats *= extent.count;
+      sorted.extents.push_back({extent.count, extent.to_step, repeated});
+      repeated *= extent.count;
     } else {
+      sorted.extents.push_back({extent.count, extent.to_step, repeats * own});
       once.extents.push_back({extent.count, own, extent.from_step});
       own *= extent.count;
     }
   }
-  if (repeats == 1) {
-    std::vector<CopiedBlock> back = reversed({block_of(*this)});
-    std::erase_if(back.front().extents,
-                  [](const BlockExtent& extent) { return extent.count == 1; });
-    if (back.front().extents.empty()) {
-      back.front().extents = {{1, 1, 1}};
-    }
-    return copy(step, step.dy(), dx, back.front(), scratch);
-  }
-  std::int64_t each = repeats;
-  for (const BlockExtent& extent : block_of(*this).extents) {
-    if (extent.from_step != 0) {
-      sorted.extents.push_back({extent.count, extent.to_step, each});
-      each *= extent.count;
-    }
-  }
   if (once.extents.empty()) {
     once.extents = {{1, 1, 1}};
+  }
+  if (repeats == 1) {
+    return copy(step, step.dy(), dx, once, scratch);
   }
   const Id all = step.scratch("gradients of what repeats", {batch, own, 1, repeats}, dy.type);
   const Id mean = step.scratch("mean of its gradients", {batch, own}, dy.type);

@@ -111,6 +111,21 @@ class Values {
   std::map<std::string, Value> values_{{input_name, 0}};
 };
 
+/// The layer before that a member names.
+LayerNumber layer_named(Members& members, const Values& values, const std::string& key) {
+  const std::string of = members.text(key);
+  members.require(of != input_name, key, "the name of a layer before it");
+  return values.at(of, members.where()) - 1;
+}
+
+/// A list of whole numbers, each at least that.
+Shape shape_of(Members& members, const std::string& key, std::int64_t least = 1) {
+  return members
+      .list(
+          key, [least](const Json& one) { return is_whole(one, least); }, whole_from(least))
+      .get<Shape>();
+}
+
 /// Sets a layer where the type is one of its own; else it only learns their names.
 class LayerReader {
  public:
@@ -189,9 +204,7 @@ class LayerReader {
 
   void layer(const char* name, LayerNumber& value) {
     if (matches_ && members_.find(name) != nullptr) {
-      const std::string of = members_.text(name);
-      members_.require(of != input_name, name, "the name of a layer before it");
-      value = values_.at(of, members_.where()) - 1;
+      value = layer_named(members_, values_, name);
     }
   }
 
@@ -208,11 +221,7 @@ class LayerReader {
   }
   void list(const char* name, Shape& value, std::int64_t least) {
     if (matches_) {
-      value = members_
-                  .list(
-                      name, [least](const Json& one) { return is_whole(one, least); },
-                      whole_from(least))
-                  .get<Shape>();
+      value = shape_of(members_, name, least);
     }
   }
   std::int64_t whole(const char* name, const Json& json, std::int64_t least) const {
@@ -276,9 +285,7 @@ void add_layer(Model& model, Values& values, const Json& json) {
   }
   LayerNumber shared = no_layer;
   if (members.find("shared") != nullptr) {
-    const std::string of = members.text("shared");
-    members.require(of != input_name, "shared", "the name of a layer before it");
-    shared = values.at(of, where) - 1;
+    shared = layer_named(members, values, "shared");
   }
   std::vector<std::string> names;
   const std::optional<LayerKind> layer = layer_of(members, values, type, names);
@@ -312,13 +319,6 @@ LossFunction loss_of(Members& members) {
   }
   members.require(false, "loss", "one of " + all);
   return {};
-}
-
-Shape shape_of(Members& members, const std::string& key) {
-  return members
-      .list(
-          key, [](const Json& one) { return is_whole(one, 1); }, whole_from(1))
-      .get<Shape>();
 }
 
 }  // namespace

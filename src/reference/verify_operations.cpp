@@ -55,7 +55,7 @@ class Comparison {
         if (last.at(id) == i) {
           compare(result, before,
                   "tensor '" + workload[id].name + "' that " + name(ops[i]) + " wrote in " + when);
-        } else if (workload[id].type == Type::f32) {  // the program has it no more
+        } else if (workload[id].role == Role::gradient) {  // the program has it no more
           unseen_[id] += rounding_of_sums(result, before);
         }
       }
@@ -99,9 +99,11 @@ class Comparison {
     const double difference = distance(got, expected);
     result_.tolerance = std::max(result_.tolerance, tolerance);
     if (difference > tolerance * scale && type == Type::f32) {
-      const auto unseen = unseen_.find(of.id);
-      scale += (old == before.end() ? rounding_of_sums(of, before) : 0) / tolerance +
-               (unseen == unseen_.end() ? 0 : unseen->second) / tolerance;
+      double rounding = old == before.end() ? rounding_of_sums(of, before) : 0;
+      if (const auto unseen = unseen_.find(of.id); unseen != unseen_.end()) {
+        rounding += unseen->second;
+      }
+      scale += rounding / tolerance;
     }
     take(difference == 0 ? 0 : difference / std::max(scale, 1e-30), tolerance, what, result_.error);
     std::copy(got.begin(), got.end(), expected.begin());
@@ -151,7 +153,7 @@ class Comparison {
   Program& program_;
   Reference& reference_;
   const Precision precision_;
-  std::map<Id, double> unseen_;  ///< of what later operations of the step change: its rounding
+  std::map<Id, double> unseen_;  ///< rounding of gradients to which later layers of the step add
   OperationVerification result_;
 };
 
