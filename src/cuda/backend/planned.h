@@ -29,7 +29,6 @@ class PlannedGpu : public Backend {
                                            const CompileOptions& options) const override;
   [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override;
 
- protected:
   /// What Execution::automatic tries: each execution with the choices of algorithms that the
   /// options have, the plainest first, and then, from the other end, with algorithms that are
   /// timed. An order of one step, and one that copies or reports between its steps, is not run as
