@@ -14,6 +14,7 @@ from plots.core.page.section import Context
 from plots.features.advise import own_section
 from plots.features.advise.as_is_summary import as_is, modules, screen
 from plots.features.advise.counted import left_out
+from plots.features.answer import section as answer_section
 from plots.features.crossover.command import NAME as CROSSOVER
 from plots.features.predict.data import observations
 from plots.features.predict.files import Predictions
@@ -145,6 +146,8 @@ def test_the_page_begins_with_it(write_modules, read, fitted):
     assert made is not None
     page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", render_page([made])))
     assert "A step of 16 rows: 160 ms here (2 threads)" in page and REASON in page
+    (answer,) = answer_section.build([file], Context()).blocks
+    assert answer.lead.startswith("PyTorch alone trained what was measured; the answer is under")
 
 
 def test_it_is_in_no_crossover_of_benchs_rows(write_modules, shell):

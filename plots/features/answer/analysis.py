@@ -49,11 +49,21 @@ def sentences(file: File, compared: Sequence[Comparison], predicted: str = "") -
     """
     epochs, steps = epoch_rows(file), step_rows(file)
     if not epochs and not steps:
-        return ["No training epoch was measured, so there is no answer in this file."]
+        return [no_training(file)]
     batches = _over_batches(compared)
     if not epochs:
         return _one_sided(file, steps, predicted) or _of_steps(file, batches)
     return [*(_one_sided(file, epochs, predicted) or _of_epochs(file, compared)), *batches]
+
+
+def no_training(file: File) -> str:
+    """Why there is no answer in a file without an epoch or step of bench's, a sentence."""
+    if any(row.as_is and row.failure is None for row in file.peers):
+        return (
+            "PyTorch alone trained what was measured; the answer is under Your network on the "
+            "page, and in python -m plots advise."
+        )
+    return "No training epoch was measured, so there is no answer in this file."
 
 
 def _one_sided(file: File, rows: Sequence[Row], predicted: str) -> list[str]:

@@ -12,7 +12,7 @@ from plots.core.machines import short_gpu
 from plots.core.network import epoch_rows, on_device, step_rows, training_rows
 from plots.core.speed_up import SpeedUp, speed_ups
 from plots.core.strip import Mark, Strip, Strips, segments_of, side_of
-from plots.features.answer.analysis import reach, speed_up_words, why_no_gpu
+from plots.features.answer.analysis import no_training, reach, speed_up_words, why_no_gpu
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Verdict, shown_ways
 from plots.file.families import EPOCH, FAMILIES, TRAINING
@@ -301,9 +301,7 @@ def _on_ladder(file: File, model: str) -> bool:
 def _of_cpu(file: File, found: Sequence[Verdict]) -> Glance:
     rows = epoch_rows(file) or step_rows(file)
     if not rows:
-        return Glance(
-            None, "No training epoch was measured, so there is no answer in this file.", ()
-        )
+        return Glance(None, no_training(file), ())
     lines = [sentence(reach(file, rows))]
     for verdict in found[:1]:
         lines += _other_networks(file, verdict)
