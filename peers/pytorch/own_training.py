@@ -392,7 +392,9 @@ def told_of(
     except (Unsupported, MemoryError):
         raise
     except Exception as error:
-        raise Unsupported(f"{module.name} can't be trained: {failure(error)}") from error
+        raise Unsupported(
+            f"{module.name} can't be trained: {failure(error)}{_about_inputs(error)}"
+        ) from error
     if not any(p.requires_grad for p in training.network.parameters()):
         raise Unsupported(f"{module.name} has no parameters that are trained")
     params = training.count_parameters()
@@ -412,3 +414,10 @@ def told_of(
         counted["cost"] = {"operations": counts.operations, "memory_bytes": memory}
     counted["draws"] = training.draws
     return counted, training
+
+
+def _about_inputs(error: Exception) -> str:
+    """What helps where forward takes another number of arguments than there are inputs."""
+    is_of_arguments = isinstance(error, TypeError) and "positional argument" in str(error)
+    said = "; --input= gives the shape of one argument of forward: repeat it for each"
+    return said if is_of_arguments else ""

@@ -239,6 +239,13 @@ def test_the_users_own_modules_win(tmp_path):
     assert twice.name == "netx2" and told_of(twice, 6, "sgd lr=0.1")[0]["params"] == 30
 
 
+def test_an_argument_without_an_input_is_said_with_the_remedy(tmp_path):
+    text = HEAD + "class Make(nn.Linear):\n    def forward(self, x, y):\n        return x\n"
+    module = written(tmp_path, text + "def make():\n    return Make(4, 3)\n")
+    with pytest.raises(Unsupported, match="'y'; --input= gives the shape of one argument"):
+        told_of(module, 8, "sgd lr=0.1")
+
+
 def test_a_module_that_takes_no_size_has_one(tmp_path):
     module = written(tmp_path, FORWARDS["dropout"]).scaled(2)
     with pytest.raises(Unsupported, match=r"--scale: .* takes no argument scale"):
