@@ -25,9 +25,9 @@
 #include "rows/row.h"
 #include "run/order.h"
 #include "run/peer.h"
-#include "run/say.h"
+#include "base/say.h"
 #include "run/session.h"
-#include "run/spent.h"
+#include "base/spent.h"
 #include "worker/bench_worker.h"
 #include "worker/ranks.h"
 
@@ -166,7 +166,8 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
   } else if (ranks == nullptr) {
     require_no_ranks(arguments);
   }
-  const std::unique_ptr<Worker> local = child ? nullptr : local_bench_worker(rows);
+  RowContext context(arguments, devices);
+  const std::unique_ptr<Worker> local = child ? nullptr : local_worker(rows_of(context));
   Session session{arguments, command, flags, devices, rows, child ? *child : *local, peers, spent};
   const bool is_complete = measure(session, std::move(plan));
   const int of_child = child ? child->close() : 0;
@@ -245,7 +246,7 @@ int run(const std::vector<std::string>& command, Spent& spent) {
       check_machine(arguments, words);
       return 0;
     case Action::worker:
-      serve_rows(arguments, ranks.get());
+      serve_rows(arguments, ranks.get(), checking());
       return 0;
   }
   return exit_usage;

@@ -1,65 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The sources of the program, but for main.cpp: tests link these. No CMakeLists.txt, because its
 # build folder would have the name of the program.
-target_sources(crossover_bench PRIVATE
-  ${CMAKE_CURRENT_LIST_DIR}/check/check.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/check/checks.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/command_line/arguments.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/command_line/axes.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/command_line/benchmark_flags.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/command_line/choices.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/command_line/flag.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/command_line/networks.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/command_line/sweeps.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/file/context.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/file/earlier_run.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/file/reporter.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/file/result_file.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/file/row_json.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/file/standard_runs.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/collective.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/copy.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/cost.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/counters.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/described_gpu.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/device.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/epoch.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/expected_seconds.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/facts.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/families.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/gemm.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/cpu_watch.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/gpu_state.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/layer.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/minibatch.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/minimum_work.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/operation_rows.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/peak.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/probe_row.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/profile_counters.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/require_memory.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/row.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/target.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/training.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/training_plan.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/training_program.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/training_ranks.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rows/training_row.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/ladder.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/order.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/passes.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/peer.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/refine/contest.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/refine/earlier.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/refine/pair_test.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/refine/refine.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/refine/search.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/sampler.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/say.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/session.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/run/turns.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/worker/bench_worker.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/worker/protocol.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/worker/ranks.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/worker/row_server.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/worker/worker.cpp)
+file(GLOB_RECURSE bench_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cpp)
+list(FILTER bench_sources EXCLUDE REGEX /main\.cpp$)
+target_sources(crossover_bench PRIVATE ${bench_sources})

@@ -87,10 +87,7 @@ TEST(Axes, LeaveOutOfNamesWhatGoesWithoutSaying) {
             "Epoch/device:cuda/execution:eager");
 }
 
-Row row_of(const Configuration& configuration) {
-  return {.configuration = configuration,
-          .make = [](Result& /*result*/) { return std::unique_ptr<PreparedBenchmark>(); }};
-}
+Row row_of(const Configuration& configuration) { return {.configuration = configuration}; }
 
 TEST(Axes, RowsOfAnotherKeyOrValueAreRefused) {
   Rows rows;
@@ -108,10 +105,7 @@ TEST(Axes, HaveEachKeyOfEveryPlannedRow) {
              "--precision=f32,bf16", "--ranks=1,2", "--bucket=4096", "--shuffle=none,epoch",
              "--loader=0,2", "--zero=overwrite,keep"});
   Devices devices = find_devices(arguments.cuda);
-  Rows rows;
-  for (const BenchmarkFamily& family : families()) {
-    family.register_rows(arguments, devices, rows);  // throws where a key or a value is unknown
-  }
+  Rows rows = register_all(arguments, devices);  // throws where a key or a value is unknown
   std::set<std::string> families_met;
   for (const std::string& name : rows.names()) {
     families_met.insert(value_of(rows[name].configuration, "family"));

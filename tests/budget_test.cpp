@@ -13,7 +13,7 @@
 
 #include "../bench/command_line/benchmark_flags.h"
 #include "../bench/run/passes.h"
-#include "../bench/worker/bench_worker.h"
+#include "made_rows.h"
 
 namespace crossover::test {
 namespace {
@@ -53,8 +53,8 @@ class BudgetTest : public testing::Test {
     row.expected = {.all = planned.to_make + repetitions_ * planned.repetition,
                     .repetition = planned.repetition};
     const std::string name = row_name(in_order(row.configuration));
-    row.make = [this, name, device,
-                takes](Result& /*result*/) -> std::unique_ptr<PreparedBenchmark> {
+    makes_[name] = [this, name, device,
+                    takes](Result& /*result*/) -> std::unique_ptr<PreparedBenchmark> {
       pass_time(takes.to_make);
       if (made_[name]++ > 0 && when_made_anew_) {
         when_made_anew_(device);
@@ -77,7 +77,7 @@ class BudgetTest : public testing::Test {
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
     Reporter reporter(rows_, names, {});
-    const std::unique_ptr<Worker> worker = local_bench_worker(rows_);
+    const std::unique_ptr<Worker> worker = worker_of(rows_, makes_);
     Sampler sampler(rows_, reporter, spent_, *worker, {});
     Passes budget({.repetitions = repetitions_, .budget_seconds = seconds}, spent_, rows_, sampler);
     budget.measure(plan_, has_networks(plan_), look_closer);
@@ -104,6 +104,7 @@ class BudgetTest : public testing::Test {
 
   Device& device_of(const std::string& device) { return *devices_[device == "cpu" ? 0 : 1]; }
 
+  Makes makes_;
   int repetitions_ = 1;
   int room_ = 100;  ///< rows that the memory holds at once
   /// Before a row is made for further repetitions.

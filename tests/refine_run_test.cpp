@@ -241,18 +241,6 @@ TEST(RefineRun, MeasuresNothingWithoutTimeOrChange) {
   EXPECT_TRUE(small.order.empty());
 }
 
-TEST(RefineRun, KeepsNothingOfASizeThatWasTried) {
-  Formula formula(all_discs);
-  const std::vector<std::string> of_the_sweep = formula.rows.names();
-  formula.refined(Refine::threads);
-  ASSERT_GT(formula.rows.names().size(), of_the_sweep.size());
-  for (const std::string& name : formula.rows.names()) {
-    const bool is_new =
-        std::find(of_the_sweep.begin(), of_the_sweep.end(), name) == of_the_sweep.end();
-    EXPECT_EQ(formula.rows[name].make == nullptr, is_new) << name;
-  }
-}
-
 TEST(RefineRun, TakesThreadsThatThereAreCoresFor) {
   Formula formula({"--family=Epoch", "--threads=8,1,2,4"});
   EXPECT_EQ(value_of(formula.contest(Refine::threads, 4)->second, "cpu_threads"), "4");

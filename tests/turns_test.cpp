@@ -2,6 +2,7 @@
 // Whose turn it is among rows of the same work, on devices that compute nothing.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -11,13 +12,14 @@
 
 #include "../bench/command_line/benchmark_flags.h"
 #include "../bench/run/passes.h"
-#include "../bench/worker/bench_worker.h"
+#include "made_rows.h"
 
 namespace crossover::test {
 namespace {
 
 using namespace bench;
 using Names = std::vector<std::string>;
+using Fresh = std::function<std::unique_ptr<Worker>()>;
 
 /// Two devices, rows on them, and what they did in which order.
 class Turns : public testing::Test {
@@ -41,7 +43,7 @@ class Turns : public testing::Test {
     const std::string shown =
         device + " " + model + (threads > 1 ? " " + std::to_string(threads) : "");
     Row row{.configuration = configuration, .device = devices_[on_cpu ? 0 : 1].get()};
-    row.make = [this, shown](Result& /*result*/) -> std::unique_ptr<PreparedBenchmark> {
+    const auto make = [this, shown](Result& /*result*/) -> std::unique_ptr<PreparedBenchmark> {
       if (held_ >= room_) {
         log_.push_back(shown + " has no room");
         throw OutOfMemory("not enough memory");
@@ -52,12 +54,18 @@ class Turns : public testing::Test {
       return std::make_unique<Logged>(*this, shown);
     };
     rows_.add(std::move(row));
+    makes_[rows_.names().back()] = make;
     plan_.push_back({.name = rows_.names().back(), .pass = "Epoch"});
     shown_[plan_.back().name] = shown;
   }
 
+  /// Workers that hold nothing yet.
+  Fresh fresh() {
+    return [this] { return worker_of(rows_, makes_); };
+  }
+
   Names measured(const PassOptions& options = {}) {
-    return measured(options, *local_bench_worker(rows_));
+    return measured(options, *worker_of(rows_, makes_));
   }
 
   Names measured(PassOptions options, Worker& worker) {
@@ -96,6 +104,7 @@ class Turns : public testing::Test {
   std::size_t unmeasured_ = 0;
   std::vector<PlannedRow> plan_;
   Rows rows_;
+  Makes makes_;
   std::map<std::string, std::string> shown_;
 
  private:
@@ -185,22 +194,22 @@ TEST_F(Turns, AreLeftByARowThatFails) {
 /// As a process whose n-th request is its end.
 class Ending : public Worker {
  public:
-  Ending(Rows& rows, int requests) : rows_(rows), left_(requests) {}
+  Ending(Fresh fresh, int requests) : fresh_(std::move(fresh)), left_(requests) {}
   Json ask(const Json& request, double limit_seconds) override {
     if (request.at("do") == "describe") {
       return {{"gpu", Json::object()}};
     }
     if (--left_ == 0) {
-      own_ = local_bench_worker(rows_);
+      own_ = fresh_();
       throw WorkerEnded("the worker's process was ended by a signal (Segmentation fault)");
     }
     return own_->ask(request, limit_seconds);
   }
 
  private:
-  Rows& rows_;
+  Fresh fresh_;
   int left_;
-  std::unique_ptr<Worker> own_ = local_bench_worker(rows_);
+  std::unique_ptr<Worker> own_ = fresh_();
 };
 
 TEST_F(Turns, OfAWorkerThatEndsCostOneRow) {
@@ -210,7 +219,7 @@ TEST_F(Turns, OfAWorkerThatEndsCostOneRow) {
     add("cpu", "disc-2");
     add("cuda", "disc-2");
     add("cpu", "disc-3");
-    Ending worker(rows_, last);
+    Ending worker(fresh(), last);
     measured({}, worker);
     EXPECT_LE(unmeasured_, 1U);  // none, where it ended when it was to free what it held
     for (const PlannedRow& planned : plan_) {
@@ -229,7 +238,7 @@ TEST_F(Turns, OfAWorkerThatEndsCostOneRow) {
 TEST_F(Turns, OfAWorkerThatEndsGoOnInAnotherInstance) {
   add("cpu", "disc-2");
   add("cuda", "disc-2");
-  Ending worker(rows_, 6);  // the second repetition of the second row
+  Ending worker(fresh(), 6);  // the second repetition of the second row
   measured({}, worker);
   std::vector<int> instances;
   for (const Repetition& repetition : rows_[plan_[0].name].record.repetitions) {
@@ -241,7 +250,7 @@ TEST_F(Turns, OfAWorkerThatEndsGoOnInAnotherInstance) {
 /// As a process that can be renewed: what it held is gone.
 class Renewed : public Worker {
  public:
-  explicit Renewed(Rows& rows) : rows_(rows) {}
+  explicit Renewed(Fresh fresh) : fresh_(std::move(fresh)) {}
   Json ask(const Json& request, double limit_seconds) override {
     return request.at("do") == "prepare" && fails_in_ == renewals
                ? failed_
@@ -249,7 +258,7 @@ class Renewed : public Worker {
   }
   bool renew() override {
     ++renewals;
-    own_ = local_bench_worker(rows_);
+    own_ = fresh_();
     return true;
   }
   void fail_in(int pass, const Json& how) {
@@ -259,10 +268,10 @@ class Renewed : public Worker {
   int renewals = 0;
 
  private:
-  Rows& rows_;
+  Fresh fresh_;
   int fails_in_ = -1;
   Json failed_;
-  std::unique_ptr<Worker> own_ = local_bench_worker(rows_);
+  std::unique_ptr<Worker> own_ = fresh_();
 };
 
 std::vector<int> instances_of(const Row& row) {
@@ -277,7 +286,7 @@ TEST_F(Turns, OfEachPassAreAnotherInstanceInANewProcess) {
   add("cpu", "disc-2");
   add("cuda", "disc-2");
   add("cpu", "disc-3");
-  Renewed worker(rows_);
+  Renewed worker(fresh());
   EXPECT_EQ(without_repeats(measured({.most_passes = 9}, worker)),
             (Names{"cpu disc-2", "cuda disc-2", "cpu disc-3", "cpu disc-2", "cuda disc-2",
                    "cpu disc-3", "cpu disc-2", "cuda disc-2", "cpu disc-3"}));
@@ -289,7 +298,7 @@ TEST_F(Turns, OfEachPassAreAnotherInstanceInANewProcess) {
 
 TEST_F(Turns, OfAnInstanceThatIsUnavailableLeaveTheEarlierRepetitions) {
   add("cpu", "disc-2");
-  Renewed worker(rows_);
+  Renewed worker(fresh());
   worker.fail_in(2, {{"outcome", "skipped"}, {"error_message", "not enough memory"}});
   measured({.most_passes = 9}, worker);
   const Record& record = rows_[plan_[0].name].record;
@@ -299,7 +308,7 @@ TEST_F(Turns, OfAnInstanceThatIsUnavailableLeaveTheEarlierRepetitions) {
 
 TEST_F(Turns, OfAnInstanceWithWrongResultsAreAFailure) {
   add("cpu", "disc-2");
-  Renewed worker(rows_);
+  Renewed worker(fresh());
   worker.fail_in(3, {{"outcome", "failed"}, {"error_message", "the results differ"}});
   measured({.most_passes = 9}, worker);
   EXPECT_EQ(rows_[plan_[0].name].record.outcome, Outcome::failed);
@@ -326,7 +335,7 @@ TEST_F(Turns, AllComeOfAGroupWhoseFurtherInstancesTurnOutToBeDear) {
   for (const PlannedRow& planned : plan_) {
     rows_[planned.name].repetitions = many;
   }
-  Dear worker(rows_);
+  Dear worker(fresh());
   measured({.most_passes = many}, worker);
   for (const PlannedRow& planned : plan_) {
     const Record& record = rows_[planned.name].record;
@@ -339,7 +348,7 @@ TEST_F(Turns, AllComeOfAGroupWhoseFurtherInstancesTurnOutToBeDear) {
 /// Beside another program, until that ends.
 class Disturbed : public Worker {
  public:
-  explicit Disturbed(Rows& rows) : own_(local_bench_worker(rows)) {}
+  explicit Disturbed(const Fresh& fresh) : own_(fresh()) {}
   Json ask(const Json& request, double limit_seconds) override {
     Json answer = own_->ask(request, limit_seconds);
     if (request.at("do") == "repeat") {
@@ -359,7 +368,7 @@ TEST_F(Turns, ComeAgainForRowsThatWereDisturbedOnceTheMachineIsQuiet) {
     begin_anew();
     add("cpu", "disc-2");
     add("cpu", "disc-3");
-    Disturbed worker(rows_);
+    Disturbed worker(fresh());
     measured({.is_quiet =
                   [&] {
                     worker.is_busy = !ends;

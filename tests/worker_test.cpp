@@ -159,12 +159,13 @@ class Stopped : public PreparedBenchmark {
 };
 
 Json answer_of_stopped(int stops) {
-  Row row;
   Devices devices = find_devices(CudaUse::off);
-  row.device = &devices.cpu();
-  row.make = [&](Result& /*result*/) { return std::make_unique<Stopped>(stops); };
-  RowServer server(
-      [&](const auto& /*name*/, const auto& /*configuration*/) -> Row& { return row; });
+  RowServer server([&](const auto& /*name*/, const auto& /*configuration*/) {
+    return RowServer::Source{
+        .device = &devices.cpu(), .network = "", .make = [&](Result& /*result*/) {
+          return std::make_unique<Stopped>(stops);
+        }};
+  });
   server.answer(
       {{"do", "prepare"}, {"row", "it"}, {"configuration", Json::object()}, {"iterations", 1}});
   return server.answer({{"do", "repeat"}, {"row", "it"}, {"min_time_seconds", 1e-6}});
@@ -203,10 +204,9 @@ TEST(RowServer, MeasuresAgainWhatWasStopped) {
 }
 
 TEST(RowServer, RefusesARowOfAnotherNetworkAndOneThatIsNotThere) {
-  Row row;
-  row.network = "a";
-  row.make = [](Result& /*result*/) { return std::make_unique<Slow>(); };
-  RowServer server([&](const std::string& name, const auto& /*configuration*/) -> Row& {
+  const RowServer::Source row{.network = "a",
+                              .make = [](Result& /*result*/) { return std::make_unique<Slow>(); }};
+  RowServer server([&](const std::string& name, const auto& /*configuration*/) {
     return name == "it" ? row : throw std::out_of_range("there is no such row");
   });
   Json request = {
@@ -220,15 +220,15 @@ TEST(RowServer, RefusesARowOfAnotherNetworkAndOneThatIsNotThere) {
 }
 
 TEST(RowServer, TellsTheTimeOfWrongResultsApart) {
-  Row row;
-  row.make = [](Result& result) {
+  const auto make = [](Result& result) {
     result.first_steps.emplace();  // of an instance before
     verify_or_note(result, [] { throw Mismatch("it differs", 0.5, 0.25); });
     EXPECT_FALSE(result.first_steps) << "what was not verified is nothing to come to";
     return std::make_unique<Slow>();
   };
-  RowServer server(
-      [&](const auto& /*name*/, const auto& /*configuration*/) -> Row& { return row; });
+  RowServer server([&](const auto& /*name*/, const auto& /*configuration*/) {
+    return RowServer::Source{.network = "", .make = make};
+  });
   const Json answer =
       server.answer({{"do", "prepare"}, {"row", "it"}, {"configuration", Json::object()}});
   EXPECT_EQ(answer["outcome"], "failed");

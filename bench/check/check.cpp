@@ -13,13 +13,12 @@
 #include <set>
 #include <utility>
 
+#include "base/spent.h"
 #include "build_info.h"
 #include "command_line/benchmark_flags.h"
 #include "crossover/verify.h"
 #include "file/context.h"
 #include "rows/described_gpu.h"
-#include "run/spent.h"
-#include "worker/bench_worker.h"
 
 namespace crossover::bench {
 namespace {
@@ -201,6 +200,21 @@ void require_flags_of_a_check(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+OtherRequests checking() {
+  const auto checks = std::make_shared<std::vector<Check>>();
+  return
+      [checks](const Json& request, const Arguments& arguments, Devices& devices,
+               const std::function<void(const std::string& doing)>& tell) -> std::optional<Json> {
+        if (request.at("do") != "check") {
+          return std::nullopt;
+        }
+        if (checks->empty()) {
+          *checks = all_checks(arguments, devices);
+        }
+        return run_check(*checks, request.at("name"), tell);
+      };
+}
 
 Json run_check(const std::vector<Check>& checks, const std::string& name,
                const std::function<void(const std::string& doing)>& tell) {

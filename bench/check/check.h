@@ -9,7 +9,7 @@
 
 #include "check/checks.h"
 #include "command_line/arguments.h"
-#include "worker/protocol.h"
+#include "worker/bench_worker.h"
 
 namespace crossover::bench {
 
@@ -17,6 +17,9 @@ namespace crossover::bench {
 /// is lost. `tell` is told what it is at.
 Json run_check(const std::vector<Check>& checks, const std::string& name,
                const std::function<void(const std::string& doing)>& tell);
+
+/// Answers that request, for serve_rows().
+OtherRequests checking();
 
 /// Prints the table of what --benchmark_filter selects, and writes it to --out. `words`: the
 /// command line without the program.

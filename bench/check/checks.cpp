@@ -259,9 +259,19 @@ std::string how_of(const Row& row) {
   return how;
 }
 
-void run_row(const Row& row) {
+/// Rows that are made as bench makes its own.
+struct CheckedRows {
+  Arguments arguments;
+  RowContext context;
+  Rows rows;
+
+  CheckedRows(Arguments of, Devices& devices)
+      : arguments(std::move(of)), context(arguments, devices) {}
+};
+
+void run_row(RowContext& context, const Configuration& row) {
   Result result;
-  const auto prepared = row.make(result);
+  const auto prepared = make_row(context, row, result);
   if (result.not_verified) {
     throw Mismatch(*result.not_verified);
   }
@@ -270,10 +280,10 @@ void run_row(const Row& row) {
   prepared->check();
 }
 
-Checks network_checks(const std::shared_ptr<Rows>& rows) {
+Checks network_checks(const std::shared_ptr<CheckedRows>& checked) {
   Checks all;
-  for (const std::string& name : rows->names()) {
-    const Row& row = (*rows)[name];
+  for (const std::string& name : checked->rows.names()) {
+    const Row& row = checked->rows[name];
     const Precision precision =
         options_of({{"precision", value_of(row.configuration, "precision")}}).precision;
     if (!row.device->backend->missing_for(precision).empty()) {
@@ -283,26 +293,26 @@ Checks network_checks(const std::shared_ptr<Rows>& rows) {
                    value_of(row.configuration, "model"),
                    value_of(row.configuration, "precision"),
                    how_of(row),
-                   {{"epoch", [rows, &row] { run_row(row); }}},
+                   {{"epoch", [checked, &row] { run_row(checked->context, row.configuration); }}},
                    true});
   }
   return all;
 }
 
 /// Epochs of the tiny networks in every execution and precision.
-std::shared_ptr<Rows> network_rows(const Arguments& arguments, Devices& devices) {
+std::shared_ptr<CheckedRows> network_rows(const Arguments& arguments, Devices& devices) {
   const std::string threads = usable_cores() > 1 ? "1," + std::to_string(usable_cores()) : "1";
   Arguments epochs = parse({"--sweep=full", "--family=Epoch", "--threads=" + threads});
   std::erase_if(epochs.gpu_modes.of_training,
                 [](const Configuration& mode) { return value_of(mode, "data") != "resident"; });
   epochs.memory_limit_bytes = arguments.memory_limit_bytes;
   epochs.tasks = tiny_networks();
-  auto rows = std::make_shared<Rows>();
+  auto checked = std::make_shared<CheckedRows>(std::move(epochs), devices);
   for (const Precision precision : checked_precisions) {
-    epochs.precisions = {precision};
-    register_epochs(epochs, devices, *rows);
+    checked->arguments.precisions = {precision};
+    register_epochs(checked->arguments, devices, checked->rows);
   }
-  return rows;
+  return checked;
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <limits>
 #include <sstream>
 
+#include "command_line/families.h"
 #include "command_line/networks.h"
-#include "rows/families.h"
 
 namespace crossover::bench {
 namespace {
@@ -290,6 +290,33 @@ std::string wrapped(const std::string& text, const std::string& indent) {
 
 std::vector<std::int64_t> batches_of(const Arguments& arguments, std::int64_t own) {
   return arguments.batches.empty() ? std::vector{own} : arguments.batches;
+}
+
+std::optional<Task> find_task(const Arguments& arguments, const std::string& model, bool of_steps,
+                              const std::vector<Family>& networks) {
+  const auto named = [&](const std::vector<Task>& tasks) {
+    return std::find_if(tasks.begin(), tasks.end(),
+                        [&](const Task& task) { return task.model.name == model; });
+  };
+  const std::vector<Task>& first = of_steps ? arguments.minibatch_tasks : arguments.tasks;
+  const std::vector<Task>& second = of_steps ? arguments.tasks : arguments.minibatch_tasks;
+  for (const std::vector<Task>* tasks : {&first, &second}) {
+    if (const auto at = named(*tasks); at != tasks->end()) {
+      return *at;
+    }
+  }
+  const std::string ladder = ladder_of(model, networks);
+  const auto like =
+      std::find_if(arguments.tasks.begin(), arguments.tasks.end(), [&](const Task& task) {
+        return !ladder.empty() && ladder_of(task.model.name, networks) == ladder;
+      });
+  if (like == arguments.tasks.end()) {
+    return std::nullopt;
+  }
+  Task task = find_model(model, networks);
+  task.rows = like->rows;
+  task.optimizer = like->optimizer;
+  return task;
 }
 
 bool is_given(const Arguments& arguments, const std::string& flag) {

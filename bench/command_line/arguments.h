@@ -73,6 +73,12 @@ struct Arguments {
 /// The batch sizes of the command line, or `own`.
 std::vector<std::int64_t> batches_of(const Arguments& arguments, std::int64_t own);
 
+/// The network of that name as the command line trains it: one that it asks for, or another size of
+/// a ladder of which it asks for one. `of_steps`: by rows of single steps. None otherwise.
+std::optional<Task> find_task(const Arguments& arguments, const std::string& model,
+                              bool of_steps = false,
+                              const std::vector<Family>& networks = catalogue());
+
 /// Whether the command line has that flag of Google Benchmark's.
 bool is_given(const Arguments& arguments, const std::string& flag);
 

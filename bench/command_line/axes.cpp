@@ -2,13 +2,15 @@
 #include "command_line/axes.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <map>
 #include <stdexcept>
+#include <system_error>
 
+#include "command_line/families.h"
 #include "command_line/flag.h"
 #include "crossover/training.h"
-#include "rows/families.h"
 
 namespace crossover::bench {
 namespace {
@@ -396,6 +398,16 @@ const std::string& value_of(const Configuration& configuration, const std::strin
 std::string value_or_unsaid(const Configuration& configuration, const std::string& key) {
   const auto at = find_key(configuration, key);
   return at == configuration.end() ? find_axis(key).unsaid : at->second;
+}
+
+std::int64_t number_of(const Configuration& configuration, const std::string& key) {
+  const std::string text = value_or_unsaid(configuration, key);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
+    throw std::logic_error("a configuration's '" + key + "' is no number but '" + text + "'");
+  }
+  return number;
 }
 
 std::string words_of_threads(const std::string& value) {

@@ -89,6 +89,9 @@ const std::string& value_of(const Configuration& configuration, const std::strin
 /// The same, and where it lacks the key the value that names leave unsaid, or "".
 std::string value_or_unsaid(const Configuration& configuration, const std::string& key);
 
+/// value_or_unsaid() as a number; std::logic_error where it is none.
+std::int64_t number_of(const Configuration& configuration, const std::string& key);
+
 /// "1 thread", "2 threads", of a value of cpu_threads.
 std::string words_of_threads(const std::string& value);
 

@@ -14,7 +14,7 @@
 #include <sstream>
 
 #include "file/row_json.h"
-#include "run/say.h"
+#include "base/say.h"
 
 namespace crossover::bench {
 namespace {

@@ -14,7 +14,7 @@
 #include "file/result_file.h"
 #include "file/standard_runs.h"
 #include "rows/row.h"
-#include "run/spent.h"
+#include "base/spent.h"
 
 namespace crossover::bench {
 

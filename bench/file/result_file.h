@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "file/earlier_run.h"
-#include "run/spent.h"
+#include "base/spent.h"
 
 namespace crossover::bench {
 

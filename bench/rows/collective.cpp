@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "crossover/shared_training.h"
+#include "rows/facts.h"
 #include "rows/families.h"
-#include "run/spent.h"
+#include "rows/target.h"
+#include "base/spent.h"
 
 namespace crossover::bench {
 namespace {
@@ -70,45 +72,28 @@ void derive(benchmark::UserCounters& counters, double seconds) {
   counters["bus_bytes_per_second"] = counters["bytes"].value / seconds * 2 * (ranks - 1) / ranks;
 }
 
-Row sum_row(const Arguments& arguments, Device& device, int ranks, std::int64_t bytes,
-            Ranks* joined) {
-  Row row{.configuration = {{"family", "Collective"},
-                            {"op", "allreduce"},
-                            {"bytes", std::to_string(bytes)},
-                            {"device", device.name()},
-                            {"ranks", std::to_string(ranks)}},
-          .device = &device,
-          .warnings = device.is_host ? doubts_about_threads(1, ranks) : doubts_about_gpus(),
-          .derive = derive};
-  if (arguments.mixed) {
-    row.warnings.emplace_back(ranks_are_mixed);
-  }
-  row.expected = expected_seconds(device, 1, arguments.sweep.effort, arguments.sweep.most_passes,
-                                  {.bytes_copied = static_cast<double>(bytes)});
-  const Backend* gpu = device.is_host ? nullptr : device.backend.get();
-  row.followed = [gpu] {
-    return Followed{.backend = gpu, .model = {}, .whole = {}, .options = {}};
-  };
-  const std::string name = row_name(in_order(row.configuration));
-  row.make = [=](Result& result) {
-    if (joined == nullptr) {
-      throw std::logic_error("a row of several ranks is made by one of them");
-    }
-    const auto floats = bytes / static_cast<std::int64_t>(sizeof(float));
-    auto made = std::make_unique<PreparedSum>(make_shared_sum(*joined, floats, gpu, name), floats);
-    const Instant verifying = std::chrono::steady_clock::now();
-    verify_or_note(result, [&] { made->verify(ranks); });
-    result.verification_seconds += seconds_since(verifying);
-    result.verification.reference = "every sum of whole numbers, bit for bit, on all ranks alike";
-    result.counters["bytes"] = static_cast<double>(bytes);
-    result.counters["count"] = 1;
-    result.counters["ranks"] = ranks;
-    return made;
-  };
-  return row;
-}
-
 }  // namespace
+
+std::unique_ptr<PreparedBenchmark> make_collective(RowContext& context, const Configuration& row,
+                                                   Result& result) {
+  const Target target = target_of(row, context.devices);
+  if (target.joined == nullptr) {
+    throw std::logic_error("a row of several ranks is made by one of them");
+  }
+  const std::int64_t bytes = number_of(row, "bytes");
+  const auto floats = bytes / static_cast<std::int64_t>(sizeof(float));
+  const Backend* gpu = target.device->is_host ? nullptr : target.device->backend.get();
+  auto made = std::make_unique<PreparedSum>(
+      make_shared_sum(*target.joined, floats, gpu, configuration_json(row).dump()), floats);
+  const Instant verifying = std::chrono::steady_clock::now();
+  verify_or_note(result, [&] { made->verify(target.ranks); });
+  result.verification_seconds += seconds_since(verifying);
+  result.verification.reference = "every sum of whole numbers, bit for bit, on all ranks alike";
+  result.counters["bytes"] = static_cast<double>(bytes);
+  result.counters["count"] = 1;
+  result.counters["ranks"] = target.ranks;
+  return made;
+}
 
 void register_collectives(const Arguments& arguments, Devices& devices, Rows& rows) {
   constexpr std::int64_t least = 4;
@@ -117,7 +102,21 @@ void register_collectives(const Arguments& arguments, Devices& devices, Rows& ro
   for (const int ranks : arguments.ranks) {
     for (std::int64_t bytes = least; ranks > 1 && bytes <= most; bytes *= step) {
       for (Device& device : devices.all) {
-        rows.add(sum_row(arguments, device, ranks, bytes, devices.ranks));
+        Row row{.configuration = {{"family", "Collective"},
+                                  {"op", "allreduce"},
+                                  {"bytes", std::to_string(bytes)},
+                                  {"device", device.name()},
+                                  {"ranks", std::to_string(ranks)}},
+                .device = &device,
+                .expected =
+                    expected_seconds(device, 1, arguments.sweep.effort, arguments.sweep.most_passes,
+                                     {.bytes_copied = static_cast<double>(bytes)}),
+                .warnings = device.is_host ? doubts_about_threads(1, ranks) : doubts_about_gpus(),
+                .derive = derive};
+        if (arguments.mixed) {
+          row.warnings.emplace_back(ranks_are_mixed);
+        }
+        rows.add(std::move(row));
       }
     }
   }

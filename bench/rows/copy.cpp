@@ -2,11 +2,13 @@
 // Family Copy: bytes between the host and a GPU, and within each.
 #include <algorithm>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "rows/families.h"
 #include "rows/probe_row.h"
+#include "rows/target.h"
 
 namespace crossover::bench {
 namespace {
@@ -58,25 +60,32 @@ std::optional<MinimumWork> minimum_work_of(const CopyProbe& probe, const Device&
   return least;
 }
 
-void add(const Arguments& arguments, Device& device, Rows& rows, const Way& way, const Mode& mode,
-         const Configuration& what, std::int64_t size) {
-  const CopyProbe probe{.direction = way.direction,
-                        .memory = mode.memory,
-                        .asynchronous = mode.asynchronous,
-                        .bytes = size};
-  if (!is_modest(arguments, probe)) {
-    return;
-  }
-  Configuration name =
+CopyProbe probe_of(const Way& way, const Mode& mode, std::int64_t size) {
+  return {.direction = way.direction,
+          .memory = mode.memory,
+          .asynchronous = mode.asynchronous,
+          .bytes = size};
+}
+
+Configuration configuration_of(const Device& device, const Way& way, const Mode& mode,
+                               const Configuration& what) {
+  Configuration row =
       joined({{"family", "Copy"}, {"direction", way.name}, {"device", device.name()}}, what);
   if (way.direction != Direction::device_to_device) {
-    name.emplace_back("memory", mode.memory == HostMemory::pinned ? "pinned" : "pageable");
+    row.emplace_back("memory", mode.memory == HostMemory::pinned ? "pinned" : "pageable");
   }
-  name.emplace_back("mode", mode.asynchronous ? "async" : "sync");
+  row.emplace_back("mode", mode.asynchronous ? "async" : "sync");
   if (device.is_host) {
-    name.emplace_back("cpu_threads", "1");
+    row.emplace_back("cpu_threads", "1");
   }
-  rows.add(probe_row(arguments, device, std::move(name), probe, minimum_work_of(probe, device)));
+  return in_order(row);
+}
+
+void add(const Arguments& arguments, Device& device, Rows& rows, const Way& way, const Mode& mode,
+         const Configuration& what, std::int64_t size) {
+  if (const CopyProbe probe = probe_of(way, mode, size); is_modest(arguments, probe)) {
+    rows.add(probe_row(arguments, device, configuration_of(device, way, mode, what), probe));
+  }
 }
 
 void register_way(const Arguments& arguments, Device& device, Rows& rows, const Way& way) {
@@ -114,11 +123,42 @@ std::vector<Way> ways_of(const Device& device) {
           {"d2d", Direction::device_to_device, {plain, pinned_async}, false}};
 }
 
+/// std::out_of_range where the device has no such way.
+CopyProbe copy_in(const Configuration& row, const Device& device, const Arguments& arguments) {
+  std::int64_t size = 0;
+  if (const std::string model = value_or_unsaid(row, "model"); model.empty()) {
+    size = number_of(row, "bytes");
+  } else if (const auto task = find_task(arguments, model)) {
+    size = batch_bytes(*task, number_of(row, "batch"));
+  } else {
+    throw std::out_of_range("this worker knows no network '" + model + "'");
+  }
+  for (const Way& way : ways_of(device)) {
+    for (const Mode& mode : way.modes) {
+      Configuration what = row;
+      std::erase_if(what, [](const auto& pair) {
+        return pair.first != "bytes" && pair.first != "model" && pair.first != "batch";
+      });
+      if (configuration_of(device, way, mode, what) == row) {
+        return probe_of(way, mode, size);
+      }
+    }
+  }
+  throw std::out_of_range("this worker has no such copy");
+}
+
 }  // namespace
 
 /// Batches lie between two of the sizes.
 bool is_copy_worth_minutes(const Row& row, const std::string& /*most_threads*/) {
   return value_or_unsaid(row.configuration, "model").empty();
+}
+
+std::unique_ptr<PreparedBenchmark> make_copy(RowContext& context, const Configuration& row,
+                                             Result& result) {
+  const Device& device = device_of(row, context.devices);
+  const CopyProbe probe = copy_in(row, device, context.arguments);
+  return make_probe_row(context.arguments, device, probe, minimum_work_of(probe, device), result);
 }
 
 void register_copies(const Arguments& arguments, Devices& devices, Rows& rows) {

@@ -6,56 +6,70 @@
 
 #include "crossover/fingerprint.h"
 #include "crossover/network_file.h"
+#include "rows/target.h"
+#include "rows/training.h"
 
 namespace crossover::bench {
 
-const std::vector<BenchmarkFamily>& families() {
-  static const std::vector<BenchmarkFamily> all{
-      {.name = "Peak", .register_rows = register_peaks, .worth = 5, .bounds_others = true},
-      {.name = "Copy",
-       .register_rows = register_copies,
-       .worth = 1,
-       .is_worth_minutes = is_copy_worth_minutes},
-      {.name = "Collective",
-       .register_rows = register_collectives,
-       .worth = 5,
-       .bounds_others = true},
-      {.name = "Gemm",
-       .register_rows = register_gemms,
-       .worth = 2,
-       .is_worth_minutes = is_gemm_worth_minutes},
-      {.name = "Layer",
-       .register_rows = register_layers,
-       .worth = 3,
-       .is_worth_minutes = is_layer_worth_minutes},
-      {.name = "Epoch",
-       .register_rows = register_epochs,
-       .worth = 0,
-       .trains = Trains::epochs,
-       .is_worth_minutes = is_epoch_worth_minutes},
-      {.name = "Minibatch",
-       .register_rows = register_minibatches,
-       .worth = 4,
-       .trains = Trains::steps,
-       .is_worth_minutes = is_minibatch_worth_minutes},
-      {.name = "Command", .register_rows = [](const Arguments&, Devices&, Rows&) {}, .worth = 6},
+namespace {
+
+const std::vector<FamilyRows>& table() {
+  static const std::vector<FamilyRows> all{
+      {"Peak", register_peaks, make_peak},
+      {"Copy", register_copies, make_copy, is_copy_worth_minutes},
+      {"Collective", register_collectives, make_collective},
+      {"Gemm", register_gemms, make_gemm, is_gemm_worth_minutes},
+      {"Layer", register_layers, make_layer, is_layer_worth_minutes},
+      {"Epoch", register_epochs, make_epoch, is_epoch_worth_minutes},
+      {"Minibatch", register_minibatches, make_minibatch, is_minibatch_worth_minutes},
   };
   return all;
 }
 
-const BenchmarkFamily& find_family(const std::string& name) {
-  for (const BenchmarkFamily& family : families()) {
-    if (family.name == name) {
-      return family;
-    }
+/// Null of a family whose rows other programs have.
+const FamilyRows* rows_of(const std::string& family) {
+  const auto at = std::find_if(table().begin(), table().end(),
+                               [&](const FamilyRows& one) { return one.name == family; });
+  return at == table().end() ? nullptr : &*at;
+}
+
+}  // namespace
+
+bool is_worth_minutes(const Row& row, const std::string& most_threads) {
+  const FamilyRows* const its = rows_of(family_of(row));
+  return its == nullptr || its->is_worth_minutes == nullptr ||
+         its->is_worth_minutes(row, most_threads);
+}
+
+std::unique_ptr<PreparedBenchmark> make_row(RowContext& context, const Configuration& row,
+                                            Result& result) {
+  const std::string& family = value_of(row, "family");
+  const FamilyRows* const its = rows_of(family);
+  if (its == nullptr) {
+    throw std::logic_error("bench has no rows of the family '" + family + "'");
   }
-  throw std::out_of_range("no family '" + name +
-                          "'; add it to the table in bench/rows/families.cpp");
+  return its->make(context, row, result);
+}
+
+Followed followed(RowContext& context, const Configuration& row) {
+  const Target target = target_of(row, context.devices);
+  Followed found{.backend = target.device->is_host ? nullptr : target.device->backend.get(),
+                 .model = {},
+                 .whole = {},
+                 .options = {}};
+  if (find_family(value_of(row, "family")).trains != Trains::nothing) {
+    const TrainingPlan plan = context.training_of(row).plan_of(row);
+    found = {.backend = target.device->backend.get(),
+             .model = plan.task.model,
+             .whole = plan.options,
+             .options = target.options};
+  }
+  return found;
 }
 
 Rows register_all(const Arguments& arguments, Devices& devices) {
   Rows rows;
-  for (const BenchmarkFamily& family : families()) {
+  for (const FamilyRows& family : table()) {
     const auto& wanted = arguments.families;
     if (std::find(wanted.begin(), wanted.end(), family.name) != wanted.end()) {
       family.register_rows(arguments, devices, rows);
@@ -65,12 +79,16 @@ Rows register_all(const Arguments& arguments, Devices& devices) {
   return rows;
 }
 
+std::string network_fingerprint(const Task& task) {
+  return hexadecimal(fingerprint(describe(task).dump()));
+}
+
 std::map<std::string, std::string> network_fingerprints(const Arguments& arguments) {
   std::map<std::string, std::string> found;
   for (const std::vector<Task>* tasks : {&arguments.tasks, &arguments.minibatch_tasks}) {
     for (const Task& task : *tasks) {
       if (std::string& own = found[task.model.name]; own.empty()) {
-        own = hexadecimal(fingerprint(describe(task).dump()));
+        own = network_fingerprint(task);
       }
     }
   }

@@ -1,47 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-// The families of benchmarks.
+// How the rows of each family of benchmarks are planned and made.
 #pragma once
 
-#include <cstddef>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "command_line/arguments.h"
+#include "command_line/families.h"
+#include "crossover/shared_training.h"
 #include "rows/device.h"
 #include "rows/row.h"
+#include "rows/row_context.h"
 
 namespace crossover::bench {
 
 /// Plans the rows that the command line asks for. UsageError where it can't be carried out.
 using Register = void (*)(const Arguments& arguments, Devices& devices, Rows& rows);
 
+/// Compiles and verifies the row of that configuration, and fills in its result, which outlives
+/// what is made. Throws Unsupported and OutOfMemory where the row can't be had, and anything else
+/// where something is wrong.
+using MakeRow = std::unique_ptr<PreparedBenchmark> (*)(RowContext& context,
+                                                       const Configuration& row, Result& result);
+
 /// Whether a sweep of minutes (Sweep::by_worth) measures the row. `most_threads`: of its rows.
 using IsWorthMinutes = bool (*)(const Row& row, const std::string& most_threads);
 
-/// What a family's rows train.
-enum class Trains { nothing, steps, epochs };
-
-struct BenchmarkFamily {
+/// How a family's rows are planned and made. To add one: a file beside this one, a line of
+/// functions in families.cpp, and a line of facts in command_line/families.cpp.
+struct FamilyRows {
   std::string name;
   Register register_rows;
-  std::size_t worth = 0;  ///< where minutes count, a family of less worth comes behind: 0 is first
-  Trains trains = Trains::nothing;            ///< crossovers are those of epochs
+  MakeRow make;
   IsWorthMinutes is_worth_minutes = nullptr;  ///< null: each of its rows is
-  bool bounds_others = false;                 ///< ceilings
 };
 
-/// In the order in which they are measured: ceilings before what they bound. To add one: a file
-/// beside this one, a line in sources.cmake and one in families.cpp.
-const std::vector<BenchmarkFamily>& families();
+/// Whether a sweep of minutes measures the row. `most_threads`: of its rows.
+bool is_worth_minutes(const Row& row, const std::string& most_threads);
 
-/// Throws std::out_of_range where there is none of that name.
-const BenchmarkFamily& find_family(const std::string& name);
+/// By the family of its configuration. std::logic_error where that is none of bench's.
+std::unique_ptr<PreparedBenchmark> make_row(RowContext& context, const Configuration& row,
+                                            Result& result);
+
+/// What a rank that only follows needs to make its share of that row.
+Followed followed(RowContext& context, const Configuration& row);
 
 /// All rows that the command line asks for. UsageError where it can't be carried out.
 Rows register_all(const Arguments& arguments, Devices& devices);
 
-/// Of the networks that the command line asks for, by name: of all that describe() says.
+/// Of all that describe() says of the network.
+std::string network_fingerprint(const Task& task);
+
+/// Of the networks that the command line asks for, by name.
 std::map<std::string, std::string> network_fingerprints(const Arguments& arguments);
 
 /// Gives rows of these networks, without one so far, the fingerprint of theirs.
@@ -54,6 +66,21 @@ void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_layers(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_minibatches(const Arguments& arguments, Devices& devices, Rows& rows);
+
+std::unique_ptr<PreparedBenchmark> make_peak(RowContext& context, const Configuration& row,
+                                             Result& result);
+std::unique_ptr<PreparedBenchmark> make_copy(RowContext& context, const Configuration& row,
+                                             Result& result);
+std::unique_ptr<PreparedBenchmark> make_collective(RowContext& context, const Configuration& row,
+                                                   Result& result);
+std::unique_ptr<PreparedBenchmark> make_gemm(RowContext& context, const Configuration& row,
+                                             Result& result);
+std::unique_ptr<PreparedBenchmark> make_layer(RowContext& context, const Configuration& row,
+                                              Result& result);
+std::unique_ptr<PreparedBenchmark> make_epoch(RowContext& context, const Configuration& row,
+                                              Result& result);
+std::unique_ptr<PreparedBenchmark> make_minibatch(RowContext& context, const Configuration& row,
+                                                  Result& result);
 
 bool is_copy_worth_minutes(const Row& row, const std::string& most_threads);
 bool is_gemm_worth_minutes(const Row& row, const std::string& most_threads);

@@ -12,7 +12,7 @@
 #include "crossover/training.h"
 #include "rows/families.h"
 #include "rows/operation_rows.h"
-#include "run/spent.h"
+#include "base/spent.h"
 
 namespace crossover::bench {
 namespace {
@@ -121,19 +121,80 @@ std::int64_t set_bytes(const ProductSize& size) {
   return footprint_bytes(one, one.steps.front());
 }
 
-Configuration configuration(const GemmPlan& plan, Precision precision, const Target& target) {
-  return joined({{"family", "Gemm"},
-                 {"m", std::to_string(plan.size.m)},
-                 {"n", std::to_string(plan.size.n)},
-                 {"k", std::to_string(plan.size.k)},
-                 {"transpose", transposes(plan.size)},
-                 {"precision", to_string(precision)},
-                 {"cache", plan.cold ? "cold" : "warm"}},
-                target.configuration);
+Configuration configuration_of(const GemmPlan& plan, Precision precision) {
+  return {{"family", "Gemm"},
+          {"m", std::to_string(plan.size.m)},
+          {"n", std::to_string(plan.size.n)},
+          {"k", std::to_string(plan.size.k)},
+          {"transpose", transposes(plan.size)},
+          {"precision", to_string(precision)},
+          {"cache", plan.cold ? "cold" : "warm"}};
 }
 
-std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const GemmPlan& plan,
-                                        const Target& target, Result& result) {
+GemmPlan gemm_in(const Configuration& row) {
+  const std::string& transposed = value_of(row, "transpose");
+  return {.size = {.m = number_of(row, "m"),
+                   .n = number_of(row, "n"),
+                   .k = number_of(row, "k"),
+                   .transpose_a = transposed[0] == 't',
+                   .transpose_b = transposed[1] == 't',
+                   .type = storage_of(options_of(row).precision)},
+          .cold = value_of(row, "cache") == "cold"};
+}
+
+/// Small products are cold only with more sets than can be made; the operands of large ones are
+/// read so often that it makes no difference.
+bool is_wanted_cold(const GemmPlan& plan, const Device& device, bool every_cold_product) {
+  constexpr std::int64_t largest = 1024;
+  const bool small = cold_sets(set_bytes(plan.size), device.cache_bytes) > most_sets;
+  const bool large = std::min({plan.size.m, plan.size.n, plan.size.k}) > largest;
+  const auto extent = static_cast<std::uint64_t>(plan.size.n);
+  ProductSize usual = square(plan.size.n, "nn");
+  usual.type = plan.size.type;
+  const bool is_usual = plan.size == usual && std::has_single_bit(extent);
+  return !small && !large && (every_cold_product || is_usual);
+}
+
+void add_row(const Arguments& arguments, const Configuration& configuration,
+             const std::string& label, const Cost& one, Devices& devices, Rows& rows) {
+  const GemmPlan plan = gemm_in(configuration);
+  const Target target = target_of(configuration, devices);
+  Row row{.configuration = configuration,
+          .device = target.device,
+          .label = label,
+          .warnings = target.warnings,
+          .derive = derive_operation};
+  const std::int64_t products =
+      plan.cold ? cold_sets(set_bytes(plan.size), target.device->cache_bytes) : repeats(one);
+  const auto operands = static_cast<double>(set_bytes(plan.size) * (plan.cold ? products : 1));
+  set_effort(row, arguments,
+             {.flops = static_cast<double>(products) * one.flops,
+              .launches = static_cast<double>(products),
+              .bytes_prepared = 4 * operands},  // made, as doubles, there and back
+             target.options.threads);
+  rows.add(std::move(row));
+}
+
+}  // namespace
+
+/// Small products are all alike, a start and a wait; on the CPU squares must do.
+bool is_gemm_worth_minutes(const Row& row, const std::string& /*most_threads*/) {
+  constexpr double least = 1e6;  // multiplications
+  const bool on_gpu = !row.device->is_host;
+  const auto m = static_cast<double>(number_of(row.configuration, "m"));
+  const auto n = static_cast<double>(number_of(row.configuration, "n"));
+  const auto k = static_cast<double>(number_of(row.configuration, "k"));
+  const bool is_square = m == n && n == k;
+  const bool is_plain = value_of(row.configuration, "transpose") == "nn" &&
+                        value_of(row.configuration, "cache") == "warm";
+  return is_square ? is_plain || (on_gpu && is_in_f32(row))
+                   : on_gpu && is_in_f32(row) && m * n * k >= least;
+}
+
+std::unique_ptr<PreparedBenchmark> make_gemm(RowContext& context,
+                                             const Configuration& configuration, Result& result) {
+  const GemmPlan plan = gemm_in(configuration);
+  const Target target = target_of(configuration, context.devices);
   const ProductSize& size = plan.size;
   if (plan.cold && target.device->cache_bytes == 0) {
     throw Unsupported("the device's cache size is unknown, so no operands can be kept out of it");
@@ -143,7 +204,7 @@ std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const GemmPl
   // As doubles, and once more on the way.
   const double copies = 1.5 * sizeof(double) / static_cast<double>(bytes(size.type));
   auto row = std::make_unique<PreparedOperation>(
-      product_workload(size, sets, plan.cold ? sets : repeats(one)), target, arguments,
+      product_workload(size, sets, plan.cold ? sets : repeats(one)), target, context.arguments,
       copies * static_cast<double>(set_bytes(size)), "for the operands and their verification");
   for (const Step& step : row->workload().steps) {
     const auto& product = std::get<Gemm>(step.ops.front());
@@ -175,7 +236,6 @@ std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const GemmPl
     }
   });
   result.verification_seconds += seconds_since(verifying);
-  result.label = plan.label;
   row->count(one, target, result);
   result.counters["operand_sets"] = static_cast<double>(sets);
   if (plan.cold && result.minimum_work) {  // nothing stays from one turn to the next
@@ -183,55 +243,6 @@ std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const GemmPl
     result.minimum_work->memory_bytes = static_cast<double>(beyond_cache);
   }
   return row;
-}
-
-/// Small products are cold only with more sets than can be made; the operands of large ones are
-/// read so often that it makes no difference.
-bool is_wanted_cold(const GemmPlan& plan, const Device& device, bool every_cold_product) {
-  constexpr std::int64_t largest = 1024;
-  const bool small = cold_sets(set_bytes(plan.size), device.cache_bytes) > most_sets;
-  const bool large = std::min({plan.size.m, plan.size.n, plan.size.k}) > largest;
-  const auto extent = static_cast<std::uint64_t>(plan.size.n);
-  ProductSize usual = square(plan.size.n, "nn");
-  usual.type = plan.size.type;
-  const bool is_usual = plan.size == usual && std::has_single_bit(extent);
-  return !small && !large && (every_cold_product || is_usual);
-}
-
-void add_row(const Arguments& arguments, const GemmPlan& plan, Precision precision,
-             const Target& target, const Cost& one, Rows& rows) {
-  Row row{.configuration = configuration(plan, precision, target),
-          .device = target.device,
-          .warnings = target.warnings,
-          .derive = derive_operation};
-  const std::int64_t products =
-      plan.cold ? cold_sets(set_bytes(plan.size), target.device->cache_bytes) : repeats(one);
-  const auto operands = static_cast<double>(set_bytes(plan.size) * (plan.cold ? products : 1));
-  set_effort(row, arguments,
-             {.flops = static_cast<double>(products) * one.flops,
-              .launches = static_cast<double>(products),
-              .bytes_prepared = 4 * operands},  // made, as doubles, there and back
-             target.options.threads);
-  row.make = [arguments, plan, target](Result& result) {
-    return make(arguments, plan, target, result);
-  };
-  rows.add(std::move(row));
-}
-
-}  // namespace
-
-/// Small products are all alike, a start and a wait; on the CPU squares must do.
-bool is_gemm_worth_minutes(const Row& row, const std::string& /*most_threads*/) {
-  constexpr double least = 1e6;  // multiplications
-  const bool on_gpu = !row.device->is_host;
-  const double m = std::stod(value_of(row.configuration, "m"));
-  const double n = std::stod(value_of(row.configuration, "n"));
-  const double k = std::stod(value_of(row.configuration, "k"));
-  const bool is_square = m == n && n == k;
-  const bool is_plain = value_of(row.configuration, "transpose") == "nn" &&
-                        value_of(row.configuration, "cache") == "warm";
-  return is_square ? is_plain || (on_gpu && is_in_f32(row))
-                   : on_gpu && is_in_f32(row) && m * n * k >= least;
 }
 
 void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows) try {
@@ -242,12 +253,15 @@ void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows) tr
     for (const Precision precision : arguments.precisions) {
       plan.size.type = storage_of(precision);
       const Cost one = cost_of(plan.size);
-      for (const Target& target : operation_targets(arguments, devices, precision, one)) {
-        plan.cold = false;
-        add_row(arguments, plan, precision, target, one, rows);
-        plan.cold = true;
-        if (is_wanted_cold(plan, *target.device, arguments.sweep.every_cold_product)) {
-          add_row(arguments, plan, precision, target, one, rows);
+      plan.cold = false;
+      for (Configuration row :
+           operation_rows(arguments, devices, configuration_of(plan, precision), one)) {
+        add_row(arguments, row, plan.label, one, devices, rows);
+        if (is_wanted_cold(plan, device_of(row, devices), arguments.sweep.every_cold_product)) {
+          std::find_if(row.begin(), row.end(), [](const auto& pair) {
+            return pair.first == "cache";
+          })->second = "cold";
+          add_row(arguments, row, plan.label, one, devices, rows);
         }
       }
     }

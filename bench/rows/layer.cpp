@@ -12,7 +12,7 @@
 #include "crossover/verify.h"
 #include "rows/families.h"
 #include "rows/operation_rows.h"
-#include "run/spent.h"
+#include "base/spent.h"
 
 namespace crossover::bench {
 namespace {
@@ -67,15 +67,25 @@ Workload layer(const LayerPlan& plan, std::int64_t times) {
   return plan.fused ? fuse(std::move(workload)) : workload;
 }
 
-Configuration configuration(const LayerPlan& plan, const Target& target) {
-  return joined({{"family", "Layer"},
-                 {"width", std::to_string(plan.width)},
-                 {"batch", std::to_string(plan.batch)},
-                 {"activation", name_of(plan.activation)},
-                 {"pass", plan.backward ? "backward" : "forward"},
-                 {"form", plan.fused ? "fused" : "separate"},
-                 {"precision", to_string(plan.precision)}},
-                target.configuration);
+Configuration configuration_of(const LayerPlan& plan) {
+  return {{"family", "Layer"},
+          {"width", std::to_string(plan.width)},
+          {"batch", std::to_string(plan.batch)},
+          {"activation", name_of(plan.activation)},
+          {"pass", plan.backward ? "backward" : "forward"},
+          {"form", plan.fused ? "fused" : "separate"},
+          {"precision", to_string(plan.precision)}};
+}
+
+LayerPlan layer_in(const Configuration& row) {
+  return {.width = number_of(row, "width"),
+          .batch = number_of(row, "batch"),
+          .activation = value_of(row, "activation") == name_of(Activation::relu)
+                            ? Activation::relu
+                            : Activation::sigmoid,
+          .backward = value_of(row, "pass") == "backward",
+          .fused = value_of(row, "form") == "fused",
+          .precision = options_of(row).precision};
 }
 
 /// Puts the same numbers into both, as they are stored.
@@ -93,38 +103,6 @@ void set_operands(const LayerPlan& plan, PreparedOperation& row, Reference& refe
       std::copy(values.begin(), values.end(), reference[id].begin());
     }
   }
-}
-
-std::unique_ptr<PreparedBenchmark> make(const Arguments& arguments, const LayerPlan& plan,
-                                        const Target& target, Result& result) {
-  const Cost one = cost(layer(plan, 1));
-  Workload workload = layer(plan, repeats(one));
-  const auto largest =
-      static_cast<double>(elements({std::max(plan.batch, plan.width), plan.width}));
-  constexpr double on_the_way = 2 * sizeof(double);  // of a tensor that is compared
-  const double verified_bytes =
-      static_cast<double>(reference_bytes(workload)) + on_the_way * largest;
-  auto row = std::make_unique<PreparedOperation>(
-      std::move(workload), target, arguments, verified_bytes, "for the layer and its verification");
-  const Instant verifying = std::chrono::steady_clock::now();
-  Reference reference(row->workload());
-  set_operands(plan, *row, reference);
-  row->run();
-  reference.run(0, 1);
-  verify_or_note(result, [&] {
-    const TensorVerification verified = verify_results(row->program(), reference, plan.precision);
-    result.verification = {.reference = "float64 interpreter",
-                           .unit = "entries",
-                           .compared = verified.entries,
-                           .of = verified.entries,
-                           .tolerance = verified.tolerance,
-                           .error = verified.error};
-  });
-  result.verification_seconds += seconds_since(verifying);
-  row->count(one, target, result);
-  result.counters["batch"] = static_cast<double>(plan.batch);
-  result.counters["width"] = static_cast<double>(plan.width);
-  return row;
 }
 
 std::vector<LayerPlan> plans_of(const Arguments& arguments) {
@@ -161,13 +139,50 @@ bool is_layer_worth_minutes(const Row& row, const std::string& /*most_threads*/)
   return is_in_f32(row) || value_of(row.configuration, "form") == "fused";
 }
 
+std::unique_ptr<PreparedBenchmark> make_layer(RowContext& context,
+                                              const Configuration& configuration, Result& result) {
+  const LayerPlan plan = layer_in(configuration);
+  const Target target = target_of(configuration, context.devices);
+  const Cost one = cost(layer(plan, 1));
+  Workload workload = layer(plan, repeats(one));
+  const auto largest =
+      static_cast<double>(elements({std::max(plan.batch, plan.width), plan.width}));
+  constexpr double on_the_way = 2 * sizeof(double);  // of a tensor that is compared
+  const double verified_bytes =
+      static_cast<double>(reference_bytes(workload)) + on_the_way * largest;
+  auto row =
+      std::make_unique<PreparedOperation>(std::move(workload), target, context.arguments,
+                                          verified_bytes, "for the layer and its verification");
+  const Instant verifying = std::chrono::steady_clock::now();
+  Reference reference(row->workload());
+  set_operands(plan, *row, reference);
+  row->run();
+  reference.run(0, 1);
+  verify_or_note(result, [&] {
+    const TensorVerification verified = verify_results(row->program(), reference, plan.precision);
+    result.verification = {.reference = "float64 interpreter",
+                           .unit = "entries",
+                           .compared = verified.entries,
+                           .of = verified.entries,
+                           .tolerance = verified.tolerance,
+                           .error = verified.error};
+  });
+  result.verification_seconds += seconds_since(verifying);
+  row->count(one, target, result);
+  result.counters["batch"] = static_cast<double>(plan.batch);
+  result.counters["width"] = static_cast<double>(plan.width);
+  return row;
+}
+
 void register_layers(const Arguments& arguments, Devices& devices, Rows& rows) try {
   for (LayerPlan plan : plans_of(arguments)) {
     for (const Precision precision : arguments.precisions) {
       plan.precision = precision;
       const Cost one = cost(layer(plan, 1));
-      for (const Target& target : operation_targets(arguments, devices, precision, one)) {
-        Row row{.configuration = configuration(plan, target),
+      for (const Configuration& configuration :
+           operation_rows(arguments, devices, configuration_of(plan), one)) {
+        const Target target = target_of(configuration, devices);
+        Row row{.configuration = configuration,
                 .device = target.device,
                 .warnings = target.warnings,
                 .derive = derive_operation};
@@ -179,9 +194,6 @@ void register_layers(const Arguments& arguments, Devices& devices, Rows& rows) t
                     .bytes_prepared = 4 * one.bytes,
                     .flops_of_reference = one.flops},
                    target.options.threads);
-        row.make = [arguments, plan, target](Result& result) {
-          return make(arguments, plan, target, result);
-        };
         rows.add(std::move(row));
       }
     }

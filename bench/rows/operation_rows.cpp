@@ -11,8 +11,8 @@
 #include "rows/require_memory.h"
 
 namespace crossover::bench {
-std::vector<Target> operation_targets(const Arguments& arguments, Devices& devices,
-                                      Precision precision, const Cost& operation) {
+std::vector<Configuration> operation_rows(const Arguments& arguments, const Devices& devices,
+                                          const Configuration& what, const Cost& operation) {
   std::vector<int> threads = arguments.threads;
   if (threads.empty()) {
     threads = {1};
@@ -23,8 +23,8 @@ std::vector<Target> operation_targets(const Arguments& arguments, Devices& devic
   if (!arguments.sweep.small_operations_on_threads && operation.flops < flops_worth_threads) {
     threads.resize(1);
   }
-  return targets_of(devices, {{"precision", to_string(precision)}}, threads,
-                    arguments.cpu_modes.of_operations, arguments.gpu_modes.of_operations);
+  return on_devices(what, devices, threads, arguments.cpu_modes.of_operations,
+                    arguments.gpu_modes.of_operations);
 }
 
 std::int64_t repeats(const Cost& operation) {

@@ -8,7 +8,7 @@
 
 #include "rows/expected_seconds.h"
 #include "rows/require_memory.h"
-#include "run/spent.h"
+#include "base/spent.h"
 
 namespace crossover::bench {
 namespace {
@@ -90,41 +90,44 @@ bool is_modest(const Arguments& arguments, const ProbeSpec& spec) {
 }
 
 Row probe_row(const Arguments& arguments, Device& device, Configuration configuration,
-              const ProbeSpec& spec, const std::optional<MinimumWork>& minimum_work) {
-  Row row{.configuration = std::move(configuration),
+              const ProbeSpec& spec) {
+  return {.configuration = std::move(configuration),
           .device = &device,
           .expected = expected_seconds(device, threads_of(spec), arguments.sweep.effort,
-                                       arguments.sweep.most_passes, expected_work(spec, device))};
-  row.make = [&device, spec, minimum_work, arguments](Result& result) {
-    require_memory(arguments, host_bytes(spec, device.is_host), "for what is measured");
-    auto made = std::make_unique<PreparedProbe>(device.backend->make_probe(spec));
-    made->run();
-    const Instant verifying = std::chrono::steady_clock::now();
-    verify_or_note(result, [&] { made->check(); });
-    result.verification_seconds += seconds_since(verifying);
-    const Work counted = work(spec);
-    if (counted.flops > 0 || counted.bytes > 0) {
-      result.verification.reference = "every result, bit for bit, here and behind each sample";
-    }
-    result.minimum_work = minimum_work;
-    const auto count = static_cast<double>(counted.pieces);
-    result.counters["count"] = count;
-    if (counted.bytes > 0) {
-      result.counters["bytes"] = counted.bytes;
-    } else if (counted.flops > 0) {
-      result.counters["flops"] = counted.flops;
-    }
-    if (result.not_verified) {
-      return made;
-    }
-    if (const double seconds = median_device_seconds(made->probe()); seconds > 0) {
-      result.counters["device_seconds"] = seconds / count;
-      made->check();
-    }
+                                       arguments.sweep.most_passes, expected_work(spec, device)),
+          .derive = derive_probe};
+}
+
+std::unique_ptr<PreparedBenchmark> make_probe_row(const Arguments& arguments, const Device& device,
+                                                  const ProbeSpec& spec,
+                                                  const std::optional<MinimumWork>& minimum_work,
+                                                  Result& result) {
+  require_memory(arguments, host_bytes(spec, device.is_host), "for what is measured");
+  auto made = std::make_unique<PreparedProbe>(device.backend->make_probe(spec));
+  made->run();
+  const Instant verifying = std::chrono::steady_clock::now();
+  verify_or_note(result, [&] { made->check(); });
+  result.verification_seconds += seconds_since(verifying);
+  const Work counted = work(spec);
+  if (counted.flops > 0 || counted.bytes > 0) {
+    result.verification.reference = "every result, bit for bit, here and behind each sample";
+  }
+  result.minimum_work = minimum_work;
+  const auto count = static_cast<double>(counted.pieces);
+  result.counters["count"] = count;
+  if (counted.bytes > 0) {
+    result.counters["bytes"] = counted.bytes;
+  } else if (counted.flops > 0) {
+    result.counters["flops"] = counted.flops;
+  }
+  if (result.not_verified) {
     return made;
-  };
-  row.derive = derive_probe;
-  return row;
+  }
+  if (const double seconds = median_device_seconds(made->probe()); seconds > 0) {
+    result.counters["device_seconds"] = seconds / count;
+    made->check();
+  }
+  return made;
 }
 
 }  // namespace crossover::bench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of the results: what a family of benchmarks plans, how it is made ready, and what is known
-// of it.
+// A row of the results: what a family of benchmarks plans, and what is known of it. Its
+// configuration says all that it is made from: a worker makes it from that alone.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "command_line/axes.h"
-#include "crossover/shared_training.h"
 #include "crossover/verify.h"
 #include "rows/device.h"
 #include "rows/expected_seconds.h"
@@ -116,17 +115,11 @@ struct Row {
   Worker* worker = nullptr;      ///< another program that measures it; null: bench's own
   std::string lead;              ///< the row of ours beside which it does
   std::string network;           ///< fingerprint of the one it is of; empty: of none
+  std::string label;  ///< what the name does not say; empty: nothing, or nobody knows yet
   /// What such a program needs to know of the network (rows/cost.h); empty: nothing.
   std::function<nlohmann::ordered_json()> counted = nullptr;
   bool reported_by_caller = false;    ///< who measures it tells of it, but for a failure
   std::vector<std::string> warnings;  ///< what casts doubt on the figures, a sentence each
-  /// Compiles and verifies, and fills in the row's result, which outlives what is made. Throws
-  /// Unsupported and OutOfMemory where the row can't be had, and anything else where something is
-  /// wrong.
-  std::function<std::unique_ptr<PreparedBenchmark>(Result& result)> make;
-  /// What a rank that only follows needs to make its share of the row; empty of a row that no
-  /// ranks share.
-  std::function<Followed()> followed = nullptr;
   /// Adds the counters that follow from the wall-clock seconds of one iteration.
   void (*derive)(benchmark::UserCounters& counters, double seconds) = nullptr;
 

@@ -1,86 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows/target.h"
 
+#include <algorithm>
+#include <stdexcept>
+
 namespace crossover::bench {
-namespace {
 
-std::vector<Configuration> on_threads(const std::vector<Configuration>& modes,
-                                      const std::vector<int>& threads) {
-  std::vector<Configuration> all;
-  for (const int count : threads) {
-    for (const Configuration& mode : modes) {
-      all.push_back(joined(mode, {{"cpu_threads", std::to_string(count)}}));
-    }
+Device& device_of(const Configuration& row, Devices& devices) {
+  const std::string& name = value_of(row, "device");
+  const auto at = std::find_if(devices.all.begin(), devices.all.end(),
+                               [&](const Device& device) { return device.name() == name; });
+  if (at == devices.all.end()) {
+    throw std::out_of_range("this worker has no device '" + name + "'");
   }
-  return all;
+  return *at;
 }
 
-Target host_target(Device& host, const Configuration& common, const Configuration& mode,
-                   int ranks) {
-  const int loader = std::stoi(value_or_unsaid(mode, "loader"));
-  Target target{.device = &host,
-                .ranks = ranks,
-                .loader = loader,
-                .options = options_of(joined(common, mode)),
-                .configuration = joined({{"device", host.name()}}, mode)};
-  target.warnings = doubts_about_threads(target.options.threads, ranks, loader);
-  target.counters["cpu_threads"] = target.options.threads;
-  return target;
-}
-
-Target gpu_target(Device& gpu, const Configuration& common, const Configuration& mode, int ranks) {
-  Target target{.device = &gpu,
-                .ranks = ranks,
-                .options = options_of(joined(common, mode)),
-                .configuration = joined({{"device", gpu.name()}}, mode)};
-  if (ranks > 1) {
+Target target_of(const Configuration& row, Devices& devices) {
+  Target target{.device = &device_of(row, devices),
+                .ranks = static_cast<int>(number_of(row, "ranks")),
+                .loader = static_cast<int>(number_of(row, "loader")),
+                .bucket_bytes = number_of(row, "bucket"),
+                .joined = devices.ranks,
+                .options = options_of(row),
+                .row = row};
+  if (target.device->is_host) {
+    target.warnings = doubts_about_threads(target.options.threads, target.ranks, target.loader);
+    target.counters["cpu_threads"] = target.options.threads;
+  } else if (target.ranks > 1) {
     target.warnings = doubts_about_gpus();
   }
+  if (target.ranks > 1) {
+    target.counters["ranks"] = target.ranks;
+  }
   return target;
 }
 
-std::vector<Target> of_all(Devices& devices, const Configuration& common, int ranks,
-                           const std::vector<int>& threads,
-                           const std::vector<Configuration>& cpu_modes,
-                           const std::vector<Configuration>& gpu_modes) {
-  std::vector<Target> all;
-  for (const Configuration& mode : on_threads(cpu_modes, threads)) {
-    all.push_back(host_target(devices.cpu(), common, mode, ranks));
+std::vector<Configuration> on_devices(const Configuration& what, const Devices& devices,
+                                      const std::vector<int>& threads,
+                                      const std::vector<Configuration>& cpu_modes,
+                                      const std::vector<Configuration>& gpu_modes) {
+  std::vector<Configuration> rows;
+  const auto add = [&](const Device& device, const Configuration& mode) {
+    rows.push_back(in_order(joined(joined(what, {{"device", device.name()}}), mode)));
+  };
+  for (const int count : threads) {
+    for (const Configuration& mode : cpu_modes) {
+      add(devices.all.front(), joined(mode, {{"cpu_threads", std::to_string(count)}}));
+    }
   }
-  for (Device& gpu : devices.gpus()) {
+  for (const Device& gpu : devices.gpus()) {
     for (const Configuration& mode : gpu_modes) {
-      all.push_back(gpu_target(gpu, common, mode, ranks));
+      add(gpu, mode);
     }
   }
-  return all;
-}
-
-}  // namespace
-
-std::vector<Target> targets_of(Devices& devices, const Configuration& common,
-                               const std::vector<int>& threads,
-                               const std::vector<Configuration>& cpu_modes,
-                               const std::vector<Configuration>& gpu_modes) {
-  return of_all(devices, common, 1, threads, cpu_modes, gpu_modes);
-}
-
-std::vector<Target> targets_on_ranks(Devices& devices, const Configuration& common, int ranks,
-                                     const std::vector<int>& threads,
-                                     const std::vector<std::int64_t>& buckets,
-                                     const std::vector<Configuration>& cpu_modes,
-                                     const std::vector<Configuration>& gpu_modes) {
-  std::vector<Target> all;
-  for (Target target : of_all(devices, common, ranks, threads, cpu_modes, gpu_modes)) {
-    const Configuration own = target.configuration;
-    for (const std::int64_t bucket : buckets) {
-      target.bucket_bytes = bucket;
-      target.configuration =
-          joined(own, {{"ranks", std::to_string(ranks)}, {"bucket", std::to_string(bucket)}});
-      target.counters["ranks"] = ranks;
-      all.push_back(target);
-    }
-  }
-  return all;
+  return rows;
 }
 
 }  // namespace crossover::bench

@@ -8,6 +8,7 @@
 #include "crossover/cpu_threads.h"
 #include "crossover/fingerprint.h"
 #include "rows/expected_seconds.h"
+#include "rows/target.h"
 
 namespace crossover::bench {
 namespace {
@@ -105,10 +106,9 @@ std::string network_that_fits(const std::string& data) {
 }
 
 /// Throws UsageError where it is beyond counting.
-void add_plan(const Task& task, const TrainingOptions& options, std::vector<TrainingPlan>& plans) {
+TrainingPlan counted(const Task& task, const TrainingOptions& options) {
   try {
-    plans.push_back(
-        {.task = task, .options = options, .flops = approximate_flops(task.model, options)});
+    return {.task = task, .options = options, .flops = approximate_flops(task.model, options)};
   } catch (const std::overflow_error& error) {
     throw UsageError(task.model.name + ": " + error.what());
   }
@@ -116,62 +116,79 @@ void add_plan(const Task& task, const TrainingOptions& options, std::vector<Trai
 
 }  // namespace
 
-Training::Training(Arguments arguments, Iteration iteration)
-    : arguments_(std::move(arguments)), iteration_(iteration) {
-  read_data();
-}
-
-void Training::read_data() {
+const Training::Data* Training::own_data(const Task& task) {
   if (!arguments_.data) {
-    return;
+    return nullptr;
   }
-  for (const Task& task :
-       iteration_ == Iteration::step ? arguments_.minibatch_tasks : arguments_.tasks) {
-    if (!task.model.reads_plain_rows()) {
-      throw UsageError("--data: " + task.model.name +
-                       " does not read rows of plain numbers with a class");
-    }
-    try {
-      Data& data = data_[task.model.name];
-      data.rows = read_csv(*arguments_.data, task.model.sample[0], task.model.classes);
-      data.fingerprint = fingerprint(data.rows);
-    } catch (const std::runtime_error& error) {
-      throw UsageError("--data: " + std::string(error.what()) + " (" + task.model.name + " reads " +
-                       std::to_string(task.model.sample[0]) + " features and " +
-                       std::to_string(task.model.classes) + " classes" +
-                       network_that_fits(*arguments_.data) + ")");
-    }
+  const auto [at, is_new] = data_.try_emplace(task.model.name);
+  if (!is_new) {
+    return &at->second;
   }
+  if (!task.model.reads_plain_rows()) {
+    throw UsageError("--data: " + task.model.name +
+                     " does not read rows of plain numbers with a class");
+  }
+  try {
+    at->second.rows = read_csv(*arguments_.data, task.model.sample[0], task.model.classes);
+    at->second.fingerprint = fingerprint(at->second.rows);
+  } catch (const std::runtime_error& error) {
+    throw UsageError("--data: " + std::string(error.what()) + " (" + task.model.name + " reads " +
+                     std::to_string(task.model.sample[0]) + " features and " +
+                     std::to_string(task.model.classes) + " classes" +
+                     network_that_fits(*arguments_.data) + ")");
+  }
+  return &at->second;
 }
 
-std::vector<TrainingPlan> Training::plans() const {
+std::vector<TrainingPlan> Training::plans() {
   std::vector<TrainingPlan> plans;
   const bool of_steps = iteration_ == Iteration::step;
   for (const Task& task : of_steps ? arguments_.minibatch_tasks : arguments_.tasks) {
-    const auto own = data_.find(task.model.name);
+    const Data* const own = own_data(task);
     for (const std::int64_t asked : batches_of(arguments_, task.batch)) {
-      const std::int64_t rows = own != data_.end() ? own->second.rows.rows
-                                : of_steps         ? asked
-                                                   : task.rows;
+      const std::int64_t rows = own != nullptr ? own->rows.rows : of_steps ? asked : task.rows;
       const std::int64_t batch = std::min(asked, rows);  // two that come to the same are one row
       for (const Precision precision : arguments_.precisions) {
         TrainingOptions options{
             .rows = rows, .batch = batch, .optimizer = task.optimizer, .precision = precision};
         if (of_steps) {
-          add_plan(task, of_one_step(options, batch), plans);
+          plans.push_back(counted(task, of_one_step(options, batch)));
           continue;
         }
         for (const std::int64_t accumulate : arguments_.accumulate) {
           for (const std::string& shuffle : arguments_.choices.of("shuffle")) {
             options.accumulate = accumulate;
             options.shuffle = shuffle == "epoch";
-            add_plan(task, options, plans);
+            plans.push_back(counted(task, options));
           }
         }
       }
     }
   }
   return plans;
+}
+
+TrainingPlan Training::plan_of(const Configuration& row) {
+  const bool of_steps = iteration_ == Iteration::step;
+  const std::string& model = value_of(row, "model");
+  const std::optional<Task> task = find_task(arguments_, model, of_steps);
+  if (!task) {
+    throw std::out_of_range("this worker knows no network '" + model + "'");
+  }
+  const Data* const own = own_data(*task);
+  TrainingOptions options{.rows = own != nullptr ? own->rows.rows : task->rows,
+                          .batch = number_of(row, "batch"),
+                          .optimizer = task->optimizer,
+                          .accumulate = number_of(row, "accumulate"),
+                          .precision = options_of(row).precision,
+                          .shuffle = value_or_unsaid(row, "shuffle") == "epoch"};
+  if (of_steps) {
+    options.rows = options.batch;
+  }
+  if (number_of(row, "ranks") > 1) {
+    options.bucket_bytes = number_of(row, "bucket");
+  }
+  return trained_in(counted(*task, options), row);
 }
 
 Configuration Training::configuration(const TrainingPlan& plan) const {
@@ -184,31 +201,30 @@ Configuration Training::configuration(const TrainingPlan& plan) const {
           {"loss", arguments_.choices.of("loss").front()}};
 }
 
-std::vector<Target> Training::targets(const TrainingPlan& plan, Devices& devices) const {
-  const Configuration common{{"precision", to_string(plan.options.precision)},
-                             {"loss", arguments_.choices.of("loss").front()}};
+std::vector<Configuration> Training::rows_of(const TrainingPlan& plan,
+                                             const Devices& devices) const {
+  const Configuration what = configuration(plan);
   const auto gpus = devices.gpus();
-  std::vector<Target> all;
+  std::vector<Configuration> rows;
   for (const int ranks : arguments_.ranks) {
-    std::vector<Target> some =
-        ranks == 1
-            ? targets_of(devices, common, threads(),
-                         loaded(cpu_modes(plan, *devices.cpu().backend)),
-                         gpus.empty() ? std::vector<Configuration>{}
-                                      : gpu_modes(plan, *gpus.front().backend))
-            : targets_on_ranks(devices, common, ranks, threads_of_rank(ranks), arguments_.buckets,
-                               modes_on_ranks(arguments_.cpu_modes.of_training,
-                                              asks_for_cpu_execution(), {"eager", "overlapped"}),
-                               gpu_modes_on_ranks());
-    std::move(some.begin(), some.end(), std::back_inserter(all));
-  }
-  for (Target& target : all) {
-    target.joined = devices.ranks;
-    if (target.ranks > 1 && arguments_.mixed) {
-      target.warnings.emplace_back(ranks_are_mixed);
+    if (ranks == 1) {
+      const std::vector<Configuration> alone = on_devices(
+          what, devices, threads(), loaded(cpu_modes(plan, *devices.all.front().backend)),
+          gpus.empty() ? std::vector<Configuration>{} : gpu_modes(plan, *gpus.front().backend));
+      rows.insert(rows.end(), alone.begin(), alone.end());
+      continue;
+    }
+    for (const Configuration& row : on_devices(
+             joined(what, {{"ranks", std::to_string(ranks)}}), devices, threads_of_rank(ranks),
+             modes_on_ranks(arguments_.cpu_modes.of_training, asks_for_cpu_execution(),
+                            {"eager", "overlapped"}),
+             gpu_modes_on_ranks())) {
+      for (const std::int64_t bucket : arguments_.buckets) {
+        rows.push_back(in_order(joined(row, {{"bucket", std::to_string(bucket)}})));
+      }
     }
   }
-  return all;
+  return rows;
 }
 
 /// Of those of one process as many as leave a core to each thread, or the fewest.

@@ -45,26 +45,29 @@ struct TrainingProgram {
 
 class Training {
  public:
-  /// Reads --data. Throws UsageError.
-  Training(Arguments arguments, Iteration iteration);
+  Training(const Arguments& arguments, Iteration iteration)
+      : arguments_(arguments), iteration_(iteration) {}
 
-  /// Each network with each batch size and precision. Throws UsageError where one is beyond
-  /// counting.
-  [[nodiscard]] std::vector<TrainingPlan> plans() const;
+  /// Each network with each batch size and precision. Reads --data. Throws UsageError where that
+  /// can't be read, or a network is beyond counting.
+  [[nodiscard]] std::vector<TrainingPlan> plans();
+
+  /// What the row of that configuration trains. The same errors, and std::out_of_range where the
+  /// command line knows no such network.
+  [[nodiscard]] TrainingPlan plan_of(const Configuration& row);
 
   /// The keys of a row's configuration that the plan decides.
   [[nodiscard]] Configuration configuration(const TrainingPlan& plan) const;
 
-  /// On the CPU each number of threads, on a GPU each of the command line's modes.
-  [[nodiscard]] std::vector<Target> targets(const TrainingPlan& plan, Devices& devices) const;
+  /// The configurations of its rows: on the CPU each number of threads, on a GPU each of the
+  /// command line's modes.
+  [[nodiscard]] std::vector<Configuration> rows_of(const TrainingPlan& plan,
+                                                   const Devices& devices) const;
 
   /// Compiles it, runs its first iteration, and verifies what a reference can in a few seconds.
   /// Fills in the counters that all families of training have. Throws OutOfMemory before it takes
   /// any.
   TrainingProgram prepare(const TrainingPlan& plan, const Target& asked, Result& result);
-
-  /// What a rank that only follows compiles its share of.
-  [[nodiscard]] static Followed followed(const TrainingPlan& plan, const Target& target);
 
   /// A guess at a row's seconds, and what it shares with other rows of the network. The row has its
   /// repetitions and its least time, or the sweep's.
@@ -84,7 +87,8 @@ class Training {
     std::int64_t shares = 1;        ///< whose steps, one after another, are one of the training
   };
 
-  void read_data();
+  /// The user's rows, as the network reads them; null without --data.
+  const Data* own_data(const Task& task);
   [[nodiscard]] std::vector<int> threads() const;
   [[nodiscard]] std::vector<int> threads_of_rank(int ranks) const;
   [[nodiscard]] bool asks_for_cpu_execution() const;
@@ -96,8 +100,8 @@ class Training {
                                                      const Backend& gpu) const;
   [[nodiscard]] std::vector<Configuration> loaded(const std::vector<Configuration>& modes) const;
   /// The first `rows` of its data.
-  [[nodiscard]] Data data_of(const Task& task, std::int64_t rows) const;
-  [[nodiscard]] Subject subject_of(const TrainingPlan& plan, Workload workload) const;
+  [[nodiscard]] Data data_of(const Task& task, std::int64_t rows);
+  [[nodiscard]] Subject subject_of(const TrainingPlan& plan, Workload workload);
   /// The same share after share, where losses and parameters of so many ranks must be those.
   [[nodiscard]] static std::optional<Subject> by_shares(const Subject& subject, int ranks);
   /// The target's; that of all ranks, in which a Program is one of the whole batch; or one that
@@ -113,11 +117,11 @@ class Training {
   double first_loss_of(const Subject& subject);
   Verification verified(Program& program, const Workload& workload, const Subject& expected);
   [[nodiscard]] OperationVerification operations_verified(const Subject& subject,
-                                                          const Target& target) const;
+                                                          const Target& target);
   RowVerification verified(TrainingProgram& made, const Subject& subject, const Subject& expected,
                            const Target& target, const Result& result);
 
-  Arguments arguments_;
+  const Arguments& arguments_;
   Iteration iteration_;
   std::map<std::string, Data> data_;                  ///< of --data, by model
   std::map<std::uint64_t, Trajectory> trajectories_;  ///< by fingerprint

@@ -12,14 +12,15 @@
 #include "crossover/fingerprint.h"
 #include "crossover/product.h"
 #include "crossover/reference.h"
+#include "crossover/shared_training.h"
 #include "crossover/start.h"
 #include "rows/expected_seconds.h"
 #include "rows/minimum_work.h"
 #include "rows/require_memory.h"
 #include "rows/training.h"
 #include "rows/training_ranks.h"
-#include "run/say.h"
-#include "run/spent.h"
+#include "base/say.h"
+#include "base/spent.h"
 
 namespace crossover::bench {
 namespace {
@@ -264,22 +265,22 @@ void Training::require_memory_for(const TrainingPlan& plan, const Target& target
   require_memory(plan, bytes);
 }
 
-Training::Data Training::data_of(const Task& task, std::int64_t rows) const {
-  const auto own = data_.find(task.model.name);
-  if (own == data_.end()) {
+Training::Data Training::data_of(const Task& task, std::int64_t rows) {
+  const Data* const own = own_data(task);
+  if (own == nullptr) {
     Data data{.rows = task.generate(rows)};
     data.fingerprint = fingerprint(data.rows);
     return data;
   }
-  if (own->second.rows.rows == rows) {
-    return own->second;
+  if (own->rows.rows == rows) {
+    return *own;
   }
-  Data data{.rows = first_rows(own->second.rows, rows)};
+  Data data{.rows = first_rows(own->rows, rows)};
   data.fingerprint = fingerprint(data.rows);
   return data;
 }
 
-Training::Subject Training::subject_of(const TrainingPlan& plan, Workload workload) const {
+Training::Subject Training::subject_of(const TrainingPlan& plan, Workload workload) {
   Data data = data_of(plan.task, plan.options.rows);
   const std::uint64_t identity = fingerprint(fingerprint(workload), data.fingerprint);
   return {.plan = plan,
@@ -359,8 +360,7 @@ RowVerification Training::verified(TrainingProgram& made, const Subject& subject
   return both;
 }
 
-OperationVerification Training::operations_verified(const Subject& subject,
-                                                    const Target& target) const {
+OperationVerification Training::operations_verified(const Subject& subject, const Target& target) {
   if (target.ranks > 1) {
     const TrainingPlan share = share_of_first(subject.plan, target.ranks);
     return operations_verified(subject_of(share, training_epoch(share.task.model, share.options)),

@@ -2,12 +2,14 @@
 #include "rows/training_ranks.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <variant>
 #include <vector>
 
 #include "crossover/loader.h"
 #include "crossover/shared_training.h"
+#include "rows/facts.h"
 #include "rows/training.h"
 
 namespace crossover::bench {
@@ -58,14 +60,8 @@ std::shared_ptr<const Backend> Training::backend_of(const TrainingPlan& plan,
   if (target.joined == nullptr) {
     throw std::logic_error("a row of several ranks is made by one of them");
   }
-  return make_shared_backend(*target.joined, own, target.row, plan.task.model, plan.options);
-}
-
-Followed Training::followed(const TrainingPlan& plan, const Target& target) {
-  return {.backend = target.device->backend.get(),
-          .model = plan.task.model,
-          .whole = plan.options,
-          .options = target.options};
+  return make_shared_backend(*target.joined, own, configuration_json(target.row).dump(),
+                             plan.task.model, plan.options);
 }
 
 }  // namespace crossover::bench

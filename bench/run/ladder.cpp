@@ -76,7 +76,7 @@ bool is_of_the_ladder(const Row& row, const LeastAndMost& threads) {
   if (on_gpu(row)) {
     return value_or_unsaid(row.configuration, "data") == "resident";
   }
-  const int own = std::stoi(value_of(row.configuration, "cpu_threads"));
+  const std::int64_t own = number_of(row.configuration, "cpu_threads");
   return own == threads.least || own == threads.most;
 }
 
@@ -102,7 +102,7 @@ std::set<std::string> first_of_the_ladder(Rows& rows, const std::vector<std::str
       std::string& least = gpu.try_emplace(network, name).first->second;
       least = risk_of(row) < risk_of(rows[least]) ? name : least;
       is_on_ladders |= !ladder_of(value_of(row.configuration, "model")).empty();
-    } else if (std::stoi(value_of(row.configuration, "cpu_threads")) == threads.most) {
+    } else if (number_of(row.configuration, "cpu_threads") == threads.most) {
       cpu[network] = name;
     }
   }

@@ -39,7 +39,7 @@ std::string missing_for(const Row& row, const std::string& precision) {
 /// Of other precisions than f32 those that the device has, on the CPU on all threads.
 bool is_wanted(const Row& row, const std::string& most_threads) {
   const BenchmarkFamily& its = family_in(row);
-  if (its.is_worth_minutes != nullptr && !its.is_worth_minutes(row, most_threads)) {
+  if (!is_worth_minutes(row, most_threads)) {
     return false;
   }
   return is_in_f32(row) || its.bounds_others ||

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "file/standard_runs.h"
-#include "run/say.h"
+#include "base/say.h"
 
 namespace crossover::bench {
 namespace {

@@ -19,7 +19,7 @@
 #include "rows/row.h"
 #include "run/order.h"
 #include "run/sampler.h"
-#include "run/spent.h"
+#include "base/spent.h"
 #include "run/turns.h"
 
 namespace crossover::bench {

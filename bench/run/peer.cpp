@@ -20,16 +20,9 @@ namespace {
 /// batch alone), the network itself, and what its data are called.
 nlohmann::ordered_json counted(Arguments arguments, const Configuration& configuration) {
   const std::string model = value_of(configuration, "model");
-  const std::int64_t batch = std::stoll(value_of(configuration, "batch"));
+  const std::int64_t batch = number_of(configuration, "batch");
   const bool is_epoch = find_family(value_of(configuration, "family")).trains == Trains::epochs;
-  for (const std::vector<Task>* tasks : {&arguments.tasks, &arguments.minibatch_tasks}) {
-    const auto task = std::find_if(tasks->begin(), tasks->end(),
-                                   [&](const Task& one) { return one.model.name == model; });
-    if (task != tasks->end()) {
-      arguments.tasks = {Task(*task)};
-      break;
-    }
-  }
+  arguments.tasks = {find_task(arguments, model).value()};
   arguments.tasks.front().rows = is_epoch ? arguments.tasks.front().rows : batch;
   arguments.batches = {batch};
   arguments.precisions = {Precision::f32};
@@ -52,7 +45,7 @@ Axis axis_in(const Json& json) {
 constexpr ExpectedSeconds expected_of_others{.all = 10, .repetition = 1};
 
 /// The CPU where nobody knows: of a command.
-Device& device_of(const Configuration& configuration, Devices& devices) {
+Device& device_or_cpu(const Configuration& configuration, Devices& devices) {
   const std::string name = value_or_unsaid(configuration, "device");
   const auto at = std::find_if(devices.all.begin(), devices.all.end(),
                                [&](const Device& device) { return device.name() == name; });
@@ -143,7 +136,7 @@ void Peer::add_own(const Json& own, std::vector<PlannedRow>& plan, const Argumen
     }
     const BenchmarkFamily& family = find_family(value_of(configuration, "family"));
     rows.add({.configuration = configuration,
-              .device = &device_of(configuration, devices),
+              .device = &device_or_cpu(configuration, devices),
               .repetitions = family.trains == Trains::steps && !as_asked
                                  ? arguments.sweep.minibatch_repetitions
                                  : 0,
@@ -184,7 +177,7 @@ void Peer::add_rows(const PlannedRow& planned, std::vector<PlannedRow>& joined,
       continue;
     }
     Row row{.configuration = configuration,
-            .device = &device_of(configuration, devices),
+            .device = &device_or_cpu(configuration, devices),
             .repetitions = lead.repetitions,
             .min_time_seconds = lead.min_time_seconds,
             .expected = lead.expected,
@@ -195,7 +188,7 @@ void Peer::add_rows(const PlannedRow& planned, std::vector<PlannedRow>& joined,
             .derive = lead.derive};
     if (std::any_of(configuration.begin(), configuration.end(),
                     [](const auto& pair) { return pair.first == "model"; })) {
-      row.counted = [arguments, configuration] { return counted(arguments, configuration); };
+      row.counted = [&arguments, configuration] { return counted(arguments, configuration); };
     }
     rows.add(std::move(row));
     joined.push_back({.name = name, .pass = planned.pass, .seconds = lead.expected.all});

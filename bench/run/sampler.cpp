@@ -12,7 +12,7 @@
 #include "rows/facts.h"
 #include "rows/profile_counters.h"
 #include "run/peer.h"
-#include "run/say.h"
+#include "base/say.h"
 
 namespace crossover::bench {
 namespace {
@@ -180,6 +180,9 @@ bool Sampler::prepare(const std::string& name, Row& row) {
   Record& record = row.record;
   Json request = {
       {"do", "prepare"}, {"row", name}, {"configuration", configuration_json(row.configuration)}};
+  if (!row.label.empty()) {
+    request["label"] = row.label;
+  }
   if (row.counted) {
     request["counted"] = row.counted();
   }

@@ -12,7 +12,7 @@
 
 #include "file/reporter.h"
 #include "rows/row.h"
-#include "run/spent.h"
+#include "base/spent.h"
 #include "worker/worker.h"
 
 namespace crossover::bench {

@@ -23,7 +23,7 @@
 #include "run/refine/earlier.h"
 #include "run/refine/refine.h"
 #include "run/sampler.h"
-#include "run/say.h"
+#include "base/say.h"
 
 namespace crossover::bench {
 namespace {
@@ -159,10 +159,8 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
           .seconds = seconds_taken,
           .join =
               [&](const std::string& name) {
-                const std::string& model = value_of(session.rows[name].configuration, "model");
                 std::vector<PlannedRow> plan{{.name = name}};
-                join(session.peers, plan, *arguments_for(model, session.arguments), session.devices,
-                     session.rows);
+                join(session.peers, plan, session.arguments, session.devices, session.rows);
               },
           .bring =
               [&](const std::string& size) {

@@ -13,7 +13,7 @@
 #include "rows/row.h"
 #include "run/order.h"
 #include "run/peer.h"
-#include "run/spent.h"
+#include "base/spent.h"
 #include "worker/worker.h"
 
 namespace crossover::bench {

@@ -7,18 +7,16 @@
 #include <csignal>
 #include <utility>
 
-#include "check/check.h"
 #include "command_line/benchmark_flags.h"
 #include "crossover/alive.h"
 #include "rows/described_gpu.h"
 #include "rows/families.h"
-#include "run/refine/refine.h"
+#include "rows/target.h"
 #include "worker/ranks.h"
-#include "worker/row_server.h"
 
 namespace crossover::bench {
 
-void serve_rows(Arguments arguments, Ranks* ranks) {
+void serve_rows(Arguments arguments, Ranks* ranks, const OtherRequests& others) {
   // Whatever else prints, prints to standard error.
   const Pipes pipes{.from = STDIN_FILENO, .to = dup(STDOUT_FILENO)};
   dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -33,13 +31,7 @@ void serve_rows(Arguments arguments, Ranks* ranks) {
     }
   }
   const EndOfFollowing end(ranks);
-  Rows rows;
-  const auto register_rows = [&] {  // once they are asked for: who plans finds what is wrong first
-    if (rows.names().empty()) {
-      flags.initialize();
-      rows = register_all(arguments, devices);
-    }
-  };
+  RowContext context(arguments, devices);
   // What takes long says again and again what it is at. Nothing of it is timed.
   std::string doing = "starting";
   AliveListener listener([&] { tell(pipes, doing); });
@@ -48,26 +40,18 @@ void serve_rows(Arguments arguments, Ranks* ranks) {
     tell(pipes, doing);
     listener.wait_anew();
   };
+  bool is_initialized = false;
   RowServer server(
-      [&](const std::string& name, const Configuration& configuration) -> Row& {
-        register_rows();
-        if (!rows.has(name)) {
-          if (value_or_unsaid(configuration, "model").empty()) {
-            throw std::out_of_range("this worker has no such row");
-          }
-          // Of a size that a refinement tries.
-          register_size(value_of(configuration, "model"), arguments, devices, rows);
+      [&, find = rows_of(context)](const std::string& name, const Configuration& configuration) {
+        if (!std::exchange(is_initialized, true)) {  // who plans finds first what is wrong
+          flags.initialize();
         }
-        return rows[name];
+        return find(name, configuration);
       },
       begin_with);
-  std::vector<Check> checks;
   serve(pipes, [&](const Json& request) {
-    if (request.at("do") == "check") {
-      if (checks.empty()) {
-        checks = all_checks(arguments, devices);
-      }
-      return run_check(checks, request.at("name"), begin_with);
+    if (const auto other = others(request, arguments, devices, begin_with)) {
+      return *other;
     }
     return request.at("do") == "describe" ? description_json(devices) : server.answer(request);
   });
@@ -92,13 +76,18 @@ Devices devices_in(WorkerProcess& child, double limit_seconds) {
   }
 }
 
-std::unique_ptr<Worker> local_bench_worker(Rows& rows) {
-  const auto server = std::make_shared<RowServer>(
-      [&rows](const std::string& name, const Configuration& /*configuration*/) -> Row& {
-        return rows[name];
-      });
+std::unique_ptr<Worker> local_worker(RowServer::Find find) {
+  const auto server = std::make_shared<RowServer>(std::move(find));
   return std::make_unique<LocalWorker>(
       [server](const Json& request) { return server->answer(request); });
+}
+
+RowServer::Find rows_of(RowContext& context) {
+  return [&context](const std::string& /*name*/, const Configuration& row) -> RowServer::Source {
+    return {.device = &device_of(row, context.devices),
+            .network = context.network_of(row),
+            .make = [&context, row](Result& result) { return make_row(context, row, result); }};
+  };
 }
 
 }  // namespace crossover::bench

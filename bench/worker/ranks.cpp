@@ -11,11 +11,12 @@
 #include <thread>
 #include <utility>
 
+#include "base/say.h"
 #include "crossover/machine.h"
 #include "crossover/shared_training.h"
 #include "file/context.h"
+#include "rows/facts.h"
 #include "rows/families.h"
-#include "run/say.h"
 
 namespace crossover::bench {
 namespace {
@@ -124,8 +125,10 @@ void take_launched_ranks(const Ranks& ranks, Arguments& arguments) {
 
 void follow_rows(Ranks& ranks, const Arguments& arguments, Devices& devices, int answers_to) {
   try {
-    Rows rows = register_all(arguments, devices);
-    follow(ranks, [&](const std::string& name) { return rows[name].followed(); });
+    RowContext context(arguments, devices);
+    follow(ranks, [&](const std::string& row) {
+      return followed(context, configuration_in(Json::parse(row)));
+    });
   } catch (const std::exception& error) {
     const std::string what = "rank " + std::to_string(ranks.rank()) + ": " + error.what();
     if (answers_to >= 0) {

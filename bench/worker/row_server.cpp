@@ -111,8 +111,8 @@ Json RowServer::prepare(const Json& request) {
   const Instant start = std::chrono::steady_clock::now();
   Json answer;
   try {
-    Row& row = find_(name, configuration_in(request.at("configuration")));
-    if (request.value("network", row.network) != row.network) {
+    const Source source = find_(name, configuration_in(request.at("configuration")));
+    if (request.value("network", source.network) != source.network) {
       throw std::runtime_error(
           "its network is not the one that the run began with: the file of the network has "
           "changed; "
@@ -124,12 +124,14 @@ Json RowServer::prepare(const Json& request) {
     if (request.contains("first_steps")) {
       held.result.first_steps = first_steps_in(request["first_steps"]);
     }
+    held.device = source.device;
+    held.result.label = request.value("label", held.result.label);
     held.iterations = request.value("iterations", held.iterations);
     held.result.iterations = held.iterations;
     held.is_new = true;
     tell_("making it");
     held.result.tell = tell_;
-    held.prepared = row.make(held.result);
+    held.prepared = source.make(held.result);
     answer = {{"facts", facts_json(held.result)}, {"once", Json::object()}};
     if (held.result.first_steps) {
       answer["first_steps"] = first_steps_json(*held.result.first_steps);
@@ -161,7 +163,7 @@ Json RowServer::repeat(const Json& request) {
   const std::string name = request.at("row");
   const double min_time_seconds = request.at("min_time_seconds");
   Held& held = held_.at(name);
-  Row& row = find_(name, {});
+  const Device& device = *held.device;
   std::exception_ptr failure;
   std::vector<double> of_ranks;
   // Google Benchmark calls this for every trial and repetition. All loops count as warm-up: which
@@ -174,20 +176,20 @@ Json RowServer::repeat(const Json& request) {
     try {
       tell_("running it");  // not later: whoever reads it must not disturb what is timed
       Instant start = std::chrono::steady_clock::now();
-      warm_up(*held.prepared, *row.device, std::exchange(held.is_new, false),
+      warm_up(*held.prepared, device, std::exchange(held.is_new, false),
               request.value("after_another", true), held.iteration_seconds, min_time_seconds);
       spent_.warm_up += seconds_since(start);
       start = std::chrono::steady_clock::now();
       held.prepared->start();
       spent_.making += seconds_since(start);
-      held.gpu.before(*row.device->backend);
+      held.gpu.before(*device.backend);
       held.cpu.before();
       start = std::chrono::steady_clock::now();
       measure(state, *held.prepared);
       of_ranks = held.prepared->seconds_of_ranks();
       spent_.warm_up += seconds_since(start);
       held.cpu.after();
-      held.gpu.after(*row.device->backend);
+      held.gpu.after(*device.backend);
       start = std::chrono::steady_clock::now();
       const double profiled = held.result.profile_seconds;
       tell_("checking its results");

@@ -9,18 +9,25 @@
 #include <memory>
 #include <string>
 
+#include "base/spent.h"
 #include "rows/cpu_watch.h"
 #include "rows/gpu_state.h"
 #include "rows/row.h"
-#include "run/spent.h"
 #include "worker/protocol.h"
 
 namespace crossover::bench {
 
 class RowServer {
  public:
-  /// `find`: the row of that name; std::out_of_range where there is none.
-  using Find = std::function<Row&(const std::string& name, const Configuration& configuration)>;
+  /// What a row is made with.
+  struct Source {
+    const Device* device = nullptr;
+    std::string network;  ///< fingerprint of the one it is of; empty: of none
+    /// As make_row().
+    std::function<std::unique_ptr<PreparedBenchmark>(Result& result)> make;
+  };
+  /// `find`: of the row of that configuration; std::logic_error where it can't be made here.
+  using Find = std::function<Source(const std::string& name, const Configuration& configuration)>;
 
   /// Told what a request is at before it begins with it: "measuring".
   using Tell = std::function<void(const std::string& doing)>;
@@ -35,6 +42,7 @@ class RowServer {
  private:
   struct Held {
     std::unique_ptr<PreparedBenchmark> prepared;
+    const Device* device = nullptr;
     bool is_new = true;  ///< has had no turn since it was made
     CpuWatch cpu;
     GpuWatch gpu;

@@ -12,7 +12,7 @@
 
 #include "../../bench/command_line/networks.h"
 #include "../../bench/rows/families.h"
-#include "../../bench/run/say.h"
+#include "../../bench/base/say.h"
 #include "check.h"
 #include "crossover/training.h"
 

@@ -130,7 +130,7 @@ Contest between(Refine kind, const Work& work, const MeasuredWay& first,
 
 std::optional<Contest> of_threads(const Work& work, int cores) {
   const auto threads = [](const MeasuredWay* way) {
-    return std::stoi(value_or_unsaid(way->configuration, "cpu_threads"));
+    return number_of(way->configuration, "cpu_threads");
   };
   std::optional<Contest> found;
   for (const std::string& execution : find_axis("execution").values) {
@@ -255,7 +255,7 @@ std::optional<Contest> of_programs(const Work& work, int cores) {
   for (const MeasuredWay* other : ways_on(work, true)) {
     Configuration own = other->configuration;
     std::erase_if(own, [](const auto& pair) { return pair.first == "program"; });
-    const int threads = std::stoi(value_or_unsaid(own, "cpu_threads"));
+    const auto threads = static_cast<int>(number_of(own, "cpu_threads"));
     const auto at = std::find_if(work.ways.begin(), work.ways.end(), [&](const MeasuredWay& way) {
       return way.configuration == own && &way != other;
     });
@@ -302,8 +302,8 @@ std::optional<Contest> of_commands(Rows& rows, const SecondsOf& seconds) {
     if (family_of(row) != "Command" || seconds(name).empty()) {
       continue;
     }
-    sizes.insert(std::stoll(value_of(row.configuration, "size")));
-    steps.insert(std::stoll(value_of(row.configuration, "step_count")));
+    sizes.insert(number_of(row.configuration, "size"));
+    steps.insert(number_of(row.configuration, "step_count"));
     const std::string& program = value_of(row.configuration, "program");
     if (std::find(programs.begin(), programs.end(), program) == programs.end()) {
       programs.push_back(program);

@@ -11,8 +11,8 @@
 
 #include "rows/facts.h"
 #include "rows/families.h"
-#include "run/say.h"
-#include "run/spent.h"
+#include "base/say.h"
+#include "base/spent.h"
 
 namespace crossover::bench {
 namespace {
@@ -79,28 +79,13 @@ bool is_on_a_ladder(const std::string& row) {
          });
 }
 
-std::optional<Arguments> arguments_for(const std::string& model, const Arguments& arguments,
-                                       const std::vector<Family>& networks) {
-  // As the command line has changed the family's networks.
-  const std::string ladder = ladder_of(model, networks);
-  const auto like = std::find_if(
-      arguments.tasks.begin(), arguments.tasks.end(),
-      [&](const Task& task) { return ladder_of(task.model.name, networks) == ladder; });
-  if (like == arguments.tasks.end()) {
-    return std::nullopt;
-  }
-  Arguments own = arguments;
-  own.tasks = {find_model(model, networks)};
-  own.tasks.front().rows = like->rows;
-  own.tasks.front().optimizer = like->optimizer;
-  return own;
-}
-
 void register_size(const std::string& model, const Arguments& arguments, Devices& devices,
                    Rows& rows, const std::vector<Family>& networks) {
-  if (const auto own = arguments_for(model, arguments, networks)) {
-    register_epochs(*own, devices, rows);
-    note_networks(*own, rows);
+  if (const auto task = find_task(arguments, model, /*of_steps=*/false, networks)) {
+    Arguments own = arguments;
+    own.tasks = {*task};
+    register_epochs(own, devices, rows);
+    note_networks(own, rows);
   }
 }
 
@@ -178,7 +163,6 @@ class Refinement {
     if (is_late()) {
       return std::nullopt;
     }
-    const std::size_t before = rows_.names().size();
     const auto names = rows_of(place);
     const std::string& first = names.first.front();
     const std::string& second = names.second.front();
@@ -214,9 +198,6 @@ class Refinement {
     record_(json());
     for (const Names& side : {names.first, names.second}) {
       std::for_each(side.begin(), side.end(), measured_.finish);
-    }
-    for (std::size_t i = before; i < rows_.names().size(); ++i) {
-      rows_[rows_.names()[i]].make = nullptr;  // it keeps the network, its data and its reference
     }
     tell(place, test, is_same);
     // A row that failed says so itself; its size stays open.

@@ -50,10 +50,6 @@ struct RefineRows {
 /// no time for any size.
 using RefineRecord = std::function<void(const nlohmann::ordered_json& refinement)>;
 
-/// As the command line would be for that network of a ladder; none where it has none of the ladder.
-std::optional<Arguments> arguments_for(const std::string& model, const Arguments& arguments,
-                                       const std::vector<Family>& networks = catalogue());
-
 /// All rows of that network that the command line would have: those that stand there stay.
 void register_size(const std::string& model, const Arguments& arguments, Devices& devices,
                    Rows& rows, const std::vector<Family>& networks = catalogue());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/say.h"
+#include "base/say.h"
 
 #include <algorithm>
 #include <iostream>

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows that train a network. Family Epoch: one iteration trains it on its whole data set once.
+// Family Minibatch: on one batch, as the tables of Shi et al. 2016 count.
+#include "rows/training.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "crossover/start.h"
+#include "rows/families.h"
+#include "rows/profile_counters.h"
+#include "base/spent.h"
+
+namespace crossover::bench {
+namespace {
+
+/// Of the time of a row's repetitions, what its profiles may cost.
+constexpr double profiled_share = 0.1;
+
+class PreparedTraining : public PreparedBenchmark {
+ public:
+  PreparedTraining(TrainingProgram made, Result& result)
+      : made_(std::move(made)), result_(result), iterations_(result.iterations) {}
+
+  void start() override {
+    restart(*made_.program, made_.workload);
+    started_ = std::chrono::steady_clock::now();
+  }
+
+  void expect(std::int64_t iterations) override { made_.program->expect_passes(iterations); }
+
+  std::vector<double> seconds_of_ranks() override { return made_.program->seconds_of_passes(); }
+
+  void run() override {
+    made_.program->enqueue(0, made_.steps());
+    made_.program->wait();
+  }
+
+  void check() override {
+    const double timed_seconds = seconds_since(started_);
+    timed_seconds_ += timed_seconds;
+    made_.require_finite();
+    const double affordable = profiled_share * timed_seconds;
+    // Of a row that was made again the former profile will do, unless one more costs little.
+    const auto of_one = timed_seconds / static_cast<double>(std::max<std::int64_t>(1, iterations_));
+    if (profiled_seconds_ < profiled_share * timed_seconds_ &&
+        (iterations_ == 0 || of_one < affordable)) {
+      profile(affordable);
+    }
+  }
+
+ private:
+  /// Takes the counters of the profile, in about `seconds`. They are taken again after repetitions
+  /// because the machine's speed drifts: a profile is only comparable with a time of its own
+  /// moment.
+  void profile(double seconds) {
+    const Instant start = std::chrono::steady_clock::now();
+    count_profile(*made_.program, seconds, result_.counters);
+    const double seconds_taken = seconds_since(start);
+    profiled_seconds_ += seconds_taken;
+    result_.profile_seconds += seconds_taken;
+  }
+
+  TrainingProgram made_;
+  Result& result_;
+  std::int64_t iterations_;  ///< of each repetition; 0: not settled when it was made
+  Instant started_;          ///< of this repetition
+  double timed_seconds_ = 0;
+  double profiled_seconds_ = 0;
+};
+
+/// What follows from the seconds of an iteration that trains so many samples.
+void derive_training(benchmark::UserCounters& counters, double seconds, double samples) {
+  derive_unattributed(counters, seconds);
+  counters["samples_per_second"] = samples / seconds;
+  counters["flops_per_second"] = counters["flops"].value / seconds;
+}
+
+void derive_epoch(benchmark::UserCounters& counters, double seconds) {
+  derive_training(counters, seconds, counters["rows"].value);
+  counters["seconds_per_epoch"] = seconds;
+}
+
+void derive_step(benchmark::UserCounters& counters, double seconds) {
+  derive_training(counters, seconds, counters["batch"].value);
+  counters["seconds_per_step"] = seconds;
+}
+
+/// Adds the counters that only epochs have.
+void count_epoch(const TrainingPlan& plan, const TrainingProgram& made, Result& result) {
+  result.counters["rows"] = static_cast<double>(plan.options.rows);
+  result.counters["steps"] = static_cast<double>(made.steps());
+  result.counters["loss_first_epoch"] = made.first_loss;
+}
+
+/// Adds the counters that only steps have.
+void count_step(const TrainingPlan& /*plan*/, const TrainingProgram& made, Result& result) {
+  result.counters["loss_first_step"] = made.first_loss;
+  result.counters["peak_bytes"] = static_cast<double>(made.bytes);
+  if (result.counters.contains("cpu_threads")) {  // a GPU's library reorders within its own calls
+    const Reorders reorders = made.program->facts().reorders;
+    result.counters["reorders"] = static_cast<double>(reorders.count);
+    result.counters["reorder_bytes"] = static_cast<double>(reorders.bytes);
+  }
+}
+
+using Count = void (*)(const TrainingPlan& plan, const TrainingProgram& made, Result& result);
+
+std::unique_ptr<PreparedBenchmark> make_training(RowContext& context, const Configuration& row,
+                                                 Result& result, Count count) {
+  Training& training = context.training_of(row);
+  const TrainingPlan plan = training.plan_of(row);
+  TrainingProgram made = training.prepare(plan, target_of(row, context.devices), result);
+  count(plan, made, result);
+  return std::make_unique<PreparedTraining>(std::move(made), result);
+}
+
+/// Each network on each target. `repetitions`: unless the command line says; 0: the sweep's.
+void register_training(const Arguments& arguments, Iteration iteration, Devices& devices,
+                       Rows& rows, decltype(Row::derive) derive, int repetitions) {
+  Training training(arguments, iteration);
+  for (const TrainingPlan& plan : training.plans()) {
+    for (const Configuration& configuration : training.rows_of(plan, devices)) {
+      const Target target = target_of(configuration, devices);
+      Row row{.configuration = configuration,
+              .device = target.device,
+              .warnings = target.warnings,
+              .derive = derive};
+      if (target.ranks > 1 && arguments.mixed) {
+        row.warnings.emplace_back(ranks_are_mixed);
+      }
+      if (!is_given(arguments, "--benchmark_repetitions")) {
+        row.repetitions = repetitions;
+      }
+      training.expect(row, plan, target);
+      rows.add(std::move(row));
+    }
+  }
+}
+
+}  // namespace
+
+/// Other precisions are shown in the way that is fast.
+bool is_epoch_worth_minutes(const Row& row, const std::string& /*most_threads*/) {
+  return is_in_f32(row) || row.device->is_host ||
+         (value_of(row.configuration, "execution") == "graph" &&
+          value_of(row.configuration, "data") == "resident" &&
+          value_or_unsaid(row.configuration, "products") == "heuristic");
+}
+
+void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows) {
+  register_training(arguments, Iteration::epoch, devices, rows, derive_epoch, 0);
+}
+
+std::unique_ptr<PreparedBenchmark> make_epoch(RowContext& context, const Configuration& row,
+                                              Result& result) {
+  return make_training(context, row, result, count_epoch);
+}
+
+/// Of large steps, how they are launched, and where their data lies, says little. Each is verified
+/// for seconds.
+bool is_minibatch_worth_minutes(const Row& row, const std::string& most_threads) {
+  if (row.device->is_host) {
+    return is_in_f32(row) && value_of(row.configuration, "cpu_threads") == most_threads;
+  }
+  const std::string& execution = value_of(row.configuration, "execution");
+  return (execution == "graph" || (execution == "auto" && is_in_f32(row))) &&
+         value_of(row.configuration, "data") == "resident" &&
+         value_or_unsaid(row.configuration, "products") == "heuristic";
+}
+
+void register_minibatches(const Arguments& arguments, Devices& devices, Rows& rows) {
+  register_training(arguments, Iteration::step, devices, rows, derive_step,
+                    arguments.sweep.minibatch_repetitions);
+}
+
+std::unique_ptr<PreparedBenchmark> make_minibatch(RowContext& context, const Configuration& row,
+                                                  Result& result) {
+  return make_training(context, row, result, count_step);
+}
+
+}  // namespace crossover::bench
