@@ -76,11 +76,6 @@ void require_sense(const Arguments& arguments, const BenchmarkFlags& flags) {
   if (!arguments.peers.empty() && arguments.data) {
     throw UsageError("another program trains on generated data; leave out --data, or --peer");
   }
-  if (arguments.out && flags.drops_samples()) {
-    throw UsageError(
-        "reporting aggregates only would leave the result file without samples; drop that flag or "
-        "--out");
-  }
 }
 
 /// UsageError where a variable makes another arithmetic of a GPU's f32.

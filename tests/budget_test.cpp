@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A budget on a clock that rows set forward, and on devices that compute nothing.
+#include <benchmark/benchmark.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -93,15 +93,6 @@ def test_each_size_has_a_line(refined):
 
 @pytest.mark.slow
 @needs_two_cores
-def test_standard_formats_stay_whole():
-    done = bench(*LADDER, "--refine=threads", "--benchmark_format=json")
-    assert done.returncode == 0, done.stderr
-    names = {entry["run_name"] for entry in strict(done.stdout)["benchmarks"]}
-    assert len(names) == 6 + 2 * done.stderr.count("[refine] ")
-
-
-@pytest.mark.slow
-@needs_two_cores
 def test_the_report_reads_it(refined):
     path, document, _ = refined
     (one,) = more_threads(loading.load_file(path))

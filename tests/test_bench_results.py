@@ -17,7 +17,6 @@ from bench_runs import (
     epoch_name,
     measure,
     needs_bench,
-    refused,
     samples,
     strict,
 )
@@ -146,25 +145,6 @@ def test_a_diff_of_two_runs_shows_times_alone(grid: Path, tmp_path: Path) -> Non
     first, second = facts(grid), facts(again)
     assert first == second
     assert {key for entry in first[1] for key in entry} == {"name", "run_type", "time_unit"}
-
-
-@pytest.mark.slow
-def test_aggregates_stand_beside_the_samples_where_they_are_asked_for(tmp_path: Path) -> None:
-    document = measure(tmp_path, *DISC, "--benchmark_report_aggregates_only=false")
-    (row,) = document["rows"]
-    kinds = [entry.get("aggregate_name") for entry in document["benchmarks"]]
-    assert kinds == [None, None, "mean", "median", "stddev", "cv"]
-    times = [entry["real_time"] for entry in document["benchmarks"]]
-    assert times[2] == pytest.approx(sum(times[:2]) / 2, rel=1e-5)
-    for entry in document["benchmarks"][2:]:
-        assert entry["name"] == f"{row['name']}_{entry['aggregate_name']}"
-        assert entry["run_name"] == row["name"]
-
-
-@pytest.mark.parametrize("what", ["report", "display"])
-def test_refuses_a_result_file_without_samples(tmp_path: Path, what: str) -> None:
-    refused(tmp_path, ("samples", "--out"), *DISC, f"--benchmark_{what}_aggregates_only=true")
-    assert bench(*DISC, f"--benchmark_{what}_aggregates_only=true").returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -130,20 +130,6 @@ std::vector<Flag> benchmark_flags() {
       {"--benchmark_min_time", "SECONDS", "of each repetition at least (default: the sweep's)", {}},
       {"--benchmark_enable_random_interleaving", boolean, "measure in random order", {}},
       {"--benchmark_list_tests", boolean, "print the names of the rows and exit", {}},
-      {"--benchmark_format",
-       "console|json|csv",
-       "print the rows as Google Benchmark does; the times are in ms",
-       {}},
-      {"--benchmark_display_aggregates_only",
-       boolean,
-       "of these print mean, median and deviation",
-       {}},
-      {"--benchmark_report_aggregates_only",
-       boolean,
-       "true: the same, without a result file; false: keep them beside the samples",
-       {}},
-      {"--benchmark_color", "auto|" + boolean, "colours of the format console", {}},
-      {"--benchmark_counters_tabular", boolean, "there, a column for each counter", {}},
       {"--benchmark_context", "KEY=VALUE,...", "add this to the context of the result file", {}},
   };
 }
@@ -201,8 +187,13 @@ bool take_benchmark_flag(const std::string& argument, const std::string& name,
     throw UsageError(argument +
                      ": results are written as JSON; name the file with --out=FILE.json");
   }
-  if (name == "--benchmark_time_unit") {
-    throw UsageError(argument + ": lines choose a unit that fits, and all else is in ms");
+  for (const char* shown : {"format", "time_unit", "color", "counters_tabular",
+                            "display_aggregates_only", "report_aggregates_only"}) {
+    if (name == std::string("--benchmark_") + shown) {
+      throw UsageError(argument +
+                       ": bench shows each row in a line of its own; --out=FILE.json "
+                       "writes all repetitions as JSON");
+    }
   }
   if (name.starts_with("--benchmark_") || name == "--v") {
     to.passed_on.push_back(argument);

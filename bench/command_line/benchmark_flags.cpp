@@ -58,12 +58,6 @@ BenchmarkFlags::BenchmarkFlags(const std::vector<std::string>& arguments, int re
     min_time_seconds_ = parse_number<double>(
         given->first, text.substr(0, text.size() - (suffixed ? 1 : 0)), 0, most);
   }
-  if (const auto given = values_.find("--benchmark_format"); given != values_.end()) {
-    constexpr std::array formats{"console", "json", "csv"};
-    if (std::find(formats.begin(), formats.end(), given->second) == formats.end()) {
-      throw UsageError(given->first + "=" + given->second + " is not console, json or csv");
-    }
-  }
   values_["--benchmark_repetitions"] = std::to_string(repetitions_);
   values_["--benchmark_min_time"] = std::to_string(min_time_seconds_) + min_time_suffix();
   for (const auto& [flag, value] : values_) {
@@ -80,17 +74,7 @@ bool BenchmarkFlags::is_set(const std::string& flag) const {
 
 bool BenchmarkFlags::lists_only() const { return is_set("--benchmark_list_tests"); }
 
-bool BenchmarkFlags::drops_samples() const {
-  return is_set("--benchmark_report_aggregates_only") ||
-         is_set("--benchmark_display_aggregates_only");
-}
-
 bool BenchmarkFlags::shuffles() const { return is_set("--benchmark_enable_random_interleaving"); }
-
-bool BenchmarkFlags::wants_aggregates() const {
-  const std::string flag = "--benchmark_report_aggregates_only";
-  return values_.contains(flag) && !is_set(flag);
-}
 
 std::map<std::string, std::string> BenchmarkFlags::context() const {
   std::map<std::string, std::string> pairs;

@@ -21,14 +21,8 @@ class BenchmarkFlags {
   [[nodiscard]] int repetitions() const { return repetitions_; }
   [[nodiscard]] double min_time_seconds() const { return min_time_seconds_; }
   [[nodiscard]] bool lists_only() const;
-  /// One of Google Benchmark's own reporters is to show the rows.
-  [[nodiscard]] bool standard_format() const { return values_.contains("--benchmark_format"); }
-  /// Only aggregates are to be reported, which would leave a result file without samples.
-  [[nodiscard]] bool drops_samples() const;
   /// --benchmark_enable_random_interleaving
   [[nodiscard]] bool shuffles() const;
-  /// Aggregates are asked for beside the samples: --benchmark_report_aggregates_only=false.
-  [[nodiscard]] bool wants_aggregates() const;
   /// --benchmark_context=key=value,...
   [[nodiscard]] std::map<std::string, std::string> context() const;
 

@@ -156,18 +156,9 @@ void keep(std::vector<WrittenRow>& rows, const std::vector<bool>& kept, Json& pa
 
 /// Of the command line those words that are not only about where, how long or how it is shown.
 std::vector<std::string> words_of(const Json& context) {
-  constexpr std::array neutral{"--out",
-                               "--benchmark_out",
-                               "--benchmark_out_format",
-                               "--resume",
-                               "--budget",
-                               "--in-process",
-                               "--memory-limit",
-                               "--planned-memory",
-                               "--benchmark_format",
-                               "--benchmark_color",
-                               "--benchmark_counters_tabular",
-                               "--v"};
+  constexpr std::array neutral{"--out",          "--benchmark_out",  "--benchmark_out_format",
+                               "--resume",       "--budget",         "--in-process",
+                               "--memory-limit", "--planned-memory", "--v"};
   std::vector<std::string> words;
   const Json::json_pointer at("/crossover/configuration/command");
   if (!context.contains(at) || !context[at].is_array()) {

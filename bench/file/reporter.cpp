@@ -13,8 +13,10 @@
 #include <numeric>
 #include <sstream>
 
-#include "file/row_json.h"
 #include "base/say.h"
+#include "base/statistics.h"
+#include "command_line/families.h"
+#include "file/row_json.h"
 
 namespace crossover::bench {
 namespace {
@@ -83,38 +85,12 @@ std::string folded(const std::string& first, const std::string& name,
   return text;
 }
 
-/// Google Benchmark's columns are as wide as the longest name, with "_median" behind it.
-std::size_t widest(const std::vector<std::string>& names) {
-  std::size_t width = 0;
-  for (const std::string& name : names) {
-    width = std::max(width, name.size());
-  }
-  return width + std::string("_median").size();
-}
-
-/// The library says how itself was built, as if it were bench, whose timed loops it has no part in.
-void report_context(const benchmark::BenchmarkReporter::Context& context,
-                    benchmark::BenchmarkReporter& reporter) {
-  std::ostringstream output;
-  std::ostringstream errors;
-  reporter.SetOutputStream(&output);
-  reporter.SetErrorStream(&errors);
-  reporter.ReportContext(context);
-  reporter.SetOutputStream(&std::cout);
-  reporter.SetErrorStream(&std::cerr);
-  std::string text = output.str();
-  const std::string type = R"("library_build_type": ")";
-  if (const std::size_t at = text.find(type); at != std::string::npos) {
-    const std::size_t begin = at + type.size();
-    text.replace(begin, text.find('"', begin) - begin, "release");
-  }
-  std::cout << text << std::flush;
-  std::istringstream lines(errors.str());
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find("Library was built as") == std::string::npos) {
-      std::cerr << line << "\n";
-    }
-  }
+/// Floating-point operations per second in a time of one iteration; 0 where none are counted.
+double flops_per_second(const Row& row, double seconds_of_iteration) {
+  const double flops = row.record.facts.value("flops", 0.0);
+  const bool is_of_iteration = find_family(family_of(row)).bounds_others;
+  const double times = is_of_iteration ? 1 : row.record.facts.value("count", 1.0);
+  return times * flops / seconds_of_iteration;
 }
 
 }  // namespace
@@ -123,11 +99,6 @@ Reporter::Reporter(Rows& rows, const std::vector<std::string>& selected, Output 
     : rows_(rows), output_(std::move(output)), selected_(selected.size() + output_.kept) {
   for (const std::string& name : selected) {
     expected_seconds_ += rows[name].expected.all;
-  }
-  if (output_.standard != nullptr) {
-    benchmark::BenchmarkReporter::Context context;
-    context.name_field_width = widest(selected);
-    report_context(context, *output_.standard);
   }
 }
 
@@ -149,11 +120,7 @@ void Reporter::add(const std::string& name) {
   }
   ++of_pass_;
   if (output_.file != nullptr) {  // at once: half a row must never be on disk
-    RowJson json = row_json(name, row);
-    if (output_.aggregates) {
-      const auto entries = aggregates_json(aggregates(standard_runs(name, row)));
-      json.repetitions.insert(json.repetitions.end(), entries.begin(), entries.end());
-    }
+    const RowJson json = row_json(name, row);
     output_.file->put(name, json.facts, json.repetitions, is_complete);
   }
   if (failed) {
@@ -167,29 +134,6 @@ void Reporter::add(const std::string& name) {
   show_progress();
 }
 
-void Reporter::show(const std::string& name) {
-  const Row& row = rows_[name];
-  const bool failed = row.record.outcome != Outcome::measured;
-  if (!row.reported_by_caller) {
-    shown_.insert(name);
-  }
-  const std::vector<StandardRun> runs = standard_runs(name, row);
-  const std::vector<StandardRun> together = aggregates(runs);
-  if (output_.standard == nullptr) {
-    const bool is_told = row.record.reason.starts_with(after_failed_gpu);  // once, of all of them
-    if ((!row.reported_by_caller || failed) && !is_told) {
-      show_line(name, runs);
-    }
-    return;
-  }
-  if (!output_.aggregates_only || together.empty()) {
-    output_.standard->ReportRuns(runs);
-  }
-  if (!together.empty()) {
-    output_.standard->ReportRuns(together);
-  }
-}
-
 void Reporter::finish() {
   for (const std::string& name : reported_) {
     if (!shown_.contains(name)) {
@@ -197,9 +141,6 @@ void Reporter::finish() {
     }
   }
   clear_progress();
-  if (output_.standard != nullptr) {
-    output_.standard->Finalize();
-  }
 }
 
 /// In the terminal's last line, until the next line of text.
@@ -215,20 +156,22 @@ void Reporter::clear_progress() const {
   }
 }
 
-void Reporter::show_line(const std::string& name, const std::vector<StandardRun>& runs) {
+void Reporter::show(const std::string& name) {
   const Row& row = rows_[name];
   const Record& record = row.record;
+  const bool failed = record.outcome != Outcome::measured;
+  if (!row.reported_by_caller) {
+    shown_.insert(name);
+  }
+  const bool is_told = record.reason.starts_with(after_failed_gpu);  // once, of all of them
+  if ((row.reported_by_caller && !failed) || is_told) {
+    return;
+  }
+  // An iteration may repeat what its row is about.
+  const double count = record.facts.value("count", 1.0);
   std::vector<double> seconds;
-  std::vector<double> flops_per_second;
-  const auto counter = [](const StandardRun& run, const char* of) {
-    const auto found = run.counters.find(of);
-    return found != run.counters.end() ? found->second.value : 0;
-  };
-  for (std::size_t i = 0; i < record.repetitions.size(); ++i) {
-    // An iteration may repeat what its row is about, which `seconds` is the time of.
-    const double of_one = counter(runs[i], "seconds");
-    seconds.push_back(of_one > 0 ? of_one : record.repetitions[i].seconds);
-    flops_per_second.push_back(counter(runs[i], "flops_per_second"));
+  for (const Repetition& repetition : record.repetitions) {
+    seconds.push_back(repetition.seconds / count);
   }
   std::ostringstream number;
   number << "[" << std::setw(static_cast<int>(std::to_string(selected_).size()))
@@ -241,7 +184,7 @@ void Reporter::show_line(const std::string& name, const std::vector<StandardRun>
     const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
     parts.push_back(duration(median(seconds)));
     parts.push_back("(" + duration(*least) + " to " + duration(*most) + ")");
-    if (const double rate = median(flops_per_second); rate > 0) {
+    if (const double rate = flops_per_second(row, count * median(seconds)); rate > 0) {
       parts.push_back(digits(rate / 1e9) + " GFLOP/s");
     }
     if (const Configuration chosen = record.chosen(); !chosen.empty()) {

@@ -2,32 +2,24 @@
 // Between measuring and the user: a line for each finished row, and the row into the result file.
 #pragma once
 
-#include <benchmark/benchmark.h>
-
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "file/result_file.h"
-#include "file/standard_runs.h"
-#include "rows/row.h"
 #include "base/spent.h"
+#include "file/result_file.h"
+#include "rows/row.h"
 
 namespace crossover::bench {
 
 class Reporter {
  public:
   struct Output {
-    ResultFile* file = nullptr;    ///< null: none is written
-    bool aggregates = false;       ///< into the file as well
-    bool aggregates_only = false;  ///< where there are any, the standard reporter shows no others
-    std::size_t kept = 0;          ///< rows in the file that an earlier run has measured
-    std::optional<Instant> end;    ///< of the run's budget
-    /// One of Google Benchmark's reporters to show rows instead of our lines; may be null.
-    std::unique_ptr<benchmark::BenchmarkReporter> standard;
+    ResultFile* file = nullptr;  ///< null: none is written
+    std::size_t kept = 0;        ///< rows in the file that an earlier run has measured
+    std::optional<Instant> end;  ///< of the run's budget
   };
 
   /// `selected`: the names that will run, for "row n of N" and the time left.
@@ -45,7 +37,6 @@ class Reporter {
 
  private:
   void show(const std::string& name);
-  void show_line(const std::string& name, const std::vector<StandardRun>& runs);
   void show_progress() const;
   void clear_progress() const;
   [[nodiscard]] std::string time_left() const;

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "file/earlier_run.h"
 #include "base/spent.h"
+#include "file/earlier_run.h"
 
 namespace crossover::bench {
 

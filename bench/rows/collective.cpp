@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/spent.h"
 #include "crossover/shared_training.h"
 #include "rows/facts.h"
 #include "rows/families.h"
 #include "rows/target.h"
-#include "base/spent.h"
 
 namespace crossover::bench {
 namespace {
@@ -63,15 +63,6 @@ class PreparedSum : public PreparedBenchmark {
   const std::size_t floats_;
 };
 
-/// Bus bandwidth as nccl-tests defines it (NVIDIA, doc/PERFORMANCE.md): what each rank must at
-/// least send and receive, 2 (n - 1) / n of the values.
-void derive(benchmark::UserCounters& counters, double seconds) {
-  const double ranks = counters["ranks"].value;
-  counters["seconds"] = seconds;
-  counters["bytes_per_second"] = counters["bytes"].value / seconds;
-  counters["bus_bytes_per_second"] = counters["bytes"].value / seconds * 2 * (ranks - 1) / ranks;
-}
-
 }  // namespace
 
 std::unique_ptr<PreparedBenchmark> make_collective(RowContext& context, const Configuration& row,
@@ -111,8 +102,7 @@ void register_collectives(const Arguments& arguments, Devices& devices, Rows& ro
                 .expected =
                     expected_seconds(device, 1, arguments.sweep.effort, arguments.sweep.most_passes,
                                      {.bytes_copied = static_cast<double>(bytes)}),
-                .warnings = device.is_host ? doubts_about_threads(1, ranks) : doubts_about_gpus(),
-                .derive = derive};
+                .warnings = device.is_host ? doubts_about_threads(1, ranks) : doubts_about_gpus()};
         if (arguments.mixed) {
           row.warnings.emplace_back(ranks_are_mixed);
         }

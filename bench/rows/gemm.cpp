@@ -7,12 +7,12 @@
 #include <set>
 #include <stdexcept>
 
+#include "base/spent.h"
 #include "crossover/product.h"
 #include "crossover/start.h"
 #include "crossover/training.h"
 #include "rows/families.h"
 #include "rows/operation_rows.h"
-#include "base/spent.h"
 
 namespace crossover::bench {
 namespace {
@@ -162,8 +162,7 @@ void add_row(const Arguments& arguments, const Configuration& configuration,
   Row row{.configuration = configuration,
           .device = target.device,
           .label = label,
-          .warnings = target.warnings,
-          .derive = derive_operation};
+          .warnings = target.warnings};
   const std::int64_t products =
       plan.cold ? cold_sets(set_bytes(plan.size), target.device->cache_bytes) : repeats(one);
   const auto operands = static_cast<double>(set_bytes(plan.size) * (plan.cold ? products : 1));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "base/spent.h"
 #include "crossover/elementwise.h"
 #include "crossover/reference.h"
 #include "crossover/start.h"
@@ -12,7 +13,6 @@
 #include "crossover/verify.h"
 #include "rows/families.h"
 #include "rows/operation_rows.h"
-#include "base/spent.h"
 
 namespace crossover::bench {
 namespace {
@@ -182,10 +182,8 @@ void register_layers(const Arguments& arguments, Devices& devices, Rows& rows) t
       for (const Configuration& configuration :
            operation_rows(arguments, devices, configuration_of(plan), one)) {
         const Target target = target_of(configuration, devices);
-        Row row{.configuration = configuration,
-                .device = target.device,
-                .warnings = target.warnings,
-                .derive = derive_operation};
+        Row row{
+            .configuration = configuration, .device = target.device, .warnings = target.warnings};
         const auto times = static_cast<double>(repeats(one));
         constexpr double launches = 4;  // at most, of one pass
         set_effort(row, arguments,

@@ -88,11 +88,4 @@ void PreparedOperation::count(const Cost& operation, const Target& target, Resul
   result.counters["verified_entries"] = static_cast<double>(result.verification.compared);
 }
 
-void derive_operation(benchmark::UserCounters& counters, double seconds) {
-  const double of_one = seconds / counters["count"].value;
-  counters["seconds"] = of_one;
-  counters["flops_per_second"] = counters["flops"].value / of_one;
-  counters["bytes_per_second"] = counters["bytes"].value / of_one;
-}
-
 }  // namespace crossover::bench

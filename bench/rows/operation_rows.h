@@ -60,7 +60,4 @@ class PreparedOperation : public PreparedBenchmark {
   std::unique_ptr<Program> program_;
 };
 
-/// Adds `seconds`, `flops_per_second` and `bytes_per_second`, of one operation.
-void derive_operation(benchmark::UserCounters& counters, double seconds);
-
 }  // namespace crossover::bench

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/spent.h"
 #include "rows/expected_seconds.h"
 #include "rows/require_memory.h"
-#include "base/spent.h"
 
 namespace crossover::bench {
 namespace {
@@ -73,16 +73,6 @@ ExpectedWork expected_work(const ProbeSpec& spec, const Device& device) {
   return work;
 }
 
-void derive_probe(benchmark::UserCounters& counters, double seconds) {
-  counters["seconds"] = seconds / counters["count"].value;
-  for (const std::string what : {"flops", "bytes"}) {
-    if (const auto at = counters.find(what); at != counters.end()) {
-      const double amount = at->second.value;
-      counters[what + "_per_second"] = amount / seconds;
-    }
-  }
-}
-
 }  // namespace
 
 bool is_modest(const Arguments& arguments, const ProbeSpec& spec) {
@@ -94,8 +84,7 @@ Row probe_row(const Arguments& arguments, Device& device, Configuration configur
   return {.configuration = std::move(configuration),
           .device = &device,
           .expected = expected_seconds(device, threads_of(spec), arguments.sweep.effort,
-                                       arguments.sweep.most_passes, expected_work(spec, device)),
-          .derive = derive_probe};
+                                       arguments.sweep.most_passes, expected_work(spec, device))};
 }
 
 std::unique_ptr<PreparedBenchmark> make_probe_row(const Arguments& arguments, const Device& device,

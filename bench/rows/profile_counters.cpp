@@ -79,13 +79,4 @@ bool is_profile(const std::string& counter) {
                      [&](OpCategory category) { return counter_of(category) == counter; });
 }
 
-void derive_unattributed(benchmark::UserCounters& counters, double seconds) {
-  double attributed = 0;
-  for (const OpCategory category : categories) {
-    const auto counter = counters.find(counter_of(category));
-    attributed += counter != counters.end() ? counter->second.value : 0;
-  }
-  counters["seconds_unattributed"] = seconds - attributed;
-}
-
 }  // namespace crossover::bench

@@ -2,8 +2,6 @@
 // A Program's profile as counters of a row: seconds_product, seconds_elementwise, ...
 #pragma once
 
-#include <benchmark/benchmark.h>
-
 #include <map>
 #include <string>
 
@@ -20,8 +18,5 @@ void count_profile(Program& program, double seconds, std::map<std::string, doubl
 
 /// Whether it is one of these counters.
 bool is_profile(const std::string& counter);
-
-/// Adds `seconds_unattributed`: what is left of `seconds` beyond the counters of the profile.
-void derive_unattributed(benchmark::UserCounters& counters, double seconds);
 
 }  // namespace crossover::bench

@@ -3,8 +3,6 @@
 // configuration says all that it is made from: a worker makes it from that alone.
 #pragma once
 
-#include <benchmark/benchmark.h>
-
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -120,8 +118,6 @@ struct Row {
   std::function<nlohmann::ordered_json()> counted = nullptr;
   bool reported_by_caller = false;    ///< who measures it tells of it, but for a failure
   std::vector<std::string> warnings;  ///< what casts doubt on the figures, a sentence each
-  /// Adds the counters that follow from the wall-clock seconds of one iteration.
-  void (*derive)(benchmark::UserCounters& counters, double seconds) = nullptr;
 
   Record record;  ///< what is known of it by now
 };

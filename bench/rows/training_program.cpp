@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "base/say.h"
+#include "base/spent.h"
 #include "command_line/networks.h"
 #include "crossover/cost.h"
 #include "crossover/fingerprint.h"
@@ -19,8 +21,6 @@
 #include "rows/require_memory.h"
 #include "rows/training.h"
 #include "rows/training_ranks.h"
-#include "base/say.h"
-#include "base/spent.h"
 
 namespace crossover::bench {
 namespace {

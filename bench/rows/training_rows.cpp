@@ -8,10 +8,10 @@
 #include <memory>
 #include <utility>
 
+#include "base/spent.h"
 #include "crossover/start.h"
 #include "rows/families.h"
 #include "rows/profile_counters.h"
-#include "base/spent.h"
 
 namespace crossover::bench {
 namespace {
@@ -71,23 +71,6 @@ class PreparedTraining : public PreparedBenchmark {
   double profiled_seconds_ = 0;
 };
 
-/// What follows from the seconds of an iteration that trains so many samples.
-void derive_training(benchmark::UserCounters& counters, double seconds, double samples) {
-  derive_unattributed(counters, seconds);
-  counters["samples_per_second"] = samples / seconds;
-  counters["flops_per_second"] = counters["flops"].value / seconds;
-}
-
-void derive_epoch(benchmark::UserCounters& counters, double seconds) {
-  derive_training(counters, seconds, counters["rows"].value);
-  counters["seconds_per_epoch"] = seconds;
-}
-
-void derive_step(benchmark::UserCounters& counters, double seconds) {
-  derive_training(counters, seconds, counters["batch"].value);
-  counters["seconds_per_step"] = seconds;
-}
-
 /// Adds the counters that only epochs have.
 void count_epoch(const TrainingPlan& plan, const TrainingProgram& made, Result& result) {
   result.counters["rows"] = static_cast<double>(plan.options.rows);
@@ -119,15 +102,12 @@ std::unique_ptr<PreparedBenchmark> make_training(RowContext& context, const Conf
 
 /// Each network on each target. `repetitions`: unless the command line says; 0: the sweep's.
 void register_training(const Arguments& arguments, Iteration iteration, Devices& devices,
-                       Rows& rows, decltype(Row::derive) derive, int repetitions) {
+                       Rows& rows, int repetitions) {
   Training training(arguments, iteration);
   for (const TrainingPlan& plan : training.plans()) {
     for (const Configuration& configuration : training.rows_of(plan, devices)) {
       const Target target = target_of(configuration, devices);
-      Row row{.configuration = configuration,
-              .device = target.device,
-              .warnings = target.warnings,
-              .derive = derive};
+      Row row{.configuration = configuration, .device = target.device, .warnings = target.warnings};
       if (target.ranks > 1 && arguments.mixed) {
         row.warnings.emplace_back(ranks_are_mixed);
       }
@@ -151,7 +131,7 @@ bool is_epoch_worth_minutes(const Row& row, const std::string& /*most_threads*/)
 }
 
 void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows) {
-  register_training(arguments, Iteration::epoch, devices, rows, derive_epoch, 0);
+  register_training(arguments, Iteration::epoch, devices, rows, 0);
 }
 
 std::unique_ptr<PreparedBenchmark> make_epoch(RowContext& context, const Configuration& row,
@@ -172,7 +152,7 @@ bool is_minibatch_worth_minutes(const Row& row, const std::string& most_threads)
 }
 
 void register_minibatches(const Arguments& arguments, Devices& devices, Rows& rows) {
-  register_training(arguments, Iteration::step, devices, rows, derive_step,
+  register_training(arguments, Iteration::step, devices, rows,
                     arguments.sweep.minibatch_repetitions);
 }
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <iterator>
 
-#include "file/standard_runs.h"
 #include "base/say.h"
+#include "base/statistics.h"
 
 namespace crossover::bench {
 namespace {

@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/spent.h"
 #include "rows/row.h"
 #include "run/order.h"
 #include "run/sampler.h"
-#include "base/spent.h"
 #include "run/turns.h"
 
 namespace crossover::bench {

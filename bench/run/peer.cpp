@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/statistics.h"
 #include "crossover/network_json.h"
-#include "file/standard_runs.h"
 #include "rows/cost.h"
 #include "rows/facts.h"
 #include "rows/families.h"
@@ -184,8 +184,7 @@ void Peer::add_rows(const PlannedRow& planned, std::vector<PlannedRow>& joined,
             .worker = &with(one.value("environment", Variables())),
             .lead = planned.name,
             .network = lead.network,
-            .warnings = lead.warnings,
-            .derive = lead.derive};
+            .warnings = lead.warnings};
     if (std::any_of(configuration.begin(), configuration.end(),
                     [](const auto& pair) { return pair.first == "model"; })) {
       row.counted = [&arguments, configuration] { return counted(arguments, configuration); };

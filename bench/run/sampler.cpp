@@ -8,11 +8,11 @@
 #include <thread>
 #include <utility>
 
+#include "base/say.h"
 #include "rows/cpu_watch.h"
 #include "rows/facts.h"
 #include "rows/profile_counters.h"
 #include "run/peer.h"
-#include "base/say.h"
 
 namespace crossover::bench {
 namespace {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "base/spent.h"
 #include "file/reporter.h"
 #include "rows/row.h"
-#include "base/spent.h"
 #include "worker/worker.h"
 
 namespace crossover::bench {

@@ -14,6 +14,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/say.h"
 #include "file/context.h"
 #include "file/reporter.h"
 #include "file/result_file.h"
@@ -23,7 +24,6 @@
 #include "run/refine/earlier.h"
 #include "run/refine/refine.h"
 #include "run/sampler.h"
-#include "base/say.h"
 
 namespace crossover::bench {
 namespace {
@@ -215,15 +215,7 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
     end = spent.start + std::chrono::duration_cast<Instant::duration>(
                             std::chrono::duration<double>(*arguments.budget_seconds));
   }
-  Reporter reporter(
-      rows, names,
-      {.file = file ? &*file : nullptr,
-       .aggregates = flags.wants_aggregates(),
-       .aggregates_only = flags.drops_samples(),
-       .kept = kept,
-       .end = end,
-       .standard = std::unique_ptr<benchmark::BenchmarkReporter>(
-           flags.standard_format() ? benchmark::CreateDefaultDisplayReporter() : nullptr)});
+  Reporter reporter(rows, names, {.file = file ? &*file : nullptr, .kept = kept, .end = end});
   Sampler sampler(rows, reporter, spent, worker,
                   {.min_time_seconds = flags.min_time_seconds(),
                    .patience_seconds = arguments.patience_seconds});

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "base/spent.h"
 #include "command_line/arguments.h"
 #include "command_line/benchmark_flags.h"
 #include "rows/device.h"
 #include "rows/row.h"
 #include "run/order.h"
 #include "run/peer.h"
-#include "base/spent.h"
 #include "worker/worker.h"
 
 namespace crossover::bench {

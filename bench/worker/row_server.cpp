@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "file/standard_runs.h"
+#include "base/statistics.h"
 #include "rows/counters.h"
 #include "rows/expected_seconds.h"
 #include "rows/facts.h"

@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "file/standard_runs.h"
+#include "base/statistics.h"
 #include "rows/families.h"
 #include "run/refine/pair_test.h"
 

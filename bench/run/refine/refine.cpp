@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "rows/facts.h"
-#include "rows/families.h"
 #include "base/say.h"
 #include "base/spent.h"
+#include "rows/facts.h"
+#include "rows/families.h"
 
 namespace crossover::bench {
 namespace {
@@ -254,11 +254,7 @@ class Refinement {
            << (is_first ? test.won_by_first() : won_by_second) << " of "
            << test.pairs() + test.ties() << " pairs";
     }
-    if (is_given(arguments_, "--benchmark_format")) {  // which such a line would break
-      say(line.str());
-    } else {
-      std::cout << line.str() << std::endl;
-    }
+    std::cout << line.str() << std::endl;
   }
 
   void tell(const Search& found) const {

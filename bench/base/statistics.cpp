@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+
+namespace crossover::bench {
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+double variation(const std::vector<double>& values) {
+  const auto count = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  const double squares = std::accumulate(
+      values.begin(), values.end(), 0.0,
+      [mean](double sum, double value) { return sum + (value - mean) * (value - mean); });
+  return mean == 0 ? 0 : std::sqrt(squares / (count - 1)) / mean;
+}
+
+}  // namespace crossover::bench
