@@ -13,9 +13,8 @@
 #include <thread>
 
 #include "crossover/verify.h"
-#include "rows/cpu_watch.h"
+#include "rows/watches.h"
 #include "rows/device.h"
-#include "rows/gpu_state.h"
 #include "worker/row_server.h"
 
 namespace crossover::bench {

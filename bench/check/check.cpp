@@ -18,7 +18,7 @@
 #include "command_line/benchmark_flags.h"
 #include "crossover/verify.h"
 #include "file/context.h"
-#include "rows/described_gpu.h"
+#include "rows/device.h"
 
 namespace crossover::bench {
 namespace {

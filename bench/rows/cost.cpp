@@ -11,8 +11,8 @@
 #include "crossover/cost.h"
 #include "crossover/product.h"
 #include "crossover/training.h"
+#include "rows/counters.h"
 #include "rows/minimum_work.h"
-#include "rows/profile_counters.h"
 #include "rows/require_memory.h"
 
 namespace crossover::bench {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -57,5 +58,13 @@ inline constexpr const char* ranks_are_mixed =
 
 /// The same of several ranks on GPUs.
 std::vector<std::string> doubts_about_gpus();
+
+// ---- A GPU that this process plans for without touching it: a worker has it.
+
+/// What a worker says of its devices: `gpu`, an object or null, and `gpu_reason`.
+nlohmann::ordered_json description_json(const Devices& devices);
+
+/// The CPU, and the GPU that a worker described.
+Devices described_devices(const nlohmann::ordered_json& description);
 
 }  // namespace crossover::bench

@@ -8,6 +8,7 @@
 #include "rows/facts.h"
 
 namespace crossover::bench {
+
 std::string row_name(const Configuration& configuration) {
   std::string name;
   for (const auto& [key, value] : configuration) {

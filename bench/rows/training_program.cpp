@@ -20,7 +20,7 @@
 #include "rows/minimum_work.h"
 #include "rows/require_memory.h"
 #include "rows/training.h"
-#include "rows/training_ranks.h"
+#include "rows/training_plan.h"
 
 namespace crossover::bench {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "base/spent.h"
 #include "crossover/start.h"
+#include "rows/counters.h"
 #include "rows/families.h"
-#include "rows/profile_counters.h"
 
 namespace crossover::bench {
 namespace {

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "base/say.h"
-#include "rows/cpu_watch.h"
+#include "rows/counters.h"
 #include "rows/facts.h"
-#include "rows/profile_counters.h"
+#include "rows/watches.h"
 #include "run/peer.h"
 
 namespace crossover::bench {

@@ -19,7 +19,7 @@
 #include "file/reporter.h"
 #include "file/result_file.h"
 #include "file/row_json.h"
-#include "rows/cpu_watch.h"
+#include "rows/watches.h"
 #include "run/passes.h"
 #include "run/refine/earlier.h"
 #include "run/refine/refine.h"

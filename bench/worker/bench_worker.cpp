@@ -9,7 +9,7 @@
 
 #include "command_line/benchmark_flags.h"
 #include "crossover/alive.h"
-#include "rows/described_gpu.h"
+#include "rows/device.h"
 #include "rows/families.h"
 #include "rows/target.h"
 #include "worker/ranks.h"

@@ -10,9 +10,8 @@
 #include <string>
 
 #include "base/spent.h"
-#include "rows/cpu_watch.h"
-#include "rows/gpu_state.h"
 #include "rows/row.h"
+#include "rows/watches.h"
 #include "worker/protocol.h"
 
 namespace crossover::bench {

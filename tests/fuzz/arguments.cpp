@@ -10,9 +10,8 @@
 #include <set>
 #include <sstream>
 
-#include "../../bench/command_line/networks.h"
-#include "../../bench/rows/families.h"
 #include "../../bench/base/say.h"
+#include "../../bench/command_line/networks.h"
 #include "check.h"
 #include "crossover/training.h"
 
@@ -25,20 +24,6 @@ std::int64_t parameter_count(const Workload&) { return 0; }
 }  // namespace crossover
 
 namespace crossover::bench {
-
-// Of the families only the names are wanted here, not the rows.
-void register_peaks(const Arguments&, Devices&, Rows&) {}
-void register_copies(const Arguments&, Devices&, Rows&) {}
-void register_collectives(const Arguments&, Devices&, Rows&) {}
-void register_gemms(const Arguments&, Devices&, Rows&) {}
-void register_layers(const Arguments&, Devices&, Rows&) {}
-void register_epochs(const Arguments&, Devices&, Rows&) {}
-void register_minibatches(const Arguments&, Devices&, Rows&) {}
-bool is_copy_worth_minutes(const Row&, const std::string&) { return true; }
-bool is_gemm_worth_minutes(const Row&, const std::string&) { return true; }
-bool is_layer_worth_minutes(const Row&, const std::string&) { return true; }
-bool is_epoch_worth_minutes(const Row&, const std::string&) { return true; }
-bool is_minibatch_worth_minutes(const Row&, const std::string&) { return true; }
 
 namespace {
 
