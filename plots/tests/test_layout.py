@@ -20,7 +20,6 @@ from plots.core.charts.rates import MOST_PANELS, draw_rates, panels
 from plots.core.charts.style import NARROW, WIDE, thinned
 from plots.core.crossover import comparisons
 from plots.core.network import epoch_rows
-from plots.core.published import load_published
 from plots.core.rates import lines
 from plots.core.speed_up import grids
 from plots.features.crossover.chart import by_work, draw_crossovers
@@ -122,7 +121,7 @@ def machine(read):
 
 
 def test_epochs(machine, drawn):
-    figures = drawn(draw_epochs, machine, epoch_rows(machine), load_published())
+    figures = drawn(draw_epochs, machine, epoch_rows(machine))
     check(figures)
     for one in figures:
         assert any("heart, batch 10" in name for name in one.texts)
@@ -137,7 +136,7 @@ def test_crossovers_of_epochs(read, drawn):
 
 
 MANY = {
-    "epochs": lambda file: (draw_epochs, file, best_of_devices(epoch_rows(file)), load_published()),
+    "epochs": lambda file: (draw_epochs, file, best_of_devices(epoch_rows(file))),
     "ways": lambda file: (
         draw_ways,
         file,

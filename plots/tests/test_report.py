@@ -17,7 +17,6 @@ from plots import units
 from plots.core.charts.lines import MOST_LINES, in_fives
 from plots.core.crossover import comparisons
 from plots.core.network import epoch_rows
-from plots.core.published import load_published, same_as_ours
 from plots.core.series import series_labels
 from plots.features.report import report
 from plots.features.report.sections import SECTIONS
@@ -78,7 +77,7 @@ SVG_ELEMENTS |= {"desc"}
 
 
 def build(*files, **options) -> dict[str, bytes]:
-    return report.build_report(list(files), load_published(), **options)
+    return report.build_report(list(files), **options)
 
 
 def page_of(contents: dict[str, bytes]) -> Page:
@@ -290,24 +289,6 @@ def test_failures_flags_notes_and_record_are_told(read):
     again = f"./build/bench --sweep=default --execution=eager '--benchmark_filter=^{name}$'"
     assert again in page
     assert "27 of 28 rows have a result, 14 of 28 rows have a flag." in page
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("undrawn")
-def test_published_experiments_are_told(sweep):
-    page = page_of(build(sweep))
-    for text in ("703,142", "27.75 s", "27.89 s", "0.995"):
-        assert text in shown(page.text)
-    links = [attributes.get("href", "") for tag, attributes in page.elements if tag == "a"]
-    assert "https://penny-xu.github.io/blog/when-gpu" in links
-
-
-def test_published_figures():
-    disc, heart = same_as_ours(load_published())
-    assert disc.crossover_params == 703_142 and disc.speed_up is None
-    assert heart.params == 1522
-    assert heart.seconds_per_epoch == pytest.approx({"CPU": 0.2775, "GPU": 0.2789})
-    assert heart.speed_up == pytest.approx(0.995, abs=5e-4)
 
 
 def filled_with(text: str) -> dict:

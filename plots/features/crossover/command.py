@@ -21,18 +21,14 @@ from plots.core.command import (
 from plots.core.crossover import Comparison, comparisons
 from plots.core.crossover_words import other_work
 from plots.core.machines import side_by_side
-from plots.core.published import PUBLISHED_PATH, RESTORE, load_published
 from plots.core.speed_up import SpeedUp, speed_ups
 from plots.core.tables.plain import wrapped
 from plots.core.tables.table import Table
-from plots.core.thresholds import load_thresholds
 from plots.features.answer.analysis import LONGEST
 from plots.features.answer.glance import glance
 from plots.features.crossover.summary import crossover_text
 from plots.features.crossover.table import crossover_tables, speed_up_table
 from plots.features.machines.table import summary_table
-from plots.features.published.table import published_table
-from plots.features.published.thresholds_table import thresholds_table
 from plots.features.ranks.analysis import more_ranks, ranks_sentence, shared, shares_a_gpu
 from plots.features.ranks.table import ranks_tables, shared_tables
 from plots.features.threads.analysis import more_threads, threads_sentence
@@ -75,12 +71,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="print one line for each machine instead, with the crossover of its newest sweep",
     )
     either.add_argument(
-        "--published",
-        action="store_true",
-        help="also print the sizes that others hard-code beside each file's crossovers, and what "
-        "others measured",
-    )
-    either.add_argument(
         "--threads",
         action="store_true",
         help="print instead from which size more CPU threads pay, and what following that costs",
@@ -116,11 +106,6 @@ def run(options: argparse.Namespace) -> int:
         {family: speed_ups(file, family, found) for family in TRAINING}
         for file, found in crossovers
     ]
-    try:
-        published = _published(crossovers) if options.published else []
-    except OSError as error:
-        place = printable(str(error.filename or PUBLISHED_PATH.parent))
-        return complain([*problems, f"{place}: {error.strerror}; {RESTORE}"])
     if options.format == "text" and not options.all:
         texts = [
             crossover_text(file, found, *own.values())
@@ -128,11 +113,8 @@ def run(options: argparse.Namespace) -> int:
             if found or any(own.values())
         ]
         sys.stdout.write("\n".join(texts))
-        if published:
-            sys.stdout.write("\n" if texts else "")
-            print_tables(published, options)
     else:
-        tables = [*_tables(crossovers, ratios), *published]
+        tables = _tables(crossovers, ratios)
         print_tables(tables, options)
     untold = [
         _nothing_to_compare(file, any(own.values()))
@@ -193,15 +175,6 @@ def _tables(
         if own:
             tables.append(speed_up_table(own))
     return tables
-
-
-def _published(crossovers: Sequence[tuple[File, Sequence[Comparison]]]) -> list[Table]:
-    """What others hard-code beside each file that has crossovers, or once if none has; then what
-    others measured. Raises OSError."""
-    thresholds = load_thresholds()
-    beside = [pair for pair in crossovers if pair[1]] or crossovers[:1]
-    tables = [thresholds_table(thresholds, file, found) for file, found in beside]
-    return [*tables, published_table(load_published())]
 
 
 def _nothing_to_compare(file: File, has_networks: bool) -> str:

@@ -13,12 +13,12 @@ import numpy as np
 
 from plots.core.all_reduce import BACKWARD, FLOAT_BYTES, exposed
 from plots.core.cards import load_cards
-from plots.core.published import PUBLISHED_PATH
+from plots.core.reference import REFERENCE
 from plots.features.predict.links import Link, link_of
 from plots.features.predict.simulate import Error, slower, within
 from plots.features.predict.ways import Band
 
-SCALING_PATH = PUBLISHED_PATH.with_name("scaling.csv")
+SCALING_PATH = REFERENCE / "scaling.csv"
 
 
 @dataclass(frozen=True, slots=True)

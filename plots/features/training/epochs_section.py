@@ -2,13 +2,11 @@
 """Seconds per epoch over the size of the network: the chart, the best of each device, every row."""
 
 from collections.abc import Sequence
-from functools import partial
 
 from plots.core.charts.style import Pictures
 from plots.core.network import epoch_rows, networks, on_device
 from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
-from plots.core.published import Experiment
 from plots.features.training.chart import draw_epochs
 from plots.features.training.table import best_table, every_table
 from plots.features.training.ways_chart import best_of_devices, draw_ways, lines_of
@@ -31,7 +29,7 @@ _TITLE = "Epochs: the fastest way of each device"
 def build(files: Sequence[File], context: Context) -> Section:
     shown = files[: context.detailed]
     with_rows = [file for file in shown if epoch_rows(file)]
-    drawn = context.map(partial(draw, experiments=context.experiments), with_rows)
+    drawn = context.map(draw, with_rows)
     pictures = dict(zip(map(id, with_rows), drawn, strict=True))
     both = any(on_device(epoch_rows(file), "cuda") for file in shown)
     return Section(
@@ -43,13 +41,13 @@ def build(files: Sequence[File], context: Context) -> Section:
     )
 
 
-def draw(file: File, experiments: Sequence[Experiment]) -> tuple[Pictures, Pictures | None]:
+def draw(file: File) -> tuple[Pictures, Pictures | None]:
     """The chart of `file`, and where that leaves lines out the one of all of them."""
     rows = epoch_rows(file)
     shown = best_of_devices(rows)
     is_part = len(lines_of(shown)) < len(lines_of(rows))
     every = draw_ways(file, rows, shown) if is_part else None
-    return draw_epochs(file, shown, experiments), every
+    return draw_epochs(file, shown), every
 
 
 def _block(file: File, drawn: tuple[Pictures, Pictures | None] | None, context: Context) -> Block:
@@ -62,7 +60,7 @@ def _block(file: File, drawn: tuple[Pictures, Pictures | None] | None, context: 
         context.stem(file, "epochs"),
         alt="Seconds per epoch against the number of trainable parameters, both axes logarithmic, "
         "a line for each way to compute. The table below has the same figures.",
-        caption=(_FEWER if every else "") + "Grey: what others published, see below.",
+        caption=(_FEWER if every else "") + "Grey: what others published (docs/published.md).",
     )
     compared, alone = _compared(rows)
     main = on_page(best_table(compared or rows), _ANSWER, _TITLE)
