@@ -14,14 +14,14 @@ import pytest
 from matplotlib.image import imread
 
 from plots import units
-from plots.core.charts.lines import MOST_LINES, in_fives
+from plots.core.charts.lines import MOST_LINES
 from plots.core.crossover import comparisons
 from plots.core.network import epoch_rows
 from plots.core.series import series_labels
 from plots.features.report import report
 from plots.features.report.sections import SECTIONS
 from plots.features.report.summary import summary
-from plots.features.training.ways_chart import best_of_devices, lines_of
+from plots.features.training.chart import best_of_devices, lines_of
 from plots.file import loading
 from plots.file.file_order import newest_per_machine
 from plots.tests import synthetic, synthetic_probes
@@ -496,14 +496,6 @@ def test_of_many_ways_the_fastest_of_each_device_is_drawn(everything, wide):
             assert np.prod([row.median for row in line]) == min(medians)
     few = [row for row in epoch_rows(everything) if row.device == "cpu"]
     assert best_of_devices(few) == few
-
-
-def test_groups_are_split_until_no_panel_has_too_many_lines():
-    items = [(batch, way) for batch in (1, 2) for way in range(7)]
-    groups = in_fives(items, [lambda item: item[0], lambda item: item[1] > 3])
-    assert [len(group) for group in groups] == [4, 3, 4, 3]
-    assert [item for group in groups for item in group] == items
-    assert [len(group) for group in in_fives(range(12), [])] == [5, 5, 2]
 
 
 @pytest.mark.slow

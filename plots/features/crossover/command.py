@@ -13,7 +13,6 @@ from plots.core.command import (
     add_sort,
     complain,
     load_answering,
-    named_path,
     newest,
     print_tables,
     save_charts,
@@ -57,13 +56,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
     add_all(parser)
     add_charts(parser)
-    parser.add_argument(
-        "--slides",
-        type=named_path,
-        metavar="DIR",
-        help="also draw slides for a talk (16:9, large letters, two cards where these are "
-        "predicted) into this folder, made if missing",
-    )
     either = parser.add_mutually_exclusive_group()
     either.add_argument(
         "--summary",
@@ -126,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         for sentence in untold:
             print(sentence, file=sys.stderr)
-    if options.charts or options.slides:
+    if options.charts:
         problems += _draw(crossovers, options)
     return complain(problems)
 
@@ -134,26 +126,20 @@ def run(options: argparse.Namespace) -> int:
 def _draw(
     crossovers: Sequence[tuple[File, Sequence[Comparison]]], options: argparse.Namespace
 ) -> list[str]:
-    """Writes the charts and slides that were asked for; returns what is wrong, a sentence each."""
+    """Writes the charts; returns what is wrong, a sentence each."""
     # Imported here because matplotlib takes longer to load than the tables take to make.
     from plots.core.charts.strip import draw_strips  # noqa: PLC0415
     from plots.features.crossover.chart import draw_charts  # noqa: PLC0415
-    from plots.features.crossover.slides import draw_slides  # noqa: PLC0415
     from plots.features.predict.files import predictions  # noqa: PLC0415
 
-    files, problems = [file for file, _ in crossovers], []
+    files = [file for file, _ in crossovers]
     predicted = predictions(files)
     glances = [(file, found, glance(file, found, predicted.of(file))) for file, found in crossovers]
-    if options.charts:
-        drawn = (
-            [*([draw_strips(own.strips)] if own.strips else []), *draw_charts(file, found)]
-            for file, found, own in glances
-        )
-        problems += save_charts(files, drawn, options.charts)
-    if options.slides:
-        slides = (draw_slides(file, own, found, predicted.of(file)) for file, found, own in glances)
-        problems += save_charts(files, slides, options.slides)
-    return problems
+    drawn = (
+        [*([draw_strips(own.strips)] if own.strips else []), *draw_charts(file, found)]
+        for file, found, own in glances
+    )
+    return save_charts(files, drawn, options.charts)
 
 
 def _tables(
@@ -204,9 +190,8 @@ def _nothing_to_compare(file: File, has_networks: bool) -> str:
 
 def _compare_threads(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
     """Prints from which size more threads pay; returns the exit code."""
-    if options.charts or options.slides:
-        said = "crossover: --threads has no charts; leave out --threads, or --charts and --slides"
-        return complain([said])
+    if options.charts:
+        return complain(["crossover: --threads has no charts; leave out --threads, or --charts"])
     found = [(file, own) for file in files if (own := more_threads(file))]
     if options.format == "text":
         for file, own in found:
@@ -229,8 +214,6 @@ def _compare_threads(files: list[File], problems: list[str], options: argparse.N
 
 def _compare_ranks(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
     """Prints from which size several ranks pay; returns the exit code."""
-    if options.slides:
-        return complain(["crossover: --ranks has no slides; leave out --ranks, or --slides"])
     tables: list[Table] = []
     weak = options.scaling == "weak"
     batches = " --batch=100,200" if weak else ""
@@ -264,9 +247,8 @@ def _compare_ranks(files: list[File], problems: list[str], options: argparse.Nam
 
 def _summarize(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
     """Prints the summary; returns the exit code."""
-    if options.charts or options.slides:
-        said = "crossover: --summary has no charts; leave out --summary, or --charts and --slides"
-        return complain([said])
+    if options.charts:
+        return complain(["crossover: --summary has no charts; leave out --summary, or --charts"])
     if files:
         shown, older = newest(files)
         side = side_by_side(shown, older=older, sort=options.sort)

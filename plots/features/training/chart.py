@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws seconds per epoch against the number of parameters, both axes logarithmic."""
+"""Draws seconds per epoch against the number of parameters, both axes logarithmic; and which lines
+of them are few enough for a chart."""
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import product
@@ -10,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plots import units
-from plots.core.charts.lines import name_ends
+from plots.core.charts.lines import MOST_LINES, name_ends
 from plots.core.charts.looks import MARKERS, Looks
 from plots.core.charts.style import (
     GREY,
@@ -35,6 +37,41 @@ _WINS_FROM = 703_142  # parameters of disc-10
 _WINS_SOURCE = "Penny Xu, PyTorch, 2019"
 _HEART = 1522  # parameters
 _HEART_EPOCH = {"CPU": 27.75 / 100, "GPU": 27.89 / 100}  # seconds
+_Line = list[Row]  # of one ladder, by size
+
+
+def lines_of(rows: Sequence[Row]) -> list[_Line]:
+    """A line for each way, ladder and batch among `rows`."""
+    found: dict[tuple[SeriesKey, str, float], _Line] = {}
+    for row in sorted(rows, key=lambda row: row.counters["params"]):
+        if row.ladder:
+            key = (series_key(row), row.ladder.name, row.counters["batch"])
+            found.setdefault(key, []).append(row)
+    return list(found.values())
+
+
+def best_of_devices(rows: Sequence[Row]) -> list[Row]:
+    """All of `rows` where MOST_LINES draw them; else those of each device's fastest way, at each
+    ladder's own batch and in the plainest precision where there are any."""
+    if len(lines_of(rows)) <= MOST_LINES:
+        return list(rows)
+    plain = [row for row in rows if _is_plain(row)] or list(rows)
+    kept = set()
+    for device in dict.fromkeys(row.device for row in plain):
+        own = lines_of([row for row in plain if row.device == device])
+        common = set.intersection(*({row.model for row in line} for line in own)) if own else set()
+        ways = [
+            (sum(math.log(row.median) for row in line if row.model in common), series_key(line[0]))
+            for line in own
+        ]
+        kept |= {min(ways)[1]} if ways else set()
+    return [row for row in plain if series_key(row) in kept] or plain
+
+
+def _is_plain(row: Row) -> bool:
+    axis = row.axes["precision"]
+    own = row.ladder is None or row.batch == row.ladder.batch
+    return own and row.axes.value(row.configuration, "precision") == axis.plainest
 
 
 def draw_epochs(file: File, rows: Sequence[Row]) -> Pictures:
