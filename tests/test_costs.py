@@ -31,7 +31,8 @@ from plots.core.costs import (  # noqa: E402
 )
 from plots.core.mlp import ACTIVATIONS, LOSSES, OPTIMIZERS, Mlp, network_of  # noqa: E402
 from plots.core.mlp import PRECISIONS as MLP_PRECISIONS  # noqa: E402
-from plots.features.predict.data import fastest_rates, published_points  # noqa: E402
+from plots.features.predict.data import fastest_rates  # noqa: E402
+from plots.tests.test_prediction_docs import POINTS  # noqa: E402
 from tools.passed import in_ci, weekly  # noqa: E402
 
 PRECISIONS = ("f32", "bf16")
@@ -42,7 +43,7 @@ def published() -> list[tuple[str, int, str]]:
     """Network, batch and precision of what was published and predictions are fitted to, or tested
     with."""
     cards = load_cards()
-    points = {(one.network, int(one.batch), one.precision) for one in published_points()}
+    points = {(network, batch, "f32") for _, network, batch, *_ in POINTS}
     return sorted(
         points
         | {

@@ -164,8 +164,6 @@ def test_files_are_needed_but_for_lists(capsys, shell):
     assert "name result files" in shell("predict", code=2).err
     cards = json.loads(printed(capsys, "predict", "--gpus", "--format=json"))[0]["rows"]
     assert [row["card"] for row in cards] == list(load_cards())
-    check = printed(capsys, "predict", "--check")
-    assert "both the card and the network" in check and "in the band" in check
 
 
 def test_a_bad_file_beside_a_good_one(path, tmp_path, shell):

@@ -28,14 +28,6 @@ from plots.file.rows import File, Row
 _NOT_OURS = {"lstm"}
 SHI_CARDS = {"g980": "gtx-980", "g1080": "gtx-1080"}
 
-# Name, network, batch, card, and seconds of a step.
-_COMPARED = (
-    ("mxnet-mlp", "mlp-784-128-64-10", 100.0, "gtx-980", 100 / 103_000),
-    ("pytorch-fnn", "mlp-1000-512-10", 128.0, "rtx-3060-laptop", 15.9429 / 6_400),
-    ("resnet-50-gtx-1080", "resnet-50", 16.0, "gtx-1080", 0.14982),
-    ("resnet-50-k80", "resnet-50", 16.0, "k80", 0.39881),
-)
-
 _NO_PART_OF_NAMES = {"nvidia", "geforce", "tesla", "gpu", "hbm3", "hbm3e"}
 
 Key = tuple[str, float, str, str]  # network, batch, precision, card
@@ -157,19 +149,6 @@ def _kernels(cards: dict[str, Card]) -> Iterator[Observation]:
         key = (one.network, cost.batch, one.precision, card.id)
         label = f"{one.kernel}: {one.source_url}"
         yield Observation(*key, one.work / rate / one.share, asked, "published", label)
-
-
-def published_points() -> list[Observation]:
-    """The GPU's side of published comparisons with a CPU (docs/published.md): they are in no
-    fit."""
-    cards, found = load_cards(), []
-    for label, network, batch, card, seconds in _COMPARED:
-        cost = find_cost(network, batch, PRECISION)
-        asked = demand(cost, cards[card]) if cost else None
-        assert isinstance(asked, Demand), network
-        key = (network, batch, PRECISION, card)
-        found.append(Observation(*key, seconds, asked, "published", label))
-    return found
 
 
 def _published(times: Iterable[_Time], cards: dict[str, Card]) -> list[Observation]:
