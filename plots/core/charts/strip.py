@@ -43,9 +43,9 @@ _AXES = {  # what the scale counts
 }
 
 
-def draw_strips(strips: Strips) -> Chart:
+def draw_strips(strips: Strips, name: str = "strip") -> Chart:
     """The chart of `strips`; what is predicted is hatched, and said to be."""
-    return Chart("strip", render(partial(_draw, strips)), _alt(strips))
+    return Chart(name, render(partial(_draw, strips)), _alt(strips))
 
 
 def _draw(strips: Strips, figure: Figure) -> None:
