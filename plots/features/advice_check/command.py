@@ -23,7 +23,7 @@ HELP = "what pinned memory, loader workers, set_to_none and other advice brought
 DESCRIPTION = (
     "Lists what guides to fast training advise, and what each piece of advice brought in a file: "
     "of its Epoch and Minibatch rows those that differ in nothing else. Advice without such rows "
-    "is named below with the flags that measure it."
+    "is named below the table with the flags that measure it."
 )
 EXAMPLE = "advice-check results"
 _NOTHING = (
@@ -144,16 +144,19 @@ def check_advice(file: File) -> Answers:
 
 
 def advice_table(file: File, found: Answers) -> Table:
-    """A line for each way to follow each piece of advice, and a note on what `file` does not
+    """A line for each way to follow each piece of advice, and a note for each that `file` does not
     answer."""
     answered = {advice for advice, *_ in found}
-    missing = [f"{one.advice} ({one.flags})" for one in CLAIMS if one.advice not in answered]
-    notes = [f"Not measured here, with the flags of ./run that do: {'; '.join(missing)}."]
+    missing = (
+        f"Not measured here: {one.advice} (./run {one.flags})."
+        for one in CLAIMS
+        if one.advice not in answered
+    )
     return Table(
         f"What guides advise, and what it brought on {file.machine.id}",
         _COLUMNS,
         tuple(_line(*key, pairs) for key, pairs in found.items()),
-        (*_NOTES, *(notes if missing else ())),
+        (*_NOTES, *missing),
     )
 
 
