@@ -31,8 +31,8 @@ from plots.core.costs import (  # noqa: E402
 )
 from plots.core.mlp import ACTIVATIONS, LOSSES, OPTIMIZERS, Mlp, network_of  # noqa: E402
 from plots.core.mlp import PRECISIONS as MLP_PRECISIONS  # noqa: E402
-from plots.core.published import load_published  # noqa: E402
-from plots.features.predict.data import fastest_rates, name_of  # noqa: E402
+from plots.features.predict.data import fastest_rates  # noqa: E402
+from plots.tests.test_prediction_docs import POINTS  # noqa: E402
 from tools.passed import in_ci, weekly  # noqa: E402
 
 PRECISIONS = ("f32", "bf16")
@@ -43,9 +43,9 @@ def published() -> list[tuple[str, int, str]]:
     """Network, batch and precision of what was published and predictions are fitted to, or tested
     with."""
     cards = load_cards()
-    points = {(name_of(one), one.batch, "f32") for one in load_published() if one.batch and one.gpu}
+    points = {(network, batch, "f32") for _, network, batch, *_ in POINTS}
     return sorted(
-        {key for key in points if key[0].startswith("mlp-") or key[0] in NAMED}
+        points
         | {
             (rate.network, rate.batch, SAME_AS.get(rate.precision, rate.precision))
             for rate in fastest_rates()

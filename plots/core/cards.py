@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-CARDS_PATH = Path(__file__).parents[1] / "reference" / "gpus.json"
+from plots.core.reference import REFERENCE
+
+CARDS_PATH = REFERENCE / "gpus.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from typing import Any
 
 from plots.core.cost import Cost, CostError, parse_cost, run_bench
 from plots.core.mlp import network_of
-from plots.core.published import PUBLISHED_PATH
+from plots.core.reference import REFERENCE
 
-COSTS_PATH = PUBLISHED_PATH.with_name("costs.json")
+COSTS_PATH = REFERENCE / "costs.json"
 # Precisions that cost on a GPU what another does: one file of both would say everything twice.
 SAME_AS = {"tf32": "f32", "f16": "bf16"}
 

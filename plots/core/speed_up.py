@@ -10,8 +10,7 @@ import numpy as np
 from plots.core import statistics
 from plots.core.crossover import CPU_WINS, GPU_WINS, Comparison
 from plots.core.curves import NETWORKS, Alike, Curve, pairings
-from plots.core.replicates import estimate, fewest_samples, log_medians
-from plots.file.axes import BUILT_IN, Axes
+from plots.core.replicates import estimate, fewest_samples
 from plots.file.families import EPOCH
 from plots.file.rows import File, median_of
 
@@ -49,22 +48,6 @@ class SpeedUp(Alike):
         if verdict is None:
             verdict = GPU_WINS * (self.low > 1) + CPU_WINS * (self.high < 1)
         return _WINNERS[verdict]
-
-
-@dataclass(frozen=True, slots=True)
-class Grid(Alike):
-    """Speedups of one GPU configuration over size and batch size.
-
-    `ratios[i, j]` is that of `batches[i]` and `sizes[j]`, NaN where it was not measured.
-    """
-
-    measure: str
-    cpu_label: str
-    gpu_label: str
-    sizes: np.ndarray
-    batches: np.ndarray
-    ratios: np.ndarray
-    axes: Axes = BUILT_IN
 
 
 def speed_ups(
@@ -110,43 +93,3 @@ def _verdicts(compared: Sequence[Comparison]) -> dict[int, int]:
         for size, winner in zip(one.crossover.sizes, one.crossover.winners, strict=True)
         for row in (one.gpu.rows[one.gpu.sizes.tolist().index(size)],)
     }
-
-
-def grids(comparisons: Sequence[Comparison]) -> list[Grid]:
-    """The speedups of `comparisons` with the best thread count, where at least two sizes and two
-    batch sizes were measured."""
-    groups: dict[tuple[tuple[str, str], ...], list[Comparison]] = {}
-    for comparison in comparisons:
-        batch = comparison.batch
-        if comparison.cpu.candidates and batch.isascii() and batch.isdigit():
-            rest = {key: value for key, value in comparison.common.items() if key != "batch"}
-            key = (*rest.items(), ("", comparison.gpu.label))
-            groups.setdefault(key, []).append(comparison)
-    found = [_grid(group) for group in groups.values()]
-    return [grid for grid in found if min(grid.ratios.shape) >= 2]
-
-
-def _grid(group: Sequence[Comparison]) -> Grid:
-    first = group[0]
-    ratios: dict[tuple[int, float], float] = {}
-    for comparison in group:
-        sizes, cpu, gpu = np.intersect1d(
-            comparison.cpu.sizes, comparison.gpu.sizes, return_indices=True
-        )
-        logs = log_medians(comparison.cpu)[cpu] - log_medians(comparison.gpu)[gpu]
-        batch = int(comparison.batch)
-        ratios |= {(batch, size): ratio for size, ratio in zip(sizes, np.exp(logs), strict=True)}
-    batches = sorted({batch for batch, _ in ratios})
-    all_sizes = sorted({size for _, size in ratios})
-    return Grid(
-        common={key: value for key, value in first.common.items() if key != "batch"},
-        measure=first.measure,
-        cpu_label=first.cpu.label,
-        gpu_label=first.gpu.label,
-        sizes=np.array(all_sizes),
-        batches=np.array(batches),
-        ratios=np.array(
-            [[ratios.get((batch, size), np.nan) for size in all_sizes] for batch in batches]
-        ),
-        axes=first.gpu.axes,
-    )

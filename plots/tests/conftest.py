@@ -14,7 +14,6 @@ import pytest
 from plots.cli import main
 from plots.core.charts import style
 from plots.core.crossover import Comparison, comparisons
-from plots.core.published import load_published
 from plots.features.predict import analysis as predict
 from plots.features.report import report
 from plots.file import loading
@@ -59,7 +58,7 @@ def report_of(tmp_path_factory) -> Callable[[str], Report]:
             crossover["machine"]["id"] = crossover["machine"]["cpu"]["model"] = "W" * 10_000
             crossover["software"]["flags"] = "<img src=x onerror=alert(1)>" * 20
         file = loading.load_file(synthetic.write(folder / "everything.json", document))
-        contents = report.build_report([file], load_published())
+        contents = report.build_report([file])
         report.write_report(contents, folder / "out")
         (folder / "names").write_text("\n".join(contents))  # in their order
         return folder

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from plots.cli import main
-from plots.features.advice_check.analysis import CLAIMS, Finding, check_advice, is_any_measured
-from plots.features.advice_check.table import advice_tables
+from plots.features.advice_check.command import CLAIMS, advice_table, check_advice
 from plots.tests import synthetic, synthetic_peers
 
 MODELS = ("disc-4", "disc-6", "disc-8")
@@ -43,39 +42,45 @@ def kept(factors: tuple[float, ...] = (1.5, 2.0, 0.5)) -> list[dict[str, Any]]:
     return entries
 
 
-def of(found: list[Finding], words: str) -> list[Finding]:
-    """Those of the claim with these words."""
-    return [one for one in found if words in one.claim.advice]
+def answers(document: dict[str, Any], read) -> list[dict[str, Any]]:
+    """The lines of the table of a file, as programs read them."""
+    file = read(document)
+    return advice_table(file, check_advice(file)).records()
+
+
+def of(records: list[dict[str, Any]], words: str) -> list[dict[str, Any]]:
+    """Those of the advice with these words."""
+    return [one for one in records if words in one["advice"]]
 
 
 def test_gradients_that_are_overwritten(read):
-    (one,) = of(check_advice(read(synthetic.document(kept()))), "set_to_none")
-    assert (one.way, one.program, one.device) == ("gradients overwritten", "bench", "cpu")
-    assert [pair.ratio for pair in one.pairs] == pytest.approx([1.5, 2.0, 0.5], rel=0.01)
-    assert one.ratio == pytest.approx(1.5, rel=0.01)
-    assert one.least.followed.model == "disc-8" and one.most.followed.model == "disc-6"
-    assert one.count("faster") == 2 and one.count("slower") == 1
-    assert all(pair.low < pair.ratio < pair.high for pair in one.pairs)
-
-
-def test_what_is_not_in_the_file_is_no_answer(read):
     file = read(synthetic.document(kept()))
-    found = check_advice(file)
-    assert [one.claim for one in found] == list(CLAIMS)
-    assert [one for one in found if one.pairs] == of(found, "set_to_none")
-    answered, unanswered = (table.records() for table in advice_tables(file, found))
-    assert [record["advice"] for record in answered] == ["set_to_none=True"]
-    assert len(unanswered) == len(CLAIMS) - 1
-    assert all(record["flags"].startswith("--") for record in unanswered)
+    (one,) = advice_table(file, check_advice(file)).records()
+    assert (one["advice"], one["way"]) == ("set_to_none=True", "gradients overwritten")
+    assert (one["device"], one["pairs"], one["faster"], one["slower"]) == ("CPU", 3, 2, 1)
+    assert [one[key] for key in ("ratio", "least", "most")] == pytest.approx(
+        [1.5, 0.5, 2], rel=0.01
+    )
+    assert one["least_model"] == "disc-8, batch 100" and one["most_model"] == "disc-6, batch 100"
+    ((_, pairs),) = check_advice(file).items()
+    assert all(pair.low < pair.ratio < pair.high for pair in pairs)
+
+
+def test_what_is_not_in_the_file_is_named_with_its_flags(read):
+    file = read(synthetic.document(kept()))
+    notes = " ".join(advice_table(file, check_advice(file)).notes)
+    for claim in CLAIMS:
+        said = f"Not measured here: {claim.advice} (./run {claim.flags})."
+        assert (said in notes) == (claim.advice != "set_to_none=True")
 
 
 def test_equal_times_are_neither(read):
     entries = rows(cpu("disc-4"), 1) + rows(cpu("disc-4", zero="keep"), 1)
-    (one,) = of(check_advice(read(synthetic.document(entries))), "set_to_none")
-    assert one.count("faster") == one.count("slower") == 0
+    (one,) = answers(synthetic.document(entries), read)
+    assert one["faster"] == one["slower"] == 0 and one["low"] <= 1 <= one["high"]
     few = rows(cpu("disc-4"), 1, 3) + rows(cpu("disc-4", zero="keep"), 2, 3)
-    (one,) = of(check_advice(read(synthetic.document(few))), "set_to_none")
-    assert one.pairs[0].low is None and one.count("faster") == 0
+    (one,) = answers(synthetic.document(few), read)
+    assert one["low"] is None and one["faster"] == 0
 
 
 def test_each_way_to_follow_it_is_a_line(read):
@@ -84,33 +89,32 @@ def test_each_way_to_follow_it_is_a_line(read):
         own = {} if workers == "0" else {"loader": workers}
         entries += rows(cpu("disc-4", shuffle="epoch", **own), factor)
         entries += rows(cpu("disc-4", **own), 0.5 * factor)  # in order: no workers are needed
-    found = check_advice(read(synthetic.document(entries)))
-    loaders = {one.way: one.ratio for one in of(found, "num_workers")}
+    found = answers(synthetic.document(entries), read)
+    loaders = {one["way"]: one["ratio"] for one in of(found, "num_workers")}
     assert loaders == pytest.approx(
         {"1 loading thread": 2 / 1.5, "4 loading threads": 2.0}, rel=0.01
     )
     (shuffled,) = of(found, "shuffle")
-    assert shuffled.ratio == pytest.approx(0.5, rel=0.01) and len(shuffled.pairs) == 3
+    assert shuffled["ratio"] == pytest.approx(0.5, rel=0.01) and shuffled["pairs"] == 3
 
 
 def test_copies_and_precisions_are_a_gpus(read):
     entries = rows(gpu("disc-4", data="pageable"), 3) + rows(gpu("disc-4", data="pinned"), 2)
     entries += rows(gpu("disc-4", data="pinned-async"), 1)
     entries += rows(gpu("disc-4", data="pinned", precision="bf16"), 0.5)
-    found = check_advice(read(synthetic.document(entries, gpu="synthetic GPU")))
-    assert of(found, "pin_memory")[0].ratio == pytest.approx(1.5, rel=0.01)
-    assert of(found, "non_blocking")[0].ratio == pytest.approx(2, rel=0.01)
-    assert of(found, "autocast")[0].ratio == pytest.approx(4, rel=0.01)
-    assert of(found, "autocast")[0].device == "cuda"
+    found = answers(synthetic.document(entries, gpu="synthetic GPU"), read)
+    for words, ratio in (("pin_memory", 1.5), ("non_blocking", 2), ("autocast", 4)):
+        (one,) = of(found, words)
+        assert one["ratio"] == pytest.approx(ratio, rel=0.01) and one["device"] == "GPU"
 
 
 def test_a_larger_batch_is_as_many_rows_as_are_accumulated(read):
     entries = rows(cpu("disc-4", batch="50", accumulate="2"), 3) + rows(cpu("disc-4"), 1)
     entries += rows(cpu("disc-4", batch="50"), 2)  # another training
     entries += rows(cpu("disc-4", batch="50", accumulate="4"), 2)
-    (one,) = of(check_advice(read(synthetic.document(entries))), "accumulation")
-    assert one.way == "instead of 2 batches" and len(one.pairs) == 1
-    assert one.ratio == pytest.approx(3, rel=0.01)
+    (one,) = of(answers(synthetic.document(entries), read), "accumulation")
+    assert (one["way"], one["pairs"]) == ("instead of 2 batches", 1)
+    assert one["ratio"] == pytest.approx(3, rel=0.01)
 
 
 def test_a_compiler_is_another_programs(read):
@@ -118,15 +122,14 @@ def test_a_compiler_is_another_programs(read):
     plain = synthetic_peers.theirs(own, compiler="none")
     compiled = synthetic_peers.theirs(own, compiler="inductor")
     entries = rows(own, 1) + rows(plain, 3) + rows(compiled, 2)
-    found = check_advice(read(synthetic_peers.document(entries)))
-    (one,) = of(found, "torch.compile")
-    assert (one.program, one.way) == ("pytorch", "torch.compile")
-    assert one.ratio == pytest.approx(1.5, rel=0.01)
+    (one,) = of(answers(synthetic_peers.document(entries), read), "torch.compile")
+    assert (one["device"], one["way"]) == ("PyTorch, CPU", "torch.compile")
+    assert one["ratio"] == pytest.approx(1.5, rel=0.01)
 
 
 def test_failed_rows_are_no_pairs(read):
     entries = [*rows(cpu("disc-4"), 1), synthetic.failure(cpu("disc-4", zero="keep"), "why")]
-    assert not is_any_measured(check_advice(read(synthetic.document(entries))))
+    assert not check_advice(read(synthetic.document(entries)))
 
 
 def test_the_command_prints_one_screen(write, capsys):

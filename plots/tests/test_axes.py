@@ -83,7 +83,7 @@ def test_charts_have_a_line_for_each_choice_of_products(tuned):
     svg = chart.pictures.svg.decode()
     assert "autotuned" in svg
     assert "GPU, graph, pinned: from" in chart.alt and "autotuned products: from" in chart.alt
-    page = report.build_report([tuned], [])[report.PAGE].decode()
+    page = report.build_report([tuned])[report.PAGE].decode()
     assert "graph, pinned, autotuned products" in page
 
 
@@ -121,7 +121,7 @@ def test_a_file_of_autotuned_products_alone_has_its_answers(write, shell):
     ):
         printed = shell(*arguments)
         assert "autotuned products" in printed.out and printed.err == ""
-    page = report.build_report([file], [])[report.PAGE].decode()
+    page = report.build_report([file])[report.PAGE].decode()
     assert "graph, pinned, autotuned products" in page
 
 
@@ -143,7 +143,7 @@ def test_an_axis_of_the_file_shows_wherever_rows_do(ranked):
     assert change.sentence.startswith("with nodes 4 instead of nodes 1, the crossover falls from ")
     names, _ = short_names(ranked.rows)
     assert any("nodes 4" in name for name in names.values())
-    page = report.build_report([ranked], [])[report.PAGE].decode()
+    page = report.build_report([ranked])[report.PAGE].decode()
     assert "graph, pinned, nodes 4" in page
 
 
@@ -196,7 +196,7 @@ def test_tables_of_products_say_a_new_axis(read):
         entry["configuration"]["nodes"] = "4"
         entry["name"] = synthetic.row_name(entry["configuration"])
     content = synthetic.document(entries, gpu="synthetic GPU", axes=(RANKS,))
-    page = report.build_report([read(content)], [])[report.PAGE].decode()
+    page = report.build_report([read(content)])[report.PAGE].decode()
     assert "nodes 4" in page  # in the title, as all rows have it
 
 

@@ -15,10 +15,9 @@ from plots.cli import main
 from plots.core.charts.files import write_charts
 from plots.core.crossover import comparisons
 from plots.core.crossover_words import crossover_words
-from plots.core.speed_up import grids, speed_ups
+from plots.core.speed_up import speed_ups
 from plots.core.tables.formats import FORMATS, render
 from plots.features.crossover.chart import draw_charts, draw_crossovers
-from plots.features.crossover.heat_map import draw_heat_map
 from plots.features.crossover.table import crossover_table, speed_up_table
 from plots.file import loading
 from plots.tests import synthetic
@@ -164,21 +163,6 @@ def test_charts_are_written(simple, tmp_path, capsys):
     assert capsys.readouterr().err.splitlines() == [f"wrote {folder / name}" for name in names]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("gpu", [True, False])
-def test_slides_are_wide_and_say_the_answer(gpu, simple, write, tmp_path, shell):
-    path = simple if gpu else write(synthetic.sweep(gpu=False))
-    shell("crossover", path, "--slides", tmp_path / "out")
-    names = [path.stem.partition(".")[2] for path in sorted(tmp_path.glob("out/*.png"))]
-    assert names == ["slide-strip", "slide-times"]
-    for picture in tmp_path.glob("out/*.png"):
-        height, width, _ = imread(picture).shape
-        assert abs(width - 1920) <= 2 and abs(height / width - 9 / 16) < 0.01
-    said = (tmp_path / "out" / "synthetic-machine.slide-times.svg").read_text()
-    assert "GPU wins from" in said and ("predicted" in said) != gpu
-    assert not re.search("resident|graph|pinned", said)  # words of this program
-
-
 def test_what_has_nothing_to_draw_says_so(write, tmp_path, shell):
     path = write(synthetic.document(synthetic.samples(synthetic.gpu_configuration("heart"))))
     for command in ("crossover", "why"):
@@ -213,35 +197,6 @@ def test_the_chart_states_the_finding(simple):
     assert f"GPU, graph, pinned: {crossover_words(found[-1].crossover)}." in chart.alt
     assert "trainable parameters, batch 100, f32" in chart.alt
     assert draw_crossovers(file, found) == chart
-
-
-@pytest.mark.slow
-def test_the_heat_map_states_the_finding(wide):
-    grid = grids(comparisons(wide))[0]
-    chart = draw_heat_map(wide, grid)
-    check_pictures(chart)
-    wins = np.count_nonzero(grid.ratios > 1)
-    assert f"the GPU is faster at {wins} of 33 combinations" in chart.alt
-    assert "GPU, eager, pageable" in chart.alt and "best of 1, 2, 8 threads" in chart.alt
-
-
-@pytest.mark.parametrize("ratio", [0.5, 1.0, 4.0])
-def test_heat_maps_without_a_contour(read, ratio):
-    configurations = [
-        {**configuration, "batch": batch}
-        for batch in ("10", "100")
-        for model in ("disc-3", "disc-4")
-        for configuration in (
-            synthetic.cpu_configuration(model, 1),
-            synthetic.gpu_configuration(model),
-        )
-    ]
-    entries = epochs(
-        configurations, lambda way, _: 1e-3 * (ratio if way["device"] == "cpu" else 1.0)
-    )
-    file = read(synthetic.document(entries, gpu="synthetic GPU"))
-    (grid,) = grids(comparisons(file))
-    check_pictures(draw_heat_map(file, grid))
 
 
 @pytest.mark.slow

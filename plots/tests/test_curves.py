@@ -7,10 +7,10 @@ import pytest
 from plots.core.crossover import comparisons
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import BEST, NETWORKS, SCALES, pairings
-from plots.core.speed_up import grids, speed_ups
+from plots.core.speed_up import speed_ups
 from plots.file import loading
 from plots.tests import synthetic
-from plots.tests.synthetic_sweep import DISC_SIZES, GPU_MODES, epochs, pairs, wide_sweep
+from plots.tests.synthetic_sweep import DISC_SIZES, GPU_MODES, epochs, pairs
 
 
 def loaded(write, entries, gpu="synthetic GPU"):
@@ -186,26 +186,6 @@ def test_the_interval_of_a_speed_up_covers(write):
         (found,) = speed_ups(loaded(write, entries))
         covered += found.low <= 1.0 <= found.high
     assert 0.90 <= covered / 200 <= 0.99
-
-
-@pytest.mark.slow
-def test_grids_need_two_batches_and_two_sizes(wide, write):
-    found = grids(comparisons(wide))
-    assert len(found) == 2 * len(GPU_MODES)
-    for grid in found:
-        assert grid.ratios.shape == (3, len(DISC_SIZES))
-        assert grid.batches.tolist() == [10, 100, 1000] and np.all(np.isfinite(grid.ratios))
-    assert grids(comparisons(loaded(write, wide_sweep((100,))["benchmarks"]))) == []
-
-
-def test_grids_leave_gaps_where_nothing_was_measured(write):
-    entries = []
-    for batch, models in (("10", ("disc-3", "disc-4")), ("100", ("disc-4", "disc-5"))):
-        for model in models:
-            for side in (synthetic.cpu_configuration(model, 1), synthetic.gpu_configuration(model)):
-                entries += synthetic.samples({**side, "batch": batch})
-    (grid,) = grids(comparisons(loaded(write, entries)))
-    assert np.isnan(grid.ratios).tolist() == [[False, False, True], [True, False, False]]
 
 
 def test_networks_have_one_size_each(wide):

@@ -11,12 +11,12 @@ import plots
 ROOT = Path(plots.__file__).parent
 FLOORS = ("file", "core", "features")  # what has no folder is below them, or starts everything
 START = {"__main__", "cli", "commands"}
-SHOWN = {"table": 1, "chart": 1, "heat_map": 1, "summary": 1, "section": 2, "command": 3}
+SHOWN = {"table": 1, "chart": 1, "summary": 1, "section": 2, "command": 3}
 TOP = SHOWN["command"]  # a command composes; so does the report, which has every feature's section
 # Whose analysis may use whose: those that stand before it.
 ANALYSES = (
     *("shi", "predict", "why", "advise", "threads", "answer", "crossover"),
-    *("compare", "peers", "check_statistics", "advice_check"),
+    *("compare", "peers"),
 )
 
 

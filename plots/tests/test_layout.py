@@ -20,13 +20,9 @@ from plots.core.charts.rates import MOST_PANELS, draw_rates, panels
 from plots.core.charts.style import NARROW, WIDE, thinned
 from plots.core.crossover import comparisons
 from plots.core.network import epoch_rows
-from plots.core.published import load_published
 from plots.core.rates import lines
-from plots.core.speed_up import grids
 from plots.features.crossover.chart import by_work, draw_crossovers
-from plots.features.crossover.heat_map import draw_heat_map
-from plots.features.training.chart import draw_epochs
-from plots.features.training.ways_chart import best_of_devices, draw_ways
+from plots.features.training.chart import best_of_devices, draw_epochs
 from plots.features.why.analysis import splits
 from plots.features.why.chart import chosen, draw_why
 from plots.file import loading
@@ -122,7 +118,7 @@ def machine(read):
 
 
 def test_epochs(machine, drawn):
-    figures = drawn(draw_epochs, machine, epoch_rows(machine), load_published())
+    figures = drawn(draw_epochs, machine, epoch_rows(machine))
     check(figures)
     for one in figures:
         assert any("heart, batch 10" in name for name in one.texts)
@@ -137,13 +133,7 @@ def test_crossovers_of_epochs(read, drawn):
 
 
 MANY = {
-    "epochs": lambda file: (draw_epochs, file, best_of_devices(epoch_rows(file)), load_published()),
-    "ways": lambda file: (
-        draw_ways,
-        file,
-        epoch_rows(file),
-        best_of_devices(epoch_rows(file)),
-    ),
+    "epochs": lambda file: (draw_epochs, file, best_of_devices(epoch_rows(file))),
     "crossovers": lambda file: (draw_crossovers, file, by_work(comparisons(file))[0]),
 }
 
@@ -293,9 +283,3 @@ def test_a_bar_that_ends_beyond_100_is_whole(read, drawn):
             assert low <= box.xmin + 1e-9 and box.xmax <= high + 1e-9
             ends.append(box.xmax)
         assert max(ends) > 105
-
-
-def test_speed_ups(read, drawn):
-    file = read(synthetic_sweep.wide_sweep())
-    grid = grids(comparisons(file))[0]
-    check(drawn(draw_heat_map, file, grid))

@@ -12,7 +12,6 @@ from plots.core.charts.files import stems
 from plots.core.crossover import comparisons
 from plots.core.page.columns import on_page
 from plots.core.page.section import Context
-from plots.core.published import load_published
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.crossover import section as crossovers
 from plots.features.report import report
@@ -41,7 +40,6 @@ def machine(read):
 
 def context(*files):
     return Context(
-        experiments=tuple(load_published()),
         detailed=len(files),
         stems={file.path: stem for file, stem in zip(files, stems(files), strict=True)},
         compared={file.path: comparisons(file) for file in files},
@@ -179,7 +177,7 @@ def test_what_all_lines_share_is_in_the_title():
 
 @pytest.mark.slow
 def test_charts_have_one_name_in_all_commands(machine, tmp_path, capsys):
-    page = report.build_report([machine], load_published())
+    page = report.build_report([machine])
     folder = machine.path.parent
     for command in ("crossover", "why"):
         assert main([command, str(folder), "--charts", str(tmp_path / "charts")]) == 0

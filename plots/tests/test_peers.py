@@ -214,7 +214,7 @@ def test_the_page_has_a_section_where_there_are_rows(load, undrawn, read):
     file = load(on_both(), gpu=True)
     built = section.build([file], Context())
     assert built is not None and built.title == "What you would get from PyTorch"
-    page = report.build_report([file], [])[report.PAGE].decode()
+    page = report.build_report([file])[report.PAGE].decode()
     assert "What you would get from PyTorch" in page and "0.0+synthetic" in page
     small = [row for row in on_both() if not is_theirs(row)]
     alone = read(synthetic.document(small, gpu="synthetic GPU"), "alone.json")

@@ -13,7 +13,6 @@ from plots.cli import main
 from plots.core import costs
 from plots.core.cards import load_cards
 from plots.core.cost import CostError
-from plots.core.published import load_published
 from plots.core.tables.formats import FORMATS
 from plots.features.predict.analysis import DEFAULT_CARDS, NOT_MEASURED
 from plots.features.predict.cards import chosen_cards
@@ -165,8 +164,6 @@ def test_files_are_needed_but_for_lists(capsys, shell):
     assert "name result files" in shell("predict", code=2).err
     cards = json.loads(printed(capsys, "predict", "--gpus", "--format=json"))[0]["rows"]
     assert [row["card"] for row in cards] == list(load_cards())
-    check = printed(capsys, "predict", "--check")
-    assert "both the card and the network" in check and "in the band" in check
 
 
 def test_a_bad_file_beside_a_good_one(path, tmp_path, shell):
@@ -256,7 +253,7 @@ def test_advise_knows_a_card_by_its_data_sheet(without_disc_7, saved, capsys):
 @pytest.mark.usefixtures("undrawn")
 def test_the_page_has_a_section_behind_the_cpu_s_curves(path):
     file = loading.load_file(path)
-    contents = report.build_report([file], load_published(), predicted=predictions([file]))
+    contents = report.build_report([file], predicted=predictions([file]))
     page = contents["index.html"].decode()
     order = [page.index(f'id="{anchor}"') for anchor in ("epochs", "steps", "predicted", "why")]
     assert order == sorted(order)
@@ -278,7 +275,7 @@ def test_a_machine_with_a_gpu_is_told_of_others(read):
     file = read(document)
     found = predictions([file])
     assert [one.card.id for one in found.of(file)] == ["rtx-4060", "rtx-4090", "h200"]
-    contents = report.build_report([file], load_published(), predicted=found)
+    contents = report.build_report([file], predicted=found)
     page = contents["index.html"].decode()
     assert "If this machine had another GPU" in page
     answer = page[page.index('class="answer"') :].split("</p>")[0]
@@ -287,7 +284,7 @@ def test_a_machine_with_a_gpu_is_told_of_others(read):
 
 @pytest.mark.usefixtures("undrawn")
 def test_without_predictions_there_is_no_section(path):
-    contents = report.build_report([loading.load_file(path)], load_published())
+    contents = report.build_report([loading.load_file(path)])
     assert 'id="predicted"' not in contents["index.html"].decode()
 
 

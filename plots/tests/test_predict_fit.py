@@ -12,7 +12,6 @@ from plots.core.cards import load_cards
 from plots.core.costs import find_cost
 from plots.core.statistics import conformal
 from plots.features.predict.analysis import predict_times
-from plots.features.predict.check import before_table, check_tables
 from plots.features.predict.data import (
     Observation,
     card_of,
@@ -20,7 +19,6 @@ from plots.features.predict.data import (
     measured,
     observations,
     our_demand,
-    published_points,
 )
 from plots.features.predict.fit import (
     LEFT,
@@ -28,7 +26,6 @@ from plots.features.predict.fit import (
     fit,
     is_network,
     parameters_of,
-    parameters_without,
 )
 from plots.features.predict.model import EXPECTED, PARAMETERS, SPREADS, Stack
 from plots.features.predict.products import KERNELS, load_kernels, load_products
@@ -38,6 +35,7 @@ from plots.features.shi.analysis import load_shi
 from plots.file import loading
 from plots.file.rows import File
 from plots.tests import synthetic, synthetic_machine
+from plots.tests.test_prediction_docs import POINTS, before
 
 CARDS = load_cards()
 MODELS = tuple(name for name in synthetic.MODELS if name.startswith(("disc-", "heart")))
@@ -361,9 +359,6 @@ def test_measured_rows_take_over(write, fitted):
         assert answer.low < real < answer.high
         assert answer.high / answer.seconds == pytest.approx(found.factor)
         assert answer.seconds == pytest.approx(real, rel=0.25)
-    table = before_table(found)
-    assert table and len(table.lines) == 2 * len(MODELS) * len(WAYS)
-    assert len(check_tables(found)) == 9
 
 
 def test_what_was_predicted_before_is_held_against_what_is_measured_now(write, fitted):
@@ -371,17 +366,10 @@ def test_what_was_predicted_before_is_held_against_what_is_measured_now(write, f
     slower = fitted.parameters.copy()
     slower[:3] -= math.log(50)
     for truth, inside in ((fitted.parameters, True), (slower, False)):
-        found = fit(observations([gpu_file(write, "l4", truth)]))
-        table = before_table(found)
-        assert table
-        for record in table.records():
-            cost, way = find_cost(record["network"], record["batch"]), record["where"].split(": ")
-            steps = float(cost.fields["steps"])
-            before = predict_times(fitted, cost, CARDS["l4"], Way(*way[1].split(", ")), steps)
-            assert record["predicted_seconds"] == pytest.approx(before.seconds / steps)
-            assert record["in_band"] == (before.low <= record["seconds"] * steps <= before.high)
-            if record["network"] == "disc-12":
-                assert record["in_band"] == inside
+        text = before([str(gpu_file(write, "l4", truth).path)])
+        lines = [line.split(" | ") for line in text.splitlines() if line.startswith("| disc-12")]
+        assert len(lines) == len(WAYS)
+        assert {line[-2] for line in lines} == {"yes" if inside else "no"}
 
 
 def test_few_measured_networks_do_not_make_a_band(write, fitted):
@@ -397,18 +385,8 @@ def test_few_measured_networks_do_not_make_a_band(write, fitted):
     assert not one_card.measured, "one card tells nothing of another"
 
 
-def test_without_gpu_rows_there_is_no_before(fitted):
-    assert before_table(fitted) is None and len(check_tables(fitted)) == 8
-
-
-def test_published_comparisons_are_in_no_fit(fitted, published):
-    points = published_points()
-    assert {one.label for one in points} >= {"mxnet-mlp", "resnet-50-gtx-1080", "resnet-50-k80"}
-    labels = {one.label for one in published}
-    assert not labels & {one.label for one in points}
-    for one in points:
-        rest = [each for each in published if each.network != one.network and each.card != one.card]
-        assert parameters_without(fitted, one) == pytest.approx(parameters_of(rest))
+def test_published_comparisons_are_in_no_fit(published):
+    assert not {label for label, *_ in POINTS} & {one.label for one in published}
 
 
 def test_what_python_starts_takes_longer(fitted):

@@ -250,7 +250,7 @@ def test_the_command_says_so_in_every_format(write, capsys):
         (["--scaling=weak"], "predict: --scaling is about several cards; add --ranks=2,4,8"),
         (["--ranks=1,2"], "--ranks=1,2: numbers from 2 to 1,024 are needed, as in 2,4,8"),
         (["--ranks=two"], "--ranks=two: numbers from 2 to 1,024 are needed"),
-        (["--ranks=2", "--check"], "predict: --ranks has no --check; leave out one of them"),
+        (["--ranks=2", "--charts=c"], "predict: --ranks has no --charts; leave out one of them"),
         (["--ranks=2", "--link=rope"], "--link=rope: is none of nvlink, pcie3"),
         (["--ranks=101"], "nothing can be predicted: no prediction of disc-4: a batch of 100 has"),
     ],

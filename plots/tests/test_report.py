@@ -14,15 +14,14 @@ import pytest
 from matplotlib.image import imread
 
 from plots import units
-from plots.core.charts.lines import MOST_LINES, in_fives
+from plots.core.charts.lines import MOST_LINES
 from plots.core.crossover import comparisons
 from plots.core.network import epoch_rows
-from plots.core.published import load_published, same_as_ours
 from plots.core.series import series_labels
 from plots.features.report import report
 from plots.features.report.sections import SECTIONS
 from plots.features.report.summary import summary
-from plots.features.training.ways_chart import best_of_devices, lines_of
+from plots.features.training.chart import best_of_devices, lines_of
 from plots.file import loading
 from plots.file.file_order import newest_per_machine
 from plots.tests import synthetic, synthetic_probes
@@ -78,7 +77,7 @@ SVG_ELEMENTS |= {"desc"}
 
 
 def build(*files, **options) -> dict[str, bytes]:
-    return report.build_report(list(files), load_published(), **options)
+    return report.build_report(list(files), **options)
 
 
 def page_of(contents: dict[str, bytes]) -> Page:
@@ -292,24 +291,6 @@ def test_failures_flags_notes_and_record_are_told(read):
     assert "27 of 28 rows have a result, 14 of 28 rows have a flag." in page
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("undrawn")
-def test_published_experiments_are_told(sweep):
-    page = page_of(build(sweep))
-    for text in ("703,142", "27.75 s", "27.89 s", "0.995"):
-        assert text in shown(page.text)
-    links = [attributes.get("href", "") for tag, attributes in page.elements if tag == "a"]
-    assert "https://penny-xu.github.io/blog/when-gpu" in links
-
-
-def test_published_figures():
-    disc, heart = same_as_ours(load_published())
-    assert disc.crossover_params == 703_142 and disc.speed_up is None
-    assert heart.params == 1522
-    assert heart.seconds_per_epoch == pytest.approx({"CPU": 0.2775, "GPU": 0.2789})
-    assert heart.speed_up == pytest.approx(0.995, abs=5e-4)
-
-
 def filled_with(text: str) -> dict:
     """A file with `text` wherever a file may hold any text, and with text of 10,000 characters."""
     long = text[:1] * 10_000
@@ -515,14 +496,6 @@ def test_of_many_ways_the_fastest_of_each_device_is_drawn(everything, wide):
             assert np.prod([row.median for row in line]) == min(medians)
     few = [row for row in epoch_rows(everything) if row.device == "cpu"]
     assert best_of_devices(few) == few
-
-
-def test_groups_are_split_until_no_panel_has_too_many_lines():
-    items = [(batch, way) for batch in (1, 2) for way in range(7)]
-    groups = in_fives(items, [lambda item: item[0], lambda item: item[1] > 3])
-    assert [len(group) for group in groups] == [4, 3, 4, 3]
-    assert [item for group in groups for item in group] == items
-    assert [len(group) for group in in_fives(range(12), [])] == [5, 5, 2]
 
 
 @pytest.mark.slow

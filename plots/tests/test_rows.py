@@ -81,7 +81,7 @@ def test_the_time_of_wrong_results_stands_apart(small, read):
     (row,) = file.rows
     assert row.failure == rows.Failure("failed", "it differs", **time)
     assert len(row.samples) == 0
-    context = Context(experiments=(), detailed=1, stems={}, compared={})
+    context = Context(detailed=1, stems={}, compared={})
     (block,) = doubts.build([file], context).blocks
     (table,) = (table for table in block.tables if table.title.startswith("Times of wrong"))
     (line,) = table.lines

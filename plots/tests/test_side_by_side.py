@@ -50,7 +50,7 @@ def test_machines_without_two_networks_have_no_chart(read):
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_the_page_has_the_machines_behind_the_answer_and_folds_the_rest(five_files):
-    page = report.build_report(five_files, [], detailed=2)
+    page = report.build_report(five_files, detailed=2)
     text = page[report.PAGE].decode()
     sections = [text.index(f'<section id="{name}">') for name in ("answer", "machines", "epochs")]
     assert sections == sorted(sections) and sections[0] == text.index("<section")
@@ -71,7 +71,7 @@ def test_files_of_one_machine_stand_beside_each_other(read):
     for place in (1, 2):
         document = cpu_alone({"disc-3": 1e-3, "disc-4": 2e-3}, date=f"2020-01-0{place}")
         made.append(read(document, f"{place}.json"))
-    text = report.build_report(made, [])[report.PAGE].decode()
+    text = report.build_report(made)[report.PAGE].decode()
     assert 'id="machines"' not in text and 'class="machine"' not in text
 
 
@@ -86,7 +86,7 @@ def test_names_from_a_file_make_no_element(read):
         machine |= {"id": f"{evil}{place}", "gpu": {"name": evil}}
         machine["cpu"]["model"] = evil
         made.append(read(document, f"{place}.json"))
-    page = report.build_report(made, [])[report.PAGE].decode()
+    page = report.build_report(made)[report.PAGE].decode()
     assert page.count("<script>") == 1 and "&lt;script&gt;alert" in page
     table = machines_table(side_by_side(made))
     for name in FORMATS:

@@ -14,7 +14,6 @@ from plots.core.headline import headline, over_batches
 from plots.core.machines import side_by_side
 from plots.core.network import epoch_rows, step_rows
 from plots.core.page.section import Context
-from plots.core.published import load_published
 from plots.core.speed_up import speed_ups
 from plots.features.advise.analysis import fit_series
 from plots.features.answer import section as verdict
@@ -412,7 +411,7 @@ def test_a_file_without_steps_has_no_section_of_them(read):
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_the_page_and_the_summary_have_steps_alone(alone):
-    contents = report.build_report([alone], load_published())
+    contents = report.build_report([alone])
     page = contents[report.PAGE].decode()
     assert "Over batch size, step by step" in page and "What 4 years brought" in page
     assert "synthetic-machine.why-steps.svg" in contents

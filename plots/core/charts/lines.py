@@ -2,7 +2,7 @@
 """Few lines in a chart: which are drawn, their names at their ends, and panels for the others."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from matplotlib.artist import Artist
@@ -20,19 +20,6 @@ _FURTHEST = 26.0  # points that a name may stand above or below its line's end
 _BESIDE = 66.0  # points of a chart that its y axis takes
 _WIDEST = 0.36  # share of a chart that names may take
 _LEAST = 1e-60
-
-
-def in_fives(items: Sequence[T], keys: Sequence[Callable[[T], Hashable]]) -> list[list[T]]:
-    """`items` in groups of at most MOST_LINES, which are alike in the first of `keys`, and where
-    there are too many of these in the next one, too."""
-    if len(items) <= MOST_LINES:
-        return [list(items)]
-    if not keys:
-        return [list(items[at : at + MOST_LINES]) for at in range(0, len(items), MOST_LINES)]
-    groups: dict[Hashable, list[T]] = {}
-    for item in items:
-        groups.setdefault(keys[0](item), []).append(item)
-    return [part for group in groups.values() for part in in_fives(group, keys[1:])]
 
 
 def grid(figure: Figure, count: int, height: float) -> list[Axes]:

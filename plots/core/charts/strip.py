@@ -2,7 +2,7 @@
 """Draws strips: bars under each other on one logarithmic scale, with networks marked on them."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from matplotlib.artist import Artist
@@ -15,7 +15,6 @@ from plots.core.charts.style import (
     GREY,
     INK,
     Chart,
-    Pictures,
     finish,
     is_narrow,
     logarithmic,
@@ -44,14 +43,9 @@ _AXES = {  # what the scale counts
 }
 
 
-def draw_strips(
-    strips: Strips,
-    name: str = "strip",
-    rendered: Callable[[Callable[[Figure], object]], Pictures] = render,
-) -> Chart:
-    """The chart of `strips`, `rendered` for a page or for a slide; what is predicted is hatched,
-    and said to be."""
-    return Chart(name, rendered(partial(_draw, strips)), _alt(strips))
+def draw_strips(strips: Strips, name: str = "strip") -> Chart:
+    """The chart of `strips`; what is predicted is hatched, and said to be."""
+    return Chart(name, render(partial(_draw, strips)), _alt(strips))
 
 
 def _draw(strips: Strips, figure: Figure) -> None:

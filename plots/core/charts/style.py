@@ -37,7 +37,6 @@ RULE = "#E3E3E3"
 BEHIND_TEXT = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 1}
 
 WIDE, NARROW = 8.4, 4.6  # inches; at 72 px each, the narrow one is as wide as a phone
-SLIDE = 6.6  # inches; on a slide of 13.2 letters are twice as large
 _MARGIN = 4.0  # points beside the header
 _SIZES = {"title": 13.0, "line": 9.0, "legend": 9.0}  # points
 _SPACING = 1.35  # of lines, times their size
@@ -109,23 +108,6 @@ def render(draw: Callable[[Figure], object]) -> Pictures:
         return Pictures(png, svg, _saved(figure, "svg", {"Date": None, "Creator": None}))
 
 
-def render_slide(draw: Callable[[Figure], object]) -> Pictures:
-    """What `draw` puts on a figure, as render() says, but for a slide of 16:9; there is no narrow
-    one."""
-    with drawing(SLIDE) as figure:
-        draw(figure)
-        engine = figure.get_layout_engine()
-        assert engine is not None
-        _, total = figure.get_size_inches()
-        header = total * (1 - engine.get()["rect"][3])
-        height = max(SLIDE * 9 / 16, header + 1)
-        figure.set_size_inches(SLIDE, height)
-        engine.set(rect=(0, 0, 1, 1 - header / height))
-        place(figure)
-        png = _saved(figure, "png", {"Software": None}, 1920 / SLIDE)
-        return Pictures(png, _saved(figure, "svg", {"Date": None, "Creator": None}))
-
-
 def place(figure: Figure) -> None:
     """Places everything on `figure` once, not again for each format."""
     figure.draw_without_rendering()
@@ -137,9 +119,9 @@ def is_narrow(figure: Figure) -> bool:
     return bool(figure.get_figwidth() < (WIDE + NARROW) / 2)
 
 
-def _saved(figure: Figure, kind: str, metadata: dict[str, None], dpi: float = 160) -> bytes:
+def _saved(figure: Figure, kind: str, metadata: dict[str, None]) -> bytes:
     buffer = io.BytesIO()
-    figure.set_dpi(dpi)
+    figure.set_dpi(160)
     # Not by savefig(), which draws everything twice.
     if kind == "svg":
         FigureCanvasSVG(figure).print_svg(buffer, metadata=metadata)

@@ -14,7 +14,6 @@ from markupsafe import Markup
 from plots.core.charts.style import Pictures
 from plots.core.crossover import Comparison
 from plots.core.machines import SideBySide
-from plots.core.published import Experiment
 from plots.core.tables.table import Table
 from plots.file.rows import File
 from plots.parallel import Map, in_process
@@ -123,7 +122,6 @@ class Context:
     goes through `map`.
     """
 
-    experiments: tuple[Experiment, ...] = ()
     detailed: int = 1
     older: tuple[File, ...] = ()
     stems: dict[Path, str] | None = None

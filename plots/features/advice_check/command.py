@@ -1,9 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`advice-check`: what the usual advice for fast training brought on one's own machine."""
+"""`advice-check`: what the usual advice for fast training brought on one's own machine.
+
+docs/method/advice_check.md says which rows are compared.
+"""
 
 import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from plots.core.command import add_format, add_paths, complain, load_answering, print_tables
+from plots.core.tables.cells import count_cell, number_cell, text_cell
+from plots.core.tables.table import Cell, Column, Table
+from plots.file.axes import OWN, Configuration
+from plots.file.families import TRAINING
+from plots.file.rows import File, Row, median_of
 from plots.text import printable
 
 NAME = "advice-check"
@@ -11,13 +23,86 @@ HELP = "what pinned memory, loader workers, set_to_none and other advice brought
 DESCRIPTION = (
     "Lists what guides to fast training advise, and what each piece of advice brought in a file: "
     "of its Epoch and Minibatch rows those that differ in nothing else. Advice without such rows "
-    "is listed with the flags that measure it."
+    "is named below the table with the flags that measure it."
 )
 EXAMPLE = "advice-check results"
 _NOTHING = (
     "no two rows differ only in what guides advise; measure some, as with ./run "
     "--execution=eager --zero=keep,overwrite"
 )
+_COLUMNS = (
+    Column("advice", "advice"),
+    Column("way", "followed"),
+    Column("device", "on"),
+    Column("pairs", "rows", numeric=True),
+    Column("ratio", "median", numeric=True, group="times as fast"),
+    Column("least", "least", numeric=True, group="times as fast"),
+    Column("most", "most", numeric=True, group="times as fast"),
+    Column("faster", "faster", numeric=True, group="surely"),
+    Column("slower", "slower", numeric=True, group="surely"),
+    Column("least_model", "gained least", for_programs=True),
+    Column("most_model", "gained most", for_programs=True),
+    Column("low", "from", numeric=True, for_programs=True),
+    Column("high", "to", numeric=True, for_programs=True),
+)
+_NOTES = (
+    "Times as fast: the time without the advice over that with it, paired by repetition, of rows "
+    "that differ in nothing else; median, least and most over these rows.",
+    "Surely: the 95 % interval of that ratio lies above 1; or below it, where the advice costs "
+    "time. Fewer than six instances of a row prove nothing (--benchmark_repetitions=12).",
+)
+
+Items = frozenset[tuple[str, str]]
+
+
+class Claim(NamedTuple):
+    """`advice` in the words of PyTorch's guides, and `flags` of bench that measure both sides.
+
+    A row follows it whose value of the axis `key` is one of `better`, or without these any but
+    `plain`, if it has `only`, too; but one that sums no gradients of several batches may be the
+    larger batch of a row that does.
+    """
+
+    advice: str
+    flags: str
+    key: str
+    plain: str
+    better: tuple[str, ...] = ()
+    only: tuple[str, str] | None = None
+
+
+class Pair(NamedTuple):
+    """One training in two rows: `ratio` is the median over the repetitions of the time without the
+    advice over that with it; [`low`, `high`] is its 95 % interval, None where there are too few."""
+
+    followed: Row
+    ratio: float
+    low: float | None
+    high: float | None
+
+
+_ACCUMULATE = "accumulate"
+_GRAPHS = ("fused", "graph", "graph-epoch", "persistent")
+CLAIMS = (
+    Claim("pin_memory=True", "--placement=pageable,pinned", "data", "pageable", ("pinned",)),
+    Claim(
+        "non_blocking=True", "--placement=pinned,pinned-async", "data", "pinned", ("pinned-async",)
+    ),
+    Claim(
+        "num_workers=N", "--shuffle=epoch --loader=0,1,2,4", "loader", "0", (), ("shuffle", "epoch")
+    ),
+    Claim("shuffle=True", "--shuffle=none,epoch", "shuffle", "none", ("epoch",)),
+    Claim(
+        *("set_to_none=True", "--execution=eager --zero=keep,overwrite", "zero", "keep"),
+        ("overwrite",),
+    ),
+    Claim("larger batch, no accumulation", "--accumulate=1,2 --batch=50,100", _ACCUMULATE, ""),
+    Claim("fused steps, graphs", "--execution=eager,fused,graph", "execution", "eager", _GRAPHS),
+    Claim("torch.compile", "--with-peers", "compiler", "none"),
+    Claim("autocast", "--precision=f32,tf32,bf16,f16", "precision", "f32"),
+)
+
+Answers = dict[tuple[str, str, str, str], list[Pair]]  # by advice, way, program, device
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,18 +111,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    # Imported here because scipy takes longer to load than a refusal takes.
-    from plots.features.advice_check.analysis import check_advice, is_any_measured  # noqa: PLC0415
-    from plots.features.advice_check.table import advice_tables  # noqa: PLC0415
-
-    files, problems = load_answering(
-        options.paths, lambda file: is_any_measured(check_advice(file))
-    )
+    files, problems = load_answering(options.paths, lambda file: bool(check_advice(file)))
     tables = []
     for file in files:
-        found = check_advice(file)
-        if is_any_measured(found):
-            tables += advice_tables(file, found)
+        if found := check_advice(file):
+            tables.append(advice_table(file, found))
         else:
             problems.append(f"{printable(str(file.path))}: {_NOTHING}")
     if not (tables or problems):
@@ -45,3 +123,112 @@ def run(options: argparse.Namespace) -> int:
     if tables:
         print_tables(tables, options)
     return complain(problems)
+
+
+def check_advice(file: File) -> Answers:
+    """What each piece of advice brought in `file`, followed in one way by one program on one
+    device."""
+    rows = [
+        row
+        for row in (*file.rows, *file.peers)
+        if row.family in TRAINING and row.failure is None and len(row.samples)
+    ]
+    by_work = {_items(row, row.configuration): row for row in rows}
+    found: Answers = {}
+    for claim in CLAIMS:
+        for row in rows:
+            for plain, way in _plain_rows(claim, row, rows, by_work):
+                key = (claim.advice, way, row.program, row.device)
+                found.setdefault(key, []).append(_pair(row, plain))
+    return found
+
+
+def advice_table(file: File, found: Answers) -> Table:
+    """A line for each way to follow each piece of advice, and a note for each that `file` does not
+    answer."""
+    answered = {advice for advice, *_ in found}
+    missing = (
+        f"Not measured here: {one.advice} (./run {one.flags})."
+        for one in CLAIMS
+        if one.advice not in answered
+    )
+    return Table(
+        f"What guides advise, and what it brought on {file.machine.id}",
+        _COLUMNS,
+        tuple(_line(*key, pairs) for key, pairs in found.items()),
+        (*_NOTES, *missing),
+    )
+
+
+def _line(
+    advice: str, way: str, program: str, device: str, pairs: Sequence[Pair]
+) -> tuple[Cell, ...]:
+    axes = pairs[0].followed.axes
+    said = "" if program == OWN else f"{axes['program'].word(program)}, "
+    least, most = (of(pairs, key=lambda pair: pair.ratio) for of in (min, max))
+    only = pairs[0] if len(pairs) == 1 else None
+    return (
+        text_cell(advice),
+        text_cell(way),
+        text_cell(f"{said}{axes['device'].word(device)}"),
+        count_cell(len(pairs)),
+        number_cell(median_of(np.array([pair.ratio for pair in pairs]))),
+        number_cell(least.ratio),
+        number_cell(most.ratio),
+        count_cell(sum(pair.low is not None and pair.low > 1 for pair in pairs)),
+        count_cell(sum(pair.high is not None and pair.high < 1 for pair in pairs)),
+        *(text_cell(f"{one.followed.model}, batch {one.followed.batch}") for one in (least, most)),
+        number_cell(only.low if only else None),
+        number_cell(only.high if only else None),
+    )
+
+
+def _plain_rows(
+    claim: Claim, row: Row, rows: Sequence[Row], by_work: Mapping[Items, Row]
+) -> Iterator[tuple[Row, str]]:
+    """The rows that differ from `row` in not following `claim` alone, and how it is followed."""
+    own = row.configuration
+    if claim.key == _ACCUMULATE:
+        if _ACCUMULATE not in own:
+            yield from _accumulating(row, rows)
+        return
+    value = row.axes.value(own, claim.key) or claim.plain
+    follows = value in claim.better if claim.better else value != claim.plain
+    if follows and (claim.only is None or claim.only in own.items()):
+        plain = by_work.get(_items(row, {**own, claim.key: claim.plain}))
+        if plain is not None and plain is not row:
+            yield plain, row.axes[claim.key].word(value)
+
+
+def _accumulating(row: Row, rows: Sequence[Row]) -> Iterator[tuple[Row, str]]:
+    """Those that sum the gradients of K batches whose rows together are the batch of `row`."""
+    own = _items(row, row.configuration)
+    for other in rows:
+        batches = other.configuration.get(_ACCUMULATE, "")
+        if not batches or not (row.batch.isdigit() and other.batch.isdigit()):
+            continue
+        if int(other.batch) * int(batches) == int(row.batch):
+            alike = {**other.configuration, "batch": row.batch, _ACCUMULATE: "1"}
+            if _items(other, alike) == own:
+                yield other, f"instead of {batches} batches"
+
+
+def _items(row: Row, configuration: Configuration) -> Items:
+    """The configuration, without what goes without saying."""
+    unsaid = {_ACCUMULATE: "1", "loader": "0"}
+    return frozenset(
+        (key, value)
+        for key, value in configuration.items()
+        if value != unsaid.get(key, row.axes[key].plainest)
+    )
+
+
+def _pair(followed: Row, plain: Row) -> Pair:
+    # Imported here because scipy takes longer to load than a refusal takes.
+    from plots.features.peers.analysis import ratio_interval  # noqa: PLC0415
+
+    if len(followed.samples) != len(plain.samples):
+        return Pair(followed, plain.median / followed.median, None, None)
+    ratios = plain.samples / followed.samples
+    low, high = ratio_interval(ratios, plain.instances, followed.instances) or (None, None)
+    return Pair(followed, median_of(ratios), low, high)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from plots.core.published import PUBLISHED_PATH
+from plots.core.reference import REFERENCE
 from plots.core.statistics import conformal
 
-STEPS_PATH = PUBLISHED_PATH.with_name("pytorch_steps.csv")
+STEPS_PATH = REFERENCE / "pytorch_steps.csv"
 _COUNTS = ("launches", "flops", "bytes")
 
 

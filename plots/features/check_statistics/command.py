@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`check-statistics`: the chance of a difference where there is none, as it was measured."""
+"""`check-statistics`: how often a difference is seen where there is none, in a file whose two
+builds are the same one. docs/method/comparing.md."""
 
 import argparse
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import replace
 
 from plots import units
 from plots.core.command import add_format, complain, named_path, print_tables
@@ -10,6 +12,8 @@ from plots.core.tables.cells import text_cell
 from plots.core.tables.table import Cell, Column, Table
 from plots.file import loading
 from plots.file.builds import SAME, other_builds
+from plots.file.families import TRAINING
+from plots.file.rows import File, Row
 from plots.text import printable
 
 NAME = "check-statistics"
@@ -36,36 +40,82 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    # Imported here because scipy takes longer to load than a refusal takes.
-    from plots.features.check_statistics.analysis import ask  # noqa: PLC0415
-
-    path: Path = options.file
     try:
-        file = loading.load_file(path)
+        file = loading.load_file(options.file)
     except loading.BadFileError as error:
         return complain([str(error)])
     same = other_builds(file).get(SAME)
-    asked = ask(file, same) if same else []
-    if not asked:
-        return complain(
-            [
-                f"{printable(str(path))}: has no program measured twice; "
-                "./run --check-statistics measures one"
-            ]
-        )
     lines = [
         (
-            text_cell(one.question),
-            Cell(units.count(one.asked), one.asked),
-            Cell(units.count(one.differences), one.differences),
-            _percent(one.differences / one.asked),
-            _percent(one.nominal),
+            text_cell(question),
+            Cell(units.count(len(differ)), len(differ)),
+            Cell(units.count(sum(differ)), sum(differ)),
+            _percent(sum(differ) / len(differ)),
+            _percent(nominal),
         )
-        for one in asked
+        for question, differ, nominal in (questions(file, same) if same else ())
+        if differ
     ]
+    if not lines:
+        said = "has no program measured twice; ./run --check-statistics measures one"
+        return complain([f"{printable(str(options.file))}: {said}"])
     title = f"Differences found between two measurements of one program, on {file.machine.id}"
     print_tables([Table(title, _COLUMNS, tuple(lines))], options)
     return complain([])
+
+
+def questions(ours: File, theirs: File) -> Iterator[tuple[str, list[bool], float]]:
+    """Each question, whether each answer of the two files, of one program, is a difference, and the
+    share of differences that the statistics allow themselves."""
+    # Imported here because scipy takes longer to load than a refusal takes.
+    from plots.core.crossover import comparisons  # noqa: PLC0415
+    from plots.features.compare.analysis import FEWEST_REPETITIONS, compare  # noqa: PLC0415
+    from plots.features.peers.analysis import pairs  # noqa: PLC0415
+
+    compared = [
+        pair for pair in compare(theirs, ours).pairs if pair.repetitions >= FEWEST_REPETITIONS
+    ]
+    # One in the place of another framework.
+    framed = [pair for pair in pairs(replace(ours, peers=theirs.rows)) if pair.low and pair.high]
+    # One in the place of the CPU, the other in that of a GPU.
+    crossovers = [
+        comparison.crossover
+        for threads in sorted({row.threads for row in ours.rows if row.threads})
+        for comparison in comparisons(_as_two_devices(ours, theirs, threads))
+    ]
+    # Sizes that were measured in pairs, one program against the other; the last may be half done.
+    refined = [
+        size
+        for one in ours.refinements
+        if one.kind == "program"
+        for size in (one.sizes if one.complete else one.sizes[:-1])
+    ]
+    yield (
+        "compare: rows called faster or slower",
+        [pair.verdict in ("faster", "slower") for pair in compared if not pair.is_disturbed],
+        0.0,
+    )
+    for question, found in (("compare: rows", compared), ("peers: ratios", framed)):
+        apart = [not pair.low <= 1 <= pair.high for pair in found]
+        yield f"{question} whose 95 % interval excludes 1", apart, 0.05
+    won = [any(crossover.winners) for crossover in crossovers]
+    yield "crossover: curves with a winner at any size", won, 0.05
+    sure = [size.winner is not None for size in refined]
+    yield "refine: sizes with a sure winner", sure, 0.05 / 32
+
+
+def _as_two_devices(ours: File, theirs: File, threads: int) -> File:
+    own, others = (
+        [row for row in file.rows if row.family in TRAINING and row.threads == threads]
+        for file in (ours, theirs)
+    )
+    on_a_gpu = [replace(row, configuration=_on_a_gpu(row), index=-1 - row.index) for row in others]
+    return replace(ours, rows=(*own, *on_a_gpu), refinements=(), peers=(), builds=())
+
+
+def _on_a_gpu(row: Row) -> dict[str, str]:
+    rest = {key: value for key, value in row.configuration.items() if key != "cpu_threads"}
+    return {**rest, "device": "cuda", "execution": "eager"}
 
 
 def _percent(share: float) -> Cell:

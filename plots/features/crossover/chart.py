@@ -30,8 +30,6 @@ from plots.core.crossover_words import crossover_words, what
 from plots.core.curves import Curve
 from plots.core.headline import own_batch
 from plots.core.replicates import log_medians
-from plots.core.speed_up import grids
-from plots.features.crossover.heat_map import draw_heat_map
 from plots.file.families import FAMILIES, TRAINING
 from plots.file.rows import File
 from plots.text import printable, slug
@@ -45,10 +43,8 @@ _SIZES = {
 
 
 def draw_charts(file: File, comparisons: Sequence[Comparison]) -> list[Chart]:
-    """A chart of time for each thing that both devices compute, training first, then the heat
-    maps of speedup."""
-    charts = [draw_crossovers(file, group) for group in by_work(comparisons)]
-    return charts + [draw_heat_map(file, grid) for grid in grids(comparisons)]
+    """A chart of time for each thing that both devices compute, training first."""
+    return [draw_crossovers(file, group) for group in by_work(comparisons)]
 
 
 def by_work(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:

@@ -13,7 +13,6 @@ from plots.core.command import (
     add_sort,
     complain,
     load_answering,
-    named_path,
     newest,
     print_tables,
     save_charts,
@@ -21,18 +20,14 @@ from plots.core.command import (
 from plots.core.crossover import Comparison, comparisons
 from plots.core.crossover_words import other_work
 from plots.core.machines import side_by_side
-from plots.core.published import PUBLISHED_PATH, RESTORE, load_published
 from plots.core.speed_up import SpeedUp, speed_ups
 from plots.core.tables.plain import wrapped
 from plots.core.tables.table import Table
-from plots.core.thresholds import load_thresholds
 from plots.features.answer.analysis import LONGEST
 from plots.features.answer.glance import glance
 from plots.features.crossover.summary import crossover_text
 from plots.features.crossover.table import crossover_tables, speed_up_table
 from plots.features.machines.table import summary_table
-from plots.features.published.table import published_table
-from plots.features.published.thresholds_table import thresholds_table
 from plots.features.ranks.analysis import more_ranks, ranks_sentence, shared, shares_a_gpu
 from plots.features.ranks.table import ranks_tables, shared_tables
 from plots.features.threads.analysis import more_threads, threads_sentence
@@ -61,24 +56,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
     add_all(parser)
     add_charts(parser)
-    parser.add_argument(
-        "--slides",
-        type=named_path,
-        metavar="DIR",
-        help="also draw slides for a talk (16:9, large letters, two cards where these are "
-        "predicted) into this folder, made if missing",
-    )
     either = parser.add_mutually_exclusive_group()
     either.add_argument(
         "--summary",
         action="store_true",
         help="print one line for each machine instead, with the crossover of its newest sweep",
-    )
-    either.add_argument(
-        "--published",
-        action="store_true",
-        help="also print the sizes that others hard-code beside each file's crossovers, and what "
-        "others measured",
     )
     either.add_argument(
         "--threads",
@@ -116,11 +98,6 @@ def run(options: argparse.Namespace) -> int:
         {family: speed_ups(file, family, found) for family in TRAINING}
         for file, found in crossovers
     ]
-    try:
-        published = _published(crossovers) if options.published else []
-    except OSError as error:
-        place = printable(str(error.filename or PUBLISHED_PATH.parent))
-        return complain([*problems, f"{place}: {error.strerror}; {RESTORE}"])
     if options.format == "text" and not options.all:
         texts = [
             crossover_text(file, found, *own.values())
@@ -128,11 +105,8 @@ def run(options: argparse.Namespace) -> int:
             if found or any(own.values())
         ]
         sys.stdout.write("\n".join(texts))
-        if published:
-            sys.stdout.write("\n" if texts else "")
-            print_tables(published, options)
     else:
-        tables = [*_tables(crossovers, ratios), *published]
+        tables = _tables(crossovers, ratios)
         print_tables(tables, options)
     untold = [
         _nothing_to_compare(file, any(own.values()))
@@ -144,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         for sentence in untold:
             print(sentence, file=sys.stderr)
-    if options.charts or options.slides:
+    if options.charts:
         problems += _draw(crossovers, options)
     return complain(problems)
 
@@ -152,26 +126,20 @@ def run(options: argparse.Namespace) -> int:
 def _draw(
     crossovers: Sequence[tuple[File, Sequence[Comparison]]], options: argparse.Namespace
 ) -> list[str]:
-    """Writes the charts and slides that were asked for; returns what is wrong, a sentence each."""
+    """Writes the charts; returns what is wrong, a sentence each."""
     # Imported here because matplotlib takes longer to load than the tables take to make.
     from plots.core.charts.strip import draw_strips  # noqa: PLC0415
     from plots.features.crossover.chart import draw_charts  # noqa: PLC0415
-    from plots.features.crossover.slides import draw_slides  # noqa: PLC0415
     from plots.features.predict.files import predictions  # noqa: PLC0415
 
-    files, problems = [file for file, _ in crossovers], []
+    files = [file for file, _ in crossovers]
     predicted = predictions(files)
     glances = [(file, found, glance(file, found, predicted.of(file))) for file, found in crossovers]
-    if options.charts:
-        drawn = (
-            [*([draw_strips(own.strips)] if own.strips else []), *draw_charts(file, found)]
-            for file, found, own in glances
-        )
-        problems += save_charts(files, drawn, options.charts)
-    if options.slides:
-        slides = (draw_slides(file, own, found, predicted.of(file)) for file, found, own in glances)
-        problems += save_charts(files, slides, options.slides)
-    return problems
+    drawn = (
+        [*([draw_strips(own.strips)] if own.strips else []), *draw_charts(file, found)]
+        for file, found, own in glances
+    )
+    return save_charts(files, drawn, options.charts)
 
 
 def _tables(
@@ -193,15 +161,6 @@ def _tables(
         if own:
             tables.append(speed_up_table(own))
     return tables
-
-
-def _published(crossovers: Sequence[tuple[File, Sequence[Comparison]]]) -> list[Table]:
-    """What others hard-code beside each file that has crossovers, or once if none has; then what
-    others measured. Raises OSError."""
-    thresholds = load_thresholds()
-    beside = [pair for pair in crossovers if pair[1]] or crossovers[:1]
-    tables = [thresholds_table(thresholds, file, found) for file, found in beside]
-    return [*tables, published_table(load_published())]
 
 
 def _nothing_to_compare(file: File, has_networks: bool) -> str:
@@ -231,9 +190,8 @@ def _nothing_to_compare(file: File, has_networks: bool) -> str:
 
 def _compare_threads(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
     """Prints from which size more threads pay; returns the exit code."""
-    if options.charts or options.slides:
-        said = "crossover: --threads has no charts; leave out --threads, or --charts and --slides"
-        return complain([said])
+    if options.charts:
+        return complain(["crossover: --threads has no charts; leave out --threads, or --charts"])
     found = [(file, own) for file in files if (own := more_threads(file))]
     if options.format == "text":
         for file, own in found:
@@ -256,8 +214,6 @@ def _compare_threads(files: list[File], problems: list[str], options: argparse.N
 
 def _compare_ranks(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
     """Prints from which size several ranks pay; returns the exit code."""
-    if options.slides:
-        return complain(["crossover: --ranks has no slides; leave out --ranks, or --slides"])
     tables: list[Table] = []
     weak = options.scaling == "weak"
     batches = " --batch=100,200" if weak else ""
@@ -291,9 +247,8 @@ def _compare_ranks(files: list[File], problems: list[str], options: argparse.Nam
 
 def _summarize(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
     """Prints the summary; returns the exit code."""
-    if options.charts or options.slides:
-        said = "crossover: --summary has no charts; leave out --summary, or --charts and --slides"
-        return complain([said])
+    if options.charts:
+        return complain(["crossover: --summary has no charts; leave out --summary, or --charts"])
     if files:
         shown, older = newest(files)
         side = side_by_side(shown, older=older, sort=options.sort)

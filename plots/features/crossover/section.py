@@ -7,15 +7,13 @@ from plots.core.charts.style import Chart
 from plots.core.crossover import Comparison
 from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
-from plots.core.speed_up import grids, speed_ups
+from plots.core.speed_up import speed_ups
 from plots.core.tables.table import Table
 from plots.features.crossover.chart import by_work, draw_crossovers
-from plots.features.crossover.heat_map import draw_heat_map
 from plots.features.crossover.table import crossover_table, speed_up_table
 from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
 from plots.file.rows import File
 
-_MOST_HEAT_MAPS = 2  # of a machine; `python -m plots crossover --charts` draws all
 _QUESTIONS = {
     EPOCH: "from how many parameters on the GPU wins",
     MINIBATCH: "from which batch size on the GPU wins",
@@ -56,15 +54,13 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 
 def _draw(pair: tuple[File, Sequence[Comparison]]) -> list[tuple[str, Chart]]:
     """A chart of each family of rows, of what comes first in by_work(), of training steps one of
-    each network, and the heat maps of epochs; each with its family. Epochs come first."""
+    each network; each with its family. Epochs come first."""
     file, found = pair
     first: dict[tuple[str, str], list[Comparison]] = {}
     for group in by_work(found):
         common = group[0].common
         first.setdefault((common["family"], common.get("model", "")), group)
-    charts = [(family, draw_crossovers(file, own)) for (family, _), own in first.items()]
-    maps = [draw_heat_map(file, grid) for grid in grids(found)[:_MOST_HEAT_MAPS]]
-    return charts + [(EPOCH, chart) for chart in maps]
+    return [(family, draw_crossovers(file, own)) for (family, _), own in first.items()]
 
 
 def _block(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from plots.core.cards import CARDS_PATH, Card, Figure, Source, load_cards
 from plots.core.cost import CostError
-from plots.core.published import RESTORE
+from plots.core.reference import RESTORE
 from plots.text import printable
 
 # What --gpu=tflops:82.6,bandwidth:1008 may say, and which figure of a card it is, in what unit.

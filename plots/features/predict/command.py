@@ -96,16 +96,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="with --ranks, whether the cards share each batch, or have one each (default: strong)",
     )
     add_charts(parser)
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="print instead how far off the model is for what was left out of its fit",
-    )
 
 
 def run(options: argparse.Namespace) -> int:
     from plots.features.predict.data import observations  # noqa: PLC0415 (takes long to load)
-    from plots.features.predict.fit import LEFT, fit  # noqa: PLC0415
+    from plots.features.predict.fit import fit  # noqa: PLC0415
 
     try:
         if options.gpus:
@@ -113,23 +108,16 @@ def run(options: argparse.Namespace) -> int:
             return complain([])
         cards = chosen_cards(options.gpu)
         wanted = _wanted(options, cards)
-        if options.check and options.charts:
-            raise CostError("predict: --check has no charts; leave out --check or --charts")
-        if not options.paths and not options.check:
-            raise CostError("predict: name result files, or folders; or ask for --check or --gpus")
+        if not options.paths:
+            raise CostError("predict: name result files, or folders; or ask for --gpus")
         ranks = _ranks(options)
         files, problems = loading.load_files(options.paths)
-        fitted = fit(observations(files), LEFT if options.check else ("both",))
+        fitted = fit(observations(files))
         if ranks:
             untold = _several(newest(files)[0], fitted, wanted, ranks, options)
             return complain([*problems, *untold])
     except (CostError, OSError) as error:
         return complain([said(error)])
-    if options.check:
-        from plots.features.predict.check import check_tables  # noqa: PLC0415
-
-        print_tables(check_tables(fitted), options)
-        return complain(problems)
     return _predict(newest(files)[0], fitted, wanted, problems, options)
 
 
@@ -169,9 +157,8 @@ def _ranks(options: argparse.Namespace) -> tuple[int, ...]:
             if getattr(options, flag) is not None:
                 raise CostError(f"predict: --{flag} is about several cards; add --ranks=2,4,8")
         return ()
-    for flag in ("check", "charts"):
-        if getattr(options, flag):
-            raise CostError(f"predict: --ranks has no --{flag}; leave out one of them")
+    if options.charts:
+        raise CostError("predict: --ranks has no --charts; leave out one of them")
     found = [whole(part.strip()) or 0 for part in options.ranks.split(",")]
     if not all(2 <= ranks <= _MOST_RANKS for ranks in found):
         raise CostError(

@@ -12,7 +12,6 @@ from plots.core.cards import Card, load_cards
 from plots.core.cost import Cost
 from plots.core.costs import find_cost
 from plots.core.network import best, networks, on_device
-from plots.core.published import Experiment, load_published
 from plots.features.predict.model import CEILINGS, Demand, ceiling, demand
 from plots.features.predict.products import NETWORK, load_kernels, load_products
 from plots.features.predict.training_rates import TrainingRate, load_training_rates
@@ -150,36 +149,6 @@ def _kernels(cards: dict[str, Card]) -> Iterator[Observation]:
         key = (one.network, cost.batch, one.precision, card.id)
         label = f"{one.kernel}: {one.source_url}"
         yield Observation(*key, one.work / rate / one.share, asked, "published", label)
-
-
-def published_points() -> list[Observation]:
-    """The GPU's side of the published comparisons with a CPU, of networks and on cards that are
-    known here: they are in no fit."""
-    cards = load_cards()
-    found = []
-    for one in load_published():
-        card = _named(one.gpu or "", cards)
-        model, seconds = name_of(one), _step_seconds(one)
-        cost = find_cost(model, float(one.batch), PRECISION) if one.batch and seconds else None
-        asked = demand(cost, card) if cost and card else None
-        if cost and card and seconds and isinstance(asked, Demand):
-            key = (model, cost.batch, PRECISION, card.id)
-            found.append(Observation(*key, seconds, asked, "published", one.id))
-    return found
-
-
-def name_of(one: Experiment) -> str:
-    """What a network of ours with these layers is called: "mlp-784-512-10", "resnet-50"."""
-    if one.layers and all(layer[0] == "linear" for layer in one.layers):
-        return "-".join(map(str, ["mlp", one.layers[0][1], *(layer[2] for layer in one.layers)]))
-    return one.network.lower()
-
-
-def _step_seconds(one: Experiment) -> float | None:
-    what, times = one.timed
-    if what == "epoch" and one.rows and one.batch:
-        return times["GPU"] * one.batch / one.rows
-    return times["GPU"] if what == "step" else None
 
 
 def _published(times: Iterable[_Time], cards: dict[str, Card]) -> list[Observation]:

@@ -173,17 +173,6 @@ def _fitted(observations: Sequence[Observation], stack: Stack, logs: np.ndarray)
     return full(least_squares(off, EXPECTED[free], slope, loss="soft_l1").x)
 
 
-def parameters_without(fitted: Fit, point: Observation) -> np.ndarray:
-    """Those that fit the observations of other networks on other cards than that of `point`."""
-    return parameters_of(
-        [
-            one
-            for one in fitted.observations
-            if one.network != point.network and one.card != point.card
-        ]
-    )
-
-
 def _left_out(observations: Sequence[Observation], left: Left) -> np.ndarray:
     """log(predicted / observed) of each, without those that share with it what is `left` out."""
 

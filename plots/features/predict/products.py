@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plots.core.cost import Cost, Operation, Product
-from plots.core.published import PUBLISHED_PATH
+from plots.core.reference import REFERENCE
 
-PRODUCTS_PATH = PUBLISHED_PATH.with_name("products.csv")
-KERNELS_PATH = PUBLISHED_PATH.with_name("kernels.csv")
+PRODUCTS_PATH = REFERENCE / "products.csv"
+KERNELS_PATH = REFERENCE / "kernels.csv"
 # What they are called beside networks: one, as they are all alike.
 NETWORK, KERNELS = "products", "kernels"
 _ENTRY_BYTES = 4

@@ -13,12 +13,12 @@ import numpy as np
 
 from plots.core.all_reduce import BACKWARD, FLOAT_BYTES, exposed
 from plots.core.cards import load_cards
-from plots.core.published import PUBLISHED_PATH
+from plots.core.reference import REFERENCE
 from plots.features.predict.links import Link, link_of
-from plots.features.predict.simulate import Error, slower, within
+from plots.features.predict.simulate import Error, within
 from plots.features.predict.ways import Band
 
-SCALING_PATH = PUBLISHED_PATH.with_name("scaling.csv")
+SCALING_PATH = REFERENCE / "scaling.csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,3 @@ def others(one: Scaling, found: Sequence[Scaling]) -> list[Scaling]:
     return [
         other for other in found if other.network != one.network and other.machine != one.machine
     ]
-
-
-def predicted(one: Scaling, gpus: int, error: Error) -> np.ndarray:
-    """Draws of how many times as fast so many GPUs train as one."""
-    return gpus * one.seconds(1) / (modelled(one, gpus) * slower(error))

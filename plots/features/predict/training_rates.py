@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from plots.core.published import PUBLISHED_PATH
+from plots.core.reference import REFERENCE
 
-RATES_PATH = PUBLISHED_PATH.with_name("training_rates.csv")
+RATES_PATH = REFERENCE / "training_rates.csv"
 
 What = Literal["step", "forward-backward"]
 Data = Literal["synthetic", "images", "unstated"]

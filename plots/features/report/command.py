@@ -6,7 +6,7 @@ from pathlib import Path
 
 from plots.core.command import add_baseline, add_paths, add_sort, complain, named_path, newest
 from plots.core.machines import UnknownMachineError, named
-from plots.core.published import PUBLISHED_PATH, RESTORE, load_published
+from plots.core.reference import REFERENCE, RESTORE
 from plots.core.tables.formats import FORMATS
 from plots.file import loading
 from plots.file.file_order import gpus_first, newest_first
@@ -83,7 +83,6 @@ def run(options: argparse.Namespace) -> int:
             compared = report.compared_files(files, pool.map)
             contents = report.build_report(
                 files,
-                load_published(),
                 older,
                 options.detail,
                 pool.map,
@@ -118,6 +117,6 @@ def _detail(text: str) -> int | None:
 
 def _unwritten(error: OSError, folder: Path) -> str:
     place = printable(str(error.filename or folder))
-    own = Path(error.filename or ".").parent == PUBLISHED_PATH.parent
+    own = Path(error.filename or ".").parent == REFERENCE
     remedy = RESTORE if own else "choose another folder with -o"
     return f"{place}: {error.strerror}, so no report was written; {remedy}"

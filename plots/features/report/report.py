@@ -11,7 +11,6 @@ from plots.core.crossover import Comparison, comparisons
 from plots.core.machines import SORTS, side_by_side
 from plots.core.page.page import render_page
 from plots.core.page.section import Context, Section
-from plots.core.published import Experiment
 from plots.core.tables.formats import ENDINGS, FORMATS
 from plots.core.tables.table import Table
 from plots.features.predict.files import Predictions
@@ -25,7 +24,6 @@ PAGE = "index.html"
 
 def build_report(
     files: Sequence[File],
-    experiments: Sequence[Experiment],
     older: Sequence[File] = (),
     detailed: int | None = None,
     apply: Map = in_process,
@@ -50,7 +48,6 @@ def build_report(
     side = side_by_side(files, compared=own, older=older, baseline=baseline, sort=sort)
     files = [standing.file for standing in side.standings]
     context = Context(
-        experiments=tuple(experiments),
         detailed=len(files) if detailed is None else detailed,
         older=tuple(older),
         stems={file.path: stem for file, stem in zip(files, stems(files), strict=True)},

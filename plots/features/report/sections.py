@@ -18,7 +18,6 @@ from plots.features.machines import section as machines
 from plots.features.peers import section as peers
 from plots.features.predict import section as predicted
 from plots.features.products import section as products
-from plots.features.published import section as published
 from plots.features.ranks import section as ranks
 from plots.features.record import section as record
 from plots.features.shi import section as shi_table
@@ -46,7 +45,6 @@ SECTIONS: tuple[ModuleType, ...] = (
     ceilings,
     copies,
     products,
-    published,
     doubts,
     record,
 )

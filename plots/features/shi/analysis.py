@@ -15,15 +15,15 @@ import numpy as np
 
 from plots.core import statistics
 from plots.core.curves import Curve
-from plots.core.published import PUBLISHED_PATH
+from plots.core.reference import REFERENCE
 from plots.core.replicates import estimate, fewest_samples
 from plots.file.axes import Label
 from plots.file.families import MINIBATCH, TRAINING, steps_of
 from plots.file.file_order import by_id, newest_per_machine
 from plots.file.rows import File, Row, median_of
 
-SHI_PATH = PUBLISHED_PATH.with_name("shi2016_table7.csv")
-NETWORKS_PATH = PUBLISHED_PATH.with_name("shi2016_networks.csv")
+SHI_PATH = REFERENCE / "shi2016_table7.csv"
+NETWORKS_PATH = REFERENCE / "shi2016_networks.csv"
 YEAR = 2016
 PRECISION = "f32"  # that of the published figures
 DEVICES: dict[str, str] = {  # in words, of the published figures

@@ -5,7 +5,7 @@ import argparse
 import sys
 
 from plots.core.command import add_format, add_paths, complain, print_tables, tell_passed_over
-from plots.core.published import PUBLISHED_PATH, RESTORE
+from plots.core.reference import REFERENCE, RESTORE
 from plots.core.tables.plain import wrapped
 from plots.features.shi.analysis import load_shi, newest_with_rows
 from plots.features.shi.table import brought, ratio_table, shi_table
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         ratios = ratio_table(figures, shown)
         sentences = brought(figures, shown)
     except OSError as error:
-        place = error.filename or PUBLISHED_PATH.parent
+        place = error.filename or REFERENCE
         return complain([*problems, f"{printable(str(place))}: {error.strerror}; {RESTORE}"])
     if ratios.lines:
         tables.insert(0, ratios)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws seconds per epoch against the number of parameters, both axes logarithmic."""
+"""Draws seconds per epoch against the number of parameters, both axes logarithmic; and which lines
+of them are few enough for a chart."""
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import product
@@ -10,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plots import units
-from plots.core.charts.lines import name_ends
+from plots.core.charts.lines import MOST_LINES, name_ends
 from plots.core.charts.looks import MARKERS, Looks
 from plots.core.charts.style import (
     GREY,
@@ -25,35 +27,72 @@ from plots.core.charts.style import (
     set_logarithmic_axes,
     write_above,
 )
-from plots.core.published import Experiment, same_as_ours
 from plots.core.series import SeriesKey, series_key, series_labels
 from plots.file.rows import File, Row
 from plots.text import printable
 
 _POINT_SHAPES = ("D", "s", "^", "v", "P", "X")  # one for each network on no ladder
+# What others published of networks that are trained here, too; docs/published.md has all of it.
+_WINS_FROM = 703_142  # parameters of disc-10
+_WINS_SOURCE = "Penny Xu, PyTorch, 2019"
+_HEART = 1522  # parameters
+_HEART_EPOCH = {"CPU": 27.75 / 100, "GPU": 27.89 / 100}  # seconds
+_Line = list[Row]  # of one ladder, by size
 
 
-def draw_epochs(file: File, rows: Sequence[Row], experiments: Sequence[Experiment]) -> Pictures:
+def lines_of(rows: Sequence[Row]) -> list[_Line]:
+    """A line for each way, ladder and batch among `rows`."""
+    found: dict[tuple[SeriesKey, str, float], _Line] = {}
+    for row in sorted(rows, key=lambda row: row.counters["params"]):
+        if row.ladder:
+            key = (series_key(row), row.ladder.name, row.counters["batch"])
+            found.setdefault(key, []).append(row)
+    return list(found.values())
+
+
+def best_of_devices(rows: Sequence[Row]) -> list[Row]:
+    """All of `rows` where MOST_LINES draw them; else those of each device's fastest way, at each
+    ladder's own batch and in the plainest precision where there are any."""
+    if len(lines_of(rows)) <= MOST_LINES:
+        return list(rows)
+    plain = [row for row in rows if _is_plain(row)] or list(rows)
+    kept = set()
+    for device in dict.fromkeys(row.device for row in plain):
+        own = lines_of([row for row in plain if row.device == device])
+        common = set.intersection(*({row.model for row in line} for line in own)) if own else set()
+        ways = [
+            (sum(math.log(row.median) for row in line if row.model in common), series_key(line[0]))
+            for line in own
+        ]
+        kept |= {min(ways)[1]} if ways else set()
+    return [row for row in plain if series_key(row) in kept] or plain
+
+
+def _is_plain(row: Row) -> bool:
+    axis = row.axes["precision"]
+    own = row.ladder is None or row.batch == row.ladder.batch
+    return own and row.axes.value(row.configuration, "precision") == axis.plainest
+
+
+def draw_epochs(file: File, rows: Sequence[Row]) -> Pictures:
     """Draws `rows`, the Epoch rows of `file` that have a result, beside what was published on the
-    same networks; others of `experiments` have epochs of other lengths, so they are left out.
+    same networks.
 
     A point is the median over the repetitions. The range of all repetitions is shaded behind a
     line and drawn as a bar at a single point.
     """
-    return render(partial(_draw, file, rows, same_as_ours(experiments)))
+    return render(partial(_draw, file, rows))
 
 
-def _draw(
-    file: File, rows: Sequence[Row], experiments: Sequence[Experiment], figure: Figure
-) -> None:
+def _draw(file: File, rows: Sequence[Row], figure: Figure) -> None:
     figure.set_figheight(3.9 if is_narrow(figure) else 4.6)
     axes = figure.add_subplot()
     looks = Looks(file.rows)
     labels = {key: printable(label, 60) for key, label in series_labels(rows).items()}
-    _set_axes(axes, rows, experiments)
+    _set_axes(axes, rows)
     handles = name_ends(axes, _draw_lines(axes, rows, labels, looks))
     handles += _draw_points(axes, rows, looks)
-    handles += _draw_published(axes, experiments)
+    handles += _draw_published(axes)
     write_above(axes, "wall-clock time of one epoch", figure.get_figwidth() - 1)
     finish(figure, "Epochs: time of one, by size of the network", _subtitle(file, rows), handles)
 
@@ -159,12 +198,10 @@ def _draw_points(axes: Axes, rows: Sequence[Row], looks: Looks) -> list[Line2D]:
     return handles
 
 
-def _set_axes(axes: Axes, rows: Sequence[Row], experiments: Sequence[Experiment]) -> None:
+def _set_axes(axes: Axes, rows: Sequence[Row]) -> None:
     times = [time for row in rows for time in (row.minimum, row.maximum)]
-    params = [row.counters["params"] for row in rows]
-    for experiment in experiments:
-        times += experiment.seconds_per_epoch.values()
-        params += [size for size in (experiment.params, experiment.crossover_params) if size]
+    times += _HEART_EPOCH.values()
+    params = [*(row.counters["params"] for row in rows), _WINS_FROM, _HEART]
     axes.set_xscale("log")
     axes.set_yscale("log")
     # Starting at the same place makes charts of different machines comparable.
@@ -173,38 +210,28 @@ def _set_axes(axes: Axes, rows: Sequence[Row], experiments: Sequence[Experiment]
     set_logarithmic_axes(axes, "trainable parameters")
 
 
-def _draw_published(axes: Axes, experiments: Sequence[Experiment]) -> list[Line2D]:
+def _draw_published(axes: Axes) -> list[Line2D]:
     """Draws what was published, in grey; returns its part of the legend."""
-    handles = []
-    for experiment in experiments:
-        year = f", {experiment.citation.year}" if experiment.citation.year else ""
-        source = f"{experiment.citation.author}, {experiment.framework}{year}"
-        if experiment.crossover_params:
-            handles.append(
-                axes.axvline(
-                    experiment.crossover_params,
-                    color=GREY,
-                    linestyle=":",
-                    linewidth=1.4,
-                    label=f"published: GPU wins from {experiment.crossover_params:,} parameters "
-                    f"({source})",
-                )
-            )
-        times = experiment.seconds_per_epoch
-        if not times:
-            continue
-        figures = ", ".join(f"{name} {units.seconds(time, 4)}" for name, time in times.items())
-        handles += axes.plot(
-            experiment.params,
-            max(times.values()),
+    figures = ", ".join(f"{name} {units.seconds(time, 4)}" for name, time in _HEART_EPOCH.items())
+    return [
+        axes.axvline(
+            _WINS_FROM,
+            color=GREY,
+            linestyle=":",
+            linewidth=1.4,
+            label=f"published: GPU wins from {_WINS_FROM:,} parameters ({_WINS_SOURCE})",
+        ),
+        *axes.plot(
+            _HEART,
+            max(_HEART_EPOCH.values()),
             color=GREY,
             marker="*",
             markersize=11,
             linestyle="",
             zorder=3,
-            label=f"published: {experiment.id}, {figures}",
-        )
-    return handles
+            label=f"published: heart, {figures}",
+        ),
+    ]
 
 
 def _subtitle(file: File, rows: Sequence[Row]) -> list[str]:

@@ -2,16 +2,13 @@
 """Seconds per epoch over the size of the network: the chart, the best of each device, every row."""
 
 from collections.abc import Sequence
-from functools import partial
 
 from plots.core.charts.style import Pictures
 from plots.core.network import epoch_rows, networks, on_device
 from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
-from plots.core.published import Experiment
-from plots.features.training.chart import draw_epochs
+from plots.features.training.chart import best_of_devices, draw_epochs, lines_of
 from plots.features.training.table import best_table, every_table
-from plots.features.training.ways_chart import best_of_devices, draw_ways, lines_of
 from plots.file.rows import File, Row
 
 _NOTES = (
@@ -19,7 +16,7 @@ _NOTES = (
     "the slowest repetition, none left out. The best of several ways is chosen by its median, "
     "which flatters it by as much as the repetitions vary.",
 )
-_FEWER = "Only the fastest way of each device is drawn; below are all. "
+_FEWER = "Only the fastest way of each device is drawn; the table of every row has all. "
 _SPEED_UP = "Speedup: CPU time / GPU time, each the best of its device, in the same precision."
 _ANSWER = (
     *("network", "speed_up", "cpu_seconds_per_epoch", "gpu_seconds_per_epoch", "cpu_on", "gpu_on"),
@@ -31,7 +28,7 @@ _TITLE = "Epochs: the fastest way of each device"
 def build(files: Sequence[File], context: Context) -> Section:
     shown = files[: context.detailed]
     with_rows = [file for file in shown if epoch_rows(file)]
-    drawn = context.map(partial(draw, experiments=context.experiments), with_rows)
+    drawn = context.map(draw, with_rows)
     pictures = dict(zip(map(id, with_rows), drawn, strict=True))
     both = any(on_device(epoch_rows(file), "cuda") for file in shown)
     return Section(
@@ -43,26 +40,22 @@ def build(files: Sequence[File], context: Context) -> Section:
     )
 
 
-def draw(file: File, experiments: Sequence[Experiment]) -> tuple[Pictures, Pictures | None]:
-    """The chart of `file`, and where that leaves lines out the one of all of them."""
-    rows = epoch_rows(file)
-    shown = best_of_devices(rows)
-    is_part = len(lines_of(shown)) < len(lines_of(rows))
-    every = draw_ways(file, rows, shown) if is_part else None
-    return draw_epochs(file, shown, experiments), every
+def draw(file: File) -> Pictures:
+    """The chart of `file`."""
+    return draw_epochs(file, best_of_devices(epoch_rows(file)))
 
 
-def _block(file: File, drawn: tuple[Pictures, Pictures | None] | None, context: Context) -> Block:
-    if drawn is None:
+def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
+    if pictures is None:
         return Block(machine=file.machine.id, lead="No Epoch row of this file has a result.")
     rows = epoch_rows(file)
-    pictures, every = drawn
+    is_part = len(lines_of(best_of_devices(rows))) < len(lines_of(rows))
     picture = Picture(
         pictures,
         context.stem(file, "epochs"),
         alt="Seconds per epoch against the number of trainable parameters, both axes logarithmic, "
         "a line for each way to compute. The table below has the same figures.",
-        caption=(_FEWER if every else "") + "Grey: what others published, see below.",
+        caption=(_FEWER if is_part else "") + "Grey: what others published (docs/published.md).",
     )
     compared, alone = _compared(rows)
     main = on_page(best_table(compared or rows), _ANSWER, _TITLE)
@@ -73,16 +66,6 @@ def _block(file: File, drawn: tuple[Pictures, Pictures | None] | None, context: 
         title = f"Epochs that only the {name} has, {precisions}"
         table = on_page(best_table(own), _ANSWER, title)
         folds.append(Fold(f"{title} ({len(table.lines)})", (table,)))
-    if every:
-        ways = Picture(
-            every,
-            context.stem(file, "epochs-ways"),
-            alt="Small charts of seconds per epoch against the number of trainable parameters, a "
-            "few ways to compute in each. The table of every row has the same figures.",
-        )
-        folds.append(
-            Fold("Epochs: charts of every way to compute, and every batch", pictures=(ways,))
-        )
     folds.append(
         Fold(
             f"Epochs: every row of every way to compute ({len(rows)})",
