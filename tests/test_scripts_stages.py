@@ -187,15 +187,17 @@ def test_what_differs_from_main_is_looked_at(tree: Path) -> None:
     assert changed() == {"a.cpp", "new.h", "newer.cpp", "other.h"}
 
 
-def test_what_changed_is_looked_at_and_of_what_includes_it_some(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("most", "looks"), [(4, 4), (1, 1), (9, 6)])
+def test_what_changed_is_looked_at_first_and_looks_are_bounded(
+    most: int, looks: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    changed, including = [Path("c1"), Path("c2")], [Path(f"i{number}") for number in range(4)]
+    changed, including = [Path("c1"), Path("c2")], [Path(f"a{number}") for number in range(4)]
     reached = {path: {path, Path("a.h")} for path in changed + including}
     reached[Path("far")] = {Path("far")}
     monkeypatch.setattr(sources, "changed_files", lambda: {Path("a.h"), *changed})
-    monkeypatch.setattr(sources, "_MOST_LOOKS", 2)
-    assert sources._chosen(reached) == changed + including[:2]
-    assert "2 that include what changed are left to --all" in capsys.readouterr().out
+    monkeypatch.setattr(sources, "_MOST_LOOKS", most)
+    assert sources._chosen(reached) == (changed + including)[:looks]
+    said = capsys.readouterr().out
+    assert f"{6 - looks} more" in said if looks < 6 else not said
     monkeypatch.setattr(sources, "changed_files", lambda: None)
-    assert sources._chosen(reached) == sorted(reached)
+    assert sources._chosen(reached) == sorted(reached)[:most]
