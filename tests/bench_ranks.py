@@ -8,9 +8,15 @@ import subprocess
 
 from bench_runs import EPOCHS, SHORT, bench
 
+from tools.passed import weekly
+
 # Tests may run as root in a container.
 ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 SPIN = {"GOMP_SPINCOUNT": "1000"}
+# The sums of a sweep, and how many there are: the two of megabytes, which take long to verify, are
+# left to ./test --all.
+SUMS = ("--family=Collective", "--benchmark_filter=" + ("." if weekly() else "-bytes:[0-9]{7}"))
+SIZES = 7 if weekly() else 5
 
 
 @functools.cache

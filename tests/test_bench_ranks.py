@@ -8,9 +8,10 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from bench_ranks import ROOT_MAY, SPIN, missing
+from bench_ranks import ROOT_MAY, SIZES, SPIN, SUMS, missing
 from bench_runs import (
     BENCH,
     EPOCHS,
@@ -60,17 +61,30 @@ def test_ranks_train_what_one_process_trains(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_ranks")
 def test_sums_are_rows_of_their_own(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
-    done = run("--ranks=2", "--family=Collective", "--cuda=off", *SHORT, f"--out={out}")
+    done = run("--ranks=2", *SUMS, "--cuda=off", *SHORT, f"--out={out}")
     assert done.returncode == 0, done.stderr
     rows = strict(out)["rows"]
-    assert len(rows) == 7 and all("bit for bit" in row["verification"]["reference"] for row in rows)
+    assert len(rows) == SIZES
+    assert all("bit for bit" in row["verification"]["reference"] for row in rows)
+
+
+def described(folder: Path, layers: list[dict[str, Any]]) -> Path:
+    """The file of a network of 4 numbers, these layers, and 3 classes."""
+    network = {"name": "own", "input": {"shape": [4], "type": "f32"}, "classes": 3}
+    whole = [*layers, {"type": "linear", "out_features": 3}]
+    network |= {"loss": "cross_entropy", "layers": whole}
+    path = folder / "net.json"
+    path.write_text(json.dumps(network), encoding="utf-8")
+    return path
 
 
 @pytest.mark.usefixtures("_ranks")
 def test_batch_normalization_goes_by_shares(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
-    flags = ("--model=resnet-56", "--batch=8", "--family=Minibatch", "--execution=eager")
-    done = run("--ranks=1,2", "--threads=1", *flags, *SHORT, "--cuda=off", f"--out={out}")
+    layers = [{"type": "linear", "out_features": 8}, {"type": "batch_norm"}]
+    steps = ("--batch=8", "--family=Minibatch", "--execution=eager")
+    flags = (f"--network={described(tmp_path, layers)}", *steps, *SHORT, "--cuda=off")
+    done = run("--ranks=1,2", "--threads=1", *flags, f"--out={out}")
     assert done.returncode == 0, done.stderr
     one, two = strict(out)["rows"]
     assert "ranks:2" in two["name"] and "error_message" not in two
@@ -93,9 +107,10 @@ def ranks_of(process: subprocess.Popen[str]) -> list[int]:
 @pytest.mark.parametrize("place", [0, 1])
 def test_a_rank_that_dies_costs_one_row(tmp_path: Path, place: int) -> None:
     out = tmp_path / "result.json"
-    flags = ("--model=disc-2,disc-3", "--ranks=2", "--threads=1", *EPOCHS)
+    networks = ("--model=disc-2,disc-3,disc-4", "--execution=eager")
+    flags = (*networks, "--ranks=2", "--threads=1", *EPOCHS)
     # Ranks that share their cores with other tests may be slow.
-    repeat = ("--benchmark_repetitions=1", "--benchmark_min_time=1", "--patience=5m")
+    repeat = ("--benchmark_repetitions=1", "--benchmark_min_time=0.5", "--patience=5m")
     with subprocess.Popen(
         [BENCH, *flags, *repeat, f"--out={out}"],
         stdout=subprocess.DEVNULL,
@@ -111,7 +126,7 @@ def test_a_rank_that_dies_costs_one_row(tmp_path: Path, place: int) -> None:
         _, errors = process.communicate(timeout=LIMIT_SECONDS)
     assert process.returncode == 1, errors
     rows = strict(out)["rows"]
-    assert len(rows) == 4
+    assert len(rows) == 3
     failed = [row["error_message"] for row in rows if "error_message" in row]
     assert len(failed) == 1 and "ended by a signal (Killed)" in failed[0], failed
 
@@ -160,18 +175,7 @@ def test_ranks_with_another_network_of_that_name_are_refused(tmp_path: Path) -> 
     words: list[str] = []
     for width, folder in ((8, tmp_path / "one"), (9, tmp_path / "other")):
         folder.mkdir()
-        described = {
-            "name": "own",
-            "input": {"shape": [4], "type": "f32"},
-            "classes": 3,
-            "loss": "cross_entropy",
-            "layers": [
-                {"type": "linear", "out_features": width},
-                {"type": "tanh"},
-                {"type": "linear", "out_features": 3},
-            ],
-        }
-        (folder / "net.json").write_text(json.dumps(described))
+        described(folder, [{"type": "linear", "out_features": width}, {"type": "tanh"}])
         own = (str(BENCH), "--network=net.json", "--threads=1", *EPOCHS, *SHORT, "--out=r.json")
         words += [*([":"] if words else []), "-n", "1", "--wdir", str(folder), *own]
     done = launched(*words)

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from bench_ranks import ROOT_MAY, SPIN, missing
+from bench_ranks import ROOT_MAY, SIZES, SPIN, SUMS, missing
 from bench_runs import EMULATED, SHORT, Document, bench, needs_emulation, strict
 
 pytestmark = [pytest.mark.slow, needs_emulation]
@@ -53,9 +53,10 @@ def test_ranks_train_what_one_gpu_trains(tmp_path: Path) -> None:
 
 
 def test_sums_on_gpus_are_rows_of_their_own(tmp_path: Path) -> None:
-    document, _ = emulated(tmp_path, "--ranks=2", "--family=Collective", *SHORT, gpus=2)
+    document, _ = emulated(tmp_path, "--ranks=2", *SUMS, *SHORT, gpus=2)
     rows = on_gpus(document)
-    assert len(rows) == 7 and all("bit for bit" in row["verification"]["reference"] for row in rows)
+    assert len(rows) == SIZES
+    assert all("bit for bit" in row["verification"]["reference"] for row in rows)
 
 
 def test_more_ranks_than_gpus_cost_their_rows_alone(tmp_path: Path) -> None:
