@@ -8,7 +8,7 @@ import subprocess
 
 from bench_runs import EPOCHS, SHORT, bench
 
-from tools.passed import weekly
+from tools.stages import weekly
 
 # Tests may run as root in a container.
 ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

@@ -21,7 +21,7 @@ from bench_runs import (
 )
 
 from tools import gpu
-from tools.passed import weekly
+from tools.stages import weekly
 
 SWEEP = ("--sweep=gpu", "--threads=1,16")
 # How large the work is: an overview need not show each.

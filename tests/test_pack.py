@@ -12,7 +12,7 @@ import pytest
 from scripts import ROOT, refused
 
 from tools import console, cuda, pack, sources
-from tools.passed import weekly
+from tools.stages import weekly
 
 needs_git = pytest.mark.skipif(
     not sources.git("rev-parse", "HEAD"), reason="git does not tell the commit"

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ./test runs, repeats, and leaves out, and what it says of it."""
+"""What ./test runs and leaves out, and what it says of it."""
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 from scripts import ROOT, TEST, script
 
-from tools import sources, stages
+from tools import build, runners, sources, stages
 from tools.stages import Stage
 
 
@@ -107,7 +109,6 @@ def test_stages_end_with_what_runs_them(command: list[str], tmp_path: Path) -> N
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project of one source, its header, a header of others, and one in another folder."""
-    monkeypatch.delenv("CI", raising=False)  # which would repeat everything
     monkeypatch.setattr(sources, "ROOT", tmp_path)
     monkeypatch.setattr(sources, "_TIDIED_FOLDERS", {tmp_path / "src"})
     for name in ("src/a.cpp", "src/a.h", "src/other.h", "include/own/far.h", ".clang-tidy"):
@@ -142,22 +143,22 @@ def looked_at(tree: Path, code: int = 0) -> list[str]:
 A = ["src/a.cpp -- -Iinclude -O2"]
 
 
-def test_a_source_is_looked_at_again_when_something_that_it_reads_changes(tree: Path) -> None:
-    assert [looked_at(tree), looked_at(tree)] == [A, []]
-    for name in ("src/a.h", ".clang-tidy", "src/a.cpp"):
-        append(tree / name)
-        assert [looked_at(tree, 1), looked_at(tree), looked_at(tree)] == [A, A, []]
-    for name in ("src/other.h", "include/own/far.h"):
-        append(tree / name)
-        assert looked_at(tree) == []
-    append(tree / "src" / "a.h", '  # include "own/far.h"\n')
-    assert looked_at(tree) == A
-    append(tree / "include" / "own" / "far.h")
-    assert looked_at(tree) == A
+def test_sources_are_looked_at_as_they_are_compiled(tree: Path) -> None:
+    assert [looked_at(tree), looked_at(tree, 1)] == [A, A]
     together = tree / "build" / "unity_0_cxx.cxx"  # sources that are compiled as one
     together.write_text(f'#include "{tree}/src/a.cpp"\n#include "/b.cpp"\n', encoding="utf-8")
     write_database(tree, "-O3", str(together))
     assert looked_at(tree) == ["src/a.cpp -- -Iinclude -O3"]
+
+
+def test_what_a_source_includes_is_found(tree: Path) -> None:
+    def reached() -> set[str]:
+        found = sources._reached(tree / "src" / "a.cpp", [f"-I{tree / 'include'}"])
+        return {path.name for path in found}
+
+    assert reached() == {"a.cpp", "a.h"}
+    append(tree / "src" / "a.h", '  # include "own/far.h"\n')
+    assert reached() == {"a.cpp", "a.h", "far.h"}
 
 
 def test_what_differs_from_main_is_looked_at(tree: Path) -> None:
@@ -201,3 +202,107 @@ def test_what_changed_is_looked_at_first_and_looks_are_bounded(
     assert f"{6 - looks} more" in said if looks < 6 else not said
     monkeypatch.setattr(sources, "changed_files", lambda: None)
     assert sources._chosen(reached) == sorted(reached)[:most]
+
+
+# --- ctest and pytest
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_quick_run_leaves_slow_tests_out(
+    quick: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(stages.ALL, raising=False)
+    monkeypatch.setattr(build, "folder", lambda _: tmp_path)
+    lines = []
+    for name in ("plain", "slow", "emulation", "broken"):
+        text = f"open({str(tmp_path / name)!r}, 'w')\nexit({int(name == 'broken')})"
+        lines.append(f"add_test({name} {script(tmp_path / f'{name}.py', text)})")
+        lines.append(f'set_tests_properties({name} PROPERTIES LABELS "{name}")')
+    (tmp_path / "CTestTestfile.cmake").write_text("\n".join(lines[:-2]), encoding="utf-8")
+    assert runners.run_ctest("default", 2, quick)
+    assert [(tmp_path / name).exists() for name in ("plain", "slow", "emulation")] == [
+        True,
+        not quick,
+        False,
+    ]
+    (tmp_path / "CTestTestfile.cmake").write_text("\n".join(lines), encoding="utf-8")
+    assert not runners.run_ctest("default", 2, quick)
+    python = script(tmp_path / "python", f"import sys\nexit(('not slow' in sys.argv) != {quick})")
+    monkeypatch.setattr(runners, "ROOT", tmp_path)
+    monkeypatch.setattr(runners.environment, "PYTHON", python)
+    assert runners.run_pytest(2, quick)
+
+
+def test_the_slowest_tests_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runners, "ROOT", tmp_path)
+    monkeypatch.setattr(build, "folder", lambda preset: tmp_path / "build" / preset)
+    for seconds, name in ((2, "default/test-times/x"), (30, "asan/test-times/x"), (7.5, "pytest")):
+        path = tmp_path / "build" / f"{name}.xml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'<t><testcase classname="S" name="T" time="{seconds}"/></t>', "utf-8")
+    os.utime(path, (1000, 1000))
+    assert runners.slowest(since=1001) == ["   30.0 s  asan: S.T", "    2.0 s  ctest: S.T"]
+    assert runners.slowest(since=999)[1] == "    7.5 s  pytest: S.T"
+
+
+# --- what is looked at
+
+
+# A user's own, which only git can tell from the project's, and what is told by where it lies.
+OF_GIT = {
+    "plots/tests/mine.json": "{",
+    "docs/NOTES.md": "[nowhere](nowhere.md)",
+    "results/mine/cut-off.json": '{"context": {',
+}
+ANYWHERE = {
+    "notes.py": "import   nothing_of_this_name",
+    "scratch.cpp": "int   main( ) {}",
+    "mine/tests/test_mine.py": "raise SystemExit('a test of its user')",
+    "results/tries/mine/cut-off.json": '{"context": {',
+}
+LOOK = """
+from pathlib import Path
+from tools import sources
+assert sources.check_format(Path({0!r})) and sources.check_ruff(Path({0!r}))
+print(*(path.parent.name for path in sources.tracked_results()))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("with_git", [True, False])
+def test_what_a_user_keeps_in_the_checkout_changes_no_test(
+    with_git: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as results of one's own, which ./run leaves there."""
+    root = tmp_path / "crossover"
+    for path in sources.tracked_files():
+        copy = root / path.relative_to(sources.ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)
+    for name in filter(re.compile("GIT_|PYTEST_").match, [*os.environ]):
+        monkeypatch.delenv(name)
+    for words in (["init", "-q"], ["add", "--all"]) if with_git else ():
+        subprocess.run(["git", *words], cwd=root, check=True)
+    own = {"results/mine/2026-01-01-abcdef0.json": sources.tracked_results()[0].read_text("utf-8")}
+    for name, text in {**own, **ANYWHERE, **(OF_GIT if with_git else {})}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    echo = script(tmp_path / "echo", "import sys; print(*sys.argv)")
+
+    def said(*command: str) -> str:
+        whole = [sys.executable, *command]
+        done = subprocess.run(whole, cwd=root, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    looked_at = said("-c", LOOK.format(str(echo))).split()
+    assert {str(root / "src/cpu/automatic.cpp"), str(root / "tools/gpu_sweep")} <= {*looked_at}
+    assert not [word for word in looked_at if Path(word).name in ("notes.py", "scratch.cpp")]
+    assert {"amd-epyc-2c"} == {*looked_at} & {"amd-epyc-2c", "tries", *(["mine"] * with_git)}
+    collected = said("-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "tests")
+    assert "test_readme.py" in collected and not re.search("mine|NOTES|abcdef0", collected)
+    if with_git:
+        # As a clone made on Windows: its commands start here all the same.
+        clone = ["-c", "core.autocrlf=true", "checkout-index", f"--prefix={tmp_path}/crlf/", "run"]
+        subprocess.run(["git", *clone], cwd=root, check=True)
+        assert (tmp_path / "crlf" / "run").read_bytes() == (root / "run").read_bytes()

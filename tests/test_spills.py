@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tools.environment import VENV
-from tools.passed import weekly
+from tools.stages import weekly
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "src" / "cuda" / "kernels"

@@ -11,11 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tools.console import ROOT, cores
-from tools.passed import Passed, digest, of_files
 
 _SOURCES = {".cpp", ".cu"}
 _CPP = {".h", ".cuh", *_SOURCES}
-COMPILED = {*_CPP, ".cmake"}  # what programs are made from, with each CMakeLists.txt
 _TIDIED_FOLDERS = {ROOT / "src", ROOT / "bench"}
 _EMULATION = ROOT / "tests" / "cuda_host"
 _TIDY_ARGUMENTS = [
@@ -167,8 +165,7 @@ def _chosen(reached: dict[Path, set[Path]]) -> list[Path]:
 
 
 def check_tidy(clang_tidy: str, build: Path, everything: bool = False) -> bool:
-    """Look at sources that differ from main or include a file that does, on all cores, and
-    again only when something that they read has changed.
+    """Look at sources that differ from main or include a file that does, on all cores.
 
     `everything`: at all, and with clang's analyzer too, which takes a third of the time and follows
     paths, not style.
@@ -179,12 +176,7 @@ def check_tidy(clang_tidy: str, build: Path, everything: bool = False) -> bool:
     checks = {path for path in every_file() if path.name == ".clang-tidy"}
     reached = {path: checks | _reached(path, options[path]) for path in options}
     chosen = sorted(reached) if everything else _chosen(reached)
-    keys = {str(path): digest(arguments, options[path], of_files(reached[path])) for path in chosen}
-    passed = Passed(build / "tidy-passed.json")
-    unchanged = passed.unchanged(keys)
-    waiting = [path for path in chosen if str(path) not in unchanged]
     print(f"clang-tidy: {len(chosen)} of {len(options)} sources to look at", flush=True)
-    print(f"clang-tidy: {len(unchanged)} of these unchanged since clean", flush=True)
 
     def look_at(path: Path) -> str:
         """What it finds; nothing where it is clean."""
@@ -195,10 +187,9 @@ def check_tidy(clang_tidy: str, build: Path, everything: bool = False) -> bool:
 
     faulty = 0
     with ThreadPoolExecutor(cores()) as pool:
-        for path, faults in zip(waiting, pool.map(look_at, waiting), strict=True):
+        for path, faults in zip(chosen, pool.map(look_at, chosen), strict=True):
             if faults:
                 print(f"{path.relative_to(ROOT)}: FAULTS\n{faults}\n", flush=True)
-            passed.record({str(path): keys[str(path)]}, [] if faults else [str(path)])
             faulty += bool(faults)
     print(f"clang-tidy: {faulty} of {len(chosen)} sources with faults", flush=True)
     return faulty == 0

@@ -25,7 +25,7 @@ from plots.tests.simulate_curves import (
     within,
 )
 from plots.tests.simulate_rows import Runs, a_file, called, decided_by_pairs, ratios_covered
-from tools.passed import weekly
+from tools.stages import weekly
 
 WANTED, MOST = 0.93, 0.99  # of the intervals
 POWER = 0.95
