@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tools.environment import VENV
+from tools.stages import weekly
 
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "docs" / "adding.md"
@@ -145,6 +146,18 @@ def succeeds(command, folder):
 
 
 @pytest.mark.slow
+def test_what_is_added_compiles(added):
+    """Each source that the guide writes; all of them together are built with ./test --all."""
+    sources = [block.path for block in blocks() if block.path.endswith(".cpp")]
+    written = [path for path in sources if not (ROOT / path).exists()]
+    assert len(written) == 5
+    for source in written:
+        done = compile_alone(added, source)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not weekly(), reason="builds everything: ./test --all")
 def test_what_is_added_works(added):
     tests = added / "tests"
     (tests / "CMakeLists.txt").write_text(

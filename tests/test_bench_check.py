@@ -24,7 +24,7 @@ from bench_runs import (
     strict,
 )
 
-from tools.passed import weekly
+from tools.stages import weekly
 
 pytestmark = needs_bench
 

@@ -31,7 +31,7 @@ SWEEP = (
     *SHORT,
 )
 # No row of these takes a second; a sanitizer's build on a busy machine may take a while.
-PATIENCE = "--patience=30s"
+PATIENCE = "--patience=15s"
 # What the sanitizer would make of a signal is not what a user's program does.
 SIGNALS = {
     "ASAN_OPTIONS": "exitcode=99:handle_segv=0:handle_abort=0:handle_sigill=0",
@@ -39,9 +39,9 @@ SIGNALS = {
 }
 SEEN = {
     "illegal": "an illegal memory access was encountered",
-    "endless kernel": "did not answer within 30 s while running it",
-    "endless loop": "did not answer within 30 s while making it",
-    "silence": "did not answer within 30 s",
+    "endless kernel": "did not answer within 15 s while running it",
+    "endless loop": "did not answer within 15 s while making it",
+    "silence": "did not answer within 15 s",
     "abort": "was ended by a signal (Aborted)",
     "segmentation": "was ended by a signal (Segmentation fault)",
     "instruction": "was ended by a signal (Illegal instruction)",

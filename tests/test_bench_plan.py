@@ -21,15 +21,17 @@ from bench_runs import (
 )
 
 from tools import gpu
+from tools.stages import weekly
 
 SWEEP = ("--sweep=gpu", "--threads=1,16")
 # How large the work is: an overview need not show each.
 SIZES = {"batch", "bytes", "m", "n", "k", "width", "size"}
 
 pytestmark = needs_bench
-# Without a GPU bench plans for one; the emulated one is there.
+# Without a GPU bench plans for one. The emulated one is there, and takes long to plan.
+with_all = pytest.mark.skipif(not weekly(), reason="runs with ./test --all")
 each_gpu = pytest.mark.parametrize(
-    "program", [BENCH, pytest.param(EMULATED, marks=needs_emulation)]
+    "program", [BENCH, pytest.param(EMULATED, marks=[needs_emulation, with_all])]
 )
 
 

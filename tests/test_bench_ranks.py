@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several ranks over MPI: their rows, how they are started, and what is lost when one ends."""
 
+import functools
 import json
 import os
 import shutil
@@ -8,20 +9,53 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from bench_ranks import ROOT_MAY, SPIN, missing
 from bench_runs import (
     BENCH,
+    EMULATED,
     EPOCHS,
     LIMIT_SECONDS,
     SHORT,
+    Document,
     bench,
     environment,
     needs_bench,
+    needs_emulation,
     samples,
     strict,
 )
+
+from tools.stages import weekly
+
+# Tests may run as root in a container.
+ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+SPIN = {"GOMP_SPINCOUNT": "1000"}
+# The sums of a sweep, and how many there are: the two of megabytes, which take long to verify, are
+# left to ./test --all.
+SUMS = ("--family=Collective", "--benchmark_filter=" + ("." if weekly() else "-bytes:[0-9]{7}"))
+SIZES = 7 if weekly() else 5
+
+
+@functools.cache
+def missing() -> str:
+    """Why there are no ranks here; "" where there are."""
+    if shutil.which("mpirun") is None:
+        return "there is no mpirun here"
+    two = ["mpirun", "-n", "2", "--oversubscribe", "true"]
+    alone = subprocess.run(
+        two, capture_output=True, text=True, env={**os.environ, **ROOT_MAY}, check=False
+    )
+    if alone.returncode != 0:
+        said = " ".join(alone.stderr.split())[:200]
+        return f"mpirun starts no two processes here: {said}"
+    told = bench("--ranks=2", "--mlp=2,2", *EPOCHS, *SHORT, variables={**SPIN, **ROOT_MAY})
+    return "bench was built without MPI" if "built without MPI" in told.stderr else ""
+
+
+# --- over MPI
+
 
 pytestmark = [pytest.mark.slow, needs_bench]
 
@@ -60,17 +94,30 @@ def test_ranks_train_what_one_process_trains(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_ranks")
 def test_sums_are_rows_of_their_own(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
-    done = run("--ranks=2", "--family=Collective", "--cuda=off", *SHORT, f"--out={out}")
+    done = run("--ranks=2", *SUMS, "--cuda=off", *SHORT, f"--out={out}")
     assert done.returncode == 0, done.stderr
     rows = strict(out)["rows"]
-    assert len(rows) == 7 and all("bit for bit" in row["verification"]["reference"] for row in rows)
+    assert len(rows) == SIZES
+    assert all("bit for bit" in row["verification"]["reference"] for row in rows)
+
+
+def described(folder: Path, layers: list[dict[str, Any]]) -> Path:
+    """The file of a network of 4 numbers, these layers, and 3 classes."""
+    network = {"name": "own", "input": {"shape": [4], "type": "f32"}, "classes": 3}
+    whole = [*layers, {"type": "linear", "out_features": 3}]
+    network |= {"loss": "cross_entropy", "layers": whole}
+    path = folder / "net.json"
+    path.write_text(json.dumps(network), encoding="utf-8")
+    return path
 
 
 @pytest.mark.usefixtures("_ranks")
 def test_batch_normalization_goes_by_shares(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
-    flags = ("--model=resnet-56", "--batch=8", "--family=Minibatch", "--execution=eager")
-    done = run("--ranks=1,2", "--threads=1", *flags, *SHORT, "--cuda=off", f"--out={out}")
+    layers = [{"type": "linear", "out_features": 8}, {"type": "batch_norm"}]
+    steps = ("--batch=8", "--family=Minibatch", "--execution=eager")
+    flags = (f"--network={described(tmp_path, layers)}", *steps, *SHORT, "--cuda=off")
+    done = run("--ranks=1,2", "--threads=1", *flags, f"--out={out}")
     assert done.returncode == 0, done.stderr
     one, two = strict(out)["rows"]
     assert "ranks:2" in two["name"] and "error_message" not in two
@@ -93,9 +140,10 @@ def ranks_of(process: subprocess.Popen[str]) -> list[int]:
 @pytest.mark.parametrize("place", [0, 1])
 def test_a_rank_that_dies_costs_one_row(tmp_path: Path, place: int) -> None:
     out = tmp_path / "result.json"
-    flags = ("--model=disc-2,disc-3", "--ranks=2", "--threads=1", *EPOCHS)
+    networks = ("--model=disc-2,disc-3,disc-4", "--execution=eager")
+    flags = (*networks, "--ranks=2", "--threads=1", *EPOCHS)
     # Ranks that share their cores with other tests may be slow.
-    repeat = ("--benchmark_repetitions=1", "--benchmark_min_time=1", "--patience=5m")
+    repeat = ("--benchmark_repetitions=1", "--benchmark_min_time=0.5", "--patience=5m")
     with subprocess.Popen(
         [BENCH, *flags, *repeat, f"--out={out}"],
         stdout=subprocess.DEVNULL,
@@ -111,7 +159,7 @@ def test_a_rank_that_dies_costs_one_row(tmp_path: Path, place: int) -> None:
         _, errors = process.communicate(timeout=LIMIT_SECONDS)
     assert process.returncode == 1, errors
     rows = strict(out)["rows"]
-    assert len(rows) == 4
+    assert len(rows) == 3
     failed = [row["error_message"] for row in rows if "error_message" in row]
     assert len(failed) == 1 and "ended by a signal (Killed)" in failed[0], failed
 
@@ -160,18 +208,7 @@ def test_ranks_with_another_network_of_that_name_are_refused(tmp_path: Path) -> 
     words: list[str] = []
     for width, folder in ((8, tmp_path / "one"), (9, tmp_path / "other")):
         folder.mkdir()
-        described = {
-            "name": "own",
-            "input": {"shape": [4], "type": "f32"},
-            "classes": 3,
-            "loss": "cross_entropy",
-            "layers": [
-                {"type": "linear", "out_features": width},
-                {"type": "tanh"},
-                {"type": "linear", "out_features": 3},
-            ],
-        }
-        (folder / "net.json").write_text(json.dumps(described))
+        described(folder, [{"type": "linear", "out_features": width}, {"type": "tanh"}])
         own = (str(BENCH), "--network=net.json", "--threads=1", *EPOCHS, *SHORT, "--out=r.json")
         words += [*([":"] if words else []), "-n", "1", "--wdir", str(folder), *own]
     done = launched(*words)
@@ -226,3 +263,77 @@ def test_what_is_missing_is_said_in_a_sentence() -> None:
         as_root = dict.fromkeys(ROOT_MAY, "")
         refused = bench(*flags, variables={**SPIN, **as_root})
         assert refused.returncode == 2 and "refuses to run as root" in refused.stderr
+
+
+# --- on GPUs: emulated ones, and a made-up NCCL
+
+
+MLP_OF_GPUS = ("--mlp=12,32,7", "--batch=30", "--rows=100", "--threads=1")
+# Open MPI does not free all that it takes.
+MPI_LEAKS = {"ASAN_OPTIONS": "exitcode=99:malloc_context_size=2:detect_leaks=0"}
+TWO = ("--ranks=2", *MLP_OF_GPUS, "--family=Epoch", *SHORT)
+
+
+def emulated(
+    folder: Path, *flags: str, gpus: int, code: int = 0, **variables: str
+) -> tuple[Document, subprocess.CompletedProcess[str]]:
+    if reason := missing():
+        pytest.skip(reason)
+    out = folder / "result.json"
+    own = {**SPIN, **ROOT_MAY, **MPI_LEAKS, "EMULATED_GPUS": str(gpus), **variables}
+    done = bench(*flags, f"--out={out}", program=EMULATED, variables=own)
+    assert done.returncode == code, done.stderr
+    return strict(out), done
+
+
+def on_gpus(document: Document) -> list[Document]:
+    return [
+        row
+        for row in document["rows"]
+        if row["configuration"]["device"] == "cuda" and "ranks" in row["configuration"]
+    ]
+
+
+@needs_emulation
+def test_ranks_train_what_one_gpu_trains(tmp_path: Path) -> None:
+    flags = ("--ranks=1,2", *MLP_OF_GPUS, "--family=Epoch", "--bucket=1000", *SHORT)
+    document, _ = emulated(tmp_path, *flags, gpus=2)
+    shared = on_gpus(document)
+    ways = ["eager", "graph", "graph-epoch", "overlapped"]
+    assert sorted(row["configuration"]["execution"] for row in shared) == ways
+    assert len({row["workload"] for row in document["rows"]}) == 1
+    for row in shared:
+        verification = row["verification"]
+        assert verification["steps"] == verification["steps_of"] == 4
+        assert 0 < verification["parameter_error"] < verification["parameter_tolerance"]
+        assert "warnings" not in row or not any("GPU" in one for one in row["warnings"])
+    alone = [row for row in document["rows"] if "ranks" not in row["configuration"]]
+    assert all(row["configuration"]["execution"] != "overlapped" for row in alone)
+
+
+@needs_emulation
+def test_sums_on_gpus_are_rows_of_their_own(tmp_path: Path) -> None:
+    document, _ = emulated(tmp_path, "--ranks=2", *SUMS, *SHORT, gpus=2)
+    rows = on_gpus(document)
+    assert len(rows) == SIZES
+    assert all("bit for bit" in row["verification"]["reference"] for row in rows)
+
+
+@needs_emulation
+def test_more_ranks_than_gpus_cost_their_rows_alone(tmp_path: Path) -> None:
+    document, _ = emulated(tmp_path, *TWO, "--execution=eager", gpus=1, code=1)
+    (row,) = on_gpus(document)
+    assert "there are more ranks than GPUs" in row["error_message"]
+    assert "start as many ranks as there are GPUs" in row["error_message"]
+    measured = [row for row in document["rows"] if "error_message" not in row]
+    assert [row["configuration"]["device"] for row in measured] == ["cpu"]
+
+
+@needs_emulation
+def test_ranks_that_share_a_gpu_say_so(tmp_path: Path) -> None:
+    document, _ = emulated(
+        tmp_path, *TWO, "--execution=overlapped", gpus=1, NCCL_MULTI_RANK_GPU_ENABLE="1"
+    )
+    (row,) = on_gpus(document)
+    assert "error_message" not in row
+    assert any("NCCL_MULTI_RANK_GPU_ENABLE=1" in one for one in row["warnings"])

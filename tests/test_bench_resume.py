@@ -25,13 +25,13 @@ from bench_runs import (
     validate,
 )
 
-from tools.passed import in_ci, weekly
+from tools.stages import weekly
 
 pytestmark = needs_bench
 
 BATCHES = range(100, 130)
 MANY = (*DISC, "--batch=" + ",".join(map(str, BATCHES)))
-KILLS = 200 if weekly() else 60 if in_ci() else 30
+KILLS = 200 if weekly() else 30
 
 
 def written(document: Document) -> dict[str, list[Document]]:

@@ -33,7 +33,7 @@ from plots.core.mlp import ACTIVATIONS, LOSSES, OPTIMIZERS, Mlp, network_of  # n
 from plots.core.mlp import PRECISIONS as MLP_PRECISIONS  # noqa: E402
 from plots.features.predict.data import fastest_rates  # noqa: E402
 from plots.tests.test_prediction_docs import POINTS  # noqa: E402
-from tools.passed import in_ci, weekly  # noqa: E402
+from tools.stages import in_ci, weekly  # noqa: E402
 
 PRECISIONS = ("f32", "bf16")
 NAMED = [name for name in NAMES if name not in ANCHORS]  # whose names do not say their widths

@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from tools.stages import weekly
+
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "build" / "tests" / "cudnn_plans"
 TABLE = ROOT / "tests" / "fixtures" / "cudnn_plans.txt"
 GENERATIONS = ("75", "86", "89", "90", "100", "120")
+ALWAYS = "90"  # its networks have plans of every kind, and each generation takes a minute
 HEAD = """\
 # Which plans of cuDNN the networks' convolutions and attention get: how many forms which engine,
 # and the largest workspace. Written by .venv/bin/python tests/test_cudnn_plans.py
@@ -34,6 +37,8 @@ def ask(generation: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_the_plans_are_those_of_the_table(generation: str) -> None:
+    if generation != ALWAYS and not weekly():
+        pytest.skip("runs with ./test --all")
     if not PROGRAM.exists():
         pytest.skip("this build has no cuDNN: ./test installs it where there is a CUDA 13 compiler")
     text = TABLE.read_text(encoding="utf-8")

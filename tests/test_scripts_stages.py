@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ./test runs, repeats, and leaves out, and what it says of it."""
+"""What ./test runs and leaves out, and what it says of it."""
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from scripts import ROOT, TEST, script
 
-from tools import sources, stages
+from tools import build, console, fuzz, runners, sources, stages
 from tools.stages import Stage
 
 
@@ -107,7 +110,6 @@ def test_stages_end_with_what_runs_them(command: list[str], tmp_path: Path) -> N
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project of one source, its header, a header of others, and one in another folder."""
-    monkeypatch.delenv("CI", raising=False)  # which would repeat everything
     monkeypatch.setattr(sources, "ROOT", tmp_path)
     monkeypatch.setattr(sources, "_TIDIED_FOLDERS", {tmp_path / "src"})
     for name in ("src/a.cpp", "src/a.h", "src/other.h", "include/own/far.h", ".clang-tidy"):
@@ -142,22 +144,22 @@ def looked_at(tree: Path, code: int = 0) -> list[str]:
 A = ["src/a.cpp -- -Iinclude -O2"]
 
 
-def test_a_source_is_looked_at_again_when_something_that_it_reads_changes(tree: Path) -> None:
-    assert [looked_at(tree), looked_at(tree)] == [A, []]
-    for name in ("src/a.h", ".clang-tidy", "src/a.cpp"):
-        append(tree / name)
-        assert [looked_at(tree, 1), looked_at(tree), looked_at(tree)] == [A, A, []]
-    for name in ("src/other.h", "include/own/far.h"):
-        append(tree / name)
-        assert looked_at(tree) == []
-    append(tree / "src" / "a.h", '  # include "own/far.h"\n')
-    assert looked_at(tree) == A
-    append(tree / "include" / "own" / "far.h")
-    assert looked_at(tree) == A
+def test_sources_are_looked_at_as_they_are_compiled(tree: Path) -> None:
+    assert [looked_at(tree), looked_at(tree, 1)] == [A, A]
     together = tree / "build" / "unity_0_cxx.cxx"  # sources that are compiled as one
     together.write_text(f'#include "{tree}/src/a.cpp"\n#include "/b.cpp"\n', encoding="utf-8")
     write_database(tree, "-O3", str(together))
     assert looked_at(tree) == ["src/a.cpp -- -Iinclude -O3"]
+
+
+def test_what_a_source_includes_is_found(tree: Path) -> None:
+    def reached() -> set[str]:
+        found = sources._reached(tree / "src" / "a.cpp", [f"-I{tree / 'include'}"])
+        return {path.name for path in found}
+
+    assert reached() == {"a.cpp", "a.h"}
+    append(tree / "src" / "a.h", '  # include "own/far.h"\n')
+    assert reached() == {"a.cpp", "a.h", "far.h"}
 
 
 def test_what_differs_from_main_is_looked_at(tree: Path) -> None:
@@ -187,15 +189,214 @@ def test_what_differs_from_main_is_looked_at(tree: Path) -> None:
     assert changed() == {"a.cpp", "new.h", "newer.cpp", "other.h"}
 
 
-def test_what_changed_is_looked_at_and_of_what_includes_it_some(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("most", "looks"), [(4, 4), (1, 1), (9, 6)])
+def test_what_changed_is_looked_at_first_and_looks_are_bounded(
+    most: int, looks: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    changed, including = [Path("c1"), Path("c2")], [Path(f"i{number}") for number in range(4)]
+    changed, including = [Path("c1"), Path("c2")], [Path(f"a{number}") for number in range(4)]
     reached = {path: {path, Path("a.h")} for path in changed + including}
     reached[Path("far")] = {Path("far")}
     monkeypatch.setattr(sources, "changed_files", lambda: {Path("a.h"), *changed})
-    monkeypatch.setattr(sources, "_MOST_LOOKS", 2)
-    assert sources._chosen(reached) == changed + including[:2]
-    assert "2 that include what changed are left to --all" in capsys.readouterr().out
+    monkeypatch.setattr(sources, "_MOST_LOOKS", most)
+    assert sources._chosen(reached) == (changed + including)[:looks]
+    said = capsys.readouterr().out
+    assert f"{6 - looks} more" in said if looks < 6 else not said
     monkeypatch.setattr(sources, "changed_files", lambda: None)
-    assert sources._chosen(reached) == sorted(reached)
+    assert sources._chosen(reached) == sorted(reached)[:most]
+
+
+# --- ctest and pytest
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_quick_run_leaves_slow_tests_out(
+    quick: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(stages.ALL, raising=False)
+    monkeypatch.setattr(build, "folder", lambda _: tmp_path)
+    lines = []
+    for name in ("plain", "slow", "emulation", "broken"):
+        text = f"open({str(tmp_path / name)!r}, 'w')\nexit({int(name == 'broken')})"
+        lines.append(f"add_test({name} {script(tmp_path / f'{name}.py', text)})")
+        lines.append(f'set_tests_properties({name} PROPERTIES LABELS "{name}")')
+    (tmp_path / "CTestTestfile.cmake").write_text("\n".join(lines[:-2]), encoding="utf-8")
+    assert runners.run_ctest("default", 2, quick)
+    assert [(tmp_path / name).exists() for name in ("plain", "slow", "emulation")] == [
+        True,
+        not quick,
+        False,
+    ]
+    (tmp_path / "CTestTestfile.cmake").write_text("\n".join(lines), encoding="utf-8")
+    assert not runners.run_ctest("default", 2, quick)
+    python = script(tmp_path / "python", f"import sys\nexit(('not slow' in sys.argv) != {quick})")
+    monkeypatch.setattr(runners, "ROOT", tmp_path)
+    monkeypatch.setattr(runners.environment, "PYTHON", python)
+    assert runners.run_pytest(2, quick)
+
+
+def test_the_slowest_tests_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runners, "ROOT", tmp_path)
+    monkeypatch.setattr(build, "folder", lambda preset: tmp_path / "build" / preset)
+    for seconds, name in ((2, "default/test-times/x"), (30, "asan/test-times/x"), (7.5, "pytest")):
+        path = tmp_path / "build" / f"{name}.xml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'<t><testcase classname="S" name="T" time="{seconds}"/></t>', "utf-8")
+    os.utime(path, (1000, 1000))
+    assert runners.slowest(since=1001) == ["   30.0 s  asan: S.T", "    2.0 s  ctest: S.T"]
+    assert runners.slowest(since=999)[1] == "    7.5 s  pytest: S.T"
+
+
+# --- what is looked at
+
+
+# A user's own, which only git can tell from the project's, and what is told by where it lies.
+OF_GIT = {
+    "plots/tests/mine.json": "{",
+    "docs/NOTES.md": "[nowhere](nowhere.md)",
+    "results/mine/cut-off.json": '{"context": {',
+}
+ANYWHERE = {
+    "notes.py": "import   nothing_of_this_name",
+    "scratch.cpp": "int   main( ) {}",
+    "mine/tests/test_mine.py": "raise SystemExit('a test of its user')",
+    "results/tries/mine/cut-off.json": '{"context": {',
+}
+LOOK = """
+from pathlib import Path
+from tools import sources
+assert sources.check_format(Path({0!r})) and sources.check_ruff(Path({0!r}))
+print(*(path.parent.name for path in sources.tracked_results()))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("with_git", [True, False])
+def test_what_a_user_keeps_in_the_checkout_changes_no_test(
+    with_git: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as results of one's own, which ./run leaves there."""
+    root = tmp_path / "crossover"
+    for path in sources.tracked_files():
+        copy = root / path.relative_to(sources.ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)
+    for name in filter(re.compile("GIT_|PYTEST_").match, [*os.environ]):
+        monkeypatch.delenv(name)
+    for words in (["init", "-q"], ["add", "--all"]) if with_git else ():
+        subprocess.run(["git", *words], cwd=root, check=True)
+    own = {"results/mine/2026-01-01-abcdef0.json": sources.tracked_results()[0].read_text("utf-8")}
+    for name, text in {**own, **ANYWHERE, **(OF_GIT if with_git else {})}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    echo = script(tmp_path / "echo", "import sys; print(*sys.argv)")
+
+    def said(*command: str) -> str:
+        whole = [sys.executable, *command]
+        done = subprocess.run(whole, cwd=root, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    looked_at = said("-c", LOOK.format(str(echo))).split()
+    assert {str(root / "src/cpu/automatic.cpp"), str(root / "tools/gpu_sweep")} <= {*looked_at}
+    assert not [word for word in looked_at if Path(word).name in ("notes.py", "scratch.cpp")]
+    assert {"amd-epyc-2c"} == {*looked_at} & {"amd-epyc-2c", "tries", *(["mine"] * with_git)}
+    collected = said("-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "tests")
+    assert "test_readme.py" in collected and not re.search("mine|NOTES|abcdef0", collected)
+    if with_git:
+        # As a clone made on Windows: its commands start here all the same.
+        clone = ["-c", "core.autocrlf=true", "checkout-index", f"--prefix={tmp_path}/crlf/", "run"]
+        subprocess.run(["git", *clone], cwd=root, check=True)
+        assert (tmp_path / "crlf" / "run").read_bytes() == (root / "run").read_bytes()
+
+
+# --- the fuzzers
+
+
+FINDS = """
+prefix = next(word.split("=")[1] for word in sys.argv if word.startswith("-artifact_prefix="))
+open(prefix + "crash-1", "w").write("input")
+print("#12\\tNEW\\nthe sanitizer's words", file=sys.stderr)
+sys.exit(77)
+"""
+FINE = "print('#9\\tNEW\\nstat::number_of_executed_units: 1234', file=sys.stderr)"
+
+
+@pytest.fixture
+def fuzzer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Makes the program of the only fuzzer, `one`; it notes in `ran` the options it is run with."""
+    monkeypatch.setattr(fuzz, "ROOT", tmp_path)
+    monkeypatch.setattr(fuzz, "LOGS", tmp_path)
+    for name in ("SOURCES", "BUILD", "FINDINGS"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setattr(fuzz, name, tmp_path / name)
+    (fuzz.SOURCES / "one.cpp").write_text('"not tried";', encoding="utf-8")
+    (fuzz.SOURCES / "one.dict").write_text('"extra"\n', encoding="utf-8")
+    tried = tmp_path / "tried.cpp"
+    tried.write_text('#include "x.h"\nf("--flag", "two words", "b\\n", "x", "y2");', "utf-8")
+    (fuzz.BUILD / "one.sources").write_text(f"{tried}\n", encoding="utf-8")
+
+    def made(text: str) -> Path:
+        noting = f"import sys\nprint(*sys.argv[1:], file=open({str(tmp_path / 'ran')!r}, 'a'))\n"
+        return script(fuzz.BUILD / "one", noting + text)
+
+    return made
+
+
+def test_every_fuzzer_is_built_and_has_inputs_to_start_from() -> None:
+    cmake = (fuzz.SOURCES / "CMakeLists.txt").read_text(encoding="utf-8")
+    for name in fuzz.names():
+        assert f"add_fuzzer({name}\n" in cmake or f"add_fuzzer({name} " in cmake
+        assert any((fuzz.SOURCES / "corpus" / name).iterdir())
+
+
+def test_a_short_run_takes_literals_of_the_sources_that_it_tries(
+    fuzzer: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    fuzzer(FINE)
+    assert fuzz.short()
+    assert "one: 1,234 executions, nothing found" in capsys.readouterr().out
+    # Of the sources that are tried only those literals that a dictionary can hold.
+    assert (fuzz.BUILD / "one.dict").read_text("utf-8").split() == ['"--flag"', '"y2"', '"extra"']
+
+
+def test_what_is_found_is_kept_and_tried_again(
+    fuzzer: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fuzzer(FINDS)
+    assert not fuzz.short() and not fuzz.short()
+    out = capsys.readouterr().out
+    found = fuzz.FINDINGS / "one" / "crash-1"
+    assert "the sanitizer's words" in out and f"one: 12 executions, FOUND {found}; again: " in out
+    assert found.read_text(encoding="utf-8") == "input"
+    _, again = (tmp_path / "ran").read_text(encoding="utf-8").splitlines()
+    assert "-runs=20000 -seed=1 " in again and str(found.parent) in again.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(FINE, "1,234 executions, nothing found"), (FINDS, "12 executions, FOUND ")],
+)
+def test_a_long_run_takes_every_fuzzer_and_that_of_plots(
+    text: str,
+    said: str,
+    fuzzer: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    python = fuzzer(text).with_name("python")
+    of_plots = "import sys\nassert sys.argv[1:4] == ['-m', 'plots.tests.test_fuzz', '300']"
+    monkeypatch.setattr(fuzz.environment, "PYTHON", script(python, f"{of_plots}\nprint('#77 x')"))
+    assert fuzz.long(600) == (text == FINE)
+    captured = capsys.readouterr()
+    assert f"one: {said}" in captured.out
+    assert "plots: 77 executions, nothing found" in captured.out
+    assert "Fuzzing one, plots: 300 s each" in captured.err
+
+
+def test_without_libfuzzer_the_stage_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    script(tmp_path / "clang++", f"print({str(tmp_path)!r})")
+    with pytest.raises(console.Missing, match="libclang-rt-dev"):
+        TEST._fuzz(None)

@@ -11,11 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tools.console import ROOT, cores
-from tools.passed import Passed, digest, of_files
 
 _SOURCES = {".cpp", ".cu"}
 _CPP = {".h", ".cuh", *_SOURCES}
-COMPILED = {*_CPP, ".cmake"}  # what programs are made from, with each CMakeLists.txt
 _TIDIED_FOLDERS = {ROOT / "src", ROOT / "bench"}
 _EMULATION = ROOT / "tests" / "cuda_host"
 _TIDY_ARGUMENTS = [
@@ -27,8 +25,8 @@ _TIDY_ARGUMENTS = [
     # clang 14 cannot read the <chrono> of gcc 13 (Ubuntu 24.04) as it stands.
     "--extra-arg=-Dconsteval=constexpr",
 ]
-# Of the sources that only include what changed; the rest is left to --all, as each takes seconds.
-_MOST_LOOKS = 25
+# Sources that ./test looks at; the rest is left to --all, as each takes half a minute of a core.
+_MOST_LOOKS = 30
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 _NOT_OURS = {"build", "brought", "report", "gpu-results", "tries", ".git"}
 
@@ -153,21 +151,21 @@ def changed_files() -> set[Path] | None:
 
 
 def _chosen(reached: dict[Path, set[Path]]) -> list[Path]:
-    """The sources that differ from main, and the first of those that include what does."""
+    """The first of the sources that differ from main, and of those that include what does."""
     changed = changed_files()
     if changed is None:
-        return sorted(reached)
-    own = sorted(reached.keys() & changed)
-    include = sorted(p for p, files in reached.items() if files & changed and p not in changed)
-    if len(include) > _MOST_LOOKS:
-        left = len(include) - _MOST_LOOKS
-        print(f"clang-tidy: {left} that include what changed are left to --all")
-    return own + include[:_MOST_LOOKS]
+        chosen = sorted(reached)
+    else:
+        own = sorted(reached.keys() & changed)
+        chosen = own + sorted(p for p, f in reached.items() if f & changed and p not in changed)
+    left = len(chosen) - _MOST_LOOKS
+    if left > 0:
+        print(f"clang-tidy: {left} more, which differ or include what does, are left to --all")
+    return chosen[:_MOST_LOOKS]
 
 
 def check_tidy(clang_tidy: str, build: Path, everything: bool = False) -> bool:
-    """Look at the sources that differ from main or include a file that does, on all cores, and
-    again only when something that they read has changed.
+    """Look at sources that differ from main or include a file that does, on all cores.
 
     `everything`: at all, and with clang's analyzer too, which takes a third of the time and follows
     paths, not style.
@@ -178,12 +176,7 @@ def check_tidy(clang_tidy: str, build: Path, everything: bool = False) -> bool:
     checks = {path for path in every_file() if path.name == ".clang-tidy"}
     reached = {path: checks | _reached(path, options[path]) for path in options}
     chosen = sorted(reached) if everything else _chosen(reached)
-    keys = {str(path): digest(arguments, options[path], of_files(reached[path])) for path in chosen}
-    passed = Passed(build / "tidy-passed.json")
-    unchanged = passed.unchanged(keys)
-    waiting = [path for path in chosen if str(path) not in unchanged]
-    print(f"clang-tidy: {len(chosen)} of {len(options)} sources differ from main", flush=True)
-    print(f"clang-tidy: {len(unchanged)} of these unchanged since clean", flush=True)
+    print(f"clang-tidy: {len(chosen)} of {len(options)} sources to look at", flush=True)
 
     def look_at(path: Path) -> str:
         """What it finds; nothing where it is clean."""
@@ -194,10 +187,9 @@ def check_tidy(clang_tidy: str, build: Path, everything: bool = False) -> bool:
 
     faulty = 0
     with ThreadPoolExecutor(cores()) as pool:
-        for path, faults in zip(waiting, pool.map(look_at, waiting), strict=True):
+        for path, faults in zip(chosen, pool.map(look_at, chosen), strict=True):
             if faults:
                 print(f"{path.relative_to(ROOT)}: FAULTS\n{faults}\n", flush=True)
-            passed.record({str(path): keys[str(path)]}, [] if faults else [str(path)])
             faulty += bool(faults)
     print(f"clang-tidy: {faulty} of {len(chosen)} sources with faults", flush=True)
     return faulty == 0

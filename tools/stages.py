@@ -12,12 +12,21 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from tools.console import ROOT, Failure, Missing, stop
-from tools.passed import in_ci
 
+ALL = "CROSSOVER_TEST_ALL"  # set by ./test --all; tests in C++ ask for it as well
 _FOLDER = "build/stages"
 # Every stage uses all cores by itself; a second one fills them where the first has a single long
 # compilation or test left.
 _AT_ONCE = 2
+
+
+def in_ci() -> bool:
+    return bool(os.environ.get("CI"))
+
+
+def weekly() -> bool:
+    """./test --all: tests that thin out their cases run all of them."""
+    return bool(os.environ.get(ALL))
 
 
 @dataclass(frozen=True)

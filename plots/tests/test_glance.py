@@ -65,9 +65,11 @@ def test_every_committed_file_has_a_short_sentence(path):
         ways(10, RESIDENT, models=["heart"]),
     ],
 )
-@pytest.mark.parametrize("repetitions", [2, 9])
-@pytest.mark.parametrize("at", [1.0, 5e4, 1e9, "equal", "small"])
-def test_every_synthetic_file_has_a_short_sentence(read, configurations, repetitions, at):
+# Few repetitions decide less: whatever else, one of these two.
+@pytest.mark.parametrize(
+    ("at", "repetitions"), [(1.0, 9), (5e4, 9), (5e4, 2), (1e9, 9), ("equal", 2), ("small", 9)]
+)
+def test_every_synthetic_file_has_a_short_sentence(read, configurations, at, repetitions):
     seconds = {
         "equal": lambda way, params: 1.0,
         "small": lambda way, params: 1 / crossing(22_500.0)(way, params),

@@ -5,6 +5,9 @@ Seeds are fixed. A rule whose true share is just what is asked for passes a boun
 of 99.9 %, by the binomial distribution of the count.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -22,13 +25,26 @@ from plots.tests.simulate_curves import (
     within,
 )
 from plots.tests.simulate_rows import Runs, a_file, called, decided_by_pairs, ratios_covered
+from tools.stages import weekly
 
 WANTED, MOST = 0.93, 0.99  # of the intervals
 POWER = 0.95
 FALSE_ALARMS = 0.05
 ERROR = 0.001
 
+DESIGNS = ((9, 1), (5, 1), (3, 3), (1, 9))
+
 pytestmark = pytest.mark.slow
+
+
+def cases(some: Sequence[tuple], every: Sequence[tuple]) -> list[Any]:
+    """`every`, of which all but `some` run with ./test --all only."""
+    weekly_alone = pytest.mark.skipif(not weekly(), reason="runs with ./test --all")
+    assert {*some} <= {*every}
+    return [
+        pytest.param(*c, marks=[] if c in some else weekly_alone, id=f"{c[0]}-{c[1]}")
+        for c in every
+    ]
 
 
 def at_least(share: float, count: int) -> float:
@@ -40,9 +56,12 @@ def at_most(share: float, count: int) -> float:
     return float(binom.isf(ERROR, count, share)) / count
 
 
-@pytest.mark.parametrize("deviation", [0.02, 0.03, 0.05])
 @pytest.mark.parametrize(
-    "design", [Design(9, 1), Design(5, 1), Design(3, 3), Design(1, 9)], ids=str
+    ("design", "deviation"),
+    cases(
+        [(Design(9, 1), 0.05), (Design(5, 1), 0.02), (Design(3, 3), 0.03), (Design(1, 9), 0.05)],
+        [(Design(*each), by) for each in DESIGNS for by in (0.02, 0.03, 0.05)],
+    ),
 )
 def test_intervals_cover_what_lies_between_instances(design, deviation):
     count = 500
@@ -94,11 +113,13 @@ def test_an_interval_that_knows_nothing_of_instances_is_found_to_be_too_narrow()
 
 @pytest.mark.parametrize(
     ("design", "threads"),
-    [
-        *((Design(*each), 1) for each in ((5, 1), (9, 1), (3, 3), (1, 9))),
-        *((Design(count, 1), 8) for count in (5, 9)),
-    ],
-    ids=str,
+    cases(
+        [(Design(5, 1), 1), (Design(3, 3), 1), (Design(9, 1), 8)],
+        [
+            *((Design(*each), 1) for each in DESIGNS),
+            *((Design(count, 1), 8) for count in (5, 9)),
+        ],
+    ),
 )
 def test_equal_devices_have_seldom_a_winner(design, threads):
     count = 500 if threads == 1 else 150
@@ -129,8 +150,13 @@ def test_intervals_with_the_best_of_several_thread_counts_cover(threads, repetit
     assert abs(found.speed_up_bias) < 0.75 * error and abs(found.bias) < 0.95 * error
 
 
-@pytest.mark.parametrize("deviation", [0.02, 0.05])
-@pytest.mark.parametrize("design", [Design(9, 1), Design(3, 3), Design(1, 9)], ids=str)
+@pytest.mark.parametrize(
+    ("design", "deviation"),
+    cases(
+        [(Design(9, 1), 0.02), (Design(3, 3), 0.05), (Design(1, 9), 0.05)],
+        [(Design(*each), by) for each in DESIGNS for by in (0.02, 0.05)],
+    ),
+)
 def test_ratios_to_another_framework_cover_what_lies_between_instances(design, deviation):
     assert at_least(0.95, 1000) <= ratios_covered(design, deviation, 1000)
 

@@ -9,7 +9,7 @@ import pytest
 
 from plots.parallel import MOST_PROCESSES
 from plots.tests import synthetic_probes
-from tools.passed import in_ci, weekly
+from tools.stages import in_ci, weekly
 
 ROOT = Path(__file__).parents[2]
 FILES = 200 if weekly() else 70

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ./run and ./test set up: system packages, the Python environment, a CUDA compiler."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from scripts import ROOT, RUN, refused, script
+
+from tools import console, cuda, environment, packages
+from tools.environment import Environment
+
+# --- system packages
+
+
+LINE = "\n    apt-get install -y --no-install-recommends cmake ninja-build"
+
+
+def need(package: str, present: bool = False, optional: bool = False) -> packages.Need:
+    return packages.Need(package, f"what {package} is", lambda: present, optional)
+
+
+NEEDS = [need("g++", present=True), need("cmake"), need("ninja-build")]
+
+
+@pytest.fixture
+def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An apt-get, for root, which has not been asked for its lists yet."""
+    script(tmp_path / "apt-get", "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(packages, "_privilege", list)
+    monkeypatch.setattr(packages, "_APT_LISTS", tmp_path)
+
+
+POLICY = "clang-tidy-14:\n  Installed: (none)\n  Candidate: 1:14.0.6-12\n  Version table:\n"
+
+
+@pytest.mark.usefixtures("apt")
+def test_optional_packages_that_a_release_lacks_are_not_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking = POLICY.replace("clang-tidy-14", "libomp-14-dev").replace("1:14.0.6-12", "(none)")
+    monkeypatch.setattr(packages, "said", lambda *_: POLICY + lacking)
+    names = ("clang-tidy-14", "libomp-14-dev", "unheard-of")
+    optional = [need(name, optional=True) for name in names]
+    assert packages.missing(NEEDS + optional) == NEEDS[1:] + optional
+    (tmp_path / "a_main_binary-amd64_Packages.lz4").touch()
+    assert packages.missing(NEEDS + optional) == NEEDS[1:] + optional[:1]
+
+
+@pytest.mark.usefixtures("apt")
+def test_without_root_the_line_to_ask_for_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "_privilege", lambda: None)
+    with refused(LINE + "\n"):
+        packages.ensure(NEEDS)
+
+
+def test_without_apt_the_things_themselves_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with refused(
+        "no apt .*:\n\n    what cmake is\n    what ninja-build is\n\nSee docs/building.md"
+    ):
+        packages.ensure([*NEEDS, need("x", optional=True)])
+
+
+@pytest.mark.usefixtures("apt")
+@pytest.mark.parametrize("failing", ["", "apt-install"])
+def test_apt_installs_what_is_missing_after_repairs(
+    failing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a failure of the installation itself ends it; else what was installed is looked for."""
+    commands: list[str] = []
+
+    def run_logged(what: str, command: list[str], log: Path, **_: float) -> None:
+        commands.append(what)
+        if what == failing:
+            raise console.CommandFailed(what, 100, ["E: what apt says"], log)
+
+    monkeypatch.setattr(packages, "run_logged", run_logged)
+    with pytest.raises(console.Failure) as caught:
+        packages.ensure(NEEDS)
+    said = str(caught.value)
+    if failing == "apt-install":
+        assert "E: what apt says" in said and "the network and apt's sources" in said
+        assert said.endswith(LINE)
+    else:
+        assert "apt has installed cmake ninja-build, but what cmake is, what ninja" in said
+    assert commands == ["apt-update", "dpkg-configure", "apt-install"]
+
+
+# --- the Python environment
+
+
+PINS = "requirements.txt"
+CREATED, INSTALLED = "Creating .venv", "pip install"
+
+
+@pytest.fixture
+def done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Commands are only written down, in this list."""
+    monkeypatch.chdir(tmp_path)
+    done: list[str] = []
+
+    def run_logged(what: str, *_: object) -> list[str]:
+        if what.startswith(CREATED):
+            assert not made().stamp.exists()
+            if stopping:
+                raise stopping.pop()
+            made().python.parent.mkdir(parents=True, exist_ok=True)
+            answer("3.11")
+        done.append(what)
+        if what == INSTALLED and failing:
+            raise failing.pop()
+        return []
+
+    failing.clear()
+    stopping.clear()
+    monkeypatch.setattr(environment, "run_logged", run_logged)
+    return done
+
+
+failing: list[BaseException] = []  # by pip
+stopping: list[BaseException] = []  # while an environment is created
+
+
+def made() -> Environment:
+    return Environment(Path.cwd() / ".venv", "the remedy")
+
+
+def answer(version: str) -> None:
+    """Let its interpreter say that it is of that version."""
+    script(made().python, f"print({str(made().folder)!r}, {version!r})")
+
+
+def ensure(*pins: str) -> None:
+    """Asks twice, as nothing is to be done the second time."""
+    paths = [Path(pin) for pin in pins or (PINS,)]
+    for path in paths:
+        path.touch()
+    made().ensure(paths)
+    made().ensure(paths)
+
+
+def test_an_environment_is_made_once_updated_and_added_to(done: list[str]) -> None:
+    ensure()
+    assert done == [CREATED, INSTALLED]
+    next(made().folder.glob("*.txt")).unlink()  # older versions left no mark
+    Path(PINS).write_text("numpy==2\n", encoding="utf-8")
+    ensure()
+    assert done == [CREATED, INSTALLED, INSTALLED]
+    for pins in ([PINS, "more.txt"], [PINS], ["more.txt"]):
+        ensure(*pins)
+        assert done == [CREATED, *[INSTALLED] * 3]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda: made().stamp.write_text("{", encoding="utf-8"),
+        lambda: Path.unlink(made().python),
+        lambda: answer("3.12"),
+        lambda: made().stamp.write_text(
+            made().stamp.read_text(encoding="utf-8").replace("/.venv", "/moved/.venv"),
+            encoding="utf-8",
+        ),
+    ],
+)
+def test_an_unsound_environment_is_made_anew(done: list[str], damage: Callable[[], None]) -> None:
+    ensure()
+    damage()
+    ensure()
+    assert done == [CREATED, INSTALLED] * 2
+
+
+@pytest.mark.parametrize("own", ["bin/python", "pyvenv.cfg"])
+def test_a_users_own_environment_is_left_alone(
+    done: list[str], own: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = Path.cwd() / ".venv" / own
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("mine", encoding="utf-8")
+    ensure()
+    assert done == [f"{CREATED}-crossover", INSTALLED]
+    assert theirs.read_text(encoding="utf-8") == "mine" and made().folder.name == ".venv-crossover"
+    assert ".venv is yours and stays as it is" in capsys.readouterr().err
+    made().stamp.unlink()
+    for path in made().folder.glob("*.txt"):  # by which it would be known
+        path.unlink()
+    with refused("which replace nothing of yours"):
+        ensure()
+
+
+def test_an_environment_is_known_from_its_first_moment(done: list[str]) -> None:
+    stopping.append(console.Stopped(signal.SIGINT))
+    with pytest.raises(console.Stopped):
+        ensure()
+    (Path.cwd() / ".venv" / "half").touch()
+    ensure()
+    assert done == [CREATED, INSTALLED] and not (Path.cwd() / ".venv" / "half").exists()
+
+
+def test_an_interrupted_installation_is_not_taken_for_whole(done: list[str]) -> None:
+    failing.append(console.Stopped(signal.SIGINT))
+    with pytest.raises(console.Stopped):
+        ensure()
+    ensure()
+    assert done == [CREATED, INSTALLED] * 2
+
+
+def test_a_failed_installation_says_the_remedy_and_leaves_the_rest_sound(done: list[str]) -> None:
+    for pins, commands in (((PINS,), [CREATED, INSTALLED]), (("more.txt",), [INSTALLED])):
+        failing.append(console.CommandFailed(INSTALLED, 1, ["no network"], Path("pip.log")))
+        with pytest.raises(console.CommandFailed, match=r"(?s)no network.*\nthe remedy"):
+            ensure(*pins)
+        assert done == commands
+        ensure(*pins)
+        assert done == [*commands, INSTALLED]
+        ensure()
+        assert done == [*commands, INSTALLED]
+        done.clear()
+
+
+def test_requirements_are_pinned() -> None:
+    for path in (*environment.FOR_TEST, *environment.FOR_CUDA, *environment.FOR_PEERS):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        pins = [line for line in lines if line and not line.startswith("#")]
+        assert pins
+        assert all("==" in pin.split(";")[0] for pin in pins)
+
+
+def _somebody_elses(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules that must not be taken for ours, in the current folder and in PYTHONPATH."""
+    for name in ("numpy", "plots", "json"):
+        (folder / f"{name}.py").write_text("raise SystemExit('somebody else')", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    monkeypatch.setenv("PYTHONWARNINGS", "error")
+
+
+def test_the_report_is_drawn_by_our_own_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _somebody_elses(tmp_path, monkeypatch)
+    monkeypatch.setattr(environment, "PYTHON", sys.executable)
+    assert RUN.plots("why", "no such file.json") is False
+    assert "no such file.json: no such file" in capfd.readouterr().err
+    assert environment.module_path(own_paths=True) == f"{ROOT}:{tmp_path}"
+
+
+def test_the_command_works_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "it's a $HOME"
+    own.symlink_to(sys.prefix)
+    command = tmp_path / "crossover-plots"
+    monkeypatch.setattr(environment, "PYTHON", own / Path(sys.executable).relative_to(sys.prefix))
+    monkeypatch.setattr(environment, "COMMAND", command)
+    _somebody_elses(tmp_path, monkeypatch)
+    environment.install_command()
+    words = [command, "why", "no such file.json"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "no such file.json: no such file" in done.stderr
+    done = subprocess.run([command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr.startswith("crossover-plots: ")
+
+
+# --- the CUDA compiler
+
+
+def nvcc_of(folder: Path, release: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return script(folder / "nvcc", f"print('Cuda compilation tools, release {release}, V1')")
+
+
+def test_the_toolkit_is_the_one_that_cmake_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_path = nvcc_of(tmp_path / "bin", "12.4")
+    monkeypatch.delenv("CUDACXX", raising=False)
+    monkeypatch.setenv("PATH", f"{on_path.parent}{os.pathsep}{os.environ['PATH']}")
+    assert cuda.find_toolkit() == cuda.Choice(str(on_path), "12.4")
+    named = nvcc_of(tmp_path / "named", "13.1")
+    monkeypatch.setenv("CUDACXX", str(named))
+    assert cuda.find_toolkit() == cuda.Choice(str(named), "13.1")
+    nvcc_of(tmp_path / "named", "11.8")
+    assert cuda.find_toolkit().nvcc is None
+    assert "is of CUDA 11.8, older than 12" in cuda.find_toolkit().reason
+
+
+@pytest.fixture
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """No toolkit, a driver for CUDA 13.2; names of the requirements asked for, as they come."""
+    asked: list[str] = []
+    nvcc = tmp_path / ".venv/lib/python3.11/site-packages/nvidia/cu13/bin"
+
+    def ensure(requirements: tuple[Path, ...]) -> None:
+        asked.extend(path.name for path in requirements)
+        nvcc_of(nvcc, "13.0")
+
+    monkeypatch.setattr(cuda, "find_toolkit", lambda: cuda.Choice(reason="no nvcc was found"))
+    monkeypatch.setattr(cuda, "driver_version", lambda: (13, 2))
+    monkeypatch.setattr(environment, "VENV", tmp_path / ".venv")
+    monkeypatch.setattr(environment, "MAIN", SimpleNamespace(ensure=ensure))
+    return asked
+
+
+@pytest.mark.parametrize("mode", ["auto", "on"])
+def test_a_driver_without_a_toolkit_gets_the_wheels(mode: str, wheels: list[str]) -> None:
+    choice = cuda.choose(mode)
+    assert wheels == [
+        "requirements-cuda.txt",
+        "requirements-cudnn.txt",
+        "requirements-cudnn-frontend.txt",
+    ]
+    assert choice.version == "13.0"
+    assert choice.nvcc is not None
+    root = Path(choice.nvcc).parent.parent
+    assert root.parts[-2:] == ("nvidia", "cu13")
+    assert f"-DCUDAToolkit_ROOT={root}" in choice.switches
+    assert f"-DCROSSOVER_CUDA={mode.upper()}" in choice.switches
+
+
+def test_a_toolkit_gets_headers_for_cudnn_and_tests_cudnn_itself_where_it_lacks_it(
+    tmp_path: Path, wheels: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(version: str, tests: bool) -> list[str]:
+        toolkit = cuda.Choice(str(tmp_path / "bin" / "nvcc"), version)
+        monkeypatch.setattr(cuda, "find_toolkit", lambda: toolkit)
+        wheels.clear()
+        assert cuda.choose("auto", tests) == replace(toolkit, required=False)
+        return wheels
+
+    headers = "requirements-cudnn-frontend.txt"
+    assert asked("13.1", tests=True) == ["requirements-cudnn.txt", headers]
+    assert asked("12.8", tests=True) == asked("13.1", tests=False) == [headers]
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "cudnn_version.h").touch()
+    assert asked("13.1", tests=True) == [headers]
+    monkeypatch.setattr(environment, "MAIN", SimpleNamespace(ensure=_no_network))
+    assert asked("13.1", tests=True) == []
+
+
+def _no_network(_: object) -> None:
+    lines = ["Retrying", "ERROR: No matching distribution found", ""]
+    raise console.CommandFailed("pip install", 1, lines, Path("pip.log"))
+
+
+@pytest.mark.parametrize(
+    ("driver", "said"),
+    [
+        (None, "no nvcc was found, and no NVIDIA driver is installed"),
+        ((12, 8), "the driver here runs CUDA 12.8, for which there are no wheels"),
+        ((13, 2), "could not be installed (pip: ERROR: No matching distribution found)"),
+    ],
+)
+@pytest.mark.usefixtures("wheels")
+def test_without_a_compiler_auto_goes_on_and_on_does_not(
+    driver: tuple[int, int] | None,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(cuda, "driver_version", lambda: driver)
+    monkeypatch.setattr(environment, "MAIN", SimpleNamespace(ensure=_no_network))
+    assert cuda.choose("auto").switches == ["-DCROSSOVER_CUDA=OFF"]
+    assert said in capsys.readouterr().err
+    with refused(re.escape(said)):
+        cuda.choose("on")
+
+
+def test_off_asks_nobody(wheels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "find_toolkit", lambda: cuda.Choice("/usr/bin/nvcc", "13.0"))
+    assert cuda.choose("off").switches == ["-DCROSSOVER_CUDA=OFF"]
+    assert wheels == []
