@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every kind of layer provides. layers.h lists the layers; each is defined by a header in
-// layers/ and a source of the same name in src/layers/.
+// What every kind of layer provides. layers.h has the layers; src/layers/ has a source for each
+// theme of them.
 #pragma once
 
 #include <concepts>
