@@ -7,7 +7,7 @@
 #include <map>
 #include <variant>
 
-#include "../src/cuda/planning/graph_forms.h"
+#include "../src/cuda/planning/plan.h"
 #include "crossover/backend.h"
 #include "crossover/catalogue.h"
 #include "crossover/networks.h"

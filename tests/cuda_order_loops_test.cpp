@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "../src/cuda/planning/order_loops.h"
+#include "../src/cuda/planning/run_mode.h"
 
 namespace crossover::test {
 namespace {

@@ -3,7 +3,7 @@
 // of steps they are the parameters, rounded.
 #include <gtest/gtest.h>
 
-#include "../src/cuda/planning/parameter_copies.h"
+#include "../src/cuda/planning/narrow.h"
 #include "crossover/float16.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"

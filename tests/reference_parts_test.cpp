@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "../src/reference/multiply.h"
-#include "../src/reference/windows.h"
+#include "../src/reference/products.h"
 #include "support.h"
 
 namespace crossover::test {

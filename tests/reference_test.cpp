@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cmath>
 
-#include "../src/reference/multiply.h"
+#include "../src/reference/products.h"
 #include "crossover/alive.h"
 #include "crossover/float16.h"
 #include "crossover/random.h"

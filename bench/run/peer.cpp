@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "crossover/network_json.h"
+#include "crossover/network_file.h"
 #include "file/standard_runs.h"
 #include "rows/cost.h"
 #include "rows/facts.h"

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "crossover/tensor.h"
-#include "crossover/window.h"
 
 namespace crossover {
 
@@ -23,7 +22,7 @@ using LayerNumber = int;
 inline constexpr LayerNumber no_layer = -1;
 
 /// Sees how files write a layer, and sets the layer where it reads one: first its type, then each
-/// parameter, which may be absent where it has a value for that case (network_json.h).
+/// parameter, which may be absent where it has a value for that case (network_file.h).
 struct LayerVisitor {
   void type(const char* name);
   /// Of a layer that has several, by one of its members.

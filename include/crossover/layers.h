@@ -11,7 +11,6 @@
 #include "crossover/operations/elementwise.h"
 #include "crossover/operations/movement.h"
 #include "crossover/tensor.h"
-#include "crossover/window.h"
 
 namespace crossover {
 

@@ -175,7 +175,6 @@ void ConcatenateLayer::backward(LayerBackward& step) const {
 // ---- Slice
 
 std::size_t SliceLayer::axis_of(const Shape& shape) const {
-  constexpr std::size_t dimensions_of_images = 4;
   const std::size_t last = shape.size() == dimensions_of_images ? 1 : shape.size() - 1;
   return over_time ? 0 : last;
 }
@@ -319,7 +318,6 @@ namespace {
 
 constexpr std::size_t of_rows = 2;  // dimensions
 constexpr std::size_t of_sequences = 3;
-constexpr std::size_t of_images = 4;
 
 std::int64_t of_a_sample(const Shape& shape, std::int64_t batch) { return elements(shape) / batch; }
 
@@ -333,7 +331,7 @@ Rows rows_of(const Shape& shape) {
     return {shape[2], shape[1] * shape[2], shape[2]};
   }
   const std::int64_t sample = of_a_sample(shape, shape[0]);
-  const std::int64_t row = shape.size() == of_images ? shape[2] * shape[3] : sample;
+  const std::int64_t row = shape.size() == dimensions_of_images ? shape[2] * shape[3] : sample;
   return {row, row, sample};
 }
 
@@ -435,7 +433,7 @@ void copy(Step& step, Id from, Id to, const CopiedBlock& block, const Scratch& s
 Shape AsStridedLayer::infer(LayerShapes& shapes) const {
   Shape sample = shapes.input();
   const bool is_sequence = sample.size() == of_sequences && sample[1] == any_batch;
-  const bool is_other = sample.size() == of_rows || sample.size() == of_images;
+  const bool is_other = sample.size() == of_rows || sample.size() == dimensions_of_images;
   shapes.require(is_sequence || (is_other && sample.front() == any_batch),
                  "reads vectors, sequences or images");
   std::erase(sample, any_batch);
@@ -462,7 +460,7 @@ Shape AsStridedLayer::infer(LayerShapes& shapes) const {
     reached += goes;
   }
   shapes.require(
-      elements(shape) == elements(size) && shape.size() < of_images,
+      elements(shape) == elements(size) && shape.size() < dimensions_of_images,
       "can't give " + std::to_string(elements(size)) + " numbers as " + to_string(shape));
   if (shape.size() == 2) {
     return {shape[0], any_batch, shape[1]};

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "../reference/multiply.h"
+#include "../reference/products.h"
 #include "../reference/run.h"
 #include "counting.h"
 #include "crossover/alive.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "crossover/step.h"
-#include "crossover/window.h"
+#include "crossover/tensor.h"
 
 namespace crossover {
 

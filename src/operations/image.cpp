@@ -3,15 +3,12 @@
 
 #include <algorithm>
 
-#include "../reference/channels.h"
-#include "../reference/multiply.h"
+#include "../reference/products.h"
 #include "../reference/run.h"
-#include "../reference/windows.h"
 #include "counting.h"
 #include "crossover/alive.h"
 #include "crossover/elementwise.h"
-#include "crossover/places.h"
-#include "crossover/window.h"
+#include "crossover/tensor.h"
 #include "fit.h"
 
 namespace crossover {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../reference/channels.h"
 #include "../reference/run.h"
 #include "counting.h"
 #include "crossover/alive.h"

@@ -8,7 +8,7 @@
 
 #include "crossover/operations/elementwise.h"
 #include "crossover/operations/movement.h"
-#include "crossover/window.h"
+#include "crossover/tensor.h"
 
 namespace crossover {
 

@@ -8,7 +8,7 @@
 #include "crossover/activation.h"
 #include "crossover/functions.h"
 #include "crossover/operation.h"
-#include "crossover/places.h"
+#include "crossover/tensor.h"
 
 namespace crossover {
 

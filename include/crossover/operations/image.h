@@ -8,7 +8,6 @@
 #include "crossover/activation.h"
 #include "crossover/operation.h"
 #include "crossover/tensor.h"
-#include "crossover/window.h"
 
 namespace crossover {
 

@@ -10,7 +10,7 @@
 
 #include "../attention_tiles.h"
 #include "../row_sums.h"
-#include "../split.h"
+#include "../threads.h"
 #include "../vector.h"
 #include "../vector_math.h"
 #include "crossover/float16.h"

@@ -2,8 +2,7 @@
 #include "crossover/operations/dense.h"
 
 #include "../column_sums.h"
-#include "../post_operations.h"
-#include "../product.h"
+#include "../primitives.h"
 #include "operations.h"
 
 namespace crossover::cpu {

@@ -2,9 +2,8 @@
 #include <variant>
 
 #include "../places.h"
-#include "../split.h"
-#include "../vector_activations.h"
-#include "../vector_maths.h"
+#include "../threads.h"
+#include "../vector_math.h"
 #include "crossover/float16.h"
 #include "crossover/random.h"
 #include "operations.h"

@@ -4,12 +4,12 @@
 #include <utility>
 #include <vector>
 
-#include "../convolution.h"
-#include "../image.h"
+#include "../layout.h"
 #include "../places.h"
-#include "../split.h"
+#include "../primitives.h"
+#include "../threads.h"
 #include "../vector.h"
-#include "../vector_activations.h"
+#include "../vector_math.h"
 #include "../winograd/passes.h"
 #include "operations.h"
 

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "../image.h"
-#include "../split.h"
+#include "../layout.h"
+#include "../threads.h"
 #include "crossover/float16.h"
 #include "operations.h"
 #include "update_spans.h"

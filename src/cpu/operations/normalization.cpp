@@ -5,9 +5,9 @@
 #include <array>
 #include <cmath>
 
-#include "../image.h"
+#include "../layout.h"
 #include "../row_sums.h"
-#include "../split.h"
+#include "../threads.h"
 #include "../vector.h"
 #include "operations.h"
 

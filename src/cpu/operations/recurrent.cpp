@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "../column_sums.h"
-#include "../product.h"
-#include "../split.h"
+#include "../primitives.h"
+#include "../threads.h"
 #include "../vector.h"
 #include "../vector_math.h"
 #include "operations.h"

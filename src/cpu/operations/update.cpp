@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "../split.h"
+#include "../threads.h"
 #include "crossover/backend.h"
 #include "crossover/elementwise.h"
 #include "crossover/memory.h"

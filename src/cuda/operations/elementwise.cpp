@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../planning/step_planner.h"
-#include "crossover/places.h"
+#include "crossover/tensor.h"
 #include "operations.h"
 
 namespace crossover::cuda {
