@@ -12,7 +12,6 @@
 #include "../src/cpu/program.h"
 #include "../src/cpu/threads.h"
 #include "crossover/start.h"
-#include "expect_operation.h"
 #include "support.h"
 
 namespace crossover::test {
