@@ -354,9 +354,6 @@ PersistentLayout lay_out(const std::vector<DenseLayer>& layers, std::int64_t bat
 
 namespace {
 
-using Kind = Job::Kind;
-using Phases = std::vector<std::vector<Job>>;
-
 [[noreturn]] void refuse(const std::string& why) {
   throw Unsupported("one kernel for the whole order " + why);
 }
