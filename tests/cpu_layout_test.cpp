@@ -8,11 +8,10 @@
 #include <variant>
 
 #include "../src/cpu/plan.h"
-#include "../src/cpu/product.h"
-#include "../src/cpu/tensors.h"
+#include "../src/cpu/primitives.h"
+#include "../src/cpu/program.h"
 #include "../src/cpu/threads.h"
 #include "crossover/start.h"
-#include "expect_operation.h"
 #include "support.h"
 
 namespace crossover::test {

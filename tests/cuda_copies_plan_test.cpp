@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "../src/cuda/planning/parameter_copies.h"
+#include "../src/cuda/planning/narrow.h"
 #include "../src/cuda/planning/plan.h"
 #include "crossover/memory.h"
 #include "support.h"

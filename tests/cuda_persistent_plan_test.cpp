@@ -1,11 +1,202 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who trains a network in one kernel, and how its jobs are shared out. Needs no CUDA.
 #include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "../src/cuda/planning/persistent.h"
 #include "crossover/backend.h"
-#include "cuda_persistent_walk.h"
+#include "crossover/catalogue.h"
+#include "support.h"
 
 namespace crossover::test {
+
+// ---- A persistent kernel's plan, carried out on names instead of numbers. Needs no CUDA.
+
+inline Workload epoch_of(const std::string& network) {
+  const Task task = find_model(network);
+  return fuse(training_epoch(
+      task.model, {.rows = task.rows, .batch = task.batch, .optimizer = task.optimizer}));
+}
+
+inline cuda::PersistentPlan persistent_plan(const std::string& network,
+                                            const cuda::OnChip& chip = {}) {
+  return cuda::plan_persistent(epoch_of(network), {.execution = Execution::persistent}, chip);
+}
+
+/// The blocks that share out the rows of a batch.
+inline int memories(const cuda::PersistentPlan& plan) {
+  return plan.team == cuda::TeamKind::cluster ? plan.blocks : 1;
+}
+
+/// Goes over a step's jobs as the kernel does, with a name for what each float of shared memory
+/// holds, of a cluster that of the block with the most rows: whoever reads must find what was
+/// written, and no two jobs between the same barriers may touch what one of them writes. What all
+/// of a cluster touch needs a barrier of all before and behind it.
+class Walk {
+ public:
+  explicit Walk(const cuda::PersistentPlan& plan)
+      : plan_(plan), floats_(static_cast<std::size_t>(plan.bytes) / sizeof(float)) {
+    for (std::size_t l = 0; l < plan.layers.size(); ++l) {
+      const cuda::OnChipLayer& layer = plan.layers[l];
+      const int w = (layer.out + 3) / 4 * 4 * cuda::leading_dimension(layer.in);
+      for (int copy = 0; copy <= plan.places.states; ++copy) {
+        const std::string name = std::to_string(copy) + " of " + std::to_string(l);
+        define(layer.w + copy * plan.places.parameters, w, "w" + name);
+        define(layer.bias + copy * plan.places.parameters, layer.out, "bias" + name);
+      }
+    }
+    define(plan.layers[0].x, 2 * plan.places.inputs, "x");
+    define(plan.places.wanted, 2 * plan.places.wanted_next, "wanted");
+    if (plan.places.gradients > 0) {
+      define(plan.places.gradients, plan.places.parameters, "gradients");
+    }
+    if (plan.places.states == cuda::states_of_adamw) {
+      define(plan.places.factors, 2, "factors");
+    }
+  }
+
+  void step(const cuda::OnChipStep& step) {
+    batch_ = (step.batch + memories(plan_) - 1) / memories(plan_);
+    for (int j = 0; j < step.jobs; ++j) {
+      const cuda::Job& job = step.job[j];
+      if (job.kind == cuda::Job::Kind::barrier || job.kind == cuda::Job::Kind::exchange) {
+        ++barriers;
+        readers_.clear();
+        writers_.clear();
+        if (job.kind == cuda::Job::Kind::exchange) {
+          ++exchanges;
+          since_exchange_.clear();
+        } else {
+          EXPECT_FALSE(all_meet_) << "others may still read or write here";
+        }
+        all_meet_ = false;
+      } else {
+        ++number_;
+        run(job);
+      }
+    }
+  }
+
+  int barriers = 0, exchanges = 0;
+
+ private:
+  void run(const cuda::Job& job) {
+    if (plan_.team == cuda::TeamKind::cluster) {
+      const bool is_of_all =
+          job.kind == cuda::Job::Kind::update || job.kind == cuda::Job::Kind::mean_loss;
+      all_meet_ |= is_of_all;
+      if (is_of_all) {
+        EXPECT_TRUE(since_exchange_.empty()) << "others may not have come that far";
+      } else {
+        since_exchange_.insert(number_);
+      }
+    }
+    const std::size_t l = job.layer;
+    const cuda::OnChipLayer& layer = plan_.layers[l];
+    const std::string me = std::to_string(l);
+    const auto x = [&] {
+      l == 0 ? reads(layer.x, 2 * plan_.places.inputs, "x")
+             : reads(layer.x, matrix(layer.in), "y" + std::to_string(l - 1));
+    };
+    const auto w = [&] {
+      reads(layer.w, layer.out * cuda::leading_dimension(layer.in), "w0 of " + me);
+    };
+    switch (job.kind) {
+      case cuda::Job::Kind::forward:
+        x();
+        w();
+        writes(layer.y, matrix(layer.out), "y" + me);
+        break;
+      case cuda::Job::Kind::loss:
+        reads(layer.y, matrix(layer.out), "y" + me);
+        writes(layer.dy, matrix(layer.out), "dy" + me);
+        writes(plan_.places.row_losses, batch_, "row losses");
+        break;
+      case cuda::Job::Kind::mean_loss:
+        reads(plan_.places.row_losses, batch_, "row losses");
+        break;
+      case cuda::Job::Kind::dx:
+        x();
+        w();
+        reads(layer.dy, matrix(layer.out), "dy" + me);
+        writes(layer.dx, matrix(layer.in), "dy" + std::to_string(l - 1));
+        break;
+      case cuda::Job::Kind::dw:
+        x();
+        reads(layer.dy, matrix(layer.out), "dy" + me);
+        if (plan_.places.gradients > 0) {
+          writes(layer.w + plan_.places.gradients, layer.out * cuda::leading_dimension(layer.in),
+                 "gradients");
+        } else {
+          writes(layer.w, layer.out * cuda::leading_dimension(layer.in), "w0 of " + me);
+        }
+        break;
+      case cuda::Job::Kind::update:
+        reads(plan_.places.gradients, plan_.places.parameters, "gradients");
+        for (std::size_t i = 0; i < plan_.layers.size(); ++i) {
+          const cuda::OnChipLayer& one = plan_.layers[i];
+          writes(one.w, one.out * cuda::leading_dimension(one.in), "w0 of " + std::to_string(i));
+        }
+        break;
+      case cuda::Job::Kind::dbias:
+        reads(layer.dy, matrix(layer.out), "dy" + me);
+        break;
+      default:
+        break;
+    }
+  }
+
+  [[nodiscard]] int matrix(int columns) const { return batch_ * cuda::leading_dimension(columns); }
+
+  void define(int at, int count, const std::string& what) {
+    for (int i = at; i < at + count; ++i) {
+      std::string& holds = floats_.at(static_cast<std::size_t>(i));
+      ASSERT_EQ(holds, "") << what << " lies on it";
+      holds = what;
+    }
+  }
+
+  void reads(int at, int count, const std::string& what) {
+    for (int i = at; i < at + count; ++i) {
+      ASSERT_EQ(floats_.at(static_cast<std::size_t>(i)), what) << "read at " << i;
+      ASSERT_TRUE(!writers_.contains(i) || writers_[i] == number_) << what << " is being written";
+      readers_[i].insert(number_);
+    }
+  }
+
+  void writes(int at, int count, const std::string& what) {
+    for (int i = at; i < at + count; ++i) {
+      std::string& holds = floats_.at(static_cast<std::size_t>(i));
+      ASSERT_FALSE(holds.starts_with("gradients") != what.starts_with("gradients"))
+          << what << " over " << holds;
+      ASSERT_FALSE(holds.starts_with("w") != what.starts_with("w") || holds == "x" ||
+                   holds == "wanted" || holds.starts_with("bias"))
+          << what << " over " << holds;
+      ASSERT_TRUE(!writers_.contains(i)) << what << " and another are written between two barriers";
+      ASSERT_TRUE(readers_[i].empty() || readers_[i] == std::set{number_})
+          << holds << " is being read where " << what << " is written";
+      writers_[i] = number_;
+      holds = what;
+    }
+  }
+
+  const cuda::PersistentPlan& plan_;
+  std::vector<std::string> floats_;
+  std::map<int, std::set<int>> readers_;
+  std::map<int, int> writers_;
+  std::set<int> since_exchange_;  ///< jobs of single blocks
+  bool all_meet_ = false;         ///< in the phase
+  int number_ = 0;
+  int batch_ = 0;
+};
+
+// ---- Who trains a network in one kernel, and how its jobs are shared out. Needs no CUDA.
+
 namespace {
 
 using cuda::Job;
@@ -133,4 +324,80 @@ TEST(PersistentPlan, SplitsEveryProductIntoTilesAndLanesThatTheKernelHas) {
 }
 
 }  // namespace
+
+// ---- What one multiprocessor or each of a cluster holds from barrier to barrier. Needs no CUDA.
+
+namespace {
+
+using cuda::OnChip;
+using cuda::OnChipStep;
+using cuda::PersistentPlan;
+using cuda::TeamKind;
+
+/// A network, the kilobytes of a block, the blocks of the largest cluster.
+struct Place {
+  const char* network;
+  std::int64_t kilobytes;
+  int cluster_blocks = 1;
+};
+
+class PersistentPlaces : public testing::TestWithParam<Place> {};
+
+TEST_P(PersistentPlaces, LetNothingBeOverwrittenThatIsStillRead) {
+  const auto& [network, kilobytes, cluster_blocks] = GetParam();
+  if (thinned() && kilobytes > 100) {
+    GTEST_SKIP() << "walks through every number: without sanitizers, or with CROSSOVER_TEST_ALL";
+  }
+  const OnChip chip{.shared_bytes = kilobytes << 10U, .cluster_blocks = cluster_blocks};
+  const PersistentPlan plan = persistent_plan(network, chip);
+  EXPECT_EQ(plan.bytes <= chip.shared_bytes, plan.is_on_chip());
+  EXPECT_EQ(plan.team == TeamKind::cluster, cluster_blocks > 1);
+  Walk walk(plan);
+  for (const OnChipStep& step : plan.steps) {
+    walk.step(step);
+    walk.step(step);
+    ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+// Sizes of shared memory that GPUs have, but for those that make disc-6 take the other phases and
+// disc-5 a cluster of two.
+INSTANTIATE_TEST_SUITE_P(
+    Cuda, PersistentPlaces,
+    testing::Values(Place{"disc-2", 99}, Place{"disc-3", 64}, Place{"disc-5", 99},
+                    Place{"disc-6", 110}, Place{"disc-6", 163}, Place{"disc-7", 227},
+                    Place{"heart", 64}, Place{"disc-8", 227}, Place{"heart", 1},
+                    Place{"disc-5", 34, 2}, Place{"disc-6", 99, 4}, Place{"disc-7", 227, 8}),
+    [](const auto& parameters) {
+      const Place& place = parameters.param;
+      std::string name = place.network;
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name + "_in_" + std::to_string(place.kilobytes) +
+             (place.cluster_blocks > 1 ? "_of_" + std::to_string(place.cluster_blocks) : "");
+    });
+
+TEST(PersistentPlan, HasTwoBarriersALayerAndOneMoreWherePhasesOverlap) {
+  const auto barriers = [](const PersistentPlan& plan) {
+    Walk walk(plan);
+    walk.step(plan.steps.front());
+    return walk.barriers;
+  };
+  const OnChip alone{.cluster_blocks = 1};
+  EXPECT_EQ(barriers(persistent_plan("disc-2", alone)), 2 * 2 + 1);
+  EXPECT_EQ(barriers(persistent_plan("disc-6", alone)), 2 * 6 + 1);
+  EXPECT_EQ(barriers(persistent_plan("disc-7", alone)), 7 + 1 + 2 * 7 - 1)
+      << "too large to overlap them";
+}
+
+TEST(PersistentPlan, HasTwoBarriersOfAllInACluster) {
+  const PersistentPlan plan = persistent_plan("disc-7");
+  ASSERT_EQ(plan.team, TeamKind::cluster);
+  Walk walk(plan);
+  walk.step(plan.steps.front());
+  EXPECT_EQ(walk.barriers, 2 * 7 + 2);
+  EXPECT_EQ(walk.exchanges, 2);
+}
+
+}  // namespace
+
 }  // namespace crossover::test

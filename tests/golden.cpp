@@ -12,7 +12,7 @@
 
 #include "crossover/catalogue.h"
 #include "crossover/cost.h"
-#include "crossover/network_json.h"
+#include "crossover/network_file.h"
 #include "crossover/networks.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"

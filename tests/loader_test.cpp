@@ -11,7 +11,7 @@
 #include "crossover/catalogue.h"
 #include "crossover/fingerprint.h"
 #include "crossover/loader.h"
-#include "crossover/shuffle.h"
+#include "crossover/random.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
 #include "support.h"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "crossover/control_group.h"
+#include "crossover/machine.h"
 #include "support.h"
 
 namespace crossover::test {

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "crossover/catalogue.h"
-#include "crossover/disc.h"
 
 namespace crossover::test {
 namespace {

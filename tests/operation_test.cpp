@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operation by itself, on every backend and thread count, against the reference.
 #include <gtest/gtest.h>
 
-#include "expect_operation.h"
+#include <cstddef>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "crossover/product.h"
+#include "crossover/step.h"
+#include "crossover/training.h"
 #include "support.h"
 
 namespace crossover::test {
+
+// ---- Every operation by itself, on every backend and thread count, against the reference.
+
 namespace {
 
 class Operation : public testing::TestWithParam<std::tuple<OperationCase, int>> {};
@@ -62,4 +72,81 @@ INSTANTIATE_TEST_SUITE_P(Gpu, GpuOperation,
                          });
 
 }  // namespace
+
+// ---- What every operation says of itself: describe() leaves nothing out.
+
+namespace {
+
+/// Converts to the type of any member.
+struct Anything {
+  template <class T>
+  operator T() const;  // NOLINT(google-explicit-constructor)
+};
+
+/// How many members the aggregate has: as many as it can be initialized with.
+template <class T, class... Members>
+consteval std::size_t member_count() {
+  if constexpr (requires { T{Members{}..., Anything{}}; }) {
+    return member_count<T, Members..., Anything>();
+  } else {
+    return sizeof...(Members);
+  }
+}
+
+class MemberNames {
+ public:
+  void reads(const std::string& name, const auto& /*operand*/) { names_.insert(name); }
+  void writes(const std::string& name, const auto& /*operand*/) { names_.insert(name); }
+  void value(const std::string& name, const auto& /*value*/) { names_.insert(name); }
+  void newer_reads(const std::string& name, Id /*operand*/) { names_.insert(name); }
+  void newer_value(const std::string& name, const auto& /*value*/, const auto& /*before*/) {
+    names_.insert(name);
+  }
+  [[nodiscard]] std::size_t count() const { return names_.size(); }
+
+ private:
+  std::set<std::string> names_;
+};
+
+template <class Operation>
+void expect_described() {
+  MemberNames names;
+  Operation{}.describe(names);
+  EXPECT_EQ(names.count(), member_count<Operation>()) << Operation::name;
+}
+
+template <std::size_t... Alternative>
+void expect_all_described(std::index_sequence<Alternative...> /*all*/) {
+  (expect_described<std::variant_alternative_t<Alternative, Op>>(), ...);
+}
+
+/// Of what is stored in 16 bits too: a step of each kind of layer that multiplies.
+TEST(Operations, SayOfEachProductAsWhatItsFactorsAreStored) {
+  Model images{.name = "m", .sample = {1, 4, 4}, .classes = 2, .layers = {}};
+  images.add(ConvolutionLayer{.out_channels = 2, .window = {.size = 3}}, {0});
+  images.add(FlattenLayer{}, {1});
+  images.add(LinearLayer{2}, {2});
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    const Workload workload =
+        training_epoch(images, {.rows = 2, .batch = 2, .precision = precision});
+    int products = 0;
+    for (const Op& op : workload.steps.front().ops) {
+      for (const OpProduct& product : products_of(workload, op)) {
+        EXPECT_EQ(product.size.type, storage_of(precision)) << name(op);
+        ++products;
+      }
+    }
+    EXPECT_EQ(products, 5);
+    const ProductSize size{.m = 2, .n = 3, .k = 4, .type = storage_of(precision)};
+    const Workload one = product_workload(size, 1, 1);
+    EXPECT_EQ(products_of(one, one.steps.front().ops.front()).front().size, size);
+  }
+}
+
+TEST(Operations, DescribeEveryMember) {
+  expect_all_described(std::make_index_sequence<std::variant_size_v<Op>>());
+}
+
+}  // namespace
+
 }  // namespace crossover::test

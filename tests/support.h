@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What several tests need: a training and its start, the ways of a GPU, and a comparison.
 #pragma once
 
 #include <memory>
@@ -14,6 +13,8 @@
 #include "crossover/training.h"
 
 namespace crossover::test {
+
+// ---- What several tests need: a training and its start, the ways of a GPU, and a comparison.
 
 /// |got - expected| over |expected|, Euclidean norms; the plain norm of `got` where `expected` is
 /// zero.
@@ -84,5 +85,18 @@ Model parts_model();
 
 /// Products of sequences, softmax and gated recurrent units.
 Model asking_model();
+
+// ---- What a backend makes of the cases of operations.
+
+/// errors_of() the case are within their tolerances.
+void expect_operation(const OperationCase& c, Program& program, Precision precision);
+
+/// What a backend says that has no such operation yet; else nothing.
+std::string missing(const OperationCase& c, const Backend& backend);
+
+/// Compiles the case and expects it to be right. A library may lack products of 16 bits: then the
+/// sentence that says so, which is to name the product; or what missing() says; else nothing.
+std::string expect_operation_or_refusal(const OperationCase& c, const Backend& backend,
+                                        const CompileOptions& options);
 
 }  // namespace crossover::test

@@ -11,7 +11,6 @@
 #include "crossover/networks.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
-#include "expect_operation.h"
 #include "golden.h"
 #include "support.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/statistics.h"
-#include "crossover/network_json.h"
+#include "crossover/network_file.h"
 #include "rows/cost.h"
 #include "rows/facts.h"
 #include "rows/families.h"

@@ -11,7 +11,7 @@
 
 namespace crossover {
 
-/// What formulas are written in, of single numbers; vector_maths.h has that of vectors.
+/// What formulas are written in, of single numbers; vector_math.h has that of vectors.
 template <class T>
 struct ScalarMaths {
   using Number = T;

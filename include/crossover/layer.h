@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every kind of layer provides. layers.h lists the layers; each is defined by a header in
-// layers/ and a source of the same name in src/layers/.
+// What every kind of layer provides. layers.h has the layers; src/layers/ has a source for each
+// theme of them.
 #pragma once
 
 #include <concepts>
@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "crossover/tensor.h"
-#include "crossover/window.h"
 
 namespace crossover {
 
@@ -23,7 +22,7 @@ using LayerNumber = int;
 inline constexpr LayerNumber no_layer = -1;
 
 /// Sees how files write a layer, and sets the layer where it reads one: first its type, then each
-/// parameter, which may be absent where it has a value for that case (network_json.h).
+/// parameter, which may be absent where it has a value for that case (network_file.h).
 struct LayerVisitor {
   void type(const char* name);
   /// Of a layer that has several, by one of its members.

@@ -1,39 +1,648 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of layers. To add one: docs/adding.md.
+// The kinds of layers, and the list of them at the end. To add one: docs/adding.md.
 #pragma once
 
+#include <cstdint>
 #include <variant>
+#include <vector>
 
+#include "crossover/activation.h"
 #include "crossover/layer.h"
-#include "crossover/layers/activation_layer.h"
-#include "crossover/layers/add_layer.h"
-#include "crossover/layers/as_strided_layer.h"
-#include "crossover/layers/attention_layer.h"
-#include "crossover/layers/batch_norm_layer.h"
-#include "crossover/layers/concatenate_layer.h"
-#include "crossover/layers/convolution_layer.h"
-#include "crossover/layers/dropout_layer.h"
-#include "crossover/layers/embedding_layer.h"
-#include "crossover/layers/flatten_layer.h"
-#include "crossover/layers/function_layer.h"
-#include "crossover/layers/global_average_pool_layer.h"
-#include "crossover/layers/group_norm_layer.h"
-#include "crossover/layers/layer_norm_layer.h"
-#include "crossover/layers/linear_layer.h"
-#include "crossover/layers/lstm_layer.h"
-#include "crossover/layers/matmul_layer.h"
-#include "crossover/layers/multiply_layer.h"
-#include "crossover/layers/pad_layer.h"
-#include "crossover/layers/place_layers.h"
-#include "crossover/layers/pool_layer.h"
-#include "crossover/layers/position_embedding_layer.h"
-#include "crossover/layers/slice_layer.h"
-#include "crossover/layers/to_image_layer.h"
-#include "crossover/layers/to_sequence_layer.h"
-#include "crossover/layers/transposed_convolution_layer.h"
-#include "crossover/layers/upsample_layer.h"
+#include "crossover/operations/elementwise.h"
+#include "crossover/operations/movement.h"
+#include "crossover/tensor.h"
 
 namespace crossover {
+
+// ---- A fully connected layer.
+
+/// [..., in] -> [..., out_features]. Weight [out_features, in] and bias [out_features] start
+/// uniform in +- 1 / sqrt(in), as PyTorch's do. `tied` to an embedding before it: its table
+/// [out_features, in] is the weight, which both train; without bias.
+struct LinearLayer {
+  std::int64_t out_features;
+  bool has_bias = true;
+  LayerNumber tied = no_layer;
+
+  static constexpr bool result_may_be_f32 = true;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("linear");
+    see.size("out_features", layer.out_features);
+    see.layer("tied", layer.tied);
+    see.flag("bias", layer.has_bias, layer.tied == no_layer);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+/// One whose weight is an embedding's table.
+inline LinearLayer tied_linear(std::int64_t out_features, LayerNumber embedding) {
+  return {.out_features = out_features, .has_bias = false, .tied = embedding};
+}
+
+// ---- What attention consists of, for networks that have it otherwise: products of two sequences,
+// and the softmax of their rows.
+
+/// Of each sample and head, a [time, batch, heads k] times b [k, batch, heads n], or `transpose` b
+/// [n, batch, heads k]: [time, batch, heads n], times `scale`. A vector [batch, width] is a
+/// sequence of one place; where a is one, so is the result.
+struct MatmulLayer {
+  bool transpose = false;
+  std::int64_t heads = 1;
+  double scale = 1;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("matmul");
+    see.flag("transpose", layer.transpose, false);
+    see.size("num_heads", layer.heads, 1);
+    see.number("scale", layer.scale, 1.0);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+/// Of each of `heads` equal parts of the last dimension; causal: of a sequence [time, batch, heads
+/// places], place t sees those up to itself.
+struct SoftmaxLayer {
+  std::int64_t heads = 1;
+  bool causal = false;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("softmax");
+    see.size("num_heads", layer.heads, 1);
+    see.flag("causal", layer.causal, false);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- An activation as a layer.
+
+/// Elementwise, of any shape.
+struct ActivationLayer {
+  Activation activation;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type(layer.activation, named_activations);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- A function of each number by itself as a layer.
+
+Shape infer(const Function& function, LayerShapes& shapes);
+void forward(const Function& function, LayerForward& step);
+void backward(const Function& function, LayerBackward& step);
+
+/// Elementwise, of any shape.
+template <class Of>
+struct FunctionLayer {
+  Of function;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type(Of::name);
+    Of::describe(layer.function, see);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const {
+    return crossover::infer(function, shapes);
+  }
+  void forward(LayerForward& step) const { crossover::forward(function, step); }
+  void backward(LayerBackward& step) const { crossover::backward(function, step); }
+};
+
+// ---- A residual join.
+
+/// The sum of two values of one shape.
+struct AddLayer {
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& /*layer*/, See& see) {
+    see.type("add");
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- A gate.
+
+/// The product of two values. The second has the shape of the first, or one number for all pixels
+/// of an image, [batch, channels] or [batch, channels, 1, 1], or for all time steps of a sequence,
+/// [batch, width].
+struct MultiplyLayer {
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& /*layer*/, See& see) {
+    see.type("multiply");
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- Dropout.
+
+/// Elementwise, of any shape: drops each element with that probability, others of each layer and
+/// step. Counts its steps in a state.
+struct DropoutLayer {
+  double probability;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("dropout");
+    see.number("p", layer.probability);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- A convolution of images.
+
+/// [batch, in, height, width] -> [batch, out_channels, positions, positions]. Weight [out_channels,
+/// in / groups, rows, columns] and bias [out_channels], if it has one, start uniform in +- 1 /
+/// sqrt(in / groups * rows * columns), as PyTorch's do. On images of height 1 with windows of one
+/// row it is PyTorch's Conv1d.
+struct ConvolutionLayer {
+  std::int64_t out_channels;
+  Window window;
+  bool has_bias = true;
+  std::int64_t groups = 1;  ///< of channels, each of which sees its own input channels only
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("conv2d");
+    see.size("out_channels", layer.out_channels);
+    see.size("kernel_size", layer.window.size);
+    see.size("stride", layer.window.stride, 1);
+    see.count("padding", layer.window.padding, 0);
+    see.flag("ceil_mode", layer.window.ceil, false);
+    see.flag("bias", layer.has_bias, true);
+    see.size("groups", layer.groups, 1);
+    see.size("dilation", layer.window.dilation, 1);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- A transposed convolution of images, which makes them larger.
+
+/// [batch, in, height, width] -> [batch, out_channels, ...]: what gradients with respect to the
+/// images of a convolution with that window are to the gradients of its result. Of a height comes
+/// stride (height - 1) + extent(window) - 2 padding + output_padding. Weight [in, out_channels /
+/// groups, rows, columns] and bias [out_channels], if it has one, start uniform in +- 1 /
+/// sqrt(out_channels / groups * rows * columns), as those of PyTorch's ConvTranspose2d do.
+struct TransposedConvolutionLayer {
+  std::int64_t out_channels;
+  Window window;
+  Pair output_padding = 0;  ///< below the stride: rows and columns that its division drops
+  bool has_bias = true;
+  std::int64_t groups = 1;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("conv_transpose2d");
+    see.size("out_channels", layer.out_channels);
+    see.size("kernel_size", layer.window.size);
+    see.size("stride", layer.window.stride, 1);
+    see.count("padding", layer.window.padding, 0);
+    see.count("output_padding", layer.output_padding, 0);
+    see.flag("bias", layer.has_bias, true);
+    see.size("groups", layer.groups, 1);
+    see.size("dilation", layer.window.dilation, 1);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- The maximum or the mean of each window of an image.
+
+/// [batch, channels, height, width] -> [batch, channels, positions, positions].
+struct MaxPoolLayer {
+  Window window;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("max_pool2d");
+    see.size("kernel_size", layer.window.size);
+    see.size("stride", layer.window.stride, layer.window.size);
+    see.count("padding", layer.window.padding, 0);
+    see.flag("ceil_mode", layer.window.ceil, false);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+/// The same with the mean; zeros of the padding count (PyTorch's count_include_pad).
+struct AveragePoolLayer {
+  Window window;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("avg_pool2d");
+    see.size("kernel_size", layer.window.size);
+    see.size("stride", layer.window.stride, layer.window.size);
+    see.count("padding", layer.window.padding, 0);
+    see.flag("ceil_mode", layer.window.ceil, false);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- The mean of each channel of an image, or of a sequence over time.
+
+/// [batch, channels, height, width] -> [batch, channels]; where `over_time`, [time, batch, width]
+/// -> [batch, width].
+struct GlobalAveragePoolLayer {
+  bool over_time = false;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type(layer.over_time, {{"global_avg_pool2d", false}, {"mean_over_time", true}});
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- Larger images, each pixel repeated.
+
+/// [batch, channels, height, width] -> [batch, channels, factor height, factor width], a factor for
+/// each: each pixel is the nearest of the smaller image (PyTorch's Upsample with mode="nearest").
+struct UpsampleLayer {
+  Pair factor = 1;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("upsample");
+    see.size("scale_factor", layer.factor);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- Batch normalization of images and of vectors, in training.
+
+/// [batch, channels, height, width] or [batch, channels], each channel normalized over the others,
+/// then times scale [channels], which starts at 1, plus shift [channels], which starts at 0.
+struct BatchNormLayer {
+  double epsilon = 1e-5;  ///< added to the variance
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("batch_norm");
+    see.number("eps", layer.epsilon, 1e-5);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- Normalization of rows.
+
+/// [..., width], each row normalized by itself, then times weight [width], which starts at 1, plus
+/// bias [width], which starts at 0. Where it `is_rms`, rows are divided by their root mean square,
+/// and there is no bias. Without `elementwise_affine` there is neither. Epsilons that go unsaid are
+/// PyTorch's, of f32.
+struct LayerNormLayer {
+  double epsilon = 1e-5;
+  bool is_rms = false;
+  bool elementwise_affine = true, bias = true;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type(layer.is_rms, {{"layer_norm", false}, {"rms_norm", true}});
+    see.number("eps", layer.epsilon, layer.is_rms ? 1.1920928955078125e-07 : 1e-5);
+    see.flag("elementwise_affine", layer.elementwise_affine, true);
+    if (!layer.is_rms) {
+      see.flag("bias", layer.bias, true);
+    }
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+
+ private:
+  [[nodiscard]] bool has_bias() const { return !is_rms && elementwise_affine && bias; }
+};
+
+// ---- Group normalization of images.
+
+/// The shape of the images; groups of neighbouring channels of each image by themselves. The weight
+/// [channels] starts at 1, the bias [channels] at 0, as those of PyTorch's GroupNorm.
+struct GroupNormLayer {
+  std::int64_t groups;  ///< divide the channels
+  double epsilon = 1e-5;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("group_norm");
+    see.size("num_groups", layer.groups);
+    see.number("eps", layer.epsilon, 1e-5);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- Tokens as vectors.
+
+/// Tokens [batch, time] -> [time, batch, width]: time first, as layers of sequences read it. The
+/// table [vocabulary, width] starts uniform in [-1, 1), or, where `scaled_start`, in
+/// +- 1 / sqrt(width): so that a product which is tied to it starts like any other.
+struct EmbeddingLayer {
+  std::int64_t vocabulary;
+  std::int64_t width;
+  bool scaled_start = false;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("embedding");
+    see.size("num_embeddings", layer.vocabulary);
+    see.size("embedding_dim", layer.width);
+    see.flag("scaled_start", layer.scaled_start, false);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- Places of a sequence as vectors.
+
+/// [time, batch, width] plus a vector for each place. Their table [time, width] starts uniform in
+/// +- 1 / sqrt(width).
+struct PositionEmbeddingLayer {
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& /*layer*/, See& see) {
+    see.type("position_embedding");
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- Multi-head self-attention, without the products before and behind it.
+
+/// Queries, keys and values [time, batch, 3 width], in this order as one linear layer gives them,
+/// -> [time, batch, width]. causal: no place sees a later one.
+struct AttentionLayer {
+  std::int64_t heads;
+  bool causal = false;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("attention");
+    see.size("num_heads", layer.heads);
+    see.flag("causal", layer.causal, false);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- Long short-term memory, and gated recurrent units.
+
+/// Sequences [time, batch, in] -> [time, batch, hidden]. Weights [4 hidden, in] of the inputs and
+/// [4 hidden, hidden] of the recurrence, then a bias [4 hidden] of each, start uniform in +- 1 /
+/// sqrt(hidden), as PyTorch's do.
+struct LstmLayer {
+  std::int64_t hidden;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("lstm");
+    see.size("hidden_size", layer.hidden);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+/// The same of gated recurrent units, whose weights and biases have 3 hidden rows.
+struct GruLayer {
+  std::int64_t hidden;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("gru");
+    see.size("hidden_size", layer.hidden);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- Each sample as one row.
+
+/// [batch, ...] -> [batch, values of a sample], row by row.
+struct FlattenLayer {
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& /*layer*/, See& see) {
+    see.type("flatten");
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- The pixels of an image as a sequence.
+
+/// [batch, channels, height, width] -> [height * width, batch, channels], row by row of the image.
+struct ToSequenceLayer {
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& /*layer*/, See& see) {
+    see.type("to_sequence");
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- A sequence or a vector as an image, or as a line, which is one of height 1.
+
+/// [time, batch, width] -> [batch, width, height, time / height]: its places are pixels, as of a
+/// ToSequenceLayer. With `channels`, a sample [time, width], or a vector, is read row by row as
+/// [channels, height, ...], in each of which are whole places.
+struct ToImageLayer {
+  std::int64_t height = 1;
+  std::int64_t channels = 0;  // 0: the width of the sequence
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("to_image");
+    see.size("height", layer.height, 1);
+    see.size("channels", layer.channels, 0);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+
+ private:
+  [[nodiscard]] std::vector<CopiedBlock> blocks(const Shape& sequence) const;
+};
+
+// ---- Several values as one.
+
+/// Images [batch, channels, height, width] one after another in their channels; values of other
+/// shapes in their last dimension. Two or more, which agree in all other dimensions.
+struct ConcatenateLayer {
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& /*layer*/, See& see) {
+    see.type("concatenate");
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- A part of a value: one of several inputs in a row, or what a layer gives for one of its
+// readers.
+
+/// Channels `from` to `to` (not with it) of an image, else so of the last dimension; `over_time`:
+/// places of a sequence [time, batch, width]. Of tokens [batch, places] these are places, and what
+/// it gives are tokens.
+struct SliceLayer {
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+  bool over_time = false;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("slice");
+    see.count("from", layer.from, 0);
+    see.size("to", layer.to);
+    see.flag("over_time", layer.over_time, false);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+
+ private:
+  [[nodiscard]] std::size_t axis_of(const Shape& shape) const;
+};
+
+// ---- Zeros around an image, and what is cut off.
+
+/// So many zeros on each side of [batch, channels, height, width]: columns on the left and on the
+/// right, rows on top and at the bottom, channels in front and at the back. Below zero so many are
+/// cut off instead.
+struct PadLayer {
+  std::int64_t left = 0, right = 0, top = 0, bottom = 0, front = 0, back = 0;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("pad");
+    see.any_count("left", layer.left, 0);
+    see.any_count("right", layer.right, 0);
+    see.any_count("top", layer.top, 0);
+    see.any_count("bottom", layer.bottom, 0);
+    see.any_count("front", layer.front, 0);
+    see.any_count("back", layer.back, 0);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+
+ private:
+  [[nodiscard]] Shape before() const { return {0, front, top, left}; }
+};
+
+// ---- Places of a sequence by themselves: one in front of it that is trained, and the first or the
+// last.
+
+/// [time, batch, width] -> [1 + time, batch, width] with a trained vector [1, width] in front,
+/// which starts uniform in +- 1 / sqrt(width).
+struct ClassTokenLayer {
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& /*layer*/, See& see) {
+    see.type("class_token");
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+/// [time, batch, width] -> [batch, width].
+struct OnePlaceLayer {
+  bool is_last = false;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type(layer.is_last, {{"first_place", false}, {"last_place", true}});
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- Any numbers of each sample in any order, by steps: transposed, every second, repeated.
+
+/// torch.as_strided of each sample: its number (i, j, ...) is number storage_offset + i stride[0] +
+/// j stride[1] + ... of the sample before, counted row by row (of a sequence: place by place). A
+/// stride below 0 goes backwards. No two of `size` may meet, but those whose stride is 0: these
+/// repeat what they read, and their gradients are added up. `shape` is how the numbers lie: {width}
+/// of a vector, {time, width} of a sequence, {channels, height, width} of an image.
+struct AsStridedLayer {
+  Shape shape, size, stride;
+  std::int64_t storage_offset = 0;
+
+  static constexpr bool result_may_be_f32 = false;
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.type("as_strided");
+    see.sizes("shape", layer.shape);
+    see.sizes("size", layer.size);
+    see.steps("stride", layer.stride);
+    see.count("storage_offset", layer.storage_offset, 0);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+// ---- The list.
 
 template <LayerKindType... Layers>
 using OneOfLayers = std::variant<Layers...>;

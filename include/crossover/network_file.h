@@ -1,15 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks in files: a network in JSON (network_json.h) with how it is trained unless flags say
-// otherwise. docs/networks.md has the form.
+// Networks as data outside the program: docs/networks.md has the form.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+
 #include <optional>
 #include <string>
 
 #include "crossover/catalogue.h"
+#include "crossover/model.h"
 
 namespace crossover {
+
+// ---- A network in JSON, out and in.
+
+/// Layers that have no name are called as in messages: "layer 0".
+nlohmann::ordered_json describe(const Model& model);
+
+/// The network that describe() writes. Whether its layers fit together training_epoch() finds out.
+/// Throws std::invalid_argument, in a sentence that names the layer, where the form is another.
+Model model_from(const nlohmann::ordered_json& json);
+
+// ---- Networks in files: a network in JSON with how it is trained unless flags say otherwise.
 
 /// A network of a file may have so many parameters, and a file so many bytes.
 inline constexpr std::int64_t most_parameters_of_a_file = 1'000'000'000;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every operation of a Workload provides. operations.h lists the operations; each is defined
-// by a header in operations/ and a source of the same name in src/operations/.
+// What every operation of a Workload provides. operations.h lists the operations; each theme of
+// them has a header in operations/ and a source of the same name in src/operations/.
 #pragma once
 
 #include <concepts>

@@ -32,7 +32,7 @@ struct Workload {
   std::vector<Step> steps;
   std::vector<Run> order;
   /// A state that counts the passes over the order. Where there is one, each pass reads the rows of
-  /// the data in another order: where row i is asked for, row Shuffle(rows, epoch)[i] (shuffle.h).
+  /// the data in another order: where row i is asked for, row Shuffle(rows, epoch)[i] (random.h).
   Id epoch = none;
 
   const Tensor& operator[](Id id) const { return tensors[static_cast<std::size_t>(id)]; }

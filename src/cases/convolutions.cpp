@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions, their gradients, and transposed ones.
 #include "cases.h"
-#include "crossover/window.h"
+#include "crossover/tensor.h"
 
 namespace crossover {
 namespace {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations on images but convolutions, and what only changes a shape or drops numbers.
 #include "cases.h"
-#include "crossover/places.h"
-#include "crossover/window.h"
+#include "crossover/tensor.h"
 
 namespace crossover {
 namespace {

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "crossover/float16.h"
-#include "split.h"
+#include "threads.h"
 
 namespace crossover::cpu {
 namespace {

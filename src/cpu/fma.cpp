@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fma.h"
+#include "probes.h"
 
 #include <array>
 #include <cstring>

@@ -3,19 +3,64 @@
 // tensors in which layout, before there is memory. operations/ says it for each operation.
 #pragma once
 
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <span>
 #include <variant>
 #include <vector>
 
 #include "crossover/backend.h"
-#include "invocation.h"
 #include "layout.h"
 
 namespace crossover::cpu {
+
+// ---- What a kernel finds when it is called: where its operands lie now, and its threads.
+
+/// Which part of the order is running.
+struct Position {
+  std::int64_t first_row = 0;
+  std::int64_t run = 0;
+};
+
+/// Where an operand lies; a view moves with the first row of the batch.
+class Operand {
+ public:
+  Operand() = default;
+  explicit Operand(std::byte* base, std::int64_t row_bytes = 0)
+      : base_(base), row_bytes_(row_bytes) {}
+
+  [[nodiscard]] std::byte* at(const Position& position) const {
+    return base_ + position.first_row * row_bytes_;
+  }
+  [[nodiscard]] bool moves() const { return row_bytes_ != 0; }
+  [[nodiscard]] Operand from(std::int64_t bytes) const {
+    return Operand(base_ + bytes, row_bytes_);
+  }
+
+ private:
+  std::byte* base_ = nullptr;
+  std::int64_t row_bytes_ = 0;
+};
+
+struct Invocation {
+  const Operand* operands;  ///< in the order in which the kernel was planned with them
+  const Position& now;
+  int threads;
+
+  template <class T>
+  [[nodiscard]] T* operand(std::size_t index) const {
+    return reinterpret_cast<T*>(operands[index].at(now));
+  }
+};
+
+/// A loop of ours.
+using Loop = std::function<void(const Invocation&)>;
+
+// ---- Kernels, and the workload that becomes them.
 
 /// A oneDNN primitive, with scratchpad_mode::user.
 struct Primitive {
@@ -146,5 +191,11 @@ class Lowering {
 LoweredWorkload lower(const Workload& workload, int threads, const dnnl::engine& engine,
                       const std::map<Id, Layout>& settled = {},
                       Execution execution = Execution::eager, Ranks* ranks = nullptr);
+
+// ---- Layouts that several operations share, settled before the first of them is asked: those of
+// images and of the weights of convolutions.
+
+/// Throws Unsupported, dnnl::error.
+void settle_layouts(Lowering& to);
 
 }  // namespace crossover::cpu

@@ -2,9 +2,9 @@
 // Loops over the places of a tensor: pixels or time steps.
 #pragma once
 
-#include "crossover/places.h"
-#include "image.h"
-#include "split.h"
+#include "crossover/tensor.h"
+#include "layout.h"
+#include "threads.h"
 #include "vector.h"
 
 namespace crossover::cpu {

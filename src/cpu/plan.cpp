@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "denormals.h"
 #include "program.h"
 #include "threads.h"
 

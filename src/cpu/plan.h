@@ -7,10 +7,10 @@
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "bound_steps.h"
 #include "crossover/backend.h"
 #include "crossover/memory.h"
 #include "lowering.h"
+#include "program.h"
 
 namespace crossover::cpu {
 

@@ -11,7 +11,7 @@
 
 #include "crossover/model.h"
 #include "crossover/step.h"
-#include "crossover/window.h"
+#include "crossover/tensor.h"
 
 namespace crossover {
 

@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loader.h"
 
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <stdexcept>
 #include <utility>
 
+#include "crossover/loader.h"
+#include "crossover/training.h"
+
 namespace crossover {
+
+// ---- Loader
 
 Loader::Loader(Program& to, std::vector<LoadedTensor> data, std::vector<LoadedBatch> batches,
                int workers)
@@ -84,6 +93,203 @@ void Loader::bring(const LoadedBatch& batch) const {
           std::span(tensor.rows).subspan(at, static_cast<std::size_t>(tensor.row_bytes)));
     }
   }
+}
+
+// ---- Loading backend
+
+namespace {
+
+std::int64_t rows_of(const Tensor& data) { return data.shape.front(); }
+
+std::int64_t row_bytes(const Tensor& data) { return bytes(data) / rows_of(data); }
+
+std::int64_t data_bytes(const Workload& workload) {
+  std::int64_t sum = 0;
+  for (const Id id : tensors_of(workload, Role::data)) {
+    sum += bytes(workload[id]);
+  }
+  return sum;
+}
+
+/// A training of the whole data set as its device runs it: on slots, into which batches are
+/// brought.
+struct Slotted {
+  Workload workload;
+  std::vector<LoadedBatch> batches;  ///< by position of the order
+};
+
+Slotted slotted(const Workload& whole, int workers) {
+  constexpr std::int64_t apart = 16;  // floats of a cache line: a row as a column may have one
+  std::vector<std::int64_t> rows;     // by step
+  for (const Step& step : whole.steps) {
+    const std::vector<Id> views = views_of(whole, step);
+    rows.push_back(views.empty() ? 0 : whole[views.front()].shape.front());
+  }
+  const std::int64_t largest = *std::max_element(rows.begin(), rows.end());
+  const std::int64_t slot = (largest + apart - 1) / apart * apart;
+  const std::int64_t slots = std::min<std::int64_t>(workers + 1, std::ssize(whole.order));
+  Slotted made{.workload = unshuffled(whole), .batches = {}};
+  for (std::size_t position = 0; position < whole.order.size(); ++position) {
+    Run& run = made.workload.order[position];
+    const std::int64_t at = static_cast<std::int64_t>(position) % slots * slot;
+    made.batches.push_back(
+        {.first_row = run.first_row, .rows = rows[static_cast<std::size_t>(run.step)], .slot = at});
+    run.first_row = at;
+  }
+  for (const Id id : tensors_of(whole, Role::data)) {
+    made.workload.tensors[static_cast<std::size_t>(id)].shape.front() = slots * slot;
+  }
+  return made;
+}
+
+class LoadingProgram : public Program {
+ public:
+  LoadingProgram(std::unique_ptr<Program> own, const Workload& whole,
+                 std::vector<LoadedBatch> batches, int workers)
+      : Program(own->facts()),
+        own_(std::move(own)),
+        epoch_id_(whole.epoch),
+        steps_(std::ssize(whole.order)) {
+    facts_.bytes += data_bytes(whole);
+    std::vector<LoadedTensor> data;
+    for (const Id id : tensors_of(whole, Role::data)) {
+      data.push_back({.id = id,
+                      .row_bytes = row_bytes(whole[id]),
+                      .rows = std::vector<std::byte>(static_cast<std::size_t>(bytes(whole[id])))});
+      rows_ = rows_of(whole[id]);
+      const auto row = static_cast<std::size_t>(data.back().row_bytes);
+      own_->upload_row(id, 0, std::span(data.back().rows).first(row));  // throws where it can't
+    }
+    loader_.emplace(*own_, std::move(data), std::move(batches), workers);
+  }
+
+  void upload(Id id, std::span<const std::byte> from) override {
+    if (const auto own = kept(id, from.size()); !own.empty()) {
+      std::memcpy(own.data(), from.data(), from.size());
+    } else {
+      own_->upload(id, from);
+    }
+  }
+
+  void download(Id id, std::span<std::byte> to) override {
+    if (const auto own = kept(id, to.size()); !own.empty()) {
+      std::memcpy(to.data(), own.data(), to.size());
+    } else {
+      own_->download(id, to);
+    }
+  }
+
+  void enqueue(std::int64_t first, std::int64_t count) override {
+    loader_->begin(first, count,
+                   epoch_id_ == none ? std::nullopt : std::optional(Shuffle(rows_, epoch_)));
+    for (std::int64_t position = first; position < first + count; ++position) {
+      loader_->wait_for_next();
+      own_->enqueue(position, 1);
+      own_->wait();
+      loader_->release();
+    }
+    loader_->finish();
+    if (first + count == steps_) {
+      ++epoch_;
+    }
+  }
+
+  void wait() override {}  // enqueue() returns when all is done
+
+  /// Of the steps alone, on the batches that are there.
+  Profile profile() override { return own_->profile(); }
+
+ private:
+  /// What is not the device's. Throws std::invalid_argument where it has another size.
+  std::span<std::byte> kept(Id id, std::size_t size) {
+    std::span<std::byte> found;
+    if (id == epoch_id_ && id != none) {
+      found = std::as_writable_bytes(std::span(&epoch_, 1));
+    }
+    for (LoadedTensor& tensor : loader_->data()) {
+      if (tensor.id == id) {
+        found = tensor.rows;
+      }
+    }
+    if (!found.empty() && found.size() != size) {
+      throw std::invalid_argument("a copy of another size than its tensor");
+    }
+    return found;
+  }
+
+  std::unique_ptr<Program> own_;
+  const Id epoch_id_;
+  const std::int64_t steps_;
+  std::int64_t rows_ = 0;
+  std::int32_t epoch_ = 0;
+  std::optional<Loader> loader_;
+};
+
+class LoadingPlan : public Plan {
+ public:
+  LoadingPlan(const Backend& own, const Workload& whole, const CompileOptions& options, int workers)
+      : whole_(whole), workers_(workers) {
+    Slotted made = slotted(whole, workers);
+    own_ = own.plan(made.workload, options);
+    batches_ = std::move(made.batches);
+  }
+
+  [[nodiscard]] std::int64_t bytes() const override { return own_->bytes() + data_bytes(whole_); }
+  [[nodiscard]] std::int64_t bytes_keeping_activations() const override {
+    return own_->bytes_keeping_activations() + data_bytes(whole_);
+  }
+  [[nodiscard]] std::int64_t launches() const override { return own_->launches(); }
+
+  [[nodiscard]] std::unique_ptr<Program> instantiate() override {
+    return std::make_unique<LoadingProgram>(own_->instantiate(), whole_, std::move(batches_),
+                                            workers_);
+  }
+
+ private:
+  const Workload whole_;
+  const int workers_;
+  std::unique_ptr<Plan> own_;
+  std::vector<LoadedBatch> batches_;
+};
+
+class LoadingBackend : public Backend {
+ public:
+  LoadingBackend(const Backend& own, int workers) : own_(own), workers_(workers) {}
+
+  [[nodiscard]] Description describe() const override { return own_.describe(); }
+  [[nodiscard]] GpuState state() const override { return own_.state(); }
+  [[nodiscard]] std::string missing_for(Precision precision) const override {
+    return own_.missing_for(precision);
+  }
+  [[nodiscard]] Workload optimize(Workload workload, const CompileOptions& options) const override {
+    return own_.optimize(std::move(workload), options);
+  }
+  [[nodiscard]] std::vector<Execution> executions(const Workload& workload,
+                                                  Precision precision) const override {
+    return own_.executions(workload, precision);
+  }
+  [[nodiscard]] Estimate estimate(const Workload& workload,
+                                  const CompileOptions& options) const override {
+    return own_.estimate(unshuffled(workload), options);
+  }
+  [[nodiscard]] std::unique_ptr<Plan> plan(const Workload& workload,
+                                           const CompileOptions& options) const override {
+    check(workload);
+    return std::make_unique<LoadingPlan>(own_, workload, options, workers_);
+  }
+  [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {
+    return own_.make_probe(spec);
+  }
+
+ private:
+  const Backend& own_;
+  const int workers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_loading_backend(const Backend& own, int workers) {
+  return std::make_unique<LoadingBackend>(own, workers);
 }
 
 }  // namespace crossover

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "crossover/backend.h"
-#include "crossover/shuffle.h"
+#include "crossover/random.h"
 
 namespace crossover {
 

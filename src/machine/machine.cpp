@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "crossover/control_group.h"
 #include "crossover/regular_expression.h"
 
 namespace crossover {

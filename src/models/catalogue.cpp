@@ -4,9 +4,13 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "chain.h"
 #include "crossover/random.h"
 
 namespace crossover {
+
+// ---- Catalogue
+
 namespace {
 
 bool has(const Family& family, const std::string& name) {
@@ -80,6 +84,17 @@ Task find_model(const std::string& name, const std::vector<Family>& families) {
   }
   throw std::invalid_argument("there is no network '" + name + "'; choose one of " + known +
                               ", or give your own with --mlp=");
+}
+
+// ---- Shi
+
+Task shi_task(const Model& model, std::int64_t batch, double learning_rate) {
+  constexpr int batches = 4;
+  return {.model = model,
+          .rows = batches * batch,
+          .batch = batch,
+          .optimizer = SgdOptions{.learning_rate = learning_rate},
+          .generate = [model](std::int64_t rows) { return uniform_data(model, rows); }};
 }
 
 }  // namespace crossover

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers one behind the other.
+// What networks are made with.
 #pragma once
 
+#include "crossover/catalogue.h"
 #include "crossover/model.h"
 
 namespace crossover {
+
+// ---- Layers one behind the other.
 
 class Chain {
  public:
@@ -25,5 +28,11 @@ class Chain {
   Model& model_;
   Value value_;
 };
+
+// ---- What the networks of Shi et al. 2016 have in common.
+
+/// Trained by SGD on generated data: four batches of rows, since their tables give seconds per
+/// mini-batch.
+Task shi_task(const Model& model, std::int64_t batch, double learning_rate);
 
 }  // namespace crossover

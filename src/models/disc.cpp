@@ -2,7 +2,7 @@
 // disc-L: L linear layers 2 -> 4 -> 8 -> ... -> 2^L -> 2 on points of a plane. Each layer more
 // quadruples the parameters, which makes the family a ruler for the crossover. disc-LxF, the sizes
 // between those sizes, has hidden widths F times as wide, rounded.
-#include "crossover/disc.h"
+#include "crossover/catalogue.h"
 
 #include <algorithm>
 #include <charconv>

@@ -9,7 +9,6 @@
 #include <set>
 #include <sstream>
 
-#include "crossover/network_json.h"
 #include "json_members.h"
 
 namespace crossover {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "crossover/network_json.h"
+#include "crossover/network_file.h"
 
 #include <algorithm>
 #include <map>

@@ -12,6 +12,131 @@
 #include "fit.h"
 
 namespace crossover {
+
+namespace {
+
+/// [time, batch, width] of tokens [batch, time] and a table [vocabulary, width].
+Shape result(const Fit& fit, Id tokens, Id table) {
+  const Shape& sequences = fit.at(tokens).shape;
+  const Shape& rows = fit.at(table).shape;
+  fit.require(sequences.size() == 2, "tokens '" + fit.at(tokens).name + "' are not [batch, time]");
+  fit.require(rows.size() == 2, "table '" + fit.at(table).name + "' is not [vocabulary, width]");
+  fit.expect(tokens, sequences, Type::i32);
+  return {sequences[1], sequences[0], rows[1]};
+}
+
+/// body(token, where the row of its position begins in [time, batch, width]) for each position.
+template <class Body>
+void for_each_token(ReferenceRun& run, Id tokens, std::int64_t width, const Body& body) {
+  const std::int64_t batch = run.shape(tokens)[0];
+  const std::int64_t time = run.shape(tokens)[1];
+  const double* token = run.at(tokens);
+  for (std::int64_t t = 0; t < time; ++t) {
+    for (std::int64_t b = 0; b < batch; ++b) {
+      body(static_cast<std::int64_t>(token[b * time + t]), (t * batch + b) * width);
+    }
+    alive();
+  }
+}
+
+}  // namespace
+
+// ---- Embedding
+
+void Embedding::check(const Fit& fit) const {
+  fit.expect(y, result(fit, tokens, table), fit.number(table));
+}
+
+Cost Embedding::cost(const Workload& /*workload*/) const { return {.launches = 1}; }
+
+void Embedding::execute(ReferenceRun& run) const {
+  const std::int64_t width = run.shape(table)[1];
+  for_each_token(run, tokens, width, [&](std::int64_t token, std::int64_t row) {
+    std::copy_n(run.at(table) + token * width, width, run.at(y) + row);
+  });
+}
+
+// ---- EmbeddingGrad
+
+void EmbeddingGrad::check(const Fit& fit) const {
+  fit.expect(dy, result(fit, tokens, dtable), fit.number(dy));
+  fit.expect(dtable, fit.at(dtable).shape);
+}
+
+/// Each element of dy is added once.
+Cost EmbeddingGrad::cost(const Workload& workload) const {
+  return {.flops = count(workload, dy), .launches = 1};
+}
+
+void EmbeddingGrad::execute(ReferenceRun& run) const {
+  const std::int64_t width = run.shape(dtable)[1];
+  std::fill_n(run.at(dtable), run.size(dtable), 0.0);
+  for_each_token(run, tokens, width, [&](std::int64_t token, std::int64_t row) {
+    const double* from = run.at(dy) + row;
+    double* to = run.at(dtable) + token * width;
+    for (std::int64_t i = 0; i < width; ++i) {
+      to[i] += from[i];
+    }
+  });
+}
+
+namespace {
+
+/// [time, width] of a sequence [time, batch, width].
+Shape table_of(const Fit& fit, Id sequence) {
+  const Tensor& tensor = fit.at(sequence);
+  fit.require(tensor.shape.size() == 3, "tensor '" + tensor.name + "' " + to_string(tensor.shape) +
+                                            " is not [time, batch, width]");
+  return {tensor.shape[0], tensor.shape[2]};
+}
+
+/// body(element of the sequence, element of the table) for each element of the sequence.
+template <class Body>
+void for_each_element(const Shape& sequence, const Body& body) {
+  const std::int64_t batch = sequence[1];
+  const std::int64_t width = sequence[2];
+  for_each_index(elements(sequence),
+                 [&](std::int64_t i) { body(i, i / (batch * width) * width + i % width); });
+}
+
+}  // namespace
+
+// ---- PositionEmbedding
+
+void PositionEmbedding::check(const Fit& fit) const {
+  const Type type = fit.number(x);
+  fit.expect(table, table_of(fit, x), type);
+  fit.expect(y, fit.at(x).shape, type);
+}
+
+Cost PositionEmbedding::cost(const Workload& workload) const {
+  return {.flops = count(workload, y), .launches = 1};
+}
+
+void PositionEmbedding::execute(ReferenceRun& run) const {
+  for_each_element(run.shape(x), [&](std::int64_t i, std::int64_t of_table) {
+    run.at(y)[i] = run.at(x)[i] + run.at(table)[of_table];
+  });
+}
+
+// ---- PositionEmbeddingGrad
+
+void PositionEmbeddingGrad::check(const Fit& fit) const {
+  fit.expect(dy, fit.at(dy).shape, fit.number(dy));
+  fit.expect(dtable, table_of(fit, dy));
+}
+
+Cost PositionEmbeddingGrad::cost(const Workload& workload) const {
+  return {.flops = count(workload, dy), .launches = 1};
+}
+
+void PositionEmbeddingGrad::execute(ReferenceRun& run) const {
+  std::fill_n(run.at(dtable), run.size(dtable), 0.0);
+  for_each_element(run.shape(dy), [&](std::int64_t i, std::int64_t of_table) {
+    run.at(dtable)[of_table] += run.at(dy)[i];
+  });
+}
+
 namespace {
 
 void check_attention(const Fit& fit, Id qkv, Id log_sums, std::int64_t heads,
@@ -170,6 +295,95 @@ void AttentionGrad::execute(ReferenceRun& run) const {
       alive();
     }
   });
+}
+
+namespace {
+
+void check_parts(const Fit& fit, Id of, std::int64_t heads) {
+  const Tensor& rows = fit.at(of);
+  fit.require(!rows.shape.empty() && heads > 0 && rows.shape.back() % heads == 0,
+              "rows of '" + rows.name + "' " + to_string(rows.shape) + " can't be divided into " +
+                  std::to_string(heads) + " equal parts");
+}
+
+}  // namespace
+
+// ---- Softmax
+
+void Softmax::check(const Fit& fit) const {
+  check_parts(fit, x, heads);
+  fit.require(!causal || fit.at(x).shape.size() == 3,
+              "'" + fit.at(x).name + "' " + to_string(fit.at(x).shape) +
+                  " is no sequence, in which later places could be left out");
+  fit.expect(y, fit.at(x).shape, fit.number(x));
+}
+
+std::int64_t Softmax::seen(const Shape& shape, std::int64_t row) const {
+  const std::int64_t keys = shape.back() / heads;
+  return causal ? std::min(keys, row / shape[1] + 1) : keys;
+}
+
+/// Largest, difference, exponential, sum and quotient, of each number that is seen.
+Cost Softmax::cost(const Workload& workload) const {
+  const Shape& shape = workload[x].shape;
+  const std::int64_t places = causal ? shape[0] : 1;
+  const std::int64_t rows = leading(shape) / places;  // that see alike
+  std::int64_t numbers = 0;
+  for (std::int64_t place = 0; place < places; ++place) {
+    numbers += rows * heads * seen(shape, place * rows);
+  }
+  return {.flops = 5 * static_cast<double>(numbers), .launches = 1};
+}
+
+void Softmax::execute(ReferenceRun& run) const {
+  const Shape& shape = run.shape(x);
+  const std::int64_t keys = shape.back() / heads;
+  for (std::int64_t part = 0; part < leading(shape) * heads; ++part) {
+    const double* from = run.at(x) + part * keys;
+    double* to = run.at(y) + part * keys;
+    const std::int64_t count = seen(shape, part / heads);
+    const double largest = *std::max_element(from, from + count);
+    double sum = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      to[i] = std::exp(from[i] - largest);
+      sum += to[i];
+    }
+    std::for_each(to, to + count, [sum](double& e) { e /= sum; });
+    std::fill(to + count, to + keys, 0.0);
+    alive();
+  }
+}
+
+// ---- SoftmaxGrad
+
+void SoftmaxGrad::check(const Fit& fit) const {
+  check_parts(fit, y, heads);
+  for (const Id id : {dy, dx}) {
+    fit.expect(id, fit.at(y).shape, fit.number(y));
+  }
+}
+
+/// Product and sum, difference and product.
+Cost SoftmaxGrad::cost(const Workload& workload) const {
+  return {.flops = 4 * count(workload, y), .launches = 1};
+}
+
+void SoftmaxGrad::execute(ReferenceRun& run) const {
+  const Shape& shape = run.shape(y);
+  const std::int64_t keys = shape.back() / heads;
+  for (std::int64_t part = 0; part < leading(shape) * heads; ++part) {
+    const double* of_y = run.at(y) + part * keys;
+    const double* of_dy = run.at(dy) + part * keys;
+    double* to = run.at(dx) + part * keys;
+    double sum = 0;
+    for (std::int64_t i = 0; i < keys; ++i) {
+      sum += of_dy[i] * of_y[i];
+    }
+    for (std::int64_t i = 0; i < keys; ++i) {
+      to[i] = of_y[i] * (of_dy[i] - sum);
+    }
+    alive();
+  }
 }
 
 }  // namespace crossover

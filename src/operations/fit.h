@@ -3,11 +3,17 @@
 // fit.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "crossover/step.h"
+#include "crossover/tensor.h"
 
 namespace crossover {
+
+// ---- Asks what shapes and types the tensors of an operation have, and says in a sentence what
+// does not fit.
 
 class Fit {
  public:
@@ -37,5 +43,46 @@ class Fit {
   const Workload& workload_;
   const char* place_;
 };
+
+// ---- What operations on images [batch, channels, height, width] ask alike.
+
+/// The shape of tensor `id`; throws std::invalid_argument where it is no image.
+inline const Shape& image(const Fit& fit, Id id) {
+  const Tensor& tensor = fit.at(id);
+  fit.require(tensor.shape.size() == 4, "tensor '" + tensor.name + "' " + to_string(tensor.shape) +
+                                            " is not [batch, channels, height, width]");
+  return tensor.shape;
+}
+
+/// What a window makes of an image, with `channels` channels. Throws std::invalid_argument where
+/// the window does not fit.
+inline Shape result_of(const Fit& fit, const Window& window, const Shape& image,
+                       std::int64_t channels) {
+  const auto slides = [](const Slide& slide) {
+    return slide.size > 0 && slide.stride > 0 && slide.dilation > 0 && slide.padding >= 0 &&
+           slide.padding < extent(slide);
+  };
+  fit.require(slides(window.down()) && slides(window.across()),
+              "a window needs a size, a stride and a dilation of at least one, and less padding "
+              "than its extent");
+  Shape result = windowed(window, image, channels);
+  fit.require(result[2] > 0 && result[3] > 0, "a window of " + to_string(window.size) +
+                                                  " with padding " + to_string(window.padding) +
+                                                  " does not fit into " + to_string(image));
+  return result;
+}
+
+// ---- What optimizers ask alike of their tensors.
+
+/// Each parameter is f32, and so is the tensor of its shape that goes with it; `of_any_type`: or of
+/// 16 bits.
+inline void check_update(const Fit& fit, const std::vector<Id>& parameters,
+                         const std::vector<Id>& with, bool of_any_type = false) {
+  fit.require(parameters.size() == with.size(), "lists of different lengths");
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    fit.expect(parameters[i], fit.at(parameters[i]).shape);
+    fit.expect(with[i], fit.at(parameters[i]).shape, of_any_type ? fit.number(with[i]) : Type::f32);
+  }
+}
 
 }  // namespace crossover

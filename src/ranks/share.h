@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's part of a training: which rows of the data are its own, and its Program.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +11,12 @@
 #include "crossover/backend.h"
 #include "crossover/dataset.h"
 #include "crossover/model.h"
+#include "crossover/ranks.h"
 #include "crossover/training.h"
 
 namespace crossover {
+
+// ---- One rank's part of a training: which rows of the data are its own, and its Program.
 
 /// The rows that a rank takes of the whole data, in the order in which it trains on them.
 std::vector<std::int64_t> rows_of(const TrainingOptions& share);
@@ -55,5 +57,10 @@ class Share {
   std::unique_ptr<Plan> plan_;
   std::unique_ptr<Program> program_;
 };
+
+// ---- What make_shared_sum() is made of on each rank.
+
+/// The ranks' sum of one tensor, by itself. `gpu`: in whose memory it is; null: in the host's.
+std::unique_ptr<Share> sum_of(Ranks& ranks, std::int64_t floats, const Backend* gpu);
 
 }  // namespace crossover

@@ -8,7 +8,6 @@
 
 #include "commands.h"
 #include "share.h"
-#include "shared_sum.h"
 
 namespace crossover {
 namespace {

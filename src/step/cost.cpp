@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossover/cost.h"
 
+#include <algorithm>
+#include <iterator>
 #include <set>
+#include <stdexcept>
+#include <string>
 #include <variant>
 
+#include "crossover/product.h"
+
 namespace crossover {
+
+// ---- Cost
 
 Cost& Cost::operator+=(const Cost& other) {
   flops += other.flops;
@@ -61,6 +69,59 @@ std::int64_t footprint_bytes(const Workload& workload, const Step& step) {
     sum += bytes(workload[id]);
   }
   return sum;
+}
+
+// ---- Product
+
+std::int64_t product_count(const Workload& workload) {
+  std::vector<std::int64_t> of_step;
+  for (const Step& step : workload.steps) {
+    of_step.push_back(0);
+    for (const Op& op : step.ops) {
+      of_step.back() += std::ssize(products_of(workload, op));
+    }
+  }
+  std::int64_t sum = 0;
+  for (const Run& run : workload.order) {
+    sum += of_step[static_cast<std::size_t>(run.step)];
+  }
+  return sum;
+}
+
+Workload product_workload(const ProductSize& size, std::int64_t sets, std::int64_t products) {
+  if (sets < 1 || products < 1) {
+    throw std::invalid_argument("a product needs one operand set and one turn at least");
+  }
+  const Shape a = size.transpose_a ? Shape{size.k, size.m} : Shape{size.m, size.k};
+  const Shape b = size.transpose_b ? Shape{size.n, size.k} : Shape{size.k, size.n};
+  Workload workload;
+  const auto tensor = [&](const char* name, std::int64_t set, const Shape& shape, Role role) {
+    workload.tensors.push_back({.name = std::string(name).append(std::to_string(set)),
+                                .shape = shape,
+                                .type = size.type,
+                                .role = role});
+    return static_cast<Id>(workload.tensors.size()) - 1;
+  };
+  for (std::int64_t set = 0; set < sets; ++set) {
+    const Id left = tensor("a", set, a, Role::data);
+    const Id right = tensor("b", set, b, Role::data);
+    const Id result = tensor("c", set, {size.m, size.n}, Role::state);
+    workload.steps.push_back({{Gemm{.a = left,
+                                    .b = right,
+                                    .c = result,
+                                    .transpose_a = size.transpose_a,
+                                    .transpose_b = size.transpose_b}}});
+  }
+  for (std::int64_t turn = 0; turn < products; ++turn) {
+    workload.order.push_back({.step = static_cast<int>(turn % sets)});
+  }
+  return workload;
+}
+
+std::int64_t cold_sets(std::int64_t set_bytes, std::int64_t cache_bytes) {
+  constexpr std::int64_t times = 4;
+  constexpr std::int64_t fewest = 2;
+  return std::max(fewest, (times * cache_bytes + set_bytes - 1) / set_bytes);
 }
 
 }  // namespace crossover

@@ -1,15 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins neighbouring operations, for every device alike: what the fused forms mean stands in the
-// headers of the operations that have them.
+// Joins operations of a step, for every device alike.
 #include <algorithm>
+#include <cstddef>
+#include <map>
 #include <optional>
+#include <set>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "crossover/step.h"
 #include "crossover/training.h"
 #include "overload.h"
-#include "uses.h"
 
 namespace crossover {
+
+// ---- Who makes and who reads the tensors of a step: what decides which of its operations can be
+// joined.
+
+class Uses {
+ public:
+  explicit Uses(const std::vector<Op>& ops) {
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const Operands used = operands(ops[i]);
+      for (const Id id : used.reads) {
+        readers_[id].push_back(i);
+      }
+      for (const Id id : used.writes) {
+        writer_[id] = i;
+      }
+    }
+  }
+
+  /// Positions of the operations that read it, in their order.
+  [[nodiscard]] const std::vector<std::size_t>& readers(Id id) const {
+    static const std::vector<std::size_t> nobody;
+    const auto at = readers_.find(id);
+    return at != readers_.end() ? at->second : nobody;
+  }
+
+  /// The position of the operation that writes it last; `otherwise` where none does.
+  [[nodiscard]] std::size_t writer(Id id, std::size_t otherwise) const {
+    const auto at = writer_.find(id);
+    return at != writer_.end() ? at->second : otherwise;
+  }
+
+ private:
+  std::map<Id, std::vector<std::size_t>> readers_;
+  std::map<Id, std::size_t> writer_;
+};
+
+// ---- Joins neighbouring operations, for every device alike: what the fused forms mean stands in
+// the headers of the operations that have them.
+
 namespace {
 
 class StepFuser {
@@ -178,6 +221,96 @@ class StepFuser {
 Workload fuse(Workload workload) {
   for (Step& step : workload.steps) {
     StepFuser(step).run();
+  }
+  return workload;
+}
+
+// ---- Plain gradient descent needs no gradients of products in memory. Backpropagation is linear
+// in the loss's gradient: scaled by minus the learning rate at its source, each product dyT x is
+// the update itself, and is added to the weights where it is computed.
+
+namespace {
+
+/// Null where the operation is no loss.
+double* loss_scale_of(Op& op) {
+  return std::visit(
+      [](auto& loss) -> double* {
+        if constexpr (std::remove_cvref_t<decltype(loss)>::category == OpCategory::loss) {
+          return &loss.scale;
+        } else {
+          return nullptr;
+        }
+      },
+      op);
+}
+
+/// Applies to each LinearGrad that is the only one to write gradients which the step's one Sgd
+/// reads, of at least so many weights, where none accumulates, all gradients come from one loss,
+/// and none is scaled.
+void fuse_update(Step& step, const std::vector<Tensor>& tensors, std::int64_t least_weights) {
+  auto* sgd = step.ops.empty() ? nullptr : std::get_if<Sgd>(&step.ops.back());
+  if (sgd == nullptr || sgd->gradient_factor != 1) {
+    return;
+  }
+  std::map<Id, Id> parameter_of{{none, none}};
+  for (std::size_t i = 0; i < sgd->gradients.size(); ++i) {
+    parameter_of[sgd->gradients[i]] = sgd->parameters[i];
+  }
+
+  std::map<Id, int> writers;
+  std::vector<LinearGrad*> products;
+  std::vector<double*> loss_scales;
+  for (Op& op : step.ops) {
+    for (const Id id : operands(op).writes) {
+      ++writers[id];
+    }
+    if (auto* product = std::get_if<LinearGrad>(&op)) {
+      if (product->accumulate) {
+        return;
+      }
+      products.push_back(product);
+    } else if (double* scale = loss_scale_of(op)) {
+      loss_scales.push_back(scale);
+    }
+  }
+  std::erase_if(products, [&](const LinearGrad* product) {
+    return elements(tensors[static_cast<std::size_t>(product->dw)].shape) < least_weights ||
+           writers[product->dw] != 1 || writers[product->dbias] > 1 ||
+           !parameter_of.contains(product->dw) || !parameter_of.contains(product->dbias);
+  });
+  if (products.empty() || loss_scales.size() != 1) {
+    return;
+  }
+
+  *loss_scales[0] *= -sgd->learning_rate;
+  sgd->learning_rate = -1;  // of what is left to it, the gradients are the updates
+  std::set<Id> done;
+  for (LinearGrad* product : products) {
+    done.insert({product->dw, product->dbias});
+    product->dw = parameter_of[product->dw];
+    product->dbias = parameter_of[product->dbias];
+    product->accumulate = true;
+  }
+  std::vector<Id> parameters;
+  std::vector<Id> gradients;
+  for (std::size_t i = 0; i < sgd->gradients.size(); ++i) {
+    if (!done.contains(sgd->gradients[i])) {
+      parameters.push_back(sgd->parameters[i]);
+      gradients.push_back(sgd->gradients[i]);
+    }
+  }
+  sgd->parameters = parameters;
+  sgd->gradients = gradients;
+  if (gradients.empty()) {
+    step.ops.pop_back();
+  }
+}
+
+}  // namespace
+
+Workload fuse_update(Workload workload, std::int64_t least_weights) {
+  for (Step& step : workload.steps) {
+    fuse_update(step, workload.tensors, least_weights);
   }
   return workload;
 }

@@ -10,8 +10,7 @@
 
 #include "../layers/contexts.h"
 #include "crossover/training.h"
-#include "gradient_buckets.h"
-#include "optimizer_states.h"
+#include "optimizer.h"
 
 namespace crossover {
 namespace {

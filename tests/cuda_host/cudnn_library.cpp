@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In the place of src/cuda/libraries/cudnn_library.cpp: convolutions as convolution_form.h defines
+// In the place of src/cuda/libraries/cudnn_library.cpp: convolutions as forms.h defines
 // them, summed in double and rounded once. What cuDNN has for which shape, only hardware shows.
 #include "libraries/library.h"
 

@@ -12,7 +12,6 @@
 #include "crossover/verify.h"
 #include "cuda_host.h"
 #include "emulated.h"
-#include "expect_operation.h"
 #include "golden.h"
 #include "support.h"
 

@@ -10,7 +10,6 @@
 #include "backend/backend.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
-#include "expect_operation.h"
 #include "refusing_library.h"
 #include "support.h"
 

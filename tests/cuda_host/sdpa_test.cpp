@@ -7,7 +7,6 @@
 #include "crossover/start.h"
 #include "crossover/verify.h"
 #include "cuda_host.h"
-#include "expect_operation.h"
 #include "support.h"
 
 namespace crossover::test {

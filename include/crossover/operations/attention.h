@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multi-head self-attention (Vaswani et al. 2017) behind the product that makes queries, keys and
-// values, and its gradient.
+// What transformers consist of beside products and normalization.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +8,84 @@
 #include "crossover/operation.h"
 
 namespace crossover {
+
+// ---- A row of a table for each token of a sequence, and the gradient of the table.
+
+/// y [time, batch, width] = row tokens[b, t] of the table, for each t and b.
+/// tokens [batch, time] i32, table [vocabulary, width], table and y T. Sequences lie time first
+/// behind an Embedding, as in PyTorch.
+struct Embedding {
+  Id tokens = none, table = none, y = none;
+
+  static constexpr const char* name = "Embedding";
+  static constexpr OpCategory category = OpCategory::elementwise;
+  template <class See>
+  void describe(See& see) const {
+    see.reads("tokens", tokens);
+    see.reads("table", table);
+    see.writes("y", y);
+  }
+  void check(const Fit& fit) const;
+  [[nodiscard]] Cost cost(const Workload& workload) const;
+  void execute(ReferenceRun& run) const;
+};
+
+/// dtable [vocabulary, width] = for each row the sum of dy over the positions of its token, zero
+/// where it has none. tokens [batch, time] i32, dy [time, batch, width] T, dtable f32.
+struct EmbeddingGrad {
+  Id tokens = none, dy = none, dtable = none;
+
+  static constexpr const char* name = "EmbeddingGrad";
+  static constexpr OpCategory category = OpCategory::elementwise;
+  template <class See>
+  void describe(See& see) const {
+    see.reads("tokens", tokens);
+    see.reads("dy", dy);
+    see.writes("dtable", dtable);
+  }
+  void check(const Fit& fit) const;
+  [[nodiscard]] Cost cost(const Workload& workload) const;
+  void execute(ReferenceRun& run) const;
+};
+
+// ---- A trained vector for each place of a sequence, and the gradient of their table.
+
+/// y = x + row t of the table, for each t and b. x and y [time, batch, width], table [time, width],
+/// all T.
+struct PositionEmbedding {
+  Id x = none, table = none, y = none;
+
+  static constexpr const char* name = "PositionEmbedding";
+  static constexpr OpCategory category = OpCategory::elementwise;
+  template <class See>
+  void describe(See& see) const {
+    see.reads("x", x);
+    see.reads("table", table);
+    see.writes("y", y);
+  }
+  void check(const Fit& fit) const;
+  [[nodiscard]] Cost cost(const Workload& workload) const;
+  void execute(ReferenceRun& run) const;
+};
+
+/// dtable [time, width] = the sum of dy [time, batch, width] over the batch. dy T, dtable f32.
+struct PositionEmbeddingGrad {
+  Id dy = none, dtable = none;
+
+  static constexpr const char* name = "PositionEmbeddingGrad";
+  static constexpr OpCategory category = OpCategory::elementwise;
+  template <class See>
+  void describe(See& see) const {
+    see.reads("dy", dy);
+    see.writes("dtable", dtable);
+  }
+  void check(const Fit& fit) const;
+  [[nodiscard]] Cost cost(const Workload& workload) const;
+  void execute(ReferenceRun& run) const;
+};
+
+// ---- Multi-head self-attention (Vaswani et al. 2017) behind the product that makes queries, keys
+// and values, and its gradient.
 
 /// y = softmax(q kT / sqrt(d)) v for each sequence and head. qkv [time, batch, 3 width] holds q, k
 /// and v, of width numbers each; a head has d = width / heads of them, one behind the other.
@@ -61,6 +138,52 @@ struct AttentionGrad {
   [[nodiscard]] Cost cost(const Workload& workload) const;
   /// None that could be measured by itself: a head's are small, and made tile by tile.
   [[nodiscard]] static std::vector<OpProduct> products(const Workload& /*workload*/) { return {}; }
+  void execute(ReferenceRun& run) const;
+};
+
+// ---- The softmax of rows, and its gradient.
+
+/// y = exp(x) / the sum of exp(x), over each of `heads` equal parts of a row [.., heads keys].
+/// causal: row (t, b) of a sequence [time, batch, heads keys] sees the keys up to t, and y is 0
+/// behind them. x and y are T.
+struct Softmax {
+  Id x = none, y = none;
+  std::int64_t heads = 1;
+  bool causal = false;
+
+  static constexpr const char* name = "Softmax";
+  static constexpr OpCategory category = OpCategory::normalization;
+  template <class See>
+  void describe(See& see) const {
+    see.reads("x", x);
+    see.writes("y", y);
+    see.value("heads", heads);
+    see.value("causal", causal);
+  }
+  void check(const Fit& fit) const;
+  [[nodiscard]] Cost cost(const Workload& workload) const;
+  void execute(ReferenceRun& run) const;
+
+  /// How many of its first keys a row of that shape sees.
+  [[nodiscard]] std::int64_t seen(const Shape& shape, std::int64_t row) const;
+};
+
+/// dx = y (dy - the sum of dy y), over the same parts. All T.
+struct SoftmaxGrad {
+  Id y = none, dy = none, dx = none;
+  std::int64_t heads = 1;
+
+  static constexpr const char* name = "SoftmaxGrad";
+  static constexpr OpCategory category = OpCategory::normalization;
+  template <class See>
+  void describe(See& see) const {
+    see.reads("y", y);
+    see.reads("dy", dy);
+    see.writes("dx", dx);
+    see.value("heads", heads);
+  }
+  void check(const Fit& fit) const;
+  [[nodiscard]] Cost cost(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
 

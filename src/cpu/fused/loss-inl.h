@@ -91,7 +91,7 @@ inline double softmax_cross_entropy(const Loss& of, const Batch& batch, std::int
     for (std::int64_t c = 1; c < of.classes; ++c) {
       largest = hn::Max(largest, hn::Load(d, logits + c * batch.stride));
     }
-    Vector others = hn::Zero(d);  // than the label: see operations/softmax_cross_entropy.cpp
+    Vector others = hn::Zero(d);  // than the label: see operations/loss.cpp
     Vector at_label = hn::Zero(d);
     Vector of_label = hn::Zero(d);
     for (std::int64_t c = 0; c < of.classes; ++c) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan.h"
 
-#include "../denormals.h"
+#include "../threads.h"
 #include "program.h"
 
 namespace crossover::cpu {

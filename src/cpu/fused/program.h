@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "../block.h"
+#include "../program.h"
 #include "barrier.h"
 #include "steps.h"
 

@@ -1,21 +1,170 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention, head by head: the heads of all sequences are shared among the threads. Forward, no
-// more than the scores of a tile of queries exist at a time. The gradient computes the
-// probabilities of one head again, which takes one product of five and keeps what all heads have
-// in the caches, and holds them and their gradients for the two products over queries.
+#include "crossover/operations/attention.h"
+
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
 #include "../attention_tiles.h"
 #include "../row_sums.h"
-#include "../split.h"
+#include "../threads.h"
+#include "../vector.h"
 #include "../vector_math.h"
+#include "crossover/float16.h"
 #include "operations.h"
 
 namespace crossover::cpu {
+
+// ---- Embedding
+
+namespace {
+
+struct EmbeddingSizes {
+  EmbeddingSizes(const Lowering& to, Id tokens, Id table)
+      : batch(to[tokens].shape[0]),
+        time(to[tokens].shape[1]),
+        vocabulary(to[table].shape[0]),
+        width(to[table].shape[1]) {}
+
+  std::int64_t batch, time, vocabulary, width;
+};
+
+template <class T>
+void look_up(int threads, const EmbeddingSizes& of, const std::int32_t* tokens, const T* table,
+             T* y) {
+  split(
+      threads, of.time * of.batch,
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          const std::int32_t token = tokens[row % of.batch * of.time + row / of.batch];
+          std::copy_n(table + token * of.width, of.width, y + row * of.width);
+        }
+      },
+      1);
+}
+
+/// Each thread has some rows of the table, and sums what all positions have for them.
+template <class T>
+void scatter(int threads, const EmbeddingSizes& of, const std::int32_t* tokens, const T* dy,
+             float* dtable) {
+  split(
+      threads, of.vocabulary,
+      [&](std::int64_t begin, std::int64_t end) {
+        std::fill(dtable + begin * of.width, dtable + end * of.width, 0.0F);
+        for (std::int64_t b = 0; b < of.batch; ++b) {
+          for (std::int64_t t = 0; t < of.time; ++t) {
+            const std::int32_t token = tokens[b * of.time + t];
+            if (token < begin || token >= end) {
+              continue;
+            }
+            float* to = dtable + token * of.width;
+            const T* from = dy + (t * of.batch + b) * of.width;
+            for (std::int64_t i = 0; i < of.width; ++i) {
+              to[i] += widened(from[i]);
+            }
+          }
+        }
+      },
+      1);
+}
+
+}  // namespace
+
+void lower(const Embedding& op, Lowering& to) {
+  with_float(to[op.y].type, [&](auto zero) {
+    using T = decltype(zero);
+    to.add(OpCategory::elementwise, to.threads_for(op.y),
+           {reads(op.tokens), reads(op.table), writes(op.y)},
+           [of = EmbeddingSizes(to, op.tokens, op.table)](const Invocation& call) {
+             look_up(call.threads, of, call.operand<const std::int32_t>(0),
+                     call.operand<const T>(1), call.operand<T>(2));
+           });
+  });
+}
+
+void lower(const EmbeddingGrad& op, Lowering& to) {
+  with_float(to[op.dy].type, [&](auto zero) {
+    using T = decltype(zero);
+    to.add(OpCategory::elementwise, to.threads_for(op.dtable),
+           {reads(op.tokens), reads(op.dy), writes(op.dtable)},
+           [of = EmbeddingSizes(to, op.tokens, op.dtable)](const Invocation& call) {
+             scatter(call.threads, of, call.operand<const std::int32_t>(0),
+                     call.operand<const T>(1), call.operand<float>(2));
+           });
+  });
+}
+
+// ---- Position embedding
+
+namespace {
+
+struct SequenceSizes {
+  explicit SequenceSizes(const Shape& sequence)
+      : time(sequence[0]), batch(sequence[1]), width(sequence[2]) {}
+
+  std::int64_t time, batch, width;
+};
+
+}  // namespace
+
+void lower(const PositionEmbedding& op, Lowering& to) {
+  with_float(to[op.y].type, [&](auto zero) {
+    using T = decltype(zero);
+    to.add(OpCategory::elementwise, to.threads_for(op.y),
+           {reads(op.x), reads(op.table), writes(op.y)},
+           [of = SequenceSizes(to[op.y].shape)](const Invocation& call) {
+             const T* x = call.operand<const T>(0);
+             const T* table = call.operand<const T>(1);
+             T* y = call.operand<T>(2);
+             split(
+                 call.threads, of.time * of.batch,
+                 [=](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t row = begin; row < end; ++row) {
+                     const T* place = table + row / of.batch * of.width;
+                     for_each_vector(of.width, [&](auto part, std::int64_t i) {
+                       const std::int64_t at = row * of.width + i;
+                       store(part, load(part, x + at) + load(part, place + i), y + at);
+                     });
+                   }
+                 },
+                 1);
+           });
+  });
+}
+
+void lower(const PositionEmbeddingGrad& op, Lowering& to) {
+  with_float(to[op.dy].type, [&](auto zero) {
+    using T = decltype(zero);
+    to.add(OpCategory::elementwise, to.threads_for(op.dy), {reads(op.dy), writes(op.dtable)},
+           [of = SequenceSizes(to[op.dy].shape)](const Invocation& call) {
+             const T* dy = call.operand<const T>(0);
+             auto* dtable = call.operand<float>(1);
+             split(
+                 call.threads, of.time,
+                 [=](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t t = begin; t < end; ++t) {
+                     for_each_vector(of.width, [&](auto part, std::int64_t i) {
+                       const T* first = dy + t * of.batch * of.width + i;
+                       const Floats sum = sum_of_rows<1>(of.batch, [&](std::int64_t b) {
+                         return std::array{load(part, first + b * of.width)};
+                       })[0];
+                       store(part, sum, dtable + t * of.width + i);
+                     });
+                   }
+                 },
+                 1);
+           });
+  });
+}
+
+// ---- Attention, head by head: the heads of all sequences are shared among the threads. Forward,
+// no more than the scores of a tile of queries exist at a time. The gradient computes the
+// probabilities of one head again, which takes one product of five and keeps what all heads have in
+// the caches, and holds them and their gradients for the two products over queries.
+
 namespace {
 
 constexpr float minus_infinity = -__builtin_inff();
@@ -301,6 +450,88 @@ void lower(const AttentionGrad& op, Lowering& to) {
                                   .dqkv = of.queries(call.operand<T>(4), head)},
                                  scratch);
                            });
+           });
+  });
+}
+
+// ---- Softmax
+
+namespace {
+
+/// 16 bits keep no exponentials: these are computed twice.
+template <class T>
+void softmax_row(const T* x, std::int64_t keys, T* y) {
+  constexpr bool has_room = std::is_same_v<T, float>;
+  const float largest = largest_of(x, keys);
+  const auto exponential_at = [&](auto part, std::int64_t i) {
+    return exponential(load(part, x + i) - largest);
+  };
+  const float sum = sums_of_row<1>(keys, [&](auto part, std::int64_t i) {
+    const Floats e = exponential_at(part, i);
+    if constexpr (has_room) {
+      store(part, e, y + i);
+    }
+    return std::array{e};
+  })[0];
+  const float inverse = 1 / sum;
+  for_each_vector(keys, [&](auto part, std::int64_t i) {
+    const Floats e = has_room ? load(part, y + i) : exponential_at(part, i);
+    store(part, e * inverse, y + i);
+  });
+}
+
+template <class T>
+void softmax_grad_row(const T* y, const T* dy, std::int64_t keys, T* dx) {
+  const float sum = sums_of_row<1>(keys, [&](auto part, std::int64_t i) {
+    return std::array{load(part, y + i) * load(part, dy + i)};
+  })[0];
+  for_each_vector(keys, [&](auto part, std::int64_t i) {
+    store(part, load(part, y + i) * (load(part, dy + i) - sum), dx + i);
+  });
+}
+
+template <class Work>
+void for_each_part(int threads, std::int64_t parts, const Work& work) {
+  split(
+      threads, parts,
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t part = begin; part < end; ++part) {
+          work(part);
+        }
+      },
+      1);
+}
+
+}  // namespace
+
+void lower(const Softmax& op, Lowering& to) {
+  with_float(to[op.y].type, [&](auto zero) {
+    using T = decltype(zero);
+    to.add(OpCategory::normalization, to.threads_for(op.y), {reads(op.x), writes(op.y)},
+           [op, shape = to[op.x].shape](const Invocation& call) {
+             const std::int64_t keys = shape.back() / op.heads;
+             for_each_part(call.threads, leading(shape) * op.heads, [&](std::int64_t part) {
+               const std::int64_t seen = op.seen(shape, part / op.heads);
+               T* y = call.operand<T>(1) + part * keys;
+               softmax_row(call.operand<const T>(0) + part * keys, seen, y);
+               std::fill(y + seen, y + keys, T{});
+             });
+           });
+  });
+}
+
+void lower(const SoftmaxGrad& op, Lowering& to) {
+  with_float(to[op.y].type, [&](auto zero) {
+    using T = decltype(zero);
+    const std::int64_t keys = to[op.y].shape.back() / op.heads;
+    to.add(OpCategory::normalization, to.threads_for(op.y),
+           {reads(op.y), reads(op.dy), writes(op.dx)},
+           [keys, parts = to.count(op.y) / keys](const Invocation& call) {
+             for_each_part(call.threads, parts, [&](std::int64_t part) {
+               softmax_grad_row(call.operand<const T>(0) + part * keys,
+                                call.operand<const T>(1) + part * keys, keys,
+                                call.operand<T>(2) + part * keys);
+             });
            });
   });
 }

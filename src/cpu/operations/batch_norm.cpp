@@ -9,7 +9,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "../image.h"
+#include "../layout.h"
 #include "../vector.h"
 #include "operations.h"
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <variant>
 
-#include "../convolution.h"
-#include "../image.h"
-#include "../split.h"
+#include "../layout.h"
+#include "../primitives.h"
+#include "../threads.h"
 #include "kernels.h"
 #include "weights.h"
 

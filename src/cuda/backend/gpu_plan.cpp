@@ -7,10 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "../../automatic/trial.h"
+#include "../../automatic/automatic.h"
 #include "../execution/graphs.h"
 #include "../kernels/persistent.cuh"
-#include "../planning/graph_forms.h"
 #include "../planning/plan.h"
 #include "program.h"
 

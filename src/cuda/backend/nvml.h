@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "crossover/gpu.h"
+#include "crossover/backend.h"
 
 namespace crossover::cuda {
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "../planning/narrow_gradients.h"
+#include "../planning/narrow.h"
 #include "../planning/plan.h"
 #include "crossover/training.h"
 

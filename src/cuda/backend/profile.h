@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the pieces of single steps to the whole order: where a GPU's time goes. Pure arithmetic; the
-// pieces come from program_profile.cpp.
+// pieces come from program.cpp.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "../execution/executor.h"
-#include "../execution/running.h"
 #include "../kernels/bind.h"
 #include "../libraries/algorithms.h"
 #include "../planning/plan.h"
@@ -32,7 +31,7 @@ class CudaProgram : public Program {
   void download(Id id, std::span<std::byte> to) override;
   void enqueue(std::int64_t first, std::int64_t count) override;
   void wait() override { running_.wait(); }
-  Profile profile() override;  // program_profile.cpp
+  Profile profile() override;
 
  private:
   [[nodiscard]] ProgramFacts count_facts() const;

@@ -1,15 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps as CUDA graphs: one for each step and staging buffer, or one for the whole order. With
-// resident data a step's graph begins with the kernel that gathers its rows.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "executor.h"
-#include "graph_loops.h"
 
 namespace crossover::cuda {
+
+// ---- The order as one graph that repeats its steps in loops, each a WHILE node around the
+// launches of one turn: CUDA C++ Programming Guide, "Conditional Graph Nodes".
+
+/// The driver refuses a graph with loops after all, or loops around these launches: whoever plans
+/// again does without.
+struct LoopsRefused : Unsupported {
+  using Unsupported::Unsupported;
+};
+
+/// Whether the versions of runtime and driver have loops in graphs.
+bool has_graph_loops();
+
+struct OrderedGraph {
+  Graph loops;  ///< which the conditions of its loops belong to; null where there are none
+  GraphExec exec;
+};
+
+/// Throws LoopsRefused, DeviceFailed, OutOfMemory.
+OrderedGraph capture_loops(const Running& running);
+
+// ---- Steps as CUDA graphs: one for each step and staging buffer, or one for the whole order. With
+// resident data a step's graph begins with the kernel that gathers its rows.
 
 class StepGraphs : public StepByStep {
  public:

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <variant>
 
-#include "../execution/running.h"
+#include "../execution/executor.h"
 #include "../libraries/measure_arithmetic.h"
 #include "fields.h"
 #include "footprint.h"

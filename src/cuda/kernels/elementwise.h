@@ -8,7 +8,7 @@
 #include "arrangement.h"
 #include "crossover/activation.h"
 #include "crossover/operation.h"
-#include "crossover/operations/map.h"
+#include "crossover/operations/elementwise.h"
 #include "operand.h"
 
 namespace crossover::cuda {

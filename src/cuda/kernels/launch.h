@@ -5,9 +5,7 @@
 
 #include <variant>
 
-#include "../libraries/convolution_form.h"
-#include "../libraries/product_form.h"
-#include "../libraries/sdpa_form.h"
+#include "../libraries/forms.h"
 #include "../libraries/sum_over_ranks.h"
 #include "attention.h"
 #include "batch_norm.h"

@@ -9,7 +9,7 @@
 #include "arrangement.h"
 #include "crossover/activation.h"
 #include "crossover/operation.h"
-#include "crossover/window.h"
+#include "crossover/tensor.h"
 #include "operand.h"
 
 namespace crossover::cuda {

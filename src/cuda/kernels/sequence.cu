@@ -61,7 +61,7 @@ __device__ int collect(bool own, Number number, Number (&numbers)[block_threads]
 template <class T>
 __global__ void embedding_grad_kernel(const std::int32_t* tokens, const T* dy, float* dtable,
                                       std::int64_t batch, std::int64_t time, std::int64_t width) {
-  constexpr int at_once = 8;
+  constexpr int rows_at_once = 8;
   __shared__ std::int64_t rows[block_threads];
   const std::int64_t count = batch * time;
   const std::int64_t own = blockIdx.x;
@@ -82,12 +82,12 @@ __global__ void embedding_grad_kernel(const std::int32_t* tokens, const T* dy, f
     for (std::int64_t first = own; first < count; first += block_threads) {
       const std::int64_t i = first + thread;
       const int found = collect(i < count && tokens[i] == token, i % time * batch + i / time, rows);
-      for (int r = 0; r < found && column < width; r += at_once) {
-        float values[at_once];
-        for (int k = 0; k < at_once; ++k) {
+      for (int r = 0; r < found && column < width; r += rows_at_once) {
+        float values[rows_at_once];
+        for (int k = 0; k < rows_at_once; ++k) {
           values[k] = r + k < found ? widen(dy[rows[r + k] * width + column]) : 0.0F;
         }
-        for (int k = 0; k < at_once; ++k) {
+        for (int k = 0; k < rows_at_once; ++k) {
           sum += values[k];
         }
       }

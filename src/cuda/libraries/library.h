@@ -11,9 +11,7 @@
 #include <string>
 #include <tuple>
 
-#include "convolution_form.h"
-#include "product_form.h"
-#include "sdpa_form.h"
+#include "forms.h"
 
 namespace crossover::cuda {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention in 16 bits by cuDNN where it has a plan, else by kernels of ours, in any precision:
-// cuBLASLt is asked for no batched products.
 #include <algorithm>
 #include <vector>
 
@@ -8,6 +6,38 @@
 #include "operations.h"
 
 namespace crossover::cuda {
+
+// ---- Embedding
+
+void plan_operation(const Embedding& op, StepPlanner& step) {
+  const Shape& tokens = step.shape(op.tokens);
+  step.emit(EmbeddingLaunch{step.operand(op.tokens), step.operand(op.table), step.operand(op.y),
+                            tokens[0], tokens[1], step.shape(op.table)[1]});
+}
+
+void plan_operation(const PositionEmbedding& op, StepPlanner& step) {
+  const Shape& sequence = step.shape(op.x);
+  step.emit(PositionEmbeddingLaunch{step.operand(op.x), step.operand(op.table), step.operand(op.y),
+                                    sequence[0], sequence[1], sequence[2]});
+}
+
+void plan_operation(const PositionEmbeddingGrad& op, StepPlanner& step) {
+  const Shape& sequence = step.shape(op.dy);
+  step.emit(PositionEmbeddingGradLaunch{step.operand(op.dy), step.operand(op.dtable), sequence[0],
+                                        sequence[1], sequence[2]});
+}
+
+void plan_operation(const EmbeddingGrad& op, StepPlanner& step) {
+  const Shape& tokens = step.shape(op.tokens);
+  step.emit(ZeroLaunch{step.operand(op.dtable), step.count(op.dtable)});
+  step.emit(EmbeddingGradLaunch{step.operand(op.tokens), step.operand(op.dy),
+                                step.operand(op.dtable), tokens[0], tokens[1],
+                                step.shape(op.dtable)[1]});
+}
+
+// ---- Attention in 16 bits by cuDNN where it has a plan, else by kernels of ours, in any
+// precision: cuBLASLt is asked for no batched products.
+
 namespace {
 
 HeadSizes head_sizes(Id y, std::int64_t heads, bool causal, const StepPlanner& step) {
@@ -95,6 +125,26 @@ void plan_operation(const AttentionGrad& op, StepPlanner& step) {
                                     .expected = expected,
                                     .dqkv = operands.dqkv,
                                     .sizes = sizes});
+}
+
+// ---- Softmax
+
+void plan_operation(const Softmax& op, StepPlanner& step) {
+  const std::int64_t keys = step.shape(op.x).back() / op.heads;
+  step.emit(SoftmaxLaunch{.x = step.operand(op.x),
+                          .y = step.operand(op.y),
+                          .parts = step.count(op.x) / keys,
+                          .keys = keys,
+                          .parts_of_a_place = op.causal ? op.heads * step.shape(op.x)[1] : 0});
+}
+
+void plan_operation(const SoftmaxGrad& op, StepPlanner& step) {
+  const std::int64_t keys = step.shape(op.y).back() / op.heads;
+  step.emit(SoftmaxGradLaunch{.y = step.operand(op.y),
+                              .dy = step.operand(op.dy),
+                              .dx = step.operand(op.dx),
+                              .parts = step.count(op.y) / keys,
+                              .keys = keys});
 }
 
 }  // namespace crossover::cuda

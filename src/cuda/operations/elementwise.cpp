@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that are one pass over whole tensors.
-#include <variant>
-
 #include "../planning/step_planner.h"
+#include "crossover/tensor.h"
 #include "operations.h"
 
 namespace crossover::cuda {
+
+// ---- Operations that are one pass over whole tensors.
 
 void plan_operation(const Activate& activate, StepPlanner& step) {
   step.emit(ActivateLaunch{step.operand(activate.x), step.operand(activate.y),
@@ -31,24 +31,6 @@ void plan_operation(const Add& add, StepPlanner& step) {
       AddLaunch{step.operand(add.a), step.operand(add.b), step.operand(add.y), step.count(add.y)});
 }
 
-/// Nothing where an optimizer has written it. Joins the one before it where that is a Cast as
-/// well: a step in 16 bits may begin with many.
-void plan_operation(const Cast& cast, StepPlanner& step) {
-  const Operand kept = step.kept(cast.y);
-  const Operand y = step.operand(cast.y);
-  if (kept.exists() && kept.offset == y.offset) {
-    return;
-  }
-  const CastSpan<Planned> one{kept.exists() ? kept : step.operand(cast.x), y, step.count(cast.x)};
-  auto* before = std::get_if<CastLaunch>(step.last_launch());
-  if (before != nullptr && before->casts.size() < max_spans &&
-      before->casts.front().x.type == one.x.type && before->casts.front().y.type == one.y.type) {
-    before->casts.push_back(one);
-  } else {
-    step.emit(CastLaunch{{one}});
-  }
-}
-
 /// The step lies on the device and is counted there: a graph that is launched again must draw
 /// another mask.
 void plan_operation(const Dropout& op, StepPlanner& step) {
@@ -64,12 +46,52 @@ void plan_operation(const DropoutGrad& op, StepPlanner& step) {
                           static_cast<std::int32_t>(offset_of_mask(op))});
 }
 
-void plan_operation(const Reshape& op, StepPlanner& step) {
-  if (bytes(step.type(op.x)) == 1) {
-    throw Unsupported("the GPU backend has no Reshape of " + crossover::to_string(step.type(op.x)));
+// ---- Multiply
+
+namespace {
+
+/// Sets what a launch knows of the places that share a factor.
+template <class Launched>
+Launched over_places(Launched launch, Id whole, Id factor, const StepPlanner& step) {
+  const Shape& shape = step.shape(whole);
+  if (!is_gate_of(shape, step.shape(factor))) {
+    launch.outer = 1;
+    launch.places = 1;
+    launch.inner = step.count(whole);
+    return launch;
   }
-  step.emit(ReshapeLaunch{step.operand(op.x), step.operand(op.y), step.count(op.x),
-                          step.arrangement(op.x), step.arrangement(op.y)});
+  const Places of(shape);
+  const Arrangement lies = step.arrangement(whole);
+  launch.outer = of.outer / lies.channels;
+  launch.places = of.count;
+  launch.inner = of.inner * lies.channels;
+  return launch;
+}
+
+void plan_product(Id a, Id factor, Id y, StepPlanner& step) {
+  const MultiplyLaunch launch{
+      .a = step.operand(a), .b = step.operand(factor), .y = step.operand(y)};
+  step.emit(over_places(launch, a, factor, step));
+}
+
+}  // namespace
+
+void plan_operation(const Multiply& op, StepPlanner& step) { plan_product(op.a, op.b, op.y, step); }
+
+void plan_operation(const MultiplyGrad& op, StepPlanner& step) {
+  if (op.da != none) {
+    plan_product(op.dy, op.b, op.da, step);
+  }
+  if (op.db == none) {
+    return;
+  }
+  if (is_gate_of(step.shape(op.dy), step.shape(op.db))) {
+    const MultiplySumsLaunch launch{
+        .a = step.operand(op.dy), .b = step.operand(op.a), .sums = step.operand(op.db)};
+    step.emit(over_places(launch, op.dy, op.db, step));
+  } else {
+    plan_product(op.dy, op.a, op.db, step);
+  }
 }
 
 }  // namespace crossover::cuda

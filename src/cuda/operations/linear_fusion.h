@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "../kernels/launch.h"
-#include "../libraries/product_form.h"
+#include "../libraries/forms.h"
 #include "crossover/step.h"
 
 namespace crossover::cuda {

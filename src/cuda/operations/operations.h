@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How each operation runs on the GPU: its rule turns it into launches. One file of this folder for
-// an operation or a close family.
+// each theme.
 #pragma once
 
 #include "crossover/step.h"

@@ -13,14 +13,16 @@
 
 #include "../kernels/launch.h"
 #include "../kernels/persistent_plan.h"
-#include "../libraries/product_form.h"
+#include "../libraries/forms.h"
 #include "crossover/backend.h"
 #include "crossover/step.h"
 #include "layouts.h"
-#include "order_loops.h"
 #include "run_mode.h"
 
 namespace crossover::cuda {
+
+// ---- What the CUDA backend does for a Workload, decided on the host without any call of CUDA:
+// memory, products with their epilogues, kernels and their order. program.h only carries it out.
 
 struct TensorPlace {
   std::int64_t offset = -1;       ///< in the device block; -1: view, unused, or on the host
@@ -148,5 +150,18 @@ std::int64_t count_graph_nodes(const Workload& workload, const LaunchPlan& plan)
 
 /// See ProgramFacts: each Reshape between layouts.
 Reorders count_reorders(const Workload& workload, const LaunchPlan& plan);
+
+// ---- The forms that a Workload's graphs may have, and which of them is the fastest.
+
+/// The one of which the others are parts: two streams, and loops where there are any.
+constexpr GraphForm largest_form{.loops = true, .streams = 2};
+
+/// Of graphs whose largest_form is planned like this, the plainest first.
+std::vector<GraphForm> graph_forms(const Workload& workload, const LaunchPlan& largest);
+
+/// The last that beats the fastest before it, as the first does by running; a single one is not
+/// tried. One that throws Unsupported or OutOfMemory does not; where all do, it is the first.
+GraphForm fastest_of(const std::vector<GraphForm>& forms,
+                     const std::function<bool(const GraphForm&)>& beats);
 
 }  // namespace crossover::cuda

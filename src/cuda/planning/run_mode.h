@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CompileOptions ask of the GPU's run: how steps are issued and how their rows reach them.
-// Decided here and nowhere else; planner, executors, profile and the count of launches read it.
 #pragma once
+
+#include <cstdint>
+#include <vector>
 
 #include "crossover/backend.h"
 #include "crossover/memory.h"
+#include "crossover/step.h"
 
 namespace crossover::cuda {
+
+// ---- What CompileOptions ask of the GPU's run: how steps are issued and how their rows reach
+// them. Decided here and nowhere else; planner, executors, profile and the count of launches read
+// it.
 
 struct RunMode {
   Execution execution = Execution::eager;  ///< graph_epoch only where the whole order is one graph
@@ -41,5 +47,20 @@ struct RunMode {
 /// Throws Unsupported for an execution that is not a GPU's, and for automatic, which runs as one of
 /// the others.
 RunMode choose_run_mode(const CompileOptions& options);
+
+// ---- An order of runs as loops over the steps that follow one another in it again and again.
+
+/// `times` turns of `cycle` runs, each of which runs the same steps as the turn before.
+struct OrderLoop {
+  std::int64_t first = 0;  ///< run of the order
+  std::int64_t cycle = 1;
+  std::int64_t times = 1;
+
+  [[nodiscard]] std::int64_t end() const { return first + cycle * times; }
+};
+
+/// Loops that cover the order one after another; where nothing repeats, with one turn. An epoch is
+/// one loop and the short batch behind it; with gradients that are added up, a cycle is an update.
+std::vector<OrderLoop> find_loops(const std::vector<Run>& order);
 
 }  // namespace crossover::cuda

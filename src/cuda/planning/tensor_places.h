@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "crossover/memory.h"
-#include "parameter_copies.h"
+#include "narrow.h"
 #include "plan.h"
 
 namespace crossover::cuda {

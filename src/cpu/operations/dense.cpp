@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/operations/dense.h"
+
+#include "../column_sums.h"
+#include "../primitives.h"
+#include "operations.h"
+
+namespace crossover::cpu {
+
+// ---- A linear layer: one product forward; two, and a sum for the bias, backward.
+
+void lower(const Linear& op, Lowering& to) {
+  const std::int64_t in = to[op.w].shape[1];
+  const std::int64_t out = to[op.w].shape[0];
+  add_product(to,
+              {.m = leading(to[op.x].shape),
+               .n = out,
+               .k = in,
+               .a_strides = {in, 1},
+               .b_strides = {1, in},
+               .bias = op.bias != none,
+               .activation = op.activation,
+               .operand_type = to[op.x].type,
+               .result_type = to[op.y].type},
+              {.a = {op.x}, .b = {op.w}, .bias = {op.bias}, .c = {op.y}});
+}
+
+void lower(const LinearGrad& op, Lowering& to) {
+  const std::int64_t in = to[op.w].shape[1];
+  const std::int64_t out = to[op.w].shape[0];
+  const std::int64_t batch = leading(to[op.x].shape);
+  if (op.dx != none) {
+    add_product(to,
+                {.m = batch,
+                 .n = in,
+                 .k = out,
+                 .a_strides = {out, 1},
+                 .b_strides = {in, 1},
+                 .operand_type = to[op.x].type,
+                 .result_type = to[op.dx].type},
+                {.a = {op.dy}, .b = {op.w}, .c = {op.dx}});
+    if (op.x_activation != Activation::identity) {
+      lower(ActivateGrad{.at = op.x, .dy = op.dx, .dx = op.dx, .activation = op.x_activation}, to);
+    }
+  }
+  if (op.dbias != none) {
+    add_column_sums(to, op.dy, op.dbias, op.accumulate);
+  }
+  add_product(to,
+              {.m = out,
+               .n = in,
+               .k = batch,
+               .a_strides = {1, out},
+               .b_strides = {in, 1},
+               .accumulate = op.accumulate,
+               .operand_type = to[op.x].type,
+               .result_type = to[op.dw].type},
+              {.a = {op.dy}, .b = {op.x}, .c = {op.dw}});
+}
+
+// ---- Gemm
+
+void lower(const Gemm& op, Lowering& to) {
+  const std::int64_t m = to[op.c].shape[0];
+  const std::int64_t n = to[op.c].shape[1];
+  const std::int64_t k = to[op.a].shape[op.transpose_a ? 0 : 1];
+  ProductShape shape{.m = m,
+                     .n = n,
+                     .k = k,
+                     .a_strides = {k, 1},
+                     .b_strides = {n, 1},
+                     .operand_type = to[op.a].type,
+                     .result_type = to[op.c].type};
+  if (op.transpose_a) {
+    shape.a_strides = {1, m};
+  }
+  if (op.transpose_b) {
+    shape.b_strides = {1, k};
+  }
+  add_product(to, shape, {.a = {op.a}, .b = {op.b}, .c = {op.c}});
+}
+
+// ---- Products of sequences as one product of oneDNN's: samples and heads are dimensions of it,
+// and sequences are read as they lie.
+
+namespace {
+
+dnnl::memory::desc matrices(const MatricesOf& of, std::int64_t heads, Type type) {
+  return {{of.samples, heads, of.rows, of.columns},
+          onednn_type(type),
+          dnnl::memory::dims{of.sample_step, of.head_step, of.row_step, of.column_step}};
+}
+
+}  // namespace
+
+void lower(const Matmul& op, Lowering& to) {
+  const Type type = to[op.y].type;
+  const MatricesOf left(to[op.a].shape, op.heads, op.transpose_a);
+  const dnnl::memory::desc a = matrices(left, op.heads, type);
+  const auto b = matrices({to[op.b].shape, op.heads, op.transpose_b}, op.heads, type);
+  const auto y = matrices({to[op.y].shape, op.heads, false}, op.heads, type);
+  Primitive product{
+      .describe =
+          [a, b, y, type, scale = static_cast<float>(op.scale)](const dnnl::engine& engine) {
+            require_products(type);
+            dnnl::primitive_attr attributes = cpu::attributes();
+            if (scale != 1) {
+              dnnl::post_ops after;
+              after.append_eltwise(dnnl::algorithm::eltwise_linear, scale, 0);
+              attributes.set_post_ops(after);
+            }
+            return dnnl::matmul::primitive_desc(engine, a, b, y, attributes);
+          },
+      .arguments = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}};
+  const double flops = 2.0 * static_cast<double>(to.count(op.y) * left.columns);
+  to.add(OpCategory::product, to.threads_for_flops(flops), {reads(op.a), reads(op.b), writes(op.y)},
+         std::move(product));
+}
+
+}  // namespace crossover::cpu

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fully connected networks, but for the families of disc and anchor.
+#include "chain.h"
+#include "crossover/catalogue.h"
+
+namespace crossover {
+
+// ---- fcn-r, fcn-s: the fully connected networks of Shi et al. 2016, on data of the size of MNIST
+// and on synthetic data.
+
+namespace {
+
+Task fcn(const std::string& name, const std::vector<std::int64_t>& widths, std::int64_t batch) {
+  return shi_task(mlp(name, widths, Activation::sigmoid), batch, 0.05);
+}
+
+}  // namespace
+
+Family fcn_family() {
+  return {.names = {"fcn-r", "fcn-s"}, .make = [](const std::string& name) {
+            return name == "fcn-r" ? fcn(name, {784, 2048, 4096, 1024, 10}, 1024)
+                                   : fcn(name, {26752, 2048, 2048, 2048, 26752}, 64);
+          }};
+}
+
+// ---- heart: the MLP of a notebook on the UCI heart-disease data (29 features, 709 training rows):
+// the small real case, in which 71 tiny batches an epoch leave a GPU nothing but its launch and
+// copy costs.
+
+Family heart_family() {
+  return {.names = {"heart"}, .make = [](const std::string& name) {
+            return Task{.model = mlp(name, {29, 32, 16, 2}, Activation::relu),
+                        .rows = 709,
+                        .batch = 10,
+                        .optimizer = AdamWOptions{.learning_rate = 1e-3, .weight_decay = 1e-4},
+                        .generate = [](std::int64_t rows) { return uniform_rows({29}, rows, 2); }};
+          }};
+}
+
+// ---- Fully connected networks that people train without a GPU in mind: policy, the actor of
+// reinforcement learning on classic control tasks; surrogate, a deep and narrow one in place of a
+// function (as of physics-informed networks); matrix-4, the example of SimpleChains.jl, which
+// learns a matrix exponential from one batch of all its rows. Their data is generated.
+
+namespace {
+
+Task small_dense(const Model& model, std::int64_t rows, std::int64_t batch) {
+  return {.model = model,
+          .rows = rows,
+          .batch = batch,
+          .optimizer = AdamWOptions{.learning_rate = 1e-3, .weight_decay = 0},
+          .generate = [model](std::int64_t count) { return uniform_data(model, count); }};
+}
+
+}  // namespace
+
+Family small_dense_family() {
+  return {.names = {"policy", "surrogate", "matrix-4"}, .make = [](const std::string& name) {
+            constexpr auto tanh = Activation::tanh;
+            if (name == "policy") {
+              return small_dense(mlp(name, {4, 64, 64, 2}, tanh), 2048, 32);
+            }
+            if (name == "surrogate") {
+              const std::vector<std::int64_t> widths{2, 20, 20, 20, 20, 20, 20, 20, 20, 1};
+              return small_dense(mlp(name, widths, tanh, LossFunction::mse), 10'000, 2000);
+            }
+            return small_dense(mlp(name, {4, 32, 16, 4}, tanh, LossFunction::mse), 10'000, 10'000);
+          }};
+}
+
+}  // namespace crossover

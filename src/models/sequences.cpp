@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recurrent networks and transformers.
+#include <algorithm>
+
+#include "chain.h"
+#include "crossover/catalogue.h"
+#include "crossover/networks.h"
+
+namespace crossover {
+
+// ---- lstm: the recurrent network of Shi et al. 2016.
+
+Model language_model(const LanguageModel& sizes) {
+  Model model{.name = "lstm",
+              .sample = {sizes.time},
+              .sample_type = Type::i32,
+              .classes = sizes.vocabulary,
+              .labels = {sizes.time},
+              .layers = {}};
+  Chain chain(model);
+  chain.add(EmbeddingLayer{sizes.vocabulary, sizes.hidden});
+  for (std::int64_t i = 0; i < sizes.layers; ++i) {
+    chain.add(LstmLayer{sizes.hidden});
+  }
+  chain.add(LinearLayer{sizes.vocabulary});
+  return model;
+}
+
+// The loss is a mean over thousands of places, so that the gradient of a word's vector is tiny: at
+// a rate of 5 its update is some tens of roundings of float32.
+Family lstm_family() {
+  return {.names = {"lstm"},
+          .make = [](const std::string& /*name*/) { return shi_task(language_model({}), 128, 5); }};
+}
+
+// ---- What transformers consist of.
+
+struct TransformerBlock {
+  std::int64_t width = 0, heads = 1;
+  bool causal = false;
+};
+
+/// A pre-normalization block: what attention, and then two layers with four widths between them,
+/// make of the normalized value is added to it.
+inline Value add_block(Model& model, const TransformerBlock& block, Value value) {
+  Chain attention(model, value);
+  attention.add(LayerNormLayer{}).add(LinearLayer{3 * block.width});
+  attention.add(AttentionLayer{block.heads, block.causal}).add(LinearLayer{block.width});
+  value = model.add(AddLayer{}, {value, attention.value()});
+  Chain layers(model, value);
+  layers.add(LayerNormLayer{}).add(LinearLayer{4 * block.width});
+  layers.add(ActivationLayer{Activation::gelu}).add(LinearLayer{block.width});
+  return model.add(AddLayer{}, {value, layers.value()});
+}
+
+// ---- gpt-W: GPT-2's architecture (Radford et al. 2019) of width W without dropout, on sequences
+// of 64 characters. Twice the width has one block more, and about five times the parameters: the
+// ruler for the crossover of transformers.
+
+namespace {
+
+constexpr std::int64_t narrowest = 16, widest = 512;
+constexpr std::int64_t width_of_a_head = 64;
+
+std::string gpt_name(std::int64_t width) { return "gpt-" + std::to_string(width); }
+
+Gpt sizes_named(const std::string& name) {
+  Gpt sizes{.width = narrowest, .layers = 1};
+  while (gpt_name(sizes.width) != name) {
+    sizes.width *= 2;
+    ++sizes.layers;
+  }
+  sizes.heads = std::max<std::int64_t>(1, sizes.width / width_of_a_head);
+  return sizes;
+}
+
+}  // namespace
+
+Model gpt(const Gpt& sizes) {
+  Model model{.name = "gpt",
+              .sample = {sizes.time},
+              .sample_type = Type::i32,
+              .classes = sizes.vocabulary,
+              .labels = {sizes.time},
+              .layers = {}};
+  constexpr LayerNumber embedding = 0;
+  Chain chain(model);
+  chain.add(EmbeddingLayer{sizes.vocabulary, sizes.width, true}).add(PositionEmbeddingLayer{});
+  const TransformerBlock block{.width = sizes.width, .heads = sizes.heads, .causal = true};
+  Value value = chain.value();
+  for (std::int64_t i = 0; i < sizes.layers; ++i) {
+    value = add_block(model, block, value);
+  }
+  Chain(model, value).add(LayerNormLayer{}).add(tied_linear(sizes.vocabulary, embedding));
+  return model;
+}
+
+Family gpt_family() {
+  Family family;
+  for (std::int64_t width = narrowest; width <= widest; width *= 2) {
+    family.names.push_back(gpt_name(width));
+  }
+  family.ladder = "gpt";
+  family.make = [](const std::string& name) {
+    constexpr std::int64_t batch = 12;
+    Model model = gpt(sizes_named(name));
+    model.name = name;
+    return Task{.model = model,
+                .rows = 4 * batch,
+                .batch = batch,
+                .optimizer = AdamWOptions{},
+                .generate = [model](std::int64_t rows) {
+                  return uniform_sentences(model.sample.front(), rows, model.classes);
+                }};
+  };
+  return family;
+}
+
+// ---- vit-ti: the smallest vision transformer of Touvron et al. 2021 (DeiT-Ti) on images of 32² in
+// patches of 4², with the mean over patches in place of a class token.
+
+Model vit(const Vit& sizes) {
+  Model model{.name = "vit",
+              .sample = {3, sizes.image, sizes.image},
+              .classes = sizes.classes,
+              .layers = {}};
+  Chain chain(model);
+  chain.add(ConvolutionLayer{sizes.width, {.size = sizes.patch, .stride = sizes.patch}});
+  chain.add(ToSequenceLayer{}).add(PositionEmbeddingLayer{});
+  Value value = chain.value();
+  for (std::int64_t i = 0; i < sizes.layers; ++i) {
+    value = add_block(model, {.width = sizes.width, .heads = sizes.heads}, value);
+  }
+  Chain head(model, value);
+  head.add(LayerNormLayer{}).add(GlobalAveragePoolLayer{.over_time = true});
+  head.add(LinearLayer{sizes.classes});
+  return model;
+}
+
+Family vit_family() {
+  return {.names = {"vit-ti"}, .make = [](const std::string& name) {
+            Model model = vit({});
+            model.name = name;
+            return Task{
+                .model = model,
+                .rows = 128,
+                .batch = 32,
+                .optimizer = AdamWOptions{.learning_rate = 1e-4},
+                .generate = [model](std::int64_t rows) { return uniform_data(model, rows); }};
+          }};
+}
+
+}  // namespace crossover
