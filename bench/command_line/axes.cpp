@@ -10,6 +10,7 @@
 
 #include "command_line/families.h"
 #include "command_line/flag.h"
+#include "crossover/executions.h"
 #include "crossover/training.h"
 
 namespace crossover::bench {
@@ -36,6 +37,28 @@ std::vector<std::string> family_names() {
     names.push_back(family.name);
   }
   return names;
+}
+
+std::vector<std::pair<std::string, Execution>> execution_names() {
+  std::vector<std::pair<std::string, Execution>> names;
+  for (const ExecutionFacts& one : execution_table) {
+    names.emplace_back(one.name, one.execution);
+  }
+  return names;
+}
+
+/// Of those that not all programs have.
+std::map<std::string, ValueScope> execution_scopes() {
+  std::map<std::string, ValueScope> scopes;
+  for (const ExecutionFacts& one : execution_table) {
+    const AxisDevices devices = one.on_cpu && one.on_gpu ? AxisDevices::both
+                                : one.on_cpu             ? AxisDevices::cpu
+                                                         : AxisDevices::gpu;
+    if (devices != AxisDevices::both || one.trains) {
+      scopes[std::string(one.name)] = {devices, one.trains};
+    }
+  }
+  return scopes;
 }
 
 constexpr int most_threads = 4096;
@@ -166,22 +189,8 @@ std::vector<Axis> device_axes() {
                 "device measures those that it has (default, also where it has none of them: "
                 "the sweep's)"},
            .devices = AxisDevices::both,
-           .scopes = {{"winograd", {AxisDevices::cpu, /*training_only=*/true}},
-                      {"fused", {AxisDevices::cpu, /*training_only=*/true}},
-                      {"overlapped", {AxisDevices::both, /*training_only=*/true}},
-                      {"auto", {AxisDevices::both, /*training_only=*/true}},
-                      {"graph", {AxisDevices::gpu}},
-                      {"graph-epoch", {AxisDevices::gpu}},
-                      {"persistent", {AxisDevices::gpu, /*training_only=*/true}}}},
-          &CompileOptions::execution,
-          {{"eager", Execution::eager},
-           {"winograd", Execution::winograd},
-           {"fused", Execution::fused},
-           {"overlapped", Execution::overlapped},
-           {"auto", Execution::automatic},
-           {"graph", Execution::graph},
-           {"graph-epoch", Execution::graph_epoch},
-           {"persistent", Execution::persistent}}),
+           .scopes = execution_scopes()},
+          &CompileOptions::execution, execution_names()),
       {.key = "memory",
        .role = AxisRole::how,
        .description = "kind of host memory",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command_line/choices.h"
 
+#include "crossover/executions.h"
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -171,9 +173,8 @@ std::vector<Configuration> every_gpu_mode(const std::vector<std::string>& keys) 
 
 bool makes_sense(const Configuration& mode, bool loss_every_step) {
   const CompileOptions options = options_of(mode);
-  const bool by_itself =
-      options.execution == Execution::graph_epoch || options.execution == Execution::persistent;
-  return !by_itself || (options.placement == Placement::resident && !loss_every_step);
+  return !facts_of(options.execution).of_whole_order ||
+         (options.placement == Placement::resident && !loss_every_step);
 }
 
 }  // namespace crossover::bench

@@ -9,6 +9,7 @@
 #include "command_line/networks.h"
 #include "crossover/backend.h"
 #include "crossover/cost.h"
+#include "crossover/executions.h"
 #include "crossover/product.h"
 #include "crossover/training.h"
 #include "rows/counters.h"
@@ -57,8 +58,8 @@ Json gpu_launches(const Workload& epoch, const Arguments& arguments) {
   for (const Configuration& mode : every_gpu_mode({"execution", "data"})) {
     CompileOptions options = options_of(mode);
     if (!makes_sense(mode, arguments.loss_every_step) ||
-        options.execution == Execution::automatic ||   // which comes to one of the others
-        options.execution == Execution::overlapped) {  // of several ranks
+        options.execution == Execution::automatic ||  // which comes to one of the others
+        facts_of(options.execution).on_ranks_alone) {
       continue;
     }
     options.precision = arguments.precisions.front();

@@ -6,6 +6,7 @@
 
 #include "command_line/networks.h"
 #include "crossover/cpu_threads.h"
+#include "crossover/executions.h"
 #include "crossover/fingerprint.h"
 #include "rows/expected_seconds.h"
 #include "rows/target.h"
@@ -69,7 +70,18 @@ void add_new(const Configuration& mode, std::vector<Configuration>& to) {
 
 /// With an execution that only ranks have.
 bool is_of_ranks(const Configuration& mode) {
-  return options_of(mode).execution == Execution::overlapped;
+  return facts_of(options_of(mode).execution).on_ranks_alone;
+}
+
+/// `on`: the device.
+std::vector<std::string> executions_on_ranks(bool ExecutionFacts::*on, bool of_whole_order = true) {
+  std::vector<std::string> names;
+  for (const ExecutionFacts& one : execution_table) {
+    if (one.on_ranks && one.*on && (of_whole_order || !one.of_whole_order)) {
+      names.emplace_back(one.name);
+    }
+  }
+  return names;
 }
 
 /// Of the modes that were asked for those that several ranks can run; all that they can, `every`
@@ -217,7 +229,7 @@ std::vector<Configuration> Training::rows_of(const TrainingPlan& plan,
     for (const Configuration& row : on_devices(
              joined(what, {{"ranks", std::to_string(ranks)}}), devices, threads_of_rank(ranks),
              modes_on_ranks(arguments_.cpu_modes.of_training, asks_for_cpu_execution(),
-                            {"eager", "overlapped"}),
+                            executions_on_ranks(&ExecutionFacts::on_cpu)),
              gpu_modes_on_ranks())) {
       for (const std::int64_t bucket : arguments_.buckets) {
         rows.push_back(in_order(joined(row, {{"bucket", std::to_string(bucket)}})));
@@ -287,8 +299,7 @@ std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan, const B
         arguments_.sweep.every_minibatch_placement || arguments_.choices.has("data");
     std::erase_if(modes, [&](const Configuration& mode) {
       const CompileOptions options = options_of(mode);
-      return options.execution == Execution::graph_epoch ||
-             options.execution == Execution::persistent ||
+      return facts_of(options.execution).of_whole_order ||
              (!every_placement &&
               (options.placement == Placement::pageable || options.placement == Placement::pinned));
     });
@@ -298,10 +309,8 @@ std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan, const B
 
 /// A part of an epoch is no graph of its own in rows of single steps.
 std::vector<Configuration> Training::gpu_modes_on_ranks() const {
-  std::vector<std::string> every{"eager", "overlapped", "graph"};
-  if (iteration_ == Iteration::epoch) {
-    every.emplace_back("graph-epoch");
-  }
+  const std::vector<std::string> every =
+      executions_on_ranks(&ExecutionFacts::on_gpu, iteration_ == Iteration::epoch);
   const bool asked_for =
       arguments_.choices.has("data") ||
       arguments_.choices.has_on(find_axis("execution"), AxisDevices::gpu, /*training=*/true);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "crossover/catalogue.h"
+#include "crossover/executions.h"
 #include "rows/families.h"
 
 namespace crossover::bench {
@@ -281,16 +282,8 @@ void print(std::ostream& to, const std::vector<PlannedRow>& plan,
 
 namespace {
 
-/// The executions of a GPU, those first with which the least can go wrong: calls that libraries
-/// make for everyone, then what is our own, and what tries all of them.
-constexpr std::array executions_by_risk{Execution::eager, Execution::graph, Execution::graph_epoch,
-                                        Execution::persistent, Execution::automatic};
-static_assert(executions_by_risk.size() == step_of_the_others);
-
 std::size_t risk_of(const Row& row) {
-  const auto at = std::find(executions_by_risk.begin(), executions_by_risk.end(),
-                            options_of(row.configuration).execution);
-  return static_cast<std::size_t>(at - executions_by_risk.begin());
+  return facts_of(options_of(row.configuration).execution).risk;
 }
 
 /// 0 and 4, then 2, then 1 and 3: each step halves the widest gap, so that a ladder that ends early

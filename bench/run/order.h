@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "command_line/arguments.h"
+#include "crossover/executions.h"
 #include "rows/families.h"
 #include "rows/row.h"
 
@@ -67,7 +68,7 @@ bool is_of_the_ladder(const Row& row, const LeastAndMost& threads);
 /// Of what trains epochs, the GPU's part of the ladder goes by risk, and the CPU's further rows
 /// beside it; what is not of the ladder comes behind.
 std::size_t step_of(const Row& row, const LeastAndMost& threads);
-inline constexpr std::size_t step_of_the_others = 5;
+inline constexpr std::size_t step_of_the_others = most_risk + 1;
 
 /// Where there is a GPU: of each network (of those on ladders, if there are any) the GPU's row with
 /// which the least can go wrong, and the CPU's on all threads beside it, of several executions that

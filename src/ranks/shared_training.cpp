@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "commands.h"
+#include "crossover/executions.h"
 #include "share.h"
 
 namespace crossover {
@@ -178,7 +179,7 @@ class SharedBackend : public Backend {
                                                   Precision precision) const override {
     std::vector<Execution> all{Execution::eager, Execution::overlapped};
     for (const Execution one : own_.executions(workload, precision)) {
-      if (one == Execution::graph || one == Execution::graph_epoch) {
+      if (const ExecutionFacts& its = facts_of(one); its.on_ranks && !its.on_cpu) {
         all.push_back(one);
       }
     }

@@ -13,6 +13,7 @@
 #include "../probes/probes.h"
 #include "backend.h"
 #include "crossover/backend.h"
+#include "crossover/executions.h"
 #include "crossover/training.h"
 #include "nvml.h"
 #include "planned.h"
@@ -151,9 +152,7 @@ class GpuBackend : public PlannedGpu {
       ways.push_back({choice, [&, own, its = at->second] {
                         return make_gpu_plan(optimize(workload, own), own, device_, its);
                       }});
-      const bool is_whole =
-          choice.execution == Execution::graph_epoch || choice.execution == Execution::persistent;
-      trials.least = is_whole ? trials.runs : trials.least;
+      trials.least = facts_of(choice.execution).of_whole_order ? trials.runs : trials.least;
     }
     return std::make_unique<AutomaticPlan>(ways, trials, [workload](Program& program) {
       // Gradients, which not all ways keep, every step computes anew.

@@ -8,6 +8,7 @@
 
 #include "../planning/narrow.h"
 #include "../planning/plan.h"
+#include "crossover/executions.h"
 #include "crossover/training.h"
 
 namespace crossover {
@@ -67,9 +68,7 @@ std::vector<Choice> PlannedGpu::choices(const Workload& workload,
                           workload.order.size() > 1;
   std::vector<Choice> plain;
   for (const Execution execution : executions(workload, options.precision)) {
-    if (execution == Execution::automatic ||
-        (!as_a_whole &&
-         (execution == Execution::graph_epoch || execution == Execution::persistent))) {
+    if (execution == Execution::automatic || (!as_a_whole && facts_of(execution).of_whole_order)) {
       continue;
     }
     plain.push_back({.execution = execution,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "crossover/executions.h"
 #include "plan.h"
 
 namespace crossover::cuda {
@@ -14,9 +15,7 @@ namespace {
 
 /// Throws Unsupported where no GPU runs so.
 void require_of_gpu(Execution execution) {
-  const auto all = {Execution::eager, Execution::overlapped, Execution::graph,
-                    Execution::graph_epoch, Execution::persistent};
-  if (std::find(all.begin(), all.end(), execution) == all.end()) {
+  if (!facts_of(execution).on_gpu || execution == Execution::automatic) {
     throw Unsupported(
         "winograd and fused are the CPU's; a GPU has eager, graph, graph-epoch, persistent and "
         "auto, the fastest of these");
