@@ -45,17 +45,14 @@ def rows_of(
             )
         repetitions[name] = []
     for index, entry in enumerate(document["benchmarks"]):
-        is_repetition = entry["run_type"] == "iteration"
-        key = "name" if is_repetition else "run_name"
-        own = repetitions.get(entry[key])
+        own = repetitions.get(entry["name"])
         if own is None:
             raise bad(
                 path,
                 element_words("benchmarks", index, entry["name"]),
-                f'field "{key}" is that of none of the "rows"; delete the entry, or measure again',
+                'field "name" is that of none of the "rows"; delete the entry, or measure again',
             )
-        if is_repetition:
-            own.append(entry)
+        own.append(entry)
     return tuple(
         _row(path, index, fields, repetitions[fields["name"]], of_file)
         for index, fields in enumerate(document["rows"])

@@ -32,8 +32,6 @@ def renamed(small, configuration):
 
 def test_reads_every_part_of_a_file(small, read):
     small["rows"][0]["warnings"] = ["noisy"]
-    median = {"name": f"{NAME}_median", "run_name": NAME, "run_type": "aggregate"}
-    small["benchmarks"].append({**median, "aggregate_name": "median", "real_time": 20})
     file = read(small)
     assert file.complete
     assert file.machine.id == "synthetic machine"
@@ -360,8 +358,7 @@ def test_a_number_that_overflows_names_its_place(small, tmp_path):
         ("cpu_time", -1, 'field "cpu_time": is -1 but must be at least 0'),
         ("time_unit", "h", 'is the text "h" but must be one of ns, us, ms, s'),
         ("iterations", 1.5, 'field "iterations": is 1.5 but must be a whole number'),
-        ("run_type", "other", "must be one of iteration, aggregate"),
-        ("run_type", "aggregate", 'field "run_name": is missing'),
+        ("run_type", "aggregate", "must be one of iteration"),
         ("name", "", 'field "name": is the text "" but must not be empty'),
         ("name", ["x"], 'field "name": is a list but must be text'),
         ("name", "Epoch/model:other", 'field "name" is that of none of the "rows"'),
@@ -477,13 +474,6 @@ def test_repetitions_without_a_row(small, write):
     small["rows"] = []
     sentence = fault(write(small))
     assert f'benchmarks[0] ("{NAME}")' in sentence and 'none of the "rows"' in sentence
-
-
-def test_aggregates_without_a_row(small, write):
-    median = {"name": "x_median", "run_name": "x", "run_type": "aggregate"}
-    small["benchmarks"].append({**median, "aggregate_name": "median"})
-    sentence = fault(write(small))
-    assert 'benchmarks[3] ("x_median"): field "run_name" is that of none' in sentence
 
 
 @pytest.mark.parametrize(("left", "found"), [(0, 0), (2, 2), (4, 4)])
