@@ -24,14 +24,14 @@ std::ostream& operator<<(std::ostream& stream, const Extents& e) {
   return stream << e.rows << "x" << e.in << "x" << e.hidden << "x" << e.out;
 }
 
-struct Pair {
+struct LayerPair {
   OneOp list;
   Id x, w1, bias1, y1, w2, bias2, y2, dy2, dx2, dw2, dbias2, dw1, dbias1;
 };
 
 /// `fused`: the ReLU and its derivative are part of the layers.
-Pair layer_pair(const Extents& e, Precision precision, bool fused) {
-  Pair p{};
+LayerPair layer_pair(const Extents& e, Precision precision, bool fused) {
+  LayerPair p{};
   const Type type = storage_of(precision);
   const auto stored = [&](const char* name, const Shape& shape, Role role = Role::activation) {
     return p.list.tensor(name, shape, role, type);
@@ -123,7 +123,7 @@ TEST_P(GpuLayerPair, IsRightWithInputsOfExactlyZero) {
   if (const std::string missing = gpu.backend->missing_for(precision); !missing.empty()) {
     GTEST_SKIP() << missing;
   }
-  const Pair p = layer_pair(e, precision, fused);
+  const LayerPair p = layer_pair(e, precision, fused);
   const Workload& workload = p.list.workload;
   const auto filled = [&](Id id, std::int64_t rows, std::int64_t columns) {
     return Matrix(rows, columns, quarters(rows * columns, id + 1));

@@ -523,8 +523,8 @@ TEST(WrongSum, IsSeenWhereItsTermsCancel) {
   restart(right);
   right.run(0, 1);
   const auto largest = [](std::span<const double> values) {
-    return std::abs(*std::max_element(values.begin(), values.end(), [](double a, double b) {
-      return std::abs(a) < std::abs(b);
+    return std::abs(*std::max_element(values.begin(), values.end(), [](double one, double other) {
+      return std::abs(one) < std::abs(other);
     }));
   };
   const std::vector<Op>& ops = training.workload.steps.front().ops;
