@@ -161,5 +161,5 @@ def _line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _without_bench(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not kept is not counted: ./test does not repeat these tests for a new bench."""
+    """What is not kept is not counted: these tests need no bench."""
     monkeypatch.setattr(predict, "BENCH_PATH", Path("none"))
