@@ -2,13 +2,14 @@
 """What several tests need."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from plots.cli import main
@@ -24,13 +25,24 @@ from plots.file.rows import File
 from plots.tests import synthetic, synthetic_machines, synthetic_probes, synthetic_sweep
 
 # A fit takes seconds, and most tests ask for the same: that to what was published.
-_fit = cache(fitting.fit)
+_fit = fitting.fit
+_fits: dict[Hashable, fitting.Fit] = {}
 
 
 def _fit_once(
     found: Sequence[Observation], left: Sequence[fitting.Left] = ("both",)
 ) -> fitting.Fit:
-    return _fit(tuple(found), tuple(left))
+    key = (tuple(map(_key, found)), tuple(left))
+    if key not in _fits:
+        _fits[key] = _fit(found, left)
+    return _fits[key]
+
+
+def _key(one: Observation) -> Hashable:
+    """Its values, those in arrays too: a demand is equal to nothing but itself."""
+    demand = [np.asarray(getattr(one.demand, each.name)) for each in fields(one.demand)]
+    others = [getattr(one, each.name) for each in fields(one) if each.name != "demand"]
+    return (*others, *((array.shape, array.tobytes()) for array in demand))
 
 
 fitting.fit = predicted.fit = _fit_once
@@ -160,5 +172,5 @@ def _line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _without_bench(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not kept is not counted: ./test does not repeat these tests for a new bench."""
+    """What is not kept is not counted: these tests need no bench."""
     monkeypatch.setattr(predict, "BENCH_PATH", Path("none"))

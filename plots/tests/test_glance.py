@@ -48,12 +48,14 @@ def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
 def test_every_committed_file_has_a_short_sentence(path):
     one = seen(loading.load_file(path))
     assert "predicted" in one.sentence or not one.strips
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "configurations",
     [
@@ -77,6 +79,7 @@ def test_every_synthetic_file_has_a_short_sentence(read, configurations, at, rep
     seen(read(trained(configurations, seconds, repetitions=repetitions)))
 
 
+@pytest.mark.slow
 def test_sweeps_without_epochs_or_devices_have_a_short_sentence(read, wide, five_files):
     cpu = synthetic.samples(synthetic.cpu_configuration("disc-3", 1))
     gpu = synthetic.samples(synthetic.gpu_configuration("disc-4"))
