@@ -279,7 +279,7 @@ def _gpu_launches(mlp: Mlp, batch: int) -> int:
 
 
 def _loss_in_one_block(batch: int, classes: int, loss: str) -> bool:
-    """loss.h; softmax_cross_entropy.cpp: threads of a row, and whether one block takes all."""
+    """loss.h; loss.cpp: threads of a row, and whether one block takes all."""
     if loss in LOSSES:
         return batch * classes <= 1024
     threads = 1
