@@ -25,7 +25,7 @@ class RowContext {
   Training& training_of(const Configuration& row);
 
   /// The fingerprint of the network that the row is of; empty where it is of none.
-  std::string network_of(const Configuration& row) const;
+  [[nodiscard]] std::string network_of(const Configuration& row) const;
 
   const Arguments& arguments;
   Devices& devices;
