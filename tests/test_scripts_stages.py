@@ -297,7 +297,7 @@ def test_what_a_user_keeps_in_the_checkout_changes_no_test(
         return done.stdout
 
     looked_at = said("-c", LOOK.format(str(echo))).split()
-    assert {str(root / "src/cpu/automatic.cpp"), str(root / "tools/gpu_sweep")} <= {*looked_at}
+    assert {str(root / "src/cpu/backend.cpp"), str(root / "tools/gpu_sweep")} <= {*looked_at}
     assert not [word for word in looked_at if Path(word).name in ("notes.py", "scratch.cpp")]
     assert {"amd-epyc-2c"} == {*looked_at} & {"amd-epyc-2c", "tries", *(["mine"] * with_git)}
     collected = said("-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "tests")
