@@ -41,9 +41,9 @@ std::vector<std::string> family_names() {
 
 std::vector<std::pair<std::string, Execution>> execution_names() {
   std::vector<std::pair<std::string, Execution>> names;
-  for (const ExecutionFacts& one : execution_table) {
-    names.emplace_back(one.name, one.execution);
-  }
+  std::transform(
+      execution_table.begin(), execution_table.end(), std::back_inserter(names),
+      [](const ExecutionFacts& one) { return std::pair(std::string(one.name), one.execution); });
   return names;
 }
 
