@@ -169,9 +169,9 @@ void Reporter::show(const std::string& name) {
   }
   // An iteration may repeat what its row is about.
   const double count = record.facts.value("count", 1.0);
-  std::vector<double> seconds;
-  for (const Repetition& repetition : record.repetitions) {
-    seconds.push_back(repetition.seconds / count);
+  std::vector<double> seconds = record.seconds();
+  for (double& one : seconds) {
+    one /= count;
   }
   std::ostringstream number;
   number << "[" << std::setw(static_cast<int>(std::to_string(selected_).size()))
