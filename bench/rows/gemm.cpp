@@ -190,10 +190,10 @@ bool is_gemm_worth_minutes(const Row& row, const std::string& /*most_threads*/) 
                    : on_gpu && is_in_f32(row) && m * n * k >= least;
 }
 
-std::unique_ptr<PreparedBenchmark> make_gemm(RowContext& context,
-                                             const Configuration& configuration, Result& result) {
-  const GemmPlan plan = gemm_in(configuration);
-  const Target target = target_of(configuration, context.devices);
+std::unique_ptr<PreparedBenchmark> make_gemm(RowContext& context, const Configuration& row,
+                                             Result& result) {
+  const GemmPlan plan = gemm_in(row);
+  const Target target = target_of(row, context.devices);
   const ProductSize& size = plan.size;
   if (plan.cold && target.device->cache_bytes == 0) {
     throw Unsupported("the device's cache size is unknown, so no operands can be kept out of it");
@@ -202,27 +202,27 @@ std::unique_ptr<PreparedBenchmark> make_gemm(RowContext& context,
   const Cost one = cost_of(size);
   // As doubles, and once more on the way.
   const double copies = 1.5 * sizeof(double) / static_cast<double>(bytes(size.type));
-  auto row = std::make_unique<PreparedOperation>(
+  auto made = std::make_unique<PreparedOperation>(
       product_workload(size, sets, plan.cold ? sets : repeats(one)), target, context.arguments,
       copies * static_cast<double>(set_bytes(size)), "for the operands and their verification");
-  for (const Step& step : row->workload().steps) {
+  for (const Step& step : made->workload().steps) {
     const auto& product = std::get<Gemm>(step.ops.front());
     for (const Id id : {product.a, product.b}) {
-      upload(row->program(), row->workload(), id,
-             operand_values(elements(row->workload()[id].shape), id));
+      upload(made->program(), made->workload(), id,
+             operand_values(elements(made->workload()[id].shape), id));
     }
   }
-  row->run();
+  made->run();
 
   const Instant verifying = std::chrono::steady_clock::now();
   constexpr double multiplications = 1e7;  // of all sets
   RowVerification& verified = result.verification;
   verified = {.reference = "float64 product", .unit = "entries"};
   const auto verify = [&](const Gemm& product) {
-    const auto values = [&](Id id) { return download(row->program(), row->workload(), id); };
+    const auto values = [&](Id id) { return download(made->program(), made->workload(), id); };
     const ProductVerification of_set =
         verify_product(size, values(product.a), values(product.b), values(product.c),
-                       rounding_of(target.options.precision, row->program().facts().arithmetic),
+                       rounding_of(target.options.precision, made->program().facts().arithmetic),
                        multiplications / static_cast<double>(sets));
     verified.compared += of_set.entries;
     verified.of += of_set.entries_of;
@@ -230,18 +230,18 @@ std::unique_ptr<PreparedBenchmark> make_gemm(RowContext& context,
     verified.error = std::max(verified.error, of_set.error);
   };
   verify_or_note(result, [&] {
-    for (const Step& step : row->workload().steps) {
+    for (const Step& step : made->workload().steps) {
       verify(std::get<Gemm>(step.ops.front()));
     }
   });
   result.verification_seconds += seconds_since(verifying);
-  row->count(one, target, result);
+  made->count(one, target, result);
   result.counters["operand_sets"] = static_cast<double>(sets);
   if (plan.cold && result.minimum_work) {  // nothing stays from one turn to the next
     const std::int64_t beyond_cache = sets * set_bytes(size) - target.device->cache_bytes;
     result.minimum_work->memory_bytes = static_cast<double>(beyond_cache);
   }
-  return row;
+  return made;
 }
 
 void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows) try {

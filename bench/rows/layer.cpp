@@ -139,10 +139,10 @@ bool is_layer_worth_minutes(const Row& row, const std::string& /*most_threads*/)
   return is_in_f32(row) || value_of(row.configuration, "form") == "fused";
 }
 
-std::unique_ptr<PreparedBenchmark> make_layer(RowContext& context,
-                                              const Configuration& configuration, Result& result) {
-  const LayerPlan plan = layer_in(configuration);
-  const Target target = target_of(configuration, context.devices);
+std::unique_ptr<PreparedBenchmark> make_layer(RowContext& context, const Configuration& row,
+                                              Result& result) {
+  const LayerPlan plan = layer_in(row);
+  const Target target = target_of(row, context.devices);
   const Cost one = cost(layer(plan, 1));
   Workload workload = layer(plan, repeats(one));
   const auto largest =
@@ -150,16 +150,16 @@ std::unique_ptr<PreparedBenchmark> make_layer(RowContext& context,
   constexpr double on_the_way = 2 * sizeof(double);  // of a tensor that is compared
   const double verified_bytes =
       static_cast<double>(reference_bytes(workload)) + on_the_way * largest;
-  auto row =
+  auto made =
       std::make_unique<PreparedOperation>(std::move(workload), target, context.arguments,
                                           verified_bytes, "for the layer and its verification");
   const Instant verifying = std::chrono::steady_clock::now();
-  Reference reference(row->workload());
-  set_operands(plan, *row, reference);
-  row->run();
+  Reference reference(made->workload());
+  set_operands(plan, *made, reference);
+  made->run();
   reference.run(0, 1);
   verify_or_note(result, [&] {
-    const TensorVerification verified = verify_results(row->program(), reference, plan.precision);
+    const TensorVerification verified = verify_results(made->program(), reference, plan.precision);
     result.verification = {.reference = "float64 interpreter",
                            .unit = "entries",
                            .compared = verified.entries,
@@ -168,10 +168,10 @@ std::unique_ptr<PreparedBenchmark> make_layer(RowContext& context,
                            .error = verified.error};
   });
   result.verification_seconds += seconds_since(verifying);
-  row->count(one, target, result);
+  made->count(one, target, result);
   result.counters["batch"] = static_cast<double>(plan.batch);
   result.counters["width"] = static_cast<double>(plan.width);
-  return row;
+  return made;
 }
 
 void register_layers(const Arguments& arguments, Devices& devices, Rows& rows) try {
