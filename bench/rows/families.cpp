@@ -13,7 +13,7 @@ namespace crossover::bench {
 
 namespace {
 
-const std::vector<FamilyRows>& table() {
+const std::vector<FamilyRows>& family_rows() {
   static const std::vector<FamilyRows> all{
       {"Peak", register_peaks, make_peak},
       {"Copy", register_copies, make_copy, is_copy_worth_minutes},
@@ -28,9 +28,9 @@ const std::vector<FamilyRows>& table() {
 
 /// Null of a family whose rows other programs have.
 const FamilyRows* rows_of(const std::string& family) {
-  const auto at = std::find_if(table().begin(), table().end(),
+  const auto at = std::find_if(family_rows().begin(), family_rows().end(),
                                [&](const FamilyRows& one) { return one.name == family; });
-  return at == table().end() ? nullptr : &*at;
+  return at == family_rows().end() ? nullptr : &*at;
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ Followed followed(RowContext& context, const Configuration& row) {
 
 Rows register_all(const Arguments& arguments, Devices& devices) {
   Rows rows;
-  for (const FamilyRows& family : table()) {
+  for (const FamilyRows& family : family_rows()) {
     const auto& wanted = arguments.families;
     if (std::find(wanted.begin(), wanted.end(), family.name) != wanted.end()) {
       family.register_rows(arguments, devices, rows);
