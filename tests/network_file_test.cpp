@@ -23,7 +23,7 @@ std::uint64_t trained(const Task& task) {
       task.model, {.rows = task.batch, .batch = task.batch, .optimizer = task.optimizer}));
 }
 
-Json small_network() {
+Json small_network_json() {
   return Json::parse(R"({"name": "small", "input": {"shape": [1, 8, 8], "type": "f32"},
     "classes": 2, "loss": "cross_entropy", "layers": [
       {"name": "stem", "type": "conv2d", "out_channels": 4, "kernel_size": 3, "padding": 1},
@@ -55,7 +55,7 @@ TEST(NetworkFile, OfEachNetworkOfTheCatalogueTrainsTheSame) {
 }
 
 TEST(NetworkFile, WithoutATrainingHasOneThatStaysFinite) {
-  const Task task = task_from(small_network());
+  const Task task = task_from(small_network_json());
   EXPECT_EQ(task.batch, 32);
   EXPECT_EQ(task.rows, 320);
   EXPECT_EQ(std::get<SgdOptions>(task.optimizer).learning_rate, 0.01);
@@ -63,15 +63,15 @@ TEST(NetworkFile, WithoutATrainingHasOneThatStaysFinite) {
 }
 
 TEST(NetworkFile, IsScaledByItsInnerWidths) {
-  const Json scaled = describe(read_network(written(small_network().dump()), 0.5));
+  const Json scaled = describe(read_network(written(small_network_json().dump()), 0.5));
   EXPECT_EQ(scaled["name"], "smallx0.5");
   EXPECT_EQ(scaled["layers"][0]["out_channels"], 2);
   EXPECT_EQ(scaled["layers"][2]["out_channels"], 2);
   EXPECT_EQ(scaled["layers"][5]["out_features"], 3);  // 2.5, away from zero
   EXPECT_EQ(scaled["layers"][6]["out_features"], 2);  // before the output
-  EXPECT_EQ(
-      describe(read_network(written(small_network().dump()), 0.001))["layers"][0]["out_channels"],
-      1);
+  EXPECT_EQ(describe(read_network(written(small_network_json().dump()),
+                                  0.001))["layers"][0]["out_channels"],
+            1);
 }
 
 TEST(NetworkFile, ScalesPartsOfWhatItScales) {
@@ -107,7 +107,7 @@ TEST(NetworkFile, ScalesChannelsOfZerosAsThoseOfConvolutions) {
 }
 
 TEST(NetworkFile, KeepsADepthwiseConvolutionDepthwise) {
-  Json json = small_network();
+  Json json = small_network_json();
   json["layers"][2]["groups"] = 4;
   const Json scaled = describe(read_network(written(json.dump()), 2));
   EXPECT_EQ(scaled["layers"][2]["out_channels"], 8);
@@ -121,7 +121,7 @@ TEST(NetworkFile, SaysWhatIsWrongAndWhere) {
                 ThrowsMessage<std::invalid_argument>(testing::StartsWith(path + ": " + message)));
   };
   const auto with = [](const char* pointer, const Json& value) {
-    Json json = small_network();
+    Json json = small_network_json();
     json[Json::json_pointer(pointer)] = value;
     return json.dump();
   };
