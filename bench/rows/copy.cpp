@@ -133,12 +133,12 @@ CopyProbe copy_in(const Configuration& row, const Device& device, const Argument
   } else {
     throw std::out_of_range("this worker knows no network '" + model + "'");
   }
+  Configuration what = row;
+  std::erase_if(what, [](const auto& pair) {
+    return pair.first != "bytes" && pair.first != "model" && pair.first != "batch";
+  });
   for (const Way& way : ways_of(device)) {
     for (const Mode& mode : way.modes) {
-      Configuration what = row;
-      std::erase_if(what, [](const auto& pair) {
-        return pair.first != "bytes" && pair.first != "model" && pair.first != "batch";
-      });
       if (configuration_of(device, way, mode, what) == row) {
         return probe_of(way, mode, size);
       }

@@ -10,7 +10,6 @@
 #include "rows/training.h"
 
 namespace crossover::bench {
-
 namespace {
 
 const std::vector<FamilyRows>& family_rows() {
@@ -53,18 +52,18 @@ std::unique_ptr<PreparedBenchmark> make_row(RowContext& context, const Configura
 
 Followed followed(RowContext& context, const Configuration& row) {
   const Target target = target_of(row, context.devices);
-  Followed found{.backend = target.device->is_host ? nullptr : target.device->backend.get(),
-                 .model = {},
-                 .whole = {},
-                 .options = {}};
-  if (find_family(value_of(row, "family")).trains != Trains::nothing) {
-    const TrainingPlan plan = context.training_of(row).plan_of(row);
-    found = {.backend = target.device->backend.get(),
-             .model = plan.task.model,
-             .whole = plan.options,
-             .options = target.options};
+  const Backend* const backend = target.device->backend.get();
+  if (find_family(value_of(row, "family")).trains == Trains::nothing) {
+    return {.backend = target.device->is_host ? nullptr : backend,
+            .model = {},
+            .whole = {},
+            .options = {}};
   }
-  return found;
+  const TrainingPlan plan = context.training_of(row).plan_of(row);
+  return {.backend = backend,
+          .model = plan.task.model,
+          .whole = plan.options,
+          .options = target.options};
 }
 
 Rows register_all(const Arguments& arguments, Devices& devices) {

@@ -110,7 +110,6 @@ class Adding {
     if (threads > 0) {
       row.emplace_back("cpu_threads", std::to_string(threads));
     }
-    row = in_order(row);
     Row added = probe_row(arguments_, device_, row, ceiling_in(row, arguments_, device_));
     if (threads > 0) {
       added.warnings = doubts_about_threads(threads);

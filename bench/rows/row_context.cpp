@@ -15,8 +15,7 @@ Training& RowContext::training_of(const Configuration& row) {
   const std::string& family = value_of(row, "family");
   std::unique_ptr<Training>& training = trainings_[family];
   if (training == nullptr) {
-    const bool of_steps = find_family(family).trains == Trains::steps;
-    training = std::make_unique<Training>(arguments, of_steps ? Iteration::step : Iteration::epoch);
+    training = std::make_unique<Training>(arguments, find_family(family).trains);
   }
   return *training;
 }

@@ -6,14 +6,19 @@
 
 namespace crossover::bench {
 
-Device& device_of(const Configuration& row, Devices& devices) {
-  const std::string& name = value_of(row, "device");
+Device* find_device(const Configuration& row, Devices& devices) {
+  const std::string name = value_or_unsaid(row, "device");
   const auto at = std::find_if(devices.all.begin(), devices.all.end(),
                                [&](const Device& device) { return device.name() == name; });
-  if (at == devices.all.end()) {
-    throw std::out_of_range("this worker has no device '" + name + "'");
+  return at == devices.all.end() ? nullptr : &*at;
+}
+
+Device& device_of(const Configuration& row, Devices& devices) {
+  Device* const device = find_device(row, devices);
+  if (device == nullptr) {
+    throw std::out_of_range("this worker has no device '" + value_of(row, "device") + "'");
   }
-  return *at;
+  return *device;
 }
 
 Target target_of(const Configuration& row, Devices& devices) {
@@ -42,7 +47,7 @@ std::vector<Configuration> on_devices(const Configuration& what, const Devices& 
                                       const std::vector<Configuration>& gpu_modes) {
   std::vector<Configuration> rows;
   const auto add = [&](const Device& device, const Configuration& mode) {
-    rows.push_back(in_order(joined(joined(what, {{"device", device.name()}}), mode)));
+    rows.push_back(joined(joined(what, {{"device", device.name()}}), mode));
   };
   for (const int count : threads) {
     for (const Configuration& mode : cpu_modes) {

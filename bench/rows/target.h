@@ -24,7 +24,10 @@ struct Target {
   std::map<std::string, double> counters;  ///< that all its rows have: cpu_threads
 };
 
-/// The device that a configuration names. std::out_of_range where it is not here.
+/// The device that a configuration names; null where it names none, or one that is not here.
+Device* find_device(const Configuration& row, Devices& devices);
+
+/// The same. std::out_of_range where it is not here.
 Device& device_of(const Configuration& row, Devices& devices);
 
 /// What a row's configuration says of its device, and of how to use it.

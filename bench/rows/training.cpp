@@ -154,7 +154,7 @@ const Training::Data* Training::own_data(const Task& task) {
 
 std::vector<TrainingPlan> Training::plans() {
   std::vector<TrainingPlan> plans;
-  const bool of_steps = iteration_ == Iteration::step;
+  const bool of_steps = trains_ == Trains::steps;
   for (const Task& task : of_steps ? arguments_.minibatch_tasks : arguments_.tasks) {
     const Data* const own = own_data(task);
     for (const std::int64_t asked : batches_of(arguments_, task.batch)) {
@@ -181,7 +181,7 @@ std::vector<TrainingPlan> Training::plans() {
 }
 
 TrainingPlan Training::plan_of(const Configuration& row) {
-  const bool of_steps = iteration_ == Iteration::step;
+  const bool of_steps = trains_ == Trains::steps;
   const std::string& model = value_of(row, "model");
   const std::optional<Task> task = find_task(arguments_, model, of_steps);
   if (!task) {
@@ -193,18 +193,16 @@ TrainingPlan Training::plan_of(const Configuration& row) {
                           .optimizer = task->optimizer,
                           .accumulate = number_of(row, "accumulate"),
                           .precision = options_of(row).precision,
-                          .shuffle = value_or_unsaid(row, "shuffle") == "epoch"};
+                          .shuffle = value_or_unsaid(row, "shuffle") == "epoch",
+                          .bucket_bytes = number_of(row, "bucket")};
   if (of_steps) {
     options.rows = options.batch;
-  }
-  if (number_of(row, "ranks") > 1) {
-    options.bucket_bytes = number_of(row, "bucket");
   }
   return trained_in(counted(*task, options), row);
 }
 
 Configuration Training::configuration(const TrainingPlan& plan) const {
-  return {{"family", iteration_ == Iteration::step ? "Minibatch" : "Epoch"},
+  return {{"family", trains_ == Trains::steps ? "Minibatch" : "Epoch"},
           {"model", plan.task.model.name},
           {"batch", std::to_string(plan.options.batch)},
           {"precision", to_string(plan.options.precision)},
@@ -232,7 +230,7 @@ std::vector<Configuration> Training::rows_of(const TrainingPlan& plan,
                             executions_on_ranks(&ExecutionFacts::on_cpu)),
              gpu_modes_on_ranks())) {
       for (const std::int64_t bucket : arguments_.buckets) {
-        rows.push_back(in_order(joined(row, {{"bucket", std::to_string(bucket)}})));
+        rows.push_back(joined(row, {{"bucket", std::to_string(bucket)}}));
       }
     }
   }
@@ -270,7 +268,7 @@ std::vector<Configuration> Training::cpu_modes(const TrainingPlan& plan, const B
 
 /// Each with each number of threads that load batches; a step alone has its batch.
 std::vector<Configuration> Training::loaded(const std::vector<Configuration>& modes) const {
-  if (iteration_ == Iteration::step) {
+  if (trains_ == Trains::steps) {
     return modes;
   }
   std::vector<Configuration> all;
@@ -292,7 +290,7 @@ std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan, const B
     Possible is_possible(gpu, plan);
     std::erase_if(modes, [&](const Configuration& mode) { return !is_possible(mode); });
   }
-  if (iteration_ == Iteration::step) {
+  if (trains_ == Trains::steps) {
     // A graph, or a kernel, is that of the step. A large step hides how its batch is copied, so
     // that the best and no copy do, unless others are asked for.
     const bool every_placement =
@@ -310,7 +308,7 @@ std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan, const B
 /// A part of an epoch is no graph of its own in rows of single steps.
 std::vector<Configuration> Training::gpu_modes_on_ranks() const {
   const std::vector<std::string> every =
-      executions_on_ranks(&ExecutionFacts::on_gpu, iteration_ == Iteration::epoch);
+      executions_on_ranks(&ExecutionFacts::on_gpu, trains_ == Trains::epochs);
   const bool asked_for =
       arguments_.choices.has("data") ||
       arguments_.choices.has_on(find_axis("execution"), AxisDevices::gpu, /*training=*/true);
@@ -325,9 +323,8 @@ std::vector<Configuration> Training::gpu_modes_on_ranks() const {
 }
 
 std::vector<int> Training::threads() const {
-  return thread_counts(arguments_, iteration_ == Iteration::epoch
-                                       ? arguments_.sweep.threads
-                                       : arguments_.sweep.minibatch_threads);
+  return thread_counts(arguments_, trains_ == Trains::epochs ? arguments_.sweep.threads
+                                                             : arguments_.sweep.minibatch_threads);
 }
 
 void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "command_line/arguments.h"
+#include "command_line/families.h"
 #include "crossover/backend.h"
 #include "crossover/dataset.h"
 #include "crossover/training.h"
@@ -20,12 +21,6 @@
 #include "rows/training_plan.h"
 
 namespace crossover::bench {
-
-/// What one iteration of a row trains.
-enum class Iteration {
-  epoch,  ///< every batch of the data set once
-  step,   ///< one batch; the data set has no other
-};
 
 /// A network compiled for a target and verified there.
 struct TrainingProgram {
@@ -45,8 +40,8 @@ struct TrainingProgram {
 
 class Training {
  public:
-  Training(const Arguments& arguments, Iteration iteration)
-      : arguments_(arguments), iteration_(iteration) {}
+  /// `trains`: what one iteration of its rows is, epochs or steps.
+  Training(const Arguments& arguments, Trains trains) : arguments_(arguments), trains_(trains) {}
 
   /// Each network with each batch size and precision. Reads --data. Throws UsageError where that
   /// can't be read, or a network is beyond counting.
@@ -122,7 +117,7 @@ class Training {
                            const Target& target, const Result& result);
 
   const Arguments& arguments_;
-  Iteration iteration_;
+  Trains trains_;
   std::map<std::string, Data> data_;                  ///< of --data, by model
   std::map<std::uint64_t, Trajectory> trajectories_;  ///< by fingerprint
   std::map<std::uint64_t, double> first_losses_;      ///< by fingerprint

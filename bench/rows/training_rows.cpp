@@ -101,9 +101,9 @@ std::unique_ptr<PreparedBenchmark> make_training(RowContext& context, const Conf
 }
 
 /// Each network on each target. `repetitions`: unless the command line says; 0: the sweep's.
-void register_training(const Arguments& arguments, Iteration iteration, Devices& devices,
-                       Rows& rows, int repetitions) {
-  Training training(arguments, iteration);
+void register_training(const Arguments& arguments, Trains trains, Devices& devices, Rows& rows,
+                       int repetitions) {
+  Training training(arguments, trains);
   for (const TrainingPlan& plan : training.plans()) {
     for (const Configuration& configuration : training.rows_of(plan, devices)) {
       const Target target = target_of(configuration, devices);
@@ -131,7 +131,7 @@ bool is_epoch_worth_minutes(const Row& row, const std::string& /*most_threads*/)
 }
 
 void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows) {
-  register_training(arguments, Iteration::epoch, devices, rows, 0);
+  register_training(arguments, Trains::epochs, devices, rows, 0);
 }
 
 std::unique_ptr<PreparedBenchmark> make_epoch(RowContext& context, const Configuration& row,
@@ -152,8 +152,7 @@ bool is_minibatch_worth_minutes(const Row& row, const std::string& most_threads)
 }
 
 void register_minibatches(const Arguments& arguments, Devices& devices, Rows& rows) {
-  register_training(arguments, Iteration::step, devices, rows,
-                    arguments.sweep.minibatch_repetitions);
+  register_training(arguments, Trains::steps, devices, rows, arguments.sweep.minibatch_repetitions);
 }
 
 std::unique_ptr<PreparedBenchmark> make_minibatch(RowContext& context, const Configuration& row,

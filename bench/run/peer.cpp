@@ -12,6 +12,7 @@
 #include "rows/cost.h"
 #include "rows/facts.h"
 #include "rows/families.h"
+#include "rows/target.h"
 
 namespace crossover::bench {
 namespace {
@@ -46,10 +47,8 @@ constexpr ExpectedSeconds expected_of_others{.all = 10, .repetition = 1};
 
 /// The CPU where nobody knows: of a command.
 Device& device_or_cpu(const Configuration& configuration, Devices& devices) {
-  const std::string name = value_or_unsaid(configuration, "device");
-  const auto at = std::find_if(devices.all.begin(), devices.all.end(),
-                               [&](const Device& device) { return device.name() == name; });
-  return at == devices.all.end() ? devices.cpu() : *at;
+  Device* const device = find_device(configuration, devices);
+  return device == nullptr ? devices.cpu() : *device;
 }
 
 }  // namespace

@@ -37,9 +37,8 @@ class Peer {
   /// Adds its rows of such a work of its own.
   void bring(const Configuration& work, const Arguments& arguments, Devices& devices, Rows& rows);
 
-  /// `arguments` outlive the rows.
   /// Adds its rows that do the work of this one of bench's, and are not there yet, to `rows` and
-  /// to `joined`. UsageError where it does not say which these are.
+  /// to `joined`. `arguments` outlive the rows. UsageError where it does not say which these are.
   void join(const PlannedRow& planned, std::vector<PlannedRow>& joined, const Arguments& arguments,
             Devices& devices, Rows& rows);
 

@@ -15,28 +15,59 @@ namespace crossover {
 struct ExecutionFacts {
   Execution execution;
   std::string_view name;  ///< in flags, names of rows and files
-  bool on_cpu, on_gpu;
-  bool on_ranks;        ///< several ranks run it
-  bool on_ranks_alone;  ///< one process by itself has it not
-  bool trains;          ///< only what trains: operations by themselves are not run so
-  bool of_whole_order;  ///< runs the whole order by itself: nothing is copied or read between steps
+  bool on_cpu = false, on_gpu = false;
+  bool on_ranks = false;        ///< several ranks run it
+  bool on_ranks_alone = false;  ///< one process by itself has it not
+  bool trains = false;          ///< only what trains: operations by themselves are not run so
+  bool of_whole_order = false;  ///< runs the whole order by itself: nothing is copied or read
+                                ///< between its steps
   /// On a GPU, how much can go wrong: calls that libraries make for everyone, then what is our own,
   /// and what tries all of them.
-  std::size_t risk;
+  std::size_t risk = 0;
 };
 
 inline constexpr std::size_t most_risk = 4;
 
 /// In the order in which names are listed, the plainest first.
 inline constexpr std::array execution_table{
-    ExecutionFacts{Execution::eager, "eager", true, true, true, false, false, false, 0},
-    ExecutionFacts{Execution::winograd, "winograd", true, false, false, false, true, false, 0},
-    ExecutionFacts{Execution::fused, "fused", true, false, false, false, true, false, 0},
-    ExecutionFacts{Execution::overlapped, "overlapped", true, true, true, true, true, false, 0},
-    ExecutionFacts{Execution::automatic, "auto", true, true, false, false, true, false, most_risk},
-    ExecutionFacts{Execution::graph, "graph", false, true, true, false, false, false, 1},
-    ExecutionFacts{Execution::graph_epoch, "graph-epoch", false, true, true, false, false, true, 2},
-    ExecutionFacts{Execution::persistent, "persistent", false, true, false, false, true, true, 3},
+    ExecutionFacts{.execution = Execution::eager,
+                   .name = "eager",
+                   .on_cpu = true,
+                   .on_gpu = true,
+                   .on_ranks = true},
+    ExecutionFacts{
+        .execution = Execution::winograd, .name = "winograd", .on_cpu = true, .trains = true},
+    ExecutionFacts{.execution = Execution::fused, .name = "fused", .on_cpu = true, .trains = true},
+    ExecutionFacts{.execution = Execution::overlapped,
+                   .name = "overlapped",
+                   .on_cpu = true,
+                   .on_gpu = true,
+                   .on_ranks = true,
+                   .on_ranks_alone = true,
+                   .trains = true},
+    ExecutionFacts{.execution = Execution::automatic,
+                   .name = "auto",
+                   .on_cpu = true,
+                   .on_gpu = true,
+                   .trains = true,
+                   .risk = most_risk},
+    ExecutionFacts{.execution = Execution::graph,
+                   .name = "graph",
+                   .on_gpu = true,
+                   .on_ranks = true,
+                   .risk = 1},
+    ExecutionFacts{.execution = Execution::graph_epoch,
+                   .name = "graph-epoch",
+                   .on_gpu = true,
+                   .on_ranks = true,
+                   .of_whole_order = true,
+                   .risk = 2},
+    ExecutionFacts{.execution = Execution::persistent,
+                   .name = "persistent",
+                   .on_gpu = true,
+                   .trains = true,
+                   .of_whole_order = true,
+                   .risk = 3},
 };
 
 constexpr const ExecutionFacts& facts_of(Execution execution) {
