@@ -11,6 +11,8 @@
 #include <new>
 #include <utility>
 
+#include "base/say.h"
+#include "base/spent.h"
 #include "build_info.h"
 #include "check/check.h"
 #include "command_line/arguments.h"
@@ -25,9 +27,7 @@
 #include "rows/row.h"
 #include "run/order.h"
 #include "run/peer.h"
-#include "base/say.h"
 #include "run/session.h"
-#include "base/spent.h"
 #include "worker/bench_worker.h"
 #include "worker/ranks.h"
 

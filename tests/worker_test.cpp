@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "crossover/verify.h"
-#include "rows/watches.h"
 #include "rows/device.h"
+#include "rows/watches.h"
 #include "worker/row_server.h"
 
 namespace crossover::bench {
