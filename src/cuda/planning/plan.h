@@ -126,7 +126,7 @@ constexpr std::int64_t workspace_for_sdpa(const SdpaForm& form, std::int64_t mem
   const std::int64_t queries = form.batch * form.heads * form.time;
   const std::int64_t wanted = !form.gradient ? 0
                               : form.repeats ? least + 2 * queries * form.time
-                                             : 2 * 4 * queries * (form.d + 1);
+                                             : 8 * queries * (form.d + 1);
   return std::max(least, std::min(wanted, memory_bytes / part));
 }
 constexpr std::int64_t factors_bytes = 256;
