@@ -53,7 +53,7 @@ template <template <template <class> class> class Of>
 requires requires(const Of<Called>& of, const Site& site) { cuda::call(of, site); }
 BoundLaunch bind(const Of<Planned>& launch, const Binding& binding) {
   return {category_of(launch), [launch, binding](const Position& now) {
-            const Footprint footprint(launch, binding, now);
+            [[maybe_unused]] const Footprint footprint(launch, binding, now);
             cuda::call(Addresses{binding, now}(launch), binding.site());
           }};
 }
@@ -79,7 +79,7 @@ BoundLaunch bind(const Launched& launch, const Binding& binding) {
   const Addresses fixed{binding, first_buffer};
   return {Launched::category, [made = algorithms_for(launch, binding).made(fixed(launch)), launch,
                                binding](const Position& now) {
-            const Footprint footprint(launch, binding, now);
+            [[maybe_unused]] const Footprint footprint(launch, binding, now);
             made->execute(binding.stream, Addresses{binding, now}(launch), workspace_of(binding));
           }};
 }
@@ -97,7 +97,7 @@ BoundLaunch bind(const SumLaunch& launch, const Binding& binding) {
             }};
   }
   return {SumLaunch::category, [spans, launch, binding](const Position& now) {
-            const Footprint footprint(launch, binding, now);
+            [[maybe_unused]] const Footprint footprint(launch, binding, now);
             binding.second->fork_from(binding.stream);
             binding.collectives->sum(spans, binding.second->get());
           }};

@@ -252,7 +252,7 @@ CublasLtLibrary::Found CublasLtLibrary::find_algorithms(const ProductForm& form)
 /// time.
 void CublasLtLibrary::add_split_sums(const ProductForm& form, const FormDescription& description,
                                      Found& found) const {
-  constexpr std::int64_t most_results = 132 * 128 * 128;  // a tile for each multiprocessor
+  constexpr std::int64_t most_results = 132L * 128 * 128;  // a tile for each multiprocessor
   constexpr std::int64_t least_part = 128;
   constexpr std::size_t guesses = 2;
   const auto reduction = static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);

@@ -401,7 +401,7 @@ std::string cudnn_version() {
 
 std::string nvrtc_version() {
   constexpr int major_factor = 1000;
-  static void* const library =
+  void* const library =
       dlopen(("libnvrtc.so." + std::to_string(CUDART_VERSION / major_factor)).c_str(), RTLD_NOW);
   using Version = int (*)(int*, int*);
   const auto version =
