@@ -71,17 +71,24 @@ class BudgetTest : public testing::Test {
   }
 
   void measure(double seconds, const std::function<void(double seconds)>& look_closer = {}) {
+    measure({.budget_seconds = seconds}, look_closer);
+  }
+
+  void measure(PassOptions options, const std::function<void(double seconds)>& look_closer = {}) {
     Names names;
     for (const PlannedRow& planned : plan_) {
       names.push_back(planned.name);
     }
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    Reporter reporter(rows_, names, {});
+    Reporter reporter(rows_, names.size(), {});
     const std::unique_ptr<Worker> worker = worker_of(rows_, makes_);
     Sampler sampler(rows_, reporter, spent_, *worker, {});
-    Passes budget({.repetitions = repetitions_, .budget_seconds = seconds}, spent_, rows_, sampler);
+    options.repetitions = repetitions_;
+    Passes budget(std::move(options), spent_, rows_, sampler);
+    seconds_left_ = [&] { return budget.seconds_left(); };
     budget.measure(plan_, has_networks(plan_), look_closer);
+    seconds_left_ = {};
     testing::internal::GetCapturedStdout();
     said_ = testing::internal::GetCapturedStderr();
     left_open_ = budget.left_open();
@@ -103,6 +110,14 @@ class BudgetTest : public testing::Test {
     taken_.clear();
   }
 
+  void pass_time(double seconds) {
+    if (seconds_left_) {
+      told_.emplace_back(spent_.all(), seconds_left_());
+    }
+    spent_.start -=
+        std::chrono::duration_cast<Instant::duration>(std::chrono::duration<double>(seconds));
+  }
+
   Device& device_of(const std::string& device) { return *devices_[device == "cpu" ? 0 : 1]; }
 
   Makes makes_;
@@ -116,6 +131,8 @@ class BudgetTest : public testing::Test {
   std::size_t unmeasured_ = 0;
   std::string said_;
   Spent spent_;
+  std::function<double()> seconds_left_;
+  std::vector<std::pair<double, double>> told_;  ///< seconds of the run, and those it has left
 
  private:
   class Passing : public PreparedBenchmark {
@@ -137,11 +154,6 @@ class BudgetTest : public testing::Test {
     double seconds_;
     int runs_ = 0;
   };
-
-  void pass_time(double seconds) {
-    spent_.start -=
-        std::chrono::duration_cast<Instant::duration>(std::chrono::duration<double>(seconds));
-  }
 
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<PlannedRow> plan_;
@@ -214,6 +226,31 @@ TEST_F(BudgetTest, EndsInTime) {
     EXPECT_NEAR(spent_.all(), budget, 0.05 * budget);
     begin_anew();
   }
+}
+
+/// From a third of the run on within a quarter, but for what the row of the moment takes: where
+/// rows of one device take twice as long as planned and those of the other half as long, each in
+/// several passes, and a closer look follows.
+TEST_F(BudgetTest, TellsHowLongTheRestWillTake) {
+  constexpr double closer_seconds = 60;
+  constexpr double longest = 30;  // of a row
+  repetitions_ = 9;
+  for (int batch = 1; batch <= 60; ++batch) {
+    const double seconds = 1 + batch % 3;
+    add("cpu", batch, {0, seconds}, {0, 2 * seconds}, "Epoch");
+    add("cuda", 100 + batch, {0, seconds}, {0, seconds / 2}, "Epoch");
+  }
+  measure({.closer_seconds = closer_seconds, .most_passes = 9},
+          [&](double /*seconds*/) { pass_time(closer_seconds); });
+  const double all = spent_.all();
+  std::size_t looked_at = 0;
+  for (const auto& [spent, left] : told_) {
+    if (spent > all / 3) {
+      EXPECT_NEAR(left, all - spent, 0.25 * (all - spent) + longest) << spent << " of " << all;
+      ++looked_at;
+    }
+  }
+  EXPECT_GT(looked_at, 100U);
 }
 
 TEST_F(BudgetTest, TheCloserLookComesBehindTheNetworks) {

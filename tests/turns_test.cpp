@@ -76,7 +76,7 @@ class Turns : public testing::Test {
     }
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    Reporter reporter(rows_, names, {});
+    Reporter reporter(rows_, names.size(), {});
     Sampler sampler(rows_, reporter, spent, worker, {.min_time_seconds = min_time_seconds});
     options.repetitions = repetitions;
     Passes(options, spent, rows_, sampler).measure(plan_, false, {});
@@ -362,14 +362,17 @@ class Disturbed : public Worker {
   std::unique_ptr<Worker> own_;
 };
 
-TEST_F(Turns, ComeAgainForRowsThatWereDisturbedOnceTheMachineIsQuiet) {
-  for (const bool ends : {false, true}) {
-    SCOPED_TRACE(ends);
+TEST_F(Turns, ComeAgainForRowsThatWereDisturbedOnceTheMachineIsQuietWhileThereIsTime) {
+  constexpr double plenty = 100;
+  for (const auto& [quiet, share] : {std::pair{false, plenty}, {true, plenty}, {true, 0.0}}) {
+    SCOPED_TRACE(share);
+    const bool ends = quiet;
     begin_anew();
     add("cpu", "disc-2");
     add("cpu", "disc-3");
     Disturbed worker(fresh());
-    measured({.is_quiet =
+    measured({.share_again = share,
+              .is_quiet =
                   [&] {
                     worker.is_busy = !ends;
                     return ends;
@@ -377,7 +380,7 @@ TEST_F(Turns, ComeAgainForRowsThatWereDisturbedOnceTheMachineIsQuiet) {
              worker);
     for (const PlannedRow& planned : plan_) {
       const Record& record = rows_[planned.name].record;
-      EXPECT_EQ(std::ssize(record.repetitions), ends ? 2 * repetitions : repetitions);
+      EXPECT_EQ(std::ssize(record.repetitions), ends && share > 0 ? 2 * repetitions : repetitions);
       EXPECT_EQ(record.disturbed_repetitions(), repetitions);
     }
   }

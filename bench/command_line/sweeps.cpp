@@ -105,6 +105,7 @@ std::vector<Sweep> sweeps() {
        .gpu_modes = most,
        .minibatch_models = small,
        .minibatch_repetitions = 5,  // the fewest that readers take a verdict from
+       .minibatch_threads = ThreadCounts::most,
        .operation_effort = {.repetitions = 5, .min_time_seconds = 0.05},
        .square_sizes = squares,
        .transposed_squares = beside_tiles,

@@ -46,7 +46,7 @@ struct Sweep {
   ThreadCounts minibatch_threads = ThreadCounts::ends;
   bool every_minibatch_placement = false;  ///< a large step hides how its batch is copied
 
-  // Single operations
+  // Single operations, copies and ceilings
   Effort operation_effort;
   bool small_operations_on_threads = true;  ///< also on all cores where one thread does as well
   std::vector<std::int64_t> square_sizes;   ///< of products

@@ -10,7 +10,6 @@
 #include <iomanip>
 #include <iostream>
 #include <iterator>
-#include <numeric>
 #include <sstream>
 
 #include "base/say.h"
@@ -45,6 +44,30 @@ std::string duration(double seconds) {
     }
   }
   return {};
+}
+
+/// A time that nobody knows exactly: "85 s", "2.5 min", "12 min".
+std::string about(double seconds) {
+  constexpr double minute = 60;
+  constexpr double in_seconds = 100;
+  constexpr double in_halves = 9.75 * minute;
+  std::ostringstream text;
+  if (seconds < in_seconds) {
+    text << std::lround(seconds) << " s";
+  } else if (seconds < in_halves) {
+    text << static_cast<double>(std::lround(2 * seconds / minute)) / 2 << " min";
+  } else {
+    text << std::lround(seconds / minute) << " min";
+  }
+  return text.str();
+}
+
+/// "[######..............]": what share of `left` and `taken` is taken.
+std::string bar(double taken, double left) {
+  constexpr std::size_t width = 20;
+  const double share = taken / std::max(taken + left, 1e-9);
+  const auto full = static_cast<std::size_t>(share * static_cast<double>(width));
+  return "[" + std::string(full, '#') + std::string(width - full, '.') + "]";
 }
 
 /// Of whoever runs it: a line there can be written over.
@@ -95,18 +118,11 @@ double flops_per_second(const Row& row, double seconds_of_iteration) {
 
 }  // namespace
 
-Reporter::Reporter(Rows& rows, const std::vector<std::string>& selected, Output output)
-    : rows_(rows), output_(std::move(output)), selected_(selected.size() + output_.kept) {
-  for (const std::string& name : selected) {
-    expected_seconds_ += rows[name].expected.all;
-  }
-}
-
 void Reporter::begin_pass(int number, int of) {
   of_pass_ = 0;
   pass_ = of > 1 ? "pass " + std::to_string(number) + " of " + std::to_string(of) : "";
   constexpr double long_enough = 20;  // seconds
-  if (number > 1 && !has_terminal() && expected_seconds_ > long_enough) {
+  if (number > 1 && !has_terminal() && seconds_left_() > long_enough) {
     say(pass_ + "  " + time_left());
   }
 }
@@ -146,7 +162,8 @@ void Reporter::finish() {
 /// In the terminal's last line, until the next line of text.
 void Reporter::show_progress() const {
   if (has_terminal() && !pass_.empty()) {
-    std::cerr << "\r\033[K" << pass_ << ", " << of_pass_ << " rows  " << time_left() << std::flush;
+    std::cerr << "\r\033[K" << bar(seconds_since(start_), seconds_left_()) << " " << pass_ << ", "
+              << of_pass_ << " rows  " << time_left() << std::flush;
   }
 }
 
@@ -211,35 +228,10 @@ void Reporter::show(const std::string& name) {
   std::cout << folded(number.str(), name, parts, terminal_columns()) << std::endl;
 }
 
-/// Of those that it is expected to take.
-double Reporter::seconds_done(const std::string& name) const {
-  const Row& row = rows_[name];
-  const auto repetitions = static_cast<double>(row.record.repetitions.size());
-  const double share = repetitions / std::max(1, row.wanted);
-  const double of_repetitions = std::max(1, row.wanted) * row.expected.repetition;
-  return row.record.outcome != Outcome::measured || share >= 1
-             ? row.expected.all
-             : std::max(0.0, row.expected.all - of_repetitions) + share * of_repetitions;
-}
-
 std::string Reporter::time_left() const {
-  double left = 0;
-  if (output_.end) {
-    left = std::max(0.0, -seconds_since(*output_.end));
-  } else {
-    const double done = std::accumulate(
-        reported_.begin(), reported_.end(), 0.0,
-        [&](double sum, const std::string& name) { return sum + seconds_done(name); });
-    if (output_.kept + shown_.size() >= selected_ || done <= 0) {
-      return "";
-    }
-    left = seconds_since(start_) / done * (expected_seconds_ - done);
-  }
-  constexpr double minute = 60;
-  std::ostringstream text;
-  text << "[" << std::lround(left < minute ? left : left / minute)
-       << (left < minute ? " s" : " min") << " left]";
-  return text.str();
+  constexpr double least = 0.5;
+  const double left = seconds_left_();
+  return left < least ? "" : "[" + about(left) + " left]";
 }
 
 }  // namespace crossover::bench

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
+#include <functional>
 #include <set>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "base/spent.h"
 #include "file/result_file.h"
@@ -19,11 +19,14 @@ class Reporter {
   struct Output {
     ResultFile* file = nullptr;  ///< null: none is written
     std::size_t kept = 0;        ///< rows in the file that an earlier run has measured
-    std::optional<Instant> end;  ///< of the run's budget
   };
 
-  /// `selected`: the names that will run, for "row n of N" and the time left.
-  Reporter(Rows& rows, const std::vector<std::string>& selected, Output output);
+  /// `selected`: how many rows will run, for "row n of N".
+  Reporter(Rows& rows, std::size_t selected, Output output)
+      : rows_(rows), output_(output), selected_(selected + output.kept) {}
+
+  /// From here on lines tell how long all that follows will take.
+  void tell_time_left(std::function<double()> seconds) { seconds_left_ = std::move(seconds); }
 
   /// Over all rows that are not complete yet.
   void begin_pass(int number, int of);
@@ -40,15 +43,14 @@ class Reporter {
   void show_progress() const;
   void clear_progress() const;
   [[nodiscard]] std::string time_left() const;
-  [[nodiscard]] double seconds_done(const std::string& name) const;
 
   Rows& rows_;
   Output output_;
   Instant start_ = std::chrono::steady_clock::now();
-  double expected_seconds_ = 0;  ///< of all selected rows
-  std::size_t selected_;         ///< with those of an earlier run
-  std::string pass_;             ///< "pass 2 of 9"; empty: there is one
-  std::size_t of_pass_ = 0;      ///< rows that had their turns in it
+  std::size_t selected_;  ///< with those of an earlier run
+  std::function<double()> seconds_left_ = [] { return 0.0; };
+  std::string pass_;         ///< "pass 2 of 9"; empty: there is one
+  std::size_t of_pass_ = 0;  ///< rows that had their turns in it
   std::set<std::string> reported_, shown_, unmeasured_;
 };
 

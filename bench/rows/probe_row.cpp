@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/spent.h"
-#include "rows/expected_seconds.h"
+#include "rows/operation_rows.h"
 #include "rows/require_memory.h"
 
 namespace crossover::bench {
@@ -81,10 +81,9 @@ bool is_modest(const Arguments& arguments, const ProbeSpec& spec) {
 
 Row probe_row(const Arguments& arguments, Device& device, Configuration configuration,
               const ProbeSpec& spec) {
-  return {.configuration = std::move(configuration),
-          .device = &device,
-          .expected = expected_seconds(device, threads_of(spec), arguments.sweep.effort,
-                                       arguments.sweep.most_passes, expected_work(spec, device))};
+  Row row{.configuration = std::move(configuration), .device = &device};
+  set_effort(row, arguments, expected_work(spec, device), threads_of(spec));
+  return row;
 }
 
 std::unique_ptr<PreparedBenchmark> make_probe_row(const Arguments& arguments, const Device& device,

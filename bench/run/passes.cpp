@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <numeric>
 
 #include "base/say.h"
 #include "base/statistics.h"
@@ -41,18 +42,47 @@ double Passes::guessed(const std::string& name) const {
   return planned_.at(name) - spared * row.expected.repetition;
 }
 
-/// By what rows of the same kind took, once there are some.
+double Passes::misjudged(const std::string& kind) const {
+  const auto known = experience_.find(kind);
+  constexpr double weight = 0.5;  // seconds that count for the guess
+  return known == experience_.end()
+             ? 1
+             : (known->second.first + weight) / (known->second.second + weight);
+}
+
 double Passes::expected(const Group& group) const {
-  double sum = 0;
-  for (const std::string& name : group) {
-    const double guess = guessed(name);
-    const auto known = experience_.find(kind_of(rows_[name]));
-    constexpr double weight = 0.5;  // seconds that count for the guess
-    sum += known == experience_.end()
-               ? guess
-               : guess * (known->second.first + weight) / (known->second.second + weight);
+  return std::accumulate(group.begin(), group.end(), 0.0, [&](double sum, const std::string& name) {
+    return sum + guessed(name) * misjudged(kind_of(rows_[name]));
+  });
+}
+
+double Passes::seconds_left() const {
+  if (options_.budget_seconds) {
+    return std::max(0.0, left());
   }
-  return sum;
+  double took = 0;
+  double guess = 0;
+  for (const auto& [kind, seconds] : experience_) {
+    took += seconds.first;
+    guess += seconds.second;
+  }
+  const double misjudged_by_all = guess > 0 ? took / guess : 1;
+  const double of_closer =
+      closer_ends_ ? std::max(0.0, *closer_ends_ - spent_.all()) : options_.closer_seconds;
+  double sum = promised() + of_closer;
+  double again = 0;
+  for (const auto& [name, seconds] : planned_) {
+    const Row& row = rows_[name];
+    if (!row.record.has_had_a_turn()) {
+      const std::string kind = kind_of(row);
+      sum += guessed(name) * (experience_.contains(kind) ? misjudged(kind) : misjudged_by_all);
+    } else if (row.record.outcome == Outcome::measured && !took_.contains(name)) {  // earlier run's
+      const auto taken = static_cast<int>(row.record.repetitions.size());
+      sum += std::max(0, row.wanted - taken) * row.expected.repetition;
+    }
+    again += seconds_again(name);
+  }
+  return sum + std::min(again, most_seconds_again());
 }
 
 double Passes::promised() const {
@@ -220,33 +250,63 @@ std::vector<PlannedRow> Passes::measure_rows(const std::vector<PlannedRow>& plan
   return later;
 }
 
+int Passes::repetitions_again(const std::string& name) const {
+  const Record& record = rows_[name].record;
+  return record.outcome != Outcome::measured || closed_.contains(name) || disturbed_are_done_
+             ? 0
+             : std::min(record.disturbed_repetitions(), few_repetitions(name));
+}
+
+double Passes::seconds_again(const std::string& name) const {
+  const int repetitions = repetitions_again(name);
+  const RowCosts& costs = sampler_.costs(name);
+  return repetitions == 0
+             ? 0
+             : costs.making.value_or(costs.first_making) + repetitions * costs.repetition;
+}
+
+double Passes::most_seconds_again() const { return options_.share_again * spent_.all(); }
+
 void Passes::repeat_disturbed(const std::vector<PlannedRow>& plan) {
   std::vector<PlannedRow> disturbed;
-  for (const PlannedRow& planned : plan) {
-    const Row& row = rows_[planned.name];
-    if (row.record.outcome == Outcome::measured && !closed_.contains(planned.name) &&
-        row.record.disturbed_repetitions() > 0) {
-      disturbed.push_back(planned);
-    }
-  }
+  std::copy_if(plan.begin(), plan.end(), std::back_inserter(disturbed),
+               [&](const PlannedRow& planned) { return repetitions_again(planned.name) > 0; });
   if (disturbed.empty() || !options_.is_quiet()) {
+    disturbed_are_done_ = true;
     return;
   }
-  say(std::to_string(disturbed.size()) + (disturbed.size() == 1 ? " row is" : " rows are") +
-      " measured again, which other programs disturbed");
-  sampler_.renew_workers();
+  std::stable_sort(disturbed.begin(), disturbed.end(),
+                   [&](const PlannedRow& one, const PlannedRow& two) {
+                     return family_in(rows_[one.name]).worth < family_in(rows_[two.name]).worth;
+                   });
+  double open = options_.budget_seconds ? left() : most_seconds_again();
+  std::vector<Group> groups;
+  std::size_t count = 0;
   for (const Group& group : turns(disturbed, rows_, options_.together)) {
-    double seconds = 0;
+    const double seconds = std::accumulate(
+        group.begin(), group.end(), 0.0,
+        [&](double sum, const std::string& name) { return sum + seconds_again(name); });
+    if (seconds <= open) {
+      open -= seconds;
+      count += group.size();
+      groups.push_back(group);
+    }
+  }
+  const std::size_t others = disturbed.size() - count;
+  say(std::to_string(count) + (count == 1 ? " row is" : " rows are") +
+      " measured again, which other programs disturbed" +
+      (others == 0 ? ""
+                   : "; " + std::to_string(others) + " more stay as they are, for lack of time"));
+  sampler_.renew_workers();
+  for (const Group& group : groups) {
     for (const std::string& name : group) {
-      Row& row = rows_[name];
-      row.wanted = static_cast<int>(row.record.repetitions.size()) +
-                   std::min(row.record.disturbed_repetitions(), few_repetitions(name));
-      const RowCosts& costs = sampler_.costs(name);
-      seconds += costs.making.value_or(costs.first_making) + costs.repetition;
+      rows_[name].wanted =
+          static_cast<int>(rows_[name].record.repetitions.size()) + repetitions_again(name);
     }
-    if (seconds < left()) {
-      take(group, [&](const std::string& name) { return rows_[name].wanted; });
-    }
+  }
+  disturbed_are_done_ = true;  // what is wanted of them says the rest
+  for (const Group& group : groups) {
+    take(group, [&](const std::string& name) { return rows_[name].wanted; });
   }
 }
 
@@ -322,9 +382,11 @@ void Passes::measure(const std::vector<PlannedRow>& plan, bool has_networks,
                         [&](const PlannedRow& one) { return one.name == row.name; });
   });
   const auto closer = [&] {
+    closer_ends_ = spent_.all() + options_.closer_seconds;
     if (look_closer && left() > 0) {
       look_closer(left() / 2);
     }
+    closer_ends_ = 0;
   };
   std::vector<PlannedRow> open = measure_rows(first);
   if (has_networks) {

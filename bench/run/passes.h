@@ -52,10 +52,13 @@ struct PassOptions {
   int repetitions = 0;                   ///< of rows that have no number of their own
   std::optional<double> budget_seconds;  ///< from the start of `spent` on
   Together together = Together::devices;
-  int most_passes = 1;    ///< over the same rows: with one, each row has one instance
-  bool shuffled = false;  ///< work comes in random order, and each round of its rows in another
-  /// Whether the machine is quiet now, so that rows which other programs disturbed can be had
-  /// again.
+  double closer_seconds = 0;  ///< the most that the closer look takes where there is no budget
+  int most_passes = 1;        ///< over the same rows: with one, each row has one instance
+  bool shuffled = false;      ///< work comes in random order, and each round of its rows in another
+  /// Of what the run has taken, for how long rows may be measured again that other programs
+  /// disturbed, where there is no budget.
+  double share_again = 0.5;
+  /// Whether the machine is quiet now, so that such rows can be had again.
   std::function<bool()> is_quiet = [] { return false; };
 };
 
@@ -70,6 +73,10 @@ class Passes {
   void measure(const std::vector<PlannedRow>& plan, bool has_networks,
                const std::function<void(double seconds)>& look_closer);
 
+  /// What all that follows will take, or what is left of the budget: rows that have begun by what
+  /// they took, others by what rows like them took, the closer look, and disturbed rows again.
+  [[nodiscard]] double seconds_left() const;
+
   /// The rows of the plan for which there was no time.
   [[nodiscard]] const std::vector<std::string>& left_open() const { return left_open_; }
 
@@ -82,11 +89,18 @@ class Passes {
   }
   /// Before anything is known of rows like it.
   [[nodiscard]] double guessed(const std::string& name) const;
+  /// By which factor rows of that kind took longer than guessed; 1 where none is known.
+  [[nodiscard]] double misjudged(const std::string& kind) const;
   [[nodiscard]] double expected(const Group& group) const;
   /// Whether the group ends in time, before that share of the budget is used.
   [[nodiscard]] bool admits(const Group& group, double share) const;
   /// Seconds that rows will take which have begun.
   [[nodiscard]] double promised() const;
+  /// Repetitions that it will get again as other programs disturbed them, and their seconds.
+  [[nodiscard]] int repetitions_again(const std::string& name) const;
+  [[nodiscard]] double seconds_again(const std::string& name) const;
+  /// How long disturbed rows may be measured again where there is no budget.
+  [[nodiscard]] double most_seconds_again() const;
   void choose_repetitions(const std::vector<PlannedRow>& plan);
   [[nodiscard]] int few_repetitions(const std::string& name) const;
   /// Pass after pass over these rows, until each has its few repetitions. Returns those that had no
@@ -106,7 +120,8 @@ class Passes {
   void visit(const Group& group, const Pass& pass);
   void take(const Group& group, const std::function<int(const std::string& name)>& wanted);
   void repeat_noisiest();
-  /// Rows with repetitions that other programs disturbed get as many more, where these have ended.
+  /// Rows with repetitions that other programs disturbed get as many more, where these have ended,
+  /// those that are worth most first.
   void repeat_disturbed(const std::vector<PlannedRow>& plan);
 
   PassOptions options_;
@@ -120,7 +135,9 @@ class Passes {
   std::map<std::string, std::pair<double, double>> experience_;
   /// By row: seconds of its first repetition, with all before, and of the last one.
   std::map<std::string, std::pair<double, double>> took_;
-  std::set<std::string> closed_;  ///< rows of which no more can be had
+  std::set<std::string> closed_;       ///< rows of which no more can be had
+  std::optional<double> closer_ends_;  ///< in seconds of the run, once it has begun
+  bool disturbed_are_done_ = false;
   std::vector<std::string> left_open_;
 };
 

@@ -126,13 +126,18 @@ bool is_quiet() {
   return busy_share(a_while) < unused;
 }
 
+/// Whether --refine, or the sweep where it says nothing, asks for a look between the sizes.
+bool looks_closer(const Arguments& arguments, const EarlierSizes& earlier) {
+  const bool whole_sweep = arguments.sweep.refines && !arguments.choices.has("model") &&
+                           !is_given(arguments, "--benchmark_filter") && !earlier.is_refined();
+  return arguments.refine == Refine::automatic ? whole_sweep : arguments.refine != Refine::off;
+}
+
 /// Looks between the sizes of the sweep, for `seconds` at most.
 void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& earlier,
                  ResultFile* file, double seconds) {
   const auto& [arguments, command, flags, devices, rows, worker, peers, spent] = session;
-  const bool whole_sweep = arguments.sweep.refines && !arguments.choices.has("model") &&
-                           !is_given(arguments, "--benchmark_filter") && !earlier.is_refined();
-  if (arguments.refine == Refine::off || (arguments.refine == Refine::automatic && !whole_sweep)) {
+  if (!looks_closer(arguments, earlier)) {
     return;
   }
   RefineLimits limits;
@@ -210,12 +215,7 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
     say("no GPU rows: " + devices.gpu_reason);
   }
   const std::vector<std::string> names = names_of(plan);
-  std::optional<Instant> end;
-  if (arguments.budget_seconds) {
-    end = spent.start + std::chrono::duration_cast<Instant::duration>(
-                            std::chrono::duration<double>(*arguments.budget_seconds));
-  }
-  Reporter reporter(rows, names, {.file = file ? &*file : nullptr, .kept = kept, .end = end});
+  Reporter reporter(rows, names.size(), {.file = file ? &*file : nullptr, .kept = kept});
   Sampler sampler(rows, reporter, spent, worker,
                   {.min_time_seconds = flags.min_time_seconds(),
                    .patience_seconds = arguments.patience_seconds});
@@ -226,10 +226,12 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   Passes passes({.repetitions = flags.repetitions(),
                  .budget_seconds = arguments.budget_seconds,
                  .together = flags.shuffles() || !peers.empty() ? Together::all : Together::devices,
+                 .closer_seconds = looks_closer(arguments, sizes) ? RefineLimits().seconds : 0,
                  .most_passes = arguments.in_process ? 1 : arguments.sweep.most_passes,
                  .shuffled = flags.shuffles(),
                  .is_quiet = [as_asked] { return !as_asked && is_quiet(); }},
                 spent, rows, sampler);
+  reporter.tell_time_left([&passes] { return passes.seconds_left(); });
   passes.measure(plan, with_networks, closer);
   const std::vector<std::string>& open = passes.left_open();
   reporter.finish();

@@ -10,6 +10,15 @@ from plots.file.rows import File, Row
 
 NetworkKey = Items
 
+# The sweep's networks that nobody trains (src/models/anchor.cpp): predictions are fitted to them.
+ODD = frozenset(
+    f"mlp-{widths}"
+    for widths in (
+        *("10-4096-10", "2400-4-150", "400-2"),
+        *("44-54", "3-300-7", "60-5-18-13-30"),
+    )
+)
+
 
 def epoch_rows(file: File) -> list[Row]:
     """The Epoch rows of `file` that have a result, by size of the network."""
@@ -25,6 +34,11 @@ def training_rows(file: File, family: str) -> list[Row]:
     """The rows of a `family` of TRAINING that have a result, by size of the network."""
     rows = [row for row in file.rows if row.family == family and row.failure is None]
     return sorted(rows, key=lambda row: (row.counters["params"], row.counters["batch"], row.index))
+
+
+def familiar(rows: Sequence[Row]) -> list[Row]:
+    """Those of `rows` whose network people train, or all where there is no such network."""
+    return [row for row in rows if row.model not in ODD] or list(rows)
 
 
 def on_device(rows: Sequence[Row], device: str) -> list[Row]:

@@ -97,6 +97,9 @@ def test_the_sentence_says_where_and_how_sure(read):
     assert one.sentence.startswith("The GPU wins from ")
     assert one.sentence.endswith("), on fully connected networks at batch 100.")
     assert one.lines[0].startswith("At the largest, disc-12 with 11,201,190 parameters, the GPU is")
+    answer, machine, program = one.to_share.split(" · ")
+    assert answer.startswith("GPU wins from ") and answer.endswith("), batch 100")
+    assert machine == "synthetic, 2 cores, vs synthetic GPU" and program == "crossover"
 
 
 def test_a_file_of_a_busy_machine_cannot_tell(read):
@@ -107,6 +110,7 @@ def test_a_file_of_a_busy_machine_cannot_tell(read):
     busy = seen(read(document))
     assert busy.sentence.startswith("This file cannot tell: other programs used the processors")
     assert calm.sentence in busy.lines[0] and busy.lines[1:] == calm.lines
+    assert calm.to_share and not busy.to_share
 
 
 def test_the_lines_say_what_moves_it(read):
@@ -186,7 +190,9 @@ def test_too_few_repetitions_decide_nothing(read):
 
 def test_what_is_predicted_is_hatched_and_said_to_be(read):
     file = read(synthetic.sweep(gpu=False))
-    strips = seen(file).strips
+    one = seen(file)
+    strips = one.strips
+    assert " (predicted) · " in one.to_share
     assert strips.is_predicted and "predicted, not measured" in strip_text(strips)
     chart = draw_strips(strips)
     assert b"<pattern" in chart.pictures.svg and b"predicted, not measured" in chart.pictures.svg

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Only rows that do the same work are compared, and what is left out is said."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from plots.core.crossover import comparisons
-from plots.core.network import epoch_rows
+from plots.core.network import epoch_rows, familiar
 from plots.core.speed_up import speed_ups
 from plots.core.tables.formats import render
 from plots.features.answer import section as verdict
@@ -155,3 +156,9 @@ def test_compare_sees_another_optimizer(load):
     (unmatched,) = found.unmatched
     assert unmatched.row.model == OTHER and found.misnamed == 1
     assert unmatched.reason == ("not the same work: optimizer sgd lr=0.1 and adamw lr=0.001")
+
+
+def test_networks_that_nobody_trains_are_shown_only_where_there_are_no_others(read):
+    rows = epoch_rows(read(synthetic.sweep()))
+    odd = replace(rows[0], configuration={**rows[0].configuration, "model": "mlp-44-54"})
+    assert familiar([odd, *rows]) == rows and familiar([odd]) == [odd]

@@ -85,7 +85,8 @@ def _draw_strip(axes: Axes, one: Strip, place: int, figure: Figure, scale: float
             linewidth=0,
             alpha=0.999,  # matplotlib draws a hatch of full strength otherwise over any text
         )
-        _name_segment(axes, each, place, figure, scale)
+        if not one.crossover or not each.low < one.crossover < each.high:  # whose tick is there
+            _name_segment(axes, each, place, figure, scale)
     left = one.segments[0].low if one.segments else axes.get_xlim()[0]
     said = f"{one.label}, predicted" if one.label and one.is_predicted else one.label
     said = printable(said, 90)
@@ -175,8 +176,14 @@ def _name(mark: Mark) -> str:
 
 def _lines(strips: Strips) -> list[str]:
     hatched = "hatched: predicted, not measured" if strips.is_predicted else ""
-    circles = "circles: other networks, in the colour of who wins on them" if strips.marks else ""
-    return list(filter(None, ["; ".join(filter(None, [strips.conditions, hatched])), circles]))
+    grey = f"grey: {WORDS['open']}" if "open" in strips.sides else ""
+    circles = (
+        "circles: other networks at their own batch, in the colour of who wins on them"
+        if strips.marks
+        else ""
+    )
+    first = "; ".join(filter(None, [strips.conditions, hatched, grey]))
+    return list(filter(None, [first, circles]))
 
 
 def _legend(strips: Strips) -> list[Artist]:

@@ -8,8 +8,8 @@ from plots import units
 from plots.core.crossover import Comparison
 from plots.core.crossover_words import amount, claim, crossover_words, doubt
 from plots.core.headline import Headline, foremost, headline, over_batches, unusual
-from plots.core.machines import short_gpu
-from plots.core.network import epoch_rows, on_device, step_rows, training_rows
+from plots.core.machines import short_gpu, short_processor
+from plots.core.network import ODD, epoch_rows, on_device, step_rows, training_rows
 from plots.core.speed_up import SpeedUp, speed_ups
 from plots.core.strip import Mark, Strip, Strips, segments_of, side_of
 from plots.features.answer.analysis import no_training, reach, speed_up_words, why_no_gpu
@@ -24,14 +24,6 @@ MOST_WORDS = 25
 _QUESTION = "From which network size does a GPU win?"
 _MOST_STRIPS = 5
 _MOST_MARKS = 6
-# The sweep's networks that nobody trains (src/models/anchor.cpp): no marks to find oneself by.
-ODD = frozenset(
-    f"mlp-{widths}"
-    for widths in (
-        *("10-4096-10", "2400-4-150", "400-2"),
-        *("44-54", "3-300-7", "60-5-18-13-30"),
-    )
-)
 _NAME = 24  # characters of a name from the file
 _KINDS = {DISC.networks: "fully connected networks"}  # what people call the networks of a ladder
 
@@ -39,11 +31,13 @@ _KINDS = {DISC.networks: "fully connected networks"}  # what people call the net
 @dataclass(frozen=True, slots=True)
 class Glance:
     """`strips` is None where no curve is compared; `sentence` is one fact; `lines` say by how much,
-    what moves it and what would change it, as far as the file knows."""
+    what moves it and what would change it, as far as the file knows. `to_share` says answer,
+    machine and program in one line; empty where no curve over network sizes answers."""
 
     strips: Strips | None
     sentence: str
     lines: tuple[str, ...]
+    to_share: str = ""
 
 
 def glance(file: File, compared: Sequence[Comparison], found: Sequence[Verdict] = ()) -> Glance:
@@ -123,7 +117,7 @@ def _of_curve(file: File, compared: Sequence[Comparison], first: Comparison) -> 
         [_kind(first)] if len(batches) > 1 else [_kind(first), f"batch {_number(first.batch)}"]
     )
     shown = Strips(_QUESTION, tuple(strips), conditions=", ".join(conditions))
-    return Glance(shown, _sentence(first), tuple(lines))
+    return Glance(shown, _sentence(first), tuple(lines), _to_share(file, first, gpu))
 
 
 def _at_the_largest(one: SpeedUp) -> str:
@@ -244,6 +238,7 @@ def _of_cards(file: File, predicted: Sequence[tuple[Verdict, Comparison]]) -> Gl
         Strips(_QUESTION, strips, conditions=conditions),
         _sentence(first, f"predicted for the {name}"),
         (*_by_how_much(verdict, first, name), *_other_networks(file, verdict), _measure_it(file)),
+        _to_share(file, first, f"{name} (predicted)"),
     )
 
 
@@ -312,6 +307,17 @@ def _of_cpu(file: File, found: Sequence[Verdict]) -> Glance:
 
 
 # --- words
+
+
+def _to_share(file: File, one: Comparison, gpu: str) -> str:
+    cpu = file.machine.cpu
+    processor = printable(short_processor(cpu.model), _NAME)
+    said = (
+        f"{_claimed(one).removeprefix('The ')}, batch {_number(one.batch)}",
+        f"{processor}, {counted(cpu.cores, 'core')}, vs {gpu}",
+        f"crossover {printable(file.software.commit[:7], 7)}".strip(),
+    )
+    return " · ".join(said)
 
 
 def _sentence(one: Comparison, predicted: str = "") -> str:

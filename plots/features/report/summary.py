@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from plots.core.crossover import Comparison
-from plots.core.network import training_rows
+from plots.core.network import familiar, training_rows
 from plots.core.strip_text import strip_text
 from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import Table
@@ -32,10 +32,11 @@ _COLUMNS = {
 
 
 def summary(file: File, compared: Sequence[Comparison], found: Sequence[Verdict] = ()) -> str:
-    """The strip, the sentence and three lines, a few times, what is missing, and how to see the
-    rest; `compared` and `found` are those of glance()."""
+    """The strip, the sentence and three lines, a few times, what is missing, how to see the rest,
+    and the answer in a line to share; `compared` and `found` are those of glance()."""
+    answer = glance(file, compared, found)
     parts = [
-        glance_text(glance(file, compared, found)),
+        glance_text(answer),
         wrapped(
             f"{printable(file.machine.id, 60)}: {printable(measured(file), 400)}; from "
             f"{printable(str(file.path), _ROOM)}"
@@ -44,7 +45,7 @@ def summary(file: File, compared: Sequence[Comparison], found: Sequence[Verdict]
     families = [family for family in TRAINING if training_rows(file, family)]
     left = 0
     for family in families:
-        table = best_table(training_rows(file, family))
+        table = best_table(familiar(training_rows(file, family)))
         most = _MOST
         if len(families) > 1:
             most = _MOST - _STEPS if family == EPOCH else _STEPS
@@ -57,6 +58,8 @@ def summary(file: File, compared: Sequence[Comparison], found: Sequence[Verdict]
     missing = missing_table(file)
     if missing.lines:
         parts.append(as_text(missing).rstrip())
+    if answer.to_share:
+        parts.append(f"To share: {answer.to_share}")
     return "\n\n".join(parts)
 
 

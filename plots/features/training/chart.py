@@ -5,8 +5,9 @@ of them are few enough for a chart."""
 import math
 from collections.abc import Sequence
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -25,6 +26,7 @@ from plots.core.charts.style import (
     render,
     repetitions,
     set_logarithmic_axes,
+    text_width,
     write_above,
 )
 from plots.core.series import SeriesKey, series_key, series_labels
@@ -37,6 +39,8 @@ _WINS_FROM = 703_142  # parameters of disc-10
 _WINS_SOURCE = "Penny Xu, PyTorch, 2019"
 _HEART = 1522  # parameters
 _HEART_EPOCH = {"CPU": 27.75 / 100, "GPU": 27.89 / 100}  # seconds
+_MOST_POINTS = 6  # networks on no ladder
+_BESIDE = 66.0  # points of a chart that its y axis takes
 _Line = list[Row]  # of one ladder, by size
 
 
@@ -76,10 +80,10 @@ def _is_plain(row: Row) -> bool:
 
 def draw_epochs(file: File, rows: Sequence[Row]) -> Pictures:
     """Draws `rows`, the Epoch rows of `file` that have a result, beside what was published on the
-    same networks.
+    same networks; of networks on no ladder _MOST_POINTS, evenly spread over their sizes.
 
-    A point is the median over the repetitions. The range of all repetitions is shaded behind a
-    line and drawn as a bar at a single point.
+    A point is the median over the repetitions. The middle half of the repetitions is shaded behind
+    a line and drawn as a bar at a single point: one wild repetition is for the tables.
     """
     return render(partial(_draw, file, rows))
 
@@ -92,6 +96,7 @@ def _draw(file: File, rows: Sequence[Row], figure: Figure) -> None:
     _set_axes(axes, rows)
     handles = name_ends(axes, _draw_lines(axes, rows, labels, looks))
     handles += _draw_points(axes, rows, looks)
+    _name_points(axes, rows)
     handles += _draw_published(axes)
     write_above(axes, "wall-clock time of one epoch", figure.get_figwidth() - 1)
     finish(figure, "Epochs: time of one, by size of the network", _subtitle(file, rows), handles)
@@ -124,8 +129,8 @@ def _draw_lines(
             params = [row.counters["params"] for row in line]
             axes.fill_between(
                 params,
-                [row.minimum for row in line],
-                [row.maximum for row in line],
+                [_middle_half(row)[0] for row in line],
+                [_middle_half(row)[1] for row in line],
                 color=look.colour,
                 alpha=0.18,
                 linewidth=0,
@@ -149,18 +154,15 @@ def _draw_points(axes: Axes, rows: Sequence[Row], looks: Looks) -> list[Line2D]:
 
     They are larger than the points of a line, and stand on it in the paper's colour.
     """
-    networks: dict[str, list[Row]] = {}
-    for row in rows:
-        if row.ladder is None:
-            networks.setdefault(row.model, []).append(row)
     handles = []
-    for place, (model, points) in enumerate(sorted(networks.items())):
+    for place, (model, points) in enumerate(sorted(_on_no_ladder(rows).items())):
         shape = _POINT_SHAPES[place % len(_POINT_SHAPES)]
         for row in points:
+            low, high = _middle_half(row)
             axes.errorbar(
                 row.counters["params"],
                 row.median,
-                yerr=[[row.median - row.minimum], [row.maximum - row.median]],
+                yerr=[[row.median - low], [high - row.median]],
                 color=looks.of(dict(series_key(row))).colour,
                 marker=shape,
                 markersize=8,
@@ -185,21 +187,85 @@ def _draw_points(axes: Axes, rows: Sequence[Row], looks: Looks) -> list[Line2D]:
                 label=f"{printable(model, 24)}, batch {batch}",
             )
         )
-        top = max(points, key=lambda row: row.maximum)
-        annotate(
-            axes,
-            printable(model, 24),
-            (top.counters["params"], top.maximum),
-            xytext=(-7, 5),  # lines rise to the right, so the upper left is the free side
-            ha="right",
-            fontsize=9,
-            zorder=5,
-        )
     return handles
 
 
+def _on_no_ladder(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """The rows of each network that is drawn as a point, the smallest network first."""
+    networks: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: row.counters["params"]):
+        if row.ladder is None:
+            networks.setdefault(row.model, []).append(row)
+    names = list(networks)
+    if len(names) > _MOST_POINTS:
+        places = {round(i * (len(names) - 1) / (_MOST_POINTS - 1)) for i in range(_MOST_POINTS)}
+        names = [names[place] for place in sorted(places)]
+    return {name: networks[name] for name in names}
+
+
+def _middle_half(row: Row) -> tuple[float, float]:
+    low, high = np.percentile(row.samples, (25, 75))
+    return float(min(low, row.median)), float(max(high, row.median))
+
+
+def _name_points(axes: Axes, rows: Sequence[Row]) -> None:
+    """Writes the name of each network on no ladder beside its highest point, where neither a line,
+    a point nor another name is; the legend has all of them."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    x_scale, y_scale = (
+        (72 * inches - _BESIDE) / math.log(high / low)
+        for inches, (low, high) in (
+            (figure.get_figwidth(), axes.get_xlim()),
+            (figure.get_figheight(), axes.get_ylim()),
+        )
+    )
+
+    def place_of(row: Row) -> tuple[float, float]:
+        return x_scale * math.log(row.counters["params"]), y_scale * math.log(row.median)
+
+    taken = [place_of(row) for points in _on_no_ladder(rows).values() for row in points]
+    for line in lines_of(rows):
+        for (x, y), (next_x, next_y) in pairwise(map(place_of, line)):
+            steps = 1 + int(max(abs(next_x - x), abs(next_y - y)) / 4)
+            taken += [
+                (x + (next_x - x) * i / steps, y + (next_y - y) * i / steps)
+                for i in range(steps + 1)
+            ]
+    boxes: list[tuple[float, float, float, float]] = []
+    for model, points in _on_no_ladder(rows).items():
+        name = printable(model, 24)
+        top = max(points, key=lambda row: row.median)
+        width, (x, y) = text_width(figure, name, "legend"), place_of(top)
+        for beside, above in ((-7, 6), (7, -6), (7, 6), (-7, -6), (-7, 18), (7, -18)):
+            left = x + beside - (width if beside < 0 else 0)
+            box = (left, y + above - 6, left + width, y + above + 6)
+            hits = any(
+                box[0] - 4 < one[0] < box[2] + 4 and box[1] - 4 < one[1] < box[3] + 4
+                for one in taken
+                if one != (x, y)
+            )
+            if hits or any(
+                box[0] < one[2] and one[0] < box[2] and box[1] < one[3] and one[1] < box[3]
+                for one in boxes
+            ):
+                continue
+            boxes.append(box)
+            annotate(
+                axes,
+                name,
+                (top.counters["params"], top.median),
+                xytext=(beside, above),
+                ha="right" if beside < 0 else "left",
+                va="center",
+                fontsize=9,
+                zorder=5,
+            )
+            break
+
+
 def _set_axes(axes: Axes, rows: Sequence[Row]) -> None:
-    times = [time for row in rows for time in (row.minimum, row.maximum)]
+    times = [time for row in rows for time in _middle_half(row)]
     times += _HEART_EPOCH.values()
     params = [*(row.counters["params"] for row in rows), _WINS_FROM, _HEART]
     axes.set_xscale("log")
@@ -239,7 +305,7 @@ def _subtitle(file: File, rows: Sequence[Row]) -> list[str]:
     batches = sorted({row.counters["batch"] for row in rows if row.ladder})
     lines = [
         devices(file),
-        f"points: median of {count} repetitions; shading, bars: their range",
+        f"points: median of {count} repetitions; shading, bars: the middle half of them",
     ]
     if batches:
         sizes = ", ".join(f"{batch:,.0f}" for batch in batches[:4])

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 from plots.core.charts.style import Pictures
-from plots.core.network import epoch_rows, networks, on_device
+from plots.core.network import epoch_rows, familiar, networks, on_device
 from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.features.training.chart import best_of_devices, draw_epochs, lines_of
@@ -42,13 +42,14 @@ def build(files: Sequence[File], context: Context) -> Section:
 
 def draw(file: File) -> Pictures:
     """The chart of `file`."""
-    return draw_epochs(file, best_of_devices(epoch_rows(file)))
+    return draw_epochs(file, best_of_devices(familiar(epoch_rows(file))))
 
 
 def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
     if pictures is None:
         return Block(machine=file.machine.id, lead="No Epoch row of this file has a result.")
-    rows = epoch_rows(file)
+    every = epoch_rows(file)
+    rows = familiar(every)
     is_part = len(lines_of(best_of_devices(rows))) < len(lines_of(rows))
     picture = Picture(
         pictures,
@@ -68,8 +69,8 @@ def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
         folds.append(Fold(f"{title} ({len(table.lines)})", (table,)))
     folds.append(
         Fold(
-            f"Epochs: every row of every way to compute ({len(rows)})",
-            (on_page(every_table(rows), ("network", "seconds_per_epoch", "on")),),
+            f"Epochs: every row of every way to compute ({len(every)})",
+            (on_page(every_table(every), ("network", "seconds_per_epoch", "on")),),
         )
     )
     return Block(machine=file.machine.id, pictures=(picture,), tables=(main,), folds=tuple(folds))
