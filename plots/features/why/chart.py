@@ -26,7 +26,7 @@ from plots.core.charts.style import (
     text_width,
     write_above,
 )
-from plots.core.network import training_rows
+from plots.core.network import familiar, training_rows
 from plots.core.series import SeriesKey, series_key, series_labels
 from plots.features.why.analysis import PARTS, UNATTRIBUTED, Split, splits
 from plots.file.families import EPOCH, FAMILIES, MINIBATCH
@@ -58,13 +58,15 @@ _NAME = 16  # characters of a name
 
 
 def draw_why(file: File, family: str = EPOCH) -> Pictures | None:
-    """The chart of the rows of `family`, one of TRAINING; None where none was profiled.
+    """The chart of the rows of `family`, one of TRAINING; None where none was profiled. Odd
+    networks and those between the sizes of a ladder are for the tables, unless there are no others.
 
     A bar has the parts of an iteration in percent of their total. What is unattributed stands at
     its end where it is positive and left of zero where it is negative, so that the bar then ends
     beyond 100. A diamond is the row's bound.
     """
-    found = splits(training_rows(file, family))
+    rows = training_rows(file, family)
+    found = splits(familiar([row for row in rows if not row.is_between] or rows))
     return render(partial(_draw, file, found)) if found else None
 
 
