@@ -3,10 +3,11 @@
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from plots.core.charts.style import Chart
-from plots.core.network import on_device, training_rows
+from plots.core.network import ODD, on_device, training_rows
 from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.core.tables.table import Table
@@ -72,7 +73,7 @@ def _block(
     cards = [verdict.card.id for verdict in found]
     for family in TRAINING:
         title = f"{FAMILIES[family].title}: CPU measured, cards {NOT_MEASURED} (from – to)"
-        bands = _plain(bands_table(found, fit, machine, family), notes)
+        bands = _familiar(_plain(bands_table(found, fit, machine, family), notes))
         every = _plain(networks_table(found, fit, machine, family), notes)
         if bands.lines:
             tables.append(on_page(bands, (*_BANDS, *cards), title))
@@ -92,6 +93,13 @@ def _block(
         commands=(f".venv/bin/python -m plots predict {path} --gpu=rtx-5090,h100",),
         folds=tuple(folds),
     )
+
+
+def _familiar(table: Table) -> Table:
+    """Without networks that nobody trains, unless there are no others: the fold has them."""
+    place = [column.key for column in table.columns].index("model")
+    lines = tuple(line for line in table.lines if line[place].text not in ODD)
+    return replace(table, lines=lines or table.lines)
 
 
 def _plain(table: Table, notes: Sequence[str]) -> Table:
