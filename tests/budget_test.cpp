@@ -228,6 +228,20 @@ TEST_F(BudgetTest, EndsInTime) {
   }
 }
 
+/// What a minute measures must decide something: readers take no verdict from fewer.
+TEST_F(BudgetTest, RowsHaveAsManyRepetitionsAsAVerdictTakesWhereNotAllFit) {
+  constexpr std::size_t fewest = 5;
+  repetitions_ = 9;
+  for (int batch = 1; batch <= 40; ++batch) {
+    add("cpu", batch, {1, 1}, {1, 1});
+  }
+  measure(100);
+  EXPECT_FALSE(left_open_.empty());
+  for (const auto& [row, taken] : taken_) {
+    EXPECT_TRUE(taken == 0 || taken >= fewest) << row << " has " << taken;
+  }
+}
+
 /// From a third of the run on within a quarter, but for what the row of the moment takes: where
 /// rows of one device take twice as long as planned and those of the other half as long, each in
 /// several passes, and a closer look follows.

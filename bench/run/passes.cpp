@@ -351,19 +351,14 @@ void Passes::repeat_noisiest() {
 /// Few where not all of them fit.
 void Passes::choose_repetitions(const std::vector<PlannedRow>& plan) {
   double sum = 0;
-  double of_networks = 0;
   for (const PlannedRow& planned : plan) {
     planned_[planned.name] = planned.seconds;
     sum += planned.seconds;
-    of_networks +=
-        planned.pass == pass_of_ladder || planned.pass == pass_of_networks ? planned.seconds : 0;
   }
   constexpr double generous = 0.8;
-  constexpr double ample = 0.5;
-  constexpr int few = 5;
-  constexpr int fewest = 3;
+  constexpr int few = 5;  // the fewest that readers take a verdict from
   if (sum >= generous * left()) {
-    most_at_first_ = of_networks < ample * left() ? few : fewest;
+    most_at_first_ = few;
   }
 }
 
