@@ -62,6 +62,12 @@ std::string about(double seconds) {
   return text.str();
 }
 
+/// "[2.5 min left]"; empty where that is next to nothing.
+std::string time_left(double seconds) {
+  constexpr double least = 0.5;
+  return seconds < least ? "" : "[" + about(seconds) + " left]";
+}
+
 /// "[######..............]": what share of `left` and `taken` is taken.
 std::string bar(double taken, double left) {
   constexpr std::size_t width = 20;
@@ -122,8 +128,11 @@ void Reporter::begin_pass(int number, int of) {
   of_pass_ = 0;
   pass_ = of > 1 ? "pass " + std::to_string(number) + " of " + std::to_string(of) : "";
   constexpr double long_enough = 20;  // seconds
-  if (number > 1 && !has_terminal() && seconds_left_() > long_enough) {
-    say(pass_ + "  " + time_left());
+  if (number == 1 || has_terminal()) {
+    return;
+  }
+  if (const double left = seconds_left_(); left > long_enough) {
+    say(pass_ + "  " + time_left(left));
   }
 }
 
@@ -162,8 +171,9 @@ void Reporter::finish() {
 /// In the terminal's last line, until the next line of text.
 void Reporter::show_progress() const {
   if (has_terminal() && !pass_.empty()) {
-    std::cerr << "\r\033[K" << bar(seconds_since(start_), seconds_left_()) << " " << pass_ << ", "
-              << of_pass_ << " rows  " << time_left() << std::flush;
+    const double left = seconds_left_();  // which looks at all rows
+    std::cerr << "\r\033[K" << bar(seconds_since(start_), left) << " " << pass_ << ", " << of_pass_
+              << " rows  " << time_left(left) << std::flush;
   }
 }
 
@@ -221,17 +231,11 @@ void Reporter::show(const std::string& name) {
     std::transform(doubts->begin(), doubts->end(), std::back_inserter(parts),
                    [](const std::string& doubt) { return "! " + doubt; });
   }
-  if (const std::string left = time_left(); !left.empty()) {
+  if (const std::string left = time_left(seconds_left_()); !left.empty()) {
     parts.push_back(left);
   }
   clear_progress();
   std::cout << folded(number.str(), name, parts, terminal_columns()) << std::endl;
-}
-
-std::string Reporter::time_left() const {
-  constexpr double least = 0.5;
-  const double left = seconds_left_();
-  return left < least ? "" : "[" + about(left) + " left]";
 }
 
 }  // namespace crossover::bench

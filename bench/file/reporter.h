@@ -42,7 +42,6 @@ class Reporter {
   void show(const std::string& name);
   void show_progress() const;
   void clear_progress() const;
-  [[nodiscard]] std::string time_left() const;
 
   Rows& rows_;
   Output output_;

@@ -293,6 +293,12 @@ void Passes::repeat_disturbed(const std::vector<PlannedRow>& plan) {
     }
   }
   const std::size_t others = disturbed.size() - count;
+  if (groups.empty()) {
+    disturbed_are_done_ = true;
+    say(std::to_string(others) + (others == 1 ? " row stays" : " rows stay") +
+        " as other programs disturbed them: there is no time to measure them again");
+    return;
+  }
   say(std::to_string(count) + (count == 1 ? " row is" : " rows are") +
       " measured again, which other programs disturbed" +
       (others == 0 ? ""

@@ -94,3 +94,10 @@ def conformal(residuals: Sequence[float]) -> tuple[float, float]:
     count = len(ordered)
     rank = min(math.ceil(LEVEL * (count + 1)), count)
     return ordered[rank - 1], rank / (count + 1)
+
+
+def spread(count: int, most: int) -> list[int]:
+    """`most` of the numbers below `count`, evenly spread, its ends among them; all of few."""
+    if count <= most:
+        return list(range(count))
+    return sorted({round(place * (count - 1) / (most - 1)) for place in range(most)})

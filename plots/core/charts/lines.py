@@ -17,7 +17,7 @@ T = TypeVar("T")
 MOST_LINES = 5  # of a chart, or of a panel
 _GAP = 12.0  # points between two names
 _FURTHEST = 26.0  # points that a name may stand above or below its line's end
-_BESIDE = 66.0  # points of a chart that its y axis takes
+BESIDE = 66.0  # points of a chart that its y axis takes
 _WIDEST = 0.36  # share of a chart that names may take
 _LEAST = 1e-60
 
@@ -54,7 +54,7 @@ def name_ends(axes: Axes, lines: Iterable[Line2D]) -> list[Artist]:
     if any(len(line.get_xdata()) == 0 for line in lines):  # a sample for single points
         return [*lines]
     names = [str(line.get_label()) for line in lines]
-    width = 72 * figure.get_figwidth() - _BESIDE
+    width = 72 * figure.get_figwidth() - BESIDE
     share = (max(text_width(figure, name, "legend") for name in names) + 14) / width
     ends = [(float(line.get_xdata()[-1]), float(line.get_ydata()[-1])) for line in lines]  # type: ignore[index]
     left, right = axes.get_xlim()
@@ -66,7 +66,7 @@ def name_ends(axes: Axes, lines: Iterable[Line2D]) -> list[Artist]:
         return [*lines]
     if any(math.log(furthest / size) > 0.05 for size, _ in ends):
         return [*lines]
-    scale = (72 * figure.get_figheight() - _BESIDE) / math.log(high / low)
+    scale = (72 * figure.get_figheight() - BESIDE) / math.log(high / low)
     own = [scale * math.log(value / low) for _, value in ends]
     places = _apart(own)
     if any(abs(place - end) > _FURTHEST for place, end in zip(places, own, strict=True)):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from plots.core.crossover import Comparison
 from plots.core.network import familiar, training_rows
+from plots.core.statistics import spread
 from plots.core.strip_text import strip_text
 from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import Table
@@ -74,9 +75,7 @@ def glance_text(one: Glance) -> str:
 def _short(table: Table, most: int) -> Table:
     """At most so many lines of `table`, evenly spread, and the columns that answer."""
     count = len(table.lines)
-    kept = range(count)
-    if count > most:
-        kept = sorted({round(place * (count - 1) / (most - 1)) for place in range(most)})
+    kept = spread(count, most)
     places = [place for place, column in enumerate(table.columns) if column.key in _COLUMNS]
     places += [
         place

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plots import units
-from plots.core.charts.lines import MOST_LINES, name_ends
+from plots.core.charts.lines import BESIDE, MOST_LINES, name_ends
 from plots.core.charts.looks import MARKERS, Looks
 from plots.core.charts.style import (
     GREY,
@@ -30,6 +30,7 @@ from plots.core.charts.style import (
     write_above,
 )
 from plots.core.series import SeriesKey, series_key, series_labels
+from plots.core.statistics import spread
 from plots.file.rows import File, Row
 from plots.text import printable
 
@@ -40,8 +41,10 @@ _WINS_SOURCE = "Penny Xu, PyTorch, 2019"
 _HEART = 1522  # parameters
 _HEART_EPOCH = {"CPU": 27.75 / 100, "GPU": 27.89 / 100}  # seconds
 _MOST_POINTS = 6  # networks on no ladder
-_BESIDE = 66.0  # points of a chart that its y axis takes
+_BESIDE_A_POINT = ((-7, 6), (7, -6), (7, 6), (-7, -6), (-7, 18), (7, -18))  # for a name, in points
 _Line = list[Row]  # of one ladder, by size
+_Place = tuple[float, float]
+_Box = tuple[float, float, float, float]  # left, lower, right and upper edge
 
 
 def lines_of(rows: Sequence[Row]) -> list[_Line]:
@@ -95,8 +98,9 @@ def _draw(file: File, rows: Sequence[Row], figure: Figure) -> None:
     labels = {key: printable(label, 60) for key, label in series_labels(rows).items()}
     _set_axes(axes, rows)
     handles = name_ends(axes, _draw_lines(axes, rows, labels, looks))
-    handles += _draw_points(axes, rows, looks)
-    _name_points(axes, rows)
+    points = _on_no_ladder(rows)
+    handles += _draw_points(axes, points, looks)
+    _name_points(axes, points, lines_of(rows))
     handles += _draw_published(axes)
     write_above(axes, "wall-clock time of one epoch", figure.get_figwidth() - 1)
     finish(figure, "Epochs: time of one, by size of the network", _subtitle(file, rows), handles)
@@ -129,8 +133,7 @@ def _draw_lines(
             params = [row.counters["params"] for row in line]
             axes.fill_between(
                 params,
-                [_middle_half(row)[0] for row in line],
-                [_middle_half(row)[1] for row in line],
+                *zip(*map(_middle_half, line), strict=True),
                 color=look.colour,
                 alpha=0.18,
                 linewidth=0,
@@ -149,13 +152,13 @@ def _draw_lines(
     return handles
 
 
-def _draw_points(axes: Axes, rows: Sequence[Row], looks: Looks) -> list[Line2D]:
+def _draw_points(axes: Axes, networks: dict[str, list[Row]], looks: Looks) -> list[Line2D]:
     """Networks on no ladder: a shape for each; returns their part of the legend.
 
     They are larger than the points of a line, and stand on it in the paper's colour.
     """
     handles = []
-    for place, (model, points) in enumerate(sorted(_on_no_ladder(rows).items())):
+    for place, (model, points) in enumerate(sorted(networks.items())):
         shape = _POINT_SHAPES[place % len(_POINT_SHAPES)]
         for row in points:
             low, high = _middle_half(row)
@@ -197,10 +200,7 @@ def _on_no_ladder(rows: Sequence[Row]) -> dict[str, list[Row]]:
         if row.ladder is None:
             networks.setdefault(row.model, []).append(row)
     names = list(networks)
-    if len(names) > _MOST_POINTS:
-        places = {round(i * (len(names) - 1) / (_MOST_POINTS - 1)) for i in range(_MOST_POINTS)}
-        names = [names[place] for place in sorted(places)]
-    return {name: networks[name] for name in names}
+    return {names[place]: networks[names[place]] for place in spread(len(names), _MOST_POINTS)}
 
 
 def _middle_half(row: Row) -> tuple[float, float]:
@@ -208,49 +208,32 @@ def _middle_half(row: Row) -> tuple[float, float]:
     return float(min(low, row.median)), float(max(high, row.median))
 
 
-def _name_points(axes: Axes, rows: Sequence[Row]) -> None:
-    """Writes the name of each network on no ladder beside its highest point, where neither a line,
-    a point nor another name is; the legend has all of them."""
+def _name_points(axes: Axes, networks: dict[str, list[Row]], lines: Sequence[_Line]) -> None:
+    """Writes the name of each of `networks` beside its highest point, where neither a line, a point
+    nor another name is; the legend has all of them. In points of the page, from any origin."""
     figure = axes.get_figure(root=True)
     assert figure is not None
-    x_scale, y_scale = (
-        (72 * inches - _BESIDE) / math.log(high / low)
-        for inches, (low, high) in (
-            (figure.get_figwidth(), axes.get_xlim()),
-            (figure.get_figheight(), axes.get_ylim()),
-        )
-    )
+    limits = (figure.get_figwidth(), axes.get_xlim()), (figure.get_figheight(), axes.get_ylim())
+    scales = [(72 * inches - BESIDE) / math.log(high / low) for inches, (low, high) in limits]
 
-    def place_of(row: Row) -> tuple[float, float]:
-        return x_scale * math.log(row.counters["params"]), y_scale * math.log(row.median)
+    def place(row: Row) -> _Place:
+        return scales[0] * math.log(row.counters["params"]), scales[1] * math.log(row.median)
 
-    taken = [place_of(row) for points in _on_no_ladder(rows).values() for row in points]
-    for line in lines_of(rows):
-        for (x, y), (next_x, next_y) in pairwise(map(place_of, line)):
-            steps = 1 + int(max(abs(next_x - x), abs(next_y - y)) / 4)
-            taken += [
-                (x + (next_x - x) * i / steps, y + (next_y - y) * i / steps)
-                for i in range(steps + 1)
-            ]
-    boxes: list[tuple[float, float, float, float]] = []
-    for model, points in _on_no_ladder(rows).items():
+    drawn = [place(row) for points in networks.values() for row in points]
+    drawn += [one for line in lines for one in _along([place(row) for row in line])]
+    names: list[_Box] = []
+    for model, points in networks.items():
         name = printable(model, 24)
         top = max(points, key=lambda row: row.median)
-        width, (x, y) = text_width(figure, name, "legend"), place_of(top)
-        for beside, above in ((-7, 6), (7, -6), (7, 6), (-7, -6), (-7, 18), (7, -18)):
-            left = x + beside - (width if beside < 0 else 0)
-            box = (left, y + above - 6, left + width, y + above + 6)
-            hits = any(
-                box[0] - 4 < one[0] < box[2] + 4 and box[1] - 4 < one[1] < box[3] + 4
-                for one in taken
-                if one != (x, y)
-            )
-            if hits or any(
-                box[0] < one[2] and one[0] < box[2] and box[1] < one[3] and one[1] < box[3]
-                for one in boxes
+        own, width = place(top), text_width(figure, name, "legend")
+        others = [one for one in drawn if one != own]
+        for beside, above in _BESIDE_A_POINT:
+            box = _box(own, beside, above, width)
+            if any(_is_near(one, box) for one in others) or any(
+                _overlap(one, box) for one in names
             ):
                 continue
-            boxes.append(box)
+            names.append(box)
             annotate(
                 axes,
                 name,
@@ -262,6 +245,28 @@ def _name_points(axes: Axes, rows: Sequence[Row]) -> None:
                 zorder=5,
             )
             break
+
+
+def _along(line: Sequence[_Place]) -> list[_Place]:
+    """Places on a line, 4 points apart at most to the right and upwards."""
+    found: list[_Place] = []
+    for one, other in pairwise(line):
+        steps = 1 + int(max(abs(other[0] - one[0]), abs(other[1] - one[1])) / 4)
+        found += zip(*np.linspace(one, other, steps + 1).T.tolist(), strict=True)
+    return found
+
+
+def _box(own: _Place, beside: float, above: float, width: float) -> _Box:
+    left, middle = own[0] + beside - (width if beside < 0 else 0), own[1] + above
+    return left, middle - 6, left + width, middle + 6
+
+
+def _is_near(one: _Place, box: _Box) -> bool:
+    return box[0] - 4 < one[0] < box[2] + 4 and box[1] - 4 < one[1] < box[3] + 4
+
+
+def _overlap(one: _Box, other: _Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _set_axes(axes: Axes, rows: Sequence[Row]) -> None:
