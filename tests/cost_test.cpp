@@ -159,11 +159,13 @@ TEST(Cost, CountsEachDirectionOfAWindow) {
   const double product = 2.0 * (2 * 4 * 4) * (6 * 5);
   EXPECT_EQ(flops_of(shapes, Convolution{.x = 0, .w = 1, .y = 2, .window = line}), product);
   const std::vector<Shape> images{{2, 6, 4, 8}, {2, 6, 4, 4}};
-  EXPECT_EQ(
-      flops_of(images, AveragePool{.x = 0, .y = 1, .window = {.size = {1, 2}, .stride = {1, 2}}}),
-      2 * (2 * 6 * 4 * 4));
+  EXPECT_EQ(flops_of(images, Pool{.kind = PoolKind::average,
+                                  .x = 0,
+                                  .y = 1,
+                                  .window = {.size = {1, 2}, .stride = {1, 2}}}),
+            2 * (2 * 6 * 4 * 4));
   const auto repeats = [&](const Window& window) {
-    return flops_of(images, AveragePoolGrad{.dy = 1, .dx = 0, .window = window, .sums = true});
+    return flops_of(images, PoolGrad{.kind = PoolKind::sum, .dy = 1, .dx = 0, .window = window});
   };
   EXPECT_EQ(repeats({.size = {1, 2}, .stride = {1, 2}}), 0);
   EXPECT_EQ(repeats({.size = {1, 3}, .stride = {1, 2}, .padding = {0, 1}}), 3 * (2 * 6 * 4 * 4));
@@ -194,31 +196,35 @@ TEST(Cost, CountsPoolingByHand) {
   const std::vector<Shape> shapes{{2, 5, 8, 6}, {2, 5, 4, 3}};
   const double windows = 2 * 5 * 4 * 3;
   const double image = 2 * 5 * 8 * 6;
-  EXPECT_EQ(flops_of(shapes, AveragePool{.x = 0, .y = 1, .window = window}), 9 * windows);
-  EXPECT_EQ(flops_of(shapes, AveragePoolGrad{.dy = 1, .dx = 0, .window = window}), 9 * windows);
+  EXPECT_EQ(flops_of(shapes, Pool{.kind = PoolKind::average, .x = 0, .y = 1, .window = window}),
+            9 * windows);
   EXPECT_EQ(
-      flops_of(
-          shapes,
-          AveragePoolGrad{
-              .x = 0, .dy = 1, .dx = 0, .window = window, .x_activation = Activation::sigmoid}),
-      9 * windows + 3 * image);
+      flops_of(shapes, PoolGrad{.kind = PoolKind::average, .dy = 1, .dx = 0, .window = window}),
+      9 * windows);
+  EXPECT_EQ(flops_of(shapes, PoolGrad{.kind = PoolKind::average,
+                                      .made = 0,
+                                      .dy = 1,
+                                      .dx = 0,
+                                      .window = window,
+                                      .x_activation = Activation::sigmoid}),
+            9 * windows + 3 * image);
   OneOp pool;
   const Id x = pool.tensor("x", shapes[0]);
   const Id y = pool.tensor("y", shapes[1]);
   const Id where = pool.tensor("where", shapes[1], Role::activation, Type::u8);
-  pool.operation(MaxPool{.x = x, .y = y, .where = where, .window = window});
+  pool.operation(Pool{.x = x, .y = y, .where = where, .window = window});
   EXPECT_EQ(cost(pool.workload).flops, 9 * windows);
   EXPECT_EQ(cost(pool.workload).bytes, 4 * (image + windows) + windows);
-  pool.operation(MaxPoolGrad{.y = y,
-                             .where = where,
-                             .dy = y,
-                             .dx = x,
-                             .window = window,
-                             .x_activation = Activation::relu});
+  pool.operation(PoolGrad{.made = y,
+                          .where = where,
+                          .dy = y,
+                          .dx = x,
+                          .window = window,
+                          .x_activation = Activation::relu});
   EXPECT_EQ(cost(pool.workload).flops, 2 * windows);
   const std::vector<Shape> whole{{2, 5, 8, 6}, {2, 5}};
-  EXPECT_EQ(flops_of(whole, GlobalAveragePool{.x = 0, .y = 1}), image);
-  EXPECT_EQ(flops_of(whole, GlobalAveragePoolGrad{.dy = 1, .dx = 0}), image);
+  EXPECT_EQ(flops_of(whole, Pool{.kind = PoolKind::global_average, .x = 0, .y = 1}), image);
+  EXPECT_EQ(flops_of(whole, PoolGrad{.kind = PoolKind::global_average, .dy = 1, .dx = 0}), image);
   EXPECT_EQ(flops_of(whole, Multiply{.a = 0, .b = 1, .y = 0}), image);
   EXPECT_EQ(flops_of(whole, MultiplyGrad{.a = 0, .b = 1, .dy = 0, .da = 0, .db = 1}), 3 * image);
   EXPECT_EQ(flops_of(whole, MultiplyGrad{.a = 0, .b = 0, .dy = 0, .da = 0, .db = 0}), 2 * image);

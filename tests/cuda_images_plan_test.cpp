@@ -78,7 +78,7 @@ TEST(CudaLayout, IsRefusedWhereRowsOfFeaturesAreReadFromAnImage) {
   OneOp one;
   const Id x = one.tensor("x", {2, 3, 4, 5});
   const Id pooled = one.tensor("pooled", {2, 3});
-  one.operation(GlobalAveragePool{.x = x, .y = pooled});
+  one.operation(Pool{.kind = PoolKind::global_average, .x = x, .y = pooled});
   one.workload.steps[0].ops.emplace_back(
       Linear{.x = x, .w = one.tensor("w", {6, 5}), .y = one.tensor("y", {2, 3, 4, 6})});
   for (const Precision precision : {Precision::f32, Precision::tf32}) {
@@ -306,11 +306,11 @@ TEST(CudaRearrange, JoinsWhatRunsOnWhereverChannelsLie) {
     const Id y = one.tensor("y", {2, 9, 4, 5});
     one.operation(Rearrange{.x = {a, b}, .y = {y}, .blocks = joined(shapes, 1)});
     one.workload.steps[0].ops.emplace_back(
-        GlobalAveragePool{.x = a, .y = one.tensor("mean of a", {2, 3})});
+        Pool{.kind = PoolKind::global_average, .x = a, .y = one.tensor("mean of a", {2, 3})});
     one.workload.steps[0].ops.emplace_back(
-        GlobalAveragePool{.x = b, .y = one.tensor("mean of b", {2, 6})});
+        Pool{.kind = PoolKind::global_average, .x = b, .y = one.tensor("mean of b", {2, 6})});
     one.workload.steps[0].ops.emplace_back(
-        GlobalAveragePool{.x = y, .y = one.tensor("mean of y", {2, 9})});
+        Pool{.kind = PoolKind::global_average, .x = y, .y = one.tensor("mean of y", {2, 9})});
     const auto copies = cuda::launches_of<cuda::RearrangeLaunch>(
         plan_of(one.workload, cuda::any_convolution, precision));
     ASSERT_EQ(copies.size(), 2);

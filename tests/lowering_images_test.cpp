@@ -52,7 +52,7 @@ TEST(LoweringImages, ListsForwardLossBackwardUpdate) {
                                 "ActivateGrad", "BatchNormGrad", "ConvolutionGrad", "Sgd"}));
   EXPECT_EQ(first_of<ConvolutionGrad>(workload.steps[0]).dx, none) << "nobody asks for it";
   EXPECT_EQ(workload[first_of<Convolution>(workload.steps[0]).y].shape, (Shape{4, 4, 6, 6}));
-  EXPECT_EQ(workload[first_of<MaxPool>(workload.steps[0]).where].type, Type::u8);
+  EXPECT_EQ(workload[first_of<Pool>(workload.steps[0]).where].type, Type::u8);
   EXPECT_EQ(workload[first_of<Reshape>(workload.steps[0]).y].shape, (Shape{4, 36}));
 }
 

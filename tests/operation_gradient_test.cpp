@@ -96,8 +96,8 @@ OperationGradientCase upsample(const Shape& result, const Pair& factor) {
   const Id dy = t.f32("dy", result);
   const Id dx = t.f32("dx", shape);
   return {t.step("Upsample_" + to_string(factor),
-                 {AveragePoolGrad{.dy = x, .dx = y, .window = window, .sums = true},
-                  AveragePool{.x = dy, .y = dx, .window = window, .sums = true}}),
+                 {PoolGrad{.kind = PoolKind::sum, .dy = x, .dx = y, .window = window},
+                  Pool{.kind = PoolKind::sum, .x = dy, .y = dx, .window = window}}),
           {{y, {dy}}},
           {{x, dx}}};
 }
@@ -113,13 +113,13 @@ OperationGradientCase max_pool(const Shape& shape, const Window& window, Activat
   const Id dy = t.f32("dy", result);
   const Id dz = t.f32("dz", shape);
   return {t.step("MaxPool_" + name, {Activate{.x = z, .y = x, .activation = activation},
-                                     MaxPool{.x = x, .y = y, .where = where, .window = window},
-                                     MaxPoolGrad{.y = y,
-                                                 .where = where,
-                                                 .dy = dy,
-                                                 .dx = dz,
-                                                 .window = window,
-                                                 .x_activation = activation}}),
+                                     Pool{.x = x, .y = y, .where = where, .window = window},
+                                     PoolGrad{.made = y,
+                                              .where = where,
+                                              .dy = dy,
+                                              .dx = dz,
+                                              .window = window,
+                                              .x_activation = activation}}),
           {{y, {dy}}},
           {{z, dz}}};
 }
@@ -135,9 +135,13 @@ OperationGradientCase average_pool(const Shape& shape, const Window& window, Act
   const Id dz = t.f32("dz", shape);
   return {t.step("AveragePool_" + name,
                  {Activate{.x = z, .y = x, .activation = activation},
-                  AveragePool{.x = x, .y = y, .window = window},
-                  AveragePoolGrad{
-                      .x = x, .dy = dy, .dx = dz, .window = window, .x_activation = activation}}),
+                  Pool{.kind = PoolKind::average, .x = x, .y = y, .window = window},
+                  PoolGrad{.kind = PoolKind::average,
+                           .made = x,
+                           .dy = dy,
+                           .dx = dz,
+                           .window = window,
+                           .x_activation = activation}}),
           {{y, {dy}}},
           {{z, dz}}};
 }
@@ -149,7 +153,8 @@ OperationGradientCase global_average_pool(const Shape& shape, const std::string&
   const Id dy = t.f32("dy", without_places(shape));
   const Id dx = t.f32("dx", shape);
   return {t.step("GlobalAveragePool" + name,
-                 {GlobalAveragePool{.x = x, .y = y}, GlobalAveragePoolGrad{.dy = dy, .dx = dx}}),
+                 {Pool{.kind = PoolKind::global_average, .x = x, .y = y},
+                  PoolGrad{.kind = PoolKind::global_average, .dy = dy, .dx = dx}}),
           {{y, {dy}}},
           {{x, dx}}};
 }

@@ -112,7 +112,7 @@ template <class Operation>
 void expect_described() {
   MemberNames names;
   Operation{}.describe(names);
-  EXPECT_EQ(names.count(), member_count<Operation>()) << Operation::name;
+  EXPECT_EQ(names.count(), member_count<Operation>()) << name_of(Operation{});
 }
 
 template <std::size_t... Alternative>

@@ -8,20 +8,32 @@ namespace {
 
 using Case = OperationCase;
 
+Case pool_grad(const char* prefix, PoolKind kind, const Shape& x, const Window& window,
+               Activation activation, const std::string& name) {
+  OneOp one;
+  const bool is_max = kind == PoolKind::max;
+  const Shape y = result_shape(x, x[1], window);
+  PoolGrad op{.kind = kind,
+              .where = is_max ? one.tensor("where", y, Role::activation, Type::u8) : none,
+              .dy = one.tensor("dy", y),
+              .dx = one.tensor("dx", x),
+              .window = window,
+              .x_activation = activation};
+  if (activation != Activation::identity) {
+    op.made = is_max ? one.tensor("y", y) : one.tensor("x", x);
+  }
+  return {prefix + name, one.operation(op).workload};
+}
+
 Case max_pool_grad(const Shape& x, const Window& window, Activation activation,
                    const std::string& name) {
-  OneOp one;
-  const Shape y = result_shape(x, x[1], window);
-  MaxPoolGrad op{.y = none,
-                 .where = one.tensor("where", y, Role::activation, Type::u8),
-                 .dy = one.tensor("dy", y),
-                 .dx = one.tensor("dx", x),
-                 .window = window,
-                 .x_activation = activation};
-  if (activation != Activation::identity) {
-    op.y = one.tensor("y", y);
-  }
-  return {"MaxPoolGrad_" + name, one.operation(op).workload};
+  return pool_grad("MaxPoolGrad_", PoolKind::max, x, window, activation, name);
+}
+
+Case average_pool_grad(const Shape& x, const Window& window, Activation activation,
+                       const std::string& name, bool sums = false) {
+  return pool_grad("AveragePoolGrad_", sums ? PoolKind::sum : PoolKind::average, x, window,
+                   activation, name);
 }
 
 Case average_pool(const Shape& x, const Window& window, const std::string& name,
@@ -29,36 +41,24 @@ Case average_pool(const Shape& x, const Window& window, const std::string& name,
   OneOp one;
   const Id in = one.tensor("x", x);
   const Id y = one.tensor("y", result_shape(x, x[1], window));
-  one.operation(AveragePool{.x = in, .y = y, .window = window, .sums = sums});
+  one.operation(
+      Pool{.kind = sums ? PoolKind::sum : PoolKind::average, .x = in, .y = y, .window = window});
   return {"AveragePool_" + name, one.workload};
-}
-
-Case average_pool_grad(const Shape& x, const Window& window, Activation activation,
-                       const std::string& name, bool sums = false) {
-  OneOp one;
-  AveragePoolGrad op{.x = none,
-                     .dy = one.tensor("dy", result_shape(x, x[1], window)),
-                     .dx = one.tensor("dx", x),
-                     .window = window,
-                     .x_activation = activation,
-                     .sums = sums};
-  if (activation != Activation::identity) {
-    op.x = one.tensor("x", x);
-  }
-  return {"AveragePoolGrad_" + name, one.operation(op).workload};
 }
 
 Case global_average_pool(const Shape& x, const std::string& name) {
   OneOp one;
   const Id in = one.tensor("x", x);
-  one.operation(GlobalAveragePool{.x = in, .y = one.tensor("y", without_places(x))});
+  const Id y = one.tensor("y", without_places(x));
+  one.operation(Pool{.kind = PoolKind::global_average, .x = in, .y = y});
   return {"GlobalAveragePool_" + name, one.workload};
 }
 
 Case global_average_pool_grad(const Shape& x, const std::string& name) {
   OneOp one;
   const Id dy = one.tensor("dy", without_places(x));
-  one.operation(GlobalAveragePoolGrad{.dy = dy, .dx = one.tensor("dx", x)});
+  const Id dx = one.tensor("dx", x);
+  one.operation(PoolGrad{.kind = PoolKind::global_average, .dy = dy, .dx = dx});
   return {"GlobalAveragePoolGrad_" + name, one.workload};
 }
 
@@ -197,7 +197,7 @@ Case max_pool(const Shape& x, const Window& window, const std::string& name,
   const Shape y = result_shape(x, x[1], window);
   const Id in = one.tensor(x_name, x);
   const Id where = one.tensor("where", y, Role::activation, Type::u8);
-  one.operation(MaxPool{.x = in, .y = one.tensor("y", y), .where = where, .window = window});
+  one.operation(Pool{.x = in, .y = one.tensor("y", y), .where = where, .window = window});
   return {"MaxPool_" + name, one.workload};
 }
 

@@ -36,12 +36,8 @@ class Images {
   }
   void operator()(const GroupNorm& op) const { settle({op.x, op.y}); }
   void operator()(const GroupNormGrad& op) const { settle({op.x, op.dy, op.dx}); }
-  void operator()(const MaxPool& op) const { settle({op.x, op.y, op.where}); }
-  void operator()(const MaxPoolGrad& op) const { settle({op.dy, op.y, op.where, op.dx}); }
-  void operator()(const AveragePool& op) const { settle({op.x, op.y}); }
-  void operator()(const AveragePoolGrad& op) const { settle({op.dy, op.x, op.dx}); }
-  void operator()(const GlobalAveragePool& op) const { settle({op.x}); }
-  void operator()(const GlobalAveragePoolGrad& op) const { settle({op.dx}); }
+  void operator()(const Pool& op) const { settle({op.x, op.y, op.where}); }
+  void operator()(const PoolGrad& op) const { settle({op.dy, op.made, op.where, op.dx}); }
   template <class Other>
   void operator()(const Other& /*op*/) const {}
 

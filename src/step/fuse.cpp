@@ -153,8 +153,7 @@ class StepFuser {
     if (derivative_takes_input(gradient.activation)) {
       return false;
     }
-    return joins_linear(gradient) || joins_max_pool(gradient) || joins_average_pool(gradient) ||
-           joins_batch_norm(gradient, position);
+    return joins_linear(gradient) || joins_pool(gradient) || joins_batch_norm(gradient, position);
   }
 
   bool joins_linear(const ActivateGrad& gradient) {
@@ -169,28 +168,21 @@ class StepFuser {
     return true;
   }
 
-  bool joins_max_pool(const ActivateGrad& gradient) {
-    auto* pool = sole_source<MaxPoolGrad>(gradient.dy);
-    if (pool == nullptr || pool->x_activation != Activation::identity) {
+  bool joins_pool(const ActivateGrad& gradient) {
+    auto* pool = sole_source<PoolGrad>(gradient.dy);
+    if (pool == nullptr || pool->x_activation != Activation::identity ||
+        pool->kind == PoolKind::global_average) {
       return false;
     }
-    // The factor is taken from the largest of what the activation made.
-    const auto* forward = at<MaxPool>(uses_->writer(pool->where, ops_.size()));
-    if (forward == nullptr || forward->x != gradient.at) {
-      return false;
+    Id made = gradient.at;
+    if (pool->kind == PoolKind::max) {  // whose factor is taken from the largest of these
+      const auto* forward = at<Pool>(uses_->writer(pool->where, ops_.size()));
+      if (forward == nullptr || forward->x != made) {
+        return false;
+      }
+      made = forward->y;
     }
-    pool->y = forward->y;
-    pool->dx = gradient.dx;
-    pool->x_activation = gradient.activation;
-    return true;
-  }
-
-  bool joins_average_pool(const ActivateGrad& gradient) {
-    auto* pool = sole_source<AveragePoolGrad>(gradient.dy);
-    if (pool == nullptr || pool->x_activation != Activation::identity) {
-      return false;
-    }
-    pool->x = gradient.at;
+    pool->made = made;
     pool->dx = gradient.dx;
     pool->x_activation = gradient.activation;
     return true;

@@ -28,14 +28,14 @@ using Launch = std::variant<
     ColumnSumsLaunch, RowSumsLaunch, LossLaunch, MeanLossLaunch, AdvanceLaunch, SgdLaunch,
     AdamWTimeLaunch, AdamWLaunch, ConvolutionLaunch, ChannelBiasLaunch, BatchNormStatisticsLaunch,
     BatchNormMomentsLaunch, BatchNormLaunch, BatchNormGradSumsLaunch, BatchNormGradTotalsLaunch,
-    BatchNormGradLaunch, MaxPoolLaunch, MaxPoolGradLaunch, AveragePoolLaunch, AveragePoolGradLaunch,
-    GlobalAveragePoolLaunch, GlobalAveragePoolGradLaunch, ReshapeLaunch, CountLaunch, DropoutLaunch,
-    EmbeddingLaunch, EmbeddingGradLaunch, PositionEmbeddingLaunch, PositionEmbeddingGradLaunch,
-    LayerNormLaunch, LayerNormGradLaunch, LayerNormGradSumsLaunch, AttentionLaunch,
-    AttentionGradQueriesLaunch, AttentionGradKeysLaunch, SdpaLaunch, ZeroLaunch, LstmGatesLaunch,
-    LstmGatesGradLaunch, ElementwiseLossLaunch, MomentumLaunch, RearrangeLaunch, MultiplyLaunch,
-    MultiplySumsLaunch, MatmulLaunch, SoftmaxLaunch, SoftmaxGradLaunch, GruGatesLaunch,
-    GruGatesGradLaunch, GroupNormLaunch, GroupNormGradLaunch, GroupNormGradSumsLaunch, SumLaunch,
-    SumsEndLaunch, MapLaunch, MapGradLaunch>;
+    BatchNormGradLaunch, PoolLaunch, PoolGradLaunch, GlobalAveragePoolLaunch,
+    GlobalAveragePoolGradLaunch, ReshapeLaunch, CountLaunch, DropoutLaunch, EmbeddingLaunch,
+    EmbeddingGradLaunch, PositionEmbeddingLaunch, PositionEmbeddingGradLaunch, LayerNormLaunch,
+    LayerNormGradLaunch, LayerNormGradSumsLaunch, AttentionLaunch, AttentionGradQueriesLaunch,
+    AttentionGradKeysLaunch, SdpaLaunch, ZeroLaunch, LstmGatesLaunch, LstmGatesGradLaunch,
+    ElementwiseLossLaunch, MomentumLaunch, RearrangeLaunch, MultiplyLaunch, MultiplySumsLaunch,
+    MatmulLaunch, SoftmaxLaunch, SoftmaxGradLaunch, GruGatesLaunch, GruGatesGradLaunch,
+    GroupNormLaunch, GroupNormGradLaunch, GroupNormGradSumsLaunch, SumLaunch, SumsEndLaunch,
+    MapLaunch, MapGradLaunch>;
 
 }  // namespace crossover::cuda

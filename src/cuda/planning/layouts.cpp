@@ -19,9 +19,8 @@ constexpr bool is_one_of = (std::is_same_v<Op, Kinds> || ...);
 
 template <class Op>
 constexpr bool works_on_images =
-    is_one_of<Op, Convolution, ConvolutionGrad, ChannelBiasGrad, MaxPool, MaxPoolGrad, AveragePool,
-              AveragePoolGrad, GlobalAveragePool, GlobalAveragePoolGrad, BatchNorm, BatchNormGrad,
-              GroupNorm, GroupNormGrad>;
+    is_one_of<Op, Convolution, ConvolutionGrad, ChannelBiasGrad, Pool, PoolGrad, BatchNorm,
+              BatchNormGrad, GroupNorm, GroupNormGrad>;
 
 /// Element i of one tensor meets element i of the others: all of a shape lie alike.
 template <class Op>
@@ -115,7 +114,7 @@ class Choice {
                   !UpdatesParameters<T>) {
       for (const Id id : all_operands(op)) {
         if (at(id) == Layout::channels_last) {
-          throw Unsupported(std::string("the GPU backend has no ") + T::name + " on images: '" +
+          throw Unsupported(std::string("the GPU backend has no ") + name_of(op) + " on images: '" +
                             workload_[id].name + "' needs a Reshape");
         }
       }
