@@ -123,23 +123,25 @@ TEST(Cost, CountsAConvolutionAsIfNothingWerePadding) {
 
 TEST(Cost, CountsGroupNormalizationAsThatOfBatches) {
   const std::vector<Shape> shapes{{2, 6, 4, 5}, {6}, {2, 3}};
-  EXPECT_EQ(flops_of(shapes, GroupNorm{.x = 0,
-                                       .scale = 1,
-                                       .shift = 1,
-                                       .y = 0,
-                                       .mean = 2,
-                                       .inverse_deviation = 2,
-                                       .groups = 3}),
+  EXPECT_EQ(flops_of(shapes, Norm{.kind = NormKind::group,
+                                  .x = 0,
+                                  .scale = 1,
+                                  .shift = 1,
+                                  .y = 0,
+                                  .mean = 2,
+                                  .inverse_deviation = 2,
+                                  .groups = 3}),
             7 * 240);
-  EXPECT_EQ(flops_of(shapes, GroupNormGrad{.x = 0,
-                                           .scale = 1,
-                                           .mean = 2,
-                                           .inverse_deviation = 2,
-                                           .dy = 0,
-                                           .dx = 0,
-                                           .dscale = 1,
-                                           .dshift = 1,
-                                           .groups = 3}),
+  EXPECT_EQ(flops_of(shapes, NormGrad{.kind = NormKind::group,
+                                      .x = 0,
+                                      .scale = 1,
+                                      .mean = 2,
+                                      .inverse_deviation = 2,
+                                      .dy = 0,
+                                      .dx = 0,
+                                      .dscale = 1,
+                                      .dshift = 1,
+                                      .groups = 3}),
             10 * 240);
 }
 
@@ -236,19 +238,19 @@ TEST(Cost, CountsPoolingByHand) {
 TEST(Cost, CountsBatchNormByHand) {
   const std::vector<Shape> shapes{{2, 5, 4, 3}, {5}};
   const double image = 2 * 5 * 4 * 3;
-  BatchNorm op{.x = 0, .scale = 1, .shift = 1, .y = 0, .mean = 1, .inverse_deviation = 1};
+  Norm op{.x = 0, .scale = 1, .shift = 1, .y = 0, .mean = 1, .inverse_deviation = 1};
   EXPECT_EQ(flops_of(shapes, op), 7 * image);
   op.addend = 0;
   op.activation = Activation::relu;
   EXPECT_EQ(flops_of(shapes, op), 9 * image);
-  BatchNormGrad grad{.x = 0,
-                     .scale = 1,
-                     .mean = 1,
-                     .inverse_deviation = 1,
-                     .dy = 0,
-                     .dx = 0,
-                     .dscale = 1,
-                     .dshift = 1};
+  NormGrad grad{.x = 0,
+                .scale = 1,
+                .mean = 1,
+                .inverse_deviation = 1,
+                .dy = 0,
+                .dx = 0,
+                .dscale = 1,
+                .dshift = 1};
   EXPECT_EQ(flops_of(shapes, grad), 10 * image);
   grad.y = 0;
   grad.dy_more = 0;
@@ -300,20 +302,35 @@ TEST(Cost, CountsSequencesByHand) {
 
 TEST(Cost, CountsATransformersOperationsByHand) {
   const std::vector<Shape> rows{{3, 2, 5}, {5}, {3, 2}};
-  EXPECT_EQ(
-      flops_of(
-          rows,
-          LayerNorm{.x = 0, .weight = 1, .bias = 1, .y = 0, .mean = 2, .inverse_deviation = 2}),
-      8 * 30);
-  LayerNormGrad norm{
-      .x = 0, .weight = 1, .mean = 2, .inverse_deviation = 2, .dy = 0, .dweight = 1, .dbias = 1};
+  EXPECT_EQ(flops_of(rows, Norm{.kind = NormKind::layer,
+                                .x = 0,
+                                .scale = 1,
+                                .shift = 1,
+                                .y = 0,
+                                .mean = 2,
+                                .inverse_deviation = 2}),
+            8 * 30);
+  NormGrad norm{.kind = NormKind::layer,
+                .x = 0,
+                .scale = 1,
+                .mean = 2,
+                .inverse_deviation = 2,
+                .dy = 0,
+                .dscale = 1,
+                .dshift = 1};
   EXPECT_EQ(flops_of(rows, norm), 5 * 30);
   norm.dx = 0;
   EXPECT_EQ(flops_of(rows, norm), 13 * 30);
-  norm.mean = norm.dbias = none;
+  norm.mean = norm.dshift = none;
   EXPECT_EQ(flops_of(rows, norm), 9 * 30);
-  EXPECT_EQ(flops_of(rows, LayerNorm{.x = 0, .weight = 1, .y = 0, .inverse_deviation = 2}), 4 * 30);
-  EXPECT_EQ(flops_of(rows, LayerNorm{.x = 0, .y = 0, .mean = 2, .inverse_deviation = 2}), 6 * 30);
+  EXPECT_EQ(
+      flops_of(rows,
+               Norm{.kind = NormKind::layer, .x = 0, .scale = 1, .y = 0, .inverse_deviation = 2}),
+      4 * 30);
+  EXPECT_EQ(
+      flops_of(rows,
+               Norm{.kind = NormKind::layer, .x = 0, .y = 0, .mean = 2, .inverse_deviation = 2}),
+      6 * 30);
   norm = {.x = 0, .mean = 2, .inverse_deviation = 2, .dy = 0, .dx = 0};
   EXPECT_EQ(flops_of(rows, norm), 9 * 30);
   const std::vector<Shape> places{{3, 2, 5}, {3, 5}};

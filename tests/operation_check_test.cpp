@@ -294,7 +294,7 @@ TEST(CheckPool, SaysWhatDoesNotFit) {
 
 TEST(CheckBatchNorm, SaysWhatDoesNotFit) {
   const Shape images{2, 3, 4, 5};
-  BatchNorm op{.x = 0, .scale = 1, .shift = 1, .y = 2, .mean = 3, .inverse_deviation = 3};
+  Norm op{.x = 0, .scale = 1, .shift = 1, .y = 2, .mean = 3, .inverse_deviation = 3};
   const Tensor x = of(images, Type::f16);
   EXPECT_EQ(complaint({x, of({3}), x, of({3})}, op), "");
   EXPECT_EQ(complaint({x, of({3}, Type::f16), x, of({3})}, op),
@@ -306,14 +306,14 @@ TEST(CheckBatchNorm, SaysWhatDoesNotFit) {
   op.addend = none;
   op.activation = Activation::sigmoid;
   EXPECT_EQ(complaint({x, of({3}), x, of({3})}, op), "BatchNorm: takes no activation but ReLU");
-  BatchNormGrad grad{.x = 0,
-                     .scale = 1,
-                     .mean = 1,
-                     .inverse_deviation = 1,
-                     .dy = 0,
-                     .dx = 2,
-                     .dscale = 3,
-                     .dshift = 3};
+  NormGrad grad{.x = 0,
+                .scale = 1,
+                .mean = 1,
+                .inverse_deviation = 1,
+                .dy = 0,
+                .dx = 2,
+                .dscale = 3,
+                .dshift = 3};
   EXPECT_EQ(complaint({x, of({3}), x, of({3})}, grad), "");
   grad.activation = Activation::relu;
   EXPECT_EQ(complaint({x, of({3}), x, of({3})}, grad),
@@ -326,7 +326,13 @@ TEST(CheckBatchNorm, SaysWhatDoesNotFit) {
 
 TEST(CheckGroupNorm, SaysWhatDoesNotFit) {
   const Tensor x = of({2, 6, 4, 5}, Type::bf16);
-  GroupNorm op{.x = 0, .scale = 1, .shift = 1, .y = 0, .mean = 2, .inverse_deviation = 2};
+  Norm op{.kind = NormKind::group,
+          .x = 0,
+          .scale = 1,
+          .shift = 1,
+          .y = 0,
+          .mean = 2,
+          .inverse_deviation = 2};
   op.groups = 3;
   EXPECT_EQ(complaint({x, of({6}), of({2, 3})}, op), "");
   EXPECT_EQ(complaint({x, of({3}), of({2, 3})}, op), "GroupNorm: tensor 'b' is [3], not [6]");
@@ -472,18 +478,34 @@ TEST(CheckTransformer, SaysWhatDoesNotFit) {
                       PositionEmbeddingGrad{.dy = 0, .dtable = 1}),
             "PositionEmbeddingGrad: tensor 'b' is stored as bf16, not f32");
 
-  const LayerNorm norm{.x = 0, .weight = 1, .bias = 1, .y = 2, .mean = 3, .inverse_deviation = 3};
+  const Norm norm{.kind = NormKind::layer,
+                  .x = 0,
+                  .scale = 1,
+                  .shift = 1,
+                  .y = 2,
+                  .mean = 3,
+                  .inverse_deviation = 3};
   const Tensor rows = of({5, 3, 4}, bf16);
   EXPECT_EQ(complaint({rows, of({4}), rows, of({5, 3})}, norm), "");
   EXPECT_EQ(complaint({rows, of({4}), rows, of({5})}, norm),
             "LayerNorm: tensor 'd' is [5], not [5, 3]");
   EXPECT_EQ(complaint({rows, of({4}, bf16), rows, of({5, 3})}, norm),
             "LayerNorm: tensor 'b' is stored as bf16, not f32");
-  EXPECT_EQ(complaint({rows, of({4}), rows, of({5, 3})},
-                      LayerNorm{.x = 0, .weight = 1, .bias = 1, .y = 2, .inverse_deviation = 3}),
+  EXPECT_EQ(complaint({rows, of({4}), rows, of({5, 3})}, Norm{.kind = NormKind::layer,
+                                                              .x = 0,
+                                                              .scale = 1,
+                                                              .shift = 1,
+                                                              .y = 2,
+                                                              .inverse_deviation = 3}),
             "LayerNorm: it has a bias, and no mean or no weight");
-  const LayerNormGrad norm_grad{
-      .x = 0, .weight = 1, .mean = 3, .inverse_deviation = 3, .dy = 2, .dweight = 1, .dbias = 1};
+  const NormGrad norm_grad{.kind = NormKind::layer,
+                           .x = 0,
+                           .scale = 1,
+                           .mean = 3,
+                           .inverse_deviation = 3,
+                           .dy = 2,
+                           .dscale = 1,
+                           .dshift = 1};
   EXPECT_EQ(complaint({rows, of({4}), of({5, 3, 4}), of({5, 3})}, norm_grad),
             "LayerNormGrad: tensor 'c' is stored as f32, not bf16");
 

@@ -183,15 +183,15 @@ TEST(ReferenceBatchNorm, NormalizesOverImagesAndPixels) {
   const Id y = one.tensor("y", {2, 2, 1, 2});
   const Id mean = one.tensor("mean", {2});
   const Id inverse = one.tensor("inverse", {2});
-  one.operation(BatchNorm{.x = x,
-                          .scale = scale,
-                          .shift = shift,
-                          .addend = addend,
-                          .y = y,
-                          .mean = mean,
-                          .inverse_deviation = inverse,
-                          .epsilon = 4,
-                          .activation = Activation::relu});
+  one.operation(Norm{.x = x,
+                     .scale = scale,
+                     .shift = shift,
+                     .addend = addend,
+                     .y = y,
+                     .mean = mean,
+                     .inverse_deviation = inverse,
+                     .epsilon = 4,
+                     .activation = Activation::relu});
   // Channel 0: 1, 3, 5, 7 of mean 4 and variance 5; channel 1: 2 everywhere.
   const std::vector<std::vector<double>> values{
       {1, 3, 2, 2, 5, 7, 2, 2}, {3, 9}, {1, 0.5}, {0, 0, 0, -1, 0, -0.5, 4, 0}};
@@ -255,13 +255,14 @@ TEST(ReferenceLayerNorm, NormalizesEachRow) {
   const Id y = one.tensor("y", {2, 2});
   const Id mean = one.tensor("mean", {2});
   const Id inverse = one.tensor("inverse deviation", {2});
-  one.operation(LayerNorm{.x = x,
-                          .weight = weight,
-                          .bias = bias,
-                          .y = y,
-                          .mean = mean,
-                          .inverse_deviation = inverse,
-                          .epsilon = 3});
+  one.operation(Norm{.kind = NormKind::layer,
+                     .x = x,
+                     .scale = weight,
+                     .shift = bias,
+                     .y = y,
+                     .mean = mean,
+                     .inverse_deviation = inverse,
+                     .epsilon = 3});
   // Variances 1 and 6: with epsilon 4 and 9.
   const double root = std::sqrt(6.0);
   const std::vector<std::vector<double>> values{{0, 2, 5 + root, 5 - root}, {2, 6}, {10, 20}};

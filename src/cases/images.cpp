@@ -65,14 +65,14 @@ Case global_average_pool_grad(const Shape& x, const std::string& name) {
 Case batch_norm(const Shape& x, bool addend, Activation activation, const std::string& name) {
   OneOp one;
   const Shape channels{x[1]};
-  BatchNorm op{.x = one.tensor("x", x),
-               .scale = one.tensor("scale", channels, Role::parameter),
-               .shift = one.tensor("shift", channels, Role::parameter),
-               .addend = none,
-               .y = one.tensor("y", x),
-               .mean = one.tensor("mean", channels),
-               .inverse_deviation = one.tensor("inverse deviation", channels),
-               .activation = activation};
+  Norm op{.x = one.tensor("x", x),
+          .scale = one.tensor("scale", channels, Role::parameter),
+          .shift = one.tensor("shift", channels, Role::parameter),
+          .addend = none,
+          .y = one.tensor("y", x),
+          .mean = one.tensor("mean", channels),
+          .inverse_deviation = one.tensor("inverse deviation", channels),
+          .activation = activation};
   if (addend) {
     op.addend = one.tensor("addend", x);
   }
@@ -83,18 +83,18 @@ Case batch_norm_grad(const Shape& x, bool more, bool addend, Activation activati
                      const std::string& name) {
   OneOp one;
   const Shape channels{x[1]};
-  BatchNormGrad op{.x = one.tensor("x", x),
-                   .scale = one.tensor("scale", channels, Role::parameter),
-                   .mean = one.tensor("mean", channels),
-                   .inverse_deviation = one.tensor("inverse deviation positive", channels),
-                   .y = none,
-                   .dy = one.tensor("dy", x),
-                   .dy_more = none,
-                   .dx = one.tensor("dx", x),
-                   .dscale = one.tensor("dscale", channels, Role::gradient),
-                   .dshift = one.tensor("dshift", channels, Role::gradient),
-                   .daddend = none,
-                   .activation = activation};
+  NormGrad op{.x = one.tensor("x", x),
+              .scale = one.tensor("scale", channels, Role::parameter),
+              .mean = one.tensor("mean", channels),
+              .inverse_deviation = one.tensor("inverse deviation positive", channels),
+              .y = none,
+              .dy = one.tensor("dy", x),
+              .dy_more = none,
+              .dx = one.tensor("dx", x),
+              .dscale = one.tensor("dscale", channels, Role::gradient),
+              .dshift = one.tensor("dshift", channels, Role::gradient),
+              .daddend = none,
+              .activation = activation};
   if (activation != Activation::identity) {
     op.y = one.tensor("y", x);
   }
@@ -110,10 +110,11 @@ Case batch_norm_grad(const Shape& x, bool more, bool addend, Activation activati
 Case group_norm(const Shape& x, std::int64_t groups, const std::string& name) {
   OneOp one;
   const Shape channels{x[1]};
-  GroupNorm op{.x = one.tensor("x", x),
-               .scale = one.tensor("scale", channels, Role::parameter),
-               .shift = one.tensor("shift", channels, Role::parameter),
-               .groups = groups};
+  Norm op{.kind = NormKind::group,
+          .x = one.tensor("x", x),
+          .scale = one.tensor("scale", channels, Role::parameter),
+          .shift = one.tensor("shift", channels, Role::parameter),
+          .groups = groups};
   op.y = one.tensor("y", x);
   op.mean = one.tensor("mean", {x[0], groups});
   op.inverse_deviation = one.tensor("inverse deviation", {x[0], groups});
@@ -124,13 +125,14 @@ Case group_norm_grad(const Shape& x, std::int64_t groups, const std::string& nam
   OneOp one;
   const Shape channels{x[1]};
   const Shape statistics{x[0], groups};
-  GroupNormGrad op{.x = one.tensor("x", x),
-                   .scale = one.tensor("scale", channels, Role::parameter),
-                   .mean = one.tensor("mean", statistics),
-                   .inverse_deviation = one.tensor("inverse deviation positive", statistics),
-                   .dy = one.tensor("dy", x),
-                   .dx = one.tensor("dx", x),
-                   .groups = groups};
+  NormGrad op{.kind = NormKind::group,
+              .x = one.tensor("x", x),
+              .scale = one.tensor("scale", channels, Role::parameter),
+              .mean = one.tensor("mean", statistics),
+              .inverse_deviation = one.tensor("inverse deviation positive", statistics),
+              .dy = one.tensor("dy", x),
+              .dx = one.tensor("dx", x),
+              .groups = groups};
   op.dscale = one.tensor("dscale", channels, Role::gradient);
   op.dshift = one.tensor("dshift", channels, Role::gradient);
   return {"GroupNormGrad_" + name, one.operation(op).workload};

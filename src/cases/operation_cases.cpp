@@ -74,18 +74,10 @@ std::vector<Id> numbers_of(const Op& op) {
           [](const PoolGrad& o) {
             return std::vector{o.made, o.dy, o.dx};
           },
-          [](const BatchNorm& o) {
+          [](const Norm& o) {
             return std::vector{o.x, o.addend, o.y};
           },
-          [](const BatchNormGrad& o) {
-            return std::vector{o.x, o.y, o.dy, o.dy_more, o.dx, o.daddend};
-          },
-          [](const GroupNorm& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const GroupNormGrad& o) {
-            return std::vector{o.x, o.dy, o.dx};
-          },
+          [](const NormGrad& o) { return std::vector{o.x, o.y, o.dy, o.dy_more, o.dx, o.daddend}; },
           [](const Dropout& o) {
             return std::vector{o.x, o.y};
           },
@@ -100,12 +92,6 @@ std::vector<Id> numbers_of(const Op& op) {
             return std::vector{o.x, o.table, o.y};
           },
           [](const PositionEmbeddingGrad& o) { return std::vector{o.dy}; },
-          [](const LayerNorm& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const LayerNormGrad& o) {
-            return std::vector{o.x, o.dy, o.dx};
-          },
           [](const Attention& o) {
             return std::vector{o.qkv, o.y};
           },

@@ -11,7 +11,6 @@
 #include "batch_norm.h"
 #include "elementwise.h"
 #include "group_norm.h"
-#include "layer_norm.h"
 #include "loss.h"
 #include "matmul.h"
 #include "multiply.h"
@@ -30,12 +29,11 @@ using Launch = std::variant<
     BatchNormMomentsLaunch, BatchNormLaunch, BatchNormGradSumsLaunch, BatchNormGradTotalsLaunch,
     BatchNormGradLaunch, PoolLaunch, PoolGradLaunch, GlobalAveragePoolLaunch,
     GlobalAveragePoolGradLaunch, ReshapeLaunch, CountLaunch, DropoutLaunch, EmbeddingLaunch,
-    EmbeddingGradLaunch, PositionEmbeddingLaunch, PositionEmbeddingGradLaunch, LayerNormLaunch,
-    LayerNormGradLaunch, LayerNormGradSumsLaunch, AttentionLaunch, AttentionGradQueriesLaunch,
-    AttentionGradKeysLaunch, SdpaLaunch, ZeroLaunch, LstmGatesLaunch, LstmGatesGradLaunch,
-    ElementwiseLossLaunch, MomentumLaunch, RearrangeLaunch, MultiplyLaunch, MultiplySumsLaunch,
-    MatmulLaunch, SoftmaxLaunch, SoftmaxGradLaunch, GruGatesLaunch, GruGatesGradLaunch,
-    GroupNormLaunch, GroupNormGradLaunch, GroupNormGradSumsLaunch, SumLaunch, SumsEndLaunch,
-    MapLaunch, MapGradLaunch>;
+    EmbeddingGradLaunch, PositionEmbeddingLaunch, PositionEmbeddingGradLaunch, AttentionLaunch,
+    AttentionGradQueriesLaunch, AttentionGradKeysLaunch, SdpaLaunch, ZeroLaunch, LstmGatesLaunch,
+    LstmGatesGradLaunch, ElementwiseLossLaunch, MomentumLaunch, RearrangeLaunch, MultiplyLaunch,
+    MultiplySumsLaunch, MatmulLaunch, SoftmaxLaunch, SoftmaxGradLaunch, GruGatesLaunch,
+    GruGatesGradLaunch, GroupNormLaunch, GroupNormGradLaunch, GroupNormGradSumsLaunch, SumLaunch,
+    SumsEndLaunch, MapLaunch, MapGradLaunch>;
 
 }  // namespace crossover::cuda
