@@ -123,23 +123,25 @@ TEST(Cost, CountsAConvolutionAsIfNothingWerePadding) {
 
 TEST(Cost, CountsGroupNormalizationAsThatOfBatches) {
   const std::vector<Shape> shapes{{2, 6, 4, 5}, {6}, {2, 3}};
-  EXPECT_EQ(flops_of(shapes, GroupNorm{.x = 0,
-                                       .scale = 1,
-                                       .shift = 1,
-                                       .y = 0,
-                                       .mean = 2,
-                                       .inverse_deviation = 2,
-                                       .groups = 3}),
+  EXPECT_EQ(flops_of(shapes, Norm{.kind = NormKind::group,
+                                  .x = 0,
+                                  .scale = 1,
+                                  .shift = 1,
+                                  .y = 0,
+                                  .mean = 2,
+                                  .inverse_deviation = 2,
+                                  .groups = 3}),
             7 * 240);
-  EXPECT_EQ(flops_of(shapes, GroupNormGrad{.x = 0,
-                                           .scale = 1,
-                                           .mean = 2,
-                                           .inverse_deviation = 2,
-                                           .dy = 0,
-                                           .dx = 0,
-                                           .dscale = 1,
-                                           .dshift = 1,
-                                           .groups = 3}),
+  EXPECT_EQ(flops_of(shapes, NormGrad{.kind = NormKind::group,
+                                      .x = 0,
+                                      .scale = 1,
+                                      .mean = 2,
+                                      .inverse_deviation = 2,
+                                      .dy = 0,
+                                      .dx = 0,
+                                      .dscale = 1,
+                                      .dshift = 1,
+                                      .groups = 3}),
             10 * 240);
 }
 
@@ -159,11 +161,13 @@ TEST(Cost, CountsEachDirectionOfAWindow) {
   const double product = 2.0 * (2 * 4 * 4) * (6 * 5);
   EXPECT_EQ(flops_of(shapes, Convolution{.x = 0, .w = 1, .y = 2, .window = line}), product);
   const std::vector<Shape> images{{2, 6, 4, 8}, {2, 6, 4, 4}};
-  EXPECT_EQ(
-      flops_of(images, AveragePool{.x = 0, .y = 1, .window = {.size = {1, 2}, .stride = {1, 2}}}),
-      2 * (2 * 6 * 4 * 4));
+  EXPECT_EQ(flops_of(images, Pool{.kind = PoolKind::average,
+                                  .x = 0,
+                                  .y = 1,
+                                  .window = {.size = {1, 2}, .stride = {1, 2}}}),
+            2 * (2 * 6 * 4 * 4));
   const auto repeats = [&](const Window& window) {
-    return flops_of(images, AveragePoolGrad{.dy = 1, .dx = 0, .window = window, .sums = true});
+    return flops_of(images, PoolGrad{.kind = PoolKind::sum, .dy = 1, .dx = 0, .window = window});
   };
   EXPECT_EQ(repeats({.size = {1, 2}, .stride = {1, 2}}), 0);
   EXPECT_EQ(repeats({.size = {1, 3}, .stride = {1, 2}, .padding = {0, 1}}), 3 * (2 * 6 * 4 * 4));
@@ -194,31 +198,35 @@ TEST(Cost, CountsPoolingByHand) {
   const std::vector<Shape> shapes{{2, 5, 8, 6}, {2, 5, 4, 3}};
   const double windows = 2 * 5 * 4 * 3;
   const double image = 2 * 5 * 8 * 6;
-  EXPECT_EQ(flops_of(shapes, AveragePool{.x = 0, .y = 1, .window = window}), 9 * windows);
-  EXPECT_EQ(flops_of(shapes, AveragePoolGrad{.dy = 1, .dx = 0, .window = window}), 9 * windows);
+  EXPECT_EQ(flops_of(shapes, Pool{.kind = PoolKind::average, .x = 0, .y = 1, .window = window}),
+            9 * windows);
   EXPECT_EQ(
-      flops_of(
-          shapes,
-          AveragePoolGrad{
-              .x = 0, .dy = 1, .dx = 0, .window = window, .x_activation = Activation::sigmoid}),
-      9 * windows + 3 * image);
+      flops_of(shapes, PoolGrad{.kind = PoolKind::average, .dy = 1, .dx = 0, .window = window}),
+      9 * windows);
+  EXPECT_EQ(flops_of(shapes, PoolGrad{.kind = PoolKind::average,
+                                      .made = 0,
+                                      .dy = 1,
+                                      .dx = 0,
+                                      .window = window,
+                                      .x_activation = Activation::sigmoid}),
+            9 * windows + 3 * image);
   OneOp pool;
   const Id x = pool.tensor("x", shapes[0]);
   const Id y = pool.tensor("y", shapes[1]);
   const Id where = pool.tensor("where", shapes[1], Role::activation, Type::u8);
-  pool.operation(MaxPool{.x = x, .y = y, .where = where, .window = window});
+  pool.operation(Pool{.x = x, .y = y, .where = where, .window = window});
   EXPECT_EQ(cost(pool.workload).flops, 9 * windows);
   EXPECT_EQ(cost(pool.workload).bytes, 4 * (image + windows) + windows);
-  pool.operation(MaxPoolGrad{.y = y,
-                             .where = where,
-                             .dy = y,
-                             .dx = x,
-                             .window = window,
-                             .x_activation = Activation::relu});
+  pool.operation(PoolGrad{.made = y,
+                          .where = where,
+                          .dy = y,
+                          .dx = x,
+                          .window = window,
+                          .x_activation = Activation::relu});
   EXPECT_EQ(cost(pool.workload).flops, 2 * windows);
   const std::vector<Shape> whole{{2, 5, 8, 6}, {2, 5}};
-  EXPECT_EQ(flops_of(whole, GlobalAveragePool{.x = 0, .y = 1}), image);
-  EXPECT_EQ(flops_of(whole, GlobalAveragePoolGrad{.dy = 1, .dx = 0}), image);
+  EXPECT_EQ(flops_of(whole, Pool{.kind = PoolKind::global_average, .x = 0, .y = 1}), image);
+  EXPECT_EQ(flops_of(whole, PoolGrad{.kind = PoolKind::global_average, .dy = 1, .dx = 0}), image);
   EXPECT_EQ(flops_of(whole, Multiply{.a = 0, .b = 1, .y = 0}), image);
   EXPECT_EQ(flops_of(whole, MultiplyGrad{.a = 0, .b = 1, .dy = 0, .da = 0, .db = 1}), 3 * image);
   EXPECT_EQ(flops_of(whole, MultiplyGrad{.a = 0, .b = 0, .dy = 0, .da = 0, .db = 0}), 2 * image);
@@ -230,19 +238,19 @@ TEST(Cost, CountsPoolingByHand) {
 TEST(Cost, CountsBatchNormByHand) {
   const std::vector<Shape> shapes{{2, 5, 4, 3}, {5}};
   const double image = 2 * 5 * 4 * 3;
-  BatchNorm op{.x = 0, .scale = 1, .shift = 1, .y = 0, .mean = 1, .inverse_deviation = 1};
+  Norm op{.x = 0, .scale = 1, .shift = 1, .y = 0, .mean = 1, .inverse_deviation = 1};
   EXPECT_EQ(flops_of(shapes, op), 7 * image);
   op.addend = 0;
   op.activation = Activation::relu;
   EXPECT_EQ(flops_of(shapes, op), 9 * image);
-  BatchNormGrad grad{.x = 0,
-                     .scale = 1,
-                     .mean = 1,
-                     .inverse_deviation = 1,
-                     .dy = 0,
-                     .dx = 0,
-                     .dscale = 1,
-                     .dshift = 1};
+  NormGrad grad{.x = 0,
+                .scale = 1,
+                .mean = 1,
+                .inverse_deviation = 1,
+                .dy = 0,
+                .dx = 0,
+                .dscale = 1,
+                .dshift = 1};
   EXPECT_EQ(flops_of(shapes, grad), 10 * image);
   grad.y = 0;
   grad.dy_more = 0;
@@ -294,20 +302,35 @@ TEST(Cost, CountsSequencesByHand) {
 
 TEST(Cost, CountsATransformersOperationsByHand) {
   const std::vector<Shape> rows{{3, 2, 5}, {5}, {3, 2}};
-  EXPECT_EQ(
-      flops_of(
-          rows,
-          LayerNorm{.x = 0, .weight = 1, .bias = 1, .y = 0, .mean = 2, .inverse_deviation = 2}),
-      8 * 30);
-  LayerNormGrad norm{
-      .x = 0, .weight = 1, .mean = 2, .inverse_deviation = 2, .dy = 0, .dweight = 1, .dbias = 1};
+  EXPECT_EQ(flops_of(rows, Norm{.kind = NormKind::layer,
+                                .x = 0,
+                                .scale = 1,
+                                .shift = 1,
+                                .y = 0,
+                                .mean = 2,
+                                .inverse_deviation = 2}),
+            8 * 30);
+  NormGrad norm{.kind = NormKind::layer,
+                .x = 0,
+                .scale = 1,
+                .mean = 2,
+                .inverse_deviation = 2,
+                .dy = 0,
+                .dscale = 1,
+                .dshift = 1};
   EXPECT_EQ(flops_of(rows, norm), 5 * 30);
   norm.dx = 0;
   EXPECT_EQ(flops_of(rows, norm), 13 * 30);
-  norm.mean = norm.dbias = none;
+  norm.mean = norm.dshift = none;
   EXPECT_EQ(flops_of(rows, norm), 9 * 30);
-  EXPECT_EQ(flops_of(rows, LayerNorm{.x = 0, .weight = 1, .y = 0, .inverse_deviation = 2}), 4 * 30);
-  EXPECT_EQ(flops_of(rows, LayerNorm{.x = 0, .y = 0, .mean = 2, .inverse_deviation = 2}), 6 * 30);
+  EXPECT_EQ(
+      flops_of(rows,
+               Norm{.kind = NormKind::layer, .x = 0, .scale = 1, .y = 0, .inverse_deviation = 2}),
+      4 * 30);
+  EXPECT_EQ(
+      flops_of(rows,
+               Norm{.kind = NormKind::layer, .x = 0, .y = 0, .mean = 2, .inverse_deviation = 2}),
+      6 * 30);
   norm = {.x = 0, .mean = 2, .inverse_deviation = 2, .dy = 0, .dx = 0};
   EXPECT_EQ(flops_of(rows, norm), 9 * 30);
   const std::vector<Shape> places{{3, 2, 5}, {3, 5}};

@@ -78,7 +78,7 @@ TEST(CudaLayout, IsRefusedWhereRowsOfFeaturesAreReadFromAnImage) {
   OneOp one;
   const Id x = one.tensor("x", {2, 3, 4, 5});
   const Id pooled = one.tensor("pooled", {2, 3});
-  one.operation(GlobalAveragePool{.x = x, .y = pooled});
+  one.operation(Pool{.kind = PoolKind::global_average, .x = x, .y = pooled});
   one.workload.steps[0].ops.emplace_back(
       Linear{.x = x, .w = one.tensor("w", {6, 5}), .y = one.tensor("y", {2, 3, 4, 6})});
   for (const Precision precision : {Precision::f32, Precision::tf32}) {
@@ -279,9 +279,9 @@ TEST(CudaTransformerPlan, HasOneLaunchForAttentionAndTwoForItsGradient) {
   EXPECT_EQ(count_of<cuda::AttentionGradQueriesLaunch>(plan), blocks);
   EXPECT_EQ(count_of<cuda::AttentionGradKeysLaunch>(plan), blocks);
   constexpr std::int64_t norms = 2 * blocks + 1;
-  EXPECT_EQ(count_of<cuda::LayerNormLaunch>(plan), norms);
-  EXPECT_EQ(count_of<cuda::LayerNormGradLaunch>(plan), norms);
-  EXPECT_EQ(count_of<cuda::LayerNormGradSumsLaunch>(plan), norms);
+  EXPECT_EQ(count_of<cuda::GroupNormLaunch>(plan), norms);
+  EXPECT_EQ(count_of<cuda::GroupNormGradLaunch>(plan), norms);
+  EXPECT_EQ(count_of<cuda::GroupNormGradSumsLaunch>(plan), norms);
   EXPECT_EQ(count_of<cuda::PositionEmbeddingLaunch>(plan), 1);
   EXPECT_EQ(count_of<cuda::PositionEmbeddingGradLaunch>(plan), 1);
   EXPECT_THROW(plan_of(images_epoch(gpt({.width = 129}))), Unsupported);
@@ -306,11 +306,11 @@ TEST(CudaRearrange, JoinsWhatRunsOnWhereverChannelsLie) {
     const Id y = one.tensor("y", {2, 9, 4, 5});
     one.operation(Rearrange{.x = {a, b}, .y = {y}, .blocks = joined(shapes, 1)});
     one.workload.steps[0].ops.emplace_back(
-        GlobalAveragePool{.x = a, .y = one.tensor("mean of a", {2, 3})});
+        Pool{.kind = PoolKind::global_average, .x = a, .y = one.tensor("mean of a", {2, 3})});
     one.workload.steps[0].ops.emplace_back(
-        GlobalAveragePool{.x = b, .y = one.tensor("mean of b", {2, 6})});
+        Pool{.kind = PoolKind::global_average, .x = b, .y = one.tensor("mean of b", {2, 6})});
     one.workload.steps[0].ops.emplace_back(
-        GlobalAveragePool{.x = y, .y = one.tensor("mean of y", {2, 9})});
+        Pool{.kind = PoolKind::global_average, .x = y, .y = one.tensor("mean of y", {2, 9})});
     const auto copies = cuda::launches_of<cuda::RearrangeLaunch>(
         plan_of(one.workload, cuda::any_convolution, precision));
     ASSERT_EQ(copies.size(), 2);
@@ -330,19 +330,20 @@ TEST(CudaTransformerPlan, SumsTheParametersOfManyRowsInParts) {
     const Id x = one.tensor("x", {rows, 40});
     const Id weight = one.tensor("weight", {40});
     const Id row = one.tensor("mean", {rows});
-    one.operation(LayerNormGrad{.x = x,
-                                .weight = weight,
-                                .mean = row,
-                                .inverse_deviation = row,
-                                .dy = x,
-                                .dweight = weight,
-                                .dbias = weight});
+    one.operation(NormGrad{.kind = NormKind::layer,
+                           .x = x,
+                           .scale = weight,
+                           .mean = row,
+                           .inverse_deviation = row,
+                           .dy = x,
+                           .dscale = weight,
+                           .dshift = weight});
     const LaunchPlan plan = plan_of(one.workload);
-    const auto sums = cuda::launches_of<cuda::LayerNormGradSumsLaunch>(plan);
+    const auto sums = cuda::launches_of<cuda::GroupNormGradSumsLaunch>(plan);
     ASSERT_EQ(sums.size(), 1);
     EXPECT_EQ(sums[0].parts, rows == 127 ? 1 : rows == 128 ? 2 : 128);
     EXPECT_EQ(count_of<cuda::ColumnSumsLaunch>(plan), rows == 127 ? 0 : 2);
-    EXPECT_EQ(count_of<cuda::LayerNormGradLaunch>(plan), 0);  // nobody asks for dx
+    EXPECT_EQ(count_of<cuda::GroupNormGradLaunch>(plan), 0);  // nobody asks for dx
   }
 }
 

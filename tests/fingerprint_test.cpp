@@ -115,9 +115,10 @@ TEST(Fingerprint, ChangesWithEachFieldOfAWorkload) {
 
 TEST(Fingerprint, ChangesWithEachDirectionOfAWindow) {
   const auto of_window = [](const Window& window) {
-    return fingerprint({.tensors = {{}, {}},
-                        .steps = {{.ops = {AveragePool{.x = 0, .y = 1, .window = window}}}},
-                        .order = {{}}});
+    return fingerprint(
+        {.tensors = {{}, {}},
+         .steps = {{.ops = {Pool{.kind = PoolKind::average, .x = 0, .y = 1, .window = window}}}},
+         .order = {{}}});
   };
   std::set<std::uint64_t> met;
   const std::vector<Window> windows{

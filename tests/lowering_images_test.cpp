@@ -52,7 +52,7 @@ TEST(LoweringImages, ListsForwardLossBackwardUpdate) {
                                 "ActivateGrad", "BatchNormGrad", "ConvolutionGrad", "Sgd"}));
   EXPECT_EQ(first_of<ConvolutionGrad>(workload.steps[0]).dx, none) << "nobody asks for it";
   EXPECT_EQ(workload[first_of<Convolution>(workload.steps[0]).y].shape, (Shape{4, 4, 6, 6}));
-  EXPECT_EQ(workload[first_of<MaxPool>(workload.steps[0]).where].type, Type::u8);
+  EXPECT_EQ(workload[first_of<Pool>(workload.steps[0]).where].type, Type::u8);
   EXPECT_EQ(workload[first_of<Reshape>(workload.steps[0]).y].shape, (Shape{4, 36}));
 }
 
@@ -130,7 +130,7 @@ TEST(LoweringImages, ReadsScalesAsTheyAre) {
   const auto& convolution = first_of<Convolution>(workload.steps[0]);
   EXPECT_EQ(workload[convolution.w].type, Type::bf16);
   EXPECT_EQ(workload[convolution.bias].type, Type::bf16);
-  const auto& norm = first_of<BatchNorm>(workload.steps[0]);
+  const auto& norm = first_of<Norm>(workload.steps[0]);
   EXPECT_EQ(workload[norm.scale].role, Role::parameter);
   EXPECT_EQ(workload[norm.mean].type, Type::f32);
   EXPECT_EQ(workload[first_of<ConvolutionGrad>(workload.steps[0]).dw].type, Type::f32);
@@ -142,7 +142,7 @@ TEST(LoweringImages, ComputesTheGradientThatNormalizationOfTheDataLeavesUnread) 
   model.add(LinearLayer{3}, {model.add(GlobalAveragePoolLayer{}, {normal})});
   const Workload workload = training_epoch(model, {.rows = 4, .batch = 4, .optimizer = {}});
   EXPECT_NO_THROW(check(workload));
-  const auto& gradient = first_of<BatchNormGrad>(workload.steps[0]);
+  const auto& gradient = first_of<NormGrad>(workload.steps[0]);
   EXPECT_EQ(workload[gradient.dx].role, Role::activation);
 }
 

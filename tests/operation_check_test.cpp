@@ -237,7 +237,7 @@ TEST(CheckConvolution, OfTransposedOnesToo) {
 
 TEST(CheckPool, SaysWhatDoesNotFit) {
   const Window ceil{.size = 3, .stride = 2, .ceil = true};
-  const MaxPool pool{.x = 0, .y = 1, .where = 2, .window = ceil};
+  const Pool pool{.x = 0, .y = 1, .where = 2, .window = ceil};
   const Tensor x = of({2, 5, 8, 6});
   const Tensor y = of({2, 5, 4, 3});
   EXPECT_EQ(complaint({x, y, of({2, 5, 4, 3}, Type::u8)}, pool), "");
@@ -246,40 +246,55 @@ TEST(CheckPool, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint({x, of({2, 5, 3, 2}), of({2, 5, 4, 3}, Type::u8)}, pool),
             "MaxPool: tensor 'b' is [2, 5, 3, 2], not [2, 5, 4, 3]");
   EXPECT_EQ(complaint({of({1, 1, 16, 16}), of({1, 1, 1, 1}), of({1, 1, 1, 1}, Type::u8)},
-                      MaxPool{.x = 0, .y = 1, .where = 2, .window = {.size = 16}}),
+                      Pool{.x = 0, .y = 1, .where = 2, .window = {.size = 16}}),
             "MaxPool: the window has more than 255 places");
   EXPECT_EQ(
-      complaint({x, of({2, 5, 3, 1})},
-                AveragePool{.x = 0, .y = 1, .window = {.size = 3, .stride = 2, .dilation = 2}}),
+      complaint({x, of({2, 5, 3, 1})}, Pool{.kind = PoolKind::average,
+                                            .x = 0,
+                                            .y = 1,
+                                            .window = {.size = 3, .stride = 2, .dilation = 2}}),
       "AveragePool: the window of a pool has no dilation");
   EXPECT_EQ(
       complaint(
           {of({2, 5, 4, 3}, Type::u8), y, x},
-          MaxPoolGrad{
-              .where = 0, .dy = 1, .dx = 2, .window = ceil, .x_activation = Activation::relu}),
+          PoolGrad{.where = 0, .dy = 1, .dx = 2, .window = ceil, .x_activation = Activation::relu}),
       "MaxPoolGrad: the derivative of an activation is taken from y, which is missing");
   EXPECT_EQ(complaint({of({2, 5, 4, 3}, Type::u8), y, x},
-                      MaxPoolGrad{.where = 0, .dy = 1, .dx = 2, .window = ceil}),
+                      PoolGrad{.where = 0, .dy = 1, .dx = 2, .window = ceil}),
             "");
-  EXPECT_EQ(complaint({x, y}, AveragePool{.x = 0, .y = 1, .window = ceil}), "");
-  EXPECT_EQ(
-      complaint({x, of({2, 5, 4, 3}, Type::bf16)}, AveragePool{.x = 0, .y = 1, .window = ceil}),
-      "AveragePool: tensor 'b' is stored as bf16, not f32");
-  EXPECT_EQ(complaint({y, x},
-                      AveragePoolGrad{
-                          .dy = 0, .dx = 1, .window = ceil, .x_activation = Activation::sigmoid}),
+  EXPECT_EQ(complaint({x, y}, Pool{.kind = PoolKind::average, .x = 0, .y = 1, .window = ceil}), "");
+  EXPECT_EQ(complaint({x, of({2, 5, 4, 3}, Type::bf16)},
+                      Pool{.kind = PoolKind::average, .x = 0, .y = 1, .window = ceil}),
+            "AveragePool: tensor 'b' is stored as bf16, not f32");
+  EXPECT_EQ(complaint({y, x}, PoolGrad{.kind = PoolKind::average,
+                                       .dy = 0,
+                                       .dx = 1,
+                                       .window = ceil,
+                                       .x_activation = Activation::sigmoid}),
             "AveragePoolGrad: the derivative of an activation is taken from x, which is missing");
-  EXPECT_EQ(complaint({x, of({5, 2})}, GlobalAveragePool{.x = 0, .y = 1}),
+  EXPECT_EQ(complaint({x, of({5, 2})}, Pool{.kind = PoolKind::global_average, .x = 0, .y = 1}),
             "GlobalAveragePool: tensor 'b' is [5, 2], not [2, 5]");
-  EXPECT_EQ(complaint({of({2, 5}), of({2, 8})}, GlobalAveragePoolGrad{.dy = 0, .dx = 1}),
+  EXPECT_EQ(complaint({of({2, 5}), of({2, 8})},
+                      PoolGrad{.kind = PoolKind::global_average, .dy = 0, .dx = 1}),
             "GlobalAveragePoolGrad: tensor 'b' [2, 8] is not [batch, channels, height, width]");
-  EXPECT_EQ(complaint({of({2, 5}), of({2, 5, 8})}, GlobalAveragePoolGrad{.dy = 0, .dx = 1}),
+  EXPECT_EQ(complaint({of({2, 5}), of({2, 5, 8})},
+                      PoolGrad{.kind = PoolKind::global_average, .dy = 0, .dx = 1}),
             "GlobalAveragePoolGrad: tensor 'a' is [2, 5], not [5, 8]");
+  EXPECT_EQ(
+      complaint({x, of({2, 5})},
+                Pool{.kind = PoolKind::global_average, .x = 0, .y = 1, .window = {.size = 2}}),
+      "GlobalAveragePool: the mean of all places has no window");
+  EXPECT_EQ(complaint({of({2, 5}), x}, PoolGrad{.kind = PoolKind::global_average,
+                                                .made = 1,
+                                                .dy = 0,
+                                                .dx = 1,
+                                                .x_activation = Activation::relu}),
+            "GlobalAveragePoolGrad: takes no activation");
 }
 
 TEST(CheckBatchNorm, SaysWhatDoesNotFit) {
   const Shape images{2, 3, 4, 5};
-  BatchNorm op{.x = 0, .scale = 1, .shift = 1, .y = 2, .mean = 3, .inverse_deviation = 3};
+  Norm op{.x = 0, .scale = 1, .shift = 1, .y = 2, .mean = 3, .inverse_deviation = 3};
   const Tensor x = of(images, Type::f16);
   EXPECT_EQ(complaint({x, of({3}), x, of({3})}, op), "");
   EXPECT_EQ(complaint({x, of({3}, Type::f16), x, of({3})}, op),
@@ -291,14 +306,14 @@ TEST(CheckBatchNorm, SaysWhatDoesNotFit) {
   op.addend = none;
   op.activation = Activation::sigmoid;
   EXPECT_EQ(complaint({x, of({3}), x, of({3})}, op), "BatchNorm: takes no activation but ReLU");
-  BatchNormGrad grad{.x = 0,
-                     .scale = 1,
-                     .mean = 1,
-                     .inverse_deviation = 1,
-                     .dy = 0,
-                     .dx = 2,
-                     .dscale = 3,
-                     .dshift = 3};
+  NormGrad grad{.x = 0,
+                .scale = 1,
+                .mean = 1,
+                .inverse_deviation = 1,
+                .dy = 0,
+                .dx = 2,
+                .dscale = 3,
+                .dshift = 3};
   EXPECT_EQ(complaint({x, of({3}), x, of({3})}, grad), "");
   grad.activation = Activation::relu;
   EXPECT_EQ(complaint({x, of({3}), x, of({3})}, grad),
@@ -311,7 +326,13 @@ TEST(CheckBatchNorm, SaysWhatDoesNotFit) {
 
 TEST(CheckGroupNorm, SaysWhatDoesNotFit) {
   const Tensor x = of({2, 6, 4, 5}, Type::bf16);
-  GroupNorm op{.x = 0, .scale = 1, .shift = 1, .y = 0, .mean = 2, .inverse_deviation = 2};
+  Norm op{.kind = NormKind::group,
+          .x = 0,
+          .scale = 1,
+          .shift = 1,
+          .y = 0,
+          .mean = 2,
+          .inverse_deviation = 2};
   op.groups = 3;
   EXPECT_EQ(complaint({x, of({6}), of({2, 3})}, op), "");
   EXPECT_EQ(complaint({x, of({3}), of({2, 3})}, op), "GroupNorm: tensor 'b' is [3], not [6]");
@@ -457,18 +478,34 @@ TEST(CheckTransformer, SaysWhatDoesNotFit) {
                       PositionEmbeddingGrad{.dy = 0, .dtable = 1}),
             "PositionEmbeddingGrad: tensor 'b' is stored as bf16, not f32");
 
-  const LayerNorm norm{.x = 0, .weight = 1, .bias = 1, .y = 2, .mean = 3, .inverse_deviation = 3};
+  const Norm norm{.kind = NormKind::layer,
+                  .x = 0,
+                  .scale = 1,
+                  .shift = 1,
+                  .y = 2,
+                  .mean = 3,
+                  .inverse_deviation = 3};
   const Tensor rows = of({5, 3, 4}, bf16);
   EXPECT_EQ(complaint({rows, of({4}), rows, of({5, 3})}, norm), "");
   EXPECT_EQ(complaint({rows, of({4}), rows, of({5})}, norm),
             "LayerNorm: tensor 'd' is [5], not [5, 3]");
   EXPECT_EQ(complaint({rows, of({4}, bf16), rows, of({5, 3})}, norm),
             "LayerNorm: tensor 'b' is stored as bf16, not f32");
-  EXPECT_EQ(complaint({rows, of({4}), rows, of({5, 3})},
-                      LayerNorm{.x = 0, .weight = 1, .bias = 1, .y = 2, .inverse_deviation = 3}),
+  EXPECT_EQ(complaint({rows, of({4}), rows, of({5, 3})}, Norm{.kind = NormKind::layer,
+                                                              .x = 0,
+                                                              .scale = 1,
+                                                              .shift = 1,
+                                                              .y = 2,
+                                                              .inverse_deviation = 3}),
             "LayerNorm: it has a bias, and no mean or no weight");
-  const LayerNormGrad norm_grad{
-      .x = 0, .weight = 1, .mean = 3, .inverse_deviation = 3, .dy = 2, .dweight = 1, .dbias = 1};
+  const NormGrad norm_grad{.kind = NormKind::layer,
+                           .x = 0,
+                           .scale = 1,
+                           .mean = 3,
+                           .inverse_deviation = 3,
+                           .dy = 2,
+                           .dscale = 1,
+                           .dshift = 1};
   EXPECT_EQ(complaint({rows, of({4}), of({5, 3, 4}), of({5, 3})}, norm_grad),
             "LayerNormGrad: tensor 'c' is stored as f32, not bf16");
 

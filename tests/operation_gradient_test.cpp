@@ -96,8 +96,8 @@ OperationGradientCase upsample(const Shape& result, const Pair& factor) {
   const Id dy = t.f32("dy", result);
   const Id dx = t.f32("dx", shape);
   return {t.step("Upsample_" + to_string(factor),
-                 {AveragePoolGrad{.dy = x, .dx = y, .window = window, .sums = true},
-                  AveragePool{.x = dy, .y = dx, .window = window, .sums = true}}),
+                 {PoolGrad{.kind = PoolKind::sum, .dy = x, .dx = y, .window = window},
+                  Pool{.kind = PoolKind::sum, .x = dy, .y = dx, .window = window}}),
           {{y, {dy}}},
           {{x, dx}}};
 }
@@ -113,13 +113,13 @@ OperationGradientCase max_pool(const Shape& shape, const Window& window, Activat
   const Id dy = t.f32("dy", result);
   const Id dz = t.f32("dz", shape);
   return {t.step("MaxPool_" + name, {Activate{.x = z, .y = x, .activation = activation},
-                                     MaxPool{.x = x, .y = y, .where = where, .window = window},
-                                     MaxPoolGrad{.y = y,
-                                                 .where = where,
-                                                 .dy = dy,
-                                                 .dx = dz,
-                                                 .window = window,
-                                                 .x_activation = activation}}),
+                                     Pool{.x = x, .y = y, .where = where, .window = window},
+                                     PoolGrad{.made = y,
+                                              .where = where,
+                                              .dy = dy,
+                                              .dx = dz,
+                                              .window = window,
+                                              .x_activation = activation}}),
           {{y, {dy}}},
           {{z, dz}}};
 }
@@ -135,9 +135,13 @@ OperationGradientCase average_pool(const Shape& shape, const Window& window, Act
   const Id dz = t.f32("dz", shape);
   return {t.step("AveragePool_" + name,
                  {Activate{.x = z, .y = x, .activation = activation},
-                  AveragePool{.x = x, .y = y, .window = window},
-                  AveragePoolGrad{
-                      .x = x, .dy = dy, .dx = dz, .window = window, .x_activation = activation}}),
+                  Pool{.kind = PoolKind::average, .x = x, .y = y, .window = window},
+                  PoolGrad{.kind = PoolKind::average,
+                           .made = x,
+                           .dy = dy,
+                           .dx = dz,
+                           .window = window,
+                           .x_activation = activation}}),
           {{y, {dy}}},
           {{z, dz}}};
 }
@@ -149,7 +153,8 @@ OperationGradientCase global_average_pool(const Shape& shape, const std::string&
   const Id dy = t.f32("dy", without_places(shape));
   const Id dx = t.f32("dx", shape);
   return {t.step("GlobalAveragePool" + name,
-                 {GlobalAveragePool{.x = x, .y = y}, GlobalAveragePoolGrad{.dy = dy, .dx = dx}}),
+                 {Pool{.kind = PoolKind::global_average, .x = x, .y = y},
+                  PoolGrad{.kind = PoolKind::global_average, .dy = dy, .dx = dx}}),
           {{y, {dy}}},
           {{x, dx}}};
 }
@@ -223,27 +228,27 @@ OperationGradientCase batch_norm(const Shape& shape, bool addend, bool more, Act
   const Id dshift = t.f32("dshift", channels);
   const Id daddend = addend ? t.f32("daddend", shape) : none;
   OperationGradientCase c{
-      t.step("BatchNorm_" + name, {BatchNorm{.x = x,
-                                             .scale = scale,
-                                             .shift = shift,
-                                             .addend = added,
-                                             .y = y,
-                                             .mean = mean,
-                                             .inverse_deviation = inverse,
-                                             .epsilon = 0.01,
-                                             .activation = activation},
-                                   BatchNormGrad{.x = x,
-                                                 .scale = scale,
-                                                 .mean = mean,
-                                                 .inverse_deviation = inverse,
-                                                 .y = activation == Activation::identity ? none : y,
-                                                 .dy = dy,
-                                                 .dy_more = dy_more,
-                                                 .dx = dx,
-                                                 .dscale = dscale,
-                                                 .dshift = dshift,
-                                                 .daddend = daddend,
-                                                 .activation = activation}}),
+      t.step("BatchNorm_" + name, {Norm{.x = x,
+                                        .scale = scale,
+                                        .shift = shift,
+                                        .addend = added,
+                                        .y = y,
+                                        .mean = mean,
+                                        .inverse_deviation = inverse,
+                                        .epsilon = 0.01,
+                                        .activation = activation},
+                                   NormGrad{.x = x,
+                                            .scale = scale,
+                                            .mean = mean,
+                                            .inverse_deviation = inverse,
+                                            .y = activation == Activation::identity ? none : y,
+                                            .dy = dy,
+                                            .dy_more = dy_more,
+                                            .dx = dx,
+                                            .dscale = dscale,
+                                            .dshift = dshift,
+                                            .daddend = daddend,
+                                            .activation = activation}}),
       {{y, {dy}}},
       {{x, dx}, {scale, dscale}, {shift, dshift}}};
   if (more) {
@@ -269,23 +274,25 @@ OperationGradientCase group_norm(const Shape& shape, std::int64_t groups, const 
   const Id dx = t.f32("dx", shape);
   const Id dscale = t.f32("dscale", channels);
   const Id dshift = t.f32("dshift", channels);
-  return {t.step("GroupNorm_" + name, {GroupNorm{.x = x,
-                                                 .scale = scale,
-                                                 .shift = shift,
-                                                 .y = y,
-                                                 .mean = mean,
-                                                 .inverse_deviation = inverse,
-                                                 .groups = groups,
-                                                 .epsilon = 0.01},
-                                       GroupNormGrad{.x = x,
-                                                     .scale = scale,
-                                                     .mean = mean,
-                                                     .inverse_deviation = inverse,
-                                                     .dy = dy,
-                                                     .dx = dx,
-                                                     .dscale = dscale,
-                                                     .dshift = dshift,
-                                                     .groups = groups}}),
+  return {t.step("GroupNorm_" + name, {Norm{.kind = NormKind::group,
+                                            .x = x,
+                                            .scale = scale,
+                                            .shift = shift,
+                                            .y = y,
+                                            .mean = mean,
+                                            .inverse_deviation = inverse,
+                                            .groups = groups,
+                                            .epsilon = 0.01},
+                                       NormGrad{.kind = NormKind::group,
+                                                .x = x,
+                                                .scale = scale,
+                                                .mean = mean,
+                                                .inverse_deviation = inverse,
+                                                .dy = dy,
+                                                .dx = dx,
+                                                .dscale = dscale,
+                                                .dshift = dshift,
+                                                .groups = groups}}),
           {{y, {dy}}},
           {{x, dx}, {scale, dscale}, {shift, dshift}}};
 }
@@ -352,21 +359,23 @@ OperationGradientCase layer_norm(const Shape& shape, const std::string& name, bo
   const Id dx = t.f32("dx", shape);
   const Id dweight = has_weight ? t.f32("dweight", width) : none;
   const Id dbias = is_rms || !has_bias ? none : t.f32("dbias", width);
-  OperationGradientCase all{t.step("LayerNorm_" + name, {LayerNorm{.x = x,
-                                                                   .weight = weight,
-                                                                   .bias = bias,
-                                                                   .y = y,
-                                                                   .mean = mean,
-                                                                   .inverse_deviation = inverse,
-                                                                   .epsilon = 0.01},
-                                                         LayerNormGrad{.x = x,
-                                                                       .weight = weight,
-                                                                       .mean = mean,
-                                                                       .inverse_deviation = inverse,
-                                                                       .dy = dy,
-                                                                       .dx = dx,
-                                                                       .dweight = dweight,
-                                                                       .dbias = dbias}}),
+  OperationGradientCase all{t.step("LayerNorm_" + name, {Norm{.kind = NormKind::layer,
+                                                              .x = x,
+                                                              .scale = weight,
+                                                              .shift = bias,
+                                                              .y = y,
+                                                              .mean = mean,
+                                                              .inverse_deviation = inverse,
+                                                              .epsilon = 0.01},
+                                                         NormGrad{.kind = NormKind::layer,
+                                                                  .x = x,
+                                                                  .scale = weight,
+                                                                  .mean = mean,
+                                                                  .inverse_deviation = inverse,
+                                                                  .dy = dy,
+                                                                  .dx = dx,
+                                                                  .dscale = dweight,
+                                                                  .dshift = dbias}}),
                             {{y, {dy}}},
                             {{x, dx}}};
   if (has_weight) {

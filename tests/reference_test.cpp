@@ -132,7 +132,7 @@ TEST(ReferenceMaxPool, TakesTheFirstOfTheLargestInTheImage) {
   const Id x = one.tensor("x", {1, 1, 3, 3});
   const Id y = one.tensor("y", {1, 1, 2, 2});
   const Id where = one.tensor("where", {1, 1, 2, 2}, Role::activation, Type::u8);
-  one.operation(MaxPool{.x = x, .y = y, .where = where, .window = window});
+  one.operation(Pool{.x = x, .y = y, .where = where, .window = window});
   const std::vector<double> image{-1, -2, -2,  //
                                   -3, -5, -4,  //
                                   -3, -4, -4};
@@ -148,10 +148,10 @@ TEST(ReferenceMaxPool, GivesEachGradientToOneElement) {
   const Id dy = one.tensor("dy", {1, 1, 1, 2});
   const Id dx = one.tensor("dx", {1, 1, 2, 3});
   one.operation(
-      MaxPoolGrad{.y = y, .where = where, .dy = dy, .dx = dx, .window = {.size = 2, .stride = 1}});
+      PoolGrad{.made = y, .where = where, .dy = dy, .dx = dx, .window = {.size = 2, .stride = 1}});
   // Place 1 of the first window, place 0 of the second: both the element above, in the middle.
   expect_near(result_of(one, {{7, 7}, {1, 0}, {0.5, 2}}, dx), {0, 2.5, 0, 0, 0, 0});
-  std::get<MaxPoolGrad>(one.workload.steps[0].ops[0]).x_activation = Activation::relu;
+  std::get<PoolGrad>(one.workload.steps[0].ops[0]).x_activation = Activation::relu;
   expect_near(result_of(one, {{0, 0}, {1, 3}, {0.5, 2}}, dx), {0, 0, 0, 0, 0, 0});
   expect_near(result_of(one, {{7, 3}, {1, 3}, {0.5, 2}}, dx), {0, 0.5, 0, 0, 0, 2});
 }
@@ -161,7 +161,7 @@ TEST(ReferenceAveragePool, CountsThePaddingButNotWhatIsBeyondIt) {
   OneOp one;
   const Id x = one.tensor("x", {1, 1, 1, 4});
   const Id y = one.tensor("y", {1, 1, 1, 3});
-  one.operation(AveragePool{.x = x, .y = y, .window = window});
+  one.operation(Pool{.kind = PoolKind::average, .x = x, .y = y, .window = window});
   // All three rows are of the image or the padding. Columns: -1 to 1, 1 to 3, 3 and the padding.
   expect_near(result_of(one, {{9, 18, 36, 72}}, y), {27.0 / 9, 126.0 / 9, 72.0 / 6});
 }
@@ -170,7 +170,7 @@ TEST(ReferenceGlobalAveragePool, IsTheMeanOfEachChannel) {
   OneOp one;
   const Id x = one.tensor("x", {1, 2, 2, 2});
   const Id y = one.tensor("y", {1, 2});
-  one.operation(GlobalAveragePool{.x = x, .y = y});
+  one.operation(Pool{.kind = PoolKind::global_average, .x = x, .y = y});
   expect_near(result_of(one, {{1, 2, 3, 4, -1, -1, -1, 7}}, y), {2.5, 1});
 }
 
@@ -183,15 +183,15 @@ TEST(ReferenceBatchNorm, NormalizesOverImagesAndPixels) {
   const Id y = one.tensor("y", {2, 2, 1, 2});
   const Id mean = one.tensor("mean", {2});
   const Id inverse = one.tensor("inverse", {2});
-  one.operation(BatchNorm{.x = x,
-                          .scale = scale,
-                          .shift = shift,
-                          .addend = addend,
-                          .y = y,
-                          .mean = mean,
-                          .inverse_deviation = inverse,
-                          .epsilon = 4,
-                          .activation = Activation::relu});
+  one.operation(Norm{.x = x,
+                     .scale = scale,
+                     .shift = shift,
+                     .addend = addend,
+                     .y = y,
+                     .mean = mean,
+                     .inverse_deviation = inverse,
+                     .epsilon = 4,
+                     .activation = Activation::relu});
   // Channel 0: 1, 3, 5, 7 of mean 4 and variance 5; channel 1: 2 everywhere.
   const std::vector<std::vector<double>> values{
       {1, 3, 2, 2, 5, 7, 2, 2}, {3, 9}, {1, 0.5}, {0, 0, 0, -1, 0, -0.5, 4, 0}};
@@ -255,13 +255,14 @@ TEST(ReferenceLayerNorm, NormalizesEachRow) {
   const Id y = one.tensor("y", {2, 2});
   const Id mean = one.tensor("mean", {2});
   const Id inverse = one.tensor("inverse deviation", {2});
-  one.operation(LayerNorm{.x = x,
-                          .weight = weight,
-                          .bias = bias,
-                          .y = y,
-                          .mean = mean,
-                          .inverse_deviation = inverse,
-                          .epsilon = 3});
+  one.operation(Norm{.kind = NormKind::layer,
+                     .x = x,
+                     .scale = weight,
+                     .shift = bias,
+                     .y = y,
+                     .mean = mean,
+                     .inverse_deviation = inverse,
+                     .epsilon = 3});
   // Variances 1 and 6: with epsilon 4 and 9.
   const double root = std::sqrt(6.0);
   const std::vector<std::vector<double>> values{{0, 2, 5 + root, 5 - root}, {2, 6}, {10, 20}};

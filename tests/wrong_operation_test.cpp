@@ -286,8 +286,12 @@ class Breaker {
         instead("lacks its bias", op, [](auto& o) { o.bias = none; });
       }
     }
-    if constexpr (requires { op.sums; }) {
-      instead("sums or averages", op, [](auto& o) { o.sums = !o.sums; });
+    if constexpr (requires { op.kind == PoolKind::sum; }) {
+      const bool is_sum = op.kind == PoolKind::sum;
+      if (is_sum || op.kind == PoolKind::average) {
+        instead("sums or averages", op,
+                [=](auto& o) { o.kind = is_sum ? PoolKind::average : PoolKind::sum; });
+      }
     }
     if constexpr (requires { op.addend; }) {
       if (op.addend != none) {
@@ -395,7 +399,10 @@ class Breaker {
   template <class Operation>
   void break_more(const Operation& /*op*/) {}
 
-  void break_more(const BatchNormGrad& op) {
+  void break_more(const NormGrad& op) {
+    if (op.kind != NormKind::batch) {
+      return;
+    }
     all_.push_back({.how = "lacks the terms of the means", .after = [op](Reference& r) {
                       const Shape& shape = r.workload()[op.x].shape;
                       const std::int64_t image = shape[2] * shape[3];
@@ -530,8 +537,9 @@ TEST(WrongSum, IsSeenWhereItsTermsCancel) {
   const std::vector<Op>& ops = training.workload.steps.front().ops;
   int cancelled = 0;
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    const auto* op = std::get_if<BatchNormGrad>(&ops[i]);
-    if (op == nullptr || largest(right[op->dshift]) > 1e-9 * largest(right[op->dy])) {
+    const auto* op = std::get_if<NormGrad>(&ops[i]);
+    if (op == nullptr || op->kind != NormKind::batch ||
+        largest(right[op->dshift]) > 1e-9 * largest(right[op->dy])) {
       continue;
     }
     ++cancelled;

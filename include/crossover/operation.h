@@ -97,9 +97,19 @@ concept UpdatesParameters = requires(const T& op) {
   { op.states() } -> std::same_as<std::vector<const std::vector<Id>*>>;
 };
 
+/// As messages and files call an operation.
+template <class T>
+constexpr const char* name_of(const T& op) {
+  if constexpr (requires { op.name(); }) {
+    return op.name();
+  } else {
+    return op.name;
+  }
+}
+
 /// An operation is a struct of tensors and values with these members. A type that lacks one does
 /// not compile where the operations are listed.
-///   name            as messages and files call it
+///   name            as messages and files call it: a constant, or a function of its kind
 ///   category        what its time counts as in profiles
 ///   describe(see)   shows its members to an OperationVisitor, or a class like it
 ///   check(fit)      throws std::invalid_argument where shapes or types do not fit
@@ -112,7 +122,7 @@ concept UpdatesParameters = requires(const T& op) {
 template <class T>
 concept Operation = requires(const T& op, OperationVisitor& see, const Fit& fit,
                              const Workload& workload, ReferenceRun& run) {
-  { T::name } -> std::convertible_to<const char*>;
+  { name_of(op) } -> std::same_as<const char*>;
   { T::category } -> std::convertible_to<OpCategory>;
   { op.describe(see) } -> std::same_as<void>;
   { op.check(fit) } -> std::same_as<void>;

@@ -25,14 +25,12 @@ namespace crossover {
 template <Operation... Operations>
 using OneOf = std::variant<Operations...>;
 
-using Op =
-    OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Sgd, AdamW,
-          Gemm, Convolution, ConvolutionGrad, ChannelBiasGrad, BatchNorm, BatchNormGrad, MaxPool,
-          MaxPoolGrad, AveragePool, AveragePoolGrad, GlobalAveragePool, GlobalAveragePoolGrad,
-          Dropout, DropoutGrad, Embedding, EmbeddingGrad, PositionEmbedding, PositionEmbeddingGrad,
-          LayerNorm, LayerNormGrad, Attention, AttentionGrad, Lstm, LstmGrad, Reshape,
-          ElementwiseLoss, Momentum, Rearrange, Multiply, MultiplyGrad, Softmax, SoftmaxGrad,
-          Matmul, Gru, GruGrad, GroupNorm, GroupNormGrad, AllReduce, Zero, Map, MapGrad>;
+using Op = OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Sgd,
+                 AdamW, Gemm, Convolution, ConvolutionGrad, ChannelBiasGrad, Norm, NormGrad, Pool,
+                 PoolGrad, Dropout, DropoutGrad, Embedding, EmbeddingGrad, PositionEmbedding,
+                 PositionEmbeddingGrad, Attention, AttentionGrad, Lstm, LstmGrad, Reshape,
+                 ElementwiseLoss, Momentum, Rearrange, Multiply, MultiplyGrad, Softmax, SoftmaxGrad,
+                 Matmul, Gru, GruGrad, AllReduce, Zero, Map, MapGrad>;
 
 const char* name(const Op& op);  ///< "Linear", "LinearGrad", ...
 

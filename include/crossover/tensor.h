@@ -147,6 +147,7 @@ struct Window {
   [[nodiscard]] constexpr bool is_square() const {
     return size.is_square() && stride.is_square() && padding.is_square() && dilation.is_square();
   }
+  bool operator==(const Window&) const = default;
 };
 
 /// Rows or columns of the image from a window's first to its last.

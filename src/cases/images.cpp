@@ -8,20 +8,32 @@ namespace {
 
 using Case = OperationCase;
 
+Case pool_grad(const char* prefix, PoolKind kind, const Shape& x, const Window& window,
+               Activation activation, const std::string& name) {
+  OneOp one;
+  const bool is_max = kind == PoolKind::max;
+  const Shape y = result_shape(x, x[1], window);
+  PoolGrad op{.kind = kind,
+              .where = is_max ? one.tensor("where", y, Role::activation, Type::u8) : none,
+              .dy = one.tensor("dy", y),
+              .dx = one.tensor("dx", x),
+              .window = window,
+              .x_activation = activation};
+  if (activation != Activation::identity) {
+    op.made = is_max ? one.tensor("y", y) : one.tensor("x", x);
+  }
+  return {prefix + name, one.operation(op).workload};
+}
+
 Case max_pool_grad(const Shape& x, const Window& window, Activation activation,
                    const std::string& name) {
-  OneOp one;
-  const Shape y = result_shape(x, x[1], window);
-  MaxPoolGrad op{.y = none,
-                 .where = one.tensor("where", y, Role::activation, Type::u8),
-                 .dy = one.tensor("dy", y),
-                 .dx = one.tensor("dx", x),
-                 .window = window,
-                 .x_activation = activation};
-  if (activation != Activation::identity) {
-    op.y = one.tensor("y", y);
-  }
-  return {"MaxPoolGrad_" + name, one.operation(op).workload};
+  return pool_grad("MaxPoolGrad_", PoolKind::max, x, window, activation, name);
+}
+
+Case average_pool_grad(const Shape& x, const Window& window, Activation activation,
+                       const std::string& name, bool sums = false) {
+  return pool_grad("AveragePoolGrad_", sums ? PoolKind::sum : PoolKind::average, x, window,
+                   activation, name);
 }
 
 Case average_pool(const Shape& x, const Window& window, const std::string& name,
@@ -29,50 +41,38 @@ Case average_pool(const Shape& x, const Window& window, const std::string& name,
   OneOp one;
   const Id in = one.tensor("x", x);
   const Id y = one.tensor("y", result_shape(x, x[1], window));
-  one.operation(AveragePool{.x = in, .y = y, .window = window, .sums = sums});
+  one.operation(
+      Pool{.kind = sums ? PoolKind::sum : PoolKind::average, .x = in, .y = y, .window = window});
   return {"AveragePool_" + name, one.workload};
-}
-
-Case average_pool_grad(const Shape& x, const Window& window, Activation activation,
-                       const std::string& name, bool sums = false) {
-  OneOp one;
-  AveragePoolGrad op{.x = none,
-                     .dy = one.tensor("dy", result_shape(x, x[1], window)),
-                     .dx = one.tensor("dx", x),
-                     .window = window,
-                     .x_activation = activation,
-                     .sums = sums};
-  if (activation != Activation::identity) {
-    op.x = one.tensor("x", x);
-  }
-  return {"AveragePoolGrad_" + name, one.operation(op).workload};
 }
 
 Case global_average_pool(const Shape& x, const std::string& name) {
   OneOp one;
   const Id in = one.tensor("x", x);
-  one.operation(GlobalAveragePool{.x = in, .y = one.tensor("y", without_places(x))});
+  const Id y = one.tensor("y", without_places(x));
+  one.operation(Pool{.kind = PoolKind::global_average, .x = in, .y = y});
   return {"GlobalAveragePool_" + name, one.workload};
 }
 
 Case global_average_pool_grad(const Shape& x, const std::string& name) {
   OneOp one;
   const Id dy = one.tensor("dy", without_places(x));
-  one.operation(GlobalAveragePoolGrad{.dy = dy, .dx = one.tensor("dx", x)});
+  const Id dx = one.tensor("dx", x);
+  one.operation(PoolGrad{.kind = PoolKind::global_average, .dy = dy, .dx = dx});
   return {"GlobalAveragePoolGrad_" + name, one.workload};
 }
 
 Case batch_norm(const Shape& x, bool addend, Activation activation, const std::string& name) {
   OneOp one;
   const Shape channels{x[1]};
-  BatchNorm op{.x = one.tensor("x", x),
-               .scale = one.tensor("scale", channels, Role::parameter),
-               .shift = one.tensor("shift", channels, Role::parameter),
-               .addend = none,
-               .y = one.tensor("y", x),
-               .mean = one.tensor("mean", channels),
-               .inverse_deviation = one.tensor("inverse deviation", channels),
-               .activation = activation};
+  Norm op{.x = one.tensor("x", x),
+          .scale = one.tensor("scale", channels, Role::parameter),
+          .shift = one.tensor("shift", channels, Role::parameter),
+          .addend = none,
+          .y = one.tensor("y", x),
+          .mean = one.tensor("mean", channels),
+          .inverse_deviation = one.tensor("inverse deviation", channels),
+          .activation = activation};
   if (addend) {
     op.addend = one.tensor("addend", x);
   }
@@ -83,18 +83,18 @@ Case batch_norm_grad(const Shape& x, bool more, bool addend, Activation activati
                      const std::string& name) {
   OneOp one;
   const Shape channels{x[1]};
-  BatchNormGrad op{.x = one.tensor("x", x),
-                   .scale = one.tensor("scale", channels, Role::parameter),
-                   .mean = one.tensor("mean", channels),
-                   .inverse_deviation = one.tensor("inverse deviation positive", channels),
-                   .y = none,
-                   .dy = one.tensor("dy", x),
-                   .dy_more = none,
-                   .dx = one.tensor("dx", x),
-                   .dscale = one.tensor("dscale", channels, Role::gradient),
-                   .dshift = one.tensor("dshift", channels, Role::gradient),
-                   .daddend = none,
-                   .activation = activation};
+  NormGrad op{.x = one.tensor("x", x),
+              .scale = one.tensor("scale", channels, Role::parameter),
+              .mean = one.tensor("mean", channels),
+              .inverse_deviation = one.tensor("inverse deviation positive", channels),
+              .y = none,
+              .dy = one.tensor("dy", x),
+              .dy_more = none,
+              .dx = one.tensor("dx", x),
+              .dscale = one.tensor("dscale", channels, Role::gradient),
+              .dshift = one.tensor("dshift", channels, Role::gradient),
+              .daddend = none,
+              .activation = activation};
   if (activation != Activation::identity) {
     op.y = one.tensor("y", x);
   }
@@ -110,10 +110,11 @@ Case batch_norm_grad(const Shape& x, bool more, bool addend, Activation activati
 Case group_norm(const Shape& x, std::int64_t groups, const std::string& name) {
   OneOp one;
   const Shape channels{x[1]};
-  GroupNorm op{.x = one.tensor("x", x),
-               .scale = one.tensor("scale", channels, Role::parameter),
-               .shift = one.tensor("shift", channels, Role::parameter),
-               .groups = groups};
+  Norm op{.kind = NormKind::group,
+          .x = one.tensor("x", x),
+          .scale = one.tensor("scale", channels, Role::parameter),
+          .shift = one.tensor("shift", channels, Role::parameter),
+          .groups = groups};
   op.y = one.tensor("y", x);
   op.mean = one.tensor("mean", {x[0], groups});
   op.inverse_deviation = one.tensor("inverse deviation", {x[0], groups});
@@ -124,13 +125,14 @@ Case group_norm_grad(const Shape& x, std::int64_t groups, const std::string& nam
   OneOp one;
   const Shape channels{x[1]};
   const Shape statistics{x[0], groups};
-  GroupNormGrad op{.x = one.tensor("x", x),
-                   .scale = one.tensor("scale", channels, Role::parameter),
-                   .mean = one.tensor("mean", statistics),
-                   .inverse_deviation = one.tensor("inverse deviation positive", statistics),
-                   .dy = one.tensor("dy", x),
-                   .dx = one.tensor("dx", x),
-                   .groups = groups};
+  NormGrad op{.kind = NormKind::group,
+              .x = one.tensor("x", x),
+              .scale = one.tensor("scale", channels, Role::parameter),
+              .mean = one.tensor("mean", statistics),
+              .inverse_deviation = one.tensor("inverse deviation positive", statistics),
+              .dy = one.tensor("dy", x),
+              .dx = one.tensor("dx", x),
+              .groups = groups};
   op.dscale = one.tensor("dscale", channels, Role::gradient);
   op.dshift = one.tensor("dshift", channels, Role::gradient);
   return {"GroupNormGrad_" + name, one.operation(op).workload};
@@ -197,7 +199,7 @@ Case max_pool(const Shape& x, const Window& window, const std::string& name,
   const Shape y = result_shape(x, x[1], window);
   const Id in = one.tensor(x_name, x);
   const Id where = one.tensor("where", y, Role::activation, Type::u8);
-  one.operation(MaxPool{.x = in, .y = one.tensor("y", y), .where = where, .window = window});
+  one.operation(Pool{.x = in, .y = one.tensor("y", y), .where = where, .window = window});
   return {"MaxPool_" + name, one.workload};
 }
 

@@ -68,36 +68,16 @@ std::vector<Id> numbers_of(const Op& op) {
             return std::vector{o.x, o.w, o.dy, o.dx, o.bias};
           },
           [](const ChannelBiasGrad& o) { return std::vector{o.dy}; },
-          [](const MaxPool& o) {
+          [](const Pool& o) {
             return std::vector{o.x, o.y};
           },
-          [](const MaxPoolGrad& o) {
-            return std::vector{o.y, o.dy, o.dx};
+          [](const PoolGrad& o) {
+            return std::vector{o.made, o.dy, o.dx};
           },
-          [](const AveragePool& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const AveragePoolGrad& o) {
-            return std::vector{o.x, o.dy, o.dx};
-          },
-          [](const GlobalAveragePool& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const GlobalAveragePoolGrad& o) {
-            return std::vector{o.dy, o.dx};
-          },
-          [](const BatchNorm& o) {
+          [](const Norm& o) {
             return std::vector{o.x, o.addend, o.y};
           },
-          [](const BatchNormGrad& o) {
-            return std::vector{o.x, o.y, o.dy, o.dy_more, o.dx, o.daddend};
-          },
-          [](const GroupNorm& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const GroupNormGrad& o) {
-            return std::vector{o.x, o.dy, o.dx};
-          },
+          [](const NormGrad& o) { return std::vector{o.x, o.y, o.dy, o.dy_more, o.dx, o.daddend}; },
           [](const Dropout& o) {
             return std::vector{o.x, o.y};
           },
@@ -112,12 +92,6 @@ std::vector<Id> numbers_of(const Op& op) {
             return std::vector{o.x, o.table, o.y};
           },
           [](const PositionEmbeddingGrad& o) { return std::vector{o.dy}; },
-          [](const LayerNorm& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const LayerNormGrad& o) {
-            return std::vector{o.x, o.dy, o.dx};
-          },
           [](const Attention& o) {
             return std::vector{o.qkv, o.y};
           },
@@ -269,13 +243,13 @@ double tolerance_of(const Case& c, Id id, Precision precision, const Arithmetic&
   return precision == Precision::tf32 ? 2 * unit_roundoff(precision, arithmetic) : 2e-6;
 }
 
-/// What a MaxPool of other numbers leaves to its gradient: `where` or y.
-std::vector<double> pooled(const Workload& workload, const MaxPoolGrad& op, bool where) {
+/// What a pool of the largest of other numbers leaves to its gradient: `where` or y.
+std::vector<double> pooled(const Workload& workload, const PoolGrad& op, bool where) {
   Case c = max_pool(workload[op.dx].shape, op.window, "before");
   if (is_16_bit(workload[op.dx].type)) {
     c = in_type(c, workload[op.dx].type);
   }
-  const auto& pool = std::get<MaxPool>(c.workload.steps[0].ops[0]);
+  const auto& pool = std::get<Pool>(c.workload.steps[0].ops[0]);
   Reference reference(c.workload);
   const std::vector<double> x = values_for(c, pool.x);
   std::copy(x.begin(), x.end(), reference[pool.x].begin());
@@ -288,8 +262,8 @@ std::vector<double> pooled(const Workload& workload, const MaxPoolGrad& op, bool
 
 std::vector<double> values_for(const Case& c, Id id) {
   const Tensor& tensor = c.workload[id];
-  if (const auto* op = std::get_if<MaxPoolGrad>(&c.workload.steps.front().ops.front());
-      op != nullptr && (id == op->where || id == op->y)) {
+  if (const auto* op = std::get_if<PoolGrad>(&c.workload.steps.front().ops.front());
+      op != nullptr && op->kind == PoolKind::max && (id == op->where || id == op->made)) {
     return pooled(c.workload, *op, id == op->where);
   }
   const std::int64_t count = elements(tensor.shape);

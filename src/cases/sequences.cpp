@@ -106,12 +106,13 @@ Case layer_norm(const Shape& shape, const std::string& name, bool is_rms = false
   const Id y = one.tensor("y", shape);
   const Id mean = is_rms ? none : one.tensor("mean", without_last(shape));
   const Id inverse_deviation = one.tensor("inverse deviation", without_last(shape));
-  one.operation(LayerNorm{.x = x,
-                          .weight = weight,
-                          .bias = bias,
-                          .y = y,
-                          .mean = mean,
-                          .inverse_deviation = inverse_deviation});
+  one.operation(Norm{.kind = NormKind::layer,
+                     .x = x,
+                     .scale = weight,
+                     .shift = bias,
+                     .y = y,
+                     .mean = mean,
+                     .inverse_deviation = inverse_deviation});
   return {"LayerNorm_" + name, one.workload};
 }
 
@@ -119,15 +120,15 @@ Case layer_norm_grad(const Shape& shape, bool dx, const std::string& name, bool 
                      Lacks lacks = {}) {
   OneOp one;
   const Shape width{shape.back()};
-  LayerNormGrad op{
-      .x = one.tensor("x", shape),
-      .weight = lacks.weight ? none : one.tensor("weight", width, Role::parameter),
-      .mean = is_rms ? none : one.tensor("mean", without_last(shape)),
-      .inverse_deviation = one.tensor("inverse deviation positive", without_last(shape)),
-      .dy = one.tensor("dy", shape),
-      .dx = none,
-      .dweight = lacks.weight ? none : one.tensor("dweight", width, Role::gradient),
-      .dbias = is_rms || lacks.bias ? none : one.tensor("dbias", width, Role::gradient)};
+  NormGrad op{.kind = NormKind::layer,
+              .x = one.tensor("x", shape),
+              .scale = lacks.weight ? none : one.tensor("weight", width, Role::parameter),
+              .mean = is_rms ? none : one.tensor("mean", without_last(shape)),
+              .inverse_deviation = one.tensor("inverse deviation positive", without_last(shape)),
+              .dy = one.tensor("dy", shape),
+              .dx = none,
+              .dscale = lacks.weight ? none : one.tensor("dweight", width, Role::gradient),
+              .dshift = is_rms || lacks.bias ? none : one.tensor("dbias", width, Role::gradient)};
   if (dx) {
     op.dx = one.tensor("dx", shape);
   }

@@ -30,18 +30,18 @@ class Images {
   void operator()(const Convolution& op) const { settle({op.x, op.y}); }
   void operator()(const ConvolutionGrad& op) const { settle({op.dy, op.x, op.dx}); }
   void operator()(const ChannelBiasGrad& op) const { settle({op.dy}); }
-  void operator()(const BatchNorm& op) const { settle({op.x, op.addend, op.y}); }
-  void operator()(const BatchNormGrad& op) const {
-    settle({op.x, op.y, op.dy, op.dy_more, op.dx, op.daddend});
+  void operator()(const Norm& op) const {
+    if (op.kind != NormKind::layer) {
+      settle({op.x, op.addend, op.y});
+    }
   }
-  void operator()(const GroupNorm& op) const { settle({op.x, op.y}); }
-  void operator()(const GroupNormGrad& op) const { settle({op.x, op.dy, op.dx}); }
-  void operator()(const MaxPool& op) const { settle({op.x, op.y, op.where}); }
-  void operator()(const MaxPoolGrad& op) const { settle({op.dy, op.y, op.where, op.dx}); }
-  void operator()(const AveragePool& op) const { settle({op.x, op.y}); }
-  void operator()(const AveragePoolGrad& op) const { settle({op.dy, op.x, op.dx}); }
-  void operator()(const GlobalAveragePool& op) const { settle({op.x}); }
-  void operator()(const GlobalAveragePoolGrad& op) const { settle({op.dx}); }
+  void operator()(const NormGrad& op) const {
+    if (op.kind != NormKind::layer) {
+      settle({op.x, op.y, op.dy, op.dy_more, op.dx, op.daddend});
+    }
+  }
+  void operator()(const Pool& op) const { settle({op.x, op.y, op.where}); }
+  void operator()(const PoolGrad& op) const { settle({op.dy, op.made, op.where, op.dx}); }
   template <class Other>
   void operator()(const Other& /*op*/) const {}
 

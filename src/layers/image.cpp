@@ -127,72 +127,56 @@ namespace {
 
 constexpr std::size_t saved_where = 0;  // the first of what is saved
 
-}  // namespace
-
-// ---- MaxPoolLayer
-
-Shape MaxPoolLayer::infer(LayerShapes& shapes) const {
-  return shapes.image_behind(window, shapes.image()[1]);
-}
-
-void MaxPoolLayer::forward(LayerForward& step) const {
+void pool(LayerForward& step, PoolKind kind, const Window& window = {}) {
   const Shape shape = step.tensor(step.y()).shape;
-  step.emit(MaxPool{.x = step.x(),
-                    .y = step.y(),
-                    .where = step.save("where", shape, Type::u8),
-                    .window = window});
+  step.emit(Pool{.kind = kind,
+                 .x = step.x(),
+                 .y = step.y(),
+                 .where = kind == PoolKind::max ? step.save("where", shape, Type::u8) : none,
+                 .window = window});
 }
 
-void MaxPoolLayer::backward(LayerBackward& step) const {
+void pool_grad(LayerBackward& step, PoolKind kind, const Window& window = {}) {
   const Id dx = step.dx();
   if (dx != none) {
-    step.emit(
-        MaxPoolGrad{.where = step.saved(saved_where), .dy = step.dy(), .dx = dx, .window = window});
+    step.emit(PoolGrad{.kind = kind,
+                       .where = kind == PoolKind::max ? step.saved(saved_where) : none,
+                       .dy = step.dy(),
+                       .dx = dx,
+                       .window = window});
   }
 }
-
-// ---- AveragePoolLayer
-
-Shape AveragePoolLayer::infer(LayerShapes& shapes) const {
-  return shapes.image_behind(window, shapes.image()[1]);
-}
-
-void AveragePoolLayer::forward(LayerForward& step) const {
-  step.emit(AveragePool{.x = step.x(), .y = step.y(), .window = window});
-}
-
-void AveragePoolLayer::backward(LayerBackward& step) const {
-  const Id dx = step.dx();
-  if (dx != none) {
-    step.emit(AveragePoolGrad{.dy = step.dy(), .dx = dx, .window = window});
-  }
-}
-
-// ---- Global average pool
-
-Shape GlobalAveragePoolLayer::infer(LayerShapes& shapes) const {
-  return {any_batch, over_time ? shapes.sequence()[2] : shapes.image()[1]};
-}
-
-void GlobalAveragePoolLayer::forward(LayerForward& step) const {
-  step.emit(GlobalAveragePool{.x = step.x(), .y = step.y()});
-}
-
-void GlobalAveragePoolLayer::backward(LayerBackward& step) const {
-  const Id dx = step.dx();
-  if (dx != none) {
-    step.emit(GlobalAveragePoolGrad{.dy = step.dy(), .dx = dx});
-  }
-}
-
-// ---- Upsample
-
-namespace {
 
 /// The pixels that each of the smaller image becomes.
 Window repeated(const Pair& factor) { return {.size = factor, .stride = factor}; }
 
 }  // namespace
+
+Shape MaxPoolLayer::infer(LayerShapes& shapes) const {
+  return shapes.image_behind(window, shapes.image()[1]);
+}
+void MaxPoolLayer::forward(LayerForward& step) const { pool(step, PoolKind::max, window); }
+void MaxPoolLayer::backward(LayerBackward& step) const { pool_grad(step, PoolKind::max, window); }
+
+Shape AveragePoolLayer::infer(LayerShapes& shapes) const {
+  return shapes.image_behind(window, shapes.image()[1]);
+}
+void AveragePoolLayer::forward(LayerForward& step) const { pool(step, PoolKind::average, window); }
+void AveragePoolLayer::backward(LayerBackward& step) const {
+  pool_grad(step, PoolKind::average, window);
+}
+
+Shape GlobalAveragePoolLayer::infer(LayerShapes& shapes) const {
+  return {any_batch, over_time ? shapes.sequence()[2] : shapes.image()[1]};
+}
+void GlobalAveragePoolLayer::forward(LayerForward& step) const {
+  pool(step, PoolKind::global_average);
+}
+void GlobalAveragePoolLayer::backward(LayerBackward& step) const {
+  pool_grad(step, PoolKind::global_average);
+}
+
+// ---- Upsample
 
 Shape UpsampleLayer::infer(LayerShapes& shapes) const {
   Shape shape = shapes.image();
@@ -206,13 +190,13 @@ Shape UpsampleLayer::infer(LayerShapes& shapes) const {
 
 void UpsampleLayer::forward(LayerForward& step) const {
   step.emit(
-      AveragePoolGrad{.dy = step.x(), .dx = step.y(), .window = repeated(factor), .sums = true});
+      PoolGrad{.kind = PoolKind::sum, .dy = step.x(), .dx = step.y(), .window = repeated(factor)});
 }
 
 void UpsampleLayer::backward(LayerBackward& step) const {
   const Id dx = step.dx();
   if (dx != none) {
-    step.emit(AveragePool{.x = step.dy(), .y = dx, .window = repeated(factor), .sums = true});
+    step.emit(Pool{.kind = PoolKind::sum, .x = step.dy(), .y = dx, .window = repeated(factor)});
   }
 }
 

@@ -520,7 +520,7 @@ void AsStridedLayer::backward(LayerBackward& step) const {
   const Id mean = step.scratch("mean of its gradients", {batch, own}, dy.type);
   const Id sum = step.scratch("sum of its gradients", {batch, own}, dy.type);
   copy(step, step.dy(), all, sorted, scratch);
-  step.emit(GlobalAveragePool{.x = all, .y = mean});
+  step.emit(Pool{.kind = PoolKind::global_average, .x = all, .y = mean});
   step.emit(Map{.x = mean,
                 .y = sum,
                 .function = functions::Affine{.scale = static_cast<double>(repeats), .shift = 0}});

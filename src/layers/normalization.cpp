@@ -43,13 +43,13 @@ void BatchNormLayer::forward(LayerForward& step) const {
     y = step.save("result as images", as_images(vectors.shape), step.tensor(step.y()).type);
     step.emit(Reshape{.x = step.x(), .y = x});
   }
-  step.emit(BatchNorm{.x = x,
-                      .scale = step.parameter(scale),
-                      .shift = step.parameter(shift),
-                      .y = y,
-                      .mean = of_mean,
-                      .inverse_deviation = of_deviation,
-                      .epsilon = epsilon});
+  step.emit(Norm{.x = x,
+                 .scale = step.parameter(scale),
+                 .shift = step.parameter(shift),
+                 .y = y,
+                 .mean = of_mean,
+                 .inverse_deviation = of_deviation,
+                 .epsilon = epsilon});
   if (y != step.y()) {
     step.emit(Reshape{.x = y, .y = step.y()});
   }
@@ -69,14 +69,14 @@ void BatchNormLayer::backward(LayerBackward& step) const {
     dy = step.scratch("dy", images, read.type);
     step.emit(Reshape{.x = step.dy(), .y = dy});
   }
-  step.emit(BatchNormGrad{.x = has_vectors ? step.saved(vectors_as_images) : step.x(),
-                          .scale = step.parameter(scale),
-                          .mean = step.saved(mean),
-                          .inverse_deviation = step.saved(inverse_deviation),
-                          .dy = dy,
-                          .dx = dx,
-                          .dscale = step.gradient(scale),
-                          .dshift = step.gradient(shift)});
+  step.emit(NormGrad{.x = has_vectors ? step.saved(vectors_as_images) : step.x(),
+                     .scale = step.parameter(scale),
+                     .mean = step.saved(mean),
+                     .inverse_deviation = step.saved(inverse_deviation),
+                     .dy = dy,
+                     .dx = dx,
+                     .dscale = step.gradient(scale),
+                     .dshift = step.gradient(shift)});
   if (has_vectors && asked != none) {
     step.emit(Reshape{.x = dx, .y = asked});
   }
@@ -111,13 +111,14 @@ void LayerNormLayer::forward(LayerForward& step) const {
   rows.pop_back();
   const Id inverse_deviation = step.save("inverse deviation", rows, Type::f32);
   const Id mean = is_rms ? none : step.save("mean", rows, Type::f32);
-  step.emit(LayerNorm{.x = step.x(),
-                      .weight = elementwise_affine ? step.parameter(norm_weight) : none,
-                      .bias = has_bias() ? step.parameter(norm_bias) : none,
-                      .y = step.y(),
-                      .mean = mean,
-                      .inverse_deviation = inverse_deviation,
-                      .epsilon = epsilon});
+  step.emit(Norm{.kind = NormKind::layer,
+                 .x = step.x(),
+                 .scale = elementwise_affine ? step.parameter(norm_weight) : none,
+                 .shift = has_bias() ? step.parameter(norm_bias) : none,
+                 .y = step.y(),
+                 .mean = mean,
+                 .inverse_deviation = inverse_deviation,
+                 .epsilon = epsilon});
 }
 
 void LayerNormLayer::backward(LayerBackward& step) const {
@@ -125,14 +126,15 @@ void LayerNormLayer::backward(LayerBackward& step) const {
   if (dx == none && !elementwise_affine) {
     return;
   }
-  step.emit(LayerNormGrad{.x = step.x(),
-                          .weight = elementwise_affine ? step.parameter(norm_weight) : none,
-                          .mean = is_rms ? none : step.saved(row_mean),
-                          .inverse_deviation = step.saved(row_inverse_deviation),
-                          .dy = step.dy(),
-                          .dx = dx,
-                          .dweight = elementwise_affine ? step.gradient(norm_weight) : none,
-                          .dbias = has_bias() ? step.gradient(norm_bias) : none});
+  step.emit(NormGrad{.kind = NormKind::layer,
+                     .x = step.x(),
+                     .scale = elementwise_affine ? step.parameter(norm_weight) : none,
+                     .mean = is_rms ? none : step.saved(row_mean),
+                     .inverse_deviation = step.saved(row_inverse_deviation),
+                     .dy = step.dy(),
+                     .dx = dx,
+                     .dscale = elementwise_affine ? step.gradient(norm_weight) : none,
+                     .dshift = has_bias() ? step.gradient(norm_bias) : none});
 }
 
 // ---- Group normalization
@@ -161,14 +163,15 @@ void GroupNormLayer::forward(LayerForward& step) const {
   const Shape statistics{step.tensor(step.x()).shape[0], groups};
   const Id mean = step.save("mean", statistics, Type::f32);
   const Id inverse_deviation = step.save("inverse deviation", statistics, Type::f32);
-  step.emit(GroupNorm{.x = step.x(),
-                      .scale = step.parameter(group_norm_scale),
-                      .shift = step.parameter(group_norm_shift),
-                      .y = step.y(),
-                      .mean = mean,
-                      .inverse_deviation = inverse_deviation,
-                      .groups = groups,
-                      .epsilon = epsilon});
+  step.emit(Norm{.kind = NormKind::group,
+                 .x = step.x(),
+                 .scale = step.parameter(group_norm_scale),
+                 .shift = step.parameter(group_norm_shift),
+                 .y = step.y(),
+                 .mean = mean,
+                 .inverse_deviation = inverse_deviation,
+                 .groups = groups,
+                 .epsilon = epsilon});
 }
 
 void GroupNormLayer::backward(LayerBackward& step) const {
@@ -177,15 +180,16 @@ void GroupNormLayer::backward(LayerBackward& step) const {
     const Tensor x = step.tensor(step.x());
     dx = step.scratch("dx", x.shape, x.type);
   }
-  step.emit(GroupNormGrad{.x = step.x(),
-                          .scale = step.parameter(group_norm_scale),
-                          .mean = step.saved(mean_of_groups),
-                          .inverse_deviation = step.saved(deviation_of_groups),
-                          .dy = step.dy(),
-                          .dx = dx,
-                          .dscale = step.gradient(group_norm_scale),
-                          .dshift = step.gradient(group_norm_shift),
-                          .groups = groups});
+  step.emit(NormGrad{.kind = NormKind::group,
+                     .x = step.x(),
+                     .scale = step.parameter(group_norm_scale),
+                     .mean = step.saved(mean_of_groups),
+                     .inverse_deviation = step.saved(deviation_of_groups),
+                     .dy = step.dy(),
+                     .dx = dx,
+                     .dscale = step.gradient(group_norm_scale),
+                     .dshift = step.gradient(group_norm_shift),
+                     .groups = groups});
 }
 
 }  // namespace crossover

@@ -333,22 +333,50 @@ void ChannelBiasGrad::execute(ReferenceRun& run) const {
 
 namespace {
 
-Shape result(const Fit& fit, Id x, const Window& window) {
+const char* of_kind(PoolKind kind, const char* max, const char* average, const char* global) {
+  if (kind == PoolKind::max) {
+    return max;
+  }
+  return kind == PoolKind::global_average ? global : average;
+}
+
+/// The shape of y.
+Shape result(const Fit& fit, PoolKind kind, Id x, const Window& window) {
+  if (kind == PoolKind::global_average) {
+    fit.require(window == Window{}, "the mean of all places has no window");
+    const Shape& shape = fit.at(x).shape;
+    return without_places(Places::is_sequence(shape) ? shape : image(fit, x));
+  }
   const Shape& images = image(fit, x);
   fit.require(window.dilation == 1, "the window of a pool has no dilation");
   return result_of(fit, window, images, images[1]);
 }
 
-void check_largest(const Fit& fit, Id where, const Shape& shape, const Window& window) {
+void check_where(const Fit& fit, Id where, const Shape& shape, const Window& window) {
   constexpr std::int64_t most = 255;  // which fit a byte
   fit.require(window.size.down <= most && window.size.across <= most / window.size.down,
               "the window has more than 255 places");
   fit.expect(where, shape, Type::u8);
 }
 
+/// Images and the window that slides over them. That of a global average is all places.
+struct Pooled {
+  Pooled(PoolKind kind, const Shape& shape, const Window& of) : images(shape), window(of) {
+    if (kind == PoolKind::global_average) {
+      const Places places(shape);
+      images = {1, places.outer, places.count, places.inner};
+      window.size = {places.count, 1};
+    }
+  }
+
+  Shape images;
+  Window window;
+};
+
 /// Each element of the result meets each of its window once.
-double flops_of(const Workload& workload, Id y, const Window& window) {
-  return count(workload, y) * static_cast<double>(window.size.product());
+double flops_of(const Workload& workload, PoolKind kind, Id x, Id y, const Window& window) {
+  const Pooled of(kind, workload[x].shape, window);
+  return count(workload, y) * static_cast<double>(of.window.size.product());
 }
 
 /// The rows, or the columns, of a window at one position.
@@ -356,8 +384,6 @@ struct Extent {
   std::int64_t start;       ///< may be in the padding
   std::int64_t first, end;  ///< in the image
   std::int64_t covered;     ///< in the image or the padding
-
-  [[nodiscard]] bool holds(std::int64_t at) const { return first <= at && at < end; }
 };
 
 Extent extent_of(const Slide& slide, std::int64_t position, std::int64_t size) {
@@ -369,20 +395,32 @@ Extent extent_of(const Slide& slide, std::int64_t position, std::int64_t size) {
           .covered = std::min(end, size + slide.padding) - start};
 }
 
-/// body(channel of an image, its elements' first, that position's element of the result, rows,
-/// columns) at each position of the window on images of that shape.
+/// An element of the images that a window holds.
+struct Held {
+  std::int64_t element, result;  ///< what its window becomes
+  std::int64_t place;            ///< in the window, row by row
+  std::int64_t count;            ///< of the window's places, in the image or the padding
+};
+
+/// body(Held) for each element of each window, in order.
 template <class Body>
-void for_each_window(const Shape& images, const Window& window, const Body& body) {
+void for_each_held(const Pooled& of, const Body& body) {
+  const Shape& images = of.images;
   const std::int64_t planes = images[0] * images[1];
-  const std::int64_t down = positions(window.down(), images[2]);
-  const std::int64_t across = positions(window.across(), images[3]);
+  const std::int64_t down = positions(of.window.down(), images[2]);
+  const std::int64_t across = positions(of.window.across(), images[3]);
 #pragma omp parallel for schedule(static) if (planes * down * across > 10000)
   for (std::int64_t plane = 0; plane < planes; ++plane) {
-    for (std::int64_t row = 0; row < down; ++row) {
-      const Extent rows = extent_of(window.down(), row, images[2]);
-      for (std::int64_t column = 0; column < across; ++column) {
-        body(plane * images[2] * images[3], (plane * down + row) * across + column, rows,
-             extent_of(window.across(), column, images[3]));
+    for (std::int64_t position = 0; position < down * across; ++position) {
+      const Extent rows = extent_of(of.window.down(), position / across, images[2]);
+      const Extent columns = extent_of(of.window.across(), position % across, images[3]);
+      for (std::int64_t row = rows.first; row < rows.end; ++row) {
+        for (std::int64_t column = columns.first; column < columns.end; ++column) {
+          body(Held{.element = (plane * images[2] + row) * images[3] + column,
+                    .result = plane * down * across + position,
+                    .place = (row - rows.start) * of.window.size.across + column - columns.start,
+                    .count = rows.covered * columns.covered});
+        }
       }
       alive();
     }
@@ -391,205 +429,102 @@ void for_each_window(const Shape& images, const Window& window, const Body& body
 
 }  // namespace
 
-// ---- MaxPool
+const char* Pool::name() const {
+  return of_kind(kind, "MaxPool", "AveragePool", "GlobalAveragePool");
+}
 
-void MaxPool::check(const Fit& fit) const {
-  const Shape shape = result(fit, x, window);
+void Pool::check(const Fit& fit) const {
+  const Shape shape = result(fit, kind, x, window);
   fit.expect(y, shape, fit.number(x));
-  check_largest(fit, where, shape, window);
-}
-
-Cost MaxPool::cost(const Workload& workload) const {
-  return {.flops = flops_of(workload, y, window), .launches = 1};
-}
-
-void MaxPool::execute(ReferenceRun& run) const {
-  const double* from = run.at(x);
-  double* largest = run.at(y);
-  double* place = run.at(where);
-  const std::int64_t width = run.shape(x)[3];
-  for_each_window(
-      run.shape(x), window,
-      [&](std::int64_t plane, std::int64_t at, const Extent& rows, const Extent& columns) {
-        bool any = false;
-        for (std::int64_t row = rows.first; row < rows.end; ++row) {
-          for (std::int64_t column = columns.first; column < columns.end; ++column) {
-            const double value = from[plane + row * width + column];
-            if (!any || value > largest[at]) {
-              any = true;
-              largest[at] = value;
-              place[at] = static_cast<double>((row - rows.start) * window.size.across + column -
-                                              columns.start);
-            }
-          }
-        }
-      });
-}
-
-// ---- MaxPoolGrad
-
-void MaxPoolGrad::check(const Fit& fit) const {
-  const Type type = fit.number(dx);
-  const Shape shape = result(fit, dx, window);
-  fit.expect(dy, shape, type);
-  check_largest(fit, where, shape, window);
-  fit.require(x_activation == Activation::identity || y != none,
-              "the derivative of an activation is taken from y, which is missing");
-  fit.expect_derivative_from_result(x_activation);
-  if (y != none) {
-    fit.expect(y, shape, type);
+  if (kind == PoolKind::max) {
+    check_where(fit, where, shape, window);
   }
 }
 
-Cost MaxPoolGrad::cost(const Workload& workload) const {
-  return {.flops = count(workload, dy) * (1 + derivative_flops(x_activation)),
-          .launches = x_activation != Activation::identity ? 2 : 1};
+Cost Pool::cost(const Workload& workload) const {
+  return {.flops = flops_of(workload, kind, x, y, window), .launches = 1};
 }
 
-void MaxPoolGrad::execute(ReferenceRun& run) const {
-  const double* result = y != none ? run.at(y) : nullptr;
-  const double* place = run.at(where);
-  const double* from = run.at(dy);
-  double* to = run.at(dx);
-  const std::int64_t width = run.shape(dx)[3];
-  std::fill_n(to, run.size(dx), 0.0);
-  for_each_window(
-      run.shape(dx), window,
-      [&](std::int64_t plane, std::int64_t at, const Extent& rows, const Extent& columns) {
-        const auto in_window = static_cast<std::int64_t>(place[at]);
-        const std::int64_t row = rows.start + in_window / window.size.across;
-        const std::int64_t column = columns.start + in_window % window.size.across;
-        const double factor =
-            result != nullptr ? derivative_from_result(x_activation, result[at]) : 1;
-        if (rows.holds(row) && columns.holds(column)) {  // whatever `where` says
-          to[plane + row * width + column] += from[at] * factor;
-        }
-      });
-}
-
-// ---- AveragePool
-
-namespace {
-
-/// What the sum of a window is divided by.
-double divisor_of(bool sums, const Extent& rows, const Extent& columns) {
-  return sums ? 1 : static_cast<double>(rows.covered * columns.covered);
-}
-
-}  // namespace
-
-void AveragePool::check(const Fit& fit) const {
-  fit.expect(y, result(fit, x, window), fit.number(x));
-}
-
-Cost AveragePool::cost(const Workload& workload) const {
-  return {.flops = flops_of(workload, y, window), .launches = 1};
-}
-
-void AveragePool::execute(ReferenceRun& run) const {
+void Pool::execute(ReferenceRun& run) const {
+  const Pooled of(kind, run.shape(x), window);
   const double* from = run.at(x);
   double* to = run.at(y);
-  const std::int64_t width = run.shape(x)[3];
-  for_each_window(
-      run.shape(x), window,
-      [&](std::int64_t plane, std::int64_t at, const Extent& rows, const Extent& columns) {
-        double sum = 0;
-        for (std::int64_t row = rows.first; row < rows.end; ++row) {
-          for (std::int64_t column = columns.first; column < columns.end; ++column) {
-            sum += from[plane + row * width + column];
-          }
-        }
-        to[at] = sum / divisor_of(sums, rows, columns);
-      });
+  std::fill_n(to, run.size(y), 0.0);
+  if (kind == PoolKind::max) {
+    double* place = run.at(where);
+    std::fill_n(place, run.size(where), -1.0);
+    for_each_held(of, [=](const Held& held) {
+      const double value = from[held.element];
+      if (place[held.result] < 0 || value > to[held.result]) {
+        place[held.result] = static_cast<double>(held.place);
+        to[held.result] = value;
+      }
+    });
+    return;
+  }
+  for_each_held(of, [=, sums = kind == PoolKind::sum](const Held& held) {
+    to[held.result] += from[held.element] / (sums ? 1 : static_cast<double>(held.count));
+  });
 }
 
-// ---- AveragePoolGrad
+// ---- PoolGrad
 
-void AveragePoolGrad::check(const Fit& fit) const {
+const char* PoolGrad::name() const {
+  return of_kind(kind, "MaxPoolGrad", "AveragePoolGrad", "GlobalAveragePoolGrad");
+}
+
+void PoolGrad::check(const Fit& fit) const {
+  const bool is_max = kind == PoolKind::max;
   const Type type = fit.number(dx);
-  fit.expect(dy, result(fit, dx, window), type);
-  fit.require(x_activation == Activation::identity || x != none,
-              "the derivative of an activation is taken from x, which is missing");
+  const Shape shape = result(fit, kind, dx, window);
+  fit.expect(dy, shape, type);
+  if (is_max) {
+    check_where(fit, where, shape, window);
+  }
+  fit.require(kind != PoolKind::global_average || x_activation == Activation::identity,
+              "takes no activation");
+  fit.require(x_activation == Activation::identity || made != none,
+              std::string("the derivative of an activation is taken from ") + (is_max ? "y" : "x") +
+                  ", which is missing");
   fit.expect_derivative_from_result(x_activation);
-  if (x != none) {
-    fit.expect(x, fit.at(dx).shape, type);
+  if (made != none) {
+    fit.expect(made, is_max ? shape : fit.at(dx).shape, type);
   }
 }
 
-Cost AveragePoolGrad::cost(const Workload& workload) const {
-  const bool only_copies =
-      sums && window.size.down <= window.stride.down && window.size.across <= window.stride.across;
-  return {.flops = (only_copies ? 0 : flops_of(workload, dy, window)) +
+Cost PoolGrad::cost(const Workload& workload) const {
+  const int launches = x_activation != Activation::identity ? 2 : 1;
+  if (kind == PoolKind::max) {
+    return {.flops = count(workload, dy) * (1 + derivative_flops(x_activation)),
+            .launches = launches};
+  }
+  const bool only_copies = kind == PoolKind::sum && window.size.down <= window.stride.down &&
+                           window.size.across <= window.stride.across;
+  return {.flops = (only_copies ? 0 : flops_of(workload, kind, dx, dy, window)) +
                    derivative_flops(x_activation) * count(workload, dx),
-          .launches = x_activation != Activation::identity ? 2 : 1};
+          .launches = launches};
 }
 
-void AveragePoolGrad::execute(ReferenceRun& run) const {
+void PoolGrad::execute(ReferenceRun& run) const {
+  const Pooled of(kind, run.shape(dx), window);
   const double* from = run.at(dy);
   double* to = run.at(dx);
-  const std::int64_t size = run.size(dx);
-  const std::int64_t width = run.shape(dx)[3];
-  std::fill_n(to, size, 0.0);
-  for_each_window(
-      run.shape(dx), window,
-      [&](std::int64_t plane, std::int64_t at, const Extent& rows, const Extent& columns) {
-        const double share = from[at] / divisor_of(sums, rows, columns);
-        for (std::int64_t row = rows.first; row < rows.end; ++row) {
-          for (std::int64_t column = columns.first; column < columns.end; ++column) {
-            to[plane + row * width + column] += share;
-          }
-        }
-      });
-  if (x != none) {
-    const double* made = run.at(x);
-    for (std::int64_t i = 0; i < size; ++i) {
-      to[i] *= derivative_from_result(x_activation, made[i]);
-    }
+  const auto factor = [this, results = made != none ? run.at(made) : nullptr](std::int64_t i) {
+    return results != nullptr ? derivative_from_result(x_activation, results[i]) : 1;
+  };
+  std::fill_n(to, run.size(dx), 0.0);
+  if (kind == PoolKind::max) {
+    for_each_held(of, [=, place = run.at(where)](const Held& held) {
+      if (place[held.result] == static_cast<double>(held.place)) {
+        to[held.element] += from[held.result] * factor(held.result);
+      }
+    });
+    return;
   }
-}
-
-namespace {
-
-Shape means_of(const Fit& fit, Id id) {
-  const Shape& shape = fit.at(id).shape;
-  return without_places(Places::is_sequence(shape) ? shape : image(fit, id));
-}
-
-}  // namespace
-
-// ---- GlobalAveragePool
-
-void GlobalAveragePool::check(const Fit& fit) const {
-  fit.expect(y, means_of(fit, x), fit.number(x));
-}
-
-Cost GlobalAveragePool::cost(const Workload& workload) const {
-  return {.flops = count(workload, x), .launches = 1};
-}
-
-void GlobalAveragePool::execute(ReferenceRun& run) const {
-  const Places of(run.shape(x));
-  double* means = run.at(y);
-  std::fill_n(means, run.size(y), 0.0);
-  for_each_index(run.size(x), [&](std::int64_t i) { means[of.shared(i)] += run.at(x)[i]; });
-  for_each_index(run.size(y), [&](std::int64_t i) { means[i] /= static_cast<double>(of.count); });
-}
-
-// ---- GlobalAveragePoolGrad
-
-void GlobalAveragePoolGrad::check(const Fit& fit) const {
-  fit.expect(dy, means_of(fit, dx), fit.number(dx));
-}
-
-Cost GlobalAveragePoolGrad::cost(const Workload& workload) const {
-  return {.flops = count(workload, dx), .launches = 1};
-}
-
-void GlobalAveragePoolGrad::execute(ReferenceRun& run) const {
-  const Places of(run.shape(dx));
-  for_each_index(run.size(dx), [&](std::int64_t i) {
-    run.at(dx)[i] = run.at(dy)[of.shared(i)] / static_cast<double>(of.count);
+  for_each_held(of, [=, sums = kind == PoolKind::sum](const Held& held) {
+    to[held.element] += from[held.result] / (sums ? 1 : static_cast<double>(held.count));
   });
+  for_each_index(run.size(dx), [=](std::int64_t i) { to[i] *= factor(i); });
 }
 
 }  // namespace crossover

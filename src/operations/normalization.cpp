@@ -2,6 +2,7 @@
 #include "crossover/operations/normalization.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "../reference/run.h"
@@ -12,49 +13,170 @@
 
 namespace crossover {
 
-// ---- Batch normalization
-
 namespace {
 
-void check_activation(const Fit& fit, Activation activation) {
+const char* of_kind(NormKind kind, const char* batch, const char* layer, const char* group) {
+  if (kind == NormKind::batch) {
+    return batch;
+  }
+  return kind == NormKind::layer ? layer : group;
+}
+
+// ---- shapes
+
+/// Of what goes with x.
+struct Beside {
+  Shape statistics, channels;
+};
+
+Beside beside(const Fit& fit, NormKind kind, Id x, std::int64_t groups) {
+  if (kind == NormKind::layer) {
+    Shape rows = fit.at(x).shape;
+    fit.require(!rows.empty(), "'" + fit.at(x).name + "' is a single number, not rows of them");
+    const Shape width{rows.back()};
+    rows.pop_back();
+    return {.statistics = rows, .channels = width};
+  }
+  const Shape& images = image(fit, x);
+  fit.require(
+      groups > 0 && images[1] % groups == 0,
+      std::to_string(groups) + " groups do not divide " + std::to_string(images[1]) + " channels");
+  return {.statistics = kind == NormKind::batch ? Shape{images[1]} : Shape{images[0], groups},
+          .channels = {images[1]}};
+}
+
+/// What only a batch has is none elsewhere, and what only a layer may lack is there elsewhere.
+void check_kind(const Fit& fit, NormKind kind, Activation activation,
+                const std::vector<Id>& of_batch, const std::vector<Id>& of_others) {
+  const auto is_there = [](Id id) { return id != none; };
+  fit.require(kind == NormKind::batch || (activation == Activation::identity &&
+                                          std::none_of(of_batch.begin(), of_batch.end(), is_there)),
+              "only that of a batch takes an activation, an addend or a second gradient");
   fit.require(activation == Activation::identity || activation == Activation::relu,
               "takes no activation but ReLU");
+  fit.require(kind == NormKind::layer || std::all_of(of_others.begin(), of_others.end(), is_there),
+              "only that of a layer does without a mean, a scale, a shift or a gradient");
 }
 
-void check_channels(const Fit& fit, const Shape& channels, const std::vector<Id>& ids) {
+/// Of those that there are.
+void expect_all(const Fit& fit, const std::vector<Id>& ids, const Shape& shape,
+                Type type = Type::f32) {
   for (const Id id : ids) {
-    fit.expect(id, channels);
+    if (id != none) {
+      fit.expect(id, shape, type);
+    }
   }
 }
 
-/// body(channel, how many elements it has) for each channel.
-template <class Body>
-void for_each_channel(const Shape& images, const Body& body) {
-  const std::int64_t elements_of_it = images[0] * images[2] * images[3];
-#pragma omp parallel for schedule(dynamic) if (images[1] * elements_of_it > 100000)
-  for (std::int64_t channel = 0; channel < images[1]; ++channel) {
-    body(channel, static_cast<double>(elements_of_it));
+// ---- in float64
+
+/// x as [batch, channels, inner], and which of its numbers share a mean.
+class Parts {
+ public:
+  Parts(NormKind kind, const Shape& x, std::int64_t groups)
+      : is_batch_(kind == NormKind::batch),
+        is_layer_(kind == NormKind::layer),
+        batch_(is_layer_ ? leading(x) : x[0]),
+        channels_(is_layer_ ? x.back() : x[1]),
+        inner_(is_layer_ ? 1 : x[2] * x[3]),
+        groups_(is_batch_ ? channels_ : groups) {}
+
+  [[nodiscard]] double size_of_each() const {
+    return static_cast<double>((is_batch_ ? batch_ : 1) * (channels_ / groups_) * inner_);
   }
-}
+
+  /// body(i, which sums and passes over the numbers that share mean i) for each mean.
+  template <class Body>
+  void for_each_mean(const Body& body) const {
+    const std::int64_t means = is_batch_ ? channels_ : batch_ * groups_;
+#pragma omp parallel for schedule(dynamic) if (batch_ * channels_ * inner_ > 100000)
+    for (std::int64_t i = 0; i < means; ++i) {
+      body(i);
+    }
+  }
+
+  /// body(channel, first, end) for the numbers that share mean i, those of a channel at a time.
+  template <class Body>
+  void for_each_part(std::int64_t i, const Body& body) const {
+    const std::int64_t of_group = channels_ / groups_;
+    const std::int64_t first = i % groups_ * of_group;
+    const std::int64_t image = is_batch_ ? 0 : i / groups_;
+    for (std::int64_t b = image; b < (is_batch_ ? batch_ : image + 1); ++b) {
+      for (std::int64_t channel = first; channel < first + of_group; ++channel) {
+        const std::int64_t at = (b * channels_ + channel) * inner_;
+        body(channel, at, at + inner_);
+      }
+      alive();
+    }
+  }
+
+  /// The sums of both of terms(channel, element) over the numbers that share mean i.
+  template <class Terms>
+  [[nodiscard]] std::array<double, 2> sums(std::int64_t i, const Terms& terms) const {
+    std::array<double, 2> all{};
+    for_each_part(i, [&](std::int64_t channel, std::int64_t first, std::int64_t end) {
+      double one = 0;
+      double other = 0;
+#pragma omp simd reduction(+ : one, other)
+      for (std::int64_t at = first; at < end; ++at) {
+        const std::array<double, 2> more = terms(channel, at);
+        one += more[0];
+        other += more[1];
+      }
+      all[0] += one;
+      all[1] += other;
+    });
+    return all;
+  }
+
+  /// body(channel, mean, first, end) for all numbers, in order for each channel.
+  template <class Body>
+  void for_each_channel(const Body& body) const {
+    constexpr std::int64_t at_once = 64;  // whose numbers lie side by side in a row
+#pragma omp parallel for schedule(dynamic) if (batch_ * channels_ * inner_ > 100000)
+    for (std::int64_t begin = 0; begin < channels_; begin += at_once) {
+      for (std::int64_t b = 0; b < batch_; ++b) {
+        for (std::int64_t c = begin; c < std::min(begin + at_once, channels_); ++c) {
+          const std::int64_t at = (b * channels_ + c) * inner_;
+          body(c, is_batch_ ? c : b * groups_ + c / (channels_ / groups_), at, at + inner_);
+        }
+        alive();
+      }
+    }
+  }
+
+ private:
+  bool is_batch_, is_layer_;
+  std::int64_t batch_, channels_, inner_;
+  std::int64_t groups_;  ///< of each of the batch; that of a batch itself has one for each channel
+};
 
 }  // namespace
 
-// ---- BatchNorm
+// ---- Norm
 
-void BatchNorm::check(const Fit& fit) const {
-  const Shape& images = image(fit, x);
+const char* Norm::name() const { return of_kind(kind, "BatchNorm", "LayerNorm", "GroupNorm"); }
+
+void Norm::check(const Fit& fit) const {
   const Type type = fit.number(x);
-  check_activation(fit, activation);
-  check_channels(fit, {images[1]}, {scale, shift, mean, inverse_deviation});
-  fit.expect(y, images, type);
-  if (addend != none) {
-    fit.expect(addend, images, type);
-  }
+  const auto& [statistics, channels] = beside(fit, kind, x, groups);
+  check_kind(fit, kind, activation, {addend}, {mean, scale, shift});
+  fit.require(shift == none || (mean != none && scale != none),
+              "it has a bias, and no mean or no weight");
+  fit.expect(y, fit.at(x).shape, type);
+  fit.expect(inverse_deviation, statistics);
+  expect_all(fit, {mean}, statistics);
+  expect_all(fit, {scale, shift}, channels);
+  expect_all(fit, {addend}, fit.at(x).shape, type);
 }
 
-/// Sum, sum of squared differences (3), then difference, factor and shift.
-Cost BatchNorm::cost(const Workload& workload) const {
-  Cost sum{.flops = 7 * count(workload, x), .launches = 1};
+/// Sum, sum of squared differences (3), then difference, factor and shift; of a layer difference,
+/// two factors and shift. Without means the sum of squares (2) and two factors. A scale or a shift
+/// that is none is not counted.
+Cost Norm::cost(const Workload& workload) const {
+  const int of_parameters = (scale == none ? 0 : 1) + (shift == none ? 0 : 1);
+  const int of_all = kind != NormKind::layer ? 7 : (mean == none ? 3 : 6) + of_parameters;
+  Cost sum{.flops = of_all * count(workload, x), .launches = 1};
   if (addend != none) {
     sum += {.flops = count(workload, y), .launches = 1};
   }
@@ -64,54 +186,71 @@ Cost BatchNorm::cost(const Workload& workload) const {
   return sum;
 }
 
-void BatchNorm::execute(ReferenceRun& run) const {
-  const Shape& images = run.shape(x);
+void Norm::execute(ReferenceRun& run) const {
+  const Parts parts(kind, run.shape(x), groups);
+  const double size = parts.size_of_each();
   const double* from = run.at(x);
   const double* added = addend != none ? run.at(addend) : nullptr;
   double* to = run.at(y);
-  for_each_channel(images, [&](std::int64_t channel, double count) {
-    const double middle =
-        sum_of_channel(images, channel, [=](std::int64_t i) { return from[i]; }) / count;
-    const double variance =
-        sum_of_channel(images, channel,
-                       [=](std::int64_t i) { return (from[i] - middle) * (from[i] - middle); }) /
-        count;
-    const double inverse = 1 / std::sqrt(variance + epsilon);
-    run.at(mean)[channel] = middle;
-    run.at(inverse_deviation)[channel] = inverse;
-    const double factor = run.at(scale)[channel] * inverse;
-    const double offset = run.at(shift)[channel];
-    for_each_part(images, channel, [&](std::int64_t first, std::int64_t end) {
-      for (std::int64_t i = first; i < end; ++i) {
-        to[i] = activate(activation,
-                         factor * (from[i] - middle) + offset + (added != nullptr ? added[i] : 0));
+  parts.for_each_mean([&](std::int64_t i) {
+    double middle = 0;
+    if (mean != none) {
+      middle = parts.sums(i, [=](std::int64_t /*channel*/, std::int64_t at) {
+        return std::array{from[at], 0.0};
+      })[0] / size;
+      run.at(mean)[i] = middle;
+    }
+    const double squares = parts.sums(i, [=](std::int64_t /*channel*/, std::int64_t at) {
+      return std::array{(from[at] - middle) * (from[at] - middle), 0.0};
+    })[0];
+    const double inverse = 1 / std::sqrt(squares / size + epsilon);
+    run.at(inverse_deviation)[i] = inverse;
+    parts.for_each_part(i, [&](std::int64_t channel, std::int64_t first, std::int64_t end) {
+      const double factor = scale == none ? 1 : run.at(scale)[channel];
+      const double offset = shift == none ? 0 : run.at(shift)[channel];
+      for (std::int64_t at = first; at < end; ++at) {
+        to[at] = activate(activation, factor * ((from[at] - middle) * inverse) + offset +
+                                          (added != nullptr ? added[at] : 0));
       }
     });
   });
 }
 
-// ---- BatchNormGrad
+// ---- NormGrad
 
-void BatchNormGrad::check(const Fit& fit) const {
-  const Shape& images = image(fit, x);
-  const Type type = fit.number(x);
-  check_activation(fit, activation);
-  check_channels(fit, {images[1]}, {scale, mean, inverse_deviation, dscale, dshift});
-  fit.require(activation == Activation::identity || y != none,
-              "the derivative of an activation is taken from y, which is missing");
-  for (const Id id : {dy, dx}) {
-    fit.expect(id, images, type);
-  }
-  for (const Id id : {y, dy_more, daddend}) {
-    if (id != none) {
-      fit.expect(id, images, type);
-    }
-  }
+const char* NormGrad::name() const {
+  return of_kind(kind, "BatchNormGrad", "LayerNormGrad", "GroupNormGrad");
 }
 
-/// Two sums of 1 and 4 (difference, factor, product, addition), then 5 for dx.
-Cost BatchNormGrad::cost(const Workload& workload) const {
+void NormGrad::check(const Fit& fit) const {
+  const Type type = fit.number(x);
+  const auto& [statistics, channels] = beside(fit, kind, x, groups);
+  check_kind(fit, kind, activation, {y, dy_more, daddend}, {mean, scale, dx, dscale, dshift});
+  fit.require(activation == Activation::identity || y != none,
+              "the derivative of an activation is taken from y, which is missing");
+  fit.require(dshift == none || (mean != none && scale != none),
+              "it has a bias, and no mean or no weight");
+  fit.require((scale == none) == (dscale == none), "it has one of weight and dweight");
+  fit.require(dx != none || dscale != none, "it has nothing to write");
+  fit.expect(dy, fit.at(x).shape, type);
+  fit.expect(inverse_deviation, statistics);
+  expect_all(fit, {mean}, statistics);
+  expect_all(fit, {scale, dscale, dshift}, channels);
+  expect_all(fit, {dx, y, dy_more, daddend}, fit.at(x).shape, type);
+}
+
+/// Two sums of 1 and 4 (difference, factor, product, addition), then 5 for dx. Of a layer x' (2)
+/// and the sums for scale (2) and shift (1); for dx dz (1), its sums (3) and what they give (4);
+/// without means x' (1) and the sum (2); dz, its sum (2) and what it gives (3). What is none is not
+/// counted.
+Cost NormGrad::cost(const Workload& workload) const {
   Cost sum{.flops = 10 * count(workload, x), .launches = 1};
+  if (kind == NormKind::layer) {
+    const int of_sums = (dscale == none ? 0 : 2) + (dshift == none ? 0 : 1);
+    const int of_scale = scale == none ? 0 : 1;
+    sum.flops = ((mean == none ? 1 : 2) + of_sums) * count(workload, x) +
+                ((mean == none ? 5 : 7) + of_scale) * count(workload, dx);
+  }
   if (dy_more != none) {
     sum += {.flops = count(workload, dy), .launches = 1};
   }
@@ -121,308 +260,64 @@ Cost BatchNormGrad::cost(const Workload& workload) const {
   return sum;
 }
 
-void BatchNormGrad::execute(ReferenceRun& run) const {
-  const Shape& images = run.shape(x);
-  const double* from = run.at(x);
+void NormGrad::execute(ReferenceRun& run) const {
+  const Parts parts(kind, run.shape(x), groups);
+  const double size = parts.size_of_each();
   const double* result = y != none ? run.at(y) : nullptr;
   const double* gradient = run.at(dy);
   const double* more = dy_more != none ? run.at(dy_more) : nullptr;
-  const auto dz = [=, this](std::int64_t i) {
-    return (gradient[i] + (more != nullptr ? more[i] : 0)) *
-           (result != nullptr ? derivative_from_result(activation, result[i]) : 1);
+  const auto dz = [=, this](std::int64_t at) {
+    return (gradient[at] + (more != nullptr ? more[at] : 0)) *
+           (result != nullptr ? derivative_from_result(activation, result[at]) : 1);
   };
-  for_each_channel(images, [&](std::int64_t channel, double count) {
-    const double middle = run.at(mean)[channel];
-    const double inverse = run.at(inverse_deviation)[channel];
-    const auto normalized = [=](std::int64_t i) { return (from[i] - middle) * inverse; };
-    const double of_shift = sum_of_channel(images, channel, dz);
-    const double of_scale =
-        sum_of_channel(images, channel, [&](std::int64_t i) { return dz(i) * normalized(i); });
-    run.at(dshift)[channel] = of_shift;
-    run.at(dscale)[channel] = of_scale;
-    const double factor = run.at(scale)[channel] * inverse;
-    double* to = run.at(dx);
-    double* to_addend = daddend != none ? run.at(daddend) : nullptr;
-    for_each_part(images, channel, [&](std::int64_t first, std::int64_t end) {
-      for (std::int64_t i = first; i < end; ++i) {
-        to[i] = factor * (dz(i) - (of_shift + normalized(i) * of_scale) / count);
-        if (to_addend != nullptr) {
-          to_addend[i] = dz(i);
-        }
-      }
-    });
-  });
-}
-
-// ---- Layer normalization
-
-namespace {
-
-/// That what a normalization without means or weights lacks as well is none.
-void check_absent(const Fit& fit, Id mean, Id weight, Id bias) {
-  fit.require(bias == none || (mean != none && weight != none),
-              "it has a bias, and no mean or no weight");
-}
-
-/// That each of `statistics` that there is has a number for each row of x, and each of `columns`
-/// one for each column.
-void check_rows(const Fit& fit, Id x, const std::vector<Id>& statistics,
-                const std::vector<Id>& columns) {
-  Shape rows = fit.at(x).shape;
-  fit.require(!rows.empty(), "'" + fit.at(x).name + "' is a single number, not rows of them");
-  const Shape width{rows.back()};
-  rows.pop_back();
-  const auto expect_all = [&](const std::vector<Id>& ids, const Shape& shape) {
-    for (const Id id : ids) {
-      if (id != none) {
-        fit.expect(id, shape);
-      }
-    }
+  const auto normalized_by = [&](std::int64_t i) {
+    return [from = run.at(x), middle = mean == none ? 0 : run.at(mean)[i],
+            inverse = run.at(inverse_deviation)[i]](std::int64_t at) {
+      return (from[at] - middle) * inverse;
+    };
   };
-  expect_all(statistics, rows);
-  expect_all(columns, width);
-}
-
-/// body(row, where it begins) for each row of a tensor [..., width].
-template <class Body>
-void for_each_row(const Shape& shape, const Body& body) {
-  const std::int64_t rows = leading(shape);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    body(row, row * shape.back());
-    alive();
-  }
-}
-
-}  // namespace
-
-// ---- LayerNorm
-
-void LayerNorm::check(const Fit& fit) const {
-  fit.expect(y, fit.at(x).shape, fit.number(x));
-  check_absent(fit, mean, weight, bias);
-  check_rows(fit, x, {mean, inverse_deviation}, {weight, bias});
-}
-
-/// Sum, sum of squared differences (3), then difference, two factors and bias. Without means the
-/// sum of squares (2) and two factors. A weight or a bias that is none is not counted.
-Cost LayerNorm::cost(const Workload& workload) const {
-  const int of_all = mean == none ? 3 : 6;
-  const int of_parameters = (weight == none ? 0 : 1) + (bias == none ? 0 : 1);
-  return {.flops = (of_all + of_parameters) * count(workload, x), .launches = 1};
-}
-
-void LayerNorm::execute(ReferenceRun& run) const {
-  const std::int64_t width = run.shape(x).back();
-  const auto of_row = static_cast<double>(width);
-  for_each_row(run.shape(x), [&](std::int64_t row, std::int64_t first) {
-    const double* from = run.at(x) + first;
-    double* to = run.at(y) + first;
-    double sum = 0;
-    for (std::int64_t i = 0; i < width; ++i) {
-      sum += from[i];
-    }
-    const double middle = mean == none ? 0 : sum / of_row;
-    double squares = 0;
-    for (std::int64_t i = 0; i < width; ++i) {
-      squares += (from[i] - middle) * (from[i] - middle);
-    }
-    const double inverse = 1 / std::sqrt(squares / of_row + epsilon);
-    if (mean != none) {
-      run.at(mean)[row] = middle;
-    }
-    run.at(inverse_deviation)[row] = inverse;
-    for (std::int64_t i = 0; i < width; ++i) {
-      to[i] = (weight == none ? 1 : run.at(weight)[i]) * ((from[i] - middle) * inverse) +
-              (bias == none ? 0 : run.at(bias)[i]);
-    }
-  });
-}
-
-// ---- LayerNormGrad
-
-void LayerNormGrad::check(const Fit& fit) const {
-  const Type type = fit.number(x);
-  fit.expect(dy, fit.at(x).shape, type);
   if (dx != none) {
-    fit.expect(dx, fit.at(x).shape, type);
-  }
-  check_absent(fit, mean, weight, dbias);
-  fit.require((weight == none) == (dweight == none), "it has one of weight and dweight");
-  fit.require(dx != none || dweight != none, "it has nothing to write");
-  check_rows(fit, x, {mean, inverse_deviation}, {weight, dweight, dbias});
-}
-
-/// x' (2) and the sums for weight (2) and bias (1); for dx dz (1), its sums (3) and what they give
-/// (4). Without means x' (1) and the sum (2); dz, its sum (2) and what it gives (3). What is none
-/// is not counted.
-Cost LayerNormGrad::cost(const Workload& workload) const {
-  const bool centred = mean != none;
-  const int of_sums = (dweight == none ? 0 : 2) + (dbias == none ? 0 : 1);
-  const int of_weight = weight == none ? 0 : 1;
-  return {.flops = ((centred ? 2 : 1) + of_sums) * count(workload, x) +
-                   ((centred ? 7 : 5) + of_weight) * count(workload, dx),
-          .launches = 1};
-}
-
-void LayerNormGrad::execute(ReferenceRun& run) const {
-  const std::int64_t width = run.shape(x).back();
-  if (dweight != none) {
-    std::fill_n(run.at(dweight), width, 0.0);
-  }
-  if (dbias != none) {
-    std::fill_n(run.at(dbias), width, 0.0);
-  }
-  for_each_row(run.shape(x), [&](std::int64_t row, std::int64_t first) {
-    const double* gradient = run.at(dy) + first;
-    const auto factor = [&](std::int64_t i) { return weight == none ? 1 : run.at(weight)[i]; };
-    const double inverse = run.at(inverse_deviation)[row];
-    const auto normalized = [from = run.at(x) + first,
-                             middle = mean == none ? 0 : run.at(mean)[row],
-                             inverse](std::int64_t i) { return (from[i] - middle) * inverse; };
-    double sum = 0;
-    double products = 0;
-    for (std::int64_t i = 0; i < width; ++i) {
-      if (dweight != none) {
-        run.at(dweight)[i] += gradient[i] * normalized(i);
-      }
-      if (dbias != none) {
-        run.at(dbias)[i] += gradient[i];
-      }
-      sum += mean == none ? 0 : gradient[i] * factor(i);
-      products += gradient[i] * factor(i) * normalized(i);
-    }
-    for (std::int64_t i = 0; i < width && dx != none; ++i) {
-      run.at(dx)[first + i] =
-          inverse *
-          (gradient[i] * factor(i) - (sum + normalized(i) * products) / static_cast<double>(width));
-    }
-  });
-}
-
-// ---- Group normalization
-
-namespace {
-
-void check_groups(const Fit& fit, Id x, std::int64_t groups, const std::vector<Id>& images,
-                  const std::vector<Id>& channels, const std::vector<Id>& statistics) {
-  const Shape& shape = image(fit, x);
-  const Type type = fit.number(x);
-  fit.require(
-      groups > 0 && shape[1] % groups == 0,
-      std::to_string(groups) + " groups do not divide " + std::to_string(shape[1]) + " channels");
-  for (const Id id : images) {
-    fit.expect(id, shape, type);
-  }
-  for (const Id id : channels) {
-    fit.expect(id, {shape[1]});
-  }
-  for (const Id id : statistics) {
-    fit.expect(id, {shape[0], groups});
-  }
-}
-
-/// body(group of an image, its first channel, its first element, its elements, a channel's).
-template <class Body>
-void for_each_group(const Shape& images, std::int64_t groups, const Body& body) {
-  const std::int64_t pixels = images[2] * images[3];
-  const std::int64_t channels = images[1] / groups;
-#pragma omp parallel for schedule(static) if (images[0] * images[1] * pixels > 100000)
-  for (std::int64_t i = 0; i < images[0] * groups; ++i) {
-    body(i, i % groups * channels, i * channels * pixels, channels * pixels, pixels);
-    alive();
-  }
-}
-
-}  // namespace
-
-// ---- GroupNorm
-
-void GroupNorm::check(const Fit& fit) const {
-  check_groups(fit, x, groups, {y}, {scale, shift}, {mean, inverse_deviation});
-}
-
-/// As BatchNorm's: sum, sum of squared differences (3), then difference, factor and shift.
-Cost GroupNorm::cost(const Workload& workload) const {
-  return {.flops = 7 * count(workload, x), .launches = 1};
-}
-
-void GroupNorm::execute(ReferenceRun& run) const {
-  const double* from = run.at(x);
-  double* to = run.at(y);
-  for_each_group(run.shape(x), groups,
-                 [&](std::int64_t group, std::int64_t channel, std::int64_t first,
-                     std::int64_t size, std::int64_t pixels) {
-                   double sum = 0;
-                   for (std::int64_t i = 0; i < size; ++i) {
-                     sum += from[first + i];
-                   }
-                   const double middle = sum / static_cast<double>(size);
-                   double squares = 0;
-                   for (std::int64_t i = 0; i < size; ++i) {
-                     squares += (from[first + i] - middle) * (from[first + i] - middle);
-                   }
-                   const double inverse =
-                       1 / std::sqrt(squares / static_cast<double>(size) + epsilon);
-                   run.at(mean)[group] = middle;
-                   run.at(inverse_deviation)[group] = inverse;
-                   for (std::int64_t i = 0; i < size; ++i) {
-                     const std::int64_t c = channel + i / pixels;
-                     to[first + i] =
-                         run.at(scale)[c] * (from[first + i] - middle) * inverse + run.at(shift)[c];
-                   }
-                 });
-}
-
-// ---- GroupNormGrad
-
-void GroupNormGrad::check(const Fit& fit) const {
-  check_groups(fit, x, groups, {dy, dx}, {scale, dscale, dshift}, {mean, inverse_deviation});
-}
-
-/// As BatchNormGrad's.
-Cost GroupNormGrad::cost(const Workload& workload) const {
-  return {.flops = 10 * count(workload, x), .launches = 1};
-}
-
-void GroupNormGrad::execute(ReferenceRun& run) const {
-  const Shape& images = run.shape(x);
-  const std::int64_t channels = images[1];
-  std::vector<double> of_shift(static_cast<std::size_t>(images[0] * channels));
-  std::vector<double> of_scale(of_shift.size());  // of each image
-  const double* gradient = run.at(dy);
-  for_each_group(
-      images, groups,
-      [&](std::int64_t group, std::int64_t channel, std::int64_t first, std::int64_t size,
-          std::int64_t pixels) {
-        const double* factor = run.at(scale) + channel;
-        const auto normalized = [from = run.at(x), middle = run.at(mean)[group],
-                                 inverse = run.at(inverse_deviation)[group]](std::int64_t i) {
-          return (from[i] - middle) * inverse;
-        };
-        double sum = 0;
-        double products = 0;
-        for (std::int64_t i = 0; i < size; ++i) {
-          const double slope = gradient[first + i];
-          const auto of_channel = static_cast<std::size_t>((first + i) / pixels);
-          of_shift[of_channel] += slope;
-          of_scale[of_channel] += slope * normalized(first + i);
-          sum += slope * factor[i / pixels];
-          products += slope * factor[i / pixels] * normalized(first + i);
-        }
-        for (std::int64_t i = 0; i < size; ++i) {
-          run.at(dx)[first + i] =
-              run.at(inverse_deviation)[group] *
-              (gradient[first + i] * factor[i / pixels] -
-               (sum + normalized(first + i) * products) / static_cast<double>(size));
+    parts.for_each_mean([&](std::int64_t i) {
+      const auto normalized = normalized_by(i);
+      const auto slope = [&, factors = scale != none ? run.at(scale) : nullptr](
+                             std::int64_t channel, std::int64_t at) {
+        return dz(at) * (factors != nullptr ? factors[channel] : 1);
+      };
+      auto [sum, products] = parts.sums(i, [&](std::int64_t channel, std::int64_t at) {
+        return std::array{slope(channel, at), slope(channel, at) * normalized(at)};
+      });
+      sum = mean == none ? 0 : sum;
+      parts.for_each_part(i, [&, sum = sum, products = products](
+                                 std::int64_t channel, std::int64_t first, std::int64_t end) {
+        for (std::int64_t at = first; at < end; ++at) {
+          run.at(dx)[at] = run.at(inverse_deviation)[i] *
+                           (slope(channel, at) - (sum + normalized(at) * products) / size);
+          if (daddend != none) {
+            run.at(daddend)[at] = dz(at);
+          }
         }
       });
-  std::fill_n(run.at(dshift), channels, 0.0);
-  std::fill_n(run.at(dscale), channels, 0.0);
-  for (std::size_t i = 0; i < of_shift.size(); ++i) {
-    const auto channel = static_cast<std::int64_t>(i) % channels;
-    run.at(dshift)[channel] += of_shift[i];
-    run.at(dscale)[channel] += of_scale[i];
+    });
   }
+  if (dscale == none) {
+    return;
+  }
+  double* of_scale = run.at(dscale);
+  double* of_shift = dshift != none ? run.at(dshift) : nullptr;
+  std::fill_n(of_scale, run.size(dscale), 0.0);
+  if (of_shift != nullptr) {
+    std::fill_n(of_shift, run.size(dshift), 0.0);
+  }
+  parts.for_each_channel(
+      [&](std::int64_t channel, std::int64_t i, std::int64_t first, std::int64_t end) {
+        const auto normalized = normalized_by(i);
+        for (std::int64_t at = first; at < end; ++at) {
+          of_scale[channel] += dz(at) * normalized(at);
+          if (of_shift != nullptr) {
+            of_shift[channel] += dz(at);
+          }
+        }
+      });
 }
 
 }  // namespace crossover

@@ -70,11 +70,23 @@ namespace {
 
 constexpr std::int64_t fewest_steps = 2;  // only the second loss sees the first update
 
+template <class Condition>
+bool any_operation(const Workload& workload, const Condition& condition) {
+  return std::any_of(workload.steps.begin(), workload.steps.end(), [&](const Step& step) {
+    return std::any_of(step.ops.begin(), step.ops.end(), condition);
+  });
+}
+
 template <class Operation>
 bool uses(const Workload& workload) {
-  return std::any_of(workload.steps.begin(), workload.steps.end(), [](const Step& step) {
-    return std::any_of(step.ops.begin(), step.ops.end(),
+  return any_operation(workload,
                        [](const Op& op) { return std::holds_alternative<Operation>(op); });
+}
+
+bool normalizes(const Workload& workload, NormKind kind) {
+  return any_operation(workload, [kind](const Op& op) {
+    const auto* norm = std::get_if<Norm>(&op);
+    return norm != nullptr && norm->kind == kind;
   });
 }
 
@@ -207,7 +219,8 @@ Verification verification_of(const Program& program, const Workload& workload, s
 }
 
 bool compares_all_together(const Workload& workload) {
-  return uses<BatchNorm>(workload) || uses<LayerNorm>(workload) || uses<Attention>(workload);
+  return normalizes(workload, NormKind::batch) || normalizes(workload, NormKind::layer) ||
+         uses<Attention>(workload);
 }
 
 /// What compares parameters after steps, each with the values that it is given.
@@ -420,7 +433,7 @@ Tolerance tolerance_for(const Workload& workload, Precision precision,
       precision == Precision::f32
           ? Tolerance{.loss = (adamw ? adamw_magnifies : 1) * 1e-5, .parameters = 1e-4}
           : Tolerance{.loss = two_roundings, .parameters = two_roundings};
-  if (uses<BatchNorm>(workload)) {
+  if (normalizes(workload, NormKind::batch)) {
     tolerance.loss = precision == Precision::f32 ? 1e-3 : 2e-2;
   }
   return tolerance;

@@ -104,6 +104,12 @@ class StepFuser {
     return uses_->readers(id).size() == 1 ? at<Operation>(uses_->writer(id, ops_.size())) : nullptr;
   }
 
+  /// Null where it normalizes by anything else: only that of a batch takes over what is beside it.
+  template <class Normalization>
+  static Normalization* of_batch(Normalization* norm) {
+    return norm != nullptr && norm->kind == NormKind::batch ? norm : nullptr;
+  }
+
   bool join(const Activate& activate, std::size_t /*position*/) {
     const auto take_over = [&](auto* source) {
       if (source == nullptr || source->activation != Activation::identity) {
@@ -116,7 +122,7 @@ class StepFuser {
     return take_over(sole_source<Linear>(activate.x)) ||
            take_over(sole_source<Convolution>(activate.x)) ||
            (activate.activation == Activation::relu &&
-            take_over(sole_source<BatchNorm>(activate.x)));
+            take_over(of_batch(sole_source<Norm>(activate.x))));
   }
 
   bool join(const Add& add, std::size_t position) {
@@ -126,7 +132,7 @@ class StepFuser {
 
   /// normalized + addend, where a batch normalization makes `normalized` once the addend is there.
   bool becomes_addend(const Add& add, Id normalized, Id addend) {
-    auto* norm = sole_source<BatchNorm>(normalized);
+    auto* norm = of_batch(sole_source<Norm>(normalized));
     if (norm == nullptr || norm->addend != none || norm->activation != Activation::identity ||
         uses_->writer(addend, 0) > uses_->writer(normalized, 0)) {
       return false;
@@ -139,7 +145,7 @@ class StepFuser {
   bool becomes_more_gradient(const Add& add, std::size_t position) {
     const std::vector<std::size_t>& readers = uses_->readers(add.y);
     auto* grad =
-        readers.size() == 1 && readers[0] > position ? at<BatchNormGrad>(readers[0]) : nullptr;
+        readers.size() == 1 && readers[0] > position ? of_batch(at<NormGrad>(readers[0])) : nullptr;
     if (grad == nullptr || grad->dy != add.y || grad->dy_more != none) {
       return false;
     }
@@ -153,8 +159,7 @@ class StepFuser {
     if (derivative_takes_input(gradient.activation)) {
       return false;
     }
-    return joins_linear(gradient) || joins_max_pool(gradient) || joins_average_pool(gradient) ||
-           joins_batch_norm(gradient, position);
+    return joins_linear(gradient) || joins_pool(gradient) || joins_batch_norm(gradient, position);
   }
 
   bool joins_linear(const ActivateGrad& gradient) {
@@ -169,28 +174,21 @@ class StepFuser {
     return true;
   }
 
-  bool joins_max_pool(const ActivateGrad& gradient) {
-    auto* pool = sole_source<MaxPoolGrad>(gradient.dy);
-    if (pool == nullptr || pool->x_activation != Activation::identity) {
+  bool joins_pool(const ActivateGrad& gradient) {
+    auto* pool = sole_source<PoolGrad>(gradient.dy);
+    if (pool == nullptr || pool->x_activation != Activation::identity ||
+        pool->kind == PoolKind::global_average) {
       return false;
     }
-    // The factor is taken from the largest of what the activation made.
-    const auto* forward = at<MaxPool>(uses_->writer(pool->where, ops_.size()));
-    if (forward == nullptr || forward->x != gradient.at) {
-      return false;
+    Id made = gradient.at;
+    if (pool->kind == PoolKind::max) {  // whose factor is taken from the largest of these
+      const auto* forward = at<Pool>(uses_->writer(pool->where, ops_.size()));
+      if (forward == nullptr || forward->x != made) {
+        return false;
+      }
+      made = forward->y;
     }
-    pool->y = forward->y;
-    pool->dx = gradient.dx;
-    pool->x_activation = gradient.activation;
-    return true;
-  }
-
-  bool joins_average_pool(const ActivateGrad& gradient) {
-    auto* pool = sole_source<AveragePoolGrad>(gradient.dy);
-    if (pool == nullptr || pool->x_activation != Activation::identity) {
-      return false;
-    }
-    pool->x = gradient.at;
+    pool->made = made;
     pool->dx = gradient.dx;
     pool->x_activation = gradient.activation;
     return true;
@@ -200,7 +198,7 @@ class StepFuser {
   bool joins_batch_norm(const ActivateGrad& gradient, std::size_t position) {
     const std::vector<std::size_t>& readers = uses_->readers(gradient.dx);
     auto* norm =
-        !readers.empty() && readers[0] > position ? at<BatchNormGrad>(readers[0]) : nullptr;
+        !readers.empty() && readers[0] > position ? of_batch(at<NormGrad>(readers[0])) : nullptr;
     if (norm == nullptr || norm->dy != gradient.dx || norm->dy_more != none ||
         norm->activation != Activation::identity || gradient.activation != Activation::relu) {
       return false;

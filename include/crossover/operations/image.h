@@ -99,134 +99,74 @@ struct ChannelBiasGrad {
   void execute(ReferenceRun& run) const;
 };
 
-// ---- The maximum or the mean of each window of an image, and their gradients.
+// ---- Pooling: what becomes of each window of an image, and its gradient.
 
-/// y = the largest of each window, of the part of it that is in the image;
-/// where = which one, as its place in the window, row by row from 0: the first of those that are
-/// equal. x [batch, channels, height, width], y and where [batch, channels, positions, positions].
-/// x and y are T, where is u8, so that a window has at most 15 rows.
-struct MaxPool {
+/// What becomes of a window: the largest of the part that is in the image; the mean, or the sum, of
+/// the part that is in the image or in the padding around it (PyTorch's AvgPool2d with
+/// count_include_pad). global_average: the mean of the whole image, or of a sequence over time.
+enum class PoolKind { max, average, sum, global_average };
+
+/// y = what becomes of each window of x. x [batch, channels, height, width], y [batch, channels,
+/// positions, positions], both T. Of the largest, where [like y] = which one it is, as its place in
+/// the window, row by row from 0: the first of those that are equal. It is u8, so that a window has
+/// at most 255 places. A global average has no window: x may be [time, batch, channels] as well,
+/// and y is [batch, channels].
+struct Pool {
+  PoolKind kind = PoolKind::max;
   Id x = none, y = none, where = none;
   Window window;
 
-  static constexpr const char* name = "MaxPool";
   static constexpr OpCategory category = OpCategory::pooling;
+  [[nodiscard]] const char* name() const;
   template <class See>
   void describe(See& see) const {
     see.reads("x", x);
     see.writes("y", y);
-    see.writes("where", where);
-    see.value("window", window);
+    if (kind == PoolKind::max) {
+      see.writes("where", where);
+    }
+    if (kind != PoolKind::global_average) {
+      see.value("window", window);
+    }
+    see.newer_value("sums", kind == PoolKind::sum, false);
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
 
-/// dx = the sum of dy * x_activation'(y) over the windows whose largest element this is.
-/// y, where and window as in MaxPool, dy like y, dx like x. x_activation is the activation that
-/// made x, its derivative taken from the element itself, which is y; identity: no factor, and y may
-/// be none.
-struct MaxPoolGrad {
-  Id y = none, where = none, dy = none, dx = none;
-  Window window;
-  Activation x_activation = Activation::identity;
-
-  static constexpr const char* name = "MaxPoolGrad";
-  static constexpr OpCategory category = OpCategory::pooling;
-  template <class See>
-  void describe(See& see) const {
-    see.reads("y", y);
-    see.reads("where", where);
-    see.reads("dy", dy);
-    see.writes("dx", dx);
-    see.value("window", window);
-    see.value("x_activation", x_activation);
-  }
-  void check(const Fit& fit) const;
-  [[nodiscard]] Cost cost(const Workload& workload) const;
-  void execute(ReferenceRun& run) const;
-};
-
-/// y = the mean of each window: of the part of it that is in the image or in the padding around it
-/// (PyTorch's AvgPool2d with count_include_pad); or, where it `sums`, the sum. x [batch, channels,
-/// height, width], y [batch, channels, positions, positions], both T.
-struct AveragePool {
-  Id x = none, y = none;
-  Window window;
-  bool sums = false;
-
-  static constexpr const char* name = "AveragePool";
-  static constexpr OpCategory category = OpCategory::pooling;
-  template <class See>
-  void describe(See& see) const {
-    see.reads("x", x);
-    see.writes("y", y);
-    see.value("window", window);
-    see.newer_value("sums", sums, false);
-  }
-  void check(const Fit& fit) const;
-  [[nodiscard]] Cost cost(const Workload& workload) const;
-  void execute(ReferenceRun& run) const;
-};
-
-/// dx = x_activation'(x) times the sum of dy / count over the windows that hold the element, where
-/// count is what AveragePool divided by, 1 where it `sums`. dy like AveragePool's y, dx like its x.
-/// x_activation is the activation that made x; identity: no factor, and x may be none.
+/// dx [like x above] = the sum over the windows that hold the element of its share of dy [like y
+/// above]: all of it where it is the largest, as `where` says, or in a sum; of a mean, dy by what
+/// the mean divides by. x_activation is the activation that made x, and dx times its derivative,
+/// which is taken from `made`: the y of the largest, else x; identity: no factor, and `made` may be
+/// none. A global average has no window and takes no activation.
 ///
-/// With sums and a window as far as the next, each number of dy comes in all pixels of its window:
-/// upsampling by the nearest one (PyTorch's Upsample), whose gradient is an AveragePool that sums.
-struct AveragePoolGrad {
-  Id x = none, dy = none, dx = none;
+/// Of sums and a window as far as the next, each number of dy comes in all pixels of its window:
+/// upsampling by the nearest one (PyTorch's Upsample), whose gradient is a Pool that sums.
+struct PoolGrad {
+  PoolKind kind = PoolKind::max;
+  Id made = none, where = none, dy = none, dx = none;
   Window window;
   Activation x_activation = Activation::identity;
-  bool sums = false;
 
-  static constexpr const char* name = "AveragePoolGrad";
   static constexpr OpCategory category = OpCategory::pooling;
+  [[nodiscard]] const char* name() const;
   template <class See>
   void describe(See& see) const {
-    see.reads("x", x);
+    const bool has_window = kind != PoolKind::global_average;
+    if (has_window) {
+      see.reads(kind == PoolKind::max ? "y" : "x", made);
+    }
+    if (kind == PoolKind::max) {
+      see.reads("where", where);
+    }
     see.reads("dy", dy);
     see.writes("dx", dx);
-    see.value("window", window);
-    see.value("x_activation", x_activation);
-    see.newer_value("sums", sums, false);
-  }
-  void check(const Fit& fit) const;
-  [[nodiscard]] Cost cost(const Workload& workload) const;
-  void execute(ReferenceRun& run) const;
-};
-
-// ---- The mean of each channel of an image, or of a sequence over time, and its gradient.
-
-/// y [batch, channels] = the mean of x [batch, channels, height, width] over height and width, or
-/// of x [time, batch, channels] over time. Both T.
-struct GlobalAveragePool {
-  Id x = none, y = none;
-
-  static constexpr const char* name = "GlobalAveragePool";
-  static constexpr OpCategory category = OpCategory::pooling;
-  template <class See>
-  void describe(See& see) const {
-    see.reads("x", x);
-    see.writes("y", y);
-  }
-  void check(const Fit& fit) const;
-  [[nodiscard]] Cost cost(const Workload& workload) const;
-  void execute(ReferenceRun& run) const;
-};
-
-/// dx, like x above, = dy [batch, channels] / (height * width), or / time. Both T.
-struct GlobalAveragePoolGrad {
-  Id dy = none, dx = none;
-
-  static constexpr const char* name = "GlobalAveragePoolGrad";
-  static constexpr OpCategory category = OpCategory::pooling;
-  template <class See>
-  void describe(See& see) const {
-    see.reads("dy", dy);
-    see.writes("dx", dx);
+    if (has_window) {
+      see.value("window", window);
+      see.value("x_activation", x_activation);
+    }
+    see.newer_value("sums", kind == PoolKind::sum, false);
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;

@@ -233,10 +233,14 @@ std::int64_t place(const ImageRows& of, std::int64_t plane, std::int64_t row, st
   return ((plane * of.height + row) * of.width + column) * of.channels;
 }
 
-// ---- the largest
+/// What a mean takes of each number.
+float weight(const Pooling& of, std::int64_t row, std::int64_t column) {
+  return of.sums ? 1 : of.rows.weight(row) * of.columns.weight(column);
+}
 
-template <class T>
-void max_pool(int threads, const Pooling& of, const T* x, T* y, std::uint8_t* where_largest) {
+/// Of the largest where `is_max`, else of means or sums, which need no `where_largest`.
+template <bool is_max, class T>
+void pool(int threads, const Pooling& of, const T* x, T* y, std::uint8_t* where_largest) {
   for_each_pixel(
       threads, of.result, [&](std::int64_t plane, std::int64_t row, std::int64_t column) {
         const Range rows = of.rows.inside(row);
@@ -247,169 +251,70 @@ void max_pool(int threads, const Pooling& of, const T* x, T* y, std::uint8_t* wh
         const std::int64_t result = place(of.result, plane, row, column);
         for_each_vector(of.image.channels, [&](auto part, std::int64_t c) {
           const T* from = x + place(of.image, plane, 0, 0) + c;
-          Floats largest =
-              load(part, from + (rows.begin * of.image.width + columns.begin) * of.image.channels);
+          const auto pixel = [&](std::int64_t h, std::int64_t w) {
+            return load(part, from + (h * of.image.width + w) * of.image.channels);
+          };
+          Floats found = is_max ? pixel(rows.begin, columns.begin) : Floats{};
           Words at =
               Words{} + static_cast<std::uint32_t>(origin + rows.begin * places + columns.begin);
           for (std::int64_t h = rows.begin; h < rows.end; ++h) {
             for (std::int64_t w = columns.begin; w < columns.end; ++w) {
-              const Floats value = load(part, from + (h * of.image.width + w) * of.image.channels);
-              const auto larger = value > largest;
-              const Words here = Words{} + static_cast<std::uint32_t>(origin + h * places + w);
-              largest = larger ? value : largest;
-              at = larger ? here : at;
+              const Floats value = pixel(h, w);
+              if constexpr (is_max) {
+                const auto larger = value > found;
+                const Words here = Words{} + static_cast<std::uint32_t>(origin + h * places + w);
+                found = larger ? value : found;
+                at = larger ? here : at;
+              } else {
+                found += value;
+              }
             }
           }
-          store(part, largest, y + result + c);
-          store(part, at, where_largest + result + c);
+          if constexpr (is_max) {
+            store(part, found, y + result + c);
+            store(part, at, where_largest + result + c);
+          } else {
+            store(part, found * weight(of, row, column), y + result + c);
+          }
         });
       });
 }
 
-template <Activation activation, class T>
-void max_pool_grad(int threads, const Pooling& of, const T* y, const std::uint8_t* where_largest,
-                   const T* dy, T* dx) {
+template <bool is_max, Activation activation, class T>
+void pool_grad(int threads, const Pooling& of, const T* made, const std::uint8_t* where_largest,
+               const T* dy, T* dx) {
   for_each_pixel(threads, of.image, [&](std::int64_t plane, std::int64_t row, std::int64_t column) {
     const Range rows = of.rows.holding(row);
     const Range columns = of.columns.holding(column);
+    const std::int64_t pixel = place(of.image, plane, row, column);
+    const auto times_factor = [&](auto part, Floats gradient, std::int64_t at) {
+      if constexpr (activation == Activation::identity) {
+        return gradient;
+      } else {
+        return times_derivative<activation>(gradient, load(part, made + at));
+      }
+    };
     for_each_vector(of.image.channels, [&](auto part, std::int64_t c) {
       Floats sum{};
       for (std::int64_t h = rows.begin; h < rows.end; ++h) {
         for (std::int64_t w = columns.begin; w < columns.end; ++w) {
           const std::int64_t at = place(of.result, plane, h, w) + c;
-          const auto here = static_cast<std::uint32_t>((row - of.rows.start(h)) * of.places_of_row +
-                                                       column - of.columns.start(w));
-          Floats gradient = load(part, dy + at);
-          if constexpr (activation != Activation::identity) {
-            gradient = times_derivative<activation>(gradient, load(part, y + at));
+          if constexpr (is_max) {
+            const auto here = static_cast<std::uint32_t>(
+                (row - of.rows.start(h)) * of.places_of_row + column - of.columns.start(w));
+            sum += where(load(part, where_largest + at) == here,
+                         times_factor(part, load(part, dy + at), at), all(0));
+          } else {
+            sum += load(part, dy + at) * weight(of, h, w);
           }
-          sum += where(load(part, where_largest + at) == here, gradient, all(0));
         }
       }
-      store(part, sum, dx + place(of.image, plane, row, column) + c);
+      store(part, is_max ? sum : times_factor(part, sum, pixel + c), dx + pixel + c);
     });
   });
 }
 
-// ---- the mean
-
-float weight(const Pooling& of, std::int64_t row, std::int64_t column) {
-  return of.sums ? 1 : of.rows.weight(row) * of.columns.weight(column);
-}
-
-template <class T>
-void average_pool(int threads, const Pooling& of, const T* x, T* y) {
-  for_each_pixel(
-      threads, of.result, [&](std::int64_t plane, std::int64_t row, std::int64_t column) {
-        const Range rows = of.rows.inside(row);
-        const Range columns = of.columns.inside(column);
-        for_each_vector(of.image.channels, [&](auto part, std::int64_t c) {
-          Floats sum{};
-          for (std::int64_t h = rows.begin; h < rows.end; ++h) {
-            for (std::int64_t w = columns.begin; w < columns.end; ++w) {
-              sum += load(part, x + place(of.image, plane, h, w) + c);
-            }
-          }
-          store(part, sum * weight(of, row, column), y + place(of.result, plane, row, column) + c);
-        });
-      });
-}
-
-template <Activation activation, class T>
-void average_pool_grad(int threads, const Pooling& of, const T* x, const T* dy, T* dx) {
-  for_each_pixel(threads, of.image, [&](std::int64_t plane, std::int64_t row, std::int64_t column) {
-    const Range rows = of.rows.holding(row);
-    const Range columns = of.columns.holding(column);
-    const std::int64_t at = place(of.image, plane, row, column);
-    for_each_vector(of.image.channels, [&](auto part, std::int64_t c) {
-      Floats sum{};
-      for (std::int64_t h = rows.begin; h < rows.end; ++h) {
-        for (std::int64_t w = columns.begin; w < columns.end; ++w) {
-          sum += load(part, dy + place(of.result, plane, h, w) + c) * weight(of, h, w);
-        }
-      }
-      if constexpr (activation != Activation::identity) {
-        sum = times_derivative<activation>(sum, load(part, x + at + c));
-      }
-      store(part, sum, dx + at + c);
-    });
-  });
-}
-
-}  // namespace
-
-void lower(const MaxPool& op, Lowering& to) {
-  const Tensor& x = to[op.x];
-  with_float(x.type, [&](auto zero) {
-    using T = decltype(zero);
-    to.add(OpCategory::pooling, to.threads_for(op.x),
-           {reads(op.x, image_layout(x)), writes(op.y, image_layout(to[op.y])),
-            writes(op.where, image_layout(to[op.where], x.type))},
-           [of = Pooling(x, to[op.y], op.window)](const Invocation& call) {
-             max_pool(call.threads, of, call.operand<const T>(0), call.operand<T>(1),
-                      call.operand<std::uint8_t>(2));
-           });
-  });
-}
-
-void lower(const MaxPoolGrad& op, Lowering& to) {
-  const Tensor& dx = to[op.dx];
-  const Layout small = image_layout(to[op.dy]);
-  const bool has_factor = op.x_activation != Activation::identity;
-  with_float(dx.type, [&](auto zero) {
-    using T = decltype(zero);
-    with_activation(op.x_activation, [&](auto activation) {
-      if constexpr (!derivative_takes_input(decltype(activation)::value)) {
-        to.add(OpCategory::pooling, to.threads_for(op.dx),
-               {has_factor ? reads(op.y, small) : Argument{},
-                reads(op.where, image_layout(to[op.where], dx.type)), reads(op.dy, small),
-                writes(op.dx, image_layout(dx))},
-               [of = Pooling(dx, to[op.dy], op.window)](const Invocation& call) {
-                 max_pool_grad<decltype(activation)::value>(
-                     call.threads, of, call.operand<const T>(0),
-                     call.operand<const std::uint8_t>(1), call.operand<const T>(2),
-                     call.operand<T>(3));
-               });
-      }
-    });
-  });
-}
-
-void lower(const AveragePool& op, Lowering& to) {
-  const Tensor& x = to[op.x];
-  with_float(x.type, [&](auto zero) {
-    using T = decltype(zero);
-    to.add(OpCategory::pooling, to.threads_for(op.x),
-           {reads(op.x, image_layout(x)), writes(op.y, image_layout(to[op.y]))},
-           [of = Pooling(x, to[op.y], op.window, op.sums)](const Invocation& call) {
-             average_pool(call.threads, of, call.operand<const T>(0), call.operand<T>(1));
-           });
-  });
-}
-
-void lower(const AveragePoolGrad& op, Lowering& to) {
-  const Tensor& dx = to[op.dx];
-  const bool has_factor = op.x_activation != Activation::identity;
-  with_float(dx.type, [&](auto zero) {
-    using T = decltype(zero);
-    with_activation(op.x_activation, [&](auto activation) {
-      if constexpr (!derivative_takes_input(decltype(activation)::value)) {
-        to.add(OpCategory::pooling, to.threads_for(op.dx),
-               {has_factor ? reads(op.x, image_layout(dx)) : Argument{},
-                reads(op.dy, image_layout(to[op.dy])), writes(op.dx, image_layout(dx))},
-               [of = Pooling(dx, to[op.dy], op.window, op.sums)](const Invocation& call) {
-                 average_pool_grad<decltype(activation)::value>(
-                     call.threads, of, call.operand<const T>(0), call.operand<const T>(1),
-                     call.operand<T>(2));
-               });
-      }
-    });
-  });
-}
-
-// ---- Global average pool
-
-namespace {
+// ---- All places of a channel at once.
 
 template <class T>
 void average(int threads, const LyingPlaces& of, const T* x, T* y) {
@@ -433,25 +338,65 @@ void spread(int threads, const LyingPlaces& of, const T* dy, T* dx) {
 
 }  // namespace
 
-void lower(const GlobalAveragePool& op, Lowering& to) {
-  const LyingPlaces of(to[op.x]);
-  with_float(to[op.x].type, [&](auto zero) {
+void lower(const Pool& op, Lowering& to) {
+  const Tensor& x = to[op.x];
+  const int threads = to.threads_for(op.x);
+  with_float(x.type, [&](auto zero) {
     using T = decltype(zero);
-    to.add(OpCategory::pooling, to.threads_for(op.x), {reads(op.x, of.layout), writes(op.y)},
-           [of](const Invocation& call) {
-             average(call.threads, of, call.operand<const T>(0), call.operand<T>(1));
-           });
+    if (op.kind == PoolKind::global_average) {
+      const LyingPlaces of(x);
+      to.add(OpCategory::pooling, threads, {reads(op.x, of.layout), writes(op.y)},
+             [of](const Invocation& call) {
+               average(call.threads, of, call.operand<const T>(0), call.operand<T>(1));
+             });
+      return;
+    }
+    with_bool(op.kind == PoolKind::max, [&](auto is_max) {
+      using IsMax = decltype(is_max);
+      to.add(
+          OpCategory::pooling, threads,
+          {reads(op.x, image_layout(x)), writes(op.y, image_layout(to[op.y])),
+           is_max ? writes(op.where, image_layout(to[op.where], x.type)) : Argument{}},
+          [of = Pooling(x, to[op.y], op.window, op.kind == PoolKind::sum)](const Invocation& call) {
+            pool<IsMax::value>(call.threads, of, call.operand<const T>(0), call.operand<T>(1),
+                               call.operand<std::uint8_t>(2));
+          });
+    });
   });
 }
 
-void lower(const GlobalAveragePoolGrad& op, Lowering& to) {
-  const LyingPlaces of(to[op.dx]);
-  with_float(to[op.dx].type, [&](auto zero) {
+void lower(const PoolGrad& op, Lowering& to) {
+  const Tensor& dx = to[op.dx];
+  const int threads = to.threads_for(op.dx);
+  with_float(dx.type, [&](auto zero) {
     using T = decltype(zero);
-    to.add(OpCategory::pooling, to.threads_for(op.dx), {reads(op.dy), writes(op.dx, of.layout)},
-           [of](const Invocation& call) {
-             spread(call.threads, of, call.operand<const T>(0), call.operand<T>(1));
-           });
+    if (op.kind == PoolKind::global_average) {
+      const LyingPlaces of(dx);
+      to.add(OpCategory::pooling, threads, {reads(op.dy), writes(op.dx, of.layout)},
+             [of](const Invocation& call) {
+               spread(call.threads, of, call.operand<const T>(0), call.operand<T>(1));
+             });
+      return;
+    }
+    const bool has_factor = op.x_activation != Activation::identity;
+    with_bool(op.kind == PoolKind::max, [&](auto is_max) {
+      using IsMax = decltype(is_max);
+      with_activation(op.x_activation, [&](auto activation) {
+        if constexpr (!derivative_takes_input(decltype(activation)::value)) {
+          to.add(OpCategory::pooling, threads,
+                 {has_factor ? reads(op.made, image_layout(to[op.made])) : Argument{},
+                  is_max ? reads(op.where, image_layout(to[op.where], dx.type)) : Argument{},
+                  reads(op.dy, image_layout(to[op.dy])), writes(op.dx, image_layout(dx))},
+                 [of = Pooling(dx, to[op.dy], op.window, op.kind == PoolKind::sum)](
+                     const Invocation& call) {
+                   pool_grad<IsMax::value, decltype(activation)::value>(
+                       call.threads, of, call.operand<const T>(0),
+                       call.operand<const std::uint8_t>(1), call.operand<const T>(2),
+                       call.operand<T>(3));
+                 });
+        }
+      });
+    });
   });
 }
 

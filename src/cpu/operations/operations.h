@@ -3,10 +3,18 @@
 // missing here does not compile in ../lowering.cpp.
 #pragma once
 
+#include <type_traits>
+
 #include "../lowering.h"
 #include "crossover/step.h"
 
 namespace crossover::cpu {
+
+/// work(true or false, as a type): a kernel of its own for each.
+template <class Work>
+void with_bool(bool is, const Work& work) {
+  is ? work(std::true_type{}) : work(std::false_type{});
+}
 
 void lower(const Linear& op, Lowering& to);
 void lower(const LinearGrad& op, Lowering& to);
@@ -23,24 +31,18 @@ void lower(const Gemm& op, Lowering& to);
 void lower(const Convolution& op, Lowering& to);
 void lower(const ConvolutionGrad& op, Lowering& to);
 void lower(const ChannelBiasGrad& op, Lowering& to);
-void lower(const BatchNorm& op, Lowering& to);
-void lower(const BatchNormGrad& op, Lowering& to);
-void lower(const MaxPool& op, Lowering& to);
-void lower(const MaxPoolGrad& op, Lowering& to);
-void lower(const AveragePool& op, Lowering& to);
-void lower(const AveragePoolGrad& op, Lowering& to);
-void lower(const GlobalAveragePool& op, Lowering& to);
-void lower(const GlobalAveragePoolGrad& op, Lowering& to);
+void lower(const Pool& op, Lowering& to);
+void lower(const PoolGrad& op, Lowering& to);
 void lower(const Dropout& op, Lowering& to);
 void lower(const DropoutGrad& op, Lowering& to);
 void lower(const Embedding& op, Lowering& to);
 void lower(const EmbeddingGrad& op, Lowering& to);
 void lower(const PositionEmbedding& op, Lowering& to);
 void lower(const PositionEmbeddingGrad& op, Lowering& to);
-void lower(const GroupNorm& op, Lowering& to);
-void lower(const GroupNormGrad& op, Lowering& to);
-void lower(const LayerNorm& op, Lowering& to);
-void lower(const LayerNormGrad& op, Lowering& to);
+void lower(const Norm& op, Lowering& to);
+void lower(const NormGrad& op, Lowering& to);
+void lower_of_images(const Norm& op, Lowering& to);  ///< of batches and groups
+void lower_of_images(const NormGrad& op, Lowering& to);
 void lower(const Attention& op, Lowering& to);
 void lower(const AttentionGrad& op, Lowering& to);
 void lower(const Lstm& op, Lowering& to);

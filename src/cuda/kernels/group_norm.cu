@@ -2,214 +2,286 @@
 #include "group_norm.h"
 
 #include <cmath>
+#include <type_traits>
 
 #include "convert.cuh"
+#include "grid.cuh"
 #include "site.h"
 #include "warp.cuh"
 
 namespace crossover::cuda {
 namespace {
 
-/// One group of one image, or, where `groups` is that of channels, one channel.
-struct Group {
-  std::int64_t first, image_first, channel, channels, of_group, pixels;
-  bool is_plain;
+/// The threads that a group of an image has: a block.
+struct Block {
+  static constexpr int threads = block_threads;
 
-  __device__ std::int64_t size() const { return of_group * pixels; }
-
-  /// Of its element i, in the order in which the group lies.
-  __device__ std::int64_t at(std::int64_t i) const {
-    return is_plain ? first + i : image_first + i / of_group * channels + channel + i % of_group;
-  }
-  __device__ std::int64_t channel_of(std::int64_t i) const {
-    return channel + (is_plain ? i / pixels : i % of_group);
+  /// Of its threads, in each of them.
+  static __device__ float sum(float value) {
+    __shared__ float of_warps[block_warps];
+    value = group_sum(value);
+    __syncthreads();  // what the call before has left is read
+    if (threadIdx.x % warp_threads == 0) {
+      of_warps[threadIdx.x / warp_threads] = value;
+    }
+    __syncthreads();
+    float sum = 0;
+    for (int warp = 0; warp < block_warps; ++warp) {
+      sum += of_warps[warp];
+    }
+    return sum;
   }
 };
 
-__device__ inline Group group_of(const GroupedImages& images, std::int64_t i) {
-  const std::int64_t of_group = images.channels / images.groups;
-  return {.first = i * of_group * images.pixels,
-          .image_first = i / images.groups * images.channels * images.pixels,
-          .channel = i % images.groups * of_group,
-          .channels = images.channels,
-          .of_group = of_group,
-          .pixels = images.pixels,
-          .is_plain = images.layout == Layout::plain};
+/// The threads that a row has: a warp.
+struct Warp {
+  static constexpr int threads = warp_threads;
+
+  static __device__ float sum(float value) { return group_sum(value); }
+};
+
+/// The numbers of one group of one image, in the order in which they lie.
+struct ImageGroup {
+  using Team = Block;
+
+  __device__ ImageGroup(const GroupedImages& images, std::int64_t i)
+      : of_group(images.channels / images.groups),
+        channel(i % images.groups * of_group),
+        channels(images.channels),
+        pixels(images.pixels),
+        is_plain(images.layout == Layout::plain),
+        first(is_plain ? i * of_group * pixels : i / images.groups * channels * pixels + channel) {}
+
+  __device__ std::int64_t size() const { return of_group * pixels; }
+  __device__ std::int64_t at(std::int64_t k) const {
+    return first + (is_plain ? k : k / of_group * channels + k % of_group);
+  }
+  __device__ std::int64_t channel_of(std::int64_t k) const {
+    return channel + (is_plain ? k / pixels : k % of_group);
+  }
+
+  std::int64_t of_group, channel, channels, pixels;
+  bool is_plain;
+  std::int64_t first;
+};
+
+/// Those of a row.
+struct Row {
+  using Team = Warp;
+
+  __device__ Row(const GroupedImages& rows, std::int64_t i)
+      : first(i * rows.channels), width(rows.channels) {}
+
+  __device__ std::int64_t size() const { return width; }
+  __device__ std::int64_t at(std::int64_t k) const { return first + k; }
+  static __device__ std::int64_t channel_of(std::int64_t k) { return k; }
+
+  std::int64_t first, width;
+};
+
+/// body(i, Group) for each that shares a mean, all threads of a team with the same one.
+template <class Group, class Body>
+__device__ void for_groups(const GroupedImages& images, const Body& body) {
+  const std::int64_t all = thread_count() / Group::Team::threads;
+  for (std::int64_t i = thread_index() / Group::Team::threads; i < images.batch * images.groups;
+       i += all) {
+    body(i, Group(images, i));
+  }
 }
 
-/// Of all threads of a block, in each of them.
-__device__ inline float sum_of_group(float value) {
-  __shared__ float of_warps[block_warps];
-  value = group_sum(value);
-  __syncthreads();  // what the call before has left is read
-  if (threadIdx.x % warp_threads == 0) {
-    of_warps[threadIdx.x / warp_threads] = value;
+/// body(k) for the thread's share of a group's numbers.
+template <class Group, class Body>
+__device__ void for_numbers(const Group& group, const Body& body) {
+  for (std::int64_t k = threadIdx.x % Group::Team::threads; k < group.size();
+       k += Group::Team::threads) {
+    body(k);
   }
-  __syncthreads();
-  float sum = 0;
-  for (int warp = 0; warp < block_warps; ++warp) {
-    sum += of_warps[warp];
-  }
-  return sum;
 }
 
-template <class T>
+template <class Group, class T>
 __global__ void group_norm_kernel(GroupNormArguments<Called> of) {
   const T* x = of.x;
   T* y = of.y;
-  for (std::int64_t i = blockIdx.x; i < of.images.batch * of.images.groups; i += gridDim.x) {
-    const Group group = group_of(of.images, i);
+  for_groups<Group>(of.images, [&](std::int64_t i, const Group& group) {
+    using Team = typename Group::Team;
     const auto size = static_cast<float>(group.size());
-    float sum = 0;
-    for (std::int64_t k = threadIdx.x; k < group.size(); k += block_threads) {
-      sum += widen(x[group.at(k)]);
+    float mean = 0;
+    if (of.mean != nullptr) {
+      for_numbers(group, [&](std::int64_t k) { mean += widen(x[group.at(k)]); });
+      mean = Team::sum(mean) / size;
     }
-    const float mean = sum_of_group(sum) / size;
     float squares = 0;
-    for (std::int64_t k = threadIdx.x; k < group.size(); k += block_threads) {
+    for_numbers(group, [&](std::int64_t k) {
       const float apart = widen(x[group.at(k)]) - mean;
       squares += apart * apart;
-    }
-    const float inverse = 1 / std::sqrt(sum_of_group(squares) / size + of.epsilon);
-    for (std::int64_t k = threadIdx.x; k < group.size(); k += block_threads) {
-      const std::int64_t at = group.at(k);
+    });
+    const float inverse = 1 / std::sqrt(Team::sum(squares) / size + of.epsilon);
+    for_numbers(group, [&](std::int64_t k) {
       const std::int64_t channel = group.channel_of(k);
-      y[at] = narrow<T>(of.scale[channel] * ((widen(x[at]) - mean) * inverse) + of.shift[channel]);
-    }
-    if (threadIdx.x == 0) {
-      of.mean[i] = mean;
+      const float scale = of.scale != nullptr ? of.scale[channel] : 1.0F;
+      const float shift = of.shift != nullptr ? of.shift[channel] : 0.0F;
+      const std::int64_t at = group.at(k);
+      y[at] = narrow<T>(scale * ((widen(x[at]) - mean) * inverse) + shift);
+    });
+    if (threadIdx.x % Team::threads == 0) {
+      if (of.mean != nullptr) {
+        of.mean[i] = mean;
+      }
       of.inverse_deviation[i] = inverse;
     }
-  }
+  });
 }
 
-template <class T>
+template <class Group, class T>
 __global__ void group_norm_grad_kernel(GroupNormGradArguments<Called> of) {
   const T* x = of.x;
   const T* dy = of.dy;
   T* dx = of.dx;
-  for (std::int64_t i = blockIdx.x; i < of.images.batch * of.images.groups; i += gridDim.x) {
-    const Group group = group_of(of.images, i);
+  for_groups<Group>(of.images, [&](std::int64_t i, const Group& group) {
+    using Team = typename Group::Team;
     const auto size = static_cast<float>(group.size());
-    const float mean = of.mean[i];
+    const bool centred = of.mean != nullptr;
+    const float mean = centred ? of.mean[i] : 0.0F;
     const float inverse = of.inverse_deviation[i];
+    const auto dz = [&](std::int64_t k) {
+      return widen(dy[group.at(k)]) * (of.scale != nullptr ? of.scale[group.channel_of(k)] : 1.0F);
+    };
+    const auto normal = [&](std::int64_t k) { return (widen(x[group.at(k)]) - mean) * inverse; };
     float sum = 0;
     float products = 0;
-    for (std::int64_t k = threadIdx.x; k < group.size(); k += block_threads) {
-      const std::int64_t at = group.at(k);
-      const float dz = widen(dy[at]) * of.scale[group.channel_of(k)];
-      sum += dz;
-      products += dz * ((widen(x[at]) - mean) * inverse);
-    }
-    sum = sum_of_group(sum) / size;
-    products = sum_of_group(products) / size;
-    for (std::int64_t k = threadIdx.x; k < group.size(); k += block_threads) {
-      const std::int64_t at = group.at(k);
-      const float normal = (widen(x[at]) - mean) * inverse;
-      const float dz = widen(dy[at]) * of.scale[group.channel_of(k)];
-      dx[at] = narrow<T>(inverse * (dz - sum - normal * products));
-    }
-  }
+    for_numbers(group, [&](std::int64_t k) {
+      const float term = dz(k);
+      sum += term;
+      products += term * normal(k);
+    });
+    sum = centred ? Team::sum(sum) / size : 0.0F;
+    products = Team::sum(products) / size;
+    for_numbers(group, [&](std::int64_t k) {
+      dx[group.at(k)] = narrow<T>(inverse * (dz(k) - sum - normal(k) * products));
+    });
+  });
 }
 
-/// Of images in the plain layout.
+/// Of images in the plain layout: a block for each channel.
 template <class T>
 __global__ void group_norm_channel_sums_kernel(GroupNormGradSumsArguments<Called> of) {
   const T* x = of.x;
   const T* dy = of.dy;
-  const std::int64_t of_group = of.images.channels / of.images.groups;
-  for (std::int64_t channel = blockIdx.x; channel < of.images.channels; channel += gridDim.x) {
+  const GroupedImages& images = of.images;
+  for (std::int64_t channel = blockIdx.x; channel < images.channels; channel += gridDim.x) {
     float sum = 0;
     float products = 0;
-    for (std::int64_t image = 0; image < of.images.batch; ++image) {
-      const std::int64_t statistic = image * of.images.groups + channel / of_group;
-      const float mean = of.mean[statistic];
-      const float inverse = of.inverse_deviation[statistic];
-      const std::int64_t first = (image * of.images.channels + channel) * of.images.pixels;
-      for (std::int64_t k = threadIdx.x; k < of.images.pixels; k += block_threads) {
-        const float slope = widen(dy[first + k]);
+    for (std::int64_t image = 0; image < images.batch; ++image) {
+      const std::int64_t plane = image * images.channels + channel;
+      const std::int64_t mean = plane / (images.channels / images.groups);
+      for (std::int64_t k = threadIdx.x; k < images.pixels; k += block_threads) {
+        const float slope = widen(dy[plane * images.pixels + k]);
+        const float apart = widen(x[plane * images.pixels + k]) - of.mean[mean];
         sum += slope;
-        products += slope * ((widen(x[first + k]) - mean) * inverse);
+        products += slope * (apart * of.inverse_deviation[mean]);
       }
     }
-    sum = sum_of_group(sum);
-    products = sum_of_group(products);
+    sum = Block::sum(sum);
+    products = Block::sum(products);
     if (threadIdx.x == 0) {
-      of.dshift[channel] = sum;
-      of.dscale[channel] = products;
+      of.sums[channel] = sum;
+      of.products[channel] = products;
     }
   }
 }
 
-/// Of channels-last images: a warp reads the channels of a pixel, of which each warp takes every
-/// eighth.
-template <class T>
-__global__ void group_norm_column_sums_kernel(GroupNormGradSumsArguments<Called> of) {
-  __shared__ float of_sums[block_threads];
+/// Of rows, or of channels-last images, whose pixels are rows: a block takes 32 channels and a part
+/// of the rows, of which each warp takes every eighth.
+template <bool are_rows, class T>
+__global__ void group_norm_column_sums_kernel(GroupNormGradSumsArguments<Called> of, unsigned tiles,
+                                              std::int64_t rows_of_a_part) {
   __shared__ float of_products[block_threads];
-  const T* x = of.x;
-  const T* dy = of.dy;
-  const std::int64_t of_group = of.images.channels / of.images.groups;
+  __shared__ float of_sums[block_threads];
+  const GroupedImages& images = of.images;
   const int lane = static_cast<int>(threadIdx.x) % warp_threads;
   const int warp = static_cast<int>(threadIdx.x) / warp_threads;
-  const std::int64_t channel = static_cast<std::int64_t>(blockIdx.x) * warp_threads + lane;
-  float sum = 0;
+  const std::int64_t channel = static_cast<std::int64_t>(blockIdx.x % tiles) * warp_threads + lane;
+  const std::int64_t part = blockIdx.x / tiles;
+  const std::int64_t next = (part + 1) * rows_of_a_part;
+  const std::int64_t rows = images.batch * images.pixels;
+  const std::int64_t end = next < rows ? next : rows;
   float products = 0;
-  if (channel < of.images.channels) {
-    for (std::int64_t image = 0; image < of.images.batch; ++image) {
-      const std::int64_t statistic = image * of.images.groups + channel / of_group;
-      const float mean = of.mean[statistic];
-      const float inverse = of.inverse_deviation[statistic];
-      for (std::int64_t pixel = warp; pixel < of.images.pixels; pixel += block_warps) {
-        const std::int64_t at = (image * of.images.pixels + pixel) * of.images.channels + channel;
-        const float slope = widen(dy[at]);
-        sum += slope;
-        products += slope * ((widen(x[at]) - mean) * inverse);
-      }
+  float sum = 0;
+  if (channel < images.channels) {
+    const T* x = of.x;
+    const T* dy = of.dy;
+    for (std::int64_t row = part * rows_of_a_part + warp; row < end; row += block_warps) {
+      const std::int64_t at = row * images.channels + channel;
+      const std::int64_t i = are_rows ? row
+                                      : row / images.pixels * images.groups +
+                                            channel / (images.channels / images.groups);
+      const float gradient = widen(dy[at]);
+      const float mean = of.mean != nullptr ? of.mean[i] : 0.0F;
+      products += gradient * ((widen(x[at]) - mean) * of.inverse_deviation[i]);
+      sum += gradient;
     }
   }
-  of_sums[threadIdx.x] = sum;
   of_products[threadIdx.x] = products;
+  of_sums[threadIdx.x] = sum;
   __syncthreads();
-  if (warp == 0 && channel < of.images.channels) {
+  if (warp == 0 && channel < images.channels) {
     for (int w = 1; w < block_warps; ++w) {
-      sum += of_sums[w * warp_threads + lane];
       products += of_products[w * warp_threads + lane];
+      sum += of_sums[w * warp_threads + lane];
     }
-    of.dshift[channel] = sum;
-    of.dscale[channel] = products;
+    of.products[part * images.channels + channel] = products;
+    if (of.sums != nullptr) {
+      of.sums[part * images.channels + channel] = sum;
+    }
   }
 }
 
-/// A block each.
-Grid blocks_for(std::int64_t count) { return grid_for(count * block_threads); }
+/// work(whether these are rows, T(0)).
+template <class Work>
+void with_groups(const GroupedImages& images, Type type, const Work& work) {
+  with_float(type, [&](auto zero) {
+    images.are_rows() ? work(std::true_type{}, zero) : work(std::false_type{}, zero);
+  });
+}
+
+template <bool are_rows>
+using GroupOf = std::conditional_t<are_rows, Row, ImageGroup>;
+
+template <class Group>
+Grid teams_for(const GroupedImages& images) {
+  return grid_for(images.means() * Group::Team::threads);
+}
 
 }  // namespace
 
 void call(const GroupNormArguments<Called>& of, const Site& site) {
-  with_float(of.x.type, [&](auto zero) {
-    launch(group_norm_kernel<decltype(zero)>, blocks_for(of.images.batch * of.images.groups),
-           site.stream, of);
+  with_groups(of.images, of.x.type, [&](auto are_rows, auto zero) {
+    using Group = GroupOf<decltype(are_rows)::value>;
+    launch(group_norm_kernel<Group, decltype(zero)>, teams_for<Group>(of.images), site.stream, of);
   });
 }
 
 void call(const GroupNormGradArguments<Called>& of, const Site& site) {
-  with_float(of.x.type, [&](auto zero) {
-    launch(group_norm_grad_kernel<decltype(zero)>, blocks_for(of.images.batch * of.images.groups),
-           site.stream, of);
+  with_groups(of.images, of.x.type, [&](auto are_rows, auto zero) {
+    using Group = GroupOf<decltype(are_rows)::value>;
+    launch(group_norm_grad_kernel<Group, decltype(zero)>, teams_for<Group>(of.images), site.stream,
+           of);
   });
 }
 
 void call(const GroupNormGradSumsArguments<Called>& of, const Site& site) {
-  with_float(of.x.type, [&](auto zero) {
+  with_groups(of.images, of.x.type, [&](auto are_rows, auto zero) {
     using T = decltype(zero);
-    if (of.images.layout == Layout::plain) {
-      launch(group_norm_channel_sums_kernel<T>, blocks_for(of.images.channels), site.stream, of);
-      return;
+    if (!are_rows && of.images.layout == Layout::plain) {
+      return launch(group_norm_channel_sums_kernel<T>, grid_for(of.images.channels * block_threads),
+                    site.stream, of);
     }
-    const auto tiles = (of.images.channels + warp_threads - 1) / warp_threads;
-    launch(group_norm_column_sums_kernel<T>, Grid{static_cast<unsigned>(tiles), block_threads},
-           site.stream, of);
+    const auto tiles =
+        static_cast<unsigned>((of.images.channels + warp_threads - 1) / warp_threads);
+    const std::int64_t rows = of.images.batch * of.images.pixels;
+    launch(group_norm_column_sums_kernel<decltype(are_rows)::value, T>,
+           Grid{tiles * static_cast<unsigned>(of.parts), block_threads}, site.stream, of, tiles,
+           (rows + of.parts - 1) / of.parts);
   });
 }
 

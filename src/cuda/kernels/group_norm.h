@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Group normalization of images [batch, channels, pixels], or channels-last [batch, pixels,
-// channels]. Parameters, their gradients and statistics are f32.
+// Normalization of groups: of images, or of rows, which are images of one pixel and one group.
+// Parameters, their gradients and statistics are f32. Mean and shift are null where rows keep their
+// mean, which then counts as 0. A scale that is null counts as 1, a shift as 0.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,16 @@ namespace crossover::cuda {
 
 struct Site;
 
+/// Images [batch, channels, pixels], or channels-last [batch, pixels, channels].
 struct GroupedImages {
-  std::int64_t batch = 0, channels = 0, pixels = 0, groups = 1;
+  std::int64_t batch = 0, channels = 0, pixels = 1, groups = 1;
   Layout layout = Layout::plain;
+
+  [[nodiscard]] std::int64_t means() const { return batch * groups; }
+  [[nodiscard]] bool are_rows() const { return pixels == 1 && groups == 1; }
 };
 
-/// A block for each group of an image.
+/// A warp for each row, a block for each group of an image.
 template <template <class> class At>
 struct GroupNormArguments {
   At<const void> x;
@@ -32,7 +37,7 @@ struct GroupNormArguments {
 using GroupNormLaunch = GroupNormArguments<Planned>;
 void call(const GroupNormArguments<Called>& of, const Site& site);
 
-/// dx; a block for each group of an image.
+/// dx; a warp for each row, a block for each group of an image.
 template <template <class> class At>
 struct GroupNormGradArguments {
   At<const void> x;
@@ -45,14 +50,17 @@ struct GroupNormGradArguments {
 using GroupNormGradLaunch = GroupNormGradArguments<Planned>;
 void call(const GroupNormGradArguments<Called>& of, const Site& site);
 
-/// dscale and dshift; a block for each channel, or, channels-last, for 32 of them.
+/// Over each of `parts` equal parts of the pixels of all images, for each channel: products [parts,
+/// channels] = the sums of dy x', which of one part are the scale's gradient; sums [parts,
+/// channels], or none, those of dy, the shift's. Plain images are one part.
 template <template <class> class At>
 struct GroupNormGradSumsArguments {
   At<const void> x;
   At<const float> mean, inverse_deviation;
   At<const void> dy;
-  At<float> dscale, dshift;
+  At<float> products, sums;
   GroupedImages images;
+  std::int64_t parts = 1;
   static constexpr OpCategory category = OpCategory::normalization;
 };
 using GroupNormGradSumsLaunch = GroupNormGradSumsArguments<Planned>;

@@ -11,7 +11,6 @@
 #include "batch_norm.h"
 #include "elementwise.h"
 #include "group_norm.h"
-#include "layer_norm.h"
 #include "loss.h"
 #include "matmul.h"
 #include "multiply.h"
@@ -28,10 +27,9 @@ using Launch = std::variant<
     ColumnSumsLaunch, RowSumsLaunch, LossLaunch, MeanLossLaunch, AdvanceLaunch, SgdLaunch,
     AdamWTimeLaunch, AdamWLaunch, ConvolutionLaunch, ChannelBiasLaunch, BatchNormStatisticsLaunch,
     BatchNormMomentsLaunch, BatchNormLaunch, BatchNormGradSumsLaunch, BatchNormGradTotalsLaunch,
-    BatchNormGradLaunch, MaxPoolLaunch, MaxPoolGradLaunch, AveragePoolLaunch, AveragePoolGradLaunch,
-    GlobalAveragePoolLaunch, GlobalAveragePoolGradLaunch, ReshapeLaunch, CountLaunch, DropoutLaunch,
-    EmbeddingLaunch, EmbeddingGradLaunch, PositionEmbeddingLaunch, PositionEmbeddingGradLaunch,
-    LayerNormLaunch, LayerNormGradLaunch, LayerNormGradSumsLaunch, AttentionLaunch,
+    BatchNormGradLaunch, PoolLaunch, PoolGradLaunch, GlobalAveragePoolLaunch,
+    GlobalAveragePoolGradLaunch, ReshapeLaunch, CountLaunch, DropoutLaunch, EmbeddingLaunch,
+    EmbeddingGradLaunch, PositionEmbeddingLaunch, PositionEmbeddingGradLaunch, AttentionLaunch,
     AttentionGradQueriesLaunch, AttentionGradKeysLaunch, SdpaLaunch, ZeroLaunch, LstmGatesLaunch,
     LstmGatesGradLaunch, ElementwiseLossLaunch, MomentumLaunch, RearrangeLaunch, MultiplyLaunch,
     MultiplySumsLaunch, MatmulLaunch, SoftmaxLaunch, SoftmaxGradLaunch, GruGatesLaunch,

@@ -18,7 +18,7 @@ struct Slide32 {
 struct Window32 {
   int channels;
   Slide32 down, across;
-  bool sums;
+  PoolKind kind;
 };
 
 Window32 in_32_bits(const Pooling& p) {
@@ -33,7 +33,7 @@ Window32 in_32_bits(const Pooling& p) {
                      .size = static_cast<int>(p.size.across),
                      .stride = static_cast<int>(p.stride.across),
                      .padding = static_cast<int>(p.padding.across)},
-          .sums = p.sums};
+          .kind = p.kind};
 }
 
 /// Where an element of images is.
@@ -117,33 +117,50 @@ __device__ std::int64_t at_image(const Place& p, int row, int column, const Wind
   return at<layout>(p, row, column, w.down.extent, w.across.extent, w.channels);
 }
 
-template <Layout layout, class T>
-__global__ void max_pool_kernel(const T* x, T* y, std::uint8_t* where, std::int64_t count,
-                                Window32 w) {
+/// What the sum of a window is divided by.
+__device__ float divisor(int row, int column, const Window32& w) {
+  return w.kind == PoolKind::sum
+             ? 1.0F
+             : static_cast<float>(counted(row, w.down) * counted(column, w.across));
+}
+
+template <bool is_max, Layout layout, class T>
+__global__ void pool_kernel(const T* x, T* y, std::uint8_t* where, std::int64_t count, Window32 w) {
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
     const Place place = result_place<layout>(i, w);
     const Span32 rows = inside(place.row, w.down);
     const Span32 columns = inside(place.column, w.across);
-    float largest = 0;
+    float found = 0;
     int which = -1;
     for (int row = rows.first; row < rows.last; ++row) {
       for (int column = columns.first; column < columns.last; ++column) {
         const float value = widen(x[at_image<layout>(place, row, column, w)]);
-        if (which < 0 || value > largest) {
-          largest = value;
+        if constexpr (!is_max) {
+          found += value;
+        } else if (which < 0 || value > found) {
+          found = value;
           which = place_in(place.row, row, w.down) * w.across.size +
                   place_in(place.column, column, w.across);
         }
       }
     }
-    y[i] = narrow<T>(largest);
-    where[i] = static_cast<std::uint8_t>(which);
+    if constexpr (is_max) {
+      y[i] = narrow<T>(found);
+      where[i] = static_cast<std::uint8_t>(which);
+    } else {
+      y[i] = narrow<T>(found / divisor(place.row, place.column, w));
+    }
   }
 }
 
-template <Layout layout, class T>
-__global__ void max_pool_grad_kernel(const T* y, const std::uint8_t* where, const T* dy, T* dx,
-                                     std::int64_t count, Window32 w, Activation x_activation) {
+template <bool is_max, Layout layout, class T>
+__global__ void pool_grad_kernel(const T* made, const std::uint8_t* where, const T* dy, T* dx,
+                                 std::int64_t count, Window32 w, Activation x_activation) {
+  const auto factor = [=](std::int64_t at) {
+    return x_activation == Activation::identity
+               ? 1.0F
+               : derivative_from_result(x_activation, widen(made[at]));
+  };
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
     const Place place = image_place<layout>(i, w);
     const Span32 down = holders(place.row, w.down);
@@ -152,56 +169,18 @@ __global__ void max_pool_grad_kernel(const T* y, const std::uint8_t* where, cons
     for (int row = down.first; row < down.last; ++row) {
       for (int column = across.first; column < across.last; ++column) {
         const std::int64_t from = at_result<layout>(place, row, column, w);
-        const int own = place_in(row, place.row, w.down) * w.across.size +
-                        place_in(column, place.column, w.across);
-        if (where[from] == own) {
-          const float factor = x_activation == Activation::identity
-                                   ? 1.0F
-                                   : derivative_from_result(x_activation, widen(y[from]));
-          sum += widen(dy[from]) * factor;
+        if constexpr (is_max) {
+          const int own = place_in(row, place.row, w.down) * w.across.size +
+                          place_in(column, place.column, w.across);
+          if (where[from] == own) {
+            sum += widen(dy[from]) * factor(from);
+          }
+        } else {
+          sum += widen(dy[from]) / divisor(row, column, w);
         }
       }
     }
-    dx[i] = narrow<T>(sum);
-  }
-}
-
-template <Layout layout, class T>
-__global__ void average_pool_kernel(const T* x, T* y, std::int64_t count, Window32 w) {
-  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    const Place place = result_place<layout>(i, w);
-    const Span32 rows = inside(place.row, w.down);
-    const Span32 columns = inside(place.column, w.across);
-    float sum = 0;
-    for (int row = rows.first; row < rows.last; ++row) {
-      for (int column = columns.first; column < columns.last; ++column) {
-        sum += widen(x[at_image<layout>(place, row, column, w)]);
-      }
-    }
-    const int of = w.sums ? 1 : counted(place.row, w.down) * counted(place.column, w.across);
-    y[i] = narrow<T>(sum / static_cast<float>(of));
-  }
-}
-
-template <Layout layout, class T>
-__global__ void average_pool_grad_kernel(const T* x, const T* dy, T* dx, std::int64_t count,
-                                         Window32 w, Activation x_activation) {
-  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    const Place place = image_place<layout>(i, w);
-    const Span32 down = holders(place.row, w.down);
-    const Span32 across = holders(place.column, w.across);
-    float sum = 0;
-    for (int row = down.first; row < down.last; ++row) {
-      const int rows = counted(row, w.down);
-      for (int column = across.first; column < across.last; ++column) {
-        const int of = w.sums ? 1 : rows * counted(column, w.across);
-        sum += widen(dy[at_result<layout>(place, row, column, w)]) / static_cast<float>(of);
-      }
-    }
-    const float factor = x_activation == Activation::identity
-                             ? 1.0F
-                             : derivative_from_result(x_activation, widen(x[i]));
-    dx[i] = narrow<T>(sum * factor);
+    dx[i] = narrow<T>(is_max ? sum : sum * factor(i));
   }
 }
 
@@ -240,49 +219,36 @@ std::int64_t results(const Pooling& p) {
 
 std::int64_t elements_of(const Pooling& p) { return p.batch * p.height * p.width * p.channels; }
 
-/// work(T(0), the layout): 16 bits lie channels-last alone.
+/// work(whether it is of the largest, the layout, T(0)): 16 bits lie channels-last alone.
 template <class Work>
-void with_images(Type type, Layout layout, const Work& work) {
-  if (layout == Layout::plain) {
-    return work(0.0F, std::integral_constant<Layout, Layout::plain>{});
-  }
-  with_float(type, [&](auto zero) {
-    work(zero, std::integral_constant<Layout, Layout::channels_last>{});
-  });
+void with_images(Type type, const Pooling& of, const Work& work) {
+  const auto with_layout = [&](auto is_max) {
+    if (of.layout == Layout::plain) {
+      return work(is_max, std::integral_constant<Layout, Layout::plain>{}, 0.0F);
+    }
+    with_float(type, [&](auto zero) {
+      work(is_max, std::integral_constant<Layout, Layout::channels_last>{}, zero);
+    });
+  };
+  of.kind == PoolKind::max ? with_layout(std::true_type{}) : with_layout(std::false_type{});
 }
 
 }  // namespace
 
-void call(const MaxPoolArguments<Called>& of, const Site& site) {
+void call(const PoolArguments<Called>& of, const Site& site) {
   const std::int64_t count = results(of.pooling);
-  with_images(of.x.type, of.pooling.layout, [&](auto zero, auto layout) {
-    launch(max_pool_kernel<decltype(layout)::value, decltype(zero)>, grid_for(count), site.stream,
-           of.x, of.y, of.where, count, in_32_bits(of.pooling));
+  with_images(of.x.type, of.pooling, [&](auto is_max, auto layout, auto zero) {
+    launch(pool_kernel<decltype(is_max)::value, decltype(layout)::value, decltype(zero)>,
+           grid_for(count), site.stream, of.x, of.y, of.where, count, in_32_bits(of.pooling));
   });
 }
 
-void call(const MaxPoolGradArguments<Called>& of, const Site& site) {
+void call(const PoolGradArguments<Called>& of, const Site& site) {
   const std::int64_t count = elements_of(of.pooling);
-  with_images(of.dy.type, of.pooling.layout, [&](auto zero, auto layout) {
-    launch(max_pool_grad_kernel<decltype(layout)::value, decltype(zero)>, grid_for(count),
-           site.stream, of.y, of.where, of.dy, of.dx, count, in_32_bits(of.pooling),
-           of.x_activation);
-  });
-}
-
-void call(const AveragePoolArguments<Called>& of, const Site& site) {
-  const std::int64_t count = results(of.pooling);
-  with_images(of.x.type, of.pooling.layout, [&](auto zero, auto layout) {
-    launch(average_pool_kernel<decltype(layout)::value, decltype(zero)>, grid_for(count),
-           site.stream, of.x, of.y, count, in_32_bits(of.pooling));
-  });
-}
-
-void call(const AveragePoolGradArguments<Called>& of, const Site& site) {
-  const std::int64_t count = elements_of(of.pooling);
-  with_images(of.dy.type, of.pooling.layout, [&](auto zero, auto layout) {
-    launch(average_pool_grad_kernel<decltype(layout)::value, decltype(zero)>, grid_for(count),
-           site.stream, of.x, of.dy, of.dx, count, in_32_bits(of.pooling), of.x_activation);
+  with_images(of.dy.type, of.pooling, [&](auto is_max, auto layout, auto zero) {
+    launch(pool_grad_kernel<decltype(is_max)::value, decltype(layout)::value, decltype(zero)>,
+           grid_for(count), site.stream, of.made, of.where, of.dy, of.dx, count,
+           in_32_bits(of.pooling), of.x_activation);
   });
 }
 

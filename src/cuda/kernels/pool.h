@@ -8,7 +8,7 @@
 
 #include "arrangement.h"
 #include "crossover/activation.h"
-#include "crossover/operation.h"
+#include "crossover/operations/image.h"
 #include "crossover/tensor.h"
 #include "operand.h"
 
@@ -16,60 +16,38 @@ namespace crossover::cuda {
 
 struct Site;
 
-/// A window over images, and how many positions it has.
+/// A window over images, how many positions it has, and what becomes of it: not a global average.
 struct Pooling {
+  PoolKind kind = PoolKind::max;
   std::int64_t batch = 0, channels = 0, height = 0, width = 0;
   std::int64_t positions_down = 0, positions_across = 0;
   Pair size = 1, stride = 1, padding = 0;
-  bool sums = false;  ///< of windows, in place of means
   Layout layout = Layout::plain;
 };
 
 template <template <class> class At>
-struct MaxPoolArguments {
+struct PoolArguments {
   At<const void> x;
   At<void> y;
-  At<std::uint8_t> where;
+  At<std::uint8_t> where;  // of the largest, else none
   Pooling pooling;
   static constexpr OpCategory category = OpCategory::pooling;
 };
-using MaxPoolLaunch = MaxPoolArguments<Planned>;
-void call(const MaxPoolArguments<Called>& of, const Site& site);
+using PoolLaunch = PoolArguments<Planned>;
+void call(const PoolArguments<Called>& of, const Site& site);
 
 template <template <class> class At>
-struct MaxPoolGradArguments {
-  At<const void> y;  // or none, where the activation is identity
-  At<const std::uint8_t> where;
+struct PoolGradArguments {
+  At<const void> made;           // or none, where the activation is identity
+  At<const std::uint8_t> where;  // of the largest, else none
   At<const void> dy;
   At<void> dx;
   Pooling pooling;
   Activation x_activation = Activation::identity;
   static constexpr OpCategory category = OpCategory::pooling;
 };
-using MaxPoolGradLaunch = MaxPoolGradArguments<Planned>;
-void call(const MaxPoolGradArguments<Called>& of, const Site& site);
-
-template <template <class> class At>
-struct AveragePoolArguments {
-  At<const void> x;
-  At<void> y;
-  Pooling pooling;
-  static constexpr OpCategory category = OpCategory::pooling;
-};
-using AveragePoolLaunch = AveragePoolArguments<Planned>;
-void call(const AveragePoolArguments<Called>& of, const Site& site);
-
-template <template <class> class At>
-struct AveragePoolGradArguments {
-  At<const void> x;  // or none, where the activation is identity
-  At<const void> dy;
-  At<void> dx;
-  Pooling pooling;
-  Activation x_activation = Activation::identity;
-  static constexpr OpCategory category = OpCategory::pooling;
-};
-using AveragePoolGradLaunch = AveragePoolGradArguments<Planned>;
-void call(const AveragePoolGradArguments<Called>& of, const Site& site);
+using PoolGradLaunch = PoolGradArguments<Planned>;
+void call(const PoolGradArguments<Called>& of, const Site& site);
 
 /// y [batch, channels] = the mean of x over pixels, which is [batch, channels, pixels] or, where it
 /// lies channels-last, [batch, pixels, channels].

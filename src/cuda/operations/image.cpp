@@ -113,14 +113,15 @@ void plan_operation(const ChannelBiasGrad& op, StepPlanner& step) {
 namespace {
 
 /// Of images x and results y.
-Pooling pooling_of(const Window& window, Id x, Id y, const StepPlanner& step) {
+Pooling pooling_of(PoolKind kind, const Window& window, Id x, Id y, const StepPlanner& step) {
   const Shape& image = step.shape(x);
   const Shape& result = step.shape(y);
   if (step.count(x) > std::numeric_limits<std::int32_t>::max()) {
     throw Unsupported("the GPU backend pools at most 2^31 - 1 elements, not " +
                       crossover::to_string(step.shape(x)));
   }
-  return {.batch = image[0],
+  return {.kind = kind,
+          .batch = image[0],
           .channels = image[1],
           .height = image[2],
           .width = image[3],
@@ -131,34 +132,6 @@ Pooling pooling_of(const Window& window, Id x, Id y, const StepPlanner& step) {
           .padding = window.padding,
           .layout = step.layout(x)};
 }
-
-}  // namespace
-
-void plan_operation(const MaxPool& op, StepPlanner& step) {
-  step.emit(MaxPoolLaunch{step.operand(op.x), step.operand(op.y), step.operand(op.where),
-                          pooling_of(op.window, op.x, op.y, step)});
-}
-
-void plan_operation(const MaxPoolGrad& op, StepPlanner& step) {
-  step.emit(MaxPoolGradLaunch{step.operand(op.y), step.operand(op.where), step.operand(op.dy),
-                              step.operand(op.dx), pooling_of(op.window, op.dx, op.dy, step),
-                              op.x_activation});
-}
-
-void plan_operation(const AveragePool& op, StepPlanner& step) {
-  Pooling pooling = pooling_of(op.window, op.x, op.y, step);
-  pooling.sums = op.sums;
-  step.emit(AveragePoolLaunch{step.operand(op.x), step.operand(op.y), pooling});
-}
-
-void plan_operation(const AveragePoolGrad& op, StepPlanner& step) {
-  Pooling pooling = pooling_of(op.window, op.dx, op.dy, step);
-  pooling.sums = op.sums;
-  step.emit(AveragePoolGradLaunch{step.operand(op.x), step.operand(op.dy), step.operand(op.dx),
-                                  pooling, op.x_activation});
-}
-
-namespace {
 
 /// The launch takes images; a sequence is one that lies channels-last, of which time steps are the
 /// pixels.
@@ -173,13 +146,24 @@ Launched averaged(const Operand& from, const Operand& to, Id x, const StepPlanne
 
 }  // namespace
 
-void plan_operation(const GlobalAveragePool& op, StepPlanner& step) {
-  step.emit(averaged<GlobalAveragePoolLaunch>(step.operand(op.x), step.operand(op.y), op.x, step));
+void plan_operation(const Pool& op, StepPlanner& step) {
+  const Operand x = step.operand(op.x);
+  const Operand y = step.operand(op.y);
+  if (op.kind == PoolKind::global_average) {
+    return step.emit(averaged<GlobalAveragePoolLaunch>(x, y, op.x, step));
+  }
+  step.emit(
+      PoolLaunch{x, y, step.operand(op.where), pooling_of(op.kind, op.window, op.x, op.y, step)});
 }
 
-void plan_operation(const GlobalAveragePoolGrad& op, StepPlanner& step) {
-  step.emit(
-      averaged<GlobalAveragePoolGradLaunch>(step.operand(op.dy), step.operand(op.dx), op.dx, step));
+void plan_operation(const PoolGrad& op, StepPlanner& step) {
+  const Operand dy = step.operand(op.dy);
+  const Operand dx = step.operand(op.dx);
+  if (op.kind == PoolKind::global_average) {
+    return step.emit(averaged<GlobalAveragePoolGradLaunch>(dy, dx, op.dx, step));
+  }
+  step.emit(PoolGradLaunch{step.operand(op.made), step.operand(op.where), dy, dx,
+                           pooling_of(op.kind, op.window, op.dx, op.dy, step), op.x_activation});
 }
 
 }  // namespace crossover::cuda

@@ -34,9 +34,7 @@ ChannelSums<Planned> sums_of(Id x, StepPlanner& step) {
   return sums;
 }
 
-}  // namespace
-
-void plan_operation(const BatchNorm& op, StepPlanner& step) {
+void plan_batch(const Norm& op, StepPlanner& step) {
   const ChannelSums<Planned> sums = sums_of(op.x, step);
   const Operand mean = step.operand(op.mean);
   const Operand inverse_deviation = step.operand(op.inverse_deviation);
@@ -53,7 +51,7 @@ void plan_operation(const BatchNorm& op, StepPlanner& step) {
                             .activation = op.activation});
 }
 
-void plan_operation(const BatchNormGrad& op, StepPlanner& step) {
+void plan_batch(const NormGrad& op, StepPlanner& step) {
   const BatchNormGradSumsLaunch of{.x = step.operand(op.x),
                                    .mean = step.operand(op.mean),
                                    .inverse_deviation = step.operand(op.inverse_deviation),
@@ -74,79 +72,13 @@ void plan_operation(const BatchNormGrad& op, StepPlanner& step) {
                                 .daddend = step.operand(op.daddend)});
 }
 
-// ---- Layer normalization
+// ---- Of groups, and of layers, whose rows are images of one pixel
 
-void plan_operation(const LayerNorm& op, StepPlanner& step) {
-  step.emit(LayerNormLaunch{.x = step.operand(op.x),
-                            .weight = step.operand(op.weight),
-                            .bias = step.operand(op.bias),
-                            .y = step.operand(op.y),
-                            .mean = step.operand(op.mean),
-                            .inverse_deviation = step.operand(op.inverse_deviation),
-                            .rows = step.rows(op.x),
-                            .width = step.shape(op.x).back(),
-                            .epsilon = static_cast<float>(op.epsilon)});
-}
-
-namespace {
-
-/// Of many rows in parts, so that few columns occupy a whole GPU.
-void plan_parameters(const LayerNormGrad& op, StepPlanner& step) {
-  constexpr std::int64_t columns_of_a_block = 32;
-  constexpr std::int64_t enough_blocks = 256;
-  constexpr std::int64_t least_rows = 64;  // of a part
-  const std::int64_t rows = step.rows(op.x);
-  const std::int64_t width = step.shape(op.x).back();
-  const std::int64_t blocks = (width + columns_of_a_block - 1) / columns_of_a_block;
-  const std::int64_t parts = std::min(enough_blocks / blocks, rows / least_rows);
-  LayerNormGradSumsLaunch sums{.x = step.operand(op.x),
-                               .mean = step.operand(op.mean),
-                               .inverse_deviation = step.operand(op.inverse_deviation),
-                               .dy = step.operand(op.dy),
-                               .products = step.operand(op.dweight),
-                               .sums = step.operand(op.dbias),
-                               .rows = rows,
-                               .width = width};
-  if (parts < 2) {
-    step.emit(sums);
-    return;
-  }
-  sums.parts = parts;
-  sums.products = step.scratch(parts * width * bytes(Type::f32));
-  if (op.dbias != none) {
-    sums.sums = step.scratch(parts * width * bytes(Type::f32));
-  }
-  step.emit(sums);
-  step.emit_column_sums(sums.products, step.operand(op.dweight), parts, width);
-  if (op.dbias != none) {
-    step.emit_column_sums(sums.sums, step.operand(op.dbias), parts, width);
-  }
-}
-
-}  // namespace
-
-void plan_operation(const LayerNormGrad& op, StepPlanner& step) {
-  if (op.dweight != none) {
-    plan_parameters(op, step);
-  }
-  if (op.dx != none) {
-    step.emit(LayerNormGradLaunch{.x = step.operand(op.x),
-                                  .weight = step.operand(op.weight),
-                                  .mean = step.operand(op.mean),
-                                  .inverse_deviation = step.operand(op.inverse_deviation),
-                                  .dy = step.operand(op.dy),
-                                  .dx = step.operand(op.dx),
-                                  .rows = step.rows(op.x),
-                                  .width = step.shape(op.x).back()});
-  }
-}
-
-// ---- Group normalization
-
-namespace {
-
-GroupedImages grouped(Id x, std::int64_t groups, const StepPlanner& step) {
+GroupedImages grouped(NormKind kind, Id x, std::int64_t groups, const StepPlanner& step) {
   const Shape& shape = step.shape(x);
+  if (kind == NormKind::layer) {
+    return {.batch = step.rows(x), .channels = shape.back()};
+  }
   return {.batch = shape[0],
           .channels = shape[1],
           .pixels = shape[2] * shape[3],
@@ -154,35 +86,73 @@ GroupedImages grouped(Id x, std::int64_t groups, const StepPlanner& step) {
           .layout = step.layout(x)};
 }
 
+/// Of many rows in parts, so that few channels occupy a whole GPU.
+void plan_parameters(const NormGrad& op, const GroupedImages& images, StepPlanner& step) {
+  constexpr std::int64_t channels_of_a_block = 32;
+  constexpr std::int64_t enough_blocks = 256;
+  constexpr std::int64_t least_rows = 64;  // of a part
+  const std::int64_t blocks = (images.channels + channels_of_a_block - 1) / channels_of_a_block;
+  const bool in_one = images.layout == Layout::plain && !images.are_rows();
+  const std::int64_t parts =
+      in_one ? 1 : std::min(enough_blocks / blocks, images.batch * images.pixels / least_rows);
+  const Operand dscale = step.operand(op.dscale);
+  const Operand dshift = step.operand(op.dshift);
+  GroupNormGradSumsLaunch sums{.x = step.operand(op.x),
+                               .mean = step.operand(op.mean),
+                               .inverse_deviation = step.operand(op.inverse_deviation),
+                               .dy = step.operand(op.dy),
+                               .products = dscale,
+                               .sums = dshift,
+                               .images = images};
+  if (parts < 2) {
+    step.emit(sums);
+    return;
+  }
+  sums.parts = parts;
+  sums.products = step.scratch(parts * images.channels * bytes(Type::f32));
+  if (op.dshift != none) {
+    sums.sums = step.scratch(parts * images.channels * bytes(Type::f32));
+  }
+  step.emit(sums);
+  step.emit_column_sums(sums.products, dscale, parts, images.channels);
+  if (op.dshift != none) {
+    step.emit_column_sums(sums.sums, dshift, parts, images.channels);
+  }
+}
+
 }  // namespace
 
-void plan_operation(const GroupNorm& op, StepPlanner& step) {
+void plan_operation(const Norm& op, StepPlanner& step) {
+  if (op.kind == NormKind::batch) {
+    return plan_batch(op, step);
+  }
   step.emit(GroupNormLaunch{.x = step.operand(op.x),
                             .scale = step.operand(op.scale),
                             .shift = step.operand(op.shift),
                             .y = step.operand(op.y),
                             .mean = step.operand(op.mean),
                             .inverse_deviation = step.operand(op.inverse_deviation),
-                            .images = grouped(op.x, op.groups, step),
+                            .images = grouped(op.kind, op.x, op.groups, step),
                             .epsilon = static_cast<float>(op.epsilon)});
 }
 
-void plan_operation(const GroupNormGrad& op, StepPlanner& step) {
-  const GroupedImages images = grouped(op.x, op.groups, step);
-  step.emit(GroupNormGradSumsLaunch{.x = step.operand(op.x),
-                                    .mean = step.operand(op.mean),
-                                    .inverse_deviation = step.operand(op.inverse_deviation),
-                                    .dy = step.operand(op.dy),
-                                    .dscale = step.operand(op.dscale),
-                                    .dshift = step.operand(op.dshift),
-                                    .images = images});
-  step.emit(GroupNormGradLaunch{.x = step.operand(op.x),
-                                .scale = step.operand(op.scale),
-                                .mean = step.operand(op.mean),
-                                .inverse_deviation = step.operand(op.inverse_deviation),
-                                .dy = step.operand(op.dy),
-                                .dx = step.operand(op.dx),
-                                .images = images});
+void plan_operation(const NormGrad& op, StepPlanner& step) {
+  if (op.kind == NormKind::batch) {
+    return plan_batch(op, step);
+  }
+  const GroupedImages images = grouped(op.kind, op.x, op.groups, step);
+  if (op.dscale != none) {
+    plan_parameters(op, images, step);
+  }
+  if (op.dx != none) {
+    step.emit(GroupNormGradLaunch{.x = step.operand(op.x),
+                                  .scale = step.operand(op.scale),
+                                  .mean = step.operand(op.mean),
+                                  .inverse_deviation = step.operand(op.inverse_deviation),
+                                  .dy = step.operand(op.dy),
+                                  .dx = step.operand(op.dx),
+                                  .images = images});
+  }
 }
 
 }  // namespace crossover::cuda

@@ -18,10 +18,13 @@ template <class Op, class... Kinds>
 constexpr bool is_one_of = (std::is_same_v<Op, Kinds> || ...);
 
 template <class Op>
-constexpr bool works_on_images =
-    is_one_of<Op, Convolution, ConvolutionGrad, ChannelBiasGrad, MaxPool, MaxPoolGrad, AveragePool,
-              AveragePoolGrad, GlobalAveragePool, GlobalAveragePoolGrad, BatchNorm, BatchNormGrad,
-              GroupNorm, GroupNormGrad>;
+bool works_on_images(const Op& op) {
+  if constexpr (is_one_of<Op, Norm, NormGrad>) {
+    return op.kind != NormKind::layer;
+  } else {
+    return is_one_of<Op, Convolution, ConvolutionGrad, ChannelBiasGrad, Pool, PoolGrad>;
+  }
+}
 
 /// Element i of one tensor meets element i of the others: all of a shape lie alike.
 template <class Op>
@@ -72,7 +75,7 @@ class Choice {
 
   template <class T>
   void start(const T& op) {
-    if constexpr (works_on_images<T>) {
+    if (works_on_images(op)) {
       for (const Id id : all_operands(op)) {
         if (workload_[id].shape.size() == image_dimensions) {
           at(id) = Layout::channels_last;
@@ -111,11 +114,13 @@ class Choice {
 
   template <class T>
   void refuse(const T& op) {
-    if constexpr (!works_on_images<T> && !is_elementwise<T> && !takes_any_layout<T> &&
-                  !UpdatesParameters<T>) {
+    if constexpr (!is_elementwise<T> && !takes_any_layout<T> && !UpdatesParameters<T>) {
+      if (works_on_images(op)) {
+        return;
+      }
       for (const Id id : all_operands(op)) {
         if (at(id) == Layout::channels_last) {
-          throw Unsupported(std::string("the GPU backend has no ") + T::name + " on images: '" +
+          throw Unsupported(std::string("the GPU backend has no ") + name_of(op) + " on images: '" +
                             workload_[id].name + "' needs a Reshape");
         }
       }
