@@ -459,10 +459,11 @@ void MaxPoolGrad::execute(ReferenceRun& run) const {
         const auto in_window = static_cast<std::int64_t>(place[at]);
         const std::int64_t row = rows.start + in_window / window.size.across;
         const std::int64_t column = columns.start + in_window % window.size.across;
-        const double factor =
-            result != nullptr ? derivative_from_result(x_activation, result[at]) : 1;
+        const double gradient =
+            result != nullptr ? times_derivative_from_result(x_activation, from[at], result[at])
+                              : from[at];
         if (rows.holds(row) && columns.holds(column)) {  // whatever `where` says
-          to[plane + row * width + column] += from[at] * factor;
+          to[plane + row * width + column] += gradient;
         }
       });
 }
@@ -543,7 +544,7 @@ void AveragePoolGrad::execute(ReferenceRun& run) const {
   if (x != none) {
     const double* made = run.at(x);
     for (std::int64_t i = 0; i < size; ++i) {
-      to[i] *= derivative_from_result(x_activation, made[i]);
+      to[i] = times_derivative_from_result(x_activation, to[i], made[i]);
     }
   }
 }

@@ -128,8 +128,8 @@ void BatchNormGrad::execute(ReferenceRun& run) const {
   const double* gradient = run.at(dy);
   const double* more = dy_more != none ? run.at(dy_more) : nullptr;
   const auto dz = [=, this](std::int64_t i) {
-    return (gradient[i] + (more != nullptr ? more[i] : 0)) *
-           (result != nullptr ? derivative_from_result(activation, result[i]) : 1);
+    const double sum = gradient[i] + (more != nullptr ? more[i] : 0);
+    return result != nullptr ? times_derivative_from_result(activation, sum, result[i]) : sum;
   };
   for_each_channel(images, [&](std::int64_t channel, double count) {
     const double middle = run.at(mean)[channel];

@@ -266,7 +266,10 @@ void max_pool(int threads, const Pooling& of, const T* x, T* y, std::uint8_t* wh
       });
 }
 
-template <Activation activation, class T>
+template <class XActivation>
+constexpr bool has_factor_of = !std::is_same_v<XActivation, ActivationOf<Activation::identity>>;
+
+template <class XActivation, class T>
 void max_pool_grad(int threads, const Pooling& of, const T* y, const std::uint8_t* where_largest,
                    const T* dy, T* dx) {
   for_each_pixel(threads, of.image, [&](std::int64_t plane, std::int64_t row, std::int64_t column) {
@@ -280,8 +283,8 @@ void max_pool_grad(int threads, const Pooling& of, const T* y, const std::uint8_
           const auto here = static_cast<std::uint32_t>((row - of.rows.start(h)) * of.places_of_row +
                                                        column - of.columns.start(w));
           Floats gradient = load(part, dy + at);
-          if constexpr (activation != Activation::identity) {
-            gradient = times_derivative<activation>(gradient, load(part, y + at));
+          if constexpr (has_factor_of<XActivation>) {
+            gradient = XActivation::gradient(VectorMaths(), gradient, load(part, y + at));
           }
           sum += where(load(part, where_largest + at) == here, gradient, all(0));
         }
@@ -315,7 +318,7 @@ void average_pool(int threads, const Pooling& of, const T* x, T* y) {
       });
 }
 
-template <Activation activation, class T>
+template <class XActivation, class T>
 void average_pool_grad(int threads, const Pooling& of, const T* x, const T* dy, T* dx) {
   for_each_pixel(threads, of.image, [&](std::int64_t plane, std::int64_t row, std::int64_t column) {
     const Range rows = of.rows.holding(row);
@@ -328,8 +331,8 @@ void average_pool_grad(int threads, const Pooling& of, const T* x, const T* dy, 
           sum += load(part, dy + place(of.result, plane, h, w) + c) * weight(of, h, w);
         }
       }
-      if constexpr (activation != Activation::identity) {
-        sum = times_derivative<activation>(sum, load(part, x + at + c));
+      if constexpr (has_factor_of<XActivation>) {
+        sum = XActivation::gradient(VectorMaths(), sum, load(part, x + at + c));
       }
       store(part, sum, dx + at + c);
     });
@@ -359,16 +362,15 @@ void lower(const MaxPoolGrad& op, Lowering& to) {
   with_float(dx.type, [&](auto zero) {
     using T = decltype(zero);
     with_activation(op.x_activation, [&](auto activation) {
-      if constexpr (!derivative_takes_input(decltype(activation)::value)) {
+      if constexpr (!decltype(activation)::takes_input) {
         to.add(OpCategory::pooling, to.threads_for(op.dx),
                {has_factor ? reads(op.y, small) : Argument{},
                 reads(op.where, image_layout(to[op.where], dx.type)), reads(op.dy, small),
                 writes(op.dx, image_layout(dx))},
                [of = Pooling(dx, to[op.dy], op.window)](const Invocation& call) {
-                 max_pool_grad<decltype(activation)::value>(
-                     call.threads, of, call.operand<const T>(0),
-                     call.operand<const std::uint8_t>(1), call.operand<const T>(2),
-                     call.operand<T>(3));
+                 max_pool_grad<decltype(activation)>(call.threads, of, call.operand<const T>(0),
+                                                     call.operand<const std::uint8_t>(1),
+                                                     call.operand<const T>(2), call.operand<T>(3));
                });
       }
     });
@@ -393,14 +395,14 @@ void lower(const AveragePoolGrad& op, Lowering& to) {
   with_float(dx.type, [&](auto zero) {
     using T = decltype(zero);
     with_activation(op.x_activation, [&](auto activation) {
-      if constexpr (!derivative_takes_input(decltype(activation)::value)) {
+      if constexpr (!decltype(activation)::takes_input) {
         to.add(OpCategory::pooling, to.threads_for(op.dx),
                {has_factor ? reads(op.x, image_layout(dx)) : Argument{},
                 reads(op.dy, image_layout(to[op.dy])), writes(op.dx, image_layout(dx))},
                [of = Pooling(dx, to[op.dy], op.window, op.sums)](const Invocation& call) {
-                 average_pool_grad<decltype(activation)::value>(
-                     call.threads, of, call.operand<const T>(0), call.operand<const T>(1),
-                     call.operand<T>(2));
+                 average_pool_grad<decltype(activation)>(call.threads, of, call.operand<const T>(0),
+                                                         call.operand<const T>(1),
+                                                         call.operand<T>(2));
                });
       }
     });

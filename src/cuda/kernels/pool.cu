@@ -155,10 +155,10 @@ __global__ void max_pool_grad_kernel(const T* y, const std::uint8_t* where, cons
         const int own = place_in(row, place.row, w.down) * w.across.size +
                         place_in(column, place.column, w.across);
         if (where[from] == own) {
-          const float factor = x_activation == Activation::identity
-                                   ? 1.0F
-                                   : derivative_from_result(x_activation, widen(y[from]));
-          sum += widen(dy[from]) * factor;
+          const float gradient = widen(dy[from]);
+          sum += x_activation == Activation::identity
+                     ? gradient
+                     : times_derivative_from_result(x_activation, gradient, widen(y[from]));
         }
       }
     }
@@ -198,10 +198,9 @@ __global__ void average_pool_grad_kernel(const T* x, const T* dy, T* dx, std::in
         sum += widen(dy[at_result<layout>(place, row, column, w)]) / static_cast<float>(of);
       }
     }
-    const float factor = x_activation == Activation::identity
-                             ? 1.0F
-                             : derivative_from_result(x_activation, widen(x[i]));
-    dx[i] = narrow<T>(sum * factor);
+    dx[i] = narrow<T>(x_activation == Activation::identity
+                          ? sum
+                          : times_derivative_from_result(x_activation, sum, widen(x[i])));
   }
 }
 
