@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/adding.md adds a network, an operation, a layer: this does what it says, to the letter."""
+"""docs/adding.md adds a network, an operation, an activation, a layer: this does what it says."""
 
 import re
 import shutil
@@ -97,6 +97,11 @@ def test_a_network_takes_one_file():
     assert [path for path in files if "models" in path] == ["src/models/mnist.cpp"]
 
 
+def test_an_activation_is_one_entry_and_its_name():
+    files = {block.path for block in blocks() if "mish" in block.text}
+    assert files == {"include/crossover/activation.h", "include/crossover/activations-inl.h"}
+
+
 def forgotten() -> Iterator[tuple[str, str, str, str, str]]:
     """What is left out, where it stands, its line, the source that then does not compile, why."""
     member = "include/crossover/operations/elementwise.h"
@@ -183,4 +188,4 @@ def test_what_is_added_works(added):
     program = [build / "tests" / "adding_test", "--gtest_brief=1"]
     done = subprocess.run(program, cwd=added, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "[  PASSED  ] 7 tests." in done.stdout
+    assert "[  PASSED  ] 9 tests." in done.stdout

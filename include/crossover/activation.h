@@ -1,78 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activation functions between the layers of a network; elementwise.h computes them.
+// Activation functions between the layers of a network, which products and convolutions compute as
+// well: activations-inl.h has an entry for each, elementwise.h computes them of single numbers.
 #pragma once
 
 #include <initializer_list>
-#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "crossover/host_device.h"
 
+// All activations; their names are those of files, flags and rows, which are PyTorch's. A new one
+// comes last: fingerprints of networks have its number.
+// clang-format off
+#define CROSSOVER_ACTIVATIONS(each) \
+  each(identity) each(relu) each(sigmoid) each(tanh) each(gelu) each(gelu_tanh) each(silu) \
+  each(relu6) each(hardswish) each(hardsigmoid) each(leaky_relu)
+// clang-format on
+
 namespace crossover {
 
-enum class Activation {
-  identity,
-  relu,
-  sigmoid,
-  tanh,
-  gelu,         ///< x Phi(x), by the error function (Hendrycks & Gimpel 2016)
-  gelu_tanh,    ///< its approximation by tanh
-  silu,         ///< x sigmoid(x)
-  relu6,        ///< x, held between 0 and 6
-  hardswish,    ///< x hardsigmoid(x) (Howard et al. 2019)
-  hardsigmoid,  ///< x / 6 + 1/2, held between 0 and 1
-  leaky_relu,   ///< x, or 0.01 x where that is negative
+#define CROSSOVER_ENUMERATOR(name) name,
+enum class Activation { CROSSOVER_ACTIVATIONS(CROSSOVER_ENUMERATOR) };
+#undef CROSSOVER_ENUMERATOR
+
+#define CROSSOVER_NAMED(name) {#name, Activation::name},
+inline constexpr std::initializer_list<std::pair<const char*, Activation>> named_activations{
+    CROSSOVER_ACTIVATIONS(CROSSOVER_NAMED)};
+#undef CROSSOVER_NAMED
+
+/// A function as oneDNN knows it, with the two numbers that it takes.
+template <class Algorithm>
+struct OnednnFunction {
+  Algorithm algorithm;
+  float alpha = 0, beta = 0;
 };
 
-/// As files, flags and names of rows call them: PyTorch's names.
-inline constexpr std::initializer_list<std::pair<const char*, Activation>> named_activations{
-    {"relu", Activation::relu},
-    {"sigmoid", Activation::sigmoid},
-    {"identity", Activation::identity},
-    {"tanh", Activation::tanh},
-    {"gelu", Activation::gelu},
-    {"gelu_tanh", Activation::gelu_tanh},
-    {"silu", Activation::silu},
-    {"relu6", Activation::relu6},
-    {"hardswish", Activation::hardswish},
-    {"hardsigmoid", Activation::hardsigmoid},
-    {"leaky_relu", Activation::leaky_relu}};
+#include "crossover/activations-inl.h"
 
 /// Whether the derivative is taken from the activation's input, since its result does not tell it.
 /// Of all others it is taken from the result, which the next operation has anyway.
 CROSSOVER_HOST_DEVICE constexpr bool derivative_takes_input(Activation activation) {
-  return activation == Activation::gelu || activation == Activation::gelu_tanh ||
-         activation == Activation::silu || activation == Activation::hardswish;
-}
-
-/// work(constant) for the constant whose value is the activation: so a loop knows it when it is
-/// compiled.
-template <class Work>
-void with_activation(Activation activation, const Work& work) {
-  switch (activation) {
-    case Activation::identity:
-      return work(std::integral_constant<Activation, Activation::identity>{});
-    case Activation::relu:
-      return work(std::integral_constant<Activation, Activation::relu>{});
-    case Activation::sigmoid:
-      return work(std::integral_constant<Activation, Activation::sigmoid>{});
-    case Activation::tanh:
-      return work(std::integral_constant<Activation, Activation::tanh>{});
-    case Activation::gelu:
-      return work(std::integral_constant<Activation, Activation::gelu>{});
-    case Activation::gelu_tanh:
-      return work(std::integral_constant<Activation, Activation::gelu_tanh>{});
-    case Activation::silu:
-      return work(std::integral_constant<Activation, Activation::silu>{});
-    case Activation::relu6:
-      return work(std::integral_constant<Activation, Activation::relu6>{});
-    case Activation::hardswish:
-      return work(std::integral_constant<Activation, Activation::hardswish>{});
-    case Activation::hardsigmoid:
-      return work(std::integral_constant<Activation, Activation::hardsigmoid>{});
-    case Activation::leaky_relu:
-      return work(std::integral_constant<Activation, Activation::leaky_relu>{});
-  }
+  return with_activation(activation, [](auto of) { return decltype(of)::takes_input; });
 }
 
 }  // namespace crossover

@@ -5,120 +5,33 @@
 
 #include <cmath>
 
+#include "crossover/activation.h"
+#include "crossover/functions.h"
 #include "crossover/host_device.h"
 #include "crossover/step.h"
 
 namespace crossover {
 
 template <class T>
-CROSSOVER_HOST_DEVICE inline T sigmoid(T x) {
-  return T(1) / (T(1) + std::exp(-x));
-}
-
-/// The probability that a normal variable is below x: by erfc, where 1 + erf would cancel.
-template <class T>
-CROSSOVER_HOST_DEVICE inline T normal_probability(T x) {
-  return T(0.5) * std::erfc(x * T(-0.70710678118654752440));  // 1 / sqrt(2)
-}
-
-/// Its derivative.
-template <class T>
-CROSSOVER_HOST_DEVICE inline T normal_density(T x) {
-  return T(0.39894228040143267794) * std::exp(T(-0.5) * x * x);  // 1 / sqrt(2 pi)
-}
-
-/// GELU's approximation (1 + tanh(u)) / 2 is sigmoid(2 u): 2 u is x (a + b x^2), where a is
-/// 2 sqrt(2 / pi) and b 0.044715 times that.
-template <class T>
-CROSSOVER_HOST_DEVICE inline T gelu_tanh_slope(T x) {
-  return T(1.59576912160573071176) + T(0.07135481627260025) * x * x;
-}
-
-/// From 0 to 1.
-template <class T>
-CROSSOVER_HOST_DEVICE inline T hardsigmoid(T x) {
-  const T y = x / T(6) + T(0.5);
-  return y < T(0) ? T(0) : y > T(1) ? T(1) : y;
-}
-
-template <class T>
 CROSSOVER_HOST_DEVICE inline T activate(Activation activation, T x) {
-  switch (activation) {
-    case Activation::relu:
-      return x < T(0) ? T(0) : x;  // in this order NaN passes through, as in PyTorch
-    case Activation::sigmoid:
-      return sigmoid(x);
-    case Activation::tanh:
-      return std::tanh(x);
-    case Activation::gelu:
-      return x * normal_probability(x);
-    case Activation::gelu_tanh:
-      return x * sigmoid(x * gelu_tanh_slope(x));
-    case Activation::silu:
-      return x * sigmoid(x);
-    case Activation::relu6:
-      return x < T(0) ? T(0) : x > T(6) ? T(6) : x;
-    case Activation::hardswish:
-      return x * hardsigmoid(x);
-    case Activation::hardsigmoid:
-      return hardsigmoid(x);
-    case Activation::leaky_relu:
-      return x < T(0) ? T(0.01) * x : x;
-    case Activation::identity:
-      break;
-  }
-  return x;
+  return with_activation(activation, [=](auto of) { return of.value(ScalarMaths<T>(), x); });
 }
 
-/// The derivative at the point where the activation gave y; not of those of which
-/// derivative_takes_input(). At a kink it is that of the flat side, as in PyTorch.
+/// dy times the derivative at `at`: the activation's input where derivative_takes_input(), else its
+/// result.
 template <class T>
-CROSSOVER_HOST_DEVICE inline T derivative_from_result(Activation activation, T y) {
-  switch (activation) {
-    case Activation::relu:
-      return y > T(0) ? T(1) : T(0);
-    case Activation::sigmoid:
-      return y * (T(1) - y);
-    case Activation::tanh:
-      return T(1) - y * y;
-    case Activation::relu6:
-      return y > T(0) && y < T(6) ? T(1) : T(0);
-    case Activation::hardsigmoid:
-      return y > T(0) && y < T(1) ? T(1) / T(6) : T(0);
-    case Activation::leaky_relu:
-      return y > T(0) ? T(1) : T(0.01);
-    default:
-      return T(1);  // identity
-  }
+CROSSOVER_HOST_DEVICE inline T times_derivative(Activation activation, T dy, T at) {
+  return with_activation(activation,
+                         [=](auto of) { return of.gradient(ScalarMaths<T>(), dy, at); });
 }
 
-/// The derivative at x, of the others.
+/// The same of activations whose result y tells the derivative: no code is made of the others.
 template <class T>
-CROSSOVER_HOST_DEVICE inline T derivative_from_input(Activation activation, T x) {
-  switch (activation) {
-    case Activation::gelu:
-      return normal_probability(x) + x * normal_density(x);
-    case Activation::gelu_tanh: {
-      // 2 u' is a + 3 b x^2
-      const T s = sigmoid(x * gelu_tanh_slope(x));
-      return s + x * s * (T(1) - s) * (T(3) * gelu_tanh_slope(x) - T(3.19153824321146142352));
-    }
-    case Activation::silu: {
-      const T s = sigmoid(x);
-      return s * (T(1) + x * (T(1) - s));
-    }
-    case Activation::hardswish:
-      return x <= T(-3) ? T(0) : x < T(3) ? x / T(3) + T(0.5) : T(1);
-    default:
-      return T(1);
+CROSSOVER_HOST_DEVICE inline T times_derivative_from_result(Activation activation, T dy, T y) {
+  if (derivative_takes_input(activation)) {
+    __builtin_unreachable();
   }
-}
-
-/// The derivative from what the activation's is taken from: the input, or the result.
-template <class T>
-CROSSOVER_HOST_DEVICE inline T derivative(Activation activation, T at) {
-  return derivative_takes_input(activation) ? derivative_from_input(activation, at)
-                                            : derivative_from_result(activation, at);
+  return times_derivative(activation, dy, y);
 }
 
 /// Of one element: what it adds to an ElementwiseLoss, and the derivative of that.

@@ -11,13 +11,16 @@
 
 namespace crossover {
 
-/// What formulas are written in, of single numbers; vector_math.h has that of vectors.
+/// What formulas are written in, of single numbers; src/cpu/ has those of vectors.
 template <class T>
 struct ScalarMaths {
   using Number = T;
   static CROSSOVER_HOST_DEVICE T number(double x) { return static_cast<T>(x); }
   static CROSSOVER_HOST_DEVICE T where(bool condition, T then, T otherwise) {
     return condition ? then : otherwise;
+  }
+  static CROSSOVER_HOST_DEVICE T only_where(bool condition, T then) {
+    return condition ? then : T(0);
   }
   static CROSSOVER_HOST_DEVICE T exponential(T x) { return std::exp(x); }
   static CROSSOVER_HOST_DEVICE T exponential_minus_1(T x) { return std::expm1(x); }
@@ -26,19 +29,16 @@ struct ScalarMaths {
   static CROSSOVER_HOST_DEVICE T square_root(T x) { return std::sqrt(x); }
   static CROSSOVER_HOST_DEVICE T sine(T x) { return std::sin(x); }
   static CROSSOVER_HOST_DEVICE T cosine(T x) { return std::cos(x); }
-};
-
-/// Where a function's derivative jumps.
-template <class Function>
-std::vector<double> kinks_of(const Function& function) {
-  if constexpr (requires { Function::kink; }) {
-    return {Function::kink};
-  } else if constexpr (requires { function.kinks(); }) {
-    return function.kinks();
-  } else {
-    return {};
+  static CROSSOVER_HOST_DEVICE T hyperbolic_tangent(T x) { return std::tanh(x); }
+  /// That a normal variable is below x: by erfc, where 1 + erf would cancel.
+  static CROSSOVER_HOST_DEVICE T normal_probability(T x) {
+    return T(0.5) * std::erfc(x * T(-0.70710678118654752440));  // 1 / sqrt(2)
   }
-}
+  /// Its derivative.
+  static CROSSOVER_HOST_DEVICE T normal_density(T x) {
+    return T(0.39894228040143267794) * std::exp(T(-0.5) * x * x);  // 1 / sqrt(2 pi)
+  }
+};
 
 /// Of functions that are tried with numbers above 0 alone.
 template <class Function>
@@ -47,14 +47,16 @@ concept IsOfPositive = requires {
 };
 
 /// Each has its name and its numbers as files write them (layer.h has the words), what it counts
-/// (cost.h; its derivative with the product by the gradient), its formula and its derivative at x,
-/// which at a kink is that of the left side, and where that jumps. NaN passes through.
+/// (cost.h; its derivative with the product by the gradient), its formula, the gradient of x, which
+/// is dy times its derivative, at a kink that of the left side, and where that jumps. NaN passes
+/// through.
 namespace functions {
 
-/// What has none of its own.
+/// What most have: no numbers, and a derivative that jumps nowhere.
 struct WithoutNumbers {
   template <class Self, class See>
   static void describe(Self& /*function*/, See& /*see*/) {}
+  static std::vector<double> kinks() { return {}; }
 };
 
 /// x, or a part of it where that is negative.
@@ -72,10 +74,10 @@ struct LeakyRelu {
     return maths.where(x < maths.number(0), maths.number(negative_slope) * x, x);
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
-    return maths.where(x > maths.number(0), maths.number(1), maths.number(negative_slope));
+  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy, typename M::Number x) const {
+    return maths.where(x > maths.number(0), dy, maths.number(negative_slope) * dy);
   }
-  static constexpr double kink = 0;
+  static std::vector<double> kinks() { return {0}; }
 };
 
 /// x, or alpha (e^x - 1) where that is negative (Clevert et al. 2016).
@@ -94,9 +96,9 @@ struct Elu {
                        maths.number(alpha) * maths.exponential_minus_1(negative(maths, x)), x);
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
-    return maths.where(x > maths.number(0), maths.number(1),
-                       maths.number(alpha) * maths.exponential(negative(maths, x)));
+  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy, typename M::Number x) const {
+    return maths.where(x > maths.number(0), dy,
+                       dy * (maths.number(alpha) * maths.exponential(negative(maths, x))));
   }
   [[nodiscard]] std::vector<double> kinks() const {
     return alpha == 1 ? std::vector<double>() : std::vector<double>{0};
@@ -119,9 +121,9 @@ struct Softplus : WithoutNumbers {
            maths.logarithm_of_1_plus(power(maths, x));
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
+  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy, typename M::Number x) const {
     const auto e = power(maths, x);
-    return maths.where(x < maths.number(0), e, maths.number(1)) / (maths.number(1) + e);
+    return dy * (maths.where(x < maths.number(0), e, maths.number(1)) / (maths.number(1) + e));
   }
 
  private:
@@ -139,8 +141,8 @@ struct Sine : WithoutNumbers {
     return maths.sine(x);
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
-    return maths.cosine(x);
+  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy, typename M::Number x) const {
+    return dy * maths.cosine(x);
   }
 };
 
@@ -152,8 +154,8 @@ struct Exponential : WithoutNumbers {
     return maths.exponential(x);
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
-    return maths.exponential(x);
+  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy, typename M::Number x) const {
+    return dy * maths.exponential(x);
   }
 };
 
@@ -167,8 +169,8 @@ struct SquareRoot : WithoutNumbers {
     return maths.square_root(x);
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
-    return maths.number(0.5) / maths.square_root(x);
+  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy, typename M::Number x) const {
+    return dy * (maths.number(0.5) / maths.square_root(x));
   }
 };
 
@@ -182,8 +184,8 @@ struct Reciprocal : WithoutNumbers {
     return maths.number(1) / x;
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
-    return maths.number(-1) / (x * x);
+  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy, typename M::Number x) const {
+    return dy * (maths.number(-1) / (x * x));
   }
 };
 
@@ -196,11 +198,10 @@ struct Absolute : WithoutNumbers {
     return maths.where(x < maths.number(0), -x, x);
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
-    const auto above = maths.where(x > maths.number(0), maths.number(1), maths.number(0));
-    return maths.where(x < maths.number(0), maths.number(-1), above);
+  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy, typename M::Number x) const {
+    return maths.where(x < maths.number(0), -dy, maths.only_where(x > maths.number(0), dy));
   }
-  static constexpr double kink = 0;
+  static std::vector<double> kinks() { return {0}; }
 };
 
 /// x, held between two numbers.
@@ -221,9 +222,9 @@ struct Hardtanh {
     return maths.where(x < least, least, maths.where(x > most, most, x));
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number x) const {
-    const auto above = maths.where(x > maths.number(min_val), maths.number(1), maths.number(0));
-    return maths.where(x < maths.number(max_val), above, maths.number(0));
+  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy, typename M::Number x) const {
+    const auto above = maths.only_where(x > maths.number(min_val), dy);
+    return maths.only_where(x < maths.number(max_val), above);
   }
   [[nodiscard]] std::vector<double> kinks() const { return {min_val, max_val}; }
 };
@@ -244,9 +245,11 @@ struct Affine {
     return maths.number(scale) * x + maths.number(shift);
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto derivative(M maths, typename M::Number /*x*/) const {
-    return maths.number(scale);
+  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy,
+                                      typename M::Number /*x*/) const {
+    return dy * maths.number(scale);
   }
+  static std::vector<double> kinks() { return {}; }
 };
 
 }  // namespace functions

@@ -53,32 +53,11 @@ class BoundPrimitive {
 // stored.
 
 inline void append(Activation activation, dnnl::post_ops& to) {
-  const auto add = [&to](dnnl::algorithm algorithm, float alpha = 0, float beta = 0) {
-    to.append_eltwise(algorithm, alpha, beta);
-  };
-  switch (activation) {
-    case Activation::relu:
-      return add(dnnl::algorithm::eltwise_relu);
-    case Activation::sigmoid:
-      return add(dnnl::algorithm::eltwise_logistic);
-    case Activation::tanh:
-      return add(dnnl::algorithm::eltwise_tanh);
-    case Activation::gelu:
-      return add(dnnl::algorithm::eltwise_gelu_erf);
-    case Activation::gelu_tanh:
-      return add(dnnl::algorithm::eltwise_gelu_tanh);
-    case Activation::silu:
-      return add(dnnl::algorithm::eltwise_swish, 1);
-    case Activation::relu6:
-      return add(dnnl::algorithm::eltwise_clip, 0, 6);
-    case Activation::hardswish:
-      return add(dnnl::algorithm::eltwise_hardswish, 1.0F / 6, 0.5F);
-    case Activation::hardsigmoid:
-      return add(dnnl::algorithm::eltwise_hardsigmoid, 1.0F / 6, 0.5F);
-    case Activation::leaky_relu:
-      return add(dnnl::algorithm::eltwise_relu, 0.01F);
-    case Activation::identity:
-      return;
+  if (activation != Activation::identity) {
+    with_activation(activation, [&to](auto of) {
+      const auto& function = decltype(of)::template onednn<dnnl::algorithm>;
+      to.append_eltwise(function.algorithm, function.alpha, function.beta);
+    });
   }
 }
 

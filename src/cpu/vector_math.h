@@ -2,14 +2,15 @@
 // Functions of vectors.
 #pragma once
 
+#include <array>
 #include <cmath>
 
-#include "approximations.h"
 #include "crossover/activation.h"
-#include "crossover/functions.h"
 #include "vector.h"
 
 namespace crossover::cpu {
+
+#include "approximations-inl.h"
 
 // ---- Exponentials of vectors, accurate to about two units in the last place, and what is made of
 // them. The compiler's own ask for -ffast-math, which would lose NaN.
@@ -41,30 +42,6 @@ inline Floats exponential(Floats x) {
   return where(x < all(least), all(0), where(x > all(most), all(__builtin_inff()), result));
 }
 
-/// Between both; NaN passes through.
-inline Floats held(float least, Floats x, float most) {
-  return where(x < all(least), all(least), where(x > all(most), all(most), x));
-}
-
-inline Floats sigmoid(Floats x) { return 1.0F / (1.0F + exponential(-x)); }
-
-/// With coefficients from the highest power of `at` to the constant.
-template <class Coefficients>
-inline Floats polynomial(Floats at, const Coefficients& coefficients) {
-  Floats p = all(0);
-  for (const float coefficient : coefficients) {
-    p = p * at + coefficient;
-  }
-  return p;
-}
-
-inline Floats hyperbolic_tangent(Floats x) {
-  const Floats inside = held(-rational_tanh::limit, x, rational_tanh::limit);
-  const Floats s = inside * inside;
-  return inside * polynomial(s, rational_tanh::numerator) /
-         polynomial(s, rational_tanh::denominator);
-}
-
 /// log(1 + e) for e from 0 to 1: twice the artanh of e / (2 + e), which is a third at most.
 inline Floats logarithm_of_1_plus(Floats e) {
   const Floats s = e / (2.0F + e);
@@ -76,96 +53,6 @@ inline Floats logarithm_of_1_plus(Floats e) {
   }
   return 2.0F * s * (1.0F + q * p);
 }
-
-/// Of the standard normal distribution at x: its density, and its integral up to x.
-struct Normal {
-  Floats density, probability;
-};
-
-inline Normal normal(Floats x) {
-  const Floats power = exponential(-0.5F * (x * x));
-  const Floats t = 1.0F / (1.0F + normal_tail::scale * where(x < all(0), -x, x));
-  const Floats beyond = power * (polynomial(t, normal_tail::coefficients) * t);
-  return {.density = normal_density_at_0 * power,
-          .probability = where(x < all(0), beyond, 1.0F - beyond)};
-}
-
-// ---- Activations of vectors, and their derivatives: elementwise.h has the formulas.
-
-inline Floats gelu_tanh_slope(Floats x) {
-  return gelu_tanh::constant + gelu_tanh::square * (x * x);
-}
-
-inline Floats hardsigmoid(Floats x) { return held(0, x / 6.0F + 0.5F, 1); }
-
-template <Activation activation>
-inline Floats activate(Floats x) {
-  switch (activation) {
-    case Activation::relu:
-      return where(x < all(0), all(0), x);
-    case Activation::sigmoid:
-      return sigmoid(x);
-    case Activation::tanh:
-      return hyperbolic_tangent(x);
-    case Activation::gelu:
-      return x * normal(x).probability;
-    case Activation::gelu_tanh:
-      return x * sigmoid(x * gelu_tanh_slope(x));
-    case Activation::silu:
-      return x * sigmoid(x);
-    case Activation::relu6:
-      return held(0, x, 6);
-    case Activation::hardswish:
-      return x * hardsigmoid(x);
-    case Activation::hardsigmoid:
-      return hardsigmoid(x);
-    case Activation::leaky_relu:
-      return where(x < all(0), 0.01F * x, x);
-    case Activation::identity:
-      break;
-  }
-  return x;
-}
-
-/// gradient * the derivative, which is taken from `at`: the input of the activation where
-/// derivative_takes_input(), else its result.
-template <Activation activation>
-inline Floats times_derivative(Floats gradient, Floats at) {
-  switch (activation) {
-    case Activation::relu:
-      return where(at > all(0), gradient, all(0));
-    case Activation::sigmoid:
-      return gradient * (at * (1.0F - at));
-    case Activation::tanh:
-      return gradient * (1.0F - at * at);
-    case Activation::gelu: {
-      const auto [density, probability] = normal(at);
-      return gradient * (probability + at * density);
-    }
-    case Activation::gelu_tanh: {
-      const Floats slope = gelu_tanh_slope(at);
-      const Floats s = sigmoid(at * slope);
-      return gradient * (s + at * s * (1.0F - s) * (3.0F * slope - 2.0F * gelu_tanh::constant));
-    }
-    case Activation::silu: {
-      const Floats s = sigmoid(at);
-      return gradient * (s * (1.0F + at * (1.0F - s)));
-    }
-    case Activation::relu6:
-      return where(at > all(0), where(at < all(6), gradient, all(0)), all(0));
-    case Activation::hardswish:
-      return gradient * where(at > all(-3), where(at < all(3), at / 3.0F + 0.5F, all(1)), all(0));
-    case Activation::hardsigmoid:
-      return where(at > all(0), where(at < all(1), gradient / 6.0F, all(0)), all(0));
-    case Activation::leaky_relu:
-      return where(at > all(0), gradient, 0.01F * gradient);
-    case Activation::identity:
-      break;
-  }
-  return gradient;
-}
-
-// ---- What the formulas of functions.h are written in, of vectors.
 
 /// sin(x), or cos(x): x is a multiple of pi, or lies in the middle of two, and a rest of at most
 /// half a pi, of which the sine is a polynomial. Pi in three parts keeps the rest exact to 2^13.
@@ -195,6 +82,7 @@ inline Floats sine(Floats x, bool is_cosine) {
   return where(is_odd, -of_rest, of_rest);
 }
 
+/// What the formulas of activations-inl.h and functions.h are written in, of vectors.
 struct VectorMaths {
   using Number = Floats;
   static Floats number(double x) { return all(static_cast<float>(x)); }
@@ -202,6 +90,12 @@ struct VectorMaths {
   static Floats where(Condition condition, Floats then, Floats otherwise) {
     return cpu::where(condition, then, otherwise);
   }
+  template <class Condition>
+  static Floats only_where(Condition condition, Floats then) {
+    return cpu::where(condition, then, all(0));
+  }
+  static Floats absolute(Floats x) { return cpu::where(x < all(0), -x, x); }
+  static Floats multiply_add(Floats a, Floats b, Floats c) { return a * b + c; }
   static Floats exponential(Floats x) { return cpu::exponential(x); }
   /// As (e^x + 1) tanh(x / 2), which loses no digits where x is small.
   static Floats exponential_minus_1(Floats x) {
@@ -217,6 +111,12 @@ struct VectorMaths {
   }
   static Floats sine(Floats x) { return cpu::sine(x, false); }
   static Floats cosine(Floats x) { return cpu::sine(x, true); }
+  static Floats hyperbolic_tangent(Floats x) { return rational_tanh(VectorMaths(), x); }
+  static Floats normal_probability(Floats x) { return normal_probability_of(VectorMaths(), x); }
+  static Floats normal_density(Floats x) { return normal_density_of(VectorMaths(), x); }
 };
+
+inline Floats sigmoid(Floats x) { return sigmoid_of(VectorMaths(), x); }
+inline Floats hyperbolic_tangent(Floats x) { return VectorMaths::hyperbolic_tangent(x); }
 
 }  // namespace crossover::cpu

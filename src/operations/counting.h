@@ -23,52 +23,12 @@ inline double count(const Workload& workload, const std::vector<Id>& ids) {
 }
 
 inline double flops(Activation activation) {
-  switch (activation) {
-    case Activation::identity:
-      return 0;
-    case Activation::relu:
-      return 1;
-    case Activation::sigmoid:
-    case Activation::tanh:
-    case Activation::gelu:
-    case Activation::hardsigmoid:
-      return 4;
-    case Activation::gelu_tanh:
-      return 9;
-    case Activation::silu:
-    case Activation::hardswish:
-      return 5;
-    case Activation::relu6:
-    case Activation::leaky_relu:
-      return 2;
-  }
-  return 0;
+  return with_activation(activation, [](auto of) { return of.flops; });
 }
 
 /// With the product by the gradient.
 inline double derivative_flops(Activation activation) {
-  switch (activation) {
-    case Activation::identity:
-      return 0;
-    case Activation::relu:
-      return 1;
-    case Activation::sigmoid:
-    case Activation::tanh:
-    case Activation::hardsigmoid:
-      return 3;
-    case Activation::gelu:
-      return 10;
-    case Activation::gelu_tanh:
-      return 16;
-    case Activation::silu:
-      return 9;
-    case Activation::hardswish:
-      return 5;
-    case Activation::relu6:
-    case Activation::leaky_relu:
-      return 2;
-  }
-  return 0;
+  return with_activation(activation, [](auto of) { return of.derivative_flops; });
 }
 
 }  // namespace crossover

@@ -131,7 +131,7 @@ void LinearGrad::execute(ReferenceRun& run) const {
     multiply(rows, in, out, {from, out, 1}, {run.at(w), in, 1}, to, false);
     const double* result = run.at(x);
     for_each_index(rows * in, [&](std::int64_t i) {
-      to[i] *= derivative_from_result(x_activation, result[i]);
+      to[i] = times_derivative_from_result(x_activation, to[i], result[i]);
     });
   }
   multiply(out, in, rows, {from, 1, out}, {run.at(x), in, 1}, run.at(dw), accumulate);

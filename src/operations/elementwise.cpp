@@ -12,6 +12,34 @@
 
 namespace crossover {
 
+namespace {
+
+/// y = function(x).
+template <class Which>
+void map(ReferenceRun& run, const Which& which, Id x, Id y) {
+  const double* from = run.at(x);
+  double* to = run.at(y);
+  with_function(which, [&](const auto& of) {
+    for_each_index(run.size(x),
+                   [&](std::int64_t i) { to[i] = of.value(ScalarMaths<double>(), from[i]); });
+  });
+}
+
+/// dx = dy * function'.
+template <class Which>
+void map_grad(ReferenceRun& run, const Which& which, Id at, Id dy, Id dx) {
+  const double* point = run.at(at);
+  const double* from = run.at(dy);
+  double* to = run.at(dx);
+  with_function(which, [&](const auto& of) {
+    for_each_index(run.size(at), [&](std::int64_t i) {
+      to[i] = of.gradient(ScalarMaths<double>(), from[i], point[i]);
+    });
+  });
+}
+
+}  // namespace
+
 // ---- Activate
 
 void Activate::check(const Fit& fit) const { fit.expect(y, fit.at(x).shape, fit.number(x)); }
@@ -20,12 +48,7 @@ Cost Activate::cost(const Workload& workload) const {
   return {.flops = flops(activation) * count(workload, y), .launches = 1};
 }
 
-void Activate::execute(ReferenceRun& run) const {
-  const double* from = run.at(x);
-  double* to = run.at(y);
-  const std::int64_t size = run.size(x);
-  for_each_index(size, [&](std::int64_t i) { to[i] = activate(activation, from[i]); });
-}
+void Activate::execute(ReferenceRun& run) const { map(run, activation, x, y); }
 
 // ---- ActivateGrad
 
@@ -38,13 +61,7 @@ Cost ActivateGrad::cost(const Workload& workload) const {
   return {.flops = derivative_flops(activation) * count(workload, dx), .launches = 1};
 }
 
-void ActivateGrad::execute(ReferenceRun& run) const {
-  const double* point = run.at(at);
-  const double* from = run.at(dy);
-  double* to = run.at(dx);
-  const std::int64_t size = run.size(at);
-  for_each_index(size, [&](std::int64_t i) { to[i] = from[i] * derivative(activation, point[i]); });
-}
+void ActivateGrad::execute(ReferenceRun& run) const { map_grad(run, activation, at, dy, dx); }
 
 // ---- Map
 
@@ -55,16 +72,7 @@ Cost Map::cost(const Workload& workload) const {
   return {.flops = flops * count(workload, y), .launches = 1};
 }
 
-void Map::execute(ReferenceRun& run) const {
-  const double* from = run.at(x);
-  double* to = run.at(y);
-  std::visit(
-      [&](const auto& of) {
-        for_each_index(run.size(x),
-                       [&](std::int64_t i) { to[i] = of.value(ScalarMaths<double>(), from[i]); });
-      },
-      function);
-}
+void Map::execute(ReferenceRun& run) const { map(run, function, x, y); }
 
 // ---- MapGrad
 
@@ -78,18 +86,7 @@ Cost MapGrad::cost(const Workload& workload) const {
   return {.flops = flops * count(workload, dx), .launches = 1};
 }
 
-void MapGrad::execute(ReferenceRun& run) const {
-  const double* point = run.at(x);
-  const double* from = run.at(dy);
-  double* to = run.at(dx);
-  std::visit(
-      [&](const auto& of) {
-        for_each_index(run.size(x), [&](std::int64_t i) {
-          to[i] = from[i] * of.derivative(ScalarMaths<double>(), point[i]);
-        });
-      },
-      function);
-}
+void MapGrad::execute(ReferenceRun& run) const { map_grad(run, function, x, dy, dx); }
 
 // ---- Add
 

@@ -509,14 +509,16 @@ void PoolGrad::execute(ReferenceRun& run) const {
   const Pooled of(kind, run.shape(dx), window);
   const double* from = run.at(dy);
   double* to = run.at(dx);
-  const auto factor = [this, results = made != none ? run.at(made) : nullptr](std::int64_t i) {
-    return results != nullptr ? derivative_from_result(x_activation, results[i]) : 1;
+  const auto times_factor = [this, results = made != none ? run.at(made) : nullptr](
+                                double gradient, std::int64_t i) {
+    return results != nullptr ? times_derivative_from_result(x_activation, gradient, results[i])
+                              : gradient;
   };
   std::fill_n(to, run.size(dx), 0.0);
   if (kind == PoolKind::max) {
     for_each_held(of, [=, place = run.at(where)](const Held& held) {
       if (place[held.result] == static_cast<double>(held.place)) {
-        to[held.element] += from[held.result] * factor(held.result);
+        to[held.element] += times_factor(from[held.result], held.result);
       }
     });
     return;
@@ -524,7 +526,7 @@ void PoolGrad::execute(ReferenceRun& run) const {
   for_each_held(of, [=, sums = kind == PoolKind::sum](const Held& held) {
     to[held.element] += from[held.result] / (sums ? 1 : static_cast<double>(held.count));
   });
-  for_each_index(run.size(dx), [=](std::int64_t i) { to[i] *= factor(i); });
+  for_each_index(run.size(dx), [=](std::int64_t i) { to[i] = times_factor(to[i], i); });
 }
 
 }  // namespace crossover

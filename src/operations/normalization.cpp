@@ -267,8 +267,8 @@ void NormGrad::execute(ReferenceRun& run) const {
   const double* gradient = run.at(dy);
   const double* more = dy_more != none ? run.at(dy_more) : nullptr;
   const auto dz = [=, this](std::int64_t at) {
-    return (gradient[at] + (more != nullptr ? more[at] : 0)) *
-           (result != nullptr ? derivative_from_result(activation, result[at]) : 1);
+    const double sum = gradient[at] + (more != nullptr ? more[at] : 0);
+    return result != nullptr ? times_derivative_from_result(activation, sum, result[at]) : sum;
   };
   const auto normalized_by = [&](std::int64_t i) {
     return [from = run.at(x), middle = mean == none ? 0 : run.at(mean)[i],

@@ -278,22 +278,6 @@ void compare_parameters(Program& program, const Workload& workload, const Trajec
   comparison.finish();
 }
 
-/// Where the derivative of an activation jumps.
-std::vector<double> kinks_of(Activation activation) {
-  switch (activation) {
-    case Activation::relu:
-    case Activation::leaky_relu:
-      return {0};
-    case Activation::relu6:
-      return {0, 6};
-    case Activation::hardswish:
-    case Activation::hardsigmoid:
-      return {-3, 3};
-    default:
-      return {};
-  }
-}
-
 /// Whether rounding may put an input of a ReLU on the other side of zero, or that of another
 /// activation on the other side of its kink, in the step that the reference has just run: then its
 /// gradient is another, and both are right. Zero itself is exact, and one of two gradients there as
@@ -311,10 +295,10 @@ bool is_kink(Reference& reference, std::int64_t step, Precision precision,
     if (activate == nullptr && map == nullptr) {
       return false;
     }
-    const std::vector<double> kinks =
-        activate != nullptr
-            ? kinks_of(activate->activation)
-            : std::visit([](const auto& of) { return crossover::kinks_of(of); }, map->function);
+    const auto kinks_of = [](const auto& function) { return function.kinks(); };
+    const std::vector<double> kinks = activate != nullptr
+                                          ? with_activation(activate->activation, kinks_of)
+                                          : std::visit(kinks_of, map->function);
     if (kinks.empty()) {
       return false;
     }

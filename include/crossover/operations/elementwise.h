@@ -56,6 +56,17 @@ struct ActivateGrad {
 
 using Function = OfFunctions<std::variant>;
 
+/// work(function) for the one of the enumeration, or of the variant: each has value() and
+/// gradient().
+template <class Work>
+auto with_function(Activation activation, const Work& work) {
+  return with_activation(activation, work);
+}
+template <class Work>
+auto with_function(const Function& function, const Work& work) {
+  return std::visit(work, function);
+}
+
 /// y = function(x), elementwise.
 struct Map {
   Id x = none, y = none;

@@ -10,6 +10,7 @@
 
 // clang-format off
 #include "kernels.h"
+#include "maths-inl.h"
 #include "tiles-inl.h"
 // clang-format on
 
@@ -54,43 +55,17 @@ HWY_INLINE void store_transposed(Vector a, Vector b, Vector c, Vector e, std::in
 template <int features, int vectors, class Y>
 HWY_INLINE void times_derivative(Activation activation, Sums<features, vectors>& gradients,
                                  const Y& y) {
-  const Lanes d;
-  const auto for_all = [&](const auto& product) {
-    for_each<features, vectors>(
-        [&](int f, int v) { gradients(f, v) = product(gradients(f, v), y(f, v)); });
-  };
-  const auto positive = [&](Vector value) { return hn::Gt(value, hn::Zero(d)); };
-  const auto is_between = [&](Vector value, float most) {
-    return hn::And(positive(value), hn::Lt(value, hn::Set(d, most)));
-  };
-  switch (activation) {
-    case Activation::relu:
-      return for_all([&](Vector g, Vector at) { return hn::IfThenElseZero(positive(at), g); });
-    case Activation::sigmoid:
-      return for_all([&](Vector g, Vector at) {
-        return hn::Mul(g, hn::Mul(at, hn::Sub(hn::Set(d, 1.0F), at)));
-      });
-    case Activation::tanh:
-      return for_all(
-          [&](Vector g, Vector at) { return hn::Mul(g, hn::NegMulAdd(at, at, hn::Set(d, 1.0F))); });
-    case Activation::relu6:
-      return for_all([&](Vector g, Vector at) { return hn::IfThenElseZero(is_between(at, 6), g); });
-    case Activation::hardsigmoid:
-      return for_all([&](Vector g, Vector at) {
-        return hn::IfThenElseZero(is_between(at, 1), hn::Mul(g, hn::Set(d, 1.0F / 6)));
-      });
-    case Activation::leaky_relu:
-      return for_all([&](Vector g, Vector at) {
-        return hn::IfThenElse(positive(at), g, hn::Mul(g, hn::Set(d, 0.01F)));
-      });
-    case Activation::gelu:
-    case Activation::gelu_tanh:
-    case Activation::silu:
-    case Activation::hardswish:
-      return for_all([](Vector g, Vector slope) { return hn::Mul(g, slope); });
-    case Activation::identity:
-      return;
+  if (derivative_takes_input(activation)) {
+    return for_each<features, vectors>(
+        [&](int f, int v) { gradients(f, v) = hn::Mul(gradients(f, v), y(f, v)); });
   }
+  HWY_NAMESPACE::with_activation(activation, [&](auto of) {
+    if constexpr (!decltype(of)::takes_input) {
+      for_each<features, vectors>([&](int f, int v) {
+        gradients(f, v) = decltype(of)::gradient(LaneMaths(), gradients(f, v), y(f, v));
+      });
+    }
+  });
 }
 
 /// What outputs [begin, end) add to dx of `features` inputs of `vectors` times `lanes` samples,

@@ -9,10 +9,8 @@
 #endif
 
 // clang-format off
-#include <hwy/contrib/math/math-inl.h>
-
-#include "../approximations.h"
 #include "kernels.h"
+#include "maths-inl.h"
 #include "tiles-inl.h"
 // clang-format on
 
@@ -20,134 +18,18 @@ HWY_BEFORE_NAMESPACE();
 namespace crossover::cpu::fused::HWY_NAMESPACE {
 namespace {
 
-/// Between both; NaN passes.
-HWY_INLINE Vector held(float least, Vector x, float most) {
+/// In place. Where the result does not tell the derivative, that goes to `slope`.
+inline void apply(Activation activation, float* y, float* slope, std::int64_t vectors) {
   const Lanes d;
-  const Vector low = hn::Set(d, least);
-  const Vector high = hn::Set(d, most);
-  return hn::IfThenElse(hn::Lt(x, low), low, hn::IfThenElse(hn::Gt(x, high), high, x));
-}
-
-template <class Coefficients>
-HWY_INLINE Vector polynomial(Vector at, const Coefficients& coefficients) {
-  const Lanes d;
-  Vector p = hn::Zero(d);
-  for (const float coefficient : coefficients) {
-    p = hn::MulAdd(p, at, hn::Set(d, coefficient));
-  }
-  return p;
-}
-
-HWY_INLINE Vector hyperbolic_tangent(Vector x) {
-  const Vector inside = held(-rational_tanh::limit, x, rational_tanh::limit);
-  const Vector s = hn::Mul(inside, inside);
-  return hn::Div(hn::Mul(inside, polynomial(s, rational_tanh::numerator)),
-                 polynomial(s, rational_tanh::denominator));
-}
-
-HWY_INLINE Vector logistic(Vector x) {
-  const Lanes d;
-  const Vector one = hn::Set(d, 1.0F);
-  return hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(x))));
-}
-
-/// An activation's result, and its derivative.
-struct Activated {
-  Vector y, slope;
-};
-
-HWY_INLINE Activated gelu_of(Vector x) {
-  const Lanes d;
-  const Vector one = hn::Set(d, 1.0F);
-  const Vector power = hn::Exp(d, hn::Mul(hn::Set(d, -0.5F), hn::Mul(x, x)));
-  const Vector t = hn::Div(one, hn::MulAdd(hn::Set(d, normal_tail::scale), hn::Abs(x), one));
-  const Vector beyond = hn::Mul(power, hn::Mul(polynomial(t, normal_tail::coefficients), t));
-  const Vector probability = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), beyond, hn::Sub(one, beyond));
-  const Vector density = hn::Mul(hn::Set(d, normal_density_at_0), power);
-  return {hn::Mul(x, probability), hn::MulAdd(x, density, probability)};
-}
-
-HWY_INLINE Activated gelu_tanh_of(Vector x) {
-  const Lanes d;
-  const Vector one = hn::Set(d, 1.0F);
-  const Vector constant = hn::Set(d, gelu_tanh::constant);
-  const Vector factor = hn::MulAdd(hn::Set(d, gelu_tanh::square), hn::Mul(x, x), constant);
-  const Vector s = logistic(hn::Mul(x, factor));
-  const Vector y = hn::Mul(x, s);
-  const Vector inner = hn::MulSub(hn::Set(d, 3.0F), factor, hn::Add(constant, constant));
-  return {y, hn::MulAdd(hn::Mul(y, hn::Sub(one, s)), inner, s)};
-}
-
-HWY_INLINE Activated silu_of(Vector x) {
-  const Lanes d;
-  const Vector one = hn::Set(d, 1.0F);
-  const Vector s = logistic(x);
-  const Vector y = hn::Mul(x, s);
-  return {y, hn::Mul(s, hn::MulAdd(x, hn::Sub(one, s), one))};
-}
-
-HWY_INLINE Vector hardsigmoid_of(Vector x) {
-  const Lanes d;
-  return held(0, hn::MulAdd(x, hn::Set(d, 1.0F / 6), hn::Set(d, 0.5F)), 1);
-}
-
-HWY_INLINE Activated hardswish_of(Vector x) {
-  const Lanes d;
-  const Vector three = hn::Set(d, 3.0F);
-  const Vector between = hn::MulAdd(x, hn::Set(d, 1.0F / 3), hn::Set(d, 0.5F));
-  return {hn::Mul(x, hardsigmoid_of(x)),
-          hn::IfThenElseZero(hn::Gt(x, hn::Neg(three)),
-                             hn::IfThenElse(hn::Lt(x, three), between, hn::Set(d, 1.0F)))};
-}
-
-/// In place, of those whose derivative is not told by the result: it goes to `slope`.
-inline void apply_with_slope(Activation activation, float* y, float* slope, std::int64_t vectors) {
-  const Lanes d;
-  const auto to_each = [&](const auto& function) {
+  HWY_NAMESPACE::with_activation(activation, [=](auto of) {
     for (std::int64_t v = 0; v < vectors; ++v) {
-      const Activated of = function(hn::Load(d, y + v * lanes));
-      hn::Store(of.y, d, y + v * lanes);
-      hn::Store(of.slope, d, slope + v * lanes);
+      const Vector x = hn::Load(d, y + v * lanes);
+      hn::Store(of.value(LaneMaths(), x), d, y + v * lanes);
+      if constexpr (decltype(of)::takes_input) {
+        hn::Store(of.gradient(LaneMaths(), hn::Set(d, 1.0F), x), d, slope + v * lanes);
+      }
     }
-  };
-  switch (activation) {
-    case Activation::gelu:
-      return to_each([](Vector x) { return gelu_of(x); });
-    case Activation::gelu_tanh:
-      return to_each([](Vector x) { return gelu_tanh_of(x); });
-    case Activation::silu:
-      return to_each([](Vector x) { return silu_of(x); });
-    case Activation::hardswish:
-      return to_each([](Vector x) { return hardswish_of(x); });
-    default:
-      return;
-  }
-}
-
-/// In place, of the others that take longer than a store and a load.
-inline void apply(Activation activation, float* y, std::int64_t vectors) {
-  const Lanes d;
-  const auto to_each = [&](const auto& function) {
-    for (std::int64_t v = 0; v < vectors; ++v) {
-      hn::Store(function(hn::Load(d, y + v * lanes)), d, y + v * lanes);
-    }
-  };
-  switch (activation) {
-    case Activation::sigmoid:
-      return to_each([](Vector x) { return logistic(x); });
-    case Activation::tanh:
-      return to_each([](Vector x) { return hyperbolic_tangent(x); });
-    case Activation::relu6:
-      return to_each([](Vector x) { return held(0, x, 6); });
-    case Activation::hardsigmoid:
-      return to_each([](Vector x) { return hardsigmoid_of(x); });
-    case Activation::leaky_relu:
-      return to_each([&](Vector x) {
-        return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, hn::Set(d, 0.01F)), x);
-      });
-    default:
-      return;
-  }
+  });
 }
 
 /// What inputs [begin, end) add to `features` outputs of `vectors` times `lanes` samples;
@@ -173,8 +55,8 @@ void forward_tile(const Layer& layer, std::int64_t stride, std::int64_t begin, s
   }
   const bool whole = end == layer.in;
   if (whole && layer.activation == Activation::relu) {
-    for_each<features, vectors>([&](int f, int v) {  // in this way NaN passes
-      sums(f, v) = hn::IfThenElse(hn::Lt(sums(f, v), hn::Zero(d)), hn::Zero(d), sums(f, v));
+    for_each<features, vectors>([&](int f, int v) {
+      sums(f, v) = ActivationOf<Activation::relu>::value(LaneMaths(), sums(f, v));
     });
   }
   for_each<features, vectors>(
@@ -185,11 +67,8 @@ void forward_tile(const Layer& layer, std::int64_t stride, std::int64_t begin, s
   }
   if (whole && layer.activation != Activation::identity && layer.activation != Activation::relu) {
     for (std::int64_t f = 0; f < features; ++f) {
-      if (layer.slope == nullptr) {
-        apply(layer.activation, y + f * stride, vectors);
-      } else {
-        apply_with_slope(layer.activation, y + f * stride, layer.slope + to + f * stride, vectors);
-      }
+      apply(layer.activation, y + f * stride,
+            layer.slope == nullptr ? nullptr : layer.slope + to + f * stride, vectors);
     }
   }
 }

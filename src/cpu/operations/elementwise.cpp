@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <variant>
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <type_traits>
+#include <vector>
 
 #include "../places.h"
 #include "../threads.h"
@@ -10,143 +14,111 @@
 
 namespace crossover::cpu {
 
-// ---- An activation and its gradient. The choice stands outside the loops, so that each is vector
-// code of one activation.
+// ---- Passes over tensors, number by number. What computes stands in a loop over floats, through
+// which numbers of 16 bits pass in blocks: so it is compiled once for all types.
 
 namespace {
 
-template <Activation activation, class T>
-void activate_all(int threads, const T* x, T* y, std::int64_t count) {
-  split(threads, count, [=](std::int64_t begin, std::int64_t end) {
-    for_each_vector(end - begin, [=](auto part, std::int64_t i) {
-      store(part, activate<activation>(load(part, x + begin + i)), y + begin + i);
-    });
+/// to[i] of from[i], and of with[i] where there is that; `to` may be one of them.
+using FloatLoop =
+    std::function<void(const float* from, const float* with, float* to, std::int64_t count)>;
+
+template <class T>
+void pass(const FloatLoop& loop, const T* from, const T* with, T* to, std::int64_t count) {
+  if constexpr (std::is_same_v<T, float>) {
+    loop(from, with, to, count);
+  } else {
+    constexpr std::int64_t block = 512;
+    std::array<std::array<float, block>, 2> floats{};
+    const auto widen = [](const T* numbers, float* as, std::int64_t n) {
+      for_each_vector(
+          n, [=](auto part, std::int64_t i) { store(part, load(part, numbers + i), as + i); });
+    };
+    for (std::int64_t first = 0; first < count; first += block) {
+      const std::int64_t n = std::min(block, count - first);
+      widen(from + first, floats[0].data(), n);
+      if (with != nullptr) {
+        widen(with + first, floats[1].data(), n);
+      }
+      loop(floats[0].data(), floats[1].data(), floats[0].data(), n);
+      for_each_vector(n, [&](auto part, std::int64_t i) {
+        store(part, load(part, floats[0].data() + i), to + first + i);
+      });
+    }
+  }
+}
+
+/// result = loop(from, with); `with` may be none.
+void add_pass(Id from, Id with, Id result, Lowering& to, const FloatLoop& loop) {
+  const bool has_two = with != none;
+  const Layout layout =
+      has_two ? to.elementwise_layout({from, with, result}) : to.elementwise_layout({from, result});
+  std::vector<Argument> operands{reads(from, layout), writes(result, layout)};
+  if (has_two) {
+    operands.insert(operands.begin() + 1, reads(with, layout));
+  }
+  with_float(to[result].type, [&](auto zero) {
+    using T = decltype(zero);
+    to.add(OpCategory::elementwise, to.threads_for(result), operands,
+           [loop, has_two, n = to.count(result)](const Invocation& call) {
+             const T* x = call.operand<const T>(0);
+             const T* other = has_two ? call.operand<const T>(1) : nullptr;
+             T* y = call.operand<T>(has_two ? 2 : 1);
+             split(call.threads, n, [&](std::int64_t begin, std::int64_t end) {
+               pass(loop, x + begin, has_two ? other + begin : nullptr, y + begin, end - begin);
+             });
+           });
   });
 }
 
-/// dx may be dy.
-template <Activation activation, class T>
-void activate_grad(int threads, const T* at, const T* dy, T* dx, std::int64_t count) {
-  split(threads, count, [=](std::int64_t begin, std::int64_t end) {
-    for_each_vector(end - begin, [=](auto part, std::int64_t i) {
-      const Floats gradient = load(part, dy + begin + i);
-      store(part, times_derivative<activation>(gradient, load(part, at + begin + i)),
-            dx + begin + i);
-    });
+// ---- Activations and other functions, and their gradients. The choice stands outside the loops,
+// so that each is vector code of one function.
+
+template <class Which>
+void add_map(const Which& which, Id x, Id y, Lowering& to) {
+  with_function(which, [&](const auto& of) {
+    add_pass(x, none, y, to,
+             [of](const float* from, const float* /*with*/, float* result, std::int64_t count) {
+               for_each_vector(count, [=](auto part, std::int64_t i) {
+                 store(part, of.value(VectorMaths(), load(part, from + i)), result + i);
+               });
+             });
+  });
+}
+
+template <class Which>
+void add_map_grad(const Which& which, Id at, Id dy, Id dx, Lowering& to) {
+  with_function(which, [&](const auto& of) {
+    add_pass(at, dy, dx, to,
+             [of](const float* point, const float* gradient, float* result, std::int64_t count) {
+               for_each_vector(count, [=](auto part, std::int64_t i) {
+                 store(part,
+                       of.gradient(VectorMaths(), load(part, gradient + i), load(part, point + i)),
+                       result + i);
+               });
+             });
   });
 }
 
 }  // namespace
 
-void lower(const Activate& op, Lowering& to) {
-  const Layout layout = to.elementwise_layout({op.x, op.y});
-  with_float(to[op.x].type, [&](auto zero) {
-    using T = decltype(zero);
-    with_activation(op.activation, [&](auto activation) {
-      to.add(OpCategory::elementwise, to.threads_for(op.x),
-             {reads(op.x, layout), writes(op.y, layout)},
-             [n = to.count(op.x)](const Invocation& call) {
-               activate_all<decltype(activation)::value>(call.threads, call.operand<const T>(0),
-                                                         call.operand<T>(1), n);
-             });
-    });
-  });
-}
+void lower(const Activate& op, Lowering& to) { add_map(op.activation, op.x, op.y, to); }
 
 void lower(const ActivateGrad& op, Lowering& to) {
-  const Layout layout = to.elementwise_layout({op.at, op.dy, op.dx});
-  with_float(to[op.at].type, [&](auto zero) {
-    using T = decltype(zero);
-    with_activation(op.activation, [&](auto activation) {
-      to.add(OpCategory::elementwise, to.threads_for(op.at),
-             {reads(op.at, layout), reads(op.dy, layout), writes(op.dx, layout)},
-             [n = to.count(op.at)](const Invocation& call) {
-               activate_grad<decltype(activation)::value>(call.threads, call.operand<const T>(0),
-                                                          call.operand<const T>(1),
-                                                          call.operand<T>(2), n);
-             });
-    });
-  });
+  add_map_grad(op.activation, op.at, op.dy, op.dx, to);
 }
 
-// ---- Functions of each number by itself. The choice stands outside the loops, so that each is
-// vector code of one function.
+void lower(const Map& op, Lowering& to) { add_map(op.function, op.x, op.y, to); }
 
-void lower(const Map& op, Lowering& to) {
-  const Layout layout = to.elementwise_layout({op.x, op.y});
-  with_float(to[op.x].type, [&](auto zero) {
-    using T = decltype(zero);
-    std::visit(
-        [&](const auto& function) {
-          to.add(OpCategory::elementwise, to.threads_for(op.x),
-                 {reads(op.x, layout), writes(op.y, layout)},
-                 [n = to.count(op.x), function](const Invocation& call) {
-                   const T* x = call.operand<const T>(0);
-                   T* y = call.operand<T>(1);
-                   split(call.threads, n, [=](std::int64_t begin, std::int64_t end) {
-                     for_each_vector(end - begin, [=](auto part, std::int64_t i) {
-                       const Floats at = load(part, x + begin + i);
-                       store(part, function.value(VectorMaths(), at), y + begin + i);
-                     });
-                   });
-                 });
-        },
-        op.function);
-  });
-}
-
-/// dx may be dy.
-void lower(const MapGrad& op, Lowering& to) {
-  const Layout layout = to.elementwise_layout({op.x, op.dy, op.dx});
-  with_float(to[op.x].type, [&](auto zero) {
-    using T = decltype(zero);
-    std::visit(
-        [&](const auto& function) {
-          to.add(OpCategory::elementwise, to.threads_for(op.x),
-                 {reads(op.x, layout), reads(op.dy, layout), writes(op.dx, layout)},
-                 [n = to.count(op.x), function](const Invocation& call) {
-                   const T* x = call.operand<const T>(0);
-                   const T* dy = call.operand<const T>(1);
-                   T* dx = call.operand<T>(2);
-                   split(call.threads, n, [=](std::int64_t begin, std::int64_t end) {
-                     for_each_vector(end - begin, [=](auto part, std::int64_t i) {
-                       const Floats at = load(part, x + begin + i);
-                       store(part,
-                             load(part, dy + begin + i) * function.derivative(VectorMaths(), at),
-                             dx + begin + i);
-                     });
-                   });
-                 });
-        },
-        op.function);
-  });
-}
+void lower(const MapGrad& op, Lowering& to) { add_map_grad(op.function, op.x, op.dy, op.dx, to); }
 
 // ---- Add
 
-namespace {
-
-template <class T>
-void add(int threads, const T* a, const T* b, T* y, std::int64_t count) {
-  split(threads, count, [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      y[i] = narrowed<T>(widened(a[i]) + widened(b[i]));
-    }
-  });
-}
-
-}  // namespace
-
 void lower(const Add& op, Lowering& to) {
-  const Layout layout = to.elementwise_layout({op.a, op.b, op.y});
-  with_float(to[op.y].type, [&](auto zero) {
-    using T = decltype(zero);
-    to.add(OpCategory::elementwise, to.threads_for(op.y),
-           {reads(op.a, layout), reads(op.b, layout), writes(op.y, layout)},
-           [n = to.count(op.y)](const Invocation& call) {
-             cpu::add(call.threads, call.operand<const T>(0), call.operand<const T>(1),
-                      call.operand<T>(2), n);
-           });
+  add_pass(op.a, op.b, op.y, to, [](const float* a, const float* b, float* y, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      y[i] = a[i] + b[i];
+    }
   });
 }
 
@@ -155,21 +127,13 @@ void lower(const Add& op, Lowering& to) {
 namespace {
 
 /// What lies element by element as its factor does.
-template <class T>
-void add_product(const Id a, const Id b, const Id y, Lowering& to) {
-  const Layout layout = to.elementwise_layout({a, b, y});
-  to.add(OpCategory::elementwise, to.threads_for(y),
-         {reads(a, layout), reads(b, layout), writes(y, layout)},
-         [n = to.count(y)](const Invocation& call) {
-           const T* left = call.operand<const T>(0);
-           const T* right = call.operand<const T>(1);
-           T* result = call.operand<T>(2);
-           split(call.threads, n, [=](std::int64_t begin, std::int64_t end) {
-             for (std::int64_t i = begin; i < end; ++i) {
-               result[i] = narrowed<T>(widened(left[i]) * widened(right[i]));
+void add_product(Id a, Id b, Id y, Lowering& to) {
+  add_pass(a, b, y, to,
+           [](const float* left, const float* right, float* result, std::int64_t count) {
+             for (std::int64_t i = 0; i < count; ++i) {
+               result[i] = left[i] * right[i];
              }
            });
-         });
 }
 
 /// y = a gate.
@@ -215,7 +179,7 @@ void add_factor(const Id a, const Id b, const Id y, Lowering& to) {
   if (is_gate_of(to[a].shape, to[b].shape)) {
     add_gated<T>(a, b, y, to);
   } else {
-    add_product<T>(a, b, y, to);
+    add_product(a, b, y, to);
   }
 }
 
@@ -237,7 +201,7 @@ void lower(const MultiplyGrad& op, Lowering& to) {
     if (is_gate_of(to[op.dy].shape, to[op.db].shape)) {
       add_sums<T>(op.dy, op.a, op.db, to);
     } else {
-      add_product<T>(op.dy, op.a, op.db, to);
+      add_product(op.dy, op.a, op.db, to);
     }
   });
 }

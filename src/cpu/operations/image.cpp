@@ -280,7 +280,7 @@ void pool(int threads, const Pooling& of, const T* x, T* y, std::uint8_t* where_
       });
 }
 
-template <bool is_max, Activation activation, class T>
+template <bool is_max, class XActivation, class T>
 void pool_grad(int threads, const Pooling& of, const T* made, const std::uint8_t* where_largest,
                const T* dy, T* dx) {
   for_each_pixel(threads, of.image, [&](std::int64_t plane, std::int64_t row, std::int64_t column) {
@@ -288,10 +288,10 @@ void pool_grad(int threads, const Pooling& of, const T* made, const std::uint8_t
     const Range columns = of.columns.holding(column);
     const std::int64_t pixel = place(of.image, plane, row, column);
     const auto times_factor = [&](auto part, Floats gradient, std::int64_t at) {
-      if constexpr (activation == Activation::identity) {
+      if constexpr (std::is_same_v<XActivation, ActivationOf<Activation::identity>>) {
         return gradient;
       } else {
-        return times_derivative<activation>(gradient, load(part, made + at));
+        return XActivation::gradient(VectorMaths(), gradient, load(part, made + at));
       }
     };
     for_each_vector(of.image.channels, [&](auto part, std::int64_t c) {
@@ -382,14 +382,14 @@ void lower(const PoolGrad& op, Lowering& to) {
     with_bool(op.kind == PoolKind::max, [&](auto is_max) {
       using IsMax = decltype(is_max);
       with_activation(op.x_activation, [&](auto activation) {
-        if constexpr (!derivative_takes_input(decltype(activation)::value)) {
+        if constexpr (!decltype(activation)::takes_input) {
           to.add(OpCategory::pooling, threads,
                  {has_factor ? reads(op.made, image_layout(to[op.made])) : Argument{},
                   is_max ? reads(op.where, image_layout(to[op.where], dx.type)) : Argument{},
                   reads(op.dy, image_layout(to[op.dy])), writes(op.dx, image_layout(dx))},
                  [of = Pooling(dx, to[op.dy], op.window, op.kind == PoolKind::sum)](
                      const Invocation& call) {
-                   pool_grad<IsMax::value, decltype(activation)::value>(
+                   pool_grad<IsMax::value, decltype(activation)>(
                        call.threads, of, call.operand<const T>(0),
                        call.operand<const std::uint8_t>(1), call.operand<const T>(2),
                        call.operand<T>(3));

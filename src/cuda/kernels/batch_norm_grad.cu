@@ -42,7 +42,7 @@ __device__ GradPatch<m, n> load_grads(const BatchNormGradSumsArguments<Called>& 
     }
     if (of.activation != Activation::identity) {
       for (int c = 0; c < n; ++c) {
-        dz.row[k].at[c] *= derivative_from_result(Activation::relu, y.row[k].at[c]);
+        dz.row[k].at[c] = times_derivative(Activation::relu, dz.row[k].at[c], y.row[k].at[c]);
       }
     }
   });

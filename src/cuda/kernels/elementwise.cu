@@ -12,63 +12,8 @@
 namespace crossover::cuda {
 namespace {
 
-// Where time counts most, the activation is an argument of the template, so that no thread branches
+// Where time counts most, the function is an argument of the template, so that no thread branches
 // on it.
-
-template <Activation activation, int n, class T>
-__global__ void activate_kernel(const T* x, T* y, std::int64_t count) {
-  for_neighbours<n>(count, [&](auto some, std::int64_t i) {
-    constexpr int m = decltype(some)::value;
-    auto values = load<m>(x + i);
-    for (int k = 0; k < m; ++k) {
-      values.at[k] = crossover::activate(activation, values.at[k]);
-    }
-    store(values, y + i);
-  });
-}
-
-/// Of columns that n divides.
-template <class Chosen, int n, class X, class Bias, class T>
-__global__ void bias_activate_kernel(Chosen activation, const X* x, const Bias* bias, T* y,
-                                     std::int64_t count, std::int64_t columns) {
-  for_neighbours<n>(count, [&](auto some, std::int64_t i) {
-    constexpr int m = decltype(some)::value;
-    auto values = load<m>(x + i);
-    const auto added = load<m>(bias + i % columns);
-    for (int k = 0; k < m; ++k) {
-      values.at[k] = crossover::activate(activation.value, values.at[k] + added.at[k]);
-    }
-    store(values, y + i);
-  });
-}
-
-/// Of images in plain layout whose pixels n divides.
-template <class Chosen, int n, class T>
-__global__ void plain_bias_kernel(Chosen activation, T* y, const T* bias, std::int64_t count,
-                                  ChannelView images) {
-  for_neighbours<n>(count, [&](auto some, std::int64_t i) {
-    constexpr int m = decltype(some)::value;
-    auto values = load<m>(y + i);
-    const float added = widen(bias[i / images.inner % images.channels]);
-    for (int k = 0; k < m; ++k) {
-      values.at[k] = crossover::activate(activation.value, values.at[k] + added);
-    }
-    store(values, y + i);
-  });
-}
-
-template <Activation activation, int n, class T>
-__global__ void activate_grad_kernel(const T* at, const T* dy, T* dx, std::int64_t count) {
-  for_neighbours<n>(count, [&](auto some, std::int64_t i) {
-    constexpr int m = decltype(some)::value;
-    const auto point = load<m>(at + i);
-    auto values = load<m>(dy + i);
-    for (int k = 0; k < m; ++k) {
-      values.at[k] *= derivative(activation, point.at[k]);
-    }
-    store(values, dx + i);
-  });
-}
 
 template <class Of, int n, class T>
 __global__ void map_kernel(Of function, const T* x, T* y, std::int64_t count) {
@@ -83,15 +28,45 @@ __global__ void map_kernel(Of function, const T* x, T* y, std::int64_t count) {
 }
 
 template <class Of, int n, class T>
-__global__ void map_grad_kernel(Of function, const T* x, const T* dy, T* dx, std::int64_t count) {
+__global__ void map_grad_kernel(Of function, const T* at, const T* dy, T* dx, std::int64_t count) {
   for_neighbours<n>(count, [&](auto some, std::int64_t i) {
     constexpr int m = decltype(some)::value;
-    const auto point = load<m>(x + i);
+    const auto point = load<m>(at + i);
     auto values = load<m>(dy + i);
     for (int k = 0; k < m; ++k) {
-      values.at[k] *= function.derivative(ScalarMaths<float>(), point.at[k]);
+      values.at[k] = function.gradient(ScalarMaths<float>(), values.at[k], point.at[k]);
     }
     store(values, dx + i);
+  });
+}
+
+/// Of columns that n divides.
+template <class Chosen, int n, class X, class Bias, class T>
+__global__ void bias_activate_kernel(Chosen activation, const X* x, const Bias* bias, T* y,
+                                     std::int64_t count, std::int64_t columns) {
+  for_neighbours<n>(count, [&](auto some, std::int64_t i) {
+    constexpr int m = decltype(some)::value;
+    auto values = load<m>(x + i);
+    const auto added = load<m>(bias + i % columns);
+    for (int k = 0; k < m; ++k) {
+      values.at[k] = activation.value(ScalarMaths<float>(), values.at[k] + added.at[k]);
+    }
+    store(values, y + i);
+  });
+}
+
+/// Of images in plain layout whose pixels n divides.
+template <class Chosen, int n, class T>
+__global__ void plain_bias_kernel(Chosen activation, T* y, const T* bias, std::int64_t count,
+                                  ChannelView images) {
+  for_neighbours<n>(count, [&](auto some, std::int64_t i) {
+    constexpr int m = decltype(some)::value;
+    auto values = load<m>(y + i);
+    const float added = widen(bias[i / images.inner % images.channels]);
+    for (int k = 0; k < m; ++k) {
+      values.at[k] = activation.value(ScalarMaths<float>(), values.at[k] + added);
+    }
+    store(values, y + i);
   });
 }
 
@@ -108,8 +83,42 @@ __global__ void add_kernel(const T* a, const T* b, T* y, std::int64_t count) {
   });
 }
 
+template <class Which>
+void launch_map(const Which& which, const Address& x, const Address& y, std::int64_t count,
+                cudaStream_t stream) {
+  with_float(x.type, [&](auto zero) {
+    using T = decltype(zero);
+    with_function(which, [&](const auto& of) {
+      with_neighbours<neighbours<T>>(are_aligned({x, y}), [&](auto some) {
+        constexpr int n = decltype(some)::value;
+        launch(map_kernel<std::decay_t<decltype(of)>, n, T>, grid_for(count / n), stream, of, x, y,
+               count);
+      });
+    });
+  });
+}
+
+template <class Which>
+void launch_map_grad(const Which& which, const Address& at, const Address& dy, const Address& dx,
+                     std::int64_t count, cudaStream_t stream) {
+  with_float(at.type, [&](auto zero) {
+    using T = decltype(zero);
+    with_function(which, [&](const auto& of) {
+      with_neighbours<neighbours<T>>(are_aligned({at, dy, dx}), [&](auto some) {
+        constexpr int n = decltype(some)::value;
+        launch(map_grad_kernel<std::decay_t<decltype(of)>, n, T>, grid_for(count / n), stream, of,
+               at, dy, dx, count);
+      });
+    });
+  });
+}
+
 struct AnyActivation {
-  Activation value;
+  Activation activation;
+
+  __device__ float value(ScalarMaths<float> /*maths*/, float x) const {
+    return activate(activation, x);
+  }
 };
 
 /// work(activation): of few as a constant, since each makes a kernel more for every type.
@@ -117,9 +126,9 @@ template <class Work>
 void with_few_activations(Activation activation, const Work& work) {
   switch (activation) {
     case Activation::identity:
-      return work(std::integral_constant<Activation, Activation::identity>{});
+      return work(ActivationOf<Activation::identity>());
     case Activation::relu:
-      return work(std::integral_constant<Activation, Activation::relu>{});
+      return work(ActivationOf<Activation::relu>());
     default:
       return work(AnyActivation{activation});
   }
@@ -207,16 +216,7 @@ __global__ void dropout_kernel(const T* x, T* y, std::int64_t count, Arrangement
 }  // namespace
 
 void call(const ActivateArguments<Called>& of, const Site& site) {
-  with_float(of.x.type, [&](auto zero) {
-    using T = decltype(zero);
-    with_activation(of.activation, [&](auto chosen) {
-      with_neighbours<neighbours<T>>(are_aligned({of.x, of.y}), [&](auto some) {
-        constexpr int n = decltype(some)::value;
-        launch(activate_kernel<decltype(chosen)::value, n, T>, grid_for(of.count / n), site.stream,
-               of.x, of.y, of.count);
-      });
-    });
-  });
+  launch_map(of.activation, of.x, of.y, of.count, site.stream);
 }
 
 void call(const BiasActivateArguments<Called>& of, const Site& site) {
@@ -247,46 +247,15 @@ void call(const ChannelBiasArguments<Called>& of, const Site& site) {
 }
 
 void call(const ActivateGradArguments<Called>& of, const Site& site) {
-  with_float(of.at.type, [&](auto zero) {
-    using T = decltype(zero);
-    with_activation(of.activation, [&](auto chosen) {
-      with_neighbours<neighbours<T>>(are_aligned({of.at, of.dy, of.dx}), [&](auto some) {
-        constexpr int n = decltype(some)::value;
-        launch(activate_grad_kernel<decltype(chosen)::value, n, T>, grid_for(of.count / n),
-               site.stream, of.at, of.dy, of.dx, of.count);
-      });
-    });
-  });
+  launch_map_grad(of.activation, of.at, of.dy, of.dx, of.count, site.stream);
 }
 
 void call(const MapArguments<Called>& of, const Site& site) {
-  with_float(of.x.type, [&](auto zero) {
-    using T = decltype(zero);
-    std::visit(
-        [&](const auto& function) {
-          with_neighbours<neighbours<T>>(are_aligned({of.x, of.y}), [&](auto some) {
-            constexpr int n = decltype(some)::value;
-            launch(map_kernel<std::decay_t<decltype(function)>, n, T>, grid_for(of.count / n),
-                   site.stream, function, of.x, of.y, of.count);
-          });
-        },
-        of.function);
-  });
+  launch_map(of.function, of.x, of.y, of.count, site.stream);
 }
 
 void call(const MapGradArguments<Called>& of, const Site& site) {
-  with_float(of.x.type, [&](auto zero) {
-    using T = decltype(zero);
-    std::visit(
-        [&](const auto& function) {
-          with_neighbours<neighbours<T>>(are_aligned({of.x, of.dy, of.dx}), [&](auto some) {
-            constexpr int n = decltype(some)::value;
-            launch(map_grad_kernel<std::decay_t<decltype(function)>, n, T>, grid_for(of.count / n),
-                   site.stream, function, of.x, of.dy, of.dx, of.count);
-          });
-        },
-        of.function);
-  });
+  launch_map_grad(of.function, of.x, of.dy, of.dx, of.count, site.stream);
 }
 
 void call(const AddArguments<Called>& of, const Site& site) {

@@ -25,7 +25,7 @@ __device__ inline void activate_in_place(Activation activation, float* y, float*
   for (int c = 0; c < tile_columns; ++c) {
     const float sum = y[c];
     y[c] = activate(activation, sum);
-    slope[c] = derivative_from_input(activation, sum);
+    slope[c] = times_derivative(activation, 1.0F, sum);
   }
 }
 
@@ -107,10 +107,10 @@ __device__ int row_product(const Block<Team>& block, const PersistentLayer& of, 
         v = {v.x * slope.x, v.y * slope.y, v.z * slope.z, v.w * slope.w};
       } else if (backward) {
         const float4 y = load4(x + place);
-        v.x *= derivative_from_result(layer.x_activation, y.x);
-        v.y *= derivative_from_result(layer.x_activation, y.y);
-        v.z *= derivative_from_result(layer.x_activation, y.z);
-        v.w *= derivative_from_result(layer.x_activation, y.w);
+        v.x = times_derivative_from_result(layer.x_activation, v.x, y.x);
+        v.y = times_derivative_from_result(layer.x_activation, v.y, y.y);
+        v.z = times_derivative_from_result(layer.x_activation, v.z, y.z);
+        v.w = times_derivative_from_result(layer.x_activation, v.w, y.w);
       } else if (!by_slope) {
         v.x = activate_in_registers(layer.activation, v.x);
         v.y = activate_in_registers(layer.activation, v.y);

@@ -156,10 +156,10 @@ __global__ void pool_kernel(const T* x, T* y, std::uint8_t* where, std::int64_t 
 template <bool is_max, Layout layout, class T>
 __global__ void pool_grad_kernel(const T* made, const std::uint8_t* where, const T* dy, T* dx,
                                  std::int64_t count, Window32 w, Activation x_activation) {
-  const auto factor = [=](std::int64_t at) {
+  const auto times_factor = [=](float gradient, std::int64_t at) {
     return x_activation == Activation::identity
-               ? 1.0F
-               : derivative_from_result(x_activation, widen(made[at]));
+               ? gradient
+               : times_derivative_from_result(x_activation, gradient, widen(made[at]));
   };
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
     const Place place = image_place<layout>(i, w);
@@ -173,14 +173,14 @@ __global__ void pool_grad_kernel(const T* made, const std::uint8_t* where, const
           const int own = place_in(row, place.row, w.down) * w.across.size +
                           place_in(column, place.column, w.across);
           if (where[from] == own) {
-            sum += widen(dy[from]) * factor(from);
+            sum += times_factor(widen(dy[from]), from);
           }
         } else {
           sum += widen(dy[from]) / divisor(row, column, w);
         }
       }
     }
-    dx[i] = narrow<T>(is_max ? sum : sum * factor(i));
+    dx[i] = narrow<T>(is_max ? sum : times_factor(sum, i));
   }
 }
 
