@@ -210,91 +210,54 @@ OperationGradientCase multiply(const Shape& whole, const Shape& factor, const st
           {{a, da}, {b, db}}};
 }
 
-OperationGradientCase batch_norm(const Shape& shape, bool addend, bool more, Activation activation,
-                                 const std::string& name) {
+/// What a normalization has: all but what only that of a batch takes, and a layer's may lack.
+struct NormHas {
+  bool addend = false, more = false;
+  bool mean = true, scale = true, shift = true;
+};
+
+/// `op`: its kind, groups and activation.
+OperationGradientCase norm(Norm op, const Shape& shape, const std::string& name, NormHas has = {}) {
   Builder t;
-  const Shape channels{shape[1]};
-  const Id x = t.f32("x", shape);
-  const Id scale = t.f32("scale", channels);
-  const Id shift = t.f32("shift", channels);
-  const Id added = addend ? t.f32("addend", shape) : none;
-  const Id y = t.f32("y", shape);
-  const Id mean = t.f32("mean", channels);
-  const Id inverse = t.f32("inverse deviation", channels);
-  const Id dy = t.f32("dy", shape);
-  const Id dy_more = more ? t.f32("dy more", shape) : none;
-  const Id dx = t.f32("dx", shape);
-  const Id dscale = t.f32("dscale", channels);
-  const Id dshift = t.f32("dshift", channels);
-  const Id daddend = addend ? t.f32("daddend", shape) : none;
-  OperationGradientCase c{
-      t.step("BatchNorm_" + name, {Norm{.x = x,
-                                        .scale = scale,
-                                        .shift = shift,
-                                        .addend = added,
-                                        .y = y,
-                                        .mean = mean,
-                                        .inverse_deviation = inverse,
-                                        .epsilon = 0.01,
-                                        .activation = activation},
-                                   NormGrad{.x = x,
-                                            .scale = scale,
-                                            .mean = mean,
-                                            .inverse_deviation = inverse,
-                                            .y = activation == Activation::identity ? none : y,
-                                            .dy = dy,
-                                            .dy_more = dy_more,
-                                            .dx = dx,
-                                            .dscale = dscale,
-                                            .dshift = dshift,
-                                            .daddend = daddend,
-                                            .activation = activation}}),
-      {{y, {dy}}},
-      {{x, dx}, {scale, dscale}, {shift, dshift}}};
-  if (more) {
-    c.results[0].second.push_back(dy_more);
+  const Shape channels{op.kind == NormKind::layer ? shape.back() : shape[1]};
+  const Shape statistics = op.kind == NormKind::batch   ? channels
+                           : op.kind == NormKind::group ? Shape{shape[0], op.groups}
+                                                        : Shape(shape.begin(), shape.end() - 1);
+  op.x = t.f32("x", shape);
+  op.scale = has.scale ? t.f32("scale", channels) : none;
+  op.shift = has.shift ? t.f32("shift", channels) : none;
+  op.addend = has.addend ? t.f32("addend", shape) : none;
+  op.y = t.f32("y", shape);
+  op.mean = has.mean ? t.f32("mean", statistics) : none;
+  op.inverse_deviation = t.f32("inverse deviation", statistics);
+  op.epsilon = 0.01;
+  NormGrad grad{.kind = op.kind,
+                .x = op.x,
+                .scale = op.scale,
+                .mean = op.mean,
+                .inverse_deviation = op.inverse_deviation,
+                .y = op.activation == Activation::identity ? none : op.y,
+                .groups = op.groups,
+                .activation = op.activation};
+  grad.dy = t.f32("dy", shape);
+  grad.dy_more = has.more ? t.f32("dy more", shape) : none;
+  grad.dx = t.f32("dx", shape);
+  grad.dscale = has.scale ? t.f32("dscale", channels) : none;
+  grad.dshift = has.shift ? t.f32("dshift", channels) : none;
+  grad.daddend = has.addend ? t.f32("daddend", shape) : none;
+  OperationGradientCase c{t.step(std::string(op.name()) + "_" + name, {op, grad}),
+                          {{op.y, {grad.dy}}},
+                          {{op.x, grad.dx}}};
+  if (has.more) {
+    c.results[0].second.push_back(grad.dy_more);
   }
-  if (addend) {
-    c.gradients.emplace_back(added, daddend);
+  for (const auto& [of, gradient] :
+       {std::pair{op.scale, grad.dscale}, {op.shift, grad.dshift}, {op.addend, grad.daddend}}) {
+    if (of != none) {
+      c.gradients.emplace_back(of, gradient);
+    }
   }
   return c;
-}
-
-OperationGradientCase group_norm(const Shape& shape, std::int64_t groups, const std::string& name) {
-  Builder t;
-  const Shape channels{shape[1]};
-  const Shape statistics{shape[0], groups};
-  const Id x = t.f32("x", shape);
-  const Id scale = t.f32("scale", channels);
-  const Id shift = t.f32("shift", channels);
-  const Id y = t.f32("y", shape);
-  const Id mean = t.f32("mean", statistics);
-  const Id inverse = t.f32("inverse deviation", statistics);
-  const Id dy = t.f32("dy", shape);
-  const Id dx = t.f32("dx", shape);
-  const Id dscale = t.f32("dscale", channels);
-  const Id dshift = t.f32("dshift", channels);
-  return {t.step("GroupNorm_" + name, {Norm{.kind = NormKind::group,
-                                            .x = x,
-                                            .scale = scale,
-                                            .shift = shift,
-                                            .y = y,
-                                            .mean = mean,
-                                            .inverse_deviation = inverse,
-                                            .groups = groups,
-                                            .epsilon = 0.01},
-                                       NormGrad{.kind = NormKind::group,
-                                                .x = x,
-                                                .scale = scale,
-                                                .mean = mean,
-                                                .inverse_deviation = inverse,
-                                                .dy = dy,
-                                                .dx = dx,
-                                                .dscale = dscale,
-                                                .dshift = dshift,
-                                                .groups = groups}}),
-          {{y, {dy}}},
-          {{x, dx}, {scale, dscale}, {shift, dshift}}};
 }
 
 OperationGradientCase dropout(double probability, const std::string& name) {
@@ -342,49 +305,6 @@ OperationGradientCase position_embedding(std::int64_t time, std::int64_t batch) 
                                        PositionEmbeddingGrad{.dy = dy, .dtable = dtable}}),
           {{y, {dy}}},
           {{table, dtable}}};
-}
-
-OperationGradientCase layer_norm(const Shape& shape, const std::string& name, bool is_rms = false,
-                                 bool has_weight = true, bool has_bias = true) {
-  Builder t;
-  const Shape width{shape.back()};
-  const Shape rows(shape.begin(), shape.end() - 1);
-  const Id x = t.f32("x", shape);
-  const Id weight = has_weight ? t.f32("weight", width) : none;
-  const Id bias = is_rms || !has_bias ? none : t.f32("bias", width);
-  const Id y = t.f32("y", shape);
-  const Id mean = is_rms ? none : t.f32("mean", rows);
-  const Id inverse = t.f32("inverse deviation", rows);
-  const Id dy = t.f32("dy", shape);
-  const Id dx = t.f32("dx", shape);
-  const Id dweight = has_weight ? t.f32("dweight", width) : none;
-  const Id dbias = is_rms || !has_bias ? none : t.f32("dbias", width);
-  OperationGradientCase all{t.step("LayerNorm_" + name, {Norm{.kind = NormKind::layer,
-                                                              .x = x,
-                                                              .scale = weight,
-                                                              .shift = bias,
-                                                              .y = y,
-                                                              .mean = mean,
-                                                              .inverse_deviation = inverse,
-                                                              .epsilon = 0.01},
-                                                         NormGrad{.kind = NormKind::layer,
-                                                                  .x = x,
-                                                                  .scale = weight,
-                                                                  .mean = mean,
-                                                                  .inverse_deviation = inverse,
-                                                                  .dy = dy,
-                                                                  .dx = dx,
-                                                                  .dscale = dweight,
-                                                                  .dshift = dbias}}),
-                            {{y, {dy}}},
-                            {{x, dx}}};
-  if (has_weight) {
-    all.gradients.emplace_back(weight, dweight);
-  }
-  if (bias != none) {
-    all.gradients.emplace_back(bias, dbias);
-  }
-  return all;
 }
 
 OperationGradientCase attention(std::int64_t time, std::int64_t batch, std::int64_t heads,
@@ -623,8 +543,8 @@ std::vector<OperationGradientCase> operation_gradient_cases() {
       transposed({1, 4, 1, 9}, 2, {.size = {1, 3}, .stride = {1, 2}}, "line", 2),
       upsample({1, 2, 3, 6}, 3),
       upsample({1, 2, 3, 6}, {1, 2}),
-      group_norm({2, 6, 3, 2}, 2, "pairs"),
-      group_norm({2, 3, 2, 4}, 3, "of_channels"),
+      norm({.kind = NormKind::group, .groups = 2}, {2, 6, 3, 2}, "pairs"),
+      norm({.kind = NormKind::group, .groups = 3}, {2, 3, 2, 4}, "of_channels"),
       max_pool({2, 3, 7, 8}, half3_ceil, identity, "ceil"),
       max_pool({2, 3, 7, 8}, half3_ceil, relu, "relu"),
       max_pool({2, 2, 5, 6}, {.size = {1, 3}, .stride = {2, 2}, .padding = {0, 1}}, identity,
@@ -645,21 +565,22 @@ std::vector<OperationGradientCase> operation_gradient_cases() {
       multiply({4, 3}, {4, 3}, "rows"),
       multiply({2, 3, 4, 5}, {2, 3}, "gate"),
       multiply({4, 3, 5}, {3, 5}, "gate_over_time"),
-      batch_norm({3, 2, 3, 4}, false, false, identity, "plain"),
-      batch_norm({3, 2, 3, 4}, false, false, relu, "relu"),
-      batch_norm({2, 3, 4, 3}, true, true, relu, "all"),
-      batch_norm({4, 1, 1, 1}, true, false, identity, "points"),
+      norm({}, {3, 2, 3, 4}, "plain"),
+      norm({.activation = relu}, {3, 2, 3, 4}, "relu"),
+      norm({.activation = relu}, {2, 3, 4, 3}, "all", {.addend = true, .more = true}),
+      norm({}, {4, 1, 1, 1}, "points", {.addend = true}),
       dropout(0.5, "half"),
       dropout(0.25, "a_quarter"),
       embedding(5, 3, 11, "odd"),
       embedding(4, 3, 2, "repeated"),
       position_embedding(4, 3),
-      layer_norm({4, 5}, "rows"),
-      layer_norm({4, 5}, "rms", true),
-      layer_norm({4, 5}, "no_bias", false, true, false),
-      layer_norm({4, 5}, "bare", false, false, false),
-      layer_norm({4, 5}, "rms_bare", true, false),
-      layer_norm({2, 3, 4}, "three_dimensions"),
+      norm({.kind = NormKind::layer}, {4, 5}, "rows"),
+      norm({.kind = NormKind::layer}, {4, 5}, "rms", {.mean = false, .shift = false}),
+      norm({.kind = NormKind::layer}, {4, 5}, "no_bias", {.shift = false}),
+      norm({.kind = NormKind::layer}, {4, 5}, "bare", {.scale = false, .shift = false}),
+      norm({.kind = NormKind::layer}, {4, 5}, "rms_bare",
+           {.mean = false, .scale = false, .shift = false}),
+      norm({.kind = NormKind::layer}, {2, 3, 4}, "three_dimensions"),
       attention(5, 2, 2, 3, false, "odd"),
       attention(5, 2, 2, 3, true, "causal"),
       lstm(1, 2, 3, 2, "one_time_step"),

@@ -62,82 +62,6 @@ Case global_average_pool_grad(const Shape& x, const std::string& name) {
   return {"GlobalAveragePoolGrad_" + name, one.workload};
 }
 
-Case batch_norm(const Shape& x, bool addend, Activation activation, const std::string& name) {
-  OneOp one;
-  const Shape channels{x[1]};
-  Norm op{.x = one.tensor("x", x),
-          .scale = one.tensor("scale", channels, Role::parameter),
-          .shift = one.tensor("shift", channels, Role::parameter),
-          .addend = none,
-          .y = one.tensor("y", x),
-          .mean = one.tensor("mean", channels),
-          .inverse_deviation = one.tensor("inverse deviation", channels),
-          .activation = activation};
-  if (addend) {
-    op.addend = one.tensor("addend", x);
-  }
-  return {"BatchNorm_" + name, one.operation(op).workload};
-}
-
-Case batch_norm_grad(const Shape& x, bool more, bool addend, Activation activation,
-                     const std::string& name) {
-  OneOp one;
-  const Shape channels{x[1]};
-  NormGrad op{.x = one.tensor("x", x),
-              .scale = one.tensor("scale", channels, Role::parameter),
-              .mean = one.tensor("mean", channels),
-              .inverse_deviation = one.tensor("inverse deviation positive", channels),
-              .y = none,
-              .dy = one.tensor("dy", x),
-              .dy_more = none,
-              .dx = one.tensor("dx", x),
-              .dscale = one.tensor("dscale", channels, Role::gradient),
-              .dshift = one.tensor("dshift", channels, Role::gradient),
-              .daddend = none,
-              .activation = activation};
-  if (activation != Activation::identity) {
-    op.y = one.tensor("y", x);
-  }
-  if (more) {
-    op.dy_more = one.tensor("dy more", x);
-  }
-  if (addend) {
-    op.daddend = one.tensor("daddend", x);
-  }
-  return {"BatchNormGrad_" + name, one.operation(op).workload};
-}
-
-Case group_norm(const Shape& x, std::int64_t groups, const std::string& name) {
-  OneOp one;
-  const Shape channels{x[1]};
-  Norm op{.kind = NormKind::group,
-          .x = one.tensor("x", x),
-          .scale = one.tensor("scale", channels, Role::parameter),
-          .shift = one.tensor("shift", channels, Role::parameter),
-          .groups = groups};
-  op.y = one.tensor("y", x);
-  op.mean = one.tensor("mean", {x[0], groups});
-  op.inverse_deviation = one.tensor("inverse deviation", {x[0], groups});
-  return {"GroupNorm_" + name, one.operation(op).workload};
-}
-
-Case group_norm_grad(const Shape& x, std::int64_t groups, const std::string& name) {
-  OneOp one;
-  const Shape channels{x[1]};
-  const Shape statistics{x[0], groups};
-  NormGrad op{.kind = NormKind::group,
-              .x = one.tensor("x", x),
-              .scale = one.tensor("scale", channels, Role::parameter),
-              .mean = one.tensor("mean", statistics),
-              .inverse_deviation = one.tensor("inverse deviation positive", statistics),
-              .dy = one.tensor("dy", x),
-              .dx = one.tensor("dx", x),
-              .groups = groups};
-  op.dscale = one.tensor("dscale", channels, Role::gradient);
-  op.dshift = one.tensor("dshift", channels, Role::gradient);
-  return {"GroupNormGrad_" + name, one.operation(op).workload};
-}
-
 /// By a factor of that shape.
 Case multiply(const Shape& whole, const Shape& factor, const std::string& name) {
   OneOp one;
@@ -191,6 +115,14 @@ Case reshape(const Shape& from, const Shape& to, const std::string& name) {
   return {"Reshape_" + name, one.workload};
 }
 
+/// Of what goes with x: the statistics, and what each channel has.
+std::pair<Shape, Shape> beside(NormKind kind, const Shape& x, std::int64_t groups) {
+  if (kind == NormKind::layer) {
+    return {Shape(x.begin(), x.end() - 1), {x.back()}};
+  }
+  return {kind == NormKind::batch ? Shape{x[1]} : Shape{x[0], groups}, {x[1]}};
+}
+
 }  // namespace
 
 Case max_pool(const Shape& x, const Window& window, const std::string& name,
@@ -201,6 +133,36 @@ Case max_pool(const Shape& x, const Window& window, const std::string& name,
   const Id where = one.tensor("where", y, Role::activation, Type::u8);
   one.operation(Pool{.x = in, .y = one.tensor("y", y), .where = where, .window = window});
   return {"MaxPool_" + name, one.workload};
+}
+
+Case norm(Norm op, const Shape& x, const std::string& name, NormHas has) {
+  OneOp one;
+  const auto [statistics, channels] = beside(op.kind, x, op.groups);
+  op.x = one.tensor("x", x);
+  op.scale = has.scale ? one.tensor("scale", channels, Role::parameter) : none;
+  op.shift = has.shift ? one.tensor("shift", channels, Role::parameter) : none;
+  op.y = one.tensor("y", x);
+  op.mean = has.mean ? one.tensor("mean", statistics) : none;
+  op.inverse_deviation = one.tensor("inverse deviation", statistics);
+  op.addend = has.addend ? one.tensor("addend", x) : none;
+  return {std::string(op.name()) + "_" + name, one.operation(op).workload};
+}
+
+Case norm_grad(NormGrad op, const Shape& x, const std::string& name, NormHas has) {
+  OneOp one;
+  const auto [statistics, channels] = beside(op.kind, x, op.groups);
+  op.x = one.tensor("x", x);
+  op.scale = has.scale ? one.tensor("scale", channels, Role::parameter) : none;
+  op.mean = has.mean ? one.tensor("mean", statistics) : none;
+  op.inverse_deviation = one.tensor("inverse deviation positive", statistics);
+  op.dy = one.tensor("dy", x);
+  op.dx = has.dx ? one.tensor("dx", x) : none;
+  op.dscale = has.scale ? one.tensor("dscale", channels, Role::gradient) : none;
+  op.dshift = has.shift ? one.tensor("dshift", channels, Role::gradient) : none;
+  op.y = op.activation != Activation::identity ? one.tensor("y", x) : none;
+  op.dy_more = has.more ? one.tensor("dy more", x) : none;
+  op.daddend = has.addend ? one.tensor("daddend", x) : none;
+  return {std::string(op.name()) + "_" + name, one.operation(op).workload};
 }
 
 std::vector<Case> image_cases() {
@@ -273,31 +235,33 @@ std::vector<Case> image_cases() {
       global_average_pool_grad({8, 64, 16, 16}, "large"),
       global_average_pool_grad({7, 3, 5}, "over_time"),
       global_average_pool_grad({64, 32, 200}, "over_time_large"),
-      batch_norm({2, 1, 1, 1}, false, identity, "one_channel"),
-      batch_norm({3, 5, 4, 7}, false, identity, "odd"),
-      batch_norm({3, 17, 5, 5}, false, relu, "relu"),
-      batch_norm({2, 16, 6, 3}, true, relu, "addend"),
-      batch_norm({1, 9, 5, 6}, true, identity, "one_image"),
-      batch_norm({8, 32, 20, 20}, true, relu, "large"),
-      batch_norm({4, 3, 64, 65}, true, relu, "many_pixels"),
-      batch_norm_grad({2, 1, 1, 1}, false, false, identity, "one_channel"),
-      batch_norm_grad({3, 5, 4, 7}, false, false, identity, "odd"),
-      batch_norm_grad({3, 17, 5, 5}, false, false, relu, "relu"),
-      batch_norm_grad({2, 16, 6, 3}, false, true, relu, "addend"),
-      batch_norm_grad({2, 9, 5, 6}, true, true, relu, "two_gradients"),
-      batch_norm_grad({1, 9, 5, 6}, true, false, identity, "one_image"),
-      batch_norm_grad({8, 32, 20, 20}, true, true, relu, "large"),
-      batch_norm_grad({4, 3, 64, 65}, true, true, relu, "many_pixels"),
-      group_norm({2, 3, 2, 1}, 3, "of_channels"),
-      group_norm({3, 10, 4, 7}, 2, "odd"),
-      group_norm({2, 48, 5, 3}, 2, "across_blocks"),
-      group_norm({2, 32, 9, 9}, 1, "whole"),
-      group_norm({4, 32, 40, 40}, 8, "large"),
-      group_norm_grad({2, 3, 2, 1}, 3, "of_channels"),
-      group_norm_grad({3, 10, 4, 7}, 2, "odd"),
-      group_norm_grad({2, 48, 5, 3}, 2, "across_blocks"),
-      group_norm_grad({2, 32, 9, 9}, 1, "whole"),
-      group_norm_grad({4, 32, 40, 40}, 8, "large"),
+      norm({}, {2, 1, 1, 1}, "one_channel"),
+      norm({}, {3, 5, 4, 7}, "odd"),
+      norm({.activation = relu}, {3, 17, 5, 5}, "relu"),
+      norm({.activation = relu}, {2, 16, 6, 3}, "addend", {.addend = true}),
+      norm({}, {1, 9, 5, 6}, "one_image", {.addend = true}),
+      norm({.activation = relu}, {8, 32, 20, 20}, "large", {.addend = true}),
+      norm({.activation = relu}, {4, 3, 64, 65}, "many_pixels", {.addend = true}),
+      norm_grad({}, {2, 1, 1, 1}, "one_channel"),
+      norm_grad({}, {3, 5, 4, 7}, "odd"),
+      norm_grad({.activation = relu}, {3, 17, 5, 5}, "relu"),
+      norm_grad({.activation = relu}, {2, 16, 6, 3}, "addend", {.addend = true}),
+      norm_grad({.activation = relu}, {2, 9, 5, 6}, "two_gradients",
+                {.addend = true, .more = true}),
+      norm_grad({}, {1, 9, 5, 6}, "one_image", {.more = true}),
+      norm_grad({.activation = relu}, {8, 32, 20, 20}, "large", {.addend = true, .more = true}),
+      norm_grad({.activation = relu}, {4, 3, 64, 65}, "many_pixels",
+                {.addend = true, .more = true}),
+      norm({.kind = NormKind::group, .groups = 3}, {2, 3, 2, 1}, "of_channels"),
+      norm({.kind = NormKind::group, .groups = 2}, {3, 10, 4, 7}, "odd"),
+      norm({.kind = NormKind::group, .groups = 2}, {2, 48, 5, 3}, "across_blocks"),
+      norm({.kind = NormKind::group, .groups = 1}, {2, 32, 9, 9}, "whole"),
+      norm({.kind = NormKind::group, .groups = 8}, {4, 32, 40, 40}, "large"),
+      norm_grad({.kind = NormKind::group, .groups = 3}, {2, 3, 2, 1}, "of_channels"),
+      norm_grad({.kind = NormKind::group, .groups = 2}, {3, 10, 4, 7}, "odd"),
+      norm_grad({.kind = NormKind::group, .groups = 2}, {2, 48, 5, 3}, "across_blocks"),
+      norm_grad({.kind = NormKind::group, .groups = 1}, {2, 32, 9, 9}, "whole"),
+      norm_grad({.kind = NormKind::group, .groups = 8}, {4, 32, 40, 40}, "large"),
       multiply({1}, {1}, "one"),
       multiply({7, 5}, {7, 5}, "rows"),
       multiply({3, 17, 7, 5}, {3, 17, 7, 5}, "images"),

@@ -85,56 +85,6 @@ Case position_embedding_grad(std::int64_t time, std::int64_t batch, std::int64_t
   return {"PositionEmbeddingGrad_" + name, one.workload};
 }
 
-Shape without_last(Shape shape) {
-  shape.pop_back();
-  return shape;
-}
-
-/// Without means where `is_rms`.
-/// What else a normalization of rows may lack than its mean.
-struct Lacks {
-  bool weight = false, bias = false;
-};
-
-Case layer_norm(const Shape& shape, const std::string& name, bool is_rms = false,
-                Lacks lacks = {}) {
-  OneOp one;
-  const Shape width{shape.back()};
-  const Id x = one.tensor("x", shape);
-  const Id weight = lacks.weight ? none : one.tensor("weight", width, Role::parameter);
-  const Id bias = is_rms || lacks.bias ? none : one.tensor("bias", width, Role::parameter);
-  const Id y = one.tensor("y", shape);
-  const Id mean = is_rms ? none : one.tensor("mean", without_last(shape));
-  const Id inverse_deviation = one.tensor("inverse deviation", without_last(shape));
-  one.operation(Norm{.kind = NormKind::layer,
-                     .x = x,
-                     .scale = weight,
-                     .shift = bias,
-                     .y = y,
-                     .mean = mean,
-                     .inverse_deviation = inverse_deviation});
-  return {"LayerNorm_" + name, one.workload};
-}
-
-Case layer_norm_grad(const Shape& shape, bool dx, const std::string& name, bool is_rms = false,
-                     Lacks lacks = {}) {
-  OneOp one;
-  const Shape width{shape.back()};
-  NormGrad op{.kind = NormKind::layer,
-              .x = one.tensor("x", shape),
-              .scale = lacks.weight ? none : one.tensor("weight", width, Role::parameter),
-              .mean = is_rms ? none : one.tensor("mean", without_last(shape)),
-              .inverse_deviation = one.tensor("inverse deviation positive", without_last(shape)),
-              .dy = one.tensor("dy", shape),
-              .dx = none,
-              .dscale = lacks.weight ? none : one.tensor("dweight", width, Role::gradient),
-              .dshift = is_rms || lacks.bias ? none : one.tensor("dbias", width, Role::gradient)};
-  if (dx) {
-    op.dx = one.tensor("dx", shape);
-  }
-  return {"LayerNormGrad_" + name, one.operation(op).workload};
-}
-
 /// Of heads of `d` numbers.
 struct AttentionShape {
   std::int64_t time, batch, heads, d;
@@ -249,6 +199,8 @@ Case loss_over_time(std::int64_t time, std::int64_t batch, std::int64_t classes,
 }  // namespace
 
 std::vector<Case> sequence_cases() {
+  const Norm layer{.kind = NormKind::layer};
+  const NormGrad layer_grad{.kind = NormKind::layer};
   return {
       embedding(1, 1, 1, 1, "one"),
       embedding(5, 3, 11, 7, "odd"),
@@ -264,29 +216,30 @@ std::vector<Case> sequence_cases() {
       position_embedding_grad(1, 1, 1, "one"),
       position_embedding_grad(5, 3, 7, "odd"),
       position_embedding_grad(64, 16, 200, "large"),
-      layer_norm({1, 1}, "one"),
-      layer_norm({5, 33}, "odd"),
-      layer_norm({2, 3, 16}, "three_dimensions"),
-      layer_norm({64, 12, 200}, "large"),
-      layer_norm({9, 1031}, "wide"),
-      layer_norm({5, 33}, "rms_odd", true),
-      layer_norm({64, 12, 200}, "rms_large", true),
-      layer_norm({5, 33}, "no_bias", false, {.bias = true}),
-      layer_norm({5, 33}, "bare", false, {.weight = true, .bias = true}),
-      layer_norm({5, 33}, "rms_bare", true, {.weight = true}),
-      layer_norm_grad({5, 33}, true, "no_bias", false, {.bias = true}),
-      layer_norm_grad({300, 33}, true, "no_bias_parts", false, {.bias = true}),
-      layer_norm_grad({5, 33}, true, "bare", false, {.weight = true, .bias = true}),
-      layer_norm_grad({5, 33}, true, "rms_bare", true, {.weight = true}),
-      layer_norm_grad({5, 33}, true, "rms_odd", true),
-      layer_norm_grad({7, 40}, false, "rms_first_layer", true),
-      layer_norm_grad({64, 12, 200}, true, "rms_large", true),
-      layer_norm_grad({1, 1}, true, "one"),
-      layer_norm_grad({5, 33}, true, "odd"),
-      layer_norm_grad({7, 40}, false, "first_layer"),
-      layer_norm_grad({2, 3, 16}, true, "three_dimensions"),
-      layer_norm_grad({64, 12, 200}, true, "large"),
-      layer_norm_grad({9, 1031}, true, "wide"),
+      norm(layer, {1, 1}, "one"),
+      norm(layer, {5, 33}, "odd"),
+      norm(layer, {2, 3, 16}, "three_dimensions"),
+      norm(layer, {64, 12, 200}, "large"),
+      norm(layer, {9, 1031}, "wide"),
+      norm(layer, {5, 33}, "rms_odd", {.mean = false, .shift = false}),
+      norm(layer, {64, 12, 200}, "rms_large", {.mean = false, .shift = false}),
+      norm(layer, {5, 33}, "no_bias", {.shift = false}),
+      norm(layer, {5, 33}, "bare", {.scale = false, .shift = false}),
+      norm(layer, {5, 33}, "rms_bare", {.mean = false, .scale = false, .shift = false}),
+      norm_grad(layer_grad, {5, 33}, "no_bias", {.shift = false}),
+      norm_grad(layer_grad, {300, 33}, "no_bias_parts", {.shift = false}),
+      norm_grad(layer_grad, {5, 33}, "bare", {.scale = false, .shift = false}),
+      norm_grad(layer_grad, {5, 33}, "rms_bare", {.mean = false, .scale = false, .shift = false}),
+      norm_grad(layer_grad, {5, 33}, "rms_odd", {.mean = false, .shift = false}),
+      norm_grad(layer_grad, {7, 40}, "rms_first_layer",
+                {.mean = false, .shift = false, .dx = false}),
+      norm_grad(layer_grad, {64, 12, 200}, "rms_large", {.mean = false, .shift = false}),
+      norm_grad(layer_grad, {1, 1}, "one"),
+      norm_grad(layer_grad, {5, 33}, "odd"),
+      norm_grad(layer_grad, {7, 40}, "first_layer", {.dx = false}),
+      norm_grad(layer_grad, {2, 3, 16}, "three_dimensions"),
+      norm_grad(layer_grad, {64, 12, 200}, "large"),
+      norm_grad(layer_grad, {9, 1031}, "wide"),
       attention({1, 1, 1, 1, false}, "one"),
       attention({1, 2, 3, 4, true}, "one_place"),
       attention({5, 3, 2, 7, false}, "odd"),

@@ -49,8 +49,8 @@ class Division {
   [[nodiscard]] bool is_batch() const { return is_batch_; }
   [[nodiscard]] const ImageRows& image() const { return image_; }
   [[nodiscard]] std::int64_t channels() const { return image_.blocks * image_.channels; }
-  /// That share a mean.
-  [[nodiscard]] double numbers() const {
+  /// Of numbers that share a mean.
+  [[nodiscard]] double count() const {
     return static_cast<double>(image_.batch * image_.pixels() * of_group_);
   }
 
@@ -119,9 +119,9 @@ class Division {
 /// Numbers for each channel. Of each thread two sums, and of groups two more over its images; and
 /// what the second pass takes, which is that of all threads of a batch, and of groups expands what
 /// each of a thread's image has.
-class Scratch {
+class PerChannel {
  public:
-  Scratch(const Division& of, std::int64_t threads, double* memory)
+  PerChannel(const Division& of, std::int64_t threads, double* memory)
       : channels_(of.channels()),
         arrays_(arrays(of)),
         floats_of_thread_(of.is_batch() ? 0 : 4 * channels_),
@@ -236,24 +236,24 @@ void normalize_strip(const Division& of, const Forward<T>& op, std::int64_t firs
 }
 
 template <bool has_addend, bool relu, class T>
-void normalize(int threads, const Division& of, const Forward<T>& op, const Scratch& scratch) {
+void normalize(int threads, const Division& of, const Forward<T>& op, const PerChannel& numbers) {
 #pragma omp parallel num_threads(threads) if (threads > 1)
   {
     const int thread = omp_get_thread_num();
-    double* sum = scratch.sums(thread);
+    double* sum = numbers.sums(thread);
     double* squares = sum + of.channels();
     Forward<T> by_channel = op;
     if (!of.is_batch()) {
-      by_channel.mean = scratch.floats(thread, 0);
-      by_channel.inverse_deviation = scratch.floats(thread, 1);
+      by_channel.mean = numbers.floats(thread, 0);
+      by_channel.inverse_deviation = numbers.floats(thread, 1);
     }
     of.run([&](std::int64_t /*image*/) { std::fill_n(sum, 2 * of.channels(), 0.0); },
            [&](std::int64_t first, std::int64_t channel, std::int64_t rows) {
              add_strip(of, op.x + first, rows, sum + channel, squares + channel);
            },
            [&](const Shared& all) {
-             const double mean = scratch.sum(all, 0) / of.numbers();
-             const double variance = scratch.sum(all, 1) / of.numbers() - mean * mean;
+             const double mean = numbers.sum(all, 0) / of.count();
+             const double variance = numbers.sum(all, 1) / of.count() - mean * mean;
              const double inverse = 1 / std::sqrt(std::max(variance, 0.0) + op.epsilon);
              op.mean[all.mean] = static_cast<float>(mean);
              op.inverse_deviation[all.mean] = static_cast<float>(inverse);
@@ -345,44 +345,45 @@ void differentiate_strip(const Division& of, const Backward<T>& op, std::int64_t
 /// What the numbers that share a mean take of their sums, and what these are to the parameters.
 template <class T>
 void finish_gradient(const Division& of, const Backward<T>& op, const Shared& all,
-                     const Scratch& scratch) {
+                     const PerChannel& numbers) {
   const double inverse = op.inverse_deviation[all.channel];
   std::array<double, 2> sums{};
   for (std::int64_t c = all.channel; c < all.channel + all.channels; ++c) {
-    const double shift = scratch.sum(c, 0, all.first_thread, all.threads);
-    const double scale = scratch.sum(c, 1, all.first_thread, all.threads) * inverse;
+    const double shift = numbers.sum(c, 0, all.first_thread, all.threads);
+    const double scale = numbers.sum(c, 1, all.first_thread, all.threads) * inverse;
     sums[0] += op.scale[c] * shift;
     sums[1] += op.scale[c] * scale;
     if (of.is_batch()) {
       op.dshift[c] = static_cast<float>(shift);
       op.dscale[c] = static_cast<float>(scale);
     } else {
-      scratch.sums(all.first_thread, 2)[c] += shift;
-      scratch.sums(all.first_thread, 3)[c] += scale;
+      numbers.sums(all.first_thread, 2)[c] += shift;
+      numbers.sums(all.first_thread, 3)[c] += scale;
     }
   }
   std::fill_n(op.offset + all.channel, all.channels,
-              static_cast<float>(inverse * sums[0] / of.numbers()));
+              static_cast<float>(inverse * sums[0] / of.count()));
   std::fill_n(op.slope + all.channel, all.channels,
-              static_cast<float>(inverse * inverse * sums[1] / of.numbers()));
+              static_cast<float>(inverse * inverse * sums[1] / of.count()));
 }
 
 template <bool has_more, bool relu, class T>
-void differentiate(int threads, const Division& of, const Backward<T>& op, const Scratch& scratch) {
+void differentiate(int threads, const Division& of, const Backward<T>& op,
+                   const PerChannel& numbers) {
   const std::int64_t channels = of.channels();
 #pragma omp parallel num_threads(threads) if (threads > 1)
   {
     const int thread = omp_get_thread_num();
-    double* sum = scratch.sums(thread);
+    double* sum = numbers.sums(thread);
     Backward<T> by_channel = op;
-    by_channel.offset = scratch.floats(thread, 0);
-    by_channel.slope = scratch.floats(thread, 1);
-    float* const mean = scratch.floats(thread, 2);
-    float* const inverse = scratch.floats(thread, 3);
+    by_channel.offset = numbers.floats(thread, 0);
+    by_channel.slope = numbers.floats(thread, 1);
+    float* const mean = numbers.floats(thread, 2);
+    float* const inverse = numbers.floats(thread, 3);
     if (!of.is_batch()) {
       by_channel.mean = mean;
       by_channel.inverse_deviation = inverse;
-      std::fill_n(scratch.sums(thread, 2), 2 * channels, 0.0);
+      std::fill_n(numbers.sums(thread, 2), 2 * channels, 0.0);
     }
     of.run(
         [&](std::int64_t image) {
@@ -396,14 +397,14 @@ void differentiate(int threads, const Division& of, const Backward<T>& op, const
           add_gradient_strip<has_more, relu>(of, by_channel, first, channel, rows, sum + channel,
                                              sum + channels + channel);
         },
-        [&](const Shared& all) { finish_gradient(of, by_channel, all, scratch); },
+        [&](const Shared& all) { finish_gradient(of, by_channel, all, numbers); },
         [&](std::int64_t first, std::int64_t channel, std::int64_t rows) {
           differentiate_strip<has_more, relu>(of, by_channel, first, channel, rows);
         });
   }
   for (std::int64_t c = 0; !of.is_batch() && c < channels; ++c) {
-    op.dshift[c] = static_cast<float>(scratch.sum(c, 2, 0, threads));
-    op.dscale[c] = static_cast<float>(scratch.sum(c, 3, 0, threads));
+    op.dshift[c] = static_cast<float>(numbers.sum(c, 2, 0, threads));
+    op.dscale[c] = static_cast<float>(numbers.sum(c, 3, 0, threads));
   }
 }
 
@@ -423,7 +424,7 @@ void lower_of_images(const Norm& op, Lowering& to) {
                {reads(op.x, layout), reads(op.scale), reads(op.shift),
                 has_addend ? reads(op.addend, layout) : Argument{}, writes(op.y, layout),
                 writes(op.mean), writes(op.inverse_deviation),
-                to.reserve(Scratch::bytes(division, threads))},
+                to.reserve(PerChannel::bytes(division, threads))},
                [division, epsilon = op.epsilon](const Invocation& call) {
                  normalize<HasAddend::value, decltype(relu)::value, T>(
                      call.threads, division,
@@ -435,7 +436,7 @@ void lower_of_images(const Norm& op, Lowering& to) {
                       .mean = call.operand<float>(5),
                       .inverse_deviation = call.operand<float>(6),
                       .epsilon = epsilon},
-                     Scratch(division, call.threads, call.operand<double>(7)));
+                     PerChannel(division, call.threads, call.operand<double>(7)));
                });
       });
     });
@@ -458,7 +459,7 @@ void lower_of_images(const NormGrad& op, Lowering& to) {
                 has_more ? reads(op.dy_more, layout) : Argument{}, writes(op.dx, layout),
                 writes(op.dscale), writes(op.dshift),
                 op.daddend == none ? Argument{} : writes(op.daddend, layout),
-                to.reserve(Scratch::bytes(division, threads))},
+                to.reserve(PerChannel::bytes(division, threads))},
                [division](const Invocation& call) {
                  differentiate<HasMore::value, decltype(relu)::value, T>(
                      call.threads, division,
@@ -473,7 +474,7 @@ void lower_of_images(const NormGrad& op, Lowering& to) {
                       .dscale = call.operand<float>(8),
                       .dshift = call.operand<float>(9),
                       .daddend = call.operand<T>(10)},
-                     Scratch(division, call.threads, call.operand<double>(11)));
+                     PerChannel(division, call.threads, call.operand<double>(11)));
                });
       });
     });

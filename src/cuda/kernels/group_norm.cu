@@ -13,8 +13,8 @@ namespace crossover::cuda {
 namespace {
 
 /// The threads that a group of an image has: a block.
-struct Block {
-  static constexpr int threads = block_threads;
+struct ThreadsOfBlock {
+  static constexpr int count = block_threads;
 
   /// Of its threads, in each of them.
   static __device__ float sum(float value) {
@@ -34,15 +34,15 @@ struct Block {
 };
 
 /// The threads that a row has: a warp.
-struct Warp {
-  static constexpr int threads = warp_threads;
+struct ThreadsOfWarp {
+  static constexpr int count = warp_threads;
 
   static __device__ float sum(float value) { return group_sum(value); }
 };
 
 /// The numbers of one group of one image, in the order in which they lie.
 struct ImageGroup {
-  using Team = Block;
+  using Threads = ThreadsOfBlock;
 
   __device__ ImageGroup(const GroupedImages& images, std::int64_t i)
       : of_group(images.channels / images.groups),
@@ -67,7 +67,7 @@ struct ImageGroup {
 
 /// Those of a row.
 struct Row {
-  using Team = Warp;
+  using Threads = ThreadsOfWarp;
 
   __device__ Row(const GroupedImages& rows, std::int64_t i)
       : first(i * rows.channels), width(rows.channels) {}
@@ -82,8 +82,8 @@ struct Row {
 /// body(i, Group) for each that shares a mean, all threads of a team with the same one.
 template <class Group, class Body>
 __device__ void for_groups(const GroupedImages& images, const Body& body) {
-  const std::int64_t all = thread_count() / Group::Team::threads;
-  for (std::int64_t i = thread_index() / Group::Team::threads; i < images.batch * images.groups;
+  const std::int64_t all = thread_count() / Group::Threads::count;
+  for (std::int64_t i = thread_index() / Group::Threads::count; i < images.batch * images.groups;
        i += all) {
     body(i, Group(images, i));
   }
@@ -92,8 +92,8 @@ __device__ void for_groups(const GroupedImages& images, const Body& body) {
 /// body(k) for the thread's share of a group's numbers.
 template <class Group, class Body>
 __device__ void for_numbers(const Group& group, const Body& body) {
-  for (std::int64_t k = threadIdx.x % Group::Team::threads; k < group.size();
-       k += Group::Team::threads) {
+  for (std::int64_t k = threadIdx.x % Group::Threads::count; k < group.size();
+       k += Group::Threads::count) {
     body(k);
   }
 }
@@ -103,19 +103,19 @@ __global__ void group_norm_kernel(GroupNormArguments<Called> of) {
   const T* x = of.x;
   T* y = of.y;
   for_groups<Group>(of.images, [&](std::int64_t i, const Group& group) {
-    using Team = typename Group::Team;
+    using Threads = typename Group::Threads;
     const auto size = static_cast<float>(group.size());
     float mean = 0;
     if (of.mean != nullptr) {
       for_numbers(group, [&](std::int64_t k) { mean += widen(x[group.at(k)]); });
-      mean = Team::sum(mean) / size;
+      mean = Threads::sum(mean) / size;
     }
     float squares = 0;
     for_numbers(group, [&](std::int64_t k) {
       const float apart = widen(x[group.at(k)]) - mean;
       squares += apart * apart;
     });
-    const float inverse = 1 / std::sqrt(Team::sum(squares) / size + of.epsilon);
+    const float inverse = 1 / std::sqrt(Threads::sum(squares) / size + of.epsilon);
     for_numbers(group, [&](std::int64_t k) {
       const std::int64_t channel = group.channel_of(k);
       const float scale = of.scale != nullptr ? of.scale[channel] : 1.0F;
@@ -123,7 +123,7 @@ __global__ void group_norm_kernel(GroupNormArguments<Called> of) {
       const std::int64_t at = group.at(k);
       y[at] = narrow<T>(scale * ((widen(x[at]) - mean) * inverse) + shift);
     });
-    if (threadIdx.x % Team::threads == 0) {
+    if (threadIdx.x % Threads::count == 0) {
       if (of.mean != nullptr) {
         of.mean[i] = mean;
       }
@@ -138,7 +138,7 @@ __global__ void group_norm_grad_kernel(GroupNormGradArguments<Called> of) {
   const T* dy = of.dy;
   T* dx = of.dx;
   for_groups<Group>(of.images, [&](std::int64_t i, const Group& group) {
-    using Team = typename Group::Team;
+    using Threads = typename Group::Threads;
     const auto size = static_cast<float>(group.size());
     const bool centred = of.mean != nullptr;
     const float mean = centred ? of.mean[i] : 0.0F;
@@ -154,8 +154,8 @@ __global__ void group_norm_grad_kernel(GroupNormGradArguments<Called> of) {
       sum += term;
       products += term * normal(k);
     });
-    sum = centred ? Team::sum(sum) / size : 0.0F;
-    products = Team::sum(products) / size;
+    sum = centred ? Threads::sum(sum) / size : 0.0F;
+    products = Threads::sum(products) / size;
     for_numbers(group, [&](std::int64_t k) {
       dx[group.at(k)] = narrow<T>(inverse * (dz(k) - sum - normal(k) * products));
     });
@@ -181,8 +181,8 @@ __global__ void group_norm_channel_sums_kernel(GroupNormGradSumsArguments<Called
         products += slope * (apart * of.inverse_deviation[mean]);
       }
     }
-    sum = Block::sum(sum);
-    products = Block::sum(products);
+    sum = ThreadsOfBlock::sum(sum);
+    products = ThreadsOfBlock::sum(products);
     if (threadIdx.x == 0) {
       of.sums[channel] = sum;
       of.products[channel] = products;
@@ -249,7 +249,7 @@ using GroupOf = std::conditional_t<are_rows, Row, ImageGroup>;
 
 template <class Group>
 Grid teams_for(const GroupedImages& images) {
-  return grid_for(images.means() * Group::Team::threads);
+  return grid_for(images.means() * Group::Threads::count);
 }
 
 }  // namespace
