@@ -99,7 +99,8 @@ class MemberNames {
   void writes(const std::string& name, const auto& /*operand*/) { names_.insert(name); }
   void value(const std::string& name, const auto& /*value*/) { names_.insert(name); }
   void newer_reads(const std::string& name, Id /*operand*/) { names_.insert(name); }
-  void newer_value(const std::string& name, const auto& /*value*/, const auto& /*before*/) {
+  template <class Value>
+  void newer_value(const std::string& name, const Value& /*value*/, const Value& /*before*/) {
     names_.insert(name);
   }
   [[nodiscard]] std::size_t count() const { return names_.size(); }
@@ -109,10 +110,31 @@ class MemberNames {
 };
 
 template <class Operation>
-void expect_described() {
+void expect_described(const Operation& op, std::size_t members) {
   MemberNames names;
-  Operation{}.describe(names);
-  EXPECT_EQ(names.count(), member_count<Operation>()) << Operation::name;
+  op.describe(names);
+  EXPECT_EQ(names.count(), members) << name_of(op);
+}
+
+/// Of an operation of several kinds: of each of them, whose names are those of its members.
+template <class Operation>
+void expect_described() {
+  constexpr std::size_t members = member_count<Operation>();
+  if constexpr (std::is_same_v<Operation, Update>) {
+    constexpr std::size_t of_all = members - 2;  // without the rule and the lists of its states
+    const std::vector<Id> one{0};
+    expect_described(Update{SgdOptions{}}, of_all + 1);
+    expect_described(Update{.rule = MomentumOptions{}, .states = {one}}, of_all + 2 + 1);
+    // weight_decay is for the one who makes the operation.
+    expect_described(Update{.rule = AdamWOptions{}, .states = {one, one}},
+                     of_all + member_count<AdamWOptions>() - 1 + 2);
+  } else if constexpr (requires(Operation op) { op.cell; }) {
+    constexpr bool has_dk = std::is_same_v<Operation, RecurrentGrad>;
+    expect_described(Operation{LstmCell{}}, members - 1 - (has_dk ? 1 : 0));
+    expect_described(Operation{GruCell{}}, members - 1);
+  } else {
+    expect_described(Operation{}, members);
+  }
 }
 
 template <std::size_t... Alternative>

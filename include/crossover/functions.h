@@ -26,6 +26,8 @@ struct ScalarMaths {
   static CROSSOVER_HOST_DEVICE T square_root(T x) { return std::sqrt(x); }
   static CROSSOVER_HOST_DEVICE T sine(T x) { return std::sin(x); }
   static CROSSOVER_HOST_DEVICE T cosine(T x) { return std::cos(x); }
+  static CROSSOVER_HOST_DEVICE T hyperbolic_tangent(T x) { return std::tanh(x); }
+  static CROSSOVER_HOST_DEVICE T sigmoid(T x) { return T(1) / (T(1) + std::exp(-x)); }
 };
 
 /// Where a function's derivative jumps.

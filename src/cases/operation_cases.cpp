@@ -39,135 +39,129 @@ Case cast_back_case(Type type, const std::string& name) {
 
 /// What an operation stores as f32 or in 16 bits, as the Workload's precision says.
 std::vector<Id> numbers_of(const Op& op) {
-  return std::visit(
-      Overload{
-          [](const Linear& o) {
-            return std::vector{o.x, o.w, o.bias, o.y};
-          },
-          [](const LinearGrad& o) {
-            return std::vector{o.x, o.w, o.dy, o.dx};
-          },
-          [](const Activate& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const ActivateGrad& o) {
-            return std::vector{o.at, o.dy, o.dx};
-          },
-          [](const Add& o) {
-            return std::vector{o.a, o.b, o.y};
-          },
-          [](const Gemm& o) {
-            return std::vector{o.a, o.b, o.c};
-          },
-          [](const SoftmaxCrossEntropy& o) { return std::vector{o.dlogits}; },
-          [](const ElementwiseLoss& o) { return std::vector{o.dlogits}; },
-          [](const Convolution& o) {
-            return std::vector{o.x, o.w, o.bias, o.y};
-          },
-          [](const ConvolutionGrad& o) {
-            return std::vector{o.x, o.w, o.dy, o.dx, o.bias};
-          },
-          [](const ChannelBiasGrad& o) { return std::vector{o.dy}; },
-          [](const MaxPool& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const MaxPoolGrad& o) {
-            return std::vector{o.y, o.dy, o.dx};
-          },
-          [](const AveragePool& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const AveragePoolGrad& o) {
-            return std::vector{o.x, o.dy, o.dx};
-          },
-          [](const GlobalAveragePool& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const GlobalAveragePoolGrad& o) {
-            return std::vector{o.dy, o.dx};
-          },
-          [](const BatchNorm& o) {
-            return std::vector{o.x, o.addend, o.y};
-          },
-          [](const BatchNormGrad& o) {
-            return std::vector{o.x, o.y, o.dy, o.dy_more, o.dx, o.daddend};
-          },
-          [](const GroupNorm& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const GroupNormGrad& o) {
-            return std::vector{o.x, o.dy, o.dx};
-          },
-          [](const Dropout& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const DropoutGrad& o) {
-            return std::vector{o.dy, o.dx};
-          },
-          [](const Embedding& o) {
-            return std::vector{o.table, o.y};
-          },
-          [](const EmbeddingGrad& o) { return std::vector{o.dy}; },
-          [](const PositionEmbedding& o) {
-            return std::vector{o.x, o.table, o.y};
-          },
-          [](const PositionEmbeddingGrad& o) { return std::vector{o.dy}; },
-          [](const LayerNorm& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const LayerNormGrad& o) {
-            return std::vector{o.x, o.dy, o.dx};
-          },
-          [](const Attention& o) {
-            return std::vector{o.qkv, o.y};
-          },
-          [](const AttentionGrad& o) {
-            return std::vector{o.qkv, o.y, o.dy, o.dqkv};
-          },
-          [](const Lstm& o) {
-            return std::vector{o.x, o.w_ih, o.w_hh, o.h, o.gates};
-          },
-          [](const LstmGrad& o) {
-            return std::vector{o.x, o.w_ih, o.w_hh, o.h, o.gates, o.dh, o.dgates, o.dx};
-          },
-          [](const Reshape& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const Multiply& o) {
-            return std::vector{o.a, o.b, o.y};
-          },
-          [](const MultiplyGrad& o) {
-            return std::vector{o.a, o.b, o.dy, o.da, o.db};
-          },
-          [](const Softmax& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const SoftmaxGrad& o) {
-            return std::vector{o.y, o.dy, o.dx};
-          },
-          [](const Matmul& o) {
-            return std::vector{o.a, o.b, o.y};
-          },
-          [](const Gru& o) {
-            return std::vector{o.x, o.w_ih, o.w_hh, o.h, o.gates};
-          },
-          [](const GruGrad& o) {
-            return std::vector{o.x, o.w_ih, o.w_hh, o.h, o.gates, o.dh, o.di, o.dk, o.dx};
-          },
-          [](const Map& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const MapGrad& o) {
-            return std::vector{o.x, o.dy, o.dx};
-          },
-          [](const Rearrange& o) {
-            std::vector<Id> all = o.x;
-            all.insert(all.end(), o.y.begin(), o.y.end());
-            return all;
-          },
-          [](const auto& /*f32 in any precision*/) { return std::vector<Id>{}; },
-      },
-      op);
+  return std::visit(Overload{
+                        [](const Linear& o) {
+                          return std::vector{o.x, o.w, o.bias, o.y};
+                        },
+                        [](const LinearGrad& o) {
+                          return std::vector{o.x, o.w, o.dy, o.dx};
+                        },
+                        [](const Activate& o) {
+                          return std::vector{o.x, o.y};
+                        },
+                        [](const ActivateGrad& o) {
+                          return std::vector{o.at, o.dy, o.dx};
+                        },
+                        [](const Add& o) {
+                          return std::vector{o.a, o.b, o.y};
+                        },
+                        [](const Gemm& o) {
+                          return std::vector{o.a, o.b, o.c};
+                        },
+                        [](const SoftmaxCrossEntropy& o) { return std::vector{o.dlogits}; },
+                        [](const ElementwiseLoss& o) { return std::vector{o.dlogits}; },
+                        [](const Convolution& o) {
+                          return std::vector{o.x, o.w, o.bias, o.y};
+                        },
+                        [](const ConvolutionGrad& o) {
+                          return std::vector{o.x, o.w, o.dy, o.dx, o.bias};
+                        },
+                        [](const ChannelBiasGrad& o) { return std::vector{o.dy}; },
+                        [](const MaxPool& o) {
+                          return std::vector{o.x, o.y};
+                        },
+                        [](const MaxPoolGrad& o) {
+                          return std::vector{o.y, o.dy, o.dx};
+                        },
+                        [](const AveragePool& o) {
+                          return std::vector{o.x, o.y};
+                        },
+                        [](const AveragePoolGrad& o) {
+                          return std::vector{o.x, o.dy, o.dx};
+                        },
+                        [](const GlobalAveragePool& o) {
+                          return std::vector{o.x, o.y};
+                        },
+                        [](const GlobalAveragePoolGrad& o) {
+                          return std::vector{o.dy, o.dx};
+                        },
+                        [](const BatchNorm& o) {
+                          return std::vector{o.x, o.addend, o.y};
+                        },
+                        [](const BatchNormGrad& o) {
+                          return std::vector{o.x, o.y, o.dy, o.dy_more, o.dx, o.daddend};
+                        },
+                        [](const GroupNorm& o) {
+                          return std::vector{o.x, o.y};
+                        },
+                        [](const GroupNormGrad& o) {
+                          return std::vector{o.x, o.dy, o.dx};
+                        },
+                        [](const Dropout& o) {
+                          return std::vector{o.x, o.y};
+                        },
+                        [](const DropoutGrad& o) {
+                          return std::vector{o.dy, o.dx};
+                        },
+                        [](const Embedding& o) {
+                          return std::vector{o.table, o.y};
+                        },
+                        [](const EmbeddingGrad& o) { return std::vector{o.dy}; },
+                        [](const PositionEmbedding& o) {
+                          return std::vector{o.x, o.table, o.y};
+                        },
+                        [](const PositionEmbeddingGrad& o) { return std::vector{o.dy}; },
+                        [](const LayerNorm& o) {
+                          return std::vector{o.x, o.y};
+                        },
+                        [](const LayerNormGrad& o) {
+                          return std::vector{o.x, o.dy, o.dx};
+                        },
+                        [](const Attention& o) {
+                          return std::vector{o.qkv, o.y};
+                        },
+                        [](const AttentionGrad& o) {
+                          return std::vector{o.qkv, o.y, o.dy, o.dqkv};
+                        },
+                        [](const Recurrent& o) {
+                          return std::vector{o.x, o.w_ih, o.w_hh, o.h, o.gates};
+                        },
+                        [](const RecurrentGrad& o) {
+                          return std::vector{o.x,  o.w_ih, o.w_hh, o.h, o.gates,
+                                             o.dh, o.di,   o.dk,   o.dx};
+                        },
+                        [](const Reshape& o) {
+                          return std::vector{o.x, o.y};
+                        },
+                        [](const Multiply& o) {
+                          return std::vector{o.a, o.b, o.y};
+                        },
+                        [](const MultiplyGrad& o) {
+                          return std::vector{o.a, o.b, o.dy, o.da, o.db};
+                        },
+                        [](const Softmax& o) {
+                          return std::vector{o.x, o.y};
+                        },
+                        [](const SoftmaxGrad& o) {
+                          return std::vector{o.y, o.dy, o.dx};
+                        },
+                        [](const Matmul& o) {
+                          return std::vector{o.a, o.b, o.y};
+                        },
+                        [](const Map& o) {
+                          return std::vector{o.x, o.y};
+                        },
+                        [](const MapGrad& o) {
+                          return std::vector{o.x, o.dy, o.dx};
+                        },
+                        [](const Rearrange& o) {
+                          std::vector<Id> all = o.x;
+                          all.insert(all.end(), o.y.begin(), o.y.end());
+                          return all;
+                        },
+                        [](const auto& /*f32 in any precision*/) { return std::vector<Id>{}; },
+                    },
+                    op);
 }
 
 /// The case with all in 16 bits that can be; `f32_result`: but for what a Linear makes.
@@ -260,8 +254,7 @@ namespace {
 double tolerance_of(const Case& c, Id id, Precision precision, const Arithmetic& arithmetic) {
   const Op& op = c.workload.steps[0].ops[0];
   const bool rounds_within =  // what it stores in 16 bits at one time step, the next one reads
-      std::holds_alternative<Lstm>(op) || std::holds_alternative<LstmGrad>(op) ||
-      std::holds_alternative<Gru>(op) || std::holds_alternative<GruGrad>(op);
+      std::holds_alternative<Recurrent>(op) || std::holds_alternative<RecurrentGrad>(op);
   const Type type = rounds_within ? storage_of(precision) : c.workload[id].type;
   if (type == Type::bf16 || type == Type::f16) {
     return 2 * unit_roundoff(type == Type::bf16 ? Precision::bf16 : Precision::f16);

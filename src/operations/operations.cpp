@@ -39,7 +39,7 @@ class OperandList {
 }  // namespace
 
 const char* name(const Op& op) {
-  return std::visit([](const auto& operation) { return operation.name; }, op);
+  return std::visit([](const auto& operation) { return name_of(operation); }, op);
 }
 
 OpCategory category(const Op& op) {

@@ -70,11 +70,18 @@ namespace {
 
 constexpr std::int64_t fewest_steps = 2;  // only the second loss sees the first update
 
-template <class Operation>
+/// An operation of that kind, or an update by that rule.
+template <class Kind>
 bool uses(const Workload& workload) {
-  return std::any_of(workload.steps.begin(), workload.steps.end(), [](const Step& step) {
-    return std::any_of(step.ops.begin(), step.ops.end(),
-                       [](const Op& op) { return std::holds_alternative<Operation>(op); });
+  const auto is_of_kind = [](const Op& op) {
+    if constexpr (Operation<Kind>) {
+      return std::holds_alternative<Kind>(op);
+    } else {
+      return rule_of<Kind>(op) != nullptr;
+    }
+  };
+  return std::any_of(workload.steps.begin(), workload.steps.end(), [&](const Step& step) {
+    return std::any_of(step.ops.begin(), step.ops.end(), is_of_kind);
   });
 }
 
@@ -408,7 +415,7 @@ double unit_roundoff(Precision precision, const Arithmetic& arithmetic) {
 
 Tolerance tolerance_for(const Workload& workload, Precision precision,
                         const Arithmetic& arithmetic) {
-  const bool adamw = uses<AdamW>(workload);
+  const bool adamw = uses<AdamWOptions>(workload);
   const Precision stored = stored_precision(workload);
   if (stored != Precision::f32) {
     precision = stored;

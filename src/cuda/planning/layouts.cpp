@@ -98,11 +98,11 @@ class Choice {
   void spread(const T& op) {
     if constexpr (is_elementwise<T>) {
       tie(all_operands(op));
-    } else if constexpr (UpdatesParameters<T>) {
+    } else if constexpr (std::is_same_v<T, Update>) {
       for (std::size_t p = 0; p < op.parameters.size(); ++p) {
         std::vector<Id> ids{op.parameters[p], op.gradients[p]};
-        for (const std::vector<Id>* states : op.states()) {
-          ids.push_back((*states)[p]);
+        for (const std::vector<Id>& states : op.states) {
+          ids.push_back(states[p]);
         }
         tie(ids);
       }
@@ -112,10 +112,10 @@ class Choice {
   template <class T>
   void refuse(const T& op) {
     if constexpr (!works_on_images<T> && !is_elementwise<T> && !takes_any_layout<T> &&
-                  !UpdatesParameters<T>) {
+                  !std::is_same_v<T, Update>) {
       for (const Id id : all_operands(op)) {
         if (at(id) == Layout::channels_last) {
-          throw Unsupported(std::string("the GPU backend has no ") + T::name + " on images: '" +
+          throw Unsupported(std::string("the GPU backend has no ") + name_of(op) + " on images: '" +
                             workload_[id].name + "' needs a Reshape");
         }
       }
