@@ -80,8 +80,11 @@ TEST(Cost, CountsMomentumByHand) {
   const Id w = one.tensor("w", {3, 4}, Role::parameter);
   const Id g = one.tensor("g", {3, 4}, Role::gradient);
   const Id v = one.tensor("v", {3, 4}, Role::state);
-  const Cost c = cost(
-      one.operation(Momentum{.parameters = {w}, .gradients = {g}, .velocities = {v}}).workload);
+  const Cost c =
+      cost(one
+               .operation(Update{
+                   .rule = MomentumOptions{}, .parameters = {w}, .gradients = {g}, .states = {{v}}})
+               .workload);
   EXPECT_EQ(c.flops, 4 * 12);
   EXPECT_EQ(c.bytes, 4 * 5 * 12);
 }
@@ -264,24 +267,30 @@ TEST(Cost, CountsSequencesByHand) {
                                   {3, 2, 4}, {3, 2, 16}, {2, 2, 4}};
   const double inputs = 2.0 * (3 * 2) * 16 * 5;
   const double states = 2.0 * (2 * 2) * 16 * 4;  // the first time step has none
-  EXPECT_EQ(
-      flops_of(
-          shapes,
-          Lstm{.x = 0, .w_ih = 1, .w_hh = 2, .b_ih = 3, .b_hh = 3, .h = 4, .gates = 5, .c = 4}),
-      inputs + states + 7 * 96 + 8 * 24);
-  LstmGrad grad{.x = 0,
-                .w_ih = 1,
-                .w_hh = 2,
-                .h = 4,
-                .gates = 5,
-                .c = 4,
-                .dh = 4,
-                .dgates = 5,
-                .carry = 6,
-                .dw_ih = 1,
-                .dw_hh = 2,
-                .db_ih = 3,
-                .db_hh = 3};
+  EXPECT_EQ(flops_of(shapes, Recurrent{.cell = LstmCell{},
+                                       .x = 0,
+                                       .w_ih = 1,
+                                       .w_hh = 2,
+                                       .b_ih = 3,
+                                       .b_hh = 3,
+                                       .h = 4,
+                                       .gates = 5,
+                                       .kept = 4}),
+            inputs + states + 7 * 96 + 8 * 24);
+  RecurrentGrad grad{.cell = LstmCell{},
+                     .x = 0,
+                     .w_ih = 1,
+                     .w_hh = 2,
+                     .h = 4,
+                     .gates = 5,
+                     .kept = 4,
+                     .dh = 4,
+                     .di = 5,
+                     .carry = 6,
+                     .dw_ih = 1,
+                     .dw_hh = 2,
+                     .db_ih = 3,
+                     .db_hh = 3};
   EXPECT_EQ(flops_of(shapes, grad), inputs + 2 * states + 5 * 96 + 10 * 24);
   grad.dx = 0;
   EXPECT_EQ(flops_of(shapes, grad), 2 * inputs + 2 * states + 5 * 96 + 10 * 24);
@@ -365,30 +374,32 @@ TEST(Cost, CountsProductsOfSequencesByHand) {
   EXPECT_EQ(flops_of(of, SoftmaxGrad{.y = 2, .dy = 2, .dx = 2, .heads = 2}), 4 * 48);
   // time 3, batch 2, from 5 to 4
   const std::vector<Shape> gru{{3, 2, 5}, {12, 5}, {12, 4}, {12}, {3, 2, 4}, {3, 2, 12}};
-  EXPECT_EQ(flops_of(gru, Gru{.x = 0,
-                              .w_ih = 1,
-                              .w_hh = 2,
-                              .b_ih = 3,
-                              .b_hh = 3,
-                              .h = 4,
-                              .gates = 5,
-                              .recurrent = 4}),
+  EXPECT_EQ(flops_of(gru, Recurrent{.cell = GruCell{},
+                                    .x = 0,
+                                    .w_ih = 1,
+                                    .w_hh = 2,
+                                    .b_ih = 3,
+                                    .b_hh = 3,
+                                    .h = 4,
+                                    .gates = 5,
+                                    .kept = 4}),
             2 * 6 * 12 * 5 + 2 * 4 * 12 * 4 + 7 * 72 + 5 * 24);
-  GruGrad grad{.x = 0,
-               .w_ih = 1,
-               .w_hh = 2,
-               .h = 4,
-               .gates = 5,
-               .recurrent = 4,
-               .dh = 4,
-               .di = 5,
-               .dk = 5,
-               .carry = 4,
-               .dx = none,
-               .dw_ih = 1,
-               .dw_hh = 2,
-               .db_ih = 3,
-               .db_hh = 3};
+  RecurrentGrad grad{.cell = GruCell{},
+                     .x = 0,
+                     .w_ih = 1,
+                     .w_hh = 2,
+                     .h = 4,
+                     .gates = 5,
+                     .kept = 4,
+                     .dh = 4,
+                     .di = 5,
+                     .dk = 5,
+                     .carry = 4,
+                     .dx = none,
+                     .dw_ih = 1,
+                     .dw_hh = 2,
+                     .db_ih = 3,
+                     .db_hh = 3};
   EXPECT_EQ(flops_of(gru, grad), 2 * 6 * 12 * 5 + 2 * (2 * 4 * 12 * 4) + 6 * 72 + 8 * 24);
   grad.dx = 0;
   EXPECT_EQ(flops_of(gru, grad), 2 * (2 * 6 * 12 * 5) + 2 * (2 * 4 * 12 * 4) + 6 * 72 + 8 * 24);

@@ -45,10 +45,7 @@ std::vector<PlannedCast> casts_of(const LaunchPlan& plan) {
 
 std::vector<Span> spans_of(const LaunchPlan& plan) {
   std::vector<Span> all;
-  for (const auto& launch : launches_of<cuda::SgdLaunch>(plan)) {
-    all.insert(all.end(), launch.spans.begin(), launch.spans.end());
-  }
-  for (const auto& launch : launches_of<cuda::AdamWLaunch>(plan)) {
+  for (const auto& launch : launches_of<cuda::UpdateLaunch>(plan)) {
     all.insert(all.end(), launch.spans.begin(), launch.spans.end());
   }
   return all;
@@ -152,7 +149,7 @@ struct Copied {
   Copied() {
     one.operation(Cast{.x = w, .y = copy});
     ops().emplace_back(Activate{.x = copy, .y = y, .activation = Activation::relu});
-    ops().emplace_back(Sgd{.parameters = {w}, .gradients = {g}, .learning_rate = 1});
+    ops().emplace_back(Update{.rule = SgdOptions{1}, .parameters = {w}, .gradients = {g}});
   }
   std::vector<Op>& ops() { return one.workload.steps[0].ops; }
   [[nodiscard]] std::size_t chosen() const { return choose_parameter_copies(one.workload).size(); }

@@ -137,7 +137,7 @@ TEST(CudaConvolutionPlan, WritesInTheTypeInWhichItReads) {
       EXPECT_EQ(launch.form.bias, launch.form.pass == ConvolutionPass::forward);
     }
     std::vector<Type> gradients;
-    for (const auto& launch : cuda::launches_of<cuda::AdamWLaunch>(plan)) {
+    for (const auto& launch : cuda::launches_of<cuda::UpdateLaunch>(plan)) {
       for (const auto& span : launch.spans) {
         gradients.push_back(span.g.type);
       }
@@ -353,8 +353,8 @@ TEST(CudaLstmPlan, HasTwoLaunchesForEachTimeStep) {
       images_epoch(language_model({.vocabulary = 7, .hidden = 3, .time = time}));
   const LaunchPlan plan = plan_of(workload);
   constexpr std::int64_t layers = 2;
-  EXPECT_EQ(count_of<cuda::LstmGatesLaunch>(plan), layers * time);
-  EXPECT_EQ(count_of<cuda::LstmGatesGradLaunch>(plan), layers * time);
+  EXPECT_EQ(count_of<cuda::GatesLaunch>(plan), layers * time);
+  EXPECT_EQ(count_of<cuda::GatesGradLaunch>(plan), layers * time);
   const auto loss = cuda::launches_of<cuda::LossLaunch>(plan);
   ASSERT_EQ(loss.size(), 1);
   EXPECT_EQ(loss[0].rows, time * 4);

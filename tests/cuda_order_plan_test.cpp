@@ -60,7 +60,7 @@ TEST(CudaPlan, RepeatsWhatAnOrderRepeats) {
   };
   EXPECT_EQ(loops_of(mlp_epoch(5)), 0) << "nothing to repeat";
   Workload no_rows = workload;  // which a loop's end is found beside
-  no_rows.steps.push_back({{Sgd{}}});
+  no_rows.steps.push_back({{Update{}}});
   EXPECT_EQ(loops_of(no_rows), 0);
 }
 

@@ -280,12 +280,12 @@ TEST(CudaPlan, KeepsCastsApartThatReadEachOther) {
 
 TEST(CudaPlan, UpdatesAllParametersInOnePass) {
   const LaunchPlan sgd = make_plan(mlp_epoch(), {}, everything);
-  const auto plain = launches_of<cuda::SgdLaunch>(sgd.steps[0]);
+  const auto plain = launches_of<cuda::UpdateLaunch>(sgd.steps[0]);
   ASSERT_EQ(plain.size(), 1);
   EXPECT_EQ(plain[0].spans.size(), 1);
 
   const Workload workload = epoch(mlp("m", {4, 8, 6, 2}, Activation::relu), 10, 1, AdamWOptions{});
-  const auto adamw = launches_of<cuda::AdamWLaunch>(make_plan(workload, {}, everything).steps[0]);
+  const auto adamw = launches_of<cuda::UpdateLaunch>(make_plan(workload, {}, everything).steps[0]);
   ASSERT_EQ(adamw.size(), 1);
   EXPECT_EQ(adamw[0].spans.size(), 6);  // weights decay, biases do not
   EXPECT_TRUE(adamw[0].spans[0].v.exists());
@@ -309,7 +309,7 @@ TEST(CudaPlan, SplitsUpdatesOfManyTensors) {
   const std::vector<std::int64_t> widths(30, 3);
   const Workload workload = epoch(mlp("deep", widths, Activation::relu), 10, 1, AdamWOptions{});
   const cuda::StepPlan step = make_plan(workload, {}, everything).steps[0];
-  const auto adamw = launches_of<cuda::AdamWLaunch>(step);
+  const auto adamw = launches_of<cuda::UpdateLaunch>(step);
   ASSERT_EQ(adamw.size(), 2);
   EXPECT_EQ(adamw[0].spans.size(), cuda::max_spans);
   EXPECT_EQ(adamw[1].spans.size(), 2 * 29 - cuda::max_spans);

@@ -185,7 +185,7 @@ TEST(CudaUpdate, ReadsAndWritesTheWeightsAlone) {
   EXPECT_EQ(sums[0].sums.offset, plan[bias].offset);
   // The optimizer is left with the other layers.
   std::int64_t updated = 0;
-  for (const auto& launch : cuda::launches_of<cuda::SgdLaunch>(plan)) {
+  for (const auto& launch : cuda::launches_of<cuda::UpdateLaunch>(plan)) {
     for (const cuda::UpdateSpan<cuda::Planned>& span : launch.spans) {
       updated += span.count;
     }

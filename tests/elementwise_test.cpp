@@ -7,6 +7,7 @@
 
 #include "crossover/elementwise.h"
 #include "crossover/float16.h"
+#include "crossover/update_rules.h"
 
 namespace crossover::test {
 
@@ -16,15 +17,13 @@ namespace {
 
 TEST(AdamWClock, StaysRightForAMillionSteps) {
   for (const double beta : {0.0, 0.5, 0.9, 0.999, 0.99999}) {
-    const AdamWConstants constants{.learning_rate = 1e-3, .beta1 = beta, .beta2 = beta};
-    const AdamWClock<float> clock{.learning_rate = static_cast<float>(constants.learning_rate),
-                                  .log_beta1 = static_cast<float>(std::log(beta)),
-                                  .log_beta2 = static_cast<float>(std::log(beta))};
+    const AdamWOptions constants{.learning_rate = 1e-3, .beta1 = beta, .beta2 = beta};
+    const AdamWClock<float> clock = constants.clock();
     double step_size = 0;
     double root = 0;
     for (int t = 1; t <= 1'000'000; ++t) {
       AdamWFactors<float> f{};
-      set_time(f, clock, t);
+      f.set_time(clock, t);
       const double correction = -std::expm1(t * std::log(beta));
       step_size =
           std::max(step_size, std::abs(f.step_size * correction / constants.learning_rate - 1));

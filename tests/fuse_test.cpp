@@ -120,9 +120,9 @@ TEST_P(Fuse, UpdatesWeightsOfProductsWhereTheyAreComputed) {
       const std::vector<Op>& ops = workload.steps[0].ops;
       const bool is_tied = std::count_if(ops.begin(), ops.end(), writes) > 1;
       EXPECT_EQ(workload[product->dw].role, is_tied ? Role::gradient : Role::parameter);
-    } else if (const auto* sgd = std::get_if<Sgd>(&op)) {
-      EXPECT_FALSE(sgd->parameters.empty());
-      EXPECT_EQ(sgd->learning_rate, -1);
+    } else if (const auto* update = std::get_if<Update>(&op)) {
+      EXPECT_FALSE(update->parameters.empty());
+      EXPECT_EQ(std::get<SgdOptions>(update->rule).learning_rate, -1);
     }
   }
 }
@@ -195,7 +195,7 @@ TEST(FuseUpdate, LeavesSmallLayersToTheOptimizer) {
     }
   }
   EXPECT_EQ(in_product, (std::vector<bool>{false, true, true}));
-  EXPECT_EQ(std::get<Sgd>(ops.back()).parameters.size(), 2);
+  EXPECT_EQ(std::get<Update>(ops.back()).parameters.size(), 2);
   const Dataset data = uniform_rows({5}, 13, 3);
   EXPECT_LE(relative_error(trained(fused, data), trained(plain, data)), 1e-14);
 }

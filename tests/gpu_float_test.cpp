@@ -58,16 +58,12 @@ TEST_P(GpuFloat, AdamWIsRightAtAnyTime) {
     const Id m = one.tensor("m", {300}, Role::state);
     const Id v = one.tensor("v", {300}, Role::state);
     const Id t = one.tensor("t", {1}, Role::state, Type::i32);
-    one.operation(AdamW{.parameters = {w},
-                        .gradients = {g},
-                        .m = {m},
-                        .v = {v},
-                        .weight_decay = {0.01},
-                        .step = t,
-                        .learning_rate = 0.1,
-                        .beta1 = 0.9,
-                        .beta2 = 0.999,
-                        .epsilon = 1e-8});
+    one.operation(Update{.rule = AdamWOptions{.learning_rate = 0.1},
+                         .parameters = {w},
+                         .gradients = {g},
+                         .states = {{m}, {v}},
+                         .weight_decay = {0.01},
+                         .step = t});
     const auto program = gpu().compile(one.workload, {});
     Reference reference(one.workload);
     for (const Id id : {w, g, m, v, t}) {

@@ -164,11 +164,11 @@ TEST(LoweringSequences, PutsTimeFirstBehindTheEmbedding) {
   EXPECT_EQ(workload[find(workload, "labels")].shape, (Shape{10, 4}));
   EXPECT_EQ(workload[first_of<Embedding>(step).tokens].shape, (Shape{3, 4}));
   EXPECT_EQ(workload[first_of<Embedding>(step).y].shape, (Shape{4, 3, 5}));
-  EXPECT_EQ(workload[first_of<Lstm>(step).gates].shape, (Shape{4, 3, 20}));
+  EXPECT_EQ(workload[first_of<Recurrent>(step).gates].shape, (Shape{4, 3, 20}));
   EXPECT_EQ(workload[first_of<SoftmaxCrossEntropy>(step).logits].shape, (Shape{4, 3, 11}));
   EXPECT_EQ(workload[first_of<SoftmaxCrossEntropy>(step).labels].shape, (Shape{3, 4}));
   // The last batch of the epoch has one row.
-  EXPECT_EQ(workload[first_of<Lstm>(workload.steps[1]).h].shape, (Shape{4, 1, 5}));
+  EXPECT_EQ(workload[first_of<Recurrent>(workload.steps[1]).h].shape, (Shape{4, 1, 5}));
 }
 
 TEST(LoweringSequences, CastsNeitherTokensNorBiasesOfTheLstm) {
@@ -190,7 +190,7 @@ TEST(LoweringSequences, CastsNeitherTokensNorBiasesOfTheLstm) {
                                       "layer 1 weight of recurrence", "layer 2 weight of inputs",
                                       "layer 2 weight of recurrence", "layer 3 weight"}));
   EXPECT_EQ(workload[first_of<Embedding>(workload.steps[0]).tokens].role, Role::input);
-  EXPECT_EQ(workload[first_of<Lstm>(workload.steps[0]).c].type, Type::f32);
+  EXPECT_EQ(workload[first_of<Recurrent>(workload.steps[0]).kept].type, Type::f32);
 }
 
 TEST(LoweringSequences, TiesAProductToTheEmbedding) {

@@ -87,7 +87,7 @@ TEST(Lowering, UpdatesOnceForTheAccumulatedStepsAndAtTheEnd) {
   std::vector<bool> accumulates;
   for (const auto& run : workload.order) {
     const Step& step = workload.steps[static_cast<std::size_t>(run.step)];
-    updates.push_back(std::holds_alternative<Sgd>(step.ops.back()));
+    updates.push_back(std::holds_alternative<Update>(step.ops.back()));
     for (const Op& op : step.ops) {
       if (const auto* gradient = std::get_if<LinearGrad>(&op)) {
         accumulates.push_back(gradient->accumulate);
@@ -181,12 +181,8 @@ TEST(Lowering16Bit, ScalesTheLossInF16Only) {
     for (const Op& op : workload.steps.back().ops) {
       if (const auto* loss = std::get_if<SoftmaxCrossEntropy>(&op)) {
         found.first = loss->scale;
-      } else if (const auto* sgd = std::get_if<Sgd>(&op)) {
-        found.second = sgd->gradient_factor;
-      } else if (const auto* adamw = std::get_if<AdamW>(&op)) {
-        found.second = adamw->gradient_factor;
-      } else if (const auto* momentum = std::get_if<Momentum>(&op)) {
-        found.second = momentum->gradient_factor;
+      } else if (const auto* update = std::get_if<Update>(&op)) {
+        found.second = update->gradient_factor;
       }
     }
     return found;
@@ -229,7 +225,7 @@ TEST(Lowering, DecaysMatricesOnly) {
   const Workload workload =
       training_epoch(mlp("m", {4, 3, 2}, Activation::relu),
                      {.rows = 5, .batch = 5, .optimizer = AdamWOptions{.weight_decay = 0.5}});
-  const auto& adamw = std::get<AdamW>(workload.steps[0].ops.back());
+  const auto& adamw = std::get<Update>(workload.steps[0].ops.back());
   EXPECT_EQ(adamw.weight_decay, (std::vector<double>{0.5, 0, 0.5, 0}));
 }
 

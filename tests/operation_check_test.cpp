@@ -111,7 +111,9 @@ TEST(Check, KeepsWhatIsTrainedInF32) {
     OneOp one;
     const Id w = one.tensor("w", {3}, Role::parameter, parameter);
     const Id g = one.tensor("g", {3}, Role::gradient, gradient);
-    return complaint(one.operation(Sgd{{w}, {g}, 0.1}).workload, Precision::bf16);
+    return complaint(
+        one.operation(Update{.rule = SgdOptions{}, .parameters = {w}, .gradients = {g}}).workload,
+        Precision::bf16);
   };
   EXPECT_EQ(sgd(Type::bf16, Type::f32), "Sgd: tensor 'w' is stored as bf16, not f32");
   EXPECT_EQ(sgd(Type::f32, Type::bf16), "");  // as a convolution's gradient is on a GPU
@@ -407,8 +409,15 @@ TEST(CheckSoftmax, SaysWhatDoesNotFit) {
 }
 
 TEST(CheckGru, SaysWhatDoesNotFit) {
-  const Gru op{
-      .x = 0, .w_ih = 1, .w_hh = 2, .b_ih = 3, .b_hh = 3, .h = 4, .gates = 5, .recurrent = 6};
+  const Recurrent op{.cell = GruCell{},
+                     .x = 0,
+                     .w_ih = 1,
+                     .w_hh = 2,
+                     .b_ih = 3,
+                     .b_hh = 3,
+                     .h = 4,
+                     .gates = 5,
+                     .kept = 6};
   const auto with = [&](std::size_t at, const Tensor& tensor) {
     std::vector<Tensor> tensors{of({5, 2, 3}), of({12, 3}),    of({12, 4}),  of({12}),
                                 of({5, 2, 4}), of({5, 2, 12}), of({5, 2, 4})};
@@ -520,7 +529,15 @@ TEST(CheckTransformer, SaysWhatDoesNotFit) {
 }
 
 TEST(CheckLstm, SaysWhatDoesNotFit) {
-  const Lstm op{.x = 0, .w_ih = 1, .w_hh = 2, .b_ih = 3, .b_hh = 3, .h = 4, .gates = 5, .c = 6};
+  const Recurrent op{.cell = LstmCell{},
+                     .x = 0,
+                     .w_ih = 1,
+                     .w_hh = 2,
+                     .b_ih = 3,
+                     .b_hh = 3,
+                     .h = 4,
+                     .gates = 5,
+                     .kept = 6};
   constexpr auto f16 = Type::f16;
   const std::vector<Tensor> fine{of({5, 2, 3}, f16), of({16, 3}, f16),   of({16, 4}, f16),
                                  of({16}),           of({5, 2, 4}, f16), of({5, 2, 16}, f16),
@@ -538,19 +555,20 @@ TEST(CheckLstm, SaysWhatDoesNotFit) {
   EXPECT_EQ(with(5, of({5, 2, 4}, f16)), "Lstm: tensor 'f' is [5, 2, 4], not [5, 2, 16]");
   EXPECT_EQ(with(6, of({5, 2, 4}, f16)), "Lstm: tensor 'g' is stored as f16, not f32");
   std::vector<Tensor> of_grad = fine;
-  const LstmGrad grad{.x = 0,
-                      .w_ih = 1,
-                      .w_hh = 2,
-                      .h = 4,
-                      .gates = 5,
-                      .c = 6,
-                      .dh = 4,
-                      .dgates = 5,
-                      .carry = 7,
-                      .dw_ih = 8,
-                      .dw_hh = 9,
-                      .db_ih = 3,
-                      .db_hh = 3};
+  const RecurrentGrad grad{.cell = LstmCell{},
+                           .x = 0,
+                           .w_ih = 1,
+                           .w_hh = 2,
+                           .h = 4,
+                           .gates = 5,
+                           .kept = 6,
+                           .dh = 4,
+                           .di = 5,
+                           .carry = 7,
+                           .dw_ih = 8,
+                           .dw_hh = 9,
+                           .db_ih = 3,
+                           .db_hh = 3};
   of_grad.insert(of_grad.end(), {of({2, 2, 4}), of({16, 3}), of({16, 4})});
   EXPECT_EQ(complaint(of_grad, grad), "");
   of_grad[7] = of({2, 4});

@@ -331,48 +331,45 @@ OperationGradientCase attention(std::int64_t time, std::int64_t batch, std::int6
       {{qkv, dqkv}}};
 }
 
-OperationGradientCase lstm(std::int64_t time, std::int64_t batch, std::int64_t in,
-                           std::int64_t hidden, const std::string& name) {
+OperationGradientCase recurrent(const Cell& cell, std::int64_t time, std::int64_t batch,
+                                std::int64_t in, std::int64_t hidden, const std::string& name) {
   Builder t;
-  const std::int64_t wide = 4 * hidden;
+  const std::int64_t gates = std::visit([](auto unit) { return unit.gates; }, cell);
+  const bool keeps_state = std::visit([](auto unit) { return unit.keeps_state; }, cell);
   const Shape states{time, batch, hidden};
-  const Id x = t.f32("x", {time, batch, in});
-  const Id w_ih = t.f32("w_ih", {wide, in});
-  const Id w_hh = t.f32("w_hh", {wide, hidden});
-  const Id b_ih = t.f32("b_ih", {wide});
-  const Id b_hh = t.f32("b_hh", {wide});
-  const Id h = t.f32("h", states);
-  const Id gates = t.f32("gates", {time, batch, wide});
-  const Id c = t.f32("c", states);
-  const Id dh = t.f32("dh", states);
-  LstmGrad grad{.x = x,
-                .w_ih = w_ih,
-                .w_hh = w_hh,
-                .h = h,
-                .gates = gates,
-                .c = c,
-                .dh = dh,
-                .dgates = t.f32("dgates", {time, batch, wide}),
-                .carry = t.f32("carry", {2, batch, hidden}),
-                .dx = t.f32("dx", {time, batch, in}),
-                .dw_ih = t.f32("dw_ih", {wide, in}),
-                .dw_hh = t.f32("dw_hh", {wide, hidden}),
-                .db_ih = t.f32("db_ih", {wide}),
-                .db_hh = t.f32("db_hh", {wide})};
+  const Shape wide{time, batch, gates * hidden};
+  const Recurrent op{.cell = cell,
+                     .x = t.f32("x", {time, batch, in}),
+                     .w_ih = t.f32("w_ih", {gates * hidden, in}),
+                     .w_hh = t.f32("w_hh", {gates * hidden, hidden}),
+                     .b_ih = t.f32("b_ih", {gates * hidden}),
+                     .b_hh = t.f32("b_hh", {gates * hidden}),
+                     .h = t.f32("h", states),
+                     .gates = t.f32("gates", wide),
+                     .kept = t.f32("kept", states)};
+  const RecurrentGrad grad{
+      .cell = cell,
+      .x = op.x,
+      .w_ih = op.w_ih,
+      .w_hh = op.w_hh,
+      .h = op.h,
+      .gates = op.gates,
+      .kept = op.kept,
+      .dh = t.f32("dh", states),
+      .di = t.f32("di", wide),
+      .dk = t.f32("dk", wide),
+      .carry = t.f32("carry", keeps_state ? Shape{2, batch, hidden} : Shape{batch, hidden}),
+      .dx = t.f32("dx", {time, batch, in}),
+      .dw_ih = t.f32("dw_ih", {gates * hidden, in}),
+      .dw_hh = t.f32("dw_hh", {gates * hidden, hidden}),
+      .db_ih = t.f32("db_ih", {gates * hidden}),
+      .db_hh = t.f32("db_hh", {gates * hidden})};
   OperationGradientCase all{
-      t.step("Lstm_" + name, {Lstm{.x = x,
-                                   .w_ih = w_ih,
-                                   .w_hh = w_hh,
-                                   .b_ih = b_ih,
-                                   .b_hh = b_hh,
-                                   .h = h,
-                                   .gates = gates,
-                                   .c = c},
-                              grad}),
-      {{h, {dh}}},
-      {{x, grad.dx}, {w_ih, grad.dw_ih}, {b_ih, grad.db_ih}, {b_hh, grad.db_hh}}};
+      t.step(op.name() + ("_" + name), {op, grad}),
+      {{op.h, {grad.dh}}},
+      {{op.x, grad.dx}, {op.w_ih, grad.dw_ih}, {op.b_ih, grad.db_ih}, {op.b_hh, grad.db_hh}}};
   if (time > 1) {
-    all.gradients.emplace_back(w_hh, grad.dw_hh);
+    all.gradients.emplace_back(op.w_hh, grad.dw_hh);
   }
   return all;
 }
@@ -409,44 +406,6 @@ OperationGradientCase matmul(const Shape& of_a, const Shape& of_b, const Shape& 
               .transpose_a = true,
               .scale = 0.5};
   return {t.step("Matmul_" + name, {product, to_a, to_b}), {{y, {dy}}}, {{a, da}, {b, db}}};
-}
-
-OperationGradientCase gru(std::int64_t time, std::int64_t batch, std::int64_t in,
-                          std::int64_t hidden, const std::string& name) {
-  Builder t;
-  const Shape states{time, batch, hidden};
-  const Shape wide{time, batch, 3 * hidden};
-  const Gru op{.x = t.f32("x", {time, batch, in}),
-               .w_ih = t.f32("w_ih", {3 * hidden, in}),
-               .w_hh = t.f32("w_hh", {3 * hidden, hidden}),
-               .b_ih = t.f32("b_ih", {3 * hidden}),
-               .b_hh = t.f32("b_hh", {3 * hidden}),
-               .h = t.f32("h", states),
-               .gates = t.f32("gates", wide),
-               .recurrent = t.f32("recurrent", states)};
-  const GruGrad grad{.x = op.x,
-                     .w_ih = op.w_ih,
-                     .w_hh = op.w_hh,
-                     .h = op.h,
-                     .gates = op.gates,
-                     .recurrent = op.recurrent,
-                     .dh = t.f32("dh", states),
-                     .di = t.f32("di", wide),
-                     .dk = t.f32("dk", wide),
-                     .carry = t.f32("carry", {batch, hidden}),
-                     .dx = t.f32("dx", {time, batch, in}),
-                     .dw_ih = t.f32("dw_ih", {3 * hidden, in}),
-                     .dw_hh = t.f32("dw_hh", {3 * hidden, hidden}),
-                     .db_ih = t.f32("db_ih", {3 * hidden}),
-                     .db_hh = t.f32("db_hh", {3 * hidden})};
-  OperationGradientCase all{
-      t.step("Gru_" + name, {op, grad}),
-      {{op.h, {grad.dh}}},
-      {{op.x, grad.dx}, {op.w_ih, grad.dw_ih}, {op.b_ih, grad.db_ih}, {op.b_hh, grad.db_hh}}};
-  if (time > 1) {
-    all.gradients.emplace_back(op.w_hh, grad.dw_hh);
-  }
-  return all;
 }
 
 OperationGradientCase activation(Activation activation, const std::string& name) {
@@ -583,9 +542,9 @@ std::vector<OperationGradientCase> operation_gradient_cases() {
       norm({.kind = NormKind::layer}, {2, 3, 4}, "three_dimensions"),
       attention(5, 2, 2, 3, false, "odd"),
       attention(5, 2, 2, 3, true, "causal"),
-      lstm(1, 2, 3, 2, "one_time_step"),
-      lstm(4, 2, 3, 2, "odd"),
-      lstm(3, 1, 1, 1, "one_unit"),
+      recurrent(LstmCell{}, 1, 2, 3, 2, "one_time_step"),
+      recurrent(LstmCell{}, 4, 2, 3, 2, "odd"),
+      recurrent(LstmCell{}, 3, 1, 1, 1, "one_unit"),
       softmax({4, 5}, 1, false, "rows"),
       softmax({4, 2, 6}, 2, false, "heads"),
       softmax({4, 2, 8}, 2, true, "causal"),
@@ -594,8 +553,8 @@ std::vector<OperationGradientCase> operation_gradient_cases() {
       matmul({4, 2, 6}, {3, 2, 4}, {4, 2, 4}, 2, false, "heads"),
       matmul({2, 3}, {5, 2, 3}, {2, 5}, 1, true, "vector"),
       matmul({2, 3}, {2, 3}, {2, 1}, 1, true, "vectors"),
-      gru(1, 2, 3, 2, "one_time_step"),
-      gru(4, 2, 3, 2, "odd"),
+      recurrent(GruCell{}, 1, 2, 3, 2, "one_time_step"),
+      recurrent(GruCell{}, 4, 2, 3, 2, "odd"),
       loss_over_time(),
       loss_of_elements(LossFunction::mse, "mse"),
       loss_of_elements(LossFunction::bce, "bce"),

@@ -331,14 +331,15 @@ struct OneUnit {
     h = one.tensor("h", {2, 1, 1}, Role::activation, type);
     gates = one.tensor("gates", {2, 1, 4}, Role::activation, type);
     c = one.tensor("c", {2, 1, 1});
-    one.operation(Lstm{.x = x,
-                       .w_ih = w_ih,
-                       .w_hh = w_hh,
-                       .b_ih = b_ih,
-                       .b_hh = b_hh,
-                       .h = h,
-                       .gates = gates,
-                       .c = c});
+    one.operation(Recurrent{.cell = LstmCell{},
+                            .x = x,
+                            .w_ih = w_ih,
+                            .w_hh = w_hh,
+                            .b_ih = b_ih,
+                            .b_hh = b_hh,
+                            .h = h,
+                            .gates = gates,
+                            .kept = c});
   }
 
   /// Gates before their activation at time t, from h before it.
@@ -382,19 +383,20 @@ TEST(ReferenceLstm, ReadsStatesAsTheyAreStored) {
 /// Two time steps of one unit, whose gates are all 1/2 and cells 1, with dh = 1 and 2.
 TEST(ReferenceLstm, CarriesGradientsBack) {
   OneOp one;
-  LstmGrad op{.x = one.tensor("x", {2, 1, 1}),
-              .w_ih = one.tensor("w_ih", {4, 1}),
-              .w_hh = one.tensor("w_hh", {4, 1}),
-              .h = one.tensor("h", {2, 1, 1}),
-              .gates = one.tensor("gates", {2, 1, 4}),
-              .c = one.tensor("c", {2, 1, 1}),
-              .dh = one.tensor("dh", {2, 1, 1}),
-              .dgates = one.tensor("dgates", {2, 1, 4}),
-              .carry = one.tensor("carry", {2, 1, 1}),
-              .dw_ih = one.tensor("dw_ih", {4, 1}),
-              .dw_hh = one.tensor("dw_hh", {4, 1}),
-              .db_ih = one.tensor("db_ih", {4}),
-              .db_hh = one.tensor("db_hh", {4})};
+  RecurrentGrad op{.cell = LstmCell{},
+                   .x = one.tensor("x", {2, 1, 1}),
+                   .w_ih = one.tensor("w_ih", {4, 1}),
+                   .w_hh = one.tensor("w_hh", {4, 1}),
+                   .h = one.tensor("h", {2, 1, 1}),
+                   .gates = one.tensor("gates", {2, 1, 4}),
+                   .kept = one.tensor("c", {2, 1, 1}),
+                   .dh = one.tensor("dh", {2, 1, 1}),
+                   .di = one.tensor("dgates", {2, 1, 4}),
+                   .carry = one.tensor("carry", {2, 1, 1}),
+                   .dw_ih = one.tensor("dw_ih", {4, 1}),
+                   .dw_hh = one.tensor("dw_hh", {4, 1}),
+                   .db_ih = one.tensor("db_ih", {4}),
+                   .db_hh = one.tensor("db_hh", {4})};
   one.operation(op);
   const std::vector<std::vector<double>> values{
       {3, 5}, {1, 1, 1, 1}, {1, 2, 4, 8}, {0.5, 0.25}, std::vector<double>(8, 0.5), {1, 1}, {1, 2}};
@@ -405,7 +407,7 @@ TEST(ReferenceLstm, CarriesGradientsBack) {
   const double to_h = second[0] + 2 * second[1] + 4 * second[2] + 8 * second[3];
   const double c0 = c1 / 2 + (1 + to_h) * 0.5 * slope;
   const std::vector<double> first{c0 / 8, 0, c0 * 0.5 * 0.75, (1 + to_h) * bent / 4};
-  expect_near(result_of(one, values, op.dgates),
+  expect_near(result_of(one, values, op.di),
               {first[0], first[1], first[2], first[3], second[0], second[1], second[2], second[3]});
   expect_near(result_of(one, values, op.carry), {to_h, c0 / 2});
   expect_near(result_of(one, values, op.dw_ih),

@@ -30,7 +30,7 @@ THREADS = {"persistent": 512, "loss": 1024}
 # Sums of losses, and factors of AdamW, are f64; functions have numbers that each thread converts.
 F64 = {"train", "mean_loss", "loss_in_one_block", "elementwise_loss", "map", "map_grad"}
 # Besides those whose template says how many numbers they take at once.
-VECTORS = {"sgd", "momentum", "adamw", "gather_in_loop"}
+VECTORS = {"update", "gather_in_loop"}
 # Of these, what they write is a number for each channel, column or row.
 SUMS = re.compile(r"statistics|.*_sums")
 # Of a driver that has loops in graphs.

@@ -319,8 +319,10 @@ class Breaker {
     if constexpr (requires { op.causal; }) {
       instead("sees other places", op, [](auto& o) { o.causal = !o.causal; });
     }
-    if constexpr (requires { op.learning_rate; }) {
-      instead("has another learning rate", op, [](auto& o) { o.learning_rate *= 1.02; });
+    if constexpr (std::is_same_v<Operation, Update>) {
+      instead("has another learning rate", op, [](Update& o) {
+        std::visit([](auto& rule) { rule.learning_rate *= 1.02; }, o.rule);
+      });
       for (std::size_t i = 0; i < op.parameters.size(); ++i) {
         instead("skips parameter " + std::to_string(i), op, [i](auto& o) { forget(o, i); });
       }
@@ -330,17 +332,15 @@ class Breaker {
     }
   }
 
-  template <class Update>
   static void forget(Update& update, std::size_t i) {
     const auto at = static_cast<std::ptrdiff_t>(i);
     update.parameters.erase(update.parameters.begin() + at);
     update.gradients.erase(update.gradients.begin() + at);
-    if constexpr (requires { update.m; }) {
-      update.m.erase(update.m.begin() + at);
-      update.v.erase(update.v.begin() + at);
+    for (std::vector<Id>& states : update.states) {
+      states.erase(states.begin() + at);
+    }
+    if (!update.weight_decay.empty()) {
       update.weight_decay.erase(update.weight_decay.begin() + at);
-    } else if constexpr (requires { update.velocities; }) {
-      update.velocities.erase(update.velocities.begin() + at);
     }
   }
 
@@ -418,31 +418,36 @@ class Breaker {
                     }});
   }
 
-  /// Rows of `part` and of the next one exchanged, of four parts.
-  static void exchange(std::span<double> rows, std::size_t part) {
-    const std::size_t size = rows.size() / 4;
+  static std::size_t gates_of(const Cell& cell) {
+    return std::visit([](auto unit) { return std::size_t{unit.gates}; }, cell);
+  }
+
+  /// Rows of `part` and of the next one exchanged, of so many parts.
+  static void exchange(std::span<double> rows, std::size_t part, std::size_t parts) {
+    const std::size_t size = rows.size() / parts;
     std::swap_ranges(rows.begin() + static_cast<std::ptrdiff_t>(part * size),
                      rows.begin() + static_cast<std::ptrdiff_t>((part + 1) * size),
                      rows.begin() + static_cast<std::ptrdiff_t>((part + 1) * size));
   }
 
-  void break_more(const Lstm& op) {
-    for (std::size_t part = 0; part < 3; ++part) {
+  void break_more(const Recurrent& op) {
+    for (std::size_t part = 0; part + 1 < gates_of(op.cell); ++part) {
       const auto exchanged = [op, part](Reference& r) {
         for (const Id id : {op.w_ih, op.w_hh, op.b_ih, op.b_hh}) {
-          exchange(r[id], part);
+          exchange(r[id], part, gates_of(op.cell));
         }
       };
       all_.push_back(
           {.how = "has its gates in another order", .before = exchanged, .after = exchanged});
     }
   }
-  void break_more(const LstmGrad& op) {
-    for (std::size_t part = 0; part < 3; ++part) {
+  void break_more(const RecurrentGrad& op) {
+    const std::size_t gates = gates_of(op.cell);
+    for (std::size_t part = 0; part + 1 < gates; ++part) {
       all_.push_back({.how = "has its gates in another order",
-                      .after = [op, part](Reference& r) { exchange(r[op.dw_ih], part); }});
+                      .after = [=](Reference& r) { exchange(r[op.dw_ih], part, gates); }});
     }
-    const auto exchanged = [op](Reference& r) { exchange(r[op.w_hh], 1); };
+    const auto exchanged = [=](Reference& r) { exchange(r[op.w_hh], 1, gates); };
     all_.push_back(
         {.how = "goes back through other gates", .before = exchanged, .after = exchanged});
   }

@@ -39,15 +39,13 @@ struct DenseStep {
   std::int64_t batch = 0;
   std::vector<DenseLayer> layers;
   DenseLoss loss;
-  std::optional<Sgd> sgd;
-  std::optional<AdamW> adamw;
-  std::optional<Momentum> momentum;
+  std::optional<Update> update;
 
   [[nodiscard]] Id inputs() const { return layers.front().x; }
   [[nodiscard]] std::int64_t classes() const { return layers.back().out; }
   /// No optimizer: each gradient, which the loss's `scale` makes the update, is added to its
   /// parameter (fuse_update()).
-  [[nodiscard]] bool updates_in_place() const { return !sgd && !adamw && !momentum; }
+  [[nodiscard]] bool updates_in_place() const { return !update; }
 };
 
 /// The steps of a Workload in f32 that fuse() made, and maybe fuse_update(); all have the same

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "crossover/activation.h"
+#include "crossover/cells.h"
 #include "crossover/layer.h"
 #include "crossover/operations/elementwise.h"
 #include "crossover/operations/movement.h"
@@ -434,37 +435,25 @@ struct AttentionLayer {
 
 // ---- Long short-term memory, and gated recurrent units.
 
-/// Sequences [time, batch, in] -> [time, batch, hidden]. Weights [4 hidden, in] of the inputs and
-/// [4 hidden, hidden] of the recurrence, then a bias [4 hidden] of each, start uniform in +- 1 /
-/// sqrt(hidden), as PyTorch's do.
-struct LstmLayer {
+/// Sequences [time, batch, in] -> [time, batch, hidden]. Weights [gates hidden, in] of the inputs
+/// and [gates hidden, hidden] of the recurrence, then a bias [gates hidden] of each, start uniform
+/// in +- 1 / sqrt(hidden), as PyTorch's do.
+template <class Unit>
+struct RecurrentLayer {
   std::int64_t hidden;
 
   static constexpr bool result_may_be_f32 = false;
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type("lstm");
+    see.type(Unit::layer);
     see.size("hidden_size", layer.hidden);
   }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;
 };
-
-/// The same of gated recurrent units, whose weights and biases have 3 hidden rows.
-struct GruLayer {
-  std::int64_t hidden;
-
-  static constexpr bool result_may_be_f32 = false;
-  template <class Self, class See>
-  static void describe(Self& layer, See& see) {
-    see.type("gru");
-    see.size("hidden_size", layer.hidden);
-  }
-  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
-  void forward(LayerForward& step) const;
-  void backward(LayerBackward& step) const;
-};
+using LstmLayer = RecurrentLayer<LstmCell>;
+using GruLayer = RecurrentLayer<GruCell>;
 
 // ---- Each sample as one row.
 

@@ -88,16 +88,7 @@ concept HasProducts = requires(const T& op, const Workload& workload) {
   { op.products(workload) } -> std::same_as<std::vector<OpProduct>>;
 };
 
-/// What an optimizer has to tell: states() are its lists of tensors that go with the parameters,
-/// one for each of them and of its shape.
-template <class T>
-concept UpdatesParameters = requires(const T& op) {
-  { op.parameters } -> std::convertible_to<std::vector<Id>>;
-  { op.gradients } -> std::convertible_to<std::vector<Id>>;
-  { op.states() } -> std::same_as<std::vector<const std::vector<Id>*>>;
-};
-
-/// As messages and files call an operation.
+/// The name of an operation: of one that is of several kinds, its kind's.
 template <class T>
 constexpr const char* name_of(const T& op) {
   if constexpr (requires { op.name(); }) {
@@ -109,7 +100,7 @@ constexpr const char* name_of(const T& op) {
 
 /// An operation is a struct of tensors and values with these members. A type that lacks one does
 /// not compile where the operations are listed.
-///   name            as messages and files call it: a constant, or a function of its kind
+///   name            as messages and files call it; name() where that depends on its kind
 ///   category        what its time counts as in profiles
 ///   describe(see)   shows its members to an OperationVisitor, or a class like it
 ///   check(fit)      throws std::invalid_argument where shapes or types do not fit
@@ -117,8 +108,6 @@ constexpr const char* name_of(const T& op) {
 ///   execute(run)    what it means, in float64
 /// One that is a product or a convolution, or consists of them, also has
 ///   products(...)   its matrix products, in the order in which they are computed
-/// An optimizer also has
-///   states()        as UpdatesParameters says
 template <class T>
 concept Operation = requires(const T& op, OperationVisitor& see, const Fit& fit,
                              const Workload& workload, ReferenceRun& run) {
@@ -130,7 +119,6 @@ concept Operation = requires(const T& op, OperationVisitor& see, const Fit& fit,
   { op.execute(run) } -> std::same_as<void>;
 }
 &&(HasProducts<T> ||
-   (T::category != OpCategory::product && T::category != OpCategory::convolution)) &&
-    (UpdatesParameters<T> || T::category != OpCategory::update);
+   (T::category != OpCategory::product && T::category != OpCategory::convolution));
 
 }  // namespace crossover

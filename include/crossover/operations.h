@@ -25,18 +25,25 @@ namespace crossover {
 template <Operation... Operations>
 using OneOf = std::variant<Operations...>;
 
-using Op = OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Sgd,
-                 AdamW, Gemm, Convolution, ConvolutionGrad, ChannelBiasGrad, Norm, NormGrad, Pool,
-                 PoolGrad, Dropout, DropoutGrad, Embedding, EmbeddingGrad, PositionEmbedding,
-                 PositionEmbeddingGrad, Attention, AttentionGrad, Lstm, LstmGrad, Reshape,
-                 ElementwiseLoss, Momentum, Rearrange, Multiply, MultiplyGrad, Softmax, SoftmaxGrad,
-                 Matmul, Gru, GruGrad, AllReduce, Zero, Map, MapGrad>;
+using Op =
+    OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Update, Gemm,
+          Convolution, ConvolutionGrad, ChannelBiasGrad, Norm, NormGrad, Pool, PoolGrad, Dropout,
+          DropoutGrad, Embedding, EmbeddingGrad, PositionEmbedding, PositionEmbeddingGrad, Attention,
+          AttentionGrad, Recurrent, RecurrentGrad, Reshape, ElementwiseLoss, Rearrange, Multiply,
+          MultiplyGrad, Softmax, SoftmaxGrad, Matmul, AllReduce, Zero, Map, MapGrad>;
 
 const char* name(const Op& op);  ///< "Linear", "LinearGrad", ...
 
 OpCategory category(const Op& op);
 
 Operands operands(const Op& op);
+
+/// The rule by which an operation updates parameters; null where it does not, or by another rule.
+template <class Rule>
+const Rule* rule_of(const Op& op) {
+  const auto* update = std::get_if<Update>(&op);
+  return update == nullptr ? nullptr : std::get_if<Rule>(&update->rule);
+}
 
 /// The products of an operation, in the order in which it computes them: of a layer y = x wT,
 /// dx = dy w, dw = dyT x. Empty where it is none.

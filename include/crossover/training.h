@@ -3,32 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <variant>
 
 #include "crossover/model.h"
 #include "crossover/step.h"
 
 namespace crossover {
-
-struct SgdOptions {
-  double learning_rate = 0.1;
-};
-
-struct MomentumOptions {
-  double learning_rate = 0.01;
-  double momentum = 0.9;
-};
-
-/// Weight decay applies to parameters of two or more dimensions only. Without it this is Adam.
-struct AdamWOptions {
-  double learning_rate = 1e-3;
-  double weight_decay = 1e-4;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-};
-
-using Optimizer = std::variant<SgdOptions, MomentumOptions, AdamWOptions>;
 
 struct TrainingOptions {
   std::int64_t rows = 0;   ///< samples in the data set

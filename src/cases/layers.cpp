@@ -198,52 +198,28 @@ struct Updated {
   }
 };
 
-Case sgd_case(std::int64_t out, std::int64_t in, const std::string& name,
-              double gradient_factor = 1) {
+Case update_case(std::int64_t out, std::int64_t in, const Optimizer& rule, const std::string& name,
+                 double gradient_factor = 1) {
   Updated updated(out, in);
-  return {name,
-          updated.one.operation(Sgd{updated.parameters, updated.gradients, 0.1, gradient_factor})
-              .workload};
+  Update op{.rule = rule,
+            .parameters = updated.parameters,
+            .gradients = updated.gradients,
+            .states = {},
+            .weight_decay = {},
+            .gradient_factor = gradient_factor};
+  if (std::holds_alternative<MomentumOptions>(rule)) {
+    op.states = {updated.states("velocity")};
+  } else if (std::holds_alternative<AdamWOptions>(rule)) {
+    op.states = {updated.states("m"), updated.states("v positive")};
+    op.weight_decay = {0.01, 0, 0.01};
+    op.step = updated.one.tensor("t", {1}, Role::state, Type::i32);
+  }
+  return {name, updated.one.operation(op).workload};
 }
 
 Case zero_case(std::int64_t out, std::int64_t in, const std::string& name) {
   Updated updated(out, in);
   return {name, updated.one.operation(Zero{updated.gradients}).workload};
-}
-
-Case momentum_case(std::int64_t out, std::int64_t in, const std::string& name,
-                   double gradient_factor = 1) {
-  Updated updated(out, in);
-  const auto velocities = updated.states("velocity");
-  return {name, updated.one
-                    .operation(Momentum{.parameters = updated.parameters,
-                                        .gradients = updated.gradients,
-                                        .velocities = velocities,
-                                        .learning_rate = 0.1,
-                                        .momentum = 0.9,
-                                        .gradient_factor = gradient_factor})
-                    .workload};
-}
-
-Case adamw_case(std::int64_t out, std::int64_t in, const std::string& name,
-                double gradient_factor = 1) {
-  Updated updated(out, in);
-  const auto m = updated.states("m");
-  const auto v = updated.states("v positive");
-  const Id t = updated.one.tensor("t", {1}, Role::state, Type::i32);
-  return {name, updated.one
-                    .operation(AdamW{.parameters = updated.parameters,
-                                     .gradients = updated.gradients,
-                                     .m = m,
-                                     .v = v,
-                                     .weight_decay = {0.01, 0, 0.01},
-                                     .step = t,
-                                     .learning_rate = 0.1,
-                                     .beta1 = 0.9,
-                                     .beta2 = 0.999,
-                                     .epsilon = 1e-8,
-                                     .gradient_factor = gradient_factor})
-                    .workload};
 }
 
 }  // namespace
@@ -265,6 +241,9 @@ std::vector<Case> layer_cases() {
   constexpr auto identity = Activation::identity;
   constexpr auto relu = Activation::relu;
   constexpr auto sigmoid = Activation::sigmoid;
+  constexpr SgdOptions sgd{.learning_rate = 0.1};
+  constexpr MomentumOptions momentum{.learning_rate = 0.1};
+  constexpr AdamWOptions adamw{.learning_rate = 0.1};
   std::vector<Case> all{
       linear({1, 1}, 1, true, identity, "Linear_1x1"),
       linear({3, 5}, 4, false, identity, "Linear_no_bias"),
@@ -306,14 +285,14 @@ std::vector<Case> layer_cases() {
       elementwise_loss_case({33, 5}, LossFunction::bce, "ElementwiseLoss_bce"),
       elementwise_loss_case({129, 517}, LossFunction::bce, "ElementwiseLoss_bce_large"),
       elementwise_loss_case({33, 5}, LossFunction::bce, "ElementwiseLoss_bce_saturated", true),
-      sgd_case(4, 2, "Sgd"),
-      sgd_case(513, 257, "Sgd_large"),
+      update_case(4, 2, sgd, "Sgd"),
+      update_case(513, 257, sgd, "Sgd_large"),
       zero_case(4, 2, "Zero"),
       zero_case(513, 257, "Zero_large"),
-      momentum_case(32, 29, "Momentum"),
-      momentum_case(513, 257, "Momentum_large"),
-      adamw_case(32, 29, "AdamW"),
-      adamw_case(513, 257, "AdamW_large"),
+      update_case(32, 29, momentum, "Momentum"),
+      update_case(513, 257, momentum, "Momentum_large"),
+      update_case(32, 29, adamw, "AdamW"),
+      update_case(513, 257, adamw, "AdamW_large"),
       gemm(1, 1, 1, "nn"),
       gemm(1, 7, 5, "tn"),
       gemm(7, 1, 5, "nt"),
@@ -343,13 +322,13 @@ std::vector<Case> layer_cases() {
       loss_case(301, 41, 1, "SoftmaxCrossEntropy_blocks_of_warps"),
       loss_case(3, 1028, 1, "SoftmaxCrossEntropy_blocks_of_rows"),  // by fours
       loss_case(2, 1031, 1, "SoftmaxCrossEntropy_blocks_of_rows_odd"),
-      sgd_case(31, 41, "Sgd_blocks"),
+      update_case(31, 41, sgd, "Sgd_blocks"),
       zero_case(31, 41, "Zero_blocks"),
-      momentum_case(31, 41, "Momentum_blocks"),
-      adamw_case(31, 41, "AdamW_blocks"),
-      sgd_case(4, 2, "Sgd_scaled", 1.0 / 1024),
-      momentum_case(32, 29, "Momentum_scaled", 1.0 / 1024),
-      adamw_case(32, 29, "AdamW_scaled", 1.0 / 1024),
+      update_case(31, 41, momentum, "Momentum_blocks"),
+      update_case(31, 41, adamw, "AdamW_blocks"),
+      update_case(4, 2, sgd, "Sgd_scaled", 1.0 / 1024),
+      update_case(32, 29, momentum, "Momentum_scaled", 1.0 / 1024),
+      update_case(32, 29, adamw, "AdamW_scaled", 1.0 / 1024),
   };
   const std::vector<Case> activations = activation_cases();
   all.insert(all.end(), activations.begin(), activations.end());

@@ -98,11 +98,11 @@ std::vector<Id> numbers_of(const Op& op) {
           [](const AttentionGrad& o) {
             return std::vector{o.qkv, o.y, o.dy, o.dqkv};
           },
-          [](const Lstm& o) {
+          [](const Recurrent& o) {
             return std::vector{o.x, o.w_ih, o.w_hh, o.h, o.gates};
           },
-          [](const LstmGrad& o) {
-            return std::vector{o.x, o.w_ih, o.w_hh, o.h, o.gates, o.dh, o.dgates, o.dx};
+          [](const RecurrentGrad& o) {
+            return std::vector{o.x, o.w_ih, o.w_hh, o.h, o.gates, o.dh, o.di, o.dk, o.dx};
           },
           [](const Reshape& o) {
             return std::vector{o.x, o.y};
@@ -121,12 +121,6 @@ std::vector<Id> numbers_of(const Op& op) {
           },
           [](const Matmul& o) {
             return std::vector{o.a, o.b, o.y};
-          },
-          [](const Gru& o) {
-            return std::vector{o.x, o.w_ih, o.w_hh, o.h, o.gates};
-          },
-          [](const GruGrad& o) {
-            return std::vector{o.x, o.w_ih, o.w_hh, o.h, o.gates, o.dh, o.di, o.dk, o.dx};
           },
           [](const Map& o) {
             return std::vector{o.x, o.y};
@@ -234,8 +228,7 @@ namespace {
 double tolerance_of(const Case& c, Id id, Precision precision, const Arithmetic& arithmetic) {
   const Op& op = c.workload.steps[0].ops[0];
   const bool rounds_within =  // what it stores in 16 bits at one time step, the next one reads
-      std::holds_alternative<Lstm>(op) || std::holds_alternative<LstmGrad>(op) ||
-      std::holds_alternative<Gru>(op) || std::holds_alternative<GruGrad>(op);
+      std::holds_alternative<Recurrent>(op) || std::holds_alternative<RecurrentGrad>(op);
   const Type type = rounds_within ? storage_of(precision) : c.workload[id].type;
   if (type == Type::bf16 || type == Type::f16) {
     return 2 * unit_roundoff(type == Type::bf16 ? Precision::bf16 : Precision::f16);

@@ -35,53 +35,6 @@ Case softmax_grad(const Shape& shape, std::int64_t heads, const std::string& nam
   return {"SoftmaxGrad_" + name, one.workload};
 }
 
-struct GruShape {
-  std::int64_t time, batch, in, hidden;
-
-  [[nodiscard]] Shape x() const { return {time, batch, in}; }
-  [[nodiscard]] Shape states() const { return {time, batch, hidden}; }
-  [[nodiscard]] Shape gates() const { return {time, batch, 3 * hidden}; }
-  [[nodiscard]] Shape of_inputs() const { return {3 * hidden, in}; }
-  [[nodiscard]] Shape of_states() const { return {3 * hidden, hidden}; }
-  [[nodiscard]] Shape biases() const { return {3 * hidden}; }
-};
-
-Case gru(const GruShape& of, const std::string& name) {
-  OneOp one;
-  const Gru op{.x = one.tensor("x", of.x()),
-               .w_ih = one.tensor("w_ih", of.of_inputs(), Role::parameter),
-               .w_hh = one.tensor("w_hh", of.of_states(), Role::parameter),
-               .b_ih = one.tensor("b_ih", of.biases(), Role::parameter),
-               .b_hh = one.tensor("b_hh", of.biases(), Role::parameter),
-               .h = one.tensor("h", of.states()),
-               .gates = one.tensor("gates", of.gates()),
-               .recurrent = one.tensor("recurrent", of.states())};
-  return {"Gru_" + name, one.operation(op).workload};
-}
-
-Case gru_grad(const GruShape& of, bool dx, const std::string& name) {
-  OneOp one;
-  GruGrad op{.x = one.tensor("x", of.x()),
-             .w_ih = one.tensor("w_ih", of.of_inputs(), Role::parameter),
-             .w_hh = one.tensor("w_hh", of.of_states(), Role::parameter),
-             .h = one.tensor("h", of.states()),
-             .gates = one.tensor("gates positive", of.gates()),
-             .recurrent = one.tensor("recurrent", of.states()),
-             .dh = one.tensor("dh", of.states()),
-             .di = one.tensor("di", of.gates()),
-             .dk = one.tensor("dk", of.gates()),
-             .carry = one.tensor("carry", {of.batch, of.hidden}),
-             .dx = none,
-             .dw_ih = one.tensor("dw_ih", of.of_inputs(), Role::gradient),
-             .dw_hh = one.tensor("dw_hh", of.of_states(), Role::gradient),
-             .db_ih = one.tensor("db_ih", of.biases(), Role::gradient),
-             .db_hh = one.tensor("db_hh", of.biases(), Role::gradient)};
-  if (dx) {
-    op.dx = one.tensor("dx", of.x());
-  }
-  return {"GruGrad_" + name, one.operation(op).workload};
-}
-
 }  // namespace
 
 std::vector<Case> product_cases() {
@@ -108,16 +61,6 @@ std::vector<Case> product_cases() {
       softmax_grad({5, 33}, 1, "odd"),
       softmax_grad({4, 3, 12}, 3, "heads"),
       softmax_grad({64, 8, 128}, 2, "large"),
-      gru({1, 1, 1, 1}, "one"),
-      gru({1, 3, 5, 4}, "one_time_step"),
-      gru({4, 3, 5, 7}, "odd"),
-      gru({5, 1, 9, 6}, "one_sequence"),
-      gru({3, 32, 96, 64}, "large"),
-      gru_grad({1, 1, 1, 1}, true, "one"),
-      gru_grad({1, 3, 5, 4}, true, "one_time_step"),
-      gru_grad({4, 3, 5, 7}, true, "odd"),
-      gru_grad({5, 1, 9, 6}, false, "one_sequence"),
-      gru_grad({3, 32, 96, 64}, true, "large"),
   };
 }
 

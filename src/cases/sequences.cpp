@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations on sequences.
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
 #include "cases.h"
 
 namespace crossover {
@@ -27,43 +32,54 @@ Case embedding_grad(std::int64_t time, std::int64_t batch, std::int64_t vocabula
   return {"EmbeddingGrad_" + name, one.workload, vocabulary};
 }
 
-Case lstm(std::int64_t time, std::int64_t batch, std::int64_t in, std::int64_t hidden,
-          const std::string& name) {
-  OneOp one;
-  const std::int64_t wide = 4 * hidden;
-  Lstm op{.x = one.tensor("x", {time, batch, in}),
-          .w_ih = one.tensor("w_ih", {wide, in}, Role::parameter),
-          .w_hh = one.tensor("w_hh", {wide, hidden}, Role::parameter),
-          .b_ih = one.tensor("b_ih", {wide}, Role::parameter),
-          .b_hh = one.tensor("b_hh", {wide}, Role::parameter),
-          .h = one.tensor("h", {time, batch, hidden}),
-          .gates = one.tensor("gates", {time, batch, wide}),
-          .c = one.tensor("c", {time, batch, hidden})};
-  return {"Lstm_" + name, one.operation(op).workload};
+struct RecurrentShape {
+  std::int64_t time, batch, in, hidden;
+};
+
+/// The operation with tensors for all that forward and backward pass have alike.
+template <class Recurrence>
+Recurrence recurrence(OneOp& one, const Cell& cell, const RecurrentShape& of,
+                      const std::string& gates) {
+  const Shape states{of.time, of.batch, of.hidden};
+  const std::int64_t wide = of.hidden * std::visit([](auto unit) { return unit.gates; }, cell);
+  Recurrence op{.cell = cell};
+  op.x = one.tensor("x", {of.time, of.batch, of.in});
+  op.w_ih = one.tensor("w_ih", {wide, of.in}, Role::parameter);
+  op.w_hh = one.tensor("w_hh", {wide, of.hidden}, Role::parameter);
+  if constexpr (std::is_same_v<Recurrence, Recurrent>) {
+    op.b_ih = one.tensor("b_ih", {wide}, Role::parameter);
+    op.b_hh = one.tensor("b_hh", {wide}, Role::parameter);
+  }
+  op.h = one.tensor("h", states);
+  op.gates = one.tensor(gates, {of.time, of.batch, wide});
+  op.kept = one.tensor(std::visit([](auto unit) { return unit.kept; }, cell), states);
+  return op;
 }
 
-Case lstm_grad(std::int64_t time, std::int64_t batch, std::int64_t in, std::int64_t hidden, bool dx,
-               const std::string& name) {
+Case recurrent(const Cell& cell, const RecurrentShape& of, const std::string& name) {
   OneOp one;
-  const std::int64_t wide = 4 * hidden;
-  LstmGrad op{.x = one.tensor("x", {time, batch, in}),
-              .w_ih = one.tensor("w_ih", {wide, in}, Role::parameter),
-              .w_hh = one.tensor("w_hh", {wide, hidden}, Role::parameter),
-              .h = one.tensor("h", {time, batch, hidden}),
-              .gates = one.tensor("gates positive", {time, batch, wide}),
-              .c = one.tensor("c", {time, batch, hidden}),
-              .dh = one.tensor("dh", {time, batch, hidden}),
-              .dgates = one.tensor("dgates", {time, batch, wide}),
-              .carry = one.tensor("carry", {2, batch, hidden}),
-              .dx = none,
-              .dw_ih = one.tensor("dw_ih", {wide, in}, Role::gradient),
-              .dw_hh = one.tensor("dw_hh", {wide, hidden}, Role::gradient),
-              .db_ih = one.tensor("db_ih", {wide}, Role::gradient),
-              .db_hh = one.tensor("db_hh", {wide}, Role::gradient)};
-  if (dx) {
-    op.dx = one.tensor("dx", {time, batch, in});
+  const auto op = recurrence<Recurrent>(one, cell, of, "gates");
+  return {op.name() + ("_" + name), one.operation(op).workload};
+}
+
+Case recurrent_grad(const Cell& cell, const RecurrentShape& of, bool dx, const std::string& name) {
+  OneOp one;
+  auto op = recurrence<RecurrentGrad>(one, cell, of, "gates positive");
+  const auto shape_of = [&](Id id) { return Shape(one.workload[id].shape); };
+  Shape carried{of.batch, of.hidden};
+  if (std::visit([](auto unit) { return unit.keeps_state; }, cell)) {
+    carried.insert(carried.begin(), 2);
   }
-  return {"LstmGrad_" + name, one.operation(op).workload};
+  op.dh = one.tensor("dh", shape_of(op.h));
+  op.di = one.tensor(std::visit([](auto unit) { return unit.di; }, cell), shape_of(op.gates));
+  op.dk = op.is_apart() ? one.tensor("dk", shape_of(op.gates)) : none;
+  op.carry = one.tensor("carry", carried);
+  op.dw_ih = one.tensor("dw_ih", shape_of(op.w_ih), Role::gradient);
+  op.dw_hh = one.tensor("dw_hh", shape_of(op.w_hh), Role::gradient);
+  op.db_ih = one.tensor("db_ih", {shape_of(op.w_ih)[0]}, Role::gradient);
+  op.db_hh = one.tensor("db_hh", {shape_of(op.w_ih)[0]}, Role::gradient);
+  op.dx = dx ? one.tensor("dx", shape_of(op.x)) : none;
+  return {op.name() + ("_" + name), one.operation(op).workload};
 }
 
 Case position_embedding(std::int64_t time, std::int64_t batch, std::int64_t width,
@@ -201,7 +217,7 @@ Case loss_over_time(std::int64_t time, std::int64_t batch, std::int64_t classes,
 std::vector<Case> sequence_cases() {
   const Norm layer{.kind = NormKind::layer};
   const NormGrad layer_grad{.kind = NormKind::layer};
-  return {
+  std::vector<Case> all{
       embedding(1, 1, 1, 1, "one"),
       embedding(5, 3, 11, 7, "odd"),
       embedding(9, 2, 3, 17, "repeated"),
@@ -256,16 +272,6 @@ std::vector<Case> sequence_cases() {
       attention_grad({3, 1, 1, 128, false}, "wide_head"),
       attention_grad({64, 6, 2, 64, false}, "large"),
       attention_grad({64, 6, 2, 64, true}, "large_causal"),
-      lstm(1, 1, 1, 1, "one"),
-      lstm(1, 3, 5, 4, "one_time_step"),
-      lstm(4, 3, 5, 7, "odd"),
-      lstm(5, 1, 9, 6, "one_sequence"),
-      lstm(3, 32, 96, 64, "large"),
-      lstm_grad(1, 1, 1, 1, true, "one"),
-      lstm_grad(1, 3, 5, 4, true, "one_time_step"),
-      lstm_grad(4, 3, 5, 7, true, "odd"),
-      lstm_grad(5, 1, 9, 6, false, "one_sequence"),
-      lstm_grad(3, 32, 96, 64, true, "large"),
       concatenation({{1, 1}, {1, 1}}, 1, false, "one"),
       concatenation({{5, 7}, {5, 3}, {5, 1}}, 1, false, "rows"),
       concatenation({{3, 5, 7}, {3, 5, 2}}, 2, true, "split_rows"),
@@ -304,6 +310,17 @@ std::vector<Case> sequence_cases() {
       loss_over_time(3, 5, 7, "SoftmaxCrossEntropy_over_time"),
       loss_over_time(32, 4, 1003, "SoftmaxCrossEntropy_over_time_large"),
   };
+  const std::vector<std::pair<RecurrentShape, std::string>> recurrences{
+      {{1, 1, 1, 1}, "one"},          {{1, 3, 5, 4}, "one_time_step"}, {{4, 3, 5, 7}, "odd"},
+      {{5, 1, 9, 6}, "one_sequence"}, {{3, 32, 96, 64}, "large"},
+  };
+  for (const Cell& cell : {Cell{LstmCell{}}, Cell{GruCell{}}}) {
+    for (const auto& [shape, name] : recurrences) {
+      all.push_back(recurrent(cell, shape, name));
+      all.push_back(recurrent_grad(cell, shape, name != "one_sequence", name));
+    }
+  }
+  return all;
 }
 
 }  // namespace crossover

@@ -4,80 +4,57 @@
 #include "../reference/run.h"
 #include "counting.h"
 #include "crossover/alive.h"
-#include "crossover/elementwise.h"
 #include "fit.h"
 
 namespace crossover {
 
-// ---- SGD
+// ---- Update
 
-void Sgd::check(const Fit& fit) const { check_update(fit, parameters, gradients, true); }
+void Update::check(const Fit& fit) const {
+  const auto of_its_rule = [&](const auto& by) {
+    fit.require(states.size() == by.states.size(), "lists of different lengths");
+    if (by.counts_steps) {
+      fit.expect(step, {1}, Type::i32);
+    }
+  };
+  std::visit(of_its_rule, rule);
+  const auto check_list = [&](const std::vector<Id>& with, bool of_any_type) {
+    fit.require(parameters.size() == with.size(), "lists of different lengths");
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const Shape& shape = fit.at(parameters[i]).shape;
+      fit.expect(parameters[i], shape);
+      fit.expect(with[i], shape, of_any_type ? fit.number(with[i]) : Type::f32);
+    }
+  };
+  check_list(gradients, true);
+  for (const std::vector<Id>& list : states) {
+    check_list(list, false);
+  }
+  fit.require(weight_decay.empty() || weight_decay.size() == parameters.size(),
+              "lists of different lengths");
+}
 
-Cost Sgd::cost(const Workload& workload) const {
-  return {.flops = 2 * count(workload, parameters),
+Cost Update::cost(const Workload& workload) const {
+  const double flops = std::visit([](const auto& by) { return by.flops; }, rule);
+  return {.flops = flops * count(workload, parameters),
           .launches = static_cast<std::int64_t>(parameters.size())};
 }
 
-void Sgd::execute(ReferenceRun& run) const {
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
-    double* w = run.at(parameters[p]);
-    const double* g = run.at(gradients[p]);
-    const std::int64_t size = run.size(parameters[p]);
-    for_each_index(
-        size, [&](std::int64_t i) { w[i] = sgd(w[i], gradient_factor * g[i], learning_rate); });
-  }
-}
-
-// ---- Momentum
-
-void Momentum::check(const Fit& fit) const {
-  check_update(fit, parameters, gradients, true);
-  check_update(fit, parameters, velocities);
-}
-
-Cost Momentum::cost(const Workload& workload) const {
-  return {.flops = 4 * count(workload, parameters),
-          .launches = static_cast<std::int64_t>(parameters.size())};
-}
-
-void Momentum::execute(ReferenceRun& run) const {
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
-    double* w = run.at(parameters[p]);
-    const double* g = run.at(gradients[p]);
-    double* velocity = run.at(velocities[p]);
-    const std::int64_t size = run.size(parameters[p]);
-    for_each_index(size, [&](std::int64_t i) {
-      crossover::momentum(w[i], gradient_factor * g[i], velocity[i], learning_rate, momentum);
-    });
-  }
-}
-
-// ---- AdamW
-
-void AdamW::check(const Fit& fit) const {
-  check_update(fit, parameters, gradients, true);
-  check_update(fit, parameters, m);
-  check_update(fit, parameters, v);
-  fit.require(weight_decay.size() == parameters.size(), "lists of different lengths");
-  fit.expect(step, {1}, Type::i32);
-}
-
-Cost AdamW::cost(const Workload& workload) const {
-  return {.flops = 14 * count(workload, parameters),
-          .launches = static_cast<std::int64_t>(parameters.size())};
-}
-
-void AdamW::execute(ReferenceRun& run) const {
-  const double t = ++*run.at(step);
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
-    const auto factors = adamw_factors<double>(*this, weight_decay[p], static_cast<int>(t));
-    double* w = run.at(parameters[p]);
-    const double* g = run.at(gradients[p]);
-    double* first = run.at(m[p]);
-    double* second = run.at(v[p]);
-    const std::int64_t size = run.size(parameters[p]);
-    for_each_index(size, [&](std::int64_t i) { adamw(w[i], g[i], first[i], second[i], factors); });
-  }
+void Update::execute(ReferenceRun& run) const {
+  const int t = step == none ? 0 : static_cast<int>(++*run.at(step));
+  const auto by_rule = [&](const auto& by) {
+    for (std::size_t p = 0; p < parameters.size(); ++p) {
+      const auto factors = by.template factors<double>(
+          {.gradient_factor = gradient_factor, .weight_decay = decay_of(p), .step = t});
+      double* const w = run.at(parameters[p]);
+      const double* const g = run.at(gradients[p]);
+      double* const m = by.states.size() > 0 ? run.at(states[0][p]) : w;
+      double* const v = by.states.size() > 1 ? run.at(states[1][p]) : w;
+      for_each_index(run.size(parameters[p]),
+                     [&](std::int64_t i) { factors.update(w[i], g[i], m[i], v[i]); });
+    }
+  };
+  std::visit(by_rule, rule);
 }
 
 // ---- All reduce

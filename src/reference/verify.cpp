@@ -77,10 +77,16 @@ bool any_operation(const Workload& workload, const Condition& condition) {
   });
 }
 
-template <class Operation>
+/// An operation of that kind, or an update by that rule.
+template <class Kind>
 bool uses(const Workload& workload) {
-  return any_operation(workload,
-                       [](const Op& op) { return std::holds_alternative<Operation>(op); });
+  return any_operation(workload, [](const Op& op) {
+    if constexpr (Operation<Kind>) {
+      return std::holds_alternative<Kind>(op);
+    } else {
+      return rule_of<Kind>(op) != nullptr;
+    }
+  });
 }
 
 bool normalizes(const Workload& workload, NormKind kind) {
@@ -405,7 +411,7 @@ double unit_roundoff(Precision precision, const Arithmetic& arithmetic) {
 
 Tolerance tolerance_for(const Workload& workload, Precision precision,
                         const Arithmetic& arithmetic) {
-  const bool adamw = uses<AdamW>(workload);
+  const bool adamw = uses<AdamWOptions>(workload);
   const Precision stored = stored_precision(workload);
   if (stored != Precision::f32) {
     precision = stored;

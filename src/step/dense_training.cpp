@@ -42,15 +42,9 @@ class StepReader {
       }
       dy = layer.dx;
     }
-    if (const auto* sgd = next_if<Sgd>()) {
-      step_.sgd = *sgd;
-      require_all(sgd->parameters, sgd->gradients);
-    } else if (const auto* adamw = next_if<AdamW>()) {
-      step_.adamw = *adamw;
-      require_all(adamw->parameters, adamw->gradients);
-    } else if (const auto* momentum = next_if<Momentum>()) {
-      step_.momentum = *momentum;
-      require_all(momentum->parameters, momentum->gradients);
+    if (const auto* update = next_if<Update>()) {
+      step_.update = *update;
+      require_all(update->parameters, update->gradients);
     }
     if (next_ != ops_.size()) {
       refuse_next();

@@ -242,17 +242,18 @@ double* loss_scale_of(Op& op) {
       op);
 }
 
-/// Applies to each LinearGrad that is the only one to write gradients which the step's one Sgd
-/// reads, of at least so many weights, where none accumulates, all gradients come from one loss,
-/// and none is scaled.
+/// Applies to each LinearGrad that is the only one to write gradients which the step's one Update
+/// by plain gradient descent reads, of at least so many weights, where none accumulates, all
+/// gradients come from one loss, and none is scaled.
 void fuse_update(Step& step, const std::vector<Tensor>& tensors, std::int64_t least_weights) {
-  auto* sgd = step.ops.empty() ? nullptr : std::get_if<Sgd>(&step.ops.back());
-  if (sgd == nullptr || sgd->gradient_factor != 1) {
+  auto* update = step.ops.empty() ? nullptr : std::get_if<Update>(&step.ops.back());
+  auto* sgd = update == nullptr ? nullptr : std::get_if<SgdOptions>(&update->rule);
+  if (sgd == nullptr || update->gradient_factor != 1) {
     return;
   }
   std::map<Id, Id> parameter_of{{none, none}};
-  for (std::size_t i = 0; i < sgd->gradients.size(); ++i) {
-    parameter_of[sgd->gradients[i]] = sgd->parameters[i];
+  for (std::size_t i = 0; i < update->gradients.size(); ++i) {
+    parameter_of[update->gradients[i]] = update->parameters[i];
   }
 
   std::map<Id, int> writers;
@@ -291,14 +292,14 @@ void fuse_update(Step& step, const std::vector<Tensor>& tensors, std::int64_t le
   }
   std::vector<Id> parameters;
   std::vector<Id> gradients;
-  for (std::size_t i = 0; i < sgd->gradients.size(); ++i) {
-    if (!done.contains(sgd->gradients[i])) {
-      parameters.push_back(sgd->parameters[i]);
-      gradients.push_back(sgd->gradients[i]);
+  for (std::size_t i = 0; i < update->gradients.size(); ++i) {
+    if (!done.contains(update->gradients[i])) {
+      parameters.push_back(update->parameters[i]);
+      gradients.push_back(update->gradients[i]);
     }
   }
-  sgd->parameters = parameters;
-  sgd->gradients = gradients;
+  update->parameters = parameters;
+  update->gradients = gradients;
   if (gradients.empty()) {
     step.ops.pop_back();
   }

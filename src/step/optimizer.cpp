@@ -2,9 +2,9 @@
 #include "optimizer.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
-
-#include "overload.h"
+#include <variant>
 
 namespace crossover {
 
@@ -52,14 +52,17 @@ void GradientBuckets::close(std::vector<Op>& ops) {
 OptimizerStates::OptimizerStates(const Optimizer& optimizer, std::vector<Id> parameters,
                                  std::vector<Id> gradients, Workload& workload)
     : optimizer_(optimizer), parameters_(std::move(parameters)), gradients_(std::move(gradients)) {
-  if (std::holds_alternative<MomentumOptions>(optimizer)) {
-    velocities_ = add_states("velocity ", workload);
-  } else if (std::holds_alternative<AdamWOptions>(optimizer)) {
-    m_ = add_states("m ", workload);
-    v_ = add_states("v ", workload);
-    workload.tensors.push_back({.name = "t", .shape = {1}, .type = Type::i32, .role = Role::state});
-    time_ = static_cast<Id>(workload.tensors.size()) - 1;
-  }
+  const auto add_all = [&](const auto& rule) {
+    for (const StatesName& name : rule.states) {
+      states_.push_back(add_states(std::string(name.of_one) + ' ', workload));
+    }
+    if (rule.counts_steps) {
+      workload.tensors.push_back(
+          {.name = "t", .shape = {1}, .type = Type::i32, .role = Role::state});
+      step_ = static_cast<Id>(workload.tensors.size()) - 1;
+    }
+  };
+  std::visit(add_all, optimizer);
 }
 
 std::vector<Id> OptimizerStates::add_states(const std::string& prefix, Workload& workload) const {
@@ -75,40 +78,20 @@ std::vector<Id> OptimizerStates::add_states(const std::string& prefix, Workload&
 }
 
 Op OptimizerStates::update(const Workload& workload, double gradient_factor) const {
-  return std::visit(Overload{[&](const SgdOptions& options) -> Op {
-                               return Sgd{.parameters = parameters_,
-                                          .gradients = gradients_,
-                                          .learning_rate = options.learning_rate,
-                                          .gradient_factor = gradient_factor};
-                             },
-                             [&](const MomentumOptions& options) -> Op {
-                               return Momentum{.parameters = parameters_,
-                                               .gradients = gradients_,
-                                               .velocities = velocities_,
-                                               .learning_rate = options.learning_rate,
-                                               .momentum = options.momentum,
-                                               .gradient_factor = gradient_factor};
-                             },
-                             [&](const AdamWOptions& options) -> Op {
-                               std::vector<double> decay;
-                               for (const Id parameter : parameters_) {
-                                 decay.push_back(workload[parameter].shape.size() >= 2
-                                                     ? options.weight_decay
-                                                     : 0);
-                               }
-                               return AdamW{.parameters = parameters_,
-                                            .gradients = gradients_,
-                                            .m = m_,
-                                            .v = v_,
-                                            .weight_decay = std::move(decay),
-                                            .step = time_,
-                                            .learning_rate = options.learning_rate,
-                                            .beta1 = options.beta1,
-                                            .beta2 = options.beta2,
-                                            .epsilon = options.epsilon,
-                                            .gradient_factor = gradient_factor};
-                             }},
-                    optimizer_);
+  Update update{.rule = optimizer_,
+                .parameters = parameters_,
+                .gradients = gradients_,
+                .states = states_,
+                .weight_decay = {},
+                .step = step_,
+                .gradient_factor = gradient_factor};
+  if (const auto* adamw = std::get_if<AdamWOptions>(&optimizer_)) {
+    for (const Id parameter : parameters_) {
+      const bool decays = workload[parameter].shape.size() >= 2;
+      update.weight_decay.push_back(decays ? adamw->weight_decay : 0);
+    }
+  }
+  return update;
 }
 
 }  // namespace crossover

@@ -58,9 +58,8 @@ class OptimizerStates {
 
   const Optimizer& optimizer_;
   std::vector<Id> parameters_, gradients_;
-  std::vector<Id> velocities_;  ///< Momentum's
-  std::vector<Id> m_, v_;       ///< AdamW's moments
-  Id time_ = none;              ///< AdamW's
+  std::vector<std::vector<Id>> states_;
+  Id step_ = none;
 };
 
 }  // namespace crossover

@@ -21,7 +21,7 @@ namespace {
 using crossover::cuda::AddLaunch;
 using crossover::cuda::Launch;
 using crossover::cuda::Operand;
-using crossover::cuda::SgdLaunch;
+using crossover::cuda::UpdateLaunch;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -61,8 +61,8 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair<Launch, Launch>{AddLaunch{tensor_at(0), tensor_at(1), tensor_at(2), extent},
                                   AddLaunch{tensor_at(1), tensor_at(1), tensor_at(0), extent + 1}},
         std::pair<Launch, Launch>{
-            SgdLaunch{{{.w = tensor_at(0), .g = tensor_at(1), .count = extent}}, 1},
-            SgdLaunch{{{.w = tensor_at(0), .g = tensor_at(2), .count = 20}}, 1}},
+            UpdateLaunch{{{.w = tensor_at(0), .g = tensor_at(1), .count = extent}}, {}},
+            UpdateLaunch{{{.w = tensor_at(0), .g = tensor_at(2), .count = 20}}, {}}},
         // A part that begins where the other's is meant.
         std::pair<Launch, Launch>{
             AddLaunch{part_of(tensor_at(0), 16), tensor_at(0), tensor_at(2), extent - 4},

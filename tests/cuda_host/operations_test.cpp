@@ -190,7 +190,7 @@ TEST(EmulatedProgram, FindsAWrongGradientFactor) {
   const Workload right = training_epoch(residual_model(), options);
   Training wrong{right, uniform_rows({5}, 23, 3)};
   for (Step& step : wrong.workload.steps) {
-    std::get<Sgd>(step.ops.back()).gradient_factor *= 1.5;
+    std::get<Update>(step.ops.back()).gradient_factor *= 1.5;
   }
   const Trajectory expected = reference_trajectory(right, wrong.data, 5);
   const auto program = started(*gpu(), wrong, {.precision = Precision::f16});

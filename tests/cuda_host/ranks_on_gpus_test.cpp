@@ -316,7 +316,7 @@ TEST(RanksOnGpus, SumABucketByOneCallBesideTheBackwardPass) {
   ASSERT_EQ(ended.size(), 1U);
   EXPECT_LT(begun[0] + 1, begun[1]);  // the backward pass goes on between them
   EXPECT_LT(begun.back(), ended[0]);
-  EXPECT_LT(ended[0], places_of<cuda::AdamWLaunch>(overlapped).at(0));
+  EXPECT_LT(ended[0], places_of<cuda::UpdateLaunch>(overlapped).at(0));
 }
 
 }  // namespace

@@ -58,17 +58,14 @@ Layer bind_parameters(const DenseLayer& from, const DenseStep& step, bool keep, 
     layer.dw = bind.matrix(from.dw, layer.ld);
     layer.dbias = bind.plain(from.dbias);
   }
-  if (step.adamw) {
-    const std::size_t w = index_of(step.adamw->parameters, from.w);
-    const std::size_t bias = index_of(step.adamw->parameters, from.bias);
-    layer.m = bind.matrix(step.adamw->m[w], layer.ld);
-    layer.v = bind.matrix(step.adamw->v[w], layer.ld);
-    layer.bias_m = bind.plain(step.adamw->m[bias]);
-    layer.bias_v = bind.plain(step.adamw->v[bias]);
-  } else if (step.momentum) {
-    const Momentum& momentum = *step.momentum;
-    layer.m = bind.matrix(momentum.velocities[index_of(momentum.parameters, from.w)], layer.ld);
-    layer.bias_m = bind.plain(momentum.velocities[index_of(momentum.parameters, from.bias)]);
+  if (step.update) {
+    const std::size_t w = index_of(step.update->parameters, from.w);
+    const std::size_t bias = index_of(step.update->parameters, from.bias);
+    const std::vector<std::vector<Id>>& states = step.update->states;
+    layer.m = states.empty() ? nullptr : bind.matrix(states[0][w], layer.ld);
+    layer.v = states.size() < 2 ? nullptr : bind.matrix(states[1][w], layer.ld);
+    layer.bias_m = states.empty() ? nullptr : bind.plain(states[0][bias]);
+    layer.bias_v = states.size() < 2 ? nullptr : bind.plain(states[1][bias]);
   }
   return layer;
 }
@@ -151,33 +148,36 @@ std::vector<Samples> cut_samples(const DenseStep& from, std::vector<Layer> param
 }
 
 Optimizer bind_optimizer(const DenseStep& step, Binder& bind) {
-  if (step.sgd) {
-    return {.rate = static_cast<float>(step.sgd->learning_rate * step.sgd->gradient_factor)};
-  }
-  if (step.momentum) {
-    return {.rate = static_cast<float>(step.momentum->learning_rate),
-            .momentum = static_cast<float>(step.momentum->momentum),
-            .gradient_factor = static_cast<float>(step.momentum->gradient_factor)};
-  }
-  if (!step.adamw) {
+  if (!step.update) {
     return {.rate = -1};  // the gradients are the updates
   }
-  const AdamW& adamw = *step.adamw;
-  const auto decay_of = [&](Id id) { return adamw.weight_decay[index_of(adamw.parameters, id)]; };
+  const crossover::Update& update = *step.update;
+  const UpdateTerms terms{.gradient_factor = update.gradient_factor};
+  if (const auto* sgd = std::get_if<SgdOptions>(&update.rule)) {
+    return {.rate = sgd->factors<float>(terms).learning_rate};
+  }
+  if (const auto* momentum = std::get_if<MomentumOptions>(&update.rule)) {
+    const auto factors = momentum->factors<float>(terms);
+    return {.rate = factors.learning_rate,
+            .momentum = factors.momentum,
+            .gradient_factor = factors.gradient_factor};
+  }
+  static_assert(std::variant_size_v<crossover::Optimizer> == 3, "kernels.h has no other rule");
+  const auto decay_of = [&](Id id) { return update.decay_of(index_of(update.parameters, id)); };
   const DenseLayer& first = step.layers.front();
   for (const DenseLayer& layer : step.layers) {
     if (decay_of(layer.w) != decay_of(first.w) || decay_of(layer.bias) != decay_of(first.bias)) {
       throw Unsupported("fused execution takes one weight decay for all layers");
     }
   }
-  return {.time = bind.plain<std::int32_t>(adamw.step),
-          .constants = {.learning_rate = adamw.learning_rate,
-                        .beta1 = adamw.beta1,
-                        .beta2 = adamw.beta2,
-                        .epsilon = adamw.epsilon,
-                        .gradient_factor = adamw.gradient_factor},
-          .weight_decay = decay_of(first.w),
-          .bias_decay = decay_of(first.bias)};
+  UpdateTerms of_weights = terms;
+  UpdateTerms of_biases = terms;
+  of_weights.weight_decay = decay_of(first.w);
+  of_biases.weight_decay = decay_of(first.bias);
+  return {.time = bind.plain<std::int32_t>(update.step),
+          .adamw = std::get<AdamWOptions>(update.rule),
+          .of_weights = of_weights,
+          .of_biases = of_biases};
 }
 
 /// A part of a step is worth cutting from so many multiply-adds on (about 1 us).
@@ -293,9 +293,12 @@ Update Optimizer::next() const {
   if (time == nullptr) {
     return {.rate = rate, .momentum = momentum, .gradient_factor = gradient_factor};
   }
-  ++*time;
-  return {.of_weights = adamw_factors<float>(constants, weight_decay, *time),
-          .of_biases = adamw_factors<float>(constants, bias_decay, *time)};
+  const auto now = [t = ++*time](UpdateTerms terms) {
+    terms.step = t;
+    return terms;
+  };
+  return {.of_weights = adamw.factors<float>(now(of_weights)),
+          .of_biases = adamw.factors<float>(now(of_biases))};
 }
 
 Part part_of(std::int64_t count, std::int64_t unit, std::int64_t part, std::int64_t parts) {

@@ -38,8 +38,8 @@ struct Optimizer {
   float rate = 0;  ///< of gradient descent
   float momentum = 0, gradient_factor = 1;
   std::int32_t* time = nullptr;  ///< AdamW's; null without
-  AdamWConstants constants;
-  double weight_decay = 0, bias_decay = 0;
+  AdamWOptions adamw;
+  UpdateTerms of_weights, of_biases;
 
   /// For the step that comes; AdamW's time is set forward.
   [[nodiscard]] Update next() const;

@@ -2,7 +2,10 @@
 #include "crossover/operations/recurrent.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <type_traits>
+#include <variant>
 
 #include "../column_sums.h"
 #include "../primitives.h"
@@ -13,34 +16,29 @@
 
 namespace crossover::cpu {
 
-// ---- What layers of recurrent units share: sizes, the loop over the cells of a time step, and the
-// products of all time steps at once.
+// ---- A layer of recurrent units: products over all time steps at once where the recurrence allows
+// it, one for each step where not, and a loop over the units of each step.
 
-struct RecurrentSizes {
-  RecurrentSizes(const Lowering& to, Id x, Id w_hh)
-      : time(to[x].shape[0]),
-        batch(to[x].shape[1]),
-        in(to[x].shape[2]),
-        hidden(to[w_hh].shape[1]),
-        wide(to[w_hh].shape[0]),
-        type(to[x].type) {}
+namespace {
+
+struct StepSizes : RecurrentSizes {
+  StepSizes(const Lowering& to, Id x, Id w_hh)
+      : RecurrentSizes(to[x].shape, to[w_hh].shape), type(to[x].type) {}
 
   /// Bytes of so many time steps of [batch, hidden], or of [batch, wide].
-  [[nodiscard]] std::int64_t states(std::int64_t steps, Type of) const {
-    return steps * batch * hidden * bytes(of);
+  [[nodiscard]] std::int64_t bytes_of_states(std::int64_t steps, Type of) const {
+    return steps * states() * bytes(of);
   }
-  [[nodiscard]] std::int64_t gates(std::int64_t steps, Type of) const {
-    return steps * batch * wide * bytes(of);
+  [[nodiscard]] std::int64_t bytes_of_gates(std::int64_t steps, Type of) const {
+    return steps * gates() * bytes(of);
   }
 
-  std::int64_t time, batch, in, hidden;
-  std::int64_t wide;  ///< of all gates together
   Type type;
 };
 
 /// work(part, element of a state, element of its first gate) for the cells of a time step.
 template <class Work>
-void for_each_cell(int threads, const RecurrentSizes& of, const Work& work) {
+void for_each_cell(int threads, const StepSizes& of, const Work& work) {
   split(
       threads, of.batch,
       [&](std::int64_t begin, std::int64_t end) {
@@ -54,10 +52,9 @@ void for_each_cell(int threads, const RecurrentSizes& of, const Work& work) {
 }
 
 /// sums [time batch, wide] = x w_ihT.
-inline void add_product_of_inputs(Lowering& to, const RecurrentSizes& of, Id x, Id w_ih,
-                                  const Argument& sums) {
+void add_product_of_inputs(Lowering& to, const StepSizes& of, Id x, Id w_ih, const Argument& sums) {
   add_product(to,
-              {.m = of.time * of.batch,
+              {.m = of.rows(),
                .n = of.wide,
                .k = of.in,
                .a_strides = {of.in, 1},
@@ -67,8 +64,8 @@ inline void add_product_of_inputs(Lowering& to, const RecurrentSizes& of, Id x, 
 }
 
 /// sums [batch, wide] (+)= h w_hhT of one time step.
-inline void add_product_of_states(Lowering& to, const RecurrentSizes& of, const Argument& h,
-                                  Id w_hh, const Argument& sums, bool accumulate) {
+void add_product_of_states(Lowering& to, const StepSizes& of, const Argument& h, Id w_hh,
+                           const Argument& sums, bool accumulate) {
   add_product(to,
               {.m = of.batch,
                .n = of.wide,
@@ -81,8 +78,8 @@ inline void add_product_of_states(Lowering& to, const RecurrentSizes& of, const 
 }
 
 /// carry [batch, hidden] (+)= the gradients of one time step's products by w_hh.
-inline void add_product_to_states(Lowering& to, const RecurrentSizes& of, const Argument& dsums,
-                                  Id w_hh, const Argument& carry, bool accumulate) {
+void add_product_to_states(Lowering& to, const StepSizes& of, const Argument& dsums, Id w_hh,
+                           const Argument& carry, bool accumulate) {
   add_product(to,
               {.m = of.batch,
                .n = of.hidden,
@@ -94,39 +91,36 @@ inline void add_product_to_states(Lowering& to, const RecurrentSizes& of, const 
               {.a = dsums, .b = {w_hh}, .bias = {}, .c = carry});
 }
 
-/// dx, dw_ih and dw_hh of `op` from the gradients of both products of all time steps.
-template <class Op>
-void add_products_over_time(Lowering& to, const RecurrentSizes& of, const Op& op, Id of_inputs,
-                            Id of_states) {
-  const std::int64_t rows = of.time * of.batch;
+/// dx, dw_ih and dw_hh from the gradients of both products of all time steps.
+void add_products_over_time(Lowering& to, const StepSizes& of, const RecurrentGrad& op) {
   if (op.dx != none) {
     add_product(to,
-                {.m = rows,
+                {.m = of.rows(),
                  .n = of.in,
                  .k = of.wide,
                  .a_strides = {of.wide, 1},
                  .b_strides = {of.in, 1},
                  .operand_type = of.type,
                  .result_type = of.type},
-                {.a = {of_inputs}, .b = {op.w_ih}, .bias = {}, .c = {op.dx}});
+                {.a = {op.di}, .b = {op.w_ih}, .bias = {}, .c = {op.dx}});
   }
   add_product(to,
               {.m = of.wide,
                .n = of.in,
-               .k = rows,
+               .k = of.rows(),
                .a_strides = {1, of.wide},
                .b_strides = {of.in, 1},
                .operand_type = of.type},
-              {.a = {of_inputs}, .b = {op.x}, .bias = {}, .c = {op.dw_ih}});
+              {.a = {op.di}, .b = {op.x}, .bias = {}, .c = {op.dw_ih}});
   if (of.time > 1) {
     add_product(to,
                 {.m = of.wide,
                  .n = of.hidden,
-                 .k = rows - of.batch,
+                 .k = of.rows() - of.batch,
                  .a_strides = {1, of.wide},
                  .b_strides = {of.hidden, 1},
                  .operand_type = of.type},
-                {.a = reads(of_states).from(of.gates(1, of.type)),
+                {.a = reads(op.of_states()).from(of.bytes_of_gates(1, of.type)),
                  .b = {op.h},
                  .bias = {},
                  .c = {op.dw_hh}});
@@ -138,87 +132,6 @@ void add_products_over_time(Lowering& to, const RecurrentSizes& of, const Op& op
   }
 }
 
-// ---- A layer of LSTM: products over all time steps at once where the recurrence allows it, one
-// for each step where not, and a loop over the cells of each step.
-
-namespace {
-
-// ---- forward
-
-template <class T>
-struct ForwardStep {
-  const float* sums;  ///< of the products
-  const float *b_ih, *b_hh;
-  const float* before;  ///< c of the step before; nullptr: 0
-  T* gates;
-  float* c;
-  T* h;
-};
-
-template <class T>
-void forward_step(int threads, const RecurrentSizes& of, const ForwardStep<T>& step) {
-  for_each_cell(threads, of, [&](auto part, std::int64_t at, std::int64_t first) {
-    const std::int64_t unit = at % of.hidden;
-    const auto sum = [&](std::int64_t gate) {
-      const std::int64_t offset = gate * of.hidden;
-      return load(part, step.sums + first + offset) + load(part, step.b_ih + unit + offset) +
-             load(part, step.b_hh + unit + offset);
-    };
-    const Floats i = sigmoid(sum(0));
-    const Floats f = sigmoid(sum(1));
-    const Floats g = hyperbolic_tangent(sum(2));
-    const Floats o = sigmoid(sum(3));
-    Floats c = i * g;
-    if (step.before != nullptr) {
-      c += f * load(part, step.before + at);
-    }
-    store(part, i, step.gates + first);
-    store(part, f, step.gates + first + of.hidden);
-    store(part, g, step.gates + first + 2 * of.hidden);
-    store(part, o, step.gates + first + 3 * of.hidden);
-    store(part, c, step.c + at);
-    store(part, o * hyperbolic_tangent(c), step.h + at);
-  });
-}
-
-// ---- backward
-
-template <class T>
-struct BackwardStep {
-  const T* gates;
-  const float *c, *before;  ///< of this step and of the one before; nullptr: 0
-  const T* dh;
-  T* dgates;
-  float *to_h, *to_c;  ///< the gradients that come from the next step
-  bool is_last;        ///< of the sequence: there is none, and both are set to zero
-};
-
-template <class T>
-void backward_step(int threads, const RecurrentSizes& of, const BackwardStep<T>& step) {
-  for_each_cell(threads, of, [&](auto part, std::int64_t at, std::int64_t first) {
-    const Floats i = load(part, step.gates + first);
-    const Floats f = load(part, step.gates + first + of.hidden);
-    const Floats g = load(part, step.gates + first + 2 * of.hidden);
-    const Floats o = load(part, step.gates + first + 3 * of.hidden);
-    const Floats bent = hyperbolic_tangent(load(part, step.c + at));
-    const Floats before = step.before != nullptr ? load(part, step.before + at) : all(0);
-    Floats of_h = load(part, step.dh + at);
-    Floats of_c{};
-    if (step.is_last) {
-      store(part, all(0), step.to_h + at);
-    } else {
-      of_h += load(part, step.to_h + at);
-      of_c = load(part, step.to_c + at);
-    }
-    of_c += of_h * o * (1.0F - bent * bent);
-    store(part, of_c * g * (i * (1.0F - i)), step.dgates + first);
-    store(part, of_c * before * (f * (1.0F - f)), step.dgates + first + of.hidden);
-    store(part, of_c * i * (1.0F - g * g), step.dgates + first + 2 * of.hidden);
-    store(part, of_h * bent * (o * (1.0F - o)), step.dgates + first + 3 * of.hidden);
-    store(part, of_c * f, step.to_c + at);
-  });
-}
-
 void add_copy(Lowering& to, Id from, Id into) {
   to.add(OpCategory::elementwise, 1, {reads(from), writes(into)},
          [n = to.count(from)](const Invocation& call) {
@@ -226,225 +139,162 @@ void add_copy(Lowering& to, Id from, Id into) {
          });
 }
 
-}  // namespace
+// ---- The units of a time step
 
-void lower(const Lstm& op, Lowering& to) {
-  const RecurrentSizes of(to, op.x, op.w_hh);
-  // The sums of both products stay in f32 until the bias is added to them.
-  const Argument sums =
-      of.type == Type::f32 ? updates(op.gates) : to.reserve(of.gates(of.time, Type::f32));
-  add_product_of_inputs(to, of, op.x, op.w_ih, sums);
-  const int threads = to.threads_for_bytes(static_cast<double>(of.gates(1, Type::f32)));
-  for (std::int64_t t = 0; t < of.time; ++t) {
-    const Argument sums_now = sums.from(of.gates(t, Type::f32));
-    const Argument h_now = updates(op.h).from(of.states(t, of.type));
-    const Argument c_now = updates(op.c).from(of.states(t, Type::f32));
-    if (t > 0) {
-      add_product_of_states(to, of, reads(op.h).from(of.states(t - 1, of.type)), op.w_hh, sums_now,
-                            true);
+/// As the type of what goes on from step to step.
+template <class Unit, class T>
+using Before = std::conditional_t<Unit::keeps_state, float, T>;
+
+template <class Unit, class T>
+void forward_step(const StepSizes& of, const Invocation& call) {
+  const auto* of_inputs = call.operand<const float>(0);  // sums of the products
+  const auto* of_states = call.operand<const float>(1);  // nullptr: 0, or added to those of inputs
+  const auto* b_ih = call.operand<const float>(2);
+  const auto* b_hh = call.operand<const float>(3);
+  const auto* before = call.operand<const Before<Unit, T>>(4);  // nullptr: 0
+  auto* gates = call.operand<T>(5);
+  auto* kept = call.operand<float>(6);
+  auto* h = call.operand<T>(7);
+  for_each_cell(call.threads, of, [&](auto part, std::int64_t at, std::int64_t first) {
+    std::array<Floats, Unit::gates> i;
+    std::array<Floats, Unit::gates> k;
+    std::array<Floats, Unit::gates> made;
+#pragma GCC unroll 4
+    for (std::size_t gate = 0; gate < Unit::gates; ++gate) {
+      const std::int64_t offset = static_cast<std::int64_t>(gate) * of.hidden;
+      i[gate] = load(part, of_inputs + first + offset) + load(part, b_ih + at % of.hidden + offset);
+      k[gate] = load(part, b_hh + at % of.hidden + offset);
+      if (Unit::is_apart && of_states != nullptr) {
+        k[gate] += load(part, of_states + first + offset);
+      }
     }
-    with_float(of.type, [&](auto zero) {
-      using T = decltype(zero);
-      to.add(OpCategory::elementwise, threads,
-             {sums_now, reads(op.b_ih), reads(op.b_hh),
-              t > 0 ? reads(op.c).from(of.states(t - 1, Type::f32)) : Argument{},
-              updates(op.gates).from(of.gates(t, of.type)), c_now, h_now},
-             [of](const Invocation& call) {
-               forward_step<T>(call.threads, of,
-                               {.sums = call.operand<const float>(0),
-                                .b_ih = call.operand<const float>(1),
-                                .b_hh = call.operand<const float>(2),
-                                .before = call.operand<const float>(3),
-                                .gates = call.operand<T>(4),
-                                .c = call.operand<float>(5),
-                                .h = call.operand<T>(6)});
-             });
-    });
-  }
-}
-
-void lower(const LstmGrad& op, Lowering& to) {
-  const RecurrentSizes of(to, op.x, op.w_hh);
-  const Argument to_h = updates(op.carry);
-  const Argument to_c = to_h.from(of.states(1, Type::f32));
-  const int threads = to.threads_for_bytes(static_cast<double>(of.gates(1, Type::f32)));
-  for (std::int64_t t = of.time - 1; t >= 0; --t) {
-    const Argument dgates_now = updates(op.dgates).from(of.gates(t, of.type));
-    with_float(of.type, [&](auto zero) {
-      using T = decltype(zero);
-      to.add(OpCategory::elementwise, threads,
-             {reads(op.gates).from(of.gates(t, of.type)), reads(op.c).from(of.states(t, Type::f32)),
-              t > 0 ? reads(op.c).from(of.states(t - 1, Type::f32)) : Argument{},
-              reads(op.dh).from(of.states(t, of.type)), dgates_now, to_h, to_c},
-             [of, is_last = t == of.time - 1](const Invocation& call) {
-               backward_step<T>(call.threads, of,
-                                {.gates = call.operand<const T>(0),
-                                 .c = call.operand<const float>(1),
-                                 .before = call.operand<const float>(2),
-                                 .dh = call.operand<const T>(3),
-                                 .dgates = call.operand<T>(4),
-                                 .to_h = call.operand<float>(5),
-                                 .to_c = call.operand<float>(6),
-                                 .is_last = is_last});
-             });
-    });
-    if (t > 0) {
-      add_product_to_states(to, of, dgates_now, op.w_hh, to_h, false);
+    const Floats from = before != nullptr ? load(part, before + at) : all(0);
+    Floats keep;
+    Floats state;
+    Unit::template forward<VectorMaths>(i.data(), k.data(), from, made.data(), keep, state);
+#pragma GCC unroll 4
+    for (std::size_t gate = 0; gate < Unit::gates; ++gate) {
+      store(part, made[gate], gates + first + static_cast<std::int64_t>(gate) * of.hidden);
     }
-  }
-  add_products_over_time(to, of, op, op.dgates, op.dgates);
-  add_column_sums(to, op.dgates, op.db_ih, false);
-  add_copy(to, op.db_ih, op.db_hh);
-}
-
-// ---- A layer of GRU: as one of LSTM, but that a gate stands between the two products, which are
-// therefore kept apart.
-
-namespace {
-
-template <class T>
-struct GruForwardStep {
-  const float *of_inputs, *of_states;  ///< sums of the products; of states nullptr: 0
-  const float *b_ih, *b_hh;
-  const T* before;  ///< h of the step before; nullptr: 0
-  T* gates;
-  float* recurrent;
-  T* h;
-};
-
-template <class T>
-void gru_forward(int threads, const RecurrentSizes& of, const GruForwardStep<T>& step) {
-  for_each_cell(threads, of, [&](auto part, std::int64_t at, std::int64_t first) {
-    const std::int64_t unit = at % of.hidden;
-    const auto i = [&](std::int64_t gate) {
-      const std::int64_t offset = gate * of.hidden;
-      return load(part, step.of_inputs + first + offset) + load(part, step.b_ih + unit + offset);
-    };
-    const auto k = [&](std::int64_t gate) {
-      const std::int64_t offset = gate * of.hidden;
-      const Floats bias = load(part, step.b_hh + unit + offset);
-      return step.of_states == nullptr ? bias : load(part, step.of_states + first + offset) + bias;
-    };
-    const Floats r = sigmoid(i(0) + k(0));
-    const Floats z = sigmoid(i(1) + k(1));
-    const Floats recurrent = k(2);
-    const Floats n = hyperbolic_tangent(i(2) + r * recurrent);
-    Floats h = (1.0F - z) * n;
-    if (step.before != nullptr) {
-      h += z * load(part, step.before + at);
-    }
-    store(part, r, step.gates + first);
-    store(part, z, step.gates + first + of.hidden);
-    store(part, n, step.gates + first + 2 * of.hidden);
-    store(part, recurrent, step.recurrent + at);
-    store(part, h, step.h + at);
+    store(part, keep, kept + at);
+    store(part, state, h + at);
   });
 }
 
-template <class T>
-struct GruBackwardStep {
-  const T* gates;
-  const float* recurrent;
-  const T *before, *dh;  ///< h of the step before; nullptr: 0
-  T *di, *dk;
-  float* carry;
-  bool is_last;  ///< of the sequence: nothing is carried yet
-};
-
-template <class T>
-void gru_backward(int threads, const RecurrentSizes& of, const GruBackwardStep<T>& step) {
-  for_each_cell(threads, of, [&](auto part, std::int64_t at, std::int64_t first) {
-    const Floats r = load(part, step.gates + first);
-    const Floats z = load(part, step.gates + first + of.hidden);
-    const Floats n = load(part, step.gates + first + 2 * of.hidden);
-    const Floats before = step.before != nullptr ? load(part, step.before + at) : all(0);
-    Floats of_h = load(part, step.dh + at);
-    if (!step.is_last) {
-      of_h += load(part, step.carry + at);
+/// `is_last`: of the sequence; nothing is carried yet.
+template <class Unit, class T>
+void backward_step(const StepSizes& of, bool is_last, const Invocation& call) {
+  const auto* gates = call.operand<const T>(0);
+  const auto* kept = call.operand<const float>(1);
+  const auto* before = call.operand<const Before<Unit, T>>(2);  // nullptr: 0
+  const auto* dh = call.operand<const T>(3);
+  auto* di = call.operand<T>(4);
+  auto* dk = call.operand<T>(5);
+  auto* to_h = call.operand<float>(6);
+  float* const to_before = Unit::keeps_state ? to_h + of.states() : to_h;
+  for_each_cell(call.threads, of, [&](auto part, std::int64_t at, std::int64_t first) {
+    std::array<Floats, Unit::gates> made;
+    std::array<Floats, Unit::gates> of_i;
+    std::array<Floats, Unit::gates> of_k;
+#pragma GCC unroll 4
+    for (std::size_t gate = 0; gate < Unit::gates; ++gate) {
+      made[gate] = load(part, gates + first + static_cast<std::int64_t>(gate) * of.hidden);
     }
-    const Floats of_n = of_h * (1.0F - z) * (1.0F - n * n);
-    const Floats of_z = of_h * (before - n) * (z * (1.0F - z));
-    const Floats of_r = of_n * load(part, step.recurrent + at) * (r * (1.0F - r));
-    for (T* to : {step.di, step.dk}) {
-      store(part, of_r, to + first);
-      store(part, of_z, to + first + of.hidden);
+    const Floats from = before != nullptr ? load(part, before + at) : all(0);
+    Floats of_h = load(part, dh + at);
+    Floats carried = all(0);
+    if (!is_last) {
+      of_h += load(part, to_h + at);
+      carried = load(part, to_before + at);
+    } else if (Unit::keeps_state) {
+      store(part, all(0), to_h + at);
     }
-    store(part, of_n, step.di + first + 2 * of.hidden);
-    store(part, of_n * r, step.dk + first + 2 * of.hidden);
-    store(part, of_h * z, step.carry + at);
+    Unit::template backward<VectorMaths>(made.data(), load(part, kept + at), from, of_h, carried,
+                                         of_i.data(), of_k.data());
+#pragma GCC unroll 4
+    for (std::size_t gate = 0; gate < Unit::gates; ++gate) {
+      const std::int64_t to = first + static_cast<std::int64_t>(gate) * of.hidden;
+      store(part, of_i[gate], di + to);
+      if (Unit::is_apart) {
+        store(part, of_k[gate], dk + to);
+      }
+    }
+    store(part, carried, to_before + at);
   });
+}
+
+/// use(unit, 0 of the type in which its layer stores).
+template <class Use>
+void with_unit(const Cell& cell, Type type, const Use& use) {
+  std::visit([&](auto unit) { with_float(type, [&](auto zero) { use(unit, zero); }); }, cell);
+}
+
+/// What goes on to time step t from the one before; none at first.
+template <class Op>
+Argument state_before(const Op& op, const StepSizes& of, std::int64_t t) {
+  const bool keeps_state = std::visit([](auto unit) { return unit.keeps_state; }, op.cell);
+  const Type type = keeps_state ? Type::f32 : of.type;
+  return t == 0 ? Argument{}
+                : reads(keeps_state ? op.kept : op.h).from(of.bytes_of_states(t - 1, type));
 }
 
 }  // namespace
 
-void lower(const Gru& op, Lowering& to) {
-  const RecurrentSizes of(to, op.x, op.w_hh);
+void lower(const Recurrent& op, Lowering& to) {
+  const StepSizes of(to, op.x, op.w_hh);
+  const bool is_apart = std::visit([](auto unit) { return unit.is_apart; }, op.cell);
   // The sums of the products stay in f32 until the biases are added to them.
   const Argument of_inputs =
-      of.type == Type::f32 ? updates(op.gates) : to.reserve(of.gates(of.time, Type::f32));
-  const Argument of_states = to.reserve(of.gates(1, Type::f32));
+      of.type == Type::f32 ? updates(op.gates) : to.reserve(of.bytes_of_gates(of.time, Type::f32));
+  const Argument of_states = is_apart ? to.reserve(of.bytes_of_gates(1, Type::f32)) : Argument{};
   add_product_of_inputs(to, of, op.x, op.w_ih, of_inputs);
-  const int threads = to.threads_for_bytes(static_cast<double>(of.gates(1, Type::f32)));
+  const int threads = to.threads_for_bytes(static_cast<double>(of.bytes_of_gates(1, Type::f32)));
   for (std::int64_t t = 0; t < of.time; ++t) {
-    const Argument before = t > 0 ? reads(op.h).from(of.states(t - 1, of.type)) : Argument{};
+    const Argument sums = of_inputs.from(of.bytes_of_gates(t, Type::f32));
     if (t > 0) {
-      add_product_of_states(to, of, before, op.w_hh, of_states, false);
+      add_product_of_states(to, of, reads(op.h).from(of.bytes_of_states(t - 1, of.type)), op.w_hh,
+                            is_apart ? of_states : sums, !is_apart);
     }
-    with_float(of.type, [&](auto zero) {
-      using T = decltype(zero);
-      to.add(OpCategory::elementwise, threads,
-             {of_inputs.from(of.gates(t, Type::f32)), t > 0 ? of_states : Argument{},
-              reads(op.b_ih), reads(op.b_hh), before, updates(op.gates).from(of.gates(t, of.type)),
-              updates(op.recurrent).from(of.states(t, Type::f32)),
-              updates(op.h).from(of.states(t, of.type))},
-             [of](const Invocation& call) {
-               gru_forward<T>(call.threads, of,
-                              {.of_inputs = call.operand<const float>(0),
-                               .of_states = call.operand<const float>(1),
-                               .b_ih = call.operand<const float>(2),
-                               .b_hh = call.operand<const float>(3),
-                               .before = call.operand<const T>(4),
-                               .gates = call.operand<T>(5),
-                               .recurrent = call.operand<float>(6),
-                               .h = call.operand<T>(7)});
-             });
+    with_unit(op.cell, of.type, [&](auto unit, auto zero) {
+      to.add(
+          OpCategory::elementwise, threads,
+          {sums, t > 0 ? of_states : Argument{}, reads(op.b_ih), reads(op.b_hh),
+           state_before(op, of, t), updates(op.gates).from(of.bytes_of_gates(t, of.type)),
+           updates(op.kept).from(of.bytes_of_states(t, Type::f32)),
+           updates(op.h).from(of.bytes_of_states(t, of.type))},
+          [of](const Invocation& call) { forward_step<decltype(unit), decltype(zero)>(of, call); });
     });
   }
 }
 
-void lower(const GruGrad& op, Lowering& to) {
-  const RecurrentSizes of(to, op.x, op.w_hh);
+void lower(const RecurrentGrad& op, Lowering& to) {
+  const StepSizes of(to, op.x, op.w_hh);
   const Argument carry = updates(op.carry);
-  const int threads = to.threads_for_bytes(static_cast<double>(of.gates(1, Type::f32)));
+  const bool keeps_state = std::visit([](auto unit) { return unit.keeps_state; }, op.cell);
+  const int threads = to.threads_for_bytes(static_cast<double>(of.bytes_of_gates(1, Type::f32)));
   for (std::int64_t t = of.time - 1; t >= 0; --t) {
-    const Argument dk_now = updates(op.dk).from(of.gates(t, of.type));
-    with_float(of.type, [&](auto zero) {
-      using T = decltype(zero);
+    const auto now = [&](Id sums) { return updates(sums).from(of.bytes_of_gates(t, of.type)); };
+    with_unit(op.cell, of.type, [&](auto unit, auto zero) {
       to.add(OpCategory::elementwise, threads,
-             {reads(op.gates).from(of.gates(t, of.type)),
-              reads(op.recurrent).from(of.states(t, Type::f32)),
-              t > 0 ? reads(op.h).from(of.states(t - 1, of.type)) : Argument{},
-              reads(op.dh).from(of.states(t, of.type)), updates(op.di).from(of.gates(t, of.type)),
-              dk_now, carry},
+             {reads(op.gates).from(of.bytes_of_gates(t, of.type)),
+              reads(op.kept).from(of.bytes_of_states(t, Type::f32)), state_before(op, of, t),
+              reads(op.dh).from(of.bytes_of_states(t, of.type)), now(op.di),
+              op.is_apart() ? now(op.dk) : Argument{}, carry},
              [of, is_last = t == of.time - 1](const Invocation& call) {
-               gru_backward<T>(call.threads, of,
-                               {.gates = call.operand<const T>(0),
-                                .recurrent = call.operand<const float>(1),
-                                .before = call.operand<const T>(2),
-                                .dh = call.operand<const T>(3),
-                                .di = call.operand<T>(4),
-                                .dk = call.operand<T>(5),
-                                .carry = call.operand<float>(6),
-                                .is_last = is_last});
+               backward_step<decltype(unit), decltype(zero)>(of, is_last, call);
              });
     });
     if (t > 0) {
-      add_product_to_states(to, of, dk_now, op.w_hh, carry, true);
+      add_product_to_states(to, of, now(op.of_states()), op.w_hh, carry, !keeps_state);
     }
   }
-  add_products_over_time(to, of, op, op.di, op.dk);
+  add_products_over_time(to, of, op);
   add_column_sums(to, op.di, op.db_ih, false);
-  add_column_sums(to, op.dk, op.db_hh, false);
+  if (op.is_apart()) {
+    add_column_sums(to, op.dk, op.db_hh, false);
+  } else {
+    add_copy(to, op.db_ih, op.db_hh);
+  }
 }
 
 }  // namespace crossover::cpu

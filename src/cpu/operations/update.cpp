@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstddef>
+#include <type_traits>
+#include <variant>
+#include <vector>
 
 #include "../threads.h"
 #include "crossover/backend.h"
-#include "crossover/elementwise.h"
 #include "crossover/memory.h"
 #include "crossover/ranks.h"
 #include "operations.h"
@@ -68,104 +71,61 @@ std::vector<UpdateSpan> update_spans(Lowering& to,
   return spans;
 }
 
-// ---- SGD
+// ---- Update: its step first, then a pass over the parameters of each weight decay.
 
 namespace {
 
-void sgd(int threads, float* w, const float* g, std::int64_t count, float learning_rate) {
+/// m and v: as many as there are states.
+template <std::size_t states, class Factors>
+void update(int threads, const Factors& factors, std::int64_t count, float* w, const float* g,
+            float* m, float* v) {
   split(threads, count, [=](std::int64_t begin, std::int64_t end) {
+    const Factors by = factors;
     for (std::int64_t i = begin; i < end; ++i) {
-      w[i] = crossover::sgd(w[i], g[i], learning_rate);
+      float none = 0;
+      by.update(w[i], g[i], states > 0 ? m[i] : none, states > 1 ? v[i] : none);
     }
   });
 }
 
 }  // namespace
 
-void lower(const Sgd& op, Lowering& to) {
-  const auto rate = static_cast<float>(op.learning_rate * op.gradient_factor);
-  for (const UpdateSpan& span : update_spans(to, {&op.parameters, &op.gradients}, {})) {
-    to.add(OpCategory::update, span.threads(to),
-           {updates(span.first[0], span.layout), reads(span.first[1], span.layout)},
-           [rate, n = span.floats](const Invocation& call) {
-             cpu::sgd(call.threads, call.operand<float>(0), call.operand<const float>(1), n, rate);
-           });
+void lower(const Update& op, Lowering& to) {
+  if (op.step != none) {
+    to.add(OpCategory::update, 1, {updates(op.step)},
+           [](const Invocation& call) { ++*call.operand<std::int32_t>(0); });
   }
-}
-
-// ---- Momentum
-
-namespace {
-
-/// Of an update, in float.
-struct MomentumFactors {
-  float learning_rate, momentum, gradient_factor;
-};
-
-void momentum(int threads, float* w, const float* g, float* velocity, std::int64_t count,
-              const MomentumFactors& factors) {
-  split(threads, count, [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      crossover::momentum(w[i], factors.gradient_factor * g[i], velocity[i], factors.learning_rate,
-                          factors.momentum);
-    }
-  });
-}
-
-}  // namespace
-
-void lower(const Momentum& op, Lowering& to) {
-  const MomentumFactors factors{.learning_rate = static_cast<float>(op.learning_rate),
-                                .momentum = static_cast<float>(op.momentum),
-                                .gradient_factor = static_cast<float>(op.gradient_factor)};
-  for (const UpdateSpan& span :
-       update_spans(to, {&op.parameters, &op.gradients, &op.velocities}, {})) {
-    to.add(OpCategory::update, span.threads(to),
-           {updates(span.first[0], span.layout), reads(span.first[1], span.layout),
-            updates(span.first[2], span.layout)},
-           [factors, n = span.floats](const Invocation& call) {
-             cpu::momentum(call.threads, call.operand<float>(0), call.operand<const float>(1),
-                           call.operand<float>(2), n, factors);
-           });
+  std::vector<const std::vector<Id>*> arrays{&op.parameters, &op.gradients};
+  for (const std::vector<Id>& states : op.states) {
+    arrays.push_back(&states);
   }
-}
-
-// ---- AdamW: its time first, then a pass over the parameters of each weight decay.
-
-namespace {
-
-void adamw(int threads, float* w, const float* g, float* m, float* v, std::int64_t count,
-           const AdamWFactors<float>& factors) {
-  split(threads, count, [=](std::int64_t begin, std::int64_t end) {
-    const AdamWFactors<float> f = factors;
-    for (std::int64_t i = begin; i < end; ++i) {
-      crossover::adamw(w[i], g[i], m[i], v[i], f);
+  for (const UpdateSpan& span : update_spans(to, arrays, op.weight_decay)) {
+    std::vector<Argument> arguments;
+    for (const Id first : span.first) {
+      arguments.push_back(updates(first, span.layout));
     }
-  });
-}
-
-}  // namespace
-
-void lower(const AdamW& op, Lowering& to) {
-  to.add(OpCategory::update, 1, {updates(op.step)},
-         [](const Invocation& call) { ++*call.operand<std::int32_t>(0); });
-  const AdamWConstants constants{.learning_rate = op.learning_rate,
-                                 .beta1 = op.beta1,
-                                 .beta2 = op.beta2,
-                                 .epsilon = op.epsilon,
-                                 .gradient_factor = op.gradient_factor};
-  for (const UpdateSpan& span :
-       update_spans(to, {&op.parameters, &op.gradients, &op.m, &op.v}, op.weight_decay)) {
-    to.add(
-        OpCategory::update, span.threads(to),
-        {updates(span.first[0], span.layout), reads(span.first[1], span.layout),
-         updates(span.first[2], span.layout), updates(span.first[3], span.layout), reads(op.step)},
-        [constants, n = span.floats, decay = span.weight_decay](const Invocation& call) {
-          const auto factors =
-              adamw_factors<float>(constants, decay, *call.operand<const std::int32_t>(4));
-          cpu::adamw(call.threads, call.operand<float>(0), call.operand<const float>(1),
-                     call.operand<float>(2), call.operand<float>(3), n, factors);
-        });
+    arguments[1].written = false;  // the gradients
+    if (op.step != none) {
+      arguments.push_back(reads(op.step));
+    }
+    const auto add = [&](const auto& rule) {
+      using Rule = std::remove_cvref_t<decltype(rule)>;
+      constexpr std::size_t states = Rule::states.size();
+      to.add(OpCategory::update, span.threads(to), arguments,
+             [rule, n = span.floats,
+              terms = UpdateTerms{.gradient_factor = op.gradient_factor,
+                                  .weight_decay = span.weight_decay}](const Invocation& call) {
+               UpdateTerms now = terms;
+               if constexpr (Rule::counts_steps) {
+                 now.step = *call.operand<const std::int32_t>(2 + states);
+               }
+               update<states>(call.threads, rule.template factors<float>(now), n,
+                              call.operand<float>(0), call.operand<const float>(1),
+                              states > 0 ? call.operand<float>(2) : nullptr,
+                              states > 1 ? call.operand<float>(3) : nullptr);
+             });
+    };
+    std::visit(add, op.rule);
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <vector>
 
 #include "../planning/persistent.h"
@@ -77,52 +76,35 @@ class Arguments {
 
   void set_optimizer(PersistentArguments& of, const DenseStep& step) const {
     if (step.updates_in_place()) {
-      of.learning_rate = -1;  // gradients are the updates
-    } else if (step.momentum) {
-      set_momentum(of, *step.momentum);
-    } else if (step.sgd) {
-      of.learning_rate = static_cast<float>(step.sgd->learning_rate * step.sgd->gradient_factor);
+      of.sgd.learning_rate = -1;  // gradients are the updates
+      return;
+    }
+    const Update& update = *step.update;
+    static_assert(std::variant_size_v<Optimizer> == 3, "the kernel has no other rule");
+    const UpdateTerms terms{.gradient_factor = update.gradient_factor};
+    if (const auto* adamw = std::get_if<AdamWOptions>(&update.rule)) {
+      of.time = at<std::int32_t>(update.step);
+      of.adamw = adamw->factors<float>(terms);
+      of.clock = adamw->clock();
+    } else if (const auto* momentum = std::get_if<MomentumOptions>(&update.rule)) {
+      of.momentum = momentum->factors<float>(terms);
     } else {
-      set_adamw(of, step);
+      of.sgd = std::get<SgdOptions>(update.rule).factors<float>(terms);
+    }
+    for (std::size_t l = 0; l < step.layers.size(); ++l) {
+      set_states(of.layer[l].w, step.layers[l].w, update);
+      set_states(of.layer[l].bias, step.layers[l].bias, update);
     }
   }
 
-  /// Calls set(the parameter's tensor, its place among the optimizer's parameters) for each.
-  template <class Set>
-  void for_each_parameter(PersistentArguments& of, const std::vector<Id>& parameters,
-                          const Set& set) const {
-    const auto place = [&](Id id) {
-      return static_cast<std::size_t>(std::find(parameters.begin(), parameters.end(), id) -
-                                      parameters.begin());
-    };
-    const std::vector<DenseLayer>& layers = persistent_.dense.front().layers;
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      set(of.layer[l].w, place(layers[l].w));
-      set(of.layer[l].bias, place(layers[l].bias));
+  void set_states(TrainedTensor& tensor, Id parameter, const Update& update) const {
+    const auto found = std::find(update.parameters.begin(), update.parameters.end(), parameter);
+    const auto p = static_cast<std::size_t>(found - update.parameters.begin());
+    tensor.m = update.states.empty() ? nullptr : at<float>(update.states[0][p]);
+    tensor.v = update.states.size() < 2 ? nullptr : at<float>(update.states[1][p]);
+    if (const auto* adamw = std::get_if<AdamWOptions>(&update.rule)) {
+      tensor.keep = static_cast<float>(1 - adamw->learning_rate * update.decay_of(p));
     }
-  }
-
-  void set_momentum(PersistentArguments& of, const Momentum& momentum) const {
-    of.learning_rate = static_cast<float>(momentum.learning_rate);
-    of.momentum = static_cast<float>(momentum.momentum);
-    of.gradient_factor = static_cast<float>(momentum.gradient_factor);
-    for_each_parameter(of, momentum.parameters, [&](TrainedTensor& tensor, std::size_t p) {
-      tensor.m = at<float>(momentum.velocities[p]);
-    });
-  }
-
-  void set_adamw(PersistentArguments& of, const DenseStep& step) const {
-    const AdamW& adamw = *step.adamw;
-    of.time = at<std::int32_t>(adamw.step);
-    of.adamw = adamw_factors<float>(adamw, 0.0, 1);
-    of.clock = {.learning_rate = static_cast<float>(adamw.learning_rate),
-                .log_beta1 = static_cast<float>(std::log(adamw.beta1)),
-                .log_beta2 = static_cast<float>(std::log(adamw.beta2))};
-    for_each_parameter(of, adamw.parameters, [&](TrainedTensor& tensor, std::size_t p) {
-      tensor.m = at<float>(adamw.m[p]);
-      tensor.v = at<float>(adamw.v[p]);
-      tensor.keep = static_cast<float>(1 - adamw.learning_rate * adamw.weight_decay[p]);
-    });
   }
 
   const Running& running_;

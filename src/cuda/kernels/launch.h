@@ -24,16 +24,15 @@ namespace crossover::cuda {
 
 using Launch = std::variant<
     ProductLaunch, BiasActivateLaunch, CastLaunch, ActivateLaunch, ActivateGradLaunch, AddLaunch,
-    ColumnSumsLaunch, RowSumsLaunch, LossLaunch, MeanLossLaunch, AdvanceLaunch, SgdLaunch,
-    AdamWTimeLaunch, AdamWLaunch, ConvolutionLaunch, ChannelBiasLaunch, BatchNormStatisticsLaunch,
+    ColumnSumsLaunch, RowSumsLaunch, LossLaunch, MeanLossLaunch, AdvanceLaunch, UpdateLaunch,
+    AdamWTimeLaunch, ConvolutionLaunch, ChannelBiasLaunch, BatchNormStatisticsLaunch,
     BatchNormMomentsLaunch, BatchNormLaunch, BatchNormGradSumsLaunch, BatchNormGradTotalsLaunch,
     BatchNormGradLaunch, PoolLaunch, PoolGradLaunch, GlobalAveragePoolLaunch,
     GlobalAveragePoolGradLaunch, ReshapeLaunch, CountLaunch, DropoutLaunch, EmbeddingLaunch,
     EmbeddingGradLaunch, PositionEmbeddingLaunch, PositionEmbeddingGradLaunch, AttentionLaunch,
-    AttentionGradQueriesLaunch, AttentionGradKeysLaunch, SdpaLaunch, ZeroLaunch, LstmGatesLaunch,
-    LstmGatesGradLaunch, ElementwiseLossLaunch, MomentumLaunch, RearrangeLaunch, MultiplyLaunch,
-    MultiplySumsLaunch, MatmulLaunch, SoftmaxLaunch, SoftmaxGradLaunch, GruGatesLaunch,
-    GruGatesGradLaunch, GroupNormLaunch, GroupNormGradLaunch, GroupNormGradSumsLaunch, SumLaunch,
-    SumsEndLaunch, MapLaunch, MapGradLaunch>;
+    AttentionGradQueriesLaunch, AttentionGradKeysLaunch, SdpaLaunch, ZeroLaunch, GatesLaunch,
+    GatesGradLaunch, ElementwiseLossLaunch, RearrangeLaunch, MultiplyLaunch, MultiplySumsLaunch,
+    MatmulLaunch, SoftmaxLaunch, SoftmaxGradLaunch, GroupNormLaunch, GroupNormGradLaunch,
+    GroupNormGradSumsLaunch, SumLaunch, SumsEndLaunch, MapLaunch, MapGradLaunch>;
 
 }  // namespace crossover::cuda

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optimizer.h"
 
-#include <cmath>
+#include <type_traits>
+#include <variant>
 
 #include "site.h"
 #include "vectors.cuh"
@@ -34,39 +35,45 @@ __device__ void store_copy(const Neighbours<float, n>& w, const Span& span, std:
   }
 }
 
-template <class Short>
-__global__ void sgd_kernel(CalledUpdates spans, float learning_rate) {
-  for (int s = 0; s < spans.count; ++s) {
-    const Span span = spans.span[s];
-    for_neighbours<at_once>(span.count, [&](auto some, std::int64_t i) {
-      constexpr int n = decltype(some)::value;
-      auto w = load<n>(span.w + i);
-      const auto g = load_gradient<Short, n>(span, i);
-      for (int k = 0; k < n; ++k) {
-        w.at[k] = crossover::sgd(w.at[k], g.at[k], learning_rate);
-      }
-      store(w, span.w + i);
-      store_copy<Short>(w, span, i);
-    });
-  }
-}
+__device__ void set_keep(AdamWFactors<float>& factors, float keep) { factors.keep = keep; }
+template <class Factors>
+__device__ void set_keep(Factors& /*factors*/, float /*keep*/) {}
 
-template <class Short>
-__global__ void momentum_kernel(CalledUpdates spans, float learning_rate, float momentum,
-                                float gradient_factor) {
+/// Factors that come with the launch, or from the device's memory.
+template <class Factors>
+__device__ Factors factors_of(const Factors& given) {
+  return given;
+}
+__device__ AdamWFactors<float> factors_of(const AdamWFactors<float>* given) { return *given; }
+
+template <class Short, int states, class Given>
+__global__ void update_kernel(CalledUpdates spans, Given given) {
+  auto by = factors_of(given);
   for (int s = 0; s < spans.count; ++s) {
     const Span span = spans.span[s];
+    set_keep(by, span.keep);
     for_neighbours<at_once>(span.count, [&](auto some, std::int64_t i) {
       constexpr int n = decltype(some)::value;
       auto w = load<n>(span.w + i);
       const auto g = load_gradient<Short, n>(span, i);
-      auto velocity = load<n>(span.m + i);
+      Neighbours<float, n> m{};
+      Neighbours<float, n> v{};
+      if constexpr (states > 0) {
+        m = load<n>(span.m + i);
+      }
+      if constexpr (states > 1) {
+        v = load<n>(span.v + i);
+      }
       for (int k = 0; k < n; ++k) {
-        crossover::momentum(w.at[k], gradient_factor * g.at[k], velocity.at[k], learning_rate,
-                            momentum);
+        by.update(w.at[k], g.at[k], m.at[k], v.at[k]);
       }
       store(w, span.w + i);
-      store(velocity, span.m + i);
+      if constexpr (states > 0) {
+        store(m, span.m + i);
+      }
+      if constexpr (states > 1) {
+        store(v, span.v + i);
+      }
       store_copy<Short>(w, span, i);
     });
   }
@@ -75,31 +82,8 @@ __global__ void momentum_kernel(CalledUpdates spans, float learning_rate, float 
 __global__ void adamw_time_kernel(AdamWFactors<float> f, AdamWClock<float> clock,
                                   std::int32_t* time, AdamWFactors<float>* factors) {
   *time += 1;
-  set_time(f, clock, *time);
+  f.set_time(clock, *time);
   *factors = f;
-}
-
-template <class Short>
-__global__ void adamw_kernel(CalledUpdates spans, const AdamWFactors<float>* factors) {
-  AdamWFactors<float> f = *factors;
-  for (int s = 0; s < spans.count; ++s) {
-    const Span span = spans.span[s];
-    f.keep = span.keep;
-    for_neighbours<at_once>(span.count, [&](auto some, std::int64_t i) {
-      constexpr int n = decltype(some)::value;
-      auto w = load<n>(span.w + i);
-      const auto g = load_gradient<Short, n>(span, i);
-      auto m = load<n>(span.m + i);
-      auto v = load<n>(span.v + i);
-      for (int k = 0; k < n; ++k) {
-        crossover::adamw(w.at[k], g.at[k], m.at[k], v.at[k], f);
-      }
-      store(w, span.w + i);
-      store(m, span.m + i);
-      store(v, span.v + i);
-      store_copy<Short>(w, span, i);
-    });
-  }
 }
 
 /// Of 16 bits where a gradient or a copy is.
@@ -118,34 +102,30 @@ Type shortest_type(const CalledUpdates& spans) {
 
 }  // namespace
 
-void call(const SgdArguments<Called>& of, const Site& site) {
-  with_float(shortest_type(of.spans), [&](auto zero) {
-    launch(sgd_kernel<decltype(zero)>, grid_for_largest(of.spans, at_once), site.stream, of.spans,
-           of.learning_rate);
-  });
-}
-
-void call(const MomentumArguments<Called>& of, const Site& site) {
-  with_float(shortest_type(of.spans), [&](auto zero) {
-    launch(momentum_kernel<decltype(zero)>, grid_for_largest(of.spans, at_once), site.stream,
-           of.spans, of.learning_rate, of.momentum, of.gradient_factor);
-  });
+void call(const UpdateArguments<Called>& of, const Site& site) {
+  const auto update = [&](const auto& rule) {
+    using Rule = std::remove_cvref_t<decltype(rule)>;
+    const auto by = [&](const auto& given) {
+      with_float(shortest_type(of.spans), [&](auto zero) {
+        launch(update_kernel<decltype(zero), static_cast<int>(Rule::states.size()),
+                             std::remove_cvref_t<decltype(given)>>,
+               grid_for_largest(of.spans, at_once), site.stream, of.spans, given);
+      });
+    };
+    if constexpr (Rule::counts_steps) {
+      by(static_cast<const AdamWFactors<float>*>(site.factors));
+    } else {
+      by(rule.template factors<float>({.gradient_factor = of.gradient_factor}));
+    }
+  };
+  std::visit(update, of.rule);
 }
 
 void call(const AdamWTimeArguments<Called>& of, const Site& site) {
   // All that is the same at any time is taken from double here, and not on the device.
-  const AdamWClock<float> clock{.learning_rate = static_cast<float>(of.constants.learning_rate),
-                                .log_beta1 = static_cast<float>(std::log(of.constants.beta1)),
-                                .log_beta2 = static_cast<float>(std::log(of.constants.beta2))};
-  launch(adamw_time_kernel, {1, 1}, site.stream, adamw_factors<float>(of.constants, 0.0, 1), clock,
-         of.time, site.factors);
-}
-
-void call(const AdamWArguments<Called>& of, const Site& site) {
-  with_float(shortest_type(of.spans), [&](auto zero) {
-    launch(adamw_kernel<decltype(zero)>, grid_for_largest(of.spans, at_once), site.stream, of.spans,
-           site.factors);
-  });
+  launch(adamw_time_kernel, {1, 1}, site.stream,
+         of.rule.factors<float>({.gradient_factor = of.gradient_factor}), of.rule.clock(), of.time,
+         site.factors);
 }
 
 }  // namespace crossover::cuda

@@ -102,7 +102,7 @@ __device__ int factors(const Block<Team>& block, int taken) {
   if (block.of_memory.first_task_after(taken) == 0 && block.lane == 0) {
     const PersistentArguments& of = block.of;
     AdamWFactors<float> f = of.adamw;
-    set_time(f, of.clock, *of.time + static_cast<int>(block.run - of.first) + 1);
+    f.set_time(of.clock, *of.time + static_cast<int>(block.run - of.first) + 1);
     block.shared[of.places.factors] = f.step_size;
     block.shared[of.places.factors + 1] = f.inverse_root_correction;
   }

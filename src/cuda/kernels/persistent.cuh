@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "crossover/elementwise.h"
+#include "crossover/update_rules.h"
 #include "operand.h"
 #include "persistent_plan.h"
 #include "site.h"
@@ -56,9 +57,9 @@ struct PersistentArguments {
   const std::int32_t* wanted = nullptr;  // labels [rows], or targets [rows, outputs], which are f32
   int wanted_of_row = 1;
   LossFunction loss_function = LossFunction::cross_entropy;
-  float* loss = nullptr;    // [runs]
-  float learning_rate = 0;  // of SGD, times the gradient factor; of momentum
-  float momentum = 0, gradient_factor = 1;
+  float* loss = nullptr;  // [runs]
+  SgdFactors<float> sgd{};
+  MomentumFactors<float> momentum{};
   std::int32_t* time = nullptr;  // AdamW's; null: another optimizer
   AdamWFactors<float> adamw{};
   AdamWClock<float> clock{};

@@ -40,26 +40,20 @@ class Updater {
     const float4 before = load4(shared_ + at);
     float w[tile_columns] = {before.x, before.y, before.z, before.w};
     float* states = shared_ + at + of_.places.parameters;
+    const auto by = [&](const auto& factors) {
+      CROSSOVER_UNROLL
+      for (int c = 0; c < tile_columns; ++c) {
+        if (c < count) {
+          factors.update(w[c], g[c], states[c], states[of_.places.parameters + c]);
+        }
+      }
+    };
     if (of_.places.states == states_of_adamw) {
-      CROSSOVER_UNROLL
-      for (int c = 0; c < tile_columns; ++c) {
-        if (c < count) {
-          adamw(w[c], g[c], states[c], states[of_.places.parameters + c], factors_);
-        }
-      }
+      by(factors_);
     } else if (of_.places.states > 0) {
-      CROSSOVER_UNROLL
-      for (int c = 0; c < tile_columns; ++c) {
-        if (c < count) {
-          crossover::momentum(w[c], of_.gradient_factor * g[c], states[c], of_.learning_rate,
-                              of_.momentum);
-        }
-      }
+      by(of_.momentum);
     } else {
-      CROSSOVER_UNROLL
-      for (int c = 0; c < tile_columns; ++c) {
-        w[c] = c < count ? crossover::sgd(w[c], g[c], of_.learning_rate) : w[c];
-      }
+      by(of_.sgd);
     }
     store4(shared_ + at, {w[0], w[1], w[2], w[3]});
   }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sequence.h"
 
-#include <cmath>
+#include <type_traits>
+#include <variant>
 
 #include "convert.cuh"
-#include "crossover/elementwise.h"
+#include "crossover/functions.h"
 #include "grid.cuh"
 #include "site.h"
 
@@ -122,118 +123,77 @@ __global__ void position_embedding_grad_kernel(PositionEmbeddingGradArguments<Ca
   }
 }
 
-constexpr int gate_count = 4;
-constexpr int gru_gate_count = 3;
-enum Gate { input_gate, forget_gate, cell_gate, output_gate };
+/// As the type of what goes on from step to step.
+template <class Unit, class T>
+using Before = std::conditional_t<Unit::keeps_state, float, T>;
 
-template <class T>
-__global__ void gates_kernel(LstmGatesArguments<Called> of) {
+template <class Unit, class T>
+__global__ void gates_kernel(GatesArguments<Called> of) {
   const std::int64_t count = of.batch * of.hidden;
-  T* gates = of.gates;
-  T* h = of.h;
-  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
-    const std::int64_t unit = i % of.hidden;
-    const std::int64_t first = i / of.hidden * gate_count * of.hidden + unit;
-    float value[gate_count];
-    for (int g = 0; g < gate_count; ++g) {
-      const std::int64_t bias = g * of.hidden + unit;
-      const float sum = of.sums[first + g * of.hidden] + (of.b_ih[bias] + of.b_hh[bias]);
-      value[g] = g == cell_gate ? std::tanh(sum) : crossover::activate(Activation::sigmoid, sum);
-    }
-    for (int g = 0; g < gate_count; ++g) {
-      gates[first + g * of.hidden] = narrow<T>(value[g]);
-    }
-    const float before = of.c_before != nullptr ? of.c_before[i] : 0.0F;
-    const float c = value[forget_gate] * before + value[input_gate] * value[cell_gate];
-    of.c[i] = c;
-    h[i] = narrow<T>(value[output_gate] * std::tanh(c));
-  }
-}
-
-template <class T>
-__global__ void gates_grad_kernel(LstmGatesGradArguments<Called> of) {
-  const std::int64_t count = of.batch * of.hidden;
-  const T* gates = of.gates;
-  const T* dh = of.dh;
-  T* dgates = of.dgates;
-  for (std::int64_t index = thread_index(); index < count; index += thread_count()) {
-    const std::int64_t first = index / of.hidden * gate_count * of.hidden + index % of.hidden;
-    const float i = widen(gates[first]);
-    const float f = widen(gates[first + forget_gate * of.hidden]);
-    const float g = widen(gates[first + cell_gate * of.hidden]);
-    const float o = widen(gates[first + output_gate * of.hidden]);
-    const float cell = std::tanh(of.c[index]);
-    float to_h = widen(dh[index]);
-    float to_c = 0;
-    if (of.is_last) {
-      of.carry_h[index] = 0;
-    } else {
-      to_h += of.carry_h[index];
-      to_c = of.carry_c[index];
-    }
-    to_c += to_h * o * (1 - cell * cell);
-    const float before = of.c_before != nullptr ? of.c_before[index] : 0.0F;
-    dgates[first] = narrow<T>(to_c * g * (i * (1 - i)));
-    dgates[first + forget_gate * of.hidden] = narrow<T>(to_c * before * (f * (1 - f)));
-    dgates[first + cell_gate * of.hidden] = narrow<T>(to_c * i * (1 - g * g));
-    dgates[first + output_gate * of.hidden] = narrow<T>(to_h * cell * (o * (1 - o)));
-    of.carry_c[index] = to_c * f;
-  }
-}
-
-template <class T>
-__global__ void gru_gates_kernel(GruGatesArguments<Called> of) {
-  const std::int64_t count = of.batch * of.hidden;
-  const T* before = of.h_before;
+  const Before<Unit, T>* before = of.before;
   T* gates = of.gates;
   T* h = of.h;
   for (std::int64_t index = thread_index(); index < count; index += thread_count()) {
     const std::int64_t unit = index % of.hidden;
-    const std::int64_t first = index / of.hidden * gru_gate_count * of.hidden + unit;
-    float i[gru_gate_count];
-    float k[gru_gate_count];
-    for (int g = 0; g < gru_gate_count; ++g) {
-      const std::int64_t bias = g * of.hidden + unit;
-      const std::int64_t at = first + g * of.hidden;
-      i[g] = of.of_inputs[at] + of.b_ih[bias];
-      k[g] = (of.of_states != nullptr ? of.of_states[at] : 0.0F) + of.b_hh[bias];
+    const std::int64_t first = index / of.hidden * Unit::gates * of.hidden + unit;
+    float i[Unit::gates];
+    float k[Unit::gates];
+    float made[Unit::gates];
+    for (int g = 0; g < Unit::gates; ++g) {
+      const std::int64_t offset = g * of.hidden;
+      i[g] = of.of_inputs[first + offset] + of.b_ih[unit + offset];
+      k[g] = of.b_hh[unit + offset];
+      if (Unit::is_apart && of.of_states != nullptr) {
+        k[g] += of.of_states[first + offset];
+      }
     }
-    const float r = crossover::activate(Activation::sigmoid, i[0] + k[0]);
-    const float z = crossover::activate(Activation::sigmoid, i[1] + k[1]);
-    const float n = std::tanh(i[2] + r * k[2]);
-    gates[first] = narrow<T>(r);
-    gates[first + of.hidden] = narrow<T>(z);
-    gates[first + 2 * of.hidden] = narrow<T>(n);
-    of.recurrent[index] = k[2];
-    h[index] = narrow<T>((1 - z) * n + (before != nullptr ? z * widen(before[index]) : 0.0F));
+    float kept = 0;
+    float state = 0;
+    Unit::template forward<ScalarMaths<float>>(
+        i, k, before != nullptr ? widen(before[index]) : 0.0F, made, kept, state);
+    for (int g = 0; g < Unit::gates; ++g) {
+      gates[first + g * of.hidden] = narrow<T>(made[g]);
+    }
+    of.kept[index] = kept;
+    h[index] = narrow<T>(state);
   }
 }
 
-template <class T>
-__global__ void gru_gates_grad_kernel(GruGatesGradArguments<Called> of) {
+template <class Unit, class T>
+__global__ void gates_grad_kernel(GatesGradArguments<Called> of) {
   const std::int64_t count = of.batch * of.hidden;
   const T* gates = of.gates;
-  const T* before = of.h_before;
+  const Before<Unit, T>* before = of.before;
   const T* dh = of.dh;
   T* di = of.di;
   T* dk = of.dk;
+  float* to_before = Unit::keeps_state ? of.carry + count : of.carry;
   for (std::int64_t index = thread_index(); index < count; index += thread_count()) {
-    const std::int64_t first = index / of.hidden * gru_gate_count * of.hidden + index % of.hidden;
-    const float r = widen(gates[first]);
-    const float z = widen(gates[first + of.hidden]);
-    const float n = widen(gates[first + 2 * of.hidden]);
-    const float of_h = widen(dh[index]) + (of.is_last ? 0.0F : of.carry[index]);
-    const float of_n = of_h * (1 - z) * (1 - n * n);
-    const float apart = (before != nullptr ? widen(before[index]) : 0.0F) - n;
-    const T of_z = narrow<T>(of_h * apart * (z * (1 - z)));
-    const T of_r = narrow<T>(of_n * of.recurrent[index] * (r * (1 - r)));
-    di[first] = of_r;
-    dk[first] = of_r;
-    di[first + of.hidden] = of_z;
-    dk[first + of.hidden] = of_z;
-    di[first + 2 * of.hidden] = narrow<T>(of_n);
-    dk[first + 2 * of.hidden] = narrow<T>(of_n * r);
-    of.carry[index] = of_h * z;
+    const std::int64_t first = index / of.hidden * Unit::gates * of.hidden + index % of.hidden;
+    float made[Unit::gates];
+    float of_i[Unit::gates];
+    float of_k[Unit::gates];
+    for (int g = 0; g < Unit::gates; ++g) {
+      made[g] = widen(gates[first + g * of.hidden]);
+    }
+    float of_h = widen(dh[index]);
+    float carried = 0;
+    if (!of.is_last) {
+      of_h += of.carry[index];
+      carried = to_before[index];
+    } else if (Unit::keeps_state) {
+      of.carry[index] = 0;
+    }
+    Unit::template backward<ScalarMaths<float>>(made, of.kept[index],
+                                                before != nullptr ? widen(before[index]) : 0.0F,
+                                                of_h, carried, of_i, of_k);
+    for (int g = 0; g < Unit::gates; ++g) {
+      di[first + g * of.hidden] = narrow<T>(of_i[g]);
+      if (Unit::is_apart) {
+        dk[first + g * of.hidden] = narrow<T>(of_k[g]);
+      }
+    }
+    to_before[index] = carried;
   }
 }
 
@@ -268,28 +228,24 @@ void call(const PositionEmbeddingGradArguments<Called>& of, const Site& site) {
   });
 }
 
-void call(const LstmGatesArguments<Called>& of, const Site& site) {
-  with_float(of.gates.type, [&](auto zero) {
-    launch(gates_kernel<decltype(zero)>, grid_for(of.batch * of.hidden), site.stream, of);
-  });
+void call(const GatesArguments<Called>& of, const Site& site) {
+  const auto of_unit = [&](auto unit) {
+    with_float(of.gates.type, [&](auto zero) {
+      launch(gates_kernel<decltype(unit), decltype(zero)>, grid_for(of.batch * of.hidden),
+             site.stream, of);
+    });
+  };
+  std::visit(of_unit, of.cell);
 }
 
-void call(const LstmGatesGradArguments<Called>& of, const Site& site) {
-  with_float(of.gates.type, [&](auto zero) {
-    launch(gates_grad_kernel<decltype(zero)>, grid_for(of.batch * of.hidden), site.stream, of);
-  });
-}
-
-void call(const GruGatesArguments<Called>& of, const Site& site) {
-  with_float(of.gates.type, [&](auto zero) {
-    launch(gru_gates_kernel<decltype(zero)>, grid_for(of.batch * of.hidden), site.stream, of);
-  });
-}
-
-void call(const GruGatesGradArguments<Called>& of, const Site& site) {
-  with_float(of.gates.type, [&](auto zero) {
-    launch(gru_gates_grad_kernel<decltype(zero)>, grid_for(of.batch * of.hidden), site.stream, of);
-  });
+void call(const GatesGradArguments<Called>& of, const Site& site) {
+  const auto of_unit = [&](auto unit) {
+    with_float(of.gates.type, [&](auto zero) {
+      launch(gates_grad_kernel<decltype(unit), decltype(zero)>, grid_for(of.batch * of.hidden),
+             site.stream, of);
+    });
+  };
+  std::visit(of_unit, of.cell);
 }
 
 }  // namespace crossover::cuda

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Embeddings, and what an LSTM or a GRU does between its products: one time step of its gates, and
-// of their gradients. Matrices are [batch, hidden], those of gates [batch, 4 hidden] in the order
-// i, f, g, o, or [batch, 3 hidden] in the order r, z, n.
+// Embeddings, and what a recurrent layer does between its products: one time step of its gates, and
+// of their gradients. Matrices are [batch, hidden], those of gates [batch, wide].
 #pragma once
 
 #include <cstdint>
 
+#include "crossover/cells.h"
 #include "crossover/operation.h"
 #include "operand.h"
 
@@ -65,66 +65,36 @@ void call(const PositionEmbeddingGradArguments<Called>& of, const Site& site);
 
 /// From the sums of the products, without their biases.
 template <template <class> class At>
-struct LstmGatesArguments {
-  At<const float> sums;  // [batch, 4 hidden]; may be gates, element by element
+struct GatesArguments {
+  Cell cell;
+  At<const float> of_inputs;  // [batch, wide]; may be gates, element by element
+  At<const float> of_states;  // none: 0, or added to those of inputs
   At<const float> b_ih, b_hh;
-  At<const float> c_before;  // none: 0
+  At<const void> before;  // of the step before, what the cell goes on from; none: 0
   At<void> gates;
-  At<float> c;
+  At<float> kept;
   At<void> h;
   std::int64_t batch = 0, hidden = 0;
   static constexpr OpCategory category = OpCategory::elementwise;
 };
-using LstmGatesLaunch = LstmGatesArguments<Planned>;
-void call(const LstmGatesArguments<Called>& of, const Site& site);
+using GatesLaunch = GatesArguments<Planned>;
+void call(const GatesArguments<Called>& of, const Site& site);
 
+/// As of a RecurrentGrad, at one time step.
 template <template <class> class At>
-struct LstmGatesGradArguments {
+struct GatesGradArguments {
+  Cell cell;
   At<const void> gates;
-  At<const float> c_before;  // none: 0
-  At<const float> c;
+  At<const float> kept;
+  At<const void> before;  // none: 0
   At<const void> dh;
-  At<void> dgates;
-  At<float> carry_h;  // what reaches h from the next time step
-  At<float> carry_c;  // the same of c; then what goes to the step before
-  std::int64_t batch = 0, hidden = 0;
-  bool is_last = false;  ///< nothing is carried yet; carry_h becomes 0
-  static constexpr OpCategory category = OpCategory::elementwise;
-};
-using LstmGatesGradLaunch = LstmGatesGradArguments<Planned>;
-void call(const LstmGatesGradArguments<Called>& of, const Site& site);
-
-/// From the sums of both products, without their biases.
-template <template <class> class At>
-struct GruGatesArguments {
-  At<const float> of_inputs;  // [batch, 3 hidden]; may be gates, element by element
-  At<const float> of_states;  // none: 0
-  At<const float> b_ih, b_hh;
-  At<const void> h_before;  // none: 0
-  At<void> gates;
-  At<float> recurrent;
-  At<void> h;
-  std::int64_t batch = 0, hidden = 0;
-  static constexpr OpCategory category = OpCategory::elementwise;
-};
-using GruGatesLaunch = GruGatesArguments<Planned>;
-void call(const GruGatesArguments<Called>& of, const Site& site);
-
-/// di and dk: the gradients of the sums of both products. carry: what reaches h from the next time
-/// step; then what goes to the step before without a product.
-template <template <class> class At>
-struct GruGatesGradArguments {
-  At<const void> gates;
-  At<const float> recurrent;
-  At<const void> h_before;  // none: 0
-  At<const void> dh;
-  At<void> di, dk;
+  At<void> di, dk;  // no dk: it is di
   At<float> carry;
   std::int64_t batch = 0, hidden = 0;
   bool is_last = false;  ///< nothing is carried yet
   static constexpr OpCategory category = OpCategory::elementwise;
 };
-using GruGatesGradLaunch = GruGatesGradArguments<Planned>;
-void call(const GruGatesGradArguments<Called>& of, const Site& site);
+using GatesGradLaunch = GatesGradArguments<Planned>;
+void call(const GatesGradArguments<Called>& of, const Site& site);
 
 }  // namespace crossover::cuda

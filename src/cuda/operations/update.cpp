@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "../planning/step_planner.h"
@@ -43,29 +44,38 @@ bool extend(Span& span, const Span& next, std::int64_t alignment) {
 }
 
 /// Of the parameters, in the order in which they lie.
-template <class Optimizer>
-std::vector<std::size_t> by_place(const Optimizer& optimizer, const StepPlanner& step) {
-  std::vector<std::size_t> all(optimizer.parameters.size());
+std::vector<std::size_t> by_place(const Update& op, const StepPlanner& step) {
+  std::vector<std::size_t> all(op.parameters.size());
   std::iota(all.begin(), all.end(), 0);
   std::stable_sort(all.begin(), all.end(), [&](std::size_t a, std::size_t b) {
-    return step.operand(optimizer.parameters[a]).offset <
-           step.operand(optimizer.parameters[b]).offset;
+    return step.operand(op.parameters[a]).offset < step.operand(op.parameters[b]).offset;
   });
   return all;
 }
 
-/// In groups of what one launch takes. complete(span, p) sets what the p-th has besides.
-template <class Optimizer, class Complete>
-std::vector<std::vector<Span>> spans_of(const Optimizer& optimizer, const StepPlanner& step,
-                                        const Complete& complete) {
+}  // namespace
+
+/// In launches of as many spans as one takes.
+void plan_operation(const Update& op, StepPlanner& step) {
+  const auto* adamw = std::get_if<AdamWOptions>(&op.rule);
+  if (adamw != nullptr) {
+    step.emit(AdamWTimeLaunch{step.operand(op.step), *adamw, op.gradient_factor});
+  }
   std::vector<std::vector<Span>> groups;
-  for (const std::size_t p : by_place(optimizer, step)) {
-    const Id parameter = optimizer.parameters[p];
+  for (const std::size_t p : by_place(op, step)) {
+    const auto state = [&](std::size_t of) {
+      return of < op.states.size() ? step.operand(op.states[of][p]) : Operand{};
+    };
+    const Id parameter = op.parameters[p];
     Span span{.w = step.operand(parameter),
-              .g = step.operand(optimizer.gradients[p]),
+              .g = step.operand(op.gradients[p]),
+              .m = state(0),
+              .v = state(1),
               .copy = step.copy_of(parameter),
               .count = step.count(parameter)};
-    complete(span, p);
+    if (adamw != nullptr) {
+      span.keep = static_cast<float>(1 - adamw->learning_rate * op.decay_of(p));
+    }
     if (!groups.empty() && extend(groups.back().back(), span, step.parameter_alignment())) {
       continue;
     }
@@ -74,43 +84,8 @@ std::vector<std::vector<Span>> spans_of(const Optimizer& optimizer, const StepPl
     }
     groups.back().push_back(span);
   }
-  return groups;
-}
-
-}  // namespace
-
-void plan_operation(const Sgd& sgd, StepPlanner& step) {
-  for (auto& spans : spans_of(sgd, step, [](Span& /*span*/, std::size_t /*p*/) {})) {
-    step.emit(
-        SgdLaunch{std::move(spans), static_cast<float>(sgd.learning_rate * sgd.gradient_factor)});
-  }
-}
-
-void plan_operation(const Momentum& momentum, StepPlanner& step) {
-  const auto complete = [&](Span& span, std::size_t p) {
-    span.m = step.operand(momentum.velocities[p]);
-  };
-  for (auto& spans : spans_of(momentum, step, complete)) {
-    step.emit(MomentumLaunch{std::move(spans), static_cast<float>(momentum.learning_rate),
-                             static_cast<float>(momentum.momentum),
-                             static_cast<float>(momentum.gradient_factor)});
-  }
-}
-
-void plan_operation(const AdamW& adamw, StepPlanner& step) {
-  step.emit(AdamWTimeLaunch{step.operand(adamw.step),
-                            {.learning_rate = adamw.learning_rate,
-                             .beta1 = adamw.beta1,
-                             .beta2 = adamw.beta2,
-                             .epsilon = adamw.epsilon,
-                             .gradient_factor = adamw.gradient_factor}});
-  const auto complete = [&](Span& span, std::size_t p) {
-    span.m = step.operand(adamw.m[p]);
-    span.v = step.operand(adamw.v[p]);
-    span.keep = static_cast<float>(1 - adamw.learning_rate * adamw.weight_decay[p]);
-  };
-  for (auto& spans : spans_of(adamw, step, complete)) {
-    step.emit(AdamWLaunch{std::move(spans)});
+  for (std::vector<Span>& spans : groups) {
+    step.emit(UpdateLaunch{std::move(spans), op.rule, op.gradient_factor});
   }
 }
 

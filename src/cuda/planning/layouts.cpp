@@ -101,11 +101,11 @@ class Choice {
   void spread(const T& op) {
     if constexpr (is_elementwise<T>) {
       tie(all_operands(op));
-    } else if constexpr (UpdatesParameters<T>) {
+    } else if constexpr (std::is_same_v<T, Update>) {
       for (std::size_t p = 0; p < op.parameters.size(); ++p) {
         std::vector<Id> ids{op.parameters[p], op.gradients[p]};
-        for (const std::vector<Id>* states : op.states()) {
-          ids.push_back((*states)[p]);
+        for (const std::vector<Id>& states : op.states) {
+          ids.push_back(states[p]);
         }
         tie(ids);
       }
@@ -114,7 +114,7 @@ class Choice {
 
   template <class T>
   void refuse(const T& op) {
-    if constexpr (!is_elementwise<T> && !takes_any_layout<T> && !UpdatesParameters<T>) {
+    if constexpr (!is_elementwise<T> && !takes_any_layout<T> && !std::is_same_v<T, Update>) {
       if (works_on_images(op)) {
         return;
       }

@@ -75,15 +75,9 @@ namespace {
 
 /// Whether the operation is an optimizer that trains it.
 bool trains(const Op& op, Id parameter) {
-  return std::visit(
-      [&](const auto& of_its_kind) {
-        if constexpr (UpdatesParameters<std::remove_cvref_t<decltype(of_its_kind)>>) {
-          const std::vector<Id>& all = of_its_kind.parameters;
-          return std::count(all.begin(), all.end(), parameter) == 1;
-        }
-        return false;
-      },
-      op);
+  const auto* update = std::get_if<Update>(&op);
+  return update != nullptr &&
+         std::count(update->parameters.begin(), update->parameters.end(), parameter) == 1;
 }
 
 class Candidates {

@@ -436,9 +436,7 @@ Candidate candidate_of(const TrainedSteps& of_all, TeamKind kind, int blocks, Ph
 }
 
 Kept kept_of(const DenseStep& step) {
-  return {.states = step.adamw      ? states_of_adamw
-                    : step.momentum ? 1
-                                    : 0,
+  return {.states = step.update ? static_cast<int>(step.update->states.size()) : 0,
           .wanted = wanted_of_row(step)};
 }
 

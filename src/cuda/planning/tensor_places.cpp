@@ -41,21 +41,17 @@ std::vector<std::int64_t> padded_bytes(const Workload& workload,
 /// Parameters whose gradients are of 16 bits, and what goes with them.
 std::set<Id> updated_by_16_bits(const Workload& workload) {
   std::set<Id> all;
-  const auto add = [&]<class Operation>(const Operation& op) {
-    if constexpr (UpdatesParameters<Operation>) {
-      for (std::size_t p = 0; p < op.parameters.size(); ++p) {
-        if (workload[op.gradients[p]].type != Type::f32) {
-          all.insert({op.parameters[p], op.gradients[p]});
-          for (const std::vector<Id>* states : op.states()) {
-            all.insert((*states)[p]);
+  for (const Step& step : workload.steps) {
+    for (const Op& op : step.ops) {
+      const auto* update = std::get_if<Update>(&op);
+      for (std::size_t p = 0; update != nullptr && p < update->parameters.size(); ++p) {
+        if (workload[update->gradients[p]].type != Type::f32) {
+          all.insert({update->parameters[p], update->gradients[p]});
+          for (const std::vector<Id>& states : update->states) {
+            all.insert(states[p]);
           }
         }
       }
-    }
-  };
-  for (const Step& step : workload.steps) {
-    for (const Op& op : step.ops) {
-      std::visit(add, op);
     }
   }
   return all;
