@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/adding.md adds a network, an operation, a layer: this does what it says, to the letter."""
+"""docs/adding.md adds a network, an operation, a layer, an execution: this does what it says."""
 
 import re
 import shutil
@@ -24,6 +24,7 @@ _LIBRARY = (
     "bench",
     "tests/fixtures",
     "plots/__init__.py",
+    "plots/file/axes.py",
 )
 
 
@@ -61,7 +62,7 @@ def copied(root: Path) -> Path:
         if source.is_dir():
             shutil.copytree(source, root / name)
         else:
-            (root / name).parent.mkdir(exist_ok=True)
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, root / name)
     return root
 
@@ -95,6 +96,16 @@ def test_an_operation_stands_in_the_file_of_its_theme_in_each_of_three_folders()
 def test_a_network_takes_one_file():
     files = [block.path for block in blocks() if block.language != "diff"]
     assert [path for path in files if "models" in path] == ["src/models/mnist.cpp"]
+
+
+def test_an_execution_takes_a_name_a_line_of_the_table_and_what_runs_it():
+    files = [block.path for block in blocks() if "unfused" in block.text]
+    assert sorted(set(files)) == [
+        "include/crossover/backend.h",
+        "include/crossover/executions.h",
+        "plots/file/axes.py",
+        "src/cpu/backend.cpp",
+    ]
 
 
 def forgotten() -> Iterator[tuple[str, str, str, str, str]]:
@@ -183,4 +194,5 @@ def test_what_is_added_works(added):
     program = [build / "tests" / "adding_test", "--gtest_brief=1"]
     done = subprocess.run(program, cwd=added, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "[  PASSED  ] 7 tests." in done.stdout
+    tests = (added / "tests/fixtures/adding_test.cpp").read_text(encoding="utf-8").count("\nTEST(")
+    assert f"[  PASSED  ] {tests} tests." in done.stdout
