@@ -7,10 +7,13 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "check/check.h"
 #include "crossover/backend.h"
+#include "crossover/operations.h"
 #include "crossover/verify.h"
 
 namespace crossover::bench {
@@ -69,6 +72,28 @@ TEST(Check, HasANameOfItsOwn) {
   EXPECT_EQ(names.size(), checks.size());
   EXPECT_TRUE(names.contains("cuda Convolution bf16 graph"));
   EXPECT_TRUE(names.contains("cuda tiny-mlp f32 persistent"));
+}
+
+/// The names of a list's operations.
+template <class... Operations>
+std::vector<std::string> names_of(const std::variant<Operations...>* /*list*/) {
+  return {Operations::name...};
+}
+
+TEST(Check, TriesEveryOperation) {
+  Devices devices;
+  devices.all.push_back({.backend = make_cpu_backend(), .is_host = true});
+  devices.all.push_back({.backend = make_planned_gpu()});
+  std::set<std::pair<std::string, std::string>> tried;
+  for (const Check& check : all_checks({}, devices)) {
+    tried.emplace(check.device, check.what);
+  }
+  for (const std::string& name : names_of(static_cast<const Op*>(nullptr))) {
+    if (name != AllReduce::name) {  // a process alone has nothing to sum with
+      EXPECT_TRUE(tried.contains({"cpu", name})) << name;
+      EXPECT_TRUE(tried.contains({"cuda", name})) << name;
+    }
+  }
 }
 
 /// What the time does not suffice for is not the code with the highest risk.

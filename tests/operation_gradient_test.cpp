@@ -6,7 +6,7 @@
 #include <numeric>
 #include <variant>
 
-#include "crossover/operation_cases.h"
+#include "cases/operation_cases.h"
 #include "support.h"
 
 namespace crossover::test {

@@ -8,7 +8,7 @@
 
 #include "crossover/backend.h"
 #include "crossover/dataset.h"
-#include "crossover/operation_cases.h"
+#include "cases/operation_cases.h"
 #include "crossover/reference.h"
 #include "crossover/training.h"
 

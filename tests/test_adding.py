@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/adding.md adds a network, an operation, an activation, a layer: this does what it says."""
+"""docs/adding.md adds a network, an operation, an activation, a layer, an execution: so it works."""
 
 import re
 import shutil
@@ -24,6 +24,7 @@ _LIBRARY = (
     "bench",
     "tests/fixtures",
     "plots/__init__.py",
+    "plots/file/axes.py",
 )
 
 
@@ -61,7 +62,7 @@ def copied(root: Path) -> Path:
         if source.is_dir():
             shutil.copytree(source, root / name)
         else:
-            (root / name).parent.mkdir(exist_ok=True)
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, root / name)
     return root
 
@@ -100,6 +101,16 @@ def test_a_network_takes_one_file():
 def test_an_activation_is_one_entry_and_its_name():
     files = {block.path for block in blocks() if "mish" in block.text}
     assert files == {"include/crossover/activation.h", "include/crossover/activations-inl.h"}
+
+
+def test_an_execution_takes_a_name_a_line_of_the_table_and_what_runs_it():
+    files = [block.path for block in blocks() if "unfused" in block.text]
+    assert sorted(set(files)) == [
+        "include/crossover/backend.h",
+        "include/crossover/executions.h",
+        "plots/file/axes.py",
+        "src/cpu/backend.cpp",
+    ]
 
 
 def forgotten() -> Iterator[tuple[str, str, str, str, str]]:
@@ -188,4 +199,5 @@ def test_what_is_added_works(added):
     program = [build / "tests" / "adding_test", "--gtest_brief=1"]
     done = subprocess.run(program, cwd=added, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "[  PASSED  ] 9 tests." in done.stdout
+    tests = (added / "tests/fixtures/adding_test.cpp").read_text(encoding="utf-8").count("\nTEST(")
+    assert f"[  PASSED  ] {tests} tests." in done.stdout

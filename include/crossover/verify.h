@@ -153,6 +153,10 @@ struct OperationVerification {
 OperationVerification verify_operations(Program& program, Reference& reference, std::int64_t steps,
                                         Precision precision);
 
+/// The same of the order's first step alone, from what the tensors of both hold already.
+OperationVerification verify_as_they_are(Program& program, Reference& reference,
+                                         Precision precision);
+
 /// What verify_operations() allows: 1e-4 for sums in float32, and what the precision's own rounding
 /// of factors and results adds to it.
 double tolerance_of_operation(Type stored, Precision precision, const Arithmetic& arithmetic = {});

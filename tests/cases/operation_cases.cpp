@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "crossover/operation_cases.h"
+#include "operation_cases.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "../reference/differences.h"
-#include "../step/overload.h"
+#include "../../src/reference/differences.h"
+#include "../../src/step/overload.h"
 #include "cases.h"
 #include "crossover/float16.h"
 #include "crossover/random.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "crossover/operation_cases.h"
+#include "operation_cases.h"
 
 namespace crossover {
 
