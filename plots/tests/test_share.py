@@ -4,6 +4,7 @@ the link names the file's place."""
 
 import json
 import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -144,8 +145,24 @@ def test_an_unfit_file_is_refused_and_nothing_written(share):
     assert printed.out == "" and not folder.exists()
 
 
-def test_without_a_repository_the_form_is_named(share, monkeypatch):
-    monkeypatch.setattr(command, "_repository", lambda: "")
+@pytest.mark.parametrize(
+    "remote",
+    [
+        "git@github.com:somebody/cross.over.git",
+        "https://somebody:token@github.com/somebody/cross.over",
+        "ssh://git@github.com/somebody/cross.over.git/",
+    ],
+)
+def test_the_form_is_that_of_the_checkouts_repository(remote, tmp_path, monkeypatch):
+    for words in (["init", "-q"], ["remote", "add", "origin", remote]):
+        subprocess.run(["git", "-C", tmp_path, *words], check=True)
+    monkeypatch.setattr(command, "_ROOT", tmp_path)
+    assert command._repository() == "somebody/cross.over"
+
+
+def test_without_a_repository_the_form_is_named(share, monkeypatch, tmp_path):
+    monkeypatch.undo()
+    monkeypatch.setattr(command, "_ROOT", tmp_path)
     assert 'open an issue with the form "Result file of a machine"' in share(fit())[0].out.replace(
         "\n", " "
     )

@@ -4,6 +4,7 @@ its form filters."""
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +42,15 @@ def lines(page: str) -> list[list[str]]:
     return [re.sub("<[^>]*>|\n", "", row).replace("\u00a0", " ").split("|") for row in rows]
 
 
+def _try() -> dict[str, Any]:
+    """A machine whose run was told which rows to measure."""
+    document = synthetic.sweep()
+    crossover = document["context"]["crossover"]
+    crossover["machine"]["id"] = "tried"
+    crossover["configuration"]["command"] = ["bench", "--model=disc-3"]
+    return document
+
+
 @pytest.fixture(scope="module")
 def site(five, tmp_path_factory):
     """The site of three machines, one without a GPU and one with three batches; the machines' own
@@ -53,7 +63,8 @@ def site(five, tmp_path_factory):
             report, "build_report", lambda files, **options: {report.PAGE: options["home"].encode()}
         )
         paths = [str(five / name) for name in NAMES]
-        assert main(["site", *paths, str(wide), "-o", str(folder / "public")]) == 0
+        tried = synthetic.write(folder / "tried.json", _try())
+        assert main(["site", *paths, str(wide), str(tried), "-o", str(folder / "public")]) == 0
     return folder / "public"
 
 
@@ -85,9 +96,9 @@ def test_a_reader_filters_by_card_without_a_server(site, tmp_path):
     assert "FOUND 14 synthetic-b-64c 1 of 14 lines END" in dumped
 
 
-def test_a_site_of_nothing_is_refused(tmp_path, shell):
-    printed = shell("site", tmp_path, "-o", tmp_path / "public", code=2)
-    assert printed.err.splitlines()[-1].startswith("no site was written, because")
+def test_a_site_without_a_whole_sweep_is_refused(write, tmp_path, shell):
+    printed = shell("site", write(_try()), "-o", tmp_path / "public", code=2)
+    assert printed.err.splitlines()[-1].startswith("no site was written, because no file is a comp")
     assert not (tmp_path / "public").exists()
 
 

@@ -31,7 +31,7 @@ DESCRIPTION = (
 EXAMPLE = "share results/my-machine/2026-11-24-6056b93.json"
 _FORM = "Result file of a machine"
 _ROOT = Path(plots.__file__).parents[1]
-_HOSTED = re.compile(r"github\.com[:/](?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?/?")
+_HOSTED = re.compile(r"github\.com[:/](?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?/?\s*$")
 _MOST = 12  # fields that are named
 
 
@@ -149,10 +149,10 @@ def _where_to_send(file: File, place: Path, praise: str) -> str:
 
 def _repository() -> str:
     """OWNER/NAME on GitHub of this checkout; empty where it has none."""
-    for remote in ("upstream", "origin"):
+    for remote in ("upstream", "origin"):  # a fork has no issues of its own
         command = ["git", "-C", str(_ROOT), "remote", "get-url", remote]
         with suppress(OSError):  # no git
             said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-            if found := _HOSTED.search(said.strip() + "\n"):
+            if found := _HOSTED.search(said):
                 return found["name"]
     return ""

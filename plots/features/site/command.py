@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from plots.core.command import add_paths, complain, named_path, newest
+from plots.core.command import add_paths, complain, named_path
 from plots.file import loading
-from plots.file.file_order import gpus_first
+from plots.file.file_order import gpus_first, newest_per_machine
 from plots.file.rows import File
 from plots.parallel import Map, Pool
 from plots.text import counted, printable
@@ -18,8 +18,9 @@ HELP = "write a static site: the ladder of all machines, and a page of each"
 DESCRIPTION = (
     "Writes index.html into a folder: every machine and card with the size from which the GPU "
     "wins, the machines side by side, and the form that asks what this CPU and that GPU would do; "
-    "and in a folder of each machine the report of its newest file. It needs no server and no "
-    "network. Bad files are named and left out, and the exit code is then 2."
+    "and in a folder of each machine the report of its newest complete default or full sweep. "
+    "Other files are left out. The site needs no server and no network. Bad files are named, and "
+    "the exit code is then 2."
 )
 EXAMPLE = "site -o public"
 _ABOUT = (
@@ -47,10 +48,15 @@ def run(options: argparse.Namespace) -> int:
 
     with Pool() as pool:
         files, problems = loading.load_files(options.paths or [Path("results")], pool.map)
-        shown, older = newest(files)
+        whole = [file for file in files if not file.shortcomings]
+        shown, _ = newest_per_machine(whole)
         if not shown:
-            problems.append("no site was written, because there is no valid result file")
+            problems.append(
+                "no site was written, because no file is a complete default or full sweep; measure "
+                "one with ./run"
+            )
             return complain(problems)
+        older = [file for file in files if all(file is not one for one in shown)]
         try:
             pages = build_site(gpus_first(shown), older, pool.map)
             for folder, contents in pages.items():
@@ -64,6 +70,8 @@ def run(options: argparse.Namespace) -> int:
         else:
             index = printable(str(options.output / report.PAGE), 400)
             print(f"wrote {index}, and pages of {counted(len(pages) - 1, 'machine')} beside it")
+            if left := len(files) - len(whole):
+                print(f"left out {counted(left, 'file')}: no complete default or full sweep")
     return complain(problems)
 
 
@@ -89,7 +97,7 @@ def build_site(
         detailed=len(files),
         stems=folders,
         compared=compared,
-        side=side_by_side(files, compared=[compared[file.path] for file in files], older=older),
+        side=side_by_side(files, compared=[compared[file.path] for file in files]),
         predictions=predicted,
         map=apply,
     )

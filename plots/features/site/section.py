@@ -18,8 +18,8 @@ _MOST_STRIPS = 12
 _NOTES = (
     "The 95 % interval is in brackets; of a predicted card it is the band of the prediction. "
     "A dash: the file did not measure that batch. The fastest thread count of the CPU stands "
-    "against the GPU's best way. Only complete default or full sweeps are asked for here; of each "
-    "machine the newest counts, and its page has everything that its file says.",
+    "against the GPU's best way. Of each machine the newest complete default or full sweep counts, "
+    "and its page has everything that this file says.",
     "To add your machine: ./run, then python -m plots share FILE, which prints where to send it.",
 )
 
