@@ -17,7 +17,9 @@ from plots.features.crossover import command as crossover
 from plots.features.peers import command as peers
 from plots.features.predict import command as predict
 from plots.features.report import command as report
+from plots.features.share import command as share
 from plots.features.shi import command as shi
+from plots.features.site import command as site
 from plots.features.training import command as times
 from plots.features.two import command as two
 from plots.features.validate import command as validate
@@ -26,6 +28,8 @@ from plots.features.why import command as why
 COMMANDS: tuple[ModuleType, ...] = (
     validate,
     report,
+    share,
+    site,
     times,
     crossover,
     why,

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from peers.axes import AXES
 from plots.cli import main
 from plots.core.cost import BENCH_PATH
 from plots.features.record.commandline import again, command
+from plots.features.share.analysis import without_private
 from plots.file import loading, rows
 from plots.file.axes import BUILT_IN
 from plots.file.ladders import DISC
@@ -26,12 +28,23 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def test_the_built_in_table_is_that_of_bench(tmp_path):
-    path = tmp_path / "result.json"
+@pytest.fixture(scope="module")
+def document(tmp_path_factory) -> dict[str, Any]:
+    """What bench writes of a small run."""
+    path = tmp_path_factory.mktemp("bench") / "result.json"
     flags = ("--mlp=2,2", "--threads=1", "--family=Epoch", "--cuda=off")
     short = ("--benchmark_min_time=0.001", "--benchmark_repetitions=1")
     subprocess.run([BENCH_PATH, *flags, *short, f"--out={path}"], check=True, capture_output=True)
-    written = json.loads(path.read_text("utf-8"))["context"]["crossover"]["axes"]
+    return json.loads(path.read_text("utf-8"))
+
+
+def test_what_bench_writes_is_not_private(document):
+    shared = without_private(document)
+    assert (shared.removed, shared.changed) == ([], [])
+
+
+def test_the_built_in_table_is_that_of_bench(document):
+    written = document["context"]["crossover"]["axes"]
     of_bench = {axis["key"]: (axis["role"], tuple(axis.get("values", ()))) for axis in written}
     of_bench["program"] = (
         "how",

@@ -3,6 +3,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from plots.file.families import EPOCH, MINIBATCH
 from plots.file.rows import MOST_DISTURBED, File
@@ -20,9 +21,18 @@ _NAME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-(?P<commit>[0-9a-f]{7,40})(-[0-9
 _FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
 
 
-def faults(file: File) -> list[str]:
-    """Why `file` is not fit, a phrase with its remedy each; empty where it is."""
-    return [*_run_faults(file), *_row_faults(file), *_place_faults(file), *_form_faults(file)]
+def faults(file: File, in_place: bool = True) -> list[str]:
+    """Why `file` is not fit, a phrase with its remedy each; empty where it is. `in_place`: it also
+    has to lie at its place()."""
+    found = [*_run_faults(file), *_row_faults(file), *_machine_faults(file)]
+    return [*found, *(_place_faults(file) if in_place else ()), *_form_faults(file)]
+
+
+def place(file: File) -> Path:
+    """Where `file`, whose machine can name a folder, is to be committed."""
+    named = _has_its_name(file)
+    name = file.path.name if named else f"{file.date.date().isoformat()}-{_commit(file)}.json"
+    return Path("results", file.machine.id, name)
 
 
 def praise(file: File) -> str:
@@ -98,20 +108,27 @@ def _row_faults(file: File) -> Iterator[str]:
         )
 
 
+def _machine_faults(file: File) -> Iterator[str]:
+    if not _FOLDER.fullmatch(file.machine.id):
+        machine = printable(file.machine.id, 60)
+        yield f"its machine id {machine} cannot name a folder: measure again"
+
+
 def _place_faults(file: File) -> Iterator[str]:
-    machine = file.machine.id
-    folder = file.path.resolve().parent.name
-    if not _FOLDER.fullmatch(machine):
-        yield f"its machine id {printable(machine, 60)} cannot name a folder: measure again"
-    elif folder != machine:
+    machine, folder = file.machine.id, file.path.resolve().parent.name
+    if _FOLDER.fullmatch(machine) and folder != machine:
         yield f"it lies in {printable(folder, 60)}: move it to results/{machine}/"
+    if not _has_its_name(file):
+        yield f"its name is {printable(file.path.name, 60)}: name it {place(file).name}"
+
+
+def _has_its_name(file: File) -> bool:
     name = _NAME.fullmatch(file.path.name)
-    if not name or not file.software.commit.startswith(name["commit"]):
-        commit = file.software.commit[:7] or "<commit>"
-        yield (
-            f"its name is {printable(file.path.name, 60)}: name it "
-            f"{file.date.date().isoformat()}-{commit}.json"
-        )
+    return name is not None and file.software.commit.startswith(name["commit"])
+
+
+def _commit(file: File) -> str:
+    return file.software.commit[:7] or "<commit>"
 
 
 def _form_faults(file: File) -> Iterator[str]:

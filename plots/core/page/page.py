@@ -14,8 +14,14 @@ from plots.core.page.html import TEMPLATES, environment
 from plots.core.page.section import Picture, Section
 
 
-def render_page(sections: Sequence[Section]) -> str:
-    """The page with `sections`, in their order; for their text see plots/core/page/html.py."""
+def render_page(
+    sections: Sequence[Section],
+    title: str = "Crossover report",
+    about: str = "Is it worth training this network on a GPU? From what size, and why?",
+    home: str = "",
+) -> str:
+    """The page with `sections`, in their order; for their text see plots/core/page/html.py. `home`
+    is the page of all machines, where there is one."""
     named = [[block.machine for block in one.blocks if block.machine] for one in sections]
     several = any(len(machines) > 1 for machines in named)
     widgets = [section.widget for section in sections if section.widget]
@@ -26,6 +32,9 @@ def render_page(sections: Sequence[Section]) -> str:
         .get_template("report.html.j2")
         .render(
             sections=sections,
+            title=title,
+            about=about,
+            home=home,
             several=several,
             # Of several machines the page compares first; what each file says opens when asked to.
             folded=any(len(set(machines)) > 1 for machines in named),

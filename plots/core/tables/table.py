@@ -37,6 +37,7 @@ class Cell:
 
     A cell without a measurement has the text "–" and no value. `marks` are numbers of the
     table's notes, from 1. What is `faint` is grey on a page, as it does not count like the others.
+    `link` is a page beside the one that the cell is on.
     """
 
     text: str
@@ -44,6 +45,7 @@ class Cell:
     bold: bool = False
     marks: tuple[int, ...] = ()
     faint: bool = False
+    link: str = ""
 
 
 NOTHING = Cell("–")

@@ -98,7 +98,7 @@ def machines(each: Iterable[tuple[File, Glance]]) -> Strips | None:
 def _of_curve(file: File, compared: Sequence[Comparison], first: Comparison) -> Glance:
     answer = headline(file, compared)
     assert answer is not None
-    batches = _batches(compared, first)
+    batches = at_each_batch(compared, first)
     gpu = short_gpu(printable(file.machine.gpu or "GPU", _NAME))
     strips = [
         Strip(
@@ -132,7 +132,7 @@ def _at_the_largest(one: SpeedUp) -> str:
     )
 
 
-def _batches(compared: Sequence[Comparison], first: Comparison) -> list[Comparison]:
+def at_each_batch(compared: Sequence[Comparison], first: Comparison) -> list[Comparison]:
     """`first`, and the same way at other batches, the smallest first."""
     alike = {
         one.batch: one

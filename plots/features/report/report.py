@@ -33,13 +33,15 @@ def build_report(
     compared: Mapping[Path, list[Comparison]] | None = None,
     predicted: Predictions | None = None,
     tables: str = "",
+    home: str = "",
 ) -> dict[str, bytes]:
     """The report on `files`, one or more: file name → content, ready to be written.
 
     `sort` and `baseline` are those of side_by_side(), `compared` is what compared_files() gives,
     where a caller has it, `predicted` what GPUs would do on the machines, `tables` the format in
-    which each table of the page is a file as well (empty: none is). The first `detailed` files
-    (None: all) are shown in full, the others as lines of a table; `older` files are only named.
+    which each table of the page is a file as well (empty: none is), `home` the page of all
+    machines, to link to. The first `detailed` files (None: all) are shown in full, the others as
+    lines of a table; `older` files are only named.
     Names are made of lower case letters, digits, hyphens and dots between them whatever the
     files hold, so nothing lands outside the folder they are written to.
     """
@@ -58,9 +60,9 @@ def build_report(
     )
     built = [module.build(files, context) for module in SECTIONS]
     sections = [section for section in built if section is not None]
-    contents = {PAGE: render_page(sections).encode()}
+    contents = {PAGE: render_page(sections, home=home).encode()}
     for section in sections:
-        contents |= _charts(section)
+        contents |= charts_of(section)
         if tables:
             contents |= _tables(section, tables)
     return contents
@@ -96,7 +98,8 @@ def write_report(contents: dict[str, bytes], folder: Path) -> list[Path]:
     return paths
 
 
-def _charts(section: Section) -> dict[str, bytes]:
+def charts_of(section: Section) -> dict[str, bytes]:
+    """The charts of `section`: file name → content."""
     contents = {}
     for block in section.blocks:
         folded = [picture for fold in block.folds for picture in fold.pictures]

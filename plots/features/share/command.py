@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`share`: prepares a result file for everybody, and says where to send it."""
+
+import argparse
+import getpass
+import json
+import re
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlencode
+
+import plots
+from plots import units
+from plots.core.command import complain, named_path
+from plots.core.tables.plain import wrapped
+from plots.features.share.analysis import Shared, text_of, without_private
+from plots.file import fitness, loading
+from plots.file.rows import File
+from plots.text import counted, printable
+
+NAME = "share"
+HELP = "prepare a file for everybody's results: check it, leave out what is private"
+DESCRIPTION = (
+    "Checks that a result file is fit to be committed, as validate --strict does, writes a copy "
+    "without what is private (names of host and user, folders, addresses), shows what the copy "
+    "says of your machine, and prints the link of the form to send it with. Sends nothing."
+)
+EXAMPLE = "share results/my-machine/2026-11-24-6056b93.json"
+_FORM = "Result file of a machine"
+_ROOT = Path(plots.__file__).parents[1]
+_HOSTED = re.compile(r"github\.com[:/](?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?/?\s*$")
+_MOST = 12  # fields that are named
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", type=named_path, metavar="FILE", help="the result file")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=named_path,
+        default=Path("to-send"),
+        metavar="DIR",
+        help="folder for the copy, made if missing (default: to-send)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    path = options.path
+    try:
+        file = loading.load_file(path)
+        if found := fitness.faults(file, in_place=False):
+            said = "; ".join(found)
+            return complain([f"{printable(str(path))}: not fit to be committed: {said}"])
+        shared = without_private(json.loads(path.read_text(encoding="utf-8")), _own_names())
+        place = fitness.place(file)
+        written = options.output.joinpath(*place.parts[1:])
+        _write(written, path, shared)
+        copy = loading.load_file(written)
+    except loading.BadFileError as error:
+        return complain([str(error)])
+    except OSError as error:
+        where = printable(str(error.filename or options.output))
+        return complain([f"{where}: {error.strerror}; choose another folder with -o"])
+    if found := fitness.faults(copy):
+        return complain([f"{printable(str(written))}: not fit to be committed: {'; '.join(found)}"])
+    praise = fitness.praise(copy)
+    print(f"{printable(str(path))}: fit to be committed: {praise}\n")
+    for line in (*_machine(copy), "", *_left_out(shared), ""):
+        print(line)
+    print(f"wrote {printable(str(written), 400)}, whose place is {place}")
+    print(f"Nothing was sent. {_where_to_send(copy, place, praise)}")
+    return complain([])
+
+
+def _write(written: Path, path: Path, shared: Shared) -> None:
+    """The bytes of `path` where nothing was private, else what is left. Raises OSError."""
+    is_same = not shared.removed and not shared.changed
+    content = path.read_bytes() if is_same else text_of(shared.document).encode()
+    written.parent.mkdir(parents=True, exist_ok=True)
+    written.write_bytes(content)
+
+
+def _own_names() -> set[str]:
+    """What this computer and its user are called, which messages in a file may repeat."""
+    host = socket.gethostname()
+    names = {host, host.partition(".")[0], Path.home().name}
+    with suppress(OSError, KeyError):  # a user without a name
+        names.add(getpass.getuser())
+    return names
+
+
+def _machine(file: File) -> Iterator[str]:
+    """What the file says of the computer it is from, a line each."""
+    context = json.loads(file.path.read_text(encoding="utf-8"))["context"]["crossover"]
+    machine, software = context["machine"], context["software"]
+    configuration, cpu = context["configuration"], machine["cpu"]
+    gpu = machine["gpu"] or {}
+    facts = ", ".join(f"{key} {value}" for key, value in gpu.items() if key != "name")
+    said = {
+        "machine": machine["id"],
+        "processor": f"{cpu['model']}, {counted(cpu['cores'], 'core')}, {cpu['simd']}",
+        "memory": units.binary_bytes(machine["memory_bytes"]),
+        "GPU": f"{gpu['name']} ({facts})" if gpu else machine["gpu_reason"],
+        "system": f"{machine['os']}, kernel {machine['kernel']}",
+        "measured": file.date.isoformat(),
+        "command": " ".join(configuration["command"]),
+        "environment": " ".join(f"{k}={v}" for k, v in configuration["environment"].items()),
+        "compiler": f"{software['compiler']} {software['flags'].strip()}",
+        "libraries": ", ".join(f"{k} {v}" for k, v in software["libraries"].items()),
+    }
+    yield "What it says of your machine:"
+    for key, value in said.items():
+        yield wrapped(printable(value or "none", 600), " " * 15, f"  {key:<13}")
+
+
+def _left_out(shared: Shared) -> Iterator[str]:
+    if not shared.removed and not shared.changed:
+        yield "Nothing private was found in it. Look yourself before you send it."
+        return
+    yield "Left out of the copy as private:"
+    lines = [*shared.removed]
+    lines += [f"{place}: {before} ({after} stays)" for place, before, after in shared.changed]
+    for line in lines[:_MOST]:
+        yield wrapped(printable(line, 200), "    ", "  ")
+    if len(lines) > _MOST:
+        yield f"  and {len(lines) - _MOST} more"
+    yield "Look yourself for more before you send it."
+
+
+def _where_to_send(file: File, place: Path, praise: str) -> str:
+    name = _repository()
+    if not name:
+        return (
+            f'To send it, open an issue with the form "{_FORM}" in the repository that you have '
+            "this program from, and attach that file."
+        )
+    asked = {
+        "template": "result.yml",
+        "title": f"Results of {file.machine.id}",
+        "place": str(place),
+        "check": printable(praise, 400),
+    }
+    form = f"https://github.com/{name}/issues/new?{urlencode(asked)}"
+    return f"To send it, attach that file to this form:\n{form}"
+
+
+def _repository() -> str:
+    """OWNER/NAME on GitHub of this checkout; empty where it has none."""
+    for remote in ("upstream", "origin"):  # a fork has no issues of its own
+        command = ["git", "-C", str(_ROOT), "remote", "get-url", remote]
+        with suppress(OSError):  # no git
+            said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+            if found := _HOSTED.search(said):
+                return found["name"]
+    return ""
