@@ -264,7 +264,8 @@ ANYWHERE = {
 LOOK = """
 from pathlib import Path
 from tools import sources
-assert sources.check_format(Path({0!r})) and sources.check_ruff(Path({0!r}))
+echo = Path({0!r})
+assert sources.check_format(echo) and sources.check_ruff(echo) and sources.check_mypy(echo)
 print(*(path.parent.name for path in sources.tracked_results()))
 """
 
