@@ -99,12 +99,17 @@ def report_of(tmp_path_factory) -> Callable[[str], Report]:
     return built
 
 
+def undraw(patch: pytest.MonkeyPatch) -> None:
+    """Pictures stay empty from now on."""
+    empty = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
+    patch.setattr(style, "place", lambda figure: None)
+    patch.setattr(style, "_saved", lambda figure, kind, metadata: empty)
+
+
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures stay empty, for tests of what stands beside them."""
-    empty = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
-    monkeypatch.setattr(style, "place", lambda figure: None)
-    monkeypatch.setattr(style, "_saved", lambda figure, kind, metadata: empty)
+    undraw(monkeypatch)
 
 
 @pytest.fixture
