@@ -103,7 +103,7 @@ def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     try:
         with left_as_found():
             network = made(options.source, *wanted)
-            said, wanted = wanted, with_draws_as_inputs(network, *wanted)
+            said, wanted = wanted, [*with_draws_as_inputs(network, *wanted)]
             graph = Graph(exported(network, *wanted), *wanted, output=options.output_number)
             value, graph.end = without_loss(graph.build, graph.output, options.loss_function)
             graph.output = ended(graph.build, value, options.loss_function)

@@ -32,7 +32,8 @@ def add(call: Call) -> Any:
     )
     if isinstance(left, Value) and isinstance(right, Value):
         return call.build.sum(call, left, right)
-    for partial, eps in ((left, right), (right, left)):
+    either: list[tuple[Any, Any]] = [(left, right), (right, left)]
+    for partial, eps in either:
         if isinstance(partial, root_mean_square.Partial):
             return root_mean_square.after(call, partial, "add", eps)
     value = left if isinstance(left, Value) else call.value("other")

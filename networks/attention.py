@@ -105,7 +105,7 @@ def _together(value: Value, is_joined: bool) -> Value:
     return value.seen_as(seen.reshape(-1, *seen.shape[2:])) if is_joined else value
 
 
-def scaled(at: At, found: Any, factor: Any) -> Scores | Scaled:
+def scaled(at: At, found: Any, factor: Any) -> Value | Scores | Scaled:
     """By a number: scores, or queries and keys before their product."""
     numbers = np.asarray(factor)
     if numbers.dtype == object or numbers.size != 1:
@@ -216,8 +216,8 @@ def _attention(at: At, scores: Scores, value: Value) -> Value:
         time, batch, wide = query.shape
         heads = query.places.shape[1]
         own = query.own.reshape(time, batch, 3, heads, -1) if wide % (3 * heads) == 0 else None
-        thirds = [] if own is None else own.transpose(2, 1, 3, 0, 4)
-        if len(thirds) and all(map(Value.is_seen_as, parts, thirds)):
+        thirds = None if own is None else own.transpose(2, 1, 3, 0, 4)
+        if thirds is not None and all(map(Value.is_seen_as, parts, thirds)):
             sizes = {"num_heads": heads, **said(causal=(scores.causal, False))}
             given = at.build.layer(at, "attention", [query], **sizes)
             given = given.seen_as(

@@ -224,10 +224,10 @@ class Builder:
                 mean = self.layer(at, "mean_over_time", [replace(value, view=None)])
                 places = by_time[0].reshape(rest)
                 return mean.seen_as(np.expand_dims(places, tuple(axes)) if keeps else places)
-        found = strides.over(self, at, value, axes, kind="global_avg_pool2d", keeps=keeps)
-        if found is None:
+        mean_of = strides.over(self, at, value, axes, kind="global_avg_pool2d", keeps=keeps)
+        if mean_of is None:
             raise at.refused("a mean can be over the numbers of a sample, and not over the batch")
-        return found
+        return mean_of
 
     def sum(self, at: Place, left: Value, right: Value) -> Value:
         left, right = self.slices.part(at, left), self.slices.part(at, right)
@@ -379,7 +379,7 @@ class Builder:
             raise at.refused(
                 "it reads no tokens of the input, [batch, time]; --input-type=tokens:N has them"
             )
-        own = {"num_embeddings": count, "embedding_dim": width}
+        own: dict[str, Any] = {"num_embeddings": count, "embedding_dim": width}
         given = self.layer(at, "embedding", [tokens], parameters, **own).of_rows(tokens.places)
         return self.viewed(at, given, given.places)
 

@@ -192,11 +192,12 @@ class Graph:
         except Refused as error:
             why = f"; {_OF_ONE}" if is_of_one else ""
             raise Refused(f"{error}{why}") from error
-        self.output = self.values.get(graph.output[self.place].name)
-        if isinstance(self.output, (attention.Scores, attention.Scaled)):
-            self.output = attention.as_layers(Call(self, graph.node[-1]), self.output)
-        if not isinstance(self.output, Value):
+        given = self.values.get(graph.output[self.place].name)
+        if isinstance(given, (attention.Scores, attention.Scaled)):
+            given = attention.as_layers(Call(self, graph.node[-1]), given)
+        if not isinstance(given, Value):
             raise Refused("the network's output does not depend on its input")
+        self.output = given
         self._look_at_parameters()
 
     def _look_at_parameters(self) -> None:
@@ -265,7 +266,7 @@ class Graph:
                 f"the network has {len(self.inputs)} inputs and --input-type is given "
                 f"{len(self.tokens)} times; say it once for each"
             )
-        said = self._samples or [None] * len(self.inputs)
+        said: Sequence[tuple[int, ...] | None] = self._samples or [None] * len(self.inputs)
         if len(said) != len(self.inputs):
             raise Refused(
                 f"the network has {len(self.inputs)} inputs and --input is given {len(said)} "

@@ -242,7 +242,7 @@ class Graph:
             found = arguments(self.build, samples, names, self._wanted[0].batch_axis, places)
             self.arguments = dict(zip(names, found, strict=True))
         self.origins: dict[str, tuple[str, Value]] = {}  # of a layer: the node that it computes
-        self._values: dict[fx.Node, Any] = {}
+        self._values = {}
         self.used: dict[str, str] = {}  # parameters, and by which layer
         self.paddings: list[int] = []  # tokens whose rows of a table are not trained
         self._aliases: dict[int, str] = {}

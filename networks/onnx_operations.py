@@ -152,9 +152,9 @@ def _add(call: Call) -> Any:
         norm.parameters[1] = norm.parameters[1] + added.ravel()
         return value
     step = call.build.steps.get(value.layer)
-    product = step is not None and step.layer.get("bias") is False and step.layer["type"]
     is_row = added.size == value.shape[-1] == added.shape[-1]
-    if product == "linear" and is_row and call.is_read_once(index):
+    is_product = is_row and step is not None and step.layer["type"] == "linear"
+    if step and is_product and step.layer.get("bias") is False and call.is_read_once(index):
         step.layer.pop("bias")  # the bias of the product in front of it
         step.parameters.append(added.ravel())
         step.count += added.size
@@ -240,7 +240,9 @@ def _resize(call: Call) -> Value:
         raise call.refused(f"nearest_mode can only be {' or '.join(rounds)}")
     value, factors, sizes = call.value(), call.constant(2), call.constant(3)
     if sizes is None or not sizes.size:
-        sizes = value.places.shape * factors
+        if factors is None:
+            raise call.refused("neither its factors nor its sizes are constants")
+        sizes = np.array(value.places.shape) * factors
     if list(sizes[:2]) != list(value.places.shape[:2]):
         raise call.refused("it resizes the batch or the channels")
     return call.build.upsampled(call, value, [float(one) for one in sizes[2:]])

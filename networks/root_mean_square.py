@@ -41,7 +41,7 @@ def goes_on(partial: Partial, operation: str, arguments: list[Any]) -> bool:
     """Whether an operation with these arguments is the next step of it, and not of another
     network's own, for which it becomes layers."""
     stage, others = partial.stage, [one for one in arguments if one is not partial]
-    other = others[0] if others else None
+    other: Any = others[0] if others else None
     if operation == "mean":
         return stage == "squares" and others[:2] == [[-1], True]
     if operation == "add":
@@ -53,7 +53,7 @@ def goes_on(partial: Partial, operation: str, arguments: list[Any]) -> bool:
     is_divisor = operation == "div" and arguments[1] is partial and stage == "root"
     is_factor = operation == "mul" and stage == "inverse"
     same = isinstance(other, Value) and other.layer == partial.of.layer
-    return (is_divisor or is_factor) and same and other.is_seen_as(partial.of.places)
+    return (is_divisor or is_factor) and same and bool(other.is_seen_as(partial.of.places))
 
 
 def as_layers(at: At, partial: Partial) -> Value:

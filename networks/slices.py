@@ -68,7 +68,7 @@ class Slices:
         key = (value.layer, first[2], first[3], last[2], last[3])
         if key not in self._cuts:
             height, width = value.shape[2:]
-            own = {"left": -first[3], "right": last[3] + 1 - width}
+            own: dict[str, Any] = {"left": -first[3], "right": last[3] + 1 - width}
             own |= {"top": -first[2], "bottom": last[2] + 1 - height}
             own = {name: count for name, count in own.items() if count}
             self._cuts[key] = self._build.layer(at, "pad", [value], name=f"{at.name}.cut", **own)
@@ -77,7 +77,7 @@ class Slices:
     def _slice(self, at: Place, value: Value, axis: int, first: int, end: int) -> Value:
         key = (value.layer, axis, first, end)
         if key not in self._made:
-            own = {"from": first} if first else {}
+            own: dict[str, Any] = {"from": first} if first else {}
             own |= {"to": end}
             if axis == 0 and value.layer not in self._build.tokens:
                 own |= {"over_time": True}

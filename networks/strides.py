@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,9 @@ MOST_PARTS = 64  # of a view that no strides describe
 
 def fitted(places: np.ndarray) -> tuple[list[int], list[int]] | None:
     """Sizes and strides that give these places, row by row, behind the first of them."""
-    rest, sizes, strides = places.ravel(), [], []
+    rest = places.ravel()
+    sizes: list[int] = []
+    strides: list[int] = []
     while len(rest) > 1:
         step = int(rest[1] - rest[0])
         jumps = np.flatnonzero(np.diff(rest) != step)
@@ -136,7 +138,7 @@ def _runs(order: np.ndarray) -> list[np.ndarray]:
 
 
 def _has_rows_of_samples(value: Value) -> bool:
-    is_known = value.places.ndim > 1 and (value.places >= 0).all()
+    is_known = value.places.ndim > 1 and bool((value.places >= 0).all())
     of, _ = samples_of(value)
     return is_known and bool((of == of[..., :1]).all())
 
@@ -169,8 +171,9 @@ def broadcast(build: Builder, at: Place, parts: Sequence[Value]) -> list[Value] 
     wide = [one.seen_as(np.broadcast_to(one.places, shape)) for one in parts]
     whole = [one for one in wide if one.is_whole and one.layer not in build.tokens]
     if not whole:
-        found = [rearranged(build, at, one) for one in wide]
-        return None if None in found else found  # type: ignore[return-value]
+        turned = [rearranged(build, at, one) for one in wide]
+        known = [one for one in turned if one is not None]
+        return known if len(known) == len(turned) else None
     like = whole[0]
     order = np.argsort(like.places.ravel())
     given: list[Value] = []
@@ -217,25 +220,26 @@ def over(
     lines = rearranged(build, at, rows, (rows.places.size // width // BATCH, 1, width))
     if lines is None:
         return None
-    own = {} if kind == "global_avg_pool2d" else {"kernel_size": [1, width] if width > 1 else 1}
+    own: dict[str, Any] = (
+        {} if kind == "global_avg_pool2d" else {"kernel_size": [1, width] if width > 1 else 1}
+    )
     given = build.layer(at, kind, [replace(lines, view=None)], **own)
     found = given.seen_as(lines.places[..., 0] // width)
     return found.seen_as(np.expand_dims(found.places, tuple(axes))) if keeps else found
 
 
 def scaled(
-    build: Builder, at: Place, value: Value, parameter: str, numbers: np.ndarray
+    build: Builder, at: Place, value: Value, parameter: Any, numbers: np.ndarray
 ) -> Value | None:
     """Times a trained factor of its own for each channel, row, place, or for all: a convolution of
     one pixel that has a group for each; `numbers` says which factor each number meets."""
     meets, (of, _) = broadcast_to(numbers, value.places.shape), samples_of(value)
-    factors = None if meets is None else _of_each_sample(of, meets)
-    if factors is None:
+    if meets is None or (factors := _of_each_sample(of, meets)) is None:
         return None
     counts = np.bincount(factors)
     if (counts != counts[0]).any():
         return None
-    own = {"out_channels": len(counts), "kernel_size": 1, "bias": False}
+    own: dict[str, Any] = {"out_channels": len(counts), "kernel_size": 1, "bias": False}
     own |= said(groups=(len(counts), 1))
     if len(value.shape) == 4 and value.shape[1] == len(counts) and value.is_whole:
         pixels = math.prod(value.shape[2:])

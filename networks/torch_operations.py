@@ -154,7 +154,7 @@ def _conv2d(call: Call) -> Value:
     else:
         padding = 0 if call["padding"] == "valid" else call.pair("padding")
     if isinstance(read, Padded):
-        read, padding = read.value, read.added_to(padding)
+        padding, read = read.added_to(padding), read.value
     own = said(stride=(stride, 1), padding=(padding, 0), bias=(bool(bias), True))
     own |= said(groups=(call["groups"], 1), dilation=(dilation, 1))
     sizes = {"out_channels": channels, "kernel_size": size}

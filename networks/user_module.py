@@ -139,7 +139,8 @@ class _Draws(TorchFunctionMode):
 
     def __init__(self, given: Sequence[torch.Tensor] = ()) -> None:
         super().__init__()
-        self.given, self.drawn = list(given), []
+        self.given = list(given)
+        self.drawn: list[Any] = []
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -197,5 +198,5 @@ def _is_said(mask: Any, is_causal: bool | None = None, size: int | None = None) 
 
 def _chance() -> tuple[Any, ...]:
     """What Python's and numpy's next random numbers depend on."""
-    _, state, place, *_ = np.random.get_state()
-    return random.getstate(), bytes(state), place
+    state = np.random.get_state(legacy=False)["state"]
+    return random.getstate(), bytes(state["key"]), state["pos"]

@@ -64,7 +64,7 @@ def _pad_layer(at: At, value: Value, sides: Sequence[tuple[int, int]]) -> Value:
     known = axes or _AXES.get(value.places.ndim)
     if known is None or any(sides[known.index(0)]):
         raise at.refused("zeros can be put around images and lines, and around their channels")
-    own = {
+    own: dict[str, Any] = {
         name: count
         for of, axis in zip(sides, known, strict=True)
         for name, count in zip(_SIDES[axis], of, strict=False)
@@ -115,10 +115,10 @@ def global_max(build: Builder, at: Place, value: Value, axes: Sequence[int], kee
         count = math.prod(value.places.shape[axis] for axis in axes)
         if count > MOST_PLACES:
             raise at.refused(f"it is the largest of {count} numbers; {MOST_PLACES} are the most")
-        found = strides.over(build, at, value, axes, kind="max_pool2d", keeps=keeps)
-        if found is None:
+        of_places = strides.over(build, at, value, axes, kind="max_pool2d", keeps=keeps)
+        if of_places is None:
             raise at.refused("the largest can be of a sample, and not of the batch")
-        return found
+        return of_places
     size = pair(value.places.shape[2:], 1)
     found = build.image(at, "max_pool2d", value, kernel_size=size)
     return found if keeps else build.viewed(at, found, found.places.reshape(found.shape[:2]))

@@ -40,6 +40,7 @@ class Relay:
         asked.get("configuration", {}).pop("program", None)
         if "row" in asked:
             asked["row"] = asked["row"].replace(f"/program:{self._program}", "")
+        assert self._worker.stdin and self._worker.stdout
         _write(self._worker.stdin, asked)
         for line in self._worker.stdout:
             said = json.loads(line)

@@ -183,7 +183,11 @@ def guard() -> Callable[[int], None]:
             _kill(group)
         os._exit(0)
     os.close(heard)
-    return lambda group: os.write(told, b"%d\n" % group) and None
+
+    def tell(group: int) -> None:
+        os.write(told, b"%d\n" % group)
+
+    return tell
 
 
 def _kill(group: int) -> None:

@@ -229,7 +229,7 @@ class Served:
         if isinstance(error, Unsupported):
             return {"outcome": "skipped", "error_message": said}
         if isinstance(error, Mismatch):
-            answer = {"outcome": "failed", "error_message": said}
+            answer: Answer = {"outcome": "failed", "error_message": said}
             if error.seconds is not None:
                 answer["not_verified"] = {"seconds": error.seconds}
             return answer

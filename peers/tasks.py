@@ -121,7 +121,8 @@ def vocabularies(network: dict[str, Any]) -> np.ndarray:
         elif layer["type"] == "embedding" and read:
             rows, before = layer["num_embeddings"], ends[read]
             ends[read] = np.where(before == 0, rows, np.minimum(before, rows))
-    return np.where(ends == 0, network.get("classes", network.get("outputs")), ends)
+    others = network["classes"] if "classes" in network else network["outputs"]
+    return np.where(ends == 0, others, ends)
 
 
 def _below(end: int | np.ndarray, stream: int, shape: tuple[int, ...]) -> np.ndarray:

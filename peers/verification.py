@@ -45,6 +45,8 @@ class Training(Protocol):
 
     task: Task
 
+    def __init__(self, task: Task, configuration: Configuration) -> None: ...
+
     def run_steps(self, count: int) -> list[float]:
         """So many steps from the start, with the reference's dropout; returns their losses."""
 

@@ -13,12 +13,15 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from plots import __version__
 from plots.commands import COMMANDS
 from plots.core.command import EXIT_BAD_INPUT, EXIT_OK, EXIT_STOPPED
 from plots.text import printable
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 INSTALLED = "crossover-plots"  # as pyproject.toml names the command
 
@@ -28,7 +31,7 @@ class _Parser(argparse.ArgumentParser):
         # One sentence instead of argparse's usage text in front of it.
         self.exit(EXIT_BAD_INPUT, f"{self.prog}: {printable(message)}; see {self.prog} --help\n")
 
-    def _print_message(self, message: str, file: TextIO | None = None) -> None:
+    def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
         (file or sys.stderr).write(message)  # argparse's own says nothing where that fails
 
 

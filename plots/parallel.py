@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Protocol, TypeVar
 
@@ -48,7 +49,7 @@ class Pool:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
         self._processes = processes if processes is not None else min(cores, MOST_PROCESSES)
         self._executor: ProcessPoolExecutor | None = None
-        self._others: set[multiprocessing.Process] = set()
+        self._others: set[BaseProcess] = set()
 
     def __enter__(self) -> Pool:
         return self

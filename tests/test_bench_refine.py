@@ -5,10 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-
-from plots.features.threads.analysis import more_threads
-from plots.file import loading
-from tests.bench_runs import (
+from bench_runs import (
     EPOCHS,
     SHORT,
     Document,
@@ -21,6 +18,9 @@ from tests.bench_runs import (
     strict,
     validate,
 )
+
+from plots.features.threads.analysis import more_threads
+from plots.file import loading
 
 pytestmark = needs_bench
 

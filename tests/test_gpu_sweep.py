@@ -13,49 +13,10 @@ from pathlib import Path
 import pytest
 from scripts import ROOT, refused, script
 
-from plots.tests import synthetic
-from tools import console, cuda, gpu, limited, pack, sources
+from tools import cuda, gpu, limited, pack, sources
 from tools.stages import weekly
 
 INTERRUPTED = '{"context": {"crossover": {"complete": false}}, "rows": []}'
-
-
-def test_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("OUT", raising=False)
-    parsed = gpu.parse([])
-    assert (parsed.brought, parsed.out) == (tmp_path / "brought", tmp_path / "gpu-results")
-    assert (parsed.minutes, parsed.sweep, parsed.resume) == (9, "gpu", None)
-    monkeypatch.setenv("OUT", "/elsewhere")
-    assert gpu.parse([]).out == Path("/elsewhere")
-    parsed = gpu.parse(["--out=o", "--brought=/b", "--resume=r"])
-    assert (parsed.brought, parsed.out) == (Path("/b"), tmp_path / "o")
-    assert parsed.resume == tmp_path / "r"
-
-
-@pytest.mark.parametrize(
-    "word", ["--pack", "--out=", "--minutes=x", "--minutes=nan", "brought", "--cores=0"]
-)
-def test_bad_arguments_are_usage_errors(word: str) -> None:
-    with refused("see tools/gpu_sweep --help"):
-        gpu.parse([word])
-
-
-@pytest.mark.parametrize(("needed", "code"), [(540.0, 0), (547.4, 1)])
-def test_a_plan_that_is_too_long_says_how_long_it_takes(
-    needed: float,
-    code: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    (built := tmp_path / "bench").touch()
-    monkeypatch.setattr(gpu, "NATIVE", built)
-    lines = [f"together {seconds} s of 540 s" for seconds in (99, needed, 99)]
-    monkeypatch.setattr(gpu, "planned", lambda *_: lines)
-    assert gpu.plan(gpu.parse([])) == code
-    said = capsys.readouterr().err
-    assert ("7 s too long" in said and "--minutes=10 " in said) == bool(code)
 
 
 def test_the_calls_for_a_lent_machine_are_documented_and_lose_nothing() -> None:
@@ -82,16 +43,6 @@ def test_a_stage_ends_with_a_verdict_and_its_output(
     said = limited.run_limited([sys.executable, "-c", text], tmp_path / "log", seconds)
     assert said == (verdict, "out\n" if seconds else "")
     assert not (tmp_path / "log").exists()
-
-
-def test_what_a_stage_talks_too_much_is_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limited, "_MOST_LOGGED", 1000)
-    text = "print('first'); print('x' * 5000); print('last')"
-    _, output = limited.run_limited([sys.executable, "-c", text], tmp_path / "log", 60)
-    assert output.startswith("first\n") and output.endswith("x\nlast\n")
-    assert "characters left out]" in output and len(output) < 1100
 
 
 @pytest.mark.slow
@@ -260,22 +211,10 @@ def test_sanitizers_are_given_tests_that_exist() -> None:
         assert any(suite in source for source in sources)
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ('{"gpu": {"name": "NVIDIA H100"}, "gpu_reason": ""}', (True, "NVIDIA H100")),
-        ('{"gpu": null, "gpu_reason": "none (no driver)"}', (False, "none (no driver)")),
-        ("Segmentation fault", (False, "bench --machine does not tell (exit code 0)")),
-    ],
-)
-def test_bench_tells_of_the_gpu(text: str, answer: tuple[bool, str], tmp_path: Path) -> None:
-    assert gpu.gpu_of(script(tmp_path / "bench", f"print({text!r})")) == answer
-
-
-def test_the_times_of_a_file_are_told_or_why_not(tmp_path: Path) -> None:
-    path = synthetic.write(tmp_path / "gpu.json", synthetic.sweep())
-    assert re.search(r"^disc-2 .*\n", gpu.times(path), re.MULTILINE)
-    assert "no such file" in gpu.times(tmp_path / "absent.json")
+def test_packing_never_writes_into_a_folder_in_use(tmp_path: Path) -> None:
+    (tmp_path / "mine").touch()
+    with refused("is not empty"):
+        pack.collect(tmp_path)
 
 
 # --- what --pack collects, and the commit that a copy without git knows by it
@@ -284,64 +223,6 @@ def test_the_times_of_a_file_are_told_or_why_not(tmp_path: Path) -> None:
 needs_git = pytest.mark.skipif(
     not sources.git("rev-parse", "HEAD"), reason="git does not tell the commit"
 )
-
-
-def test_packing_never_writes_into_a_folder_in_use(tmp_path: Path) -> None:
-    (tmp_path / "mine").touch()
-    with refused("is not empty"):
-        pack.collect(tmp_path)
-
-
-@needs_git
-def test_an_earlier_pack_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for collected in ("_debian", "_wheels", "_bench"):
-        monkeypatch.setattr(pack, collected, lambda _: None)
-    folder = tmp_path / "brought"
-    assert pack.collect(folder) == pack.collect(folder) == 0
-    assert sorted(path.name for path in folder.iterdir()) == [pack.COMMIT, pack.ARCHIVE]
-    monkeypatch.setattr(pack, "MOST_BYTES", 2**20)  # less than the sources
-    with pytest.raises(console.Failure, match="more than the limit of 1 MiB"):
-        pack.collect(folder)
-
-
-def compiled(text: str, to: Path, *flags: str | Path) -> Path:
-    to.parent.mkdir(parents=True, exist_ok=True)
-    command = ["c++", "-x", "c++", "-", "-o", to, *flags]
-    subprocess.run(command, input=text, text=True, check=True)
-    return to
-
-
-def test_a_packed_bench_starts_with_nothing_but_the_pack_or_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pack, "_BUILD", tmp_path)
-    monkeypatch.setattr(pack, "run_logged", lambda *_, **__: None)
-    monkeypatch.setattr(cuda, "choose", lambda _: cuda.Choice("nvcc"))
-    text = "#include <omp.h>\nint main() { return omp_get_max_threads() < 1; }"
-    compiled(text, tmp_path / "bench", "-fopenmp", "-Wl,-rpath,$ORIGIN/../lib")
-    (tmp_path / "whole" / "lib").mkdir(parents=True)
-    pack._bench(tmp_path / "whole")
-    assert (tmp_path / "whole" / "lib" / "libgomp.so.1").is_file()
-    assert subprocess.run([tmp_path / "whole/bin/bench"], env={}, check=False).returncode == 0
-    mpi = compiled("int mpi() { return 0; }", tmp_path / "libmpi.so.40", "-shared", "-fPIC")
-    subprocess.run(["cp", mpi, tmp_path / "libnccl.so.2"], check=True)
-    libraries = ("-Wl,--no-as-needed", "-L", tmp_path, "-l:libmpi.so.40", "-l:libnccl.so.2")
-    compiled("int main() {}", tmp_path / "bench", *libraries)
-    with pytest.raises(
-        console.Failure, match=r"needs libmpi\.so\.40, libnccl\.so\.2, which"
-    ) as failed:
-        pack._bench(tmp_path / "refused")
-    assert failed.value.code == 1
-
-
-@pytest.mark.slow
-def test_a_packed_bench_is_linked_to_no_mpi(tmp_path: Path) -> None:
-    flags = [*pack._CONFIGURE, "-DCROSSOVER_CUDA=OFF", f"-DCMAKE_PREFIX_PATH={pack.VENV}"]
-    command = ["cmake", *flags, "-S", ROOT, "-B", tmp_path]
-    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-    build = (tmp_path / "build.ninja").read_text("utf-8")
-    linked = re.search(r"^build bench: .*?LINK_LIBRARIES = (.*?)$", build, re.MULTILINE | re.DOTALL)
-    assert linked is not None and "dnnl" in linked[1] and "mpi" not in linked[1]
 
 
 def commit_of(source: Path, packed: Path, written: Path) -> tuple[str, bool]:

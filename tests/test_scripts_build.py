@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What CMake is told to configure, and when afresh."""
 
-import json
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from scripts import ROOT
 
 from tools import build, console, cuda
-from tools.environment import VENV
 
 Configure = Callable[..., set[str]]
 NO_CUDA = cuda.Choice(reason="not in this test")
@@ -102,40 +98,6 @@ def test_a_build_with_cuda_serves_a_run_without(
     monkeypatch.setattr(build, "_make", lambda *_: None)
     build.program(cuda.choose("off"))
     assert [choice.nvcc for choice in choices] == [TOOLKIT.nvcc if is_done else None]
-
-
-def words_of(folder: Path, *flags: str) -> dict[str, str]:
-    """What each object is compiled with, and of what source."""
-    known = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"]
-    known += ["-DCMAKE_UNITY_BUILD=ON", f"-DCMAKE_PREFIX_PATH={VENV}", "-DCROSSOVER_TESTS=OFF"]
-    command = ["cmake", "-S", ROOT, "-B", folder, *known, *flags]
-    subprocess.run(command, check=True, capture_output=True)
-    entries = json.loads((folder / "compile_commands.json").read_text(encoding="utf-8"))
-    words = {}
-    for entry in entries:
-        source = Path(entry["file"])
-        made = source.read_text(encoding="utf-8") if source.suffix == ".cxx" else ""
-        words[entry["command"].partition(" -o ")[2].split()[0]] = entry["command"] + made
-    return words
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("mpicxx"), reason="there is no MPI here")
-def test_only_what_knows_mpi_is_compiled_anew_for_it(tmp_path: Path) -> None:
-    off = "-DCROSSOVER_CUDA=OFF"
-    without = words_of(tmp_path, off, "-DCROSSOVER_MPI=OFF")
-    with_mpi = words_of(tmp_path, off, "-DCROSSOVER_MPI=ON")
-    differ = [name for name, words in with_mpi.items() if without.get(name) != words]
-    assert len(with_mpi) > 20 and len(differ) == 1 and "crossover_mpi" in differ[0]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(cuda.find_toolkit().nvcc is None, reason="there is no CUDA toolkit here")
-def test_only_what_knows_cuda_is_compiled_anew_for_it(tmp_path: Path) -> None:
-    without = words_of(tmp_path, "-DCROSSOVER_CUDA=OFF")
-    with_cuda = words_of(tmp_path, "-DCROSSOVER_CUDA=AUTO", "-DCMAKE_CUDA_ARCHITECTURES=90")
-    differ = [name for name, words in with_cuda.items() if without.get(name) != words]
-    assert differ and all("crossover_cuda" in n or "crossover_kernels" in n for n in differ)
 
 
 def test_a_folder_that_cmake_refuses_is_configured_afresh_and_a_new_one_not(

@@ -45,22 +45,6 @@ def test_bench_is_asked_for_machine_and_commit(tmp_path: Path) -> None:
         results.commit_of(script(bench, "import sys; sys.exit('no library')"))
 
 
-def test_a_folder_for_results_that_cannot_be_made_is_found_first(tmp_path: Path) -> None:
-    (tmp_path / "results").write_text("a file in the way", encoding="utf-8")
-    with refused("cannot write results to"):
-        results.make_folder(tmp_path / "results" / "m")
-
-
-@pytest.mark.parametrize(
-    ("text", "rows"),
-    [('{"rows": [{"name": "a"}, {"name": "b"}]}', 2), ('{"rows": []}', 0), ("{", 0), ("[]", 0)],
-)
-def test_finished_rows_are_counted(text: str, rows: int, tmp_path: Path) -> None:
-    assert results.finished_rows(tmp_path / "x.json") == 0
-    (tmp_path / "x.json").write_text(text, encoding="utf-8")
-    assert results.finished_rows(tmp_path / "x.json") == rows
-
-
 # --- runs that did not finish
 
 

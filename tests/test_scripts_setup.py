@@ -39,22 +39,6 @@ def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "_APT_LISTS", tmp_path)
 
 
-POLICY = "clang-tidy-14:\n  Installed: (none)\n  Candidate: 1:14.0.6-12\n  Version table:\n"
-
-
-@pytest.mark.usefixtures("apt")
-def test_optional_packages_that_a_release_lacks_are_not_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lacking = POLICY.replace("clang-tidy-14", "libomp-14-dev").replace("1:14.0.6-12", "(none)")
-    monkeypatch.setattr(packages, "said", lambda *_: POLICY + lacking)
-    names = ("clang-tidy-14", "libomp-14-dev", "unheard-of")
-    optional = [need(name, optional=True) for name in names]
-    assert packages.missing(NEEDS + optional) == NEEDS[1:] + optional
-    (tmp_path / "a_main_binary-amd64_Packages.lz4").touch()
-    assert packages.missing(NEEDS + optional) == NEEDS[1:] + optional[:1]
-
-
 @pytest.mark.usefixtures("apt")
 def test_without_root_the_line_to_ask_for_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "_privilege", lambda: None)
@@ -70,31 +54,6 @@ def test_without_apt_the_things_themselves_are_named(
         "no apt .*:\n\n    what cmake is\n    what ninja-build is\n\nSee docs/building.md"
     ):
         packages.ensure([*NEEDS, need("x", optional=True)])
-
-
-@pytest.mark.usefixtures("apt")
-@pytest.mark.parametrize("failing", ["", "apt-install"])
-def test_apt_installs_what_is_missing_after_repairs(
-    failing: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only a failure of the installation itself ends it; else what was installed is looked for."""
-    commands: list[str] = []
-
-    def run_logged(what: str, command: list[str], log: Path, **_: float) -> None:
-        commands.append(what)
-        if what == failing:
-            raise console.CommandFailed(what, 100, ["E: what apt says"], log)
-
-    monkeypatch.setattr(packages, "run_logged", run_logged)
-    with pytest.raises(console.Failure) as caught:
-        packages.ensure(NEEDS)
-    said = str(caught.value)
-    if failing == "apt-install":
-        assert "E: what apt says" in said and "the network and apt's sources" in said
-        assert said.endswith(LINE)
-    else:
-        assert "apt has installed cmake ninja-build, but what cmake is, what ninja" in said
-    assert commands == ["apt-update", "dpkg-configure", "apt-install"]
 
 
 # --- the Python environment

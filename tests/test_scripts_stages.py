@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from scripts import ROOT, TEST, script
 
-from tools import build, console, fuzz, runners, sources, stages
+from tools import build, fuzz, runners, sources, stages
 from tools.stages import Stage
 
 
@@ -152,16 +152,6 @@ def test_sources_are_looked_at_as_they_are_compiled(tree: Path) -> None:
     assert looked_at(tree) == ["src/a.cpp -- -Iinclude -O3"]
 
 
-def test_what_a_source_includes_is_found(tree: Path) -> None:
-    def reached() -> set[str]:
-        found = sources._reached(tree / "src" / "a.cpp", [f"-I{tree / 'include'}"])
-        return {path.name for path in found}
-
-    assert reached() == {"a.cpp", "a.h"}
-    append(tree / "src" / "a.h", '  # include "own/far.h"\n')
-    assert reached() == {"a.cpp", "a.h", "far.h"}
-
-
 def test_what_differs_from_main_is_looked_at(tree: Path) -> None:
     def commit(*words: str) -> None:
         identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
@@ -187,22 +177,6 @@ def test_what_differs_from_main_is_looked_at(tree: Path) -> None:
     append(tree / "src" / "a.cpp")
     append(tree / "src" / "newer.cpp")
     assert changed() == {"a.cpp", "new.h", "newer.cpp", "other.h"}
-
-
-@pytest.mark.parametrize(("most", "looks"), [(4, 4), (1, 1), (9, 6)])
-def test_what_changed_is_looked_at_first_and_looks_are_bounded(
-    most: int, looks: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    changed, including = [Path("c1"), Path("c2")], [Path(f"a{number}") for number in range(4)]
-    reached = {path: {path, Path("a.h")} for path in changed + including}
-    reached[Path("far")] = {Path("far")}
-    monkeypatch.setattr(sources, "changed_files", lambda: {Path("a.h"), *changed})
-    monkeypatch.setattr(sources, "_MOST_LOOKS", most)
-    assert sources._chosen(reached) == (changed + including)[:looks]
-    said = capsys.readouterr().out
-    assert f"{6 - looks} more" in said if looks < 6 else not said
-    monkeypatch.setattr(sources, "changed_files", lambda: None)
-    assert sources._chosen(reached) == sorted(reached)[:most]
 
 
 # --- ctest and pytest
@@ -234,18 +208,6 @@ def test_a_quick_run_leaves_slow_tests_out(
     assert runners.run_pytest(2, quick)
 
 
-def test_the_slowest_tests_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runners, "ROOT", tmp_path)
-    monkeypatch.setattr(build, "folder", lambda preset: tmp_path / "build" / preset)
-    for seconds, name in ((2, "default/test-times/x"), (30, "asan/test-times/x"), (7.5, "pytest")):
-        path = tmp_path / "build" / f"{name}.xml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f'<t><testcase classname="S" name="T" time="{seconds}"/></t>', "utf-8")
-    os.utime(path, (1000, 1000))
-    assert runners.slowest(since=1001) == ["   30.0 s  asan: S.T", "    2.0 s  ctest: S.T"]
-    assert runners.slowest(since=999)[1] == "    7.5 s  pytest: S.T"
-
-
 # --- what is looked at
 
 
@@ -264,7 +226,8 @@ ANYWHERE = {
 LOOK = """
 from pathlib import Path
 from tools import sources
-assert sources.check_format(Path({0!r})) and sources.check_ruff(Path({0!r}))
+echo = Path({0!r})
+assert sources.check_format(echo) and sources.check_ruff(echo) and sources.check_mypy(echo)
 print(*(path.parent.name for path in sources.tracked_results()))
 """
 
@@ -318,7 +281,6 @@ open(prefix + "crash-1", "w").write("input")
 print("#12\\tNEW\\nthe sanitizer's words", file=sys.stderr)
 sys.exit(77)
 """
-FINE = "print('#9\\tNEW\\nstat::number_of_executed_units: 1234', file=sys.stderr)"
 
 
 @pytest.fixture
@@ -349,16 +311,6 @@ def test_every_fuzzer_is_built_and_has_inputs_to_start_from() -> None:
         assert any((fuzz.SOURCES / "corpus" / name).iterdir())
 
 
-def test_a_short_run_takes_literals_of_the_sources_that_it_tries(
-    fuzzer: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    fuzzer(FINE)
-    assert fuzz.short()
-    assert "one: 1,234 executions, nothing found" in capsys.readouterr().out
-    # Of the sources that are tried only those literals that a dictionary can hold.
-    assert (fuzz.BUILD / "one.dict").read_text("utf-8").split() == ['"--flag"', '"y2"', '"extra"']
-
-
 def test_what_is_found_is_kept_and_tried_again(
     fuzzer: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -370,33 +322,3 @@ def test_what_is_found_is_kept_and_tried_again(
     assert found.read_text(encoding="utf-8") == "input"
     _, again = (tmp_path / "ran").read_text(encoding="utf-8").splitlines()
     assert "-runs=20000 -seed=1 " in again and str(found.parent) in again.split()
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [(FINE, "1,234 executions, nothing found"), (FINDS, "12 executions, FOUND ")],
-)
-def test_a_long_run_takes_every_fuzzer_and_that_of_plots(
-    text: str,
-    said: str,
-    fuzzer: Callable[[str], Path],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    python = fuzzer(text).with_name("python")
-    of_plots = "import sys\nassert sys.argv[1:4] == ['-m', 'plots.tests.test_fuzz', '300']"
-    monkeypatch.setattr(fuzz.environment, "PYTHON", script(python, f"{of_plots}\nprint('#77 x')"))
-    assert fuzz.long(600) == (text == FINE)
-    captured = capsys.readouterr()
-    assert f"one: {said}" in captured.out
-    assert "plots: 77 executions, nothing found" in captured.out
-    assert "Fuzzing one, plots: 300 s each" in captured.err
-
-
-def test_without_libfuzzer_the_stage_is_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    script(tmp_path / "clang++", f"print({str(tmp_path)!r})")
-    with pytest.raises(console.Missing, match="libclang-rt-dev"):
-        TEST._fuzz(None)

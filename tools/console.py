@@ -87,9 +87,16 @@ def cores() -> int:
 
 def said(*command: str | Path, given: str = "") -> str:
     """What a command prints, however it ends; nothing where it cannot run."""
-    text = {"text": True, "errors": "replace", "capture_output": True}
     with suppress(OSError, subprocess.SubprocessError):
-        return subprocess.run(command, input=given, timeout=60, check=False, **text).stdout
+        return subprocess.run(
+            command,
+            input=given,
+            timeout=60,
+            check=False,
+            text=True,
+            errors="replace",
+            capture_output=True,
+        ).stdout
     return ""
 
 

@@ -74,7 +74,8 @@ class Environment:
         if not sound:
             self._create()
         # --only-binary: a source build would need more than is there, and fail much later.
-        pip = ["env", "PIP_USER=0", self.python, "-m", "pip", "install", "--only-binary=:all:"]
+        pip: list[str | Path] = ["env", "PIP_USER=0", self.python, "-m", "pip", "install"]
+        pip += ["--only-binary=:all:"]
         pip += ["--disable-pip-version-check", "--no-input", "--progress-bar=off"]
         pip += [word for path in requirements for word in ("-r", path)]
         have = {file: text for file, text in have.items() if file not in wanted}
@@ -119,7 +120,7 @@ class Environment:
                 shutil.rmtree(self.folder)
             self.folder.mkdir()
             self._mark()
-            command = [sys.executable, "-m", "venv", self.folder]
+            command = [sys.executable, "-m", "venv", str(self.folder)]
             run_logged(f"Creating {name}", command, LOGS / "venv.log")
 
     def _mark(self) -> None:

@@ -46,10 +46,11 @@ def build() -> None:
     """Bring the fuzzers up to date; raises Missing where there can be none."""
     if not has_fuzzer():
         raise Missing("clang++ with libFuzzer (clang and libclang-rt-dev) is not installed", 2)
-    configure = ["cmake", "-S", SOURCES, "-B", BUILD, "-G", "Ninja", "-DCMAKE_CXX_COMPILER=clang++"]
+    configure = ["cmake", "-S", str(SOURCES), "-B", str(BUILD), "-G", "Ninja"]
+    configure += ["-DCMAKE_CXX_COMPILER=clang++"]
     with setup.alone("fuzz"), stage("Building (fuzz)"):
         run_logged("Configuring (fuzz)", configure, LOGS / "configure-fuzz.log")
-        command = ["cmake", "--build", BUILD, "--parallel", str(cores())]
+        command = ["cmake", "--build", str(BUILD), "--parallel", str(cores())]
         run_logged("Building (fuzz)", command, LOGS / "build-fuzz.log")
 
 
@@ -82,8 +83,8 @@ def _corpora(name: str) -> list[Path]:
 
 def _command(name: str, new_inputs: Path, *options: str) -> list[str | Path]:
     new_inputs.mkdir(parents=True, exist_ok=True)
-    places = [f"-dict={dictionary(name)}", f"-artifact_prefix={FINDINGS / name}/", new_inputs]
-    return [BUILD / name, *options, *_LIMITS, *places, *_corpora(name)]
+    places = [f"-dict={dictionary(name)}", f"-artifact_prefix={FINDINGS / name}/"]
+    return [BUILD / name, *options, *_LIMITS, *places, new_inputs, *_corpora(name)]
 
 
 def _run(name: str, command: Sequence[str | Path]) -> bool:
@@ -121,5 +122,5 @@ def long(seconds: int) -> bool:
     options.append(f"-max_total_time={each}")
     good = [_run(name, _command(name, BUILD / "corpus" / name, *options)) for name in names()]
     (FINDINGS / PLOTS).mkdir(parents=True, exist_ok=True)
-    module = [environment.PYTHON, "-m", "plots.tests.test_fuzz"]
+    module = [str(environment.PYTHON), "-m", "plots.tests.test_fuzz"]
     return all([*good, _run(PLOTS, [*module, str(each), FINDINGS / PLOTS])])

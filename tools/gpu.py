@@ -107,7 +107,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 def gpu_of(bench: Path) -> tuple[bool, str]:
     """Whether bench finds a GPU, and its name or the reason why there is none."""
-    asked = [bench, "--machine"]
+    asked = [str(bench), "--machine"]
     try:
         done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
         machine = json.loads(done.stdout)
@@ -122,7 +122,7 @@ def gpu_of(bench: Path) -> tuple[bool, str]:
 
 def times(path: Path) -> str:
     """The fastest CPU and GPU rows, as far as this Python has the packages to read them."""
-    command, seconds = [sys.executable, "-m", "plots", "times", path], 20
+    command, seconds = [sys.executable, "-m", "plots", "times", str(path)], 20
     try:
         done = subprocess.run(
             command, cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False
@@ -172,7 +172,7 @@ class Sweep(Limited):
         """Measure rows into a file of their own, or go on with that of an earlier command; whether
         the file has any. Its table comes also where the time ran out or a signal came."""
         path, started = self.out / f"{stage.name}.json", time.time()
-        command = [bench, f"--out={path}", self._grid, *stage.rows.split(), *more]
+        command = [str(bench), f"--out={path}", self._grid, *stage.rows.split(), *more]
         earlier = self.earlier(f"{path.name}.partial") or self.earlier(path.name)
         if earlier is not None:
             if stored(earlier).get("context", {}).get("crossover", {}).get("complete"):
@@ -198,7 +198,7 @@ class Sweep(Limited):
         def last(output: str) -> str:
             return (output.splitlines() or [""])[-1]
 
-        check = [bench, "--check", CHECK_BUDGET, f"--out={self.out / 'check.json'}"]
+        check = [str(bench), "--check", CHECK_BUDGET, f"--out={self.out / 'check.json'}"]
         self.stage(CHECK, check, last)
         peer = f"{sys.executable} -m peers.pytorch --devices=cuda --mode={modes}"
         self.rows(PYTORCH, bench, f"--peer={peer}", "--program=pytorch")
@@ -245,14 +245,14 @@ class Sweep(Limited):
         if not self.stage(BUILT_TESTS, self.make(TESTS.name)):
             return
         # A few at a time: each process has a context of its own on the one GPU.
-        ctest = ["ctest", "--test-dir", BUILD, "-L", "gpu", "-V", "--timeout", "120"]
+        ctest = ["ctest", "--test-dir", str(BUILD), "-L", "gpu", "-V", "--timeout", "120"]
         self.stage(GPU_TESTS, [*ctest, "-j", str(min(4, cores()))])
         places = f"{os.environ.get('PATH', '')}:/usr/local/cuda/bin"
         sanitizer = shutil.which("compute-sanitizer", path=places) or "compute-sanitizer"
         for stage, (kernels, tests) in SANITIZED.items():
             flags = [f"--tool={stage.name}", "--kernel-regex", f"kns={kernels}"]
-            command = [sanitizer, *flags, "--error-exitcode=1", TESTS, f"--gtest_filter={tests}"]
-            self.stage(stage, command)
+            command = [sanitizer, *flags, "--error-exitcode=1", str(TESTS)]
+            self.stage(stage, [*command, f"--gtest_filter={tests}"])
 
 
 def sweep_all(arguments: argparse.Namespace, log: TextIO) -> int:
@@ -265,7 +265,7 @@ def sweep_all(arguments: argparse.Namespace, log: TextIO) -> int:
     if not NATIVE.is_file() or not goes_on:
         sweep.build(None if goes_on else early)
     if NATIVE.is_file():
-        pack.strip(shutil.copy2(NATIVE, sweep.out))  # for a later command on another machine
+        pack.strip(Path(shutil.copy2(NATIVE, sweep.out)))  # for a later command on another machine
         benches = {NATIVE: gpu_of(NATIVE), **benches}
     for path, (_, gpu) in benches.items():
         sweep.say(f"{friendly(path)}: GPU: {gpu}")
@@ -291,7 +291,7 @@ def sweep_all(arguments: argparse.Namespace, log: TextIO) -> int:
 def planned(bench: Path, arguments: argparse.Namespace) -> Iterator[str]:
     """Lines of the plan; the last of each command is its sum."""
     threads = ",".join(map(str, sorted({1, arguments.cores or cores()})))
-    plan = [bench, "--plan", "--cuda=on", f"--sweep={arguments.sweep}", f"--threads={threads}"]
+    plan = [str(bench), "--plan", "--cuda=on", f"--sweep={arguments.sweep}", f"--threads={threads}"]
     for command, stages in COMMANDS.items():
         yield f"{command} command"
         total = 0.0

@@ -50,8 +50,13 @@ def run_limited(
     last = time.monotonic() + seconds - grace
     limit = ["timeout", "--signal=INT", f"--kill-after={grace}", f"{seconds - grace}"]
     with path.open("wb") as log:
-        how = {"cwd": ROOT, "stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
-        process = subprocess.Popen([*limit, *map(str, command)], stdout=log, **how)
+        process = subprocess.Popen(
+            [*limit, *map(str, command)],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
     try:
         while process.poll() is None and not until():
             time.sleep(0.05)

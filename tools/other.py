@@ -37,7 +37,7 @@ def built(commit: str, cuda: str) -> tuple[str, Path]:
         if cloned.returncode or moved.returncode:
             raise Failure(f"--compare-with={name}: {(cloned.stderr or moved.stderr).strip()}")
     say(f"building {name} in {friendly(folder)}")
-    set_up = [folder / "run", "--setup-only", f"--cuda={cuda}"]
+    set_up = [str(folder / "run"), "--setup-only", f"--cuda={cuda}"]
     if subprocess.run(set_up, stdin=subprocess.DEVNULL, check=False).returncode != 0:
         raise Failure(f"--compare-with={name}: it can't be built (above); name a later commit")
     return name, folder / "build" / "bench"

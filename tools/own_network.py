@@ -19,15 +19,19 @@ from tools.console import ROOT, Failure, can_write, friendly
 FLAG = "--network="
 FOLDER = ROOT / "build" / "networks"
 # Words for `python -m networks import`; bench knows the last one, too, but of --mlp alone.
-_IMPORT = ("--input=", "--input-type=", "--batch-axis=", "--as-is", "--loss-function=")
-_IMPORT += ("--output=",)
+_IMPORT = (
+    *("--input=", "--input-type=", "--batch-axis=", "--as-is", "--loss-function="),
+    "--output=",
+)
 _IMPORTER = "python -m networks: "
 # Of modules as they are (docs/method/peers.md): what their worker is, and what it is told.
 _WORKER, _MODULE = "peers.pytorch.own", ".module.json"
 _TRAINING = ("Epoch", "Minibatch")
 _OF_PEERS = ("--mode=", "--devices=")
-_TRAINED = ("--batch=", "--rows=", "--scale=", "--threads=", "--precision=")
-_TRAINED += ("--optimizer=", "--lr=", "--weight-decay=")
+_TRAINED = (
+    *("--batch=", "--rows=", "--scale=", "--threads=", "--precision="),
+    *("--optimizer=", "--lr=", "--weight-decay="),
+)
 _TOLD = (*_TRAINED, *_OF_PEERS, "--torch-device=")
 
 
@@ -146,7 +150,8 @@ def _made(
     variables = environment.variables(own_paths=True)
     reason = next((f"{word} is of modules as they are" for word in how if _is_of_modules(word)), "")
     if not reason:
-        command = [python(), "-m", "networks", "import", source, *how, *own, "-o", out]
+        command = [str(python()), "-m", "networks", "import", str(source)]
+        command += [*how, *own, "-o", str(out)]
         done = subprocess.run(
             command,
             cwd=ROOT,
@@ -167,13 +172,13 @@ def _made(
     out.unlink(missing_ok=True)
     told = [word for word in (*how, *batches) if word != "--as-is"]
     name = name or re.sub(r"[^A-Za-z0-9._-]+", "-", _stem(source))
-    command = [python(), "-m", _WORKER, "make", source, *told, "--name", name, "-o", out]
-    command += [f"--reason={reason}"]
+    command = [str(python()), "-m", _WORKER, "make", str(source), *told]
+    command += ["--name", name, "-o", str(out), f"--reason={reason}"]
     # It is tried on the CPU; safe: as for peers.
     variables |= {"CUDA_VISIBLE_DEVICES": "", "PYTHONSAFEPATH": "1"}
-    done = subprocess.run(command, env=variables, stdin=subprocess.DEVNULL, check=False)
-    if done.returncode != 0:
-        raise Failure(f"{friendly(source)} can't be trained (above)", done.returncode)
+    code = subprocess.run(command, env=variables, stdin=subprocess.DEVNULL, check=False).returncode
+    if code != 0:
+        raise Failure(f"{friendly(source)} can't be trained (above)", code)
     if not out.is_file():
         raise Failure(
             f"{friendly(source)} was not imported: it ended the program; put what is to run in "

@@ -15,18 +15,22 @@ from tools.console import LOGS, ROOT, CommandFailed, Failure, friendly, run_logg
 from tools.environment import FOR_TOOLKIT, MAIN, VENV
 from tools.sources import every_file, git
 
-_PACKAGES = ("libbenchmark-dev", "libgtest-dev", "libgmock-dev", "libhwy-dev", "libhwy1")
-_PACKAGES += ("nlohmann-json3-dev",)
+_PACKAGES = (
+    *("libbenchmark-dev", "libgtest-dev", "libgmock-dev", "libhwy-dev", "libhwy1"),
+    "nlohmann-json3-dev",
+)
 _LEFT_OUT = ("/usr/share/doc", "/usr/src", "/usr/share/man", "/usr/share/lintian")
 _BUILD = ROOT / "build" / "pack"
 # Processors since 2013 and GPUs since 2018; later GPUs translate the code for the last.
-_CONFIGURE = ("--preset=default", "-DCROSSOVER_TESTS=OFF", "-DCROSSOVER_NATIVE=OFF")
-_CONFIGURE += ("-DCMAKE_CXX_FLAGS=-march=x86-64-v3",)
-# A program is not started where a library is missing that it would never call.
-_CONFIGURE += ("-DCROSSOVER_MPI=OFF", "-DCROSSOVER_NCCL=OFF")
-_CONFIGURE += ("-DCMAKE_CUDA_ARCHITECTURES=75-real;80-real;86-real;89-real;90-real;100-real;120",)
-_CONFIGURE += ("-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON",)
-_CONFIGURE += ("-DCMAKE_INSTALL_RPATH=$ORIGIN/../lib;$ORIGIN/../lib/x86_64-linux-gnu",)
+_CONFIGURE = (
+    *("--preset=default", "-DCROSSOVER_TESTS=OFF", "-DCROSSOVER_NATIVE=OFF"),
+    "-DCMAKE_CXX_FLAGS=-march=x86-64-v3",
+    # A program is not started where a library is missing that it would never call.
+    *("-DCROSSOVER_MPI=OFF", "-DCROSSOVER_NCCL=OFF"),
+    "-DCMAKE_CUDA_ARCHITECTURES=75-real;80-real;86-real;89-real;90-real;100-real;120",
+    "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON",
+    "-DCMAKE_INSTALL_RPATH=$ORIGIN/../lib;$ORIGIN/../lib/x86_64-linux-gnu",
+)
 # What the packed bench may need: what every machine has, what is packed, and what tools/gpu_sweep
 # finds in NVIDIA's packages.
 _MAY_NEED = {"ld-linux-x86-64", "libc", "libdl", "libgcc_s", "libm", "libpthread", "librt"}
@@ -97,7 +101,7 @@ def _wheels(folder: Path) -> None:
 
 def needed_beyond_the_pack(program: Path) -> list[str]:
     """Libraries that the program is linked to and the other machine may lack."""
-    command = ["readelf", "-d", program]
+    command = ["readelf", "-d", str(program)]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     needed = re.findall(r"\(NEEDED\).*\[(.+)\]", told)
     return [name for name in needed if name.partition(".so")[0] not in _MAY_NEED]
@@ -114,8 +118,8 @@ def _openmp(program: Path, folder: Path) -> None:
 def _bench(folder: Path) -> None:
     """One for any machine, so that measuring there can begin at once. Its libraries are found
     beside it, those of CUDA by tools/gpu_sweep."""
-    configure = ["cmake", *_CONFIGURE, "-B", _BUILD, f"-DCMAKE_PREFIX_PATH={VENV}"]
-    make = ["cmake", "--build", _BUILD, "--target", "bench"]
+    configure = ["cmake", *_CONFIGURE, "-B", str(_BUILD), f"-DCMAKE_PREFIX_PATH={VENV}"]
+    make = ["cmake", "--build", str(_BUILD), "--target", "bench"]
     try:
         with stage("Building a bench for any machine (for all GPUs: many minutes the first time)"):
             configure += cuda.choose("on").switches

@@ -210,9 +210,9 @@ def ensure(needs: Sequence[Need]) -> None:
     if wanted:
         _install([need.package for need in wanted], privilege)
     if still := missing(needs):
-        packages, listing = zip(*((need.package, need.description) for need in still), strict=True)
         raise Failure(
-            f"apt has installed {' '.join(packages)}, but {', '.join(listing)} cannot be found "
+            f"apt has installed {' '.join(need.package for need in still)}, but "
+            f"{', '.join(need.description for need in still)} cannot be found "
             f"(Python here is {sys.executable}). See {BY_HAND}.",
             code=2,
         )

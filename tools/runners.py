@@ -16,7 +16,7 @@ def run_ctest(preset: str, jobs: int, quick: bool = False) -> bool:
     """The preset's tests; `quick`: no slow ones."""
     left_out = ["emulation"] if preset == "default" and not weekly() else []
     left_out += ["slow"] if quick else []
-    command = ["ctest", "--test-dir", build.folder(preset), "--output-on-failure"]
+    command = ["ctest", "--test-dir", str(build.folder(preset)), "--output-on-failure"]
     command += ["--parallel", str(jobs)]
     command += ["--label-exclude", f"^({'|'.join(left_out)})$"] if left_out else []
     sys.stdout.flush()
@@ -27,7 +27,7 @@ def run_pytest(jobs: int, quick: bool = False) -> bool:
     """All tests; `quick`: no slow ones."""
     report = ROOT / "build" / "pytest.xml"
     report.unlink(missing_ok=True)
-    command = [environment.PYTHON, "-m", "pytest", "-q", f"--numprocesses={jobs}"]
+    command = [str(environment.PYTHON), "-m", "pytest", "-q", f"--numprocesses={jobs}"]
     command += ["--dist=worksteal", f"--junitxml={report}", *(["-m", "not slow"] if quick else [])]
     sys.stdout.flush()
     variables = environment.variables()

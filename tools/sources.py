@@ -9,6 +9,7 @@ import subprocess
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from tools.console import ROOT, cores
 
@@ -76,7 +77,7 @@ def every_file() -> set[Path]:
 
 def check_format(clang_format: Path) -> bool:
     files = sorted(path for path in tracked_files() if path.suffix in _CPP and path.exists())
-    command = [clang_format, "--dry-run", "-Werror", *files]
+    command: list[str | Path] = [clang_format, "--dry-run", "-Werror", *files]
     good = subprocess.run(command, cwd=ROOT, check=False).returncode == 0
     print(
         f"clang-format: {len(files)} files, {'all' if good else 'some not'} formatted", flush=True
@@ -84,14 +85,27 @@ def check_format(clang_format: Path) -> bool:
     return good
 
 
+def _python_files() -> tuple[list[Path], dict[str, Any]]:
+    """The Python sources, commands without .py too, and what pyproject.toml says of tools."""
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    commands = {ROOT / name for name in tools["ruff"]["extend-include"]}
+    found = (p for p in tracked_files() if (p.suffix == ".py" or p in commands) and p.exists())
+    return sorted(found), tools
+
+
 def check_ruff(ruff: Path) -> bool:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    commands = {ROOT / name for name in settings["tool"]["ruff"]["extend-include"]}
-    files = sorted(
-        p for p in tracked_files() if (p.suffix == ".py" or p in commands) and p.exists()
-    )
-    checks = ([ruff, "check", *files], [ruff, "format", "--check", *files])
-    return [subprocess.run(check, cwd=ROOT, check=False).returncode for check in checks] == [0, 0]
+    files, _ = _python_files()
+    checks: list[list[str | Path]] = [[ruff, "check"], [ruff, "format", "--check"]]
+    ends = [subprocess.run([*check, *files], cwd=ROOT, check=False) for check in checks]
+    return not any(done.returncode for done in ends)
+
+
+def check_mypy(mypy: Path) -> bool:
+    files, tools = _python_files()
+    left_out = re.compile("|".join(tools["mypy"]["exclude"]))
+    files = [path for path in files if not left_out.match(str(path.relative_to(ROOT)))]
+    command: list[str | Path] = [mypy, "--scripts-are-modules", *files]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
 
 
 # ---- clang-tidy
@@ -180,7 +194,7 @@ def check_tidy(clang_tidy: str, build: Path, everything: bool = False) -> bool:
 
     def look_at(path: Path) -> str:
         """What it finds; nothing where it is clean."""
-        command = [*arguments, path, "--", *options[path]]
+        command = [*arguments, str(path), "--", *options[path]]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         # stderr only counts what was suppressed, except when the tool itself fell over.
         return (done.stdout.strip() or done.stderr or "failed") if done.returncode else ""

@@ -66,8 +66,10 @@ def asked(words: list[str]) -> Asked:
     if given.help:
         return Asked(["--help"])
     at = None if given.at is None else _whole("--at", given.at)
+    cpu, gpu = _commands(given.commands)
     plan = Plan(
-        *_commands(given.commands),
+        cpu,
+        gpu,
         sizes=_sizes(given.n, at),
         steps=_steps(given.steps),
         limit=_seconds(given.limit),

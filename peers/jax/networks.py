@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from jax import lax
 from peers.generator import PARAMETERS, uniform
 from peers.tasks import OF_ALL, Unsupported
 
-Array = jax.Array
+Array: TypeAlias = jax.Array
 Parameters = Sequence[Array]
 
 

@@ -102,7 +102,7 @@ class Training:
         for values in (inputs, labels):
             is_labels = values is labels  # tokens and labels of places are [places, rows]
             axis = int("labels" in self.task.network if is_labels else values.dtype == np.int64)
-            own = values.astype(np.int32 if values.dtype == np.int64 else self._dtype)
+            own: np.ndarray = values.astype(np.int32 if values.dtype == np.int64 else self._dtype)
             whole = np.split(np.take(own, range(end), axis), full, axis) if full else []
             parts = [whole, [np.take(own, range(end, self.task.rows), axis)] * bool(self._rest)]
             flat = is_labels and own.dtype == np.int32

@@ -225,7 +225,7 @@ class _Apart(torch.autograd.Function):
     """A recurrence, both of whose passes count as those of a GPU's library."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any,
         counting: Counting,
         recurrence: _Recurrence,
@@ -240,7 +240,7 @@ class _Apart(torch.autograd.Function):
         return tuple(one.detach() for one in ctx.given)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:
         counting, recurrence = ctx.of
         recurrence.count(counting.counts, backward=True)
         wanted = [one for one in ctx.read if one.requires_grad]

@@ -116,14 +116,14 @@ def nothing_drawn() -> Iterator[None]:
 
         return drawn
 
-    of_torch = {
+    of_torch: dict[str, Any] = {
         "rand": of_mean(0.5),
         "randn": of_mean(0.0),
         "rand_like": lambda x, **named: full_like(x, 0.5, **named),
         "randn_like": lambda x, **named: full_like(x, 0.0, **named),
         "bernoulli": lambda p, *_, **__: (p >= 0.5).to(p.dtype),
     }
-    kept = dict.fromkeys(_DROPOUTS, lambda x, *_, **__: x)
+    kept: dict[str, Any] = dict.fromkeys(_DROPOUTS, lambda x, *_, **__: x)
     with (
         patch.multiple(torch, **of_torch),
         patch.multiple(functional, **kept, scaled_dot_product_attention=attended),

@@ -386,7 +386,7 @@ def _stacked(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     read |= {layer["shared"] for layer in layers if "shared" in layer}
     stacked: list[dict[str, Any]] = []
     for number, layer in enumerate(layers):
-        last = stacked[-1] if stacked else {"type": ""}
+        last: dict[str, Any] = stacked[-1] if stacked else {"type": ""}
         is_same = layer["type"] == last["type"] and not layer.keys() & {"inputs", "shared"}
         stacks = is_same and layer["type"] in RECURRENT and last["name"] not in read
         if stacks and layer["hidden_size"] == last["hidden_size"]:

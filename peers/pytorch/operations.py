@@ -26,7 +26,7 @@ class Product:
         self.device = _device(configuration)
         m, n, k = (int(configuration[key]) for key in "mnk")
         dtype = _DTYPES[configuration["precision"]]
-        first, second = configuration["transpose"]
+        first, second = [*configuration["transpose"]]
         stored = ((k, m) if first == "t" else (m, k), (n, k) if second == "t" else (k, n))
         a, b = (self._operand(shape, place, dtype) for place, shape in enumerate(stored))
         self.a = a.t() if first == "t" else a

@@ -52,7 +52,8 @@ class OwnRows(Rows):
             if len(sizes) > 1:
                 self._ladders[plain.name] = [one.name for one in sizes]
         self._told: dict[tuple[str, int], dict[str, Any]] = {}
-        self._of: dict[tuple[str, str], tuple[type[OwnTraining], References]] = {}
+        self._kinds: dict[str, type[OwnTraining]] = {}
+        self._of: dict[tuple[str, str], References] = {}
 
     def describe(self) -> Answer:
         own = {"axes": [*AXES, TORCH_DEVICE], "rows": list(self._own_rows())}
@@ -140,13 +141,13 @@ class OwnRows(Rows):
     ) -> tuple[type[OwnTraining], References]:
         """In float64, with the random numbers of float32 or, `quiet`, none; on a GPU there, since
         forward() may name the device."""
-        kind, _ = self._of.setdefault((module.name, ""), (training_of(module), None))
+        kind = self._kinds.setdefault(module.name, training_of(module))
         key = module.name, f"{quiet} {on_gpu}"
         if key not in self._of:
             own = {"draws": "off"} if quiet else {}
             own |= {"device": "cuda"} if on_gpu else {}
-            self._of[key] = kind, References(self._threads, kind, **own)
-        return self._of[key]
+            self._of[key] = References(self._threads, kind, **own)
+        return kind, self._of[key]
 
 
 def _is_there(device: str) -> bool:

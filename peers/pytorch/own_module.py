@@ -141,7 +141,8 @@ def batches_of(module: Module) -> list[tuple[Any, Any]]:
 
 
 def _take(batches: Any) -> list[Any]:
-    taken, size = [], 0
+    taken: list[Any] = []
+    size = 0
     for batch in islice(batches, 1 << 16):
         one = tree_map(_tensor, batch)
         size += sum(t.nbytes for t in torch.utils._pytree.tree_leaves(one))

@@ -20,14 +20,17 @@ from peers.generator import LABELS, uniform
 from peers.protocol import Configuration
 from peers.pytorch.counting import Counting, Counts, Recurrences
 from peers.pytorch.draws import CastToF64, DrawnInF32, nothing_drawn
-from peers.pytorch.own_module import Module, batches_of, failure, generated, loaded, made, seed
+from peers.pytorch.own_module import Module, batches_of, generated, made, seed
 from peers.pytorch.training import Graphs, Training, optimizer_of
+from peers.pytorch.user_file import failure, loaded
 from peers.tasks import Optimizer, Task, Unsupported
 from peers.verification import MODULE, Mismatch
 
 # Of backward passes: what only turns a tensor.
-_TURNS = ("View", "Squeeze", "Unsqueeze", "Reshape", "Alias", "Select", "Slice", "Permute")
-_TURNS += ("Transpose", "T", "Expand", "UnsafeView", "Clone", "Flatten")
+_TURNS = (
+    *("View", "Squeeze", "Unsqueeze", "Reshape", "Alias", "Select", "Slice", "Permute"),
+    *("Transpose", "T", "Expand", "UnsafeView", "Clone", "Flatten"),
+)
 
 
 def outputs_of(given: Any, choice: int | None = None) -> list[torch.Tensor]:
@@ -242,7 +245,8 @@ class OwnTraining(Training):
 
     def _with_targets(self, read: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         """With what the outputs are compared with, once it is known what these are."""
-        loss, found, start = self.module.loss, [], 0
+        loss, start = self.module.loss, 0
+        found: list[tuple[Any, Any]] = []
         for x, own in read:
             if own is not None and found:
                 found.append((x, own))

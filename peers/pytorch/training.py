@@ -264,7 +264,9 @@ class Graphs:
         return loss.clone()
 
     @staticmethod
-    def _graph(step: Step, optimizer: torch.optim.Optimizer, x: torch.Tensor, y: torch.Tensor):
+    def _graph(
+        step: Step, optimizer: torch.optim.Optimizer, x: torch.Tensor, y: torch.Tensor
+    ) -> tuple[torch.cuda.CUDAGraph, torch.Tensor]:
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):

@@ -98,7 +98,7 @@ def said(what: str, call: Callable[..., Any], *given: Any, **named: Any) -> Any:
     try:
         return call(*given, **named)
     except (SystemExit, EOFError, _TrainsError) as error:
-        does = {EOFError: "asks for input", _TrainsError: "trains"}
+        does: dict[type[BaseException], str] = {EOFError: "asks for input", _TrainsError: "trains"}
         raise Unsupported(
             f"{what}: it {does.get(type(error), 'ends the program')}{place(error)}; what only a "
             'script does belongs under if __name__ == "__main__":'

@@ -219,12 +219,12 @@ def parse_cost(source: str, text: str) -> Cost:
 
 def operation_of(fields: dict[str, Any]) -> Operation:
     """As bench --cost lists it. ValueError, KeyError or TypeError where `fields` is none."""
-    products = tuple(
-        Product(*(_amount(one[key], whole=True) for key in "mnk"), _count(one))
-        for one in fields.get("products", ())
-    )
-    numbers = (_amount(fields[key]) for key in ("flops", "bytes", "launches"))
-    return Operation(str(fields["kind"]), *numbers, products, _count(fields))
+    products = []
+    for one in fields.get("products", ()):
+        m, n, k = (int(_amount(one[key], whole=True)) for key in "mnk")
+        products.append(Product(m, n, k, _count(one)))
+    flops, moved, launches = (_amount(fields[key]) for key in ("flops", "bytes", "launches"))
+    return Operation(str(fields["kind"]), flops, moved, launches, tuple(products), _count(fields))
 
 
 def _count(fields: dict[str, Any]) -> int:

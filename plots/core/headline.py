@@ -109,7 +109,7 @@ def way(one: Comparison | SpeedUp) -> str:
     return ", ".join(one.gpu.axes.words(configuration, roles=["how"], without=["device"]))
 
 
-def unusual(one: Comparison) -> str:
+def unusual(one: Comparison | SpeedUp) -> str:
     """What the training of `one` has besides its batch, but for the plainest: "tf32 (CPU: f32)"."""
     axes, said = one.gpu.axes, dict(one.common)
     for axis, value in axes.of(one.gpu.configuration, "alike"):

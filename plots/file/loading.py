@@ -295,7 +295,8 @@ def _check_schema(path: Path, document: Any) -> None:
             place.append(missing)
             fault = "is missing"
         else:
-            fault = f"is {shown(error.value)} but {rule_words(error.rule, error.rule_definition)}"
+            rule = rule_words(str(error.rule), error.rule_definition)
+            fault = f"is {shown(error.value)} but {rule}"
         raise bad(
             path, located(place, name), f"{fault}; correct it, or measure again with bench"
         ) from None

@@ -45,7 +45,11 @@ def _key(one: Observation) -> Hashable:
     return (*others, *((array.shape, array.tobytes()) for array in demand))
 
 
-fitting.fit = predicted.fit = _fit_once
+for _module in (fitting, predicted):  # a plain assignment is no function of that type to mypy
+    vars(_module)["fit"] = _fit_once
+
+
+_DRAWING = {name: getattr(style, name) for name in ("place", "_saved")}
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ class Report:
 
 
 @pytest.fixture(scope="session")
-def report_of(tmp_path_factory) -> Callable[[str], Report]:
+def report_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Report]:
     """Reports that take long to draw, each drawn once: of every family with a "gpu", of a "cpu"
     alone, and with "hostile" names, as bad as can be."""
     # What one of pytest's processes has drawn, the others read.
@@ -85,7 +89,10 @@ def report_of(tmp_path_factory) -> Callable[[str], Report]:
             crossover["machine"]["id"] = crossover["machine"]["cpu"]["model"] = "W" * 10_000
             crossover["software"]["flags"] = "<img src=x onerror=alert(1)>" * 20
         file = loading.load_file(synthetic.write(folder / "everything.json", document))
-        contents = report.build_report([file])
+        with pytest.MonkeyPatch.context() as patch:
+            for name, function in _DRAWING.items():  # the first to ask may be a test with `undrawn`
+                patch.setattr(style, name, function)
+            contents = report.build_report([file])
         report.write_report(contents, folder / "out")
         (folder / "names").write_text("\n".join(contents))  # in their order
         return folder
@@ -93,30 +100,35 @@ def report_of(tmp_path_factory) -> Callable[[str], Report]:
     return built
 
 
+def undraw(patch: pytest.MonkeyPatch) -> None:
+    """Pictures stay empty from now on."""
+    empty = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
+    patch.setattr(style, "place", lambda figure: None)
+    patch.setattr(style, "_saved", lambda figure, kind, metadata: empty)
+
+
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures stay empty, for tests of what stands beside them."""
-    empty = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
-    monkeypatch.setattr(style, "place", lambda figure: None)
-    monkeypatch.setattr(style, "_saved", lambda figure, kind, metadata: empty)
+    undraw(monkeypatch)
 
 
 @pytest.fixture
-def simple(write) -> Path:
+def simple(write: Callable[..., Path]) -> Path:
     """A file with one crossover, at 50,000 parameters."""
     entries = synthetic_sweep.known()
     return write(synthetic.document(entries, gpu="synthetic GPU"), "simple.json")
 
 
 @pytest.fixture(scope="session")
-def wide(tmp_path_factory) -> File:
+def wide(tmp_path_factory: pytest.TempPathFactory) -> File:
     """The file with three thread counts, five GPU modes, two precisions, three batch sizes."""
     path = tmp_path_factory.mktemp("wide") / "w.json"
     return loading.load_file(synthetic.write(path, synthetic_sweep.wide_sweep()))
 
 
 @pytest.fixture(scope="session")
-def five(tmp_path_factory) -> Path:
+def five(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of five machines' files, two without a GPU."""
     folder = tmp_path_factory.mktemp("five")
     synthetic_machines.write_all(folder)
@@ -124,13 +136,13 @@ def five(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def five_files(five) -> list[File]:
+def five_files(five: Path) -> list[File]:
     """What the five files hold."""
     return loading.load_files([five])[0]
 
 
 @pytest.fixture(scope="session")
-def five_compared(five_files) -> list[list[Comparison]]:
+def five_compared(five_files: list[File]) -> list[list[Comparison]]:
     """Their comparisons()."""
     return [comparisons(file) for file in five_files]
 
@@ -149,7 +161,7 @@ def write(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def read(write) -> Callable[..., File]:
+def read(write: Callable[..., Path]) -> Callable[..., File]:
     """Writes a document, and returns the file that is read from it."""
     return lambda *args, **options: loading.load_file(write(*args, **options))
 

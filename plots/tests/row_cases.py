@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from plots.file import loading
+from plots.file.refusal import BadFileError
 
 NAME = "Epoch/model:disc-3/batch:100/precision:f32/device:cpu/execution:eager/cpu_threads:2"
 PROBES = {  # configuration: the counter that it needs
@@ -30,7 +31,7 @@ OPERATIONS = [
 
 def fault(path: Path) -> str:
     """The sentence about the bad file `path`, checked for what every such sentence has."""
-    with pytest.raises(loading.BadFileError) as caught:
+    with pytest.raises(BadFileError) as caught:
         loading.load_file(path)
     sentence = str(caught.value)
     assert sentence.startswith(str(path)) and "\n" not in sentence and ";" in sentence

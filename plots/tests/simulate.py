@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from plots.tests.simulate_curves import (
     COUNTS,
@@ -79,7 +80,7 @@ def _noise() -> Iterator[str]:
         cells = [f"{_percent(one.crossover)}, × {one.width:.2f}" for one in found]
         yield _line([f"instances {100 * deviation:.0f} %", *cells])
     several = Design(9, 1), Design(3, 3)
-    noises: dict[str, Callable] = {
+    noises: dict[str, Callable[[Design], Any]] = {
         "bursts on both sides, in turn": lambda design: bursts((0, 1), design),
         "bursts on the CPU alone": lambda design: bursts((0,), design),
         "drift of 30 %, in turn": drift,
@@ -123,10 +124,12 @@ def _rows() -> Iterator[str]:
         counts = [(noise, (count, count)) for noise in NOISES for count in (5, 9, 30)]
         for noise, (first, second) in (*counts, ("normal", (5, 30))):
             designs = Design(first, 1), Design(second, 1)
-            found = [
-                called(file, Runs(designs, noise, **truth), 50)
-                for truth in ({}, {"drift": 1.02}, {"slow_row": 1.3})
-            ]
+            truths = (
+                Runs(designs, noise),
+                Runs(designs, noise, drift=1.02),
+                Runs(designs, noise, slow_row=1.3),
+            )
+            found = [called(file, truth, 50) for truth in truths]
             alarms = [f"{100 * one.any:.0f} %" for one in found[:2]]
             words = first if first == second else f"{first} against {second}"
             yield _line([noise, words, *alarms, f"{100 * found[2].named:.0f} %"])

@@ -154,7 +154,7 @@ def document(
     axes: tuple[dict[str, Any], ...] = (),
 ) -> dict[str, Any]:
     """A whole result file around `entries`; `axes` are those that it describes."""
-    content = {
+    content: dict[str, Any] = {
         "context": {
             "date": date,
             "executable": "bench",

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparisons whose answers are given, not found: what is made of them is tested alone."""
 
+from typing import Any
+
 import numpy as np
 
 from plots.core.crossover import Comparison, Crossover, Curve
@@ -27,7 +29,7 @@ def curve(seconds: float = 1.0, **configuration: str) -> Curve:
     return Curve(Label(), how, SIZES, samples, candidates, own_batch=COMMON["batch"])
 
 
-def comparison(found: Crossover, threads: str = "best", **gpu: str) -> Comparison:
+def comparison(found: Crossover, threads: str = "best", **gpu: Any) -> Comparison:
     return Comparison(
         COMMON,
         "parameters",

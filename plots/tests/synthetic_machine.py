@@ -110,6 +110,9 @@ def epoch(
     centre = sum(parts.values()) * np.exp(noise * generator.standard_normal())
     spread = 0.1 * noise * generator.standard_normal(synthetic.REPETITIONS)
     seconds = (centre * np.exp(spread)).tolist()
+    more: dict[str, Any] = {f"seconds_{part}": value for part, value in parts.items()}
+    if not on_cpu and configuration["data"] != "resident":
+        more["bytes_to_device"] = what["bytes_to_device"]
     return synthetic.samples(
         configuration,
         seconds,
@@ -119,12 +122,7 @@ def epoch(
         launches=what["cpu_launches" if on_cpu else "gpu_launches"],
         first_call_seconds=first_call_seconds,
         minimum_work={"flops": what["flops"]},
-        **{f"seconds_{part}": value for part, value in parts.items()},
-        **(
-            {}
-            if on_cpu or configuration["data"] == "resident"
-            else {"bytes_to_device": what["bytes_to_device"]}
-        ),
+        **more,
     )
 
 

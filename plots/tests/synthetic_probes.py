@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of Peak, Copy, Collective, Gemm and Layer, and every GPU mode: times from formulas.
+"""Rows of Peak, Copy, Collective, Gemm and Layer, and every GPU mode: times from formulas."""
 
-python -m plots.tests.synthetic_probes FOLDER [FILES]      write files of many machines
-"""
-
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,10 +72,10 @@ def copies(gpu: bool = True) -> list[dict[str, Any]]:
     """Copies of growing size, pageable and pinned."""
     entries = []
     kinds = [({"direction": "h2h"}, {**_CPU, "memory": "pageable", "mode": "sync"}, 8e9, 5e-8)]
-    for direction in ("h2d", "d2h") if gpu else ():
-        for memory, rate in (("pageable", 6e9), ("pinned", 2.4e10)):
-            where = {**_GPU, "memory": memory, "mode": "async"}
-            kinds.append(({"direction": direction}, where, rate, 8e-6))
+    for way in ("h2d", "d2h") if gpu else ():
+        for memory, bandwidth in (("pageable", 6e9), ("pinned", 2.4e10)):
+            on_gpu = {**_GPU, "memory": memory, "mode": "async"}
+            kinds.append(({"direction": way}, on_gpu, bandwidth, 8e-6))
     for direction, where, rate, latency in kinds:
         for exponent in range(10, 29, 2):
             size = 2**exponent
@@ -174,28 +169,3 @@ def everything(gpu: bool = True, machine: str = "synthetic machine") -> dict[str
     """A file with rows of all families."""
     entries = peaks(gpu) + copies(gpu) + products(gpu) + layers(gpu) + epochs(None if gpu else [])
     return synthetic.document(entries, machine=machine, gpu="synthetic GPU" if gpu else None)
-
-
-def write_many(folder: Path, files: int, entries: int = 500) -> None:
-    """`files` files of `entries` entries each, of as many machines."""
-    document = everything()
-    # Epochs and probes in turn, so that every file has some of each.
-    own = document["benchmarks"]
-    probes = len(own) - len(epochs())
-    document["benchmarks"] = own[: min(probes, entries // 6 * 3)]
-    rest = own[probes:]
-    whole = (entries - len(document["benchmarks"])) // synthetic.REPETITIONS
-    document["benchmarks"] += rest[: whole * synthetic.REPETITIONS]
-    missing = entries - len(document["benchmarks"])
-    document["benchmarks"] += [
-        synthetic.failure(synthetic.cpu_configuration("disc-2", 3 + number), "synthetic", "skipped")
-        for number in range(missing)
-    ]
-    content = synthetic.as_file(document)
-    for number in range(files):
-        content["context"]["crossover"]["machine"]["id"] = f"synthetic machine {number}"
-        synthetic.write(folder / f"{number}" / "2020-01-01.json", content)
-
-
-if __name__ == "__main__":
-    write_many(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 200)

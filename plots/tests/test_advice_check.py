@@ -137,13 +137,3 @@ def test_the_command_prints_one_screen(write, capsys):
     out = capsys.readouterr().out
     assert "1.50" in out and "gradients overwritten" in out and "--placement=pageable,pinned" in out
     assert len(out.splitlines()) < 30 and max(map(len, out.splitlines())) <= 100
-
-
-def test_a_file_without_pairs_says_what_to_measure(write, capsys):
-    path = str(write(synthetic.document(rows(cpu("disc-4"), 1))))
-    assert main(["advice-check", path]) == 2
-    said = capsys.readouterr().err
-    assert (
-        "no two rows differ only" in said
-        and "./run --execution=eager --zero=keep,overwrite" in said
-    )

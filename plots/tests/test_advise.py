@@ -203,13 +203,6 @@ def asked(file: rows.File, network: Network) -> Advice:
     return Adviser(file).advice(network)
 
 
-def test_the_sentence_has_both_sides_and_the_faster_one(load, target):
-    words = sentence(asked(load(noise=0.01), Network(target)), 20)
-    assert words.startswith("20 epochs of 1,000 rows: ")
-    assert words.count(" here (2 threads), ") == 1
-    assert words.endswith(" on its GPU: the GPU wins.") and len(words.split()) <= 25
-
-
 def test_overlapping_bands_are_too_close_to_call(load, cost_path):
     cost = load_cost(cost_path(**synthetic_machine.counts("disc-5")))
     file = load(noise=0.4, modes=(("eager", "resident"),), seed=1)
@@ -271,18 +264,6 @@ def run(path: Path, *arguments: object) -> int:
     return main(["advise", *map(str, arguments), str(path)])
 
 
-def test_a_sentence_comes_first_then_a_line_for_each_device(load, cost_path, capsys):
-    assert run(load().path, "--cost", cost_path(), "--epochs", "20") == 0
-    printed = capsys.readouterr()
-    assert printed.err == ""
-    assert printed.out.startswith("20 epochs of 1,000 rows: ")
-    assert f"{TARGET}, batch 100, f32, on synthetic machine; predicted, not measured" in printed.out
-    assert printed.out.count("\nCPU, ") == 2 and printed.out.count("\nGPU, ") == 1
-    assert "covers 93 % of" in " ".join(printed.out.split())
-    assert run(load().path, "--cost", cost_path(), "--all") == 0
-    assert capsys.readouterr().out.count("\nGPU, ") == 2
-
-
 def test_epochs_multiply(load, cost_path, capsys):
     found = []
     for epochs in ("1", "20"):
@@ -307,14 +288,6 @@ def test_threads_choose_among_the_cpus(load, cost_path, capsys):
         assert row["step_seconds"] == pytest.approx(row["epoch_seconds"] / 10)
 
 
-def test_threads_that_were_not_measured(load, cost_path, capsys):
-    path = load().path
-    assert run(path, "--cost", cost_path(), "--threads", "3") == 2
-    assert capsys.readouterr().err == (
-        f"{path}: --threads 3: the file has rows on 1, 2 CPU threads\n"
-    )
-
-
 def test_a_gpu_of_autotuned_products_alone_is_predicted(read, target):
     content = synthetic_machine.machine(models=MEASURED)
     for entry in content["benchmarks"]:
@@ -327,15 +300,6 @@ def test_a_gpu_of_autotuned_products_alone_is_predicted(read, target):
         "GPU, eager, resident, autotuned products",
         "GPU, graph, resident, autotuned products",
     ]
-
-
-def test_a_file_without_gpu_is_answered_with_cards(load, capsys):
-    assert run(load(**CPU_ONLY).path, "--mlp", "784,512,10") == 0
-    out = capsys.readouterr().out
-    assert " on an RTX 4060: " in " ".join(out.split())
-    assert [out.count(f"\n{card}, ") for card in ("RTX 4060", "L4", "RTX 4090")] == [1, 1, 1]
-    assert run(load(**CPU_ONLY).path, "--mlp", "784,512,10", "--gpu", "4090", "--all") == 0
-    assert capsys.readouterr().out.count("\nRTX 4090, ") == 4
 
 
 def test_what_the_fit_has_not_seen_is_said(load, capsys):
@@ -385,13 +349,6 @@ def test_of_another_batch_size_both_ends_are_in_the_band():
     found = fastest(from_own_rows(file.rows, other), "cpu")
     assert found.seconds == pytest.approx(row.median) and found.low == pytest.approx(row.minimum)
     assert found.high == pytest.approx(4 * row.maximum)
-
-
-def test_a_network_with_convolutions_that_was_not_measured_is_refused_once(load, capsys):
-    assert run(load().path, "--model", "resnet-56") == 2
-    error = capsys.readouterr().err
-    assert error.count("normalization is not predicted from others") == 1
-    assert "--family=Minibatch --model=resnet-56" in error and error.count("\n") == 1
 
 
 def test_what_the_cpu_does_not_train_in_is_said(load, capsys):
@@ -449,14 +406,6 @@ def test_a_cost_with_impossible_numbers(field, value, cost_path):
         load_cost(path)
 
 
-def test_a_network_beside_a_saved_cost_is_refused(load, cost_path, tmp_path, capsys):
-    path = load().path
-    assert run(path, "--cost", cost_path(), "--mlp", "2,2") == 2
-    assert "drop --mlp" in capsys.readouterr().err
-    assert run(path, "--cost", tmp_path / "missing.json") == 2
-    assert "No such file" in capsys.readouterr().err
-
-
 def script(path: Path, text: str) -> Path:
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
@@ -489,23 +438,3 @@ def test_a_batch_above_the_rows_of_a_network_raises_them(load, cost_path, tmp_pa
     for network in ("--network=mine.json", "--model=alexnet-r"):
         said = json.loads(shell("advise", load().path, network, *asked).out)
         assert "batch 640" in said[0]["title"], network
-
-
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        ([], "which network?"),
-        (["--mlp=2,2", "--params=9"], "--mlp and --params name two networks"),
-        (["--mlp=5"], "the widths of all layers"),
-        (["--mlp=a,b"], "--mlp=a,b: widths are whole numbers"),
-        (["--mlp=2,1"], "two classes or more"),
-        (["--mlp=2,2", "--batch=2000", "--rows=1000"], "--batch=2000: an epoch has 1,000 rows"),
-        (["--mlp=2,2", "--precision=f8"], "--precision=f8: is none of f32, tf32, bf16, f16"),
-        (["--mlp=2,2", "--gpu=RTX 5091"], "did you mean rtx-5090"),
-        (["--mlp=2,2", "--gpu=tflops:82"], "needs bandwidth too"),
-    ],
-)
-def test_bad_input_gets_a_sentence(flags, words, load, capsys):
-    assert run(load().path, *flags) == 2
-    error = capsys.readouterr().err
-    assert words in error and error.count("\n") == 1

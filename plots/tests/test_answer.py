@@ -13,7 +13,6 @@ from plots.core.strip import SIDES, segments_of
 from plots.features.answer.analysis import LONGEST, reach, sentences
 from plots.tests import synthetic
 from plots.tests.synthetic_batches import (
-    LARGE,
     PINNED,
     RESIDENT,
     Seconds,
@@ -37,16 +36,6 @@ def told(read):
     return tell
 
 
-def test_it_names_family_batch_way_interval_and_sizes(told):
-    first, *_ = told(ways(100, RESIDENT), crossing(5e4))
-    assert re.fullmatch(
-        r"On disc networks at batch 100, with the data on the GPU \(graph, resident\), the GPU "
-        r"wins from [\d,]+ parameters \([\d,]+ to [\d,]+\); measured: 11 sizes, 22 to 11,201,190 "
-        r"parameters\.",
-        first,
-    )
-
-
 def test_it_takes_no_words_apart(read):
     file = read(trained(ways(100, RESIDENT), by_batch(b100="cuda")))
     named = Question(sides=("slow cores", "fast card"))
@@ -55,41 +44,6 @@ def test_it_takes_no_words_apart(read):
     ]
     first, *_ = sentences(file, compared)
     assert "the fast card wins at every size measured, 22 to 11,201,190 parameters." in first
-
-
-def test_batches_that_disagree_are_in_the_first_sentences(told):
-    configurations = [*ways(10, RESIDENT), *ways(100, RESIDENT), *ways(1000, RESIDENT)]
-    first, *_ = told(configurations, by_batch(b10="cpu", b100="5e4", b1000="cuda"))
-    assert "at batch 100, with the data on the GPU (graph, resident), the GPU wins from" in first
-    assert "at batch 10 the CPU wins at every size measured;" in first
-    assert "at batch 1,000 the GPU wins at every size measured." in first
-    few = [*ways(100, RESIDENT), *ways(1000, RESIDENT, models=LARGE)]
-    first, *_ = told(few, by_batch(b100="5e4", b1000="cuda"))
-    assert "at every size measured, 2,804,390 to 11,201,190 parameters." in first
-
-
-def test_the_batch_that_suits_the_gpu_best_does_not_answer(told):
-    first, *_ = told(
-        [*ways(10, RESIDENT), *ways(1000, RESIDENT)], by_batch(b10="cpu", b1000="cuda")
-    )
-    assert first.startswith("On disc networks at batch 10, ")
-    assert "the CPU wins at every size measured" in first.split(". ")[0]
-    assert "at batch 1,000 the GPU wins at every size measured" in first
-
-
-def test_a_way_with_few_sizes_says_which(told):
-    configurations = [*ways(100, PINNED), *ways(100, RESIDENT, models=LARGE)]
-    first, second, _ = told(configurations, crossing(5e4))
-    assert "copying each batch (graph, pinned), the GPU wins from" in first
-    assert "the GPU wins at every size measured, 2,804,390 to 11,201,190 parameters" in second
-
-
-def test_a_network_on_no_curve_that_disagrees_is_named(told):
-    configurations = [*ways(100, RESIDENT), *ways(10, RESIDENT, models=["heart"])]
-    first, *_ = told(configurations, heart_on("cpu"))
-    assert "the GPU wins from 4" in first
-    assert re.search(r"the CPU trains heart \(1,522 parameters, batch 10\) [12].\d+ times", first)
-    assert "heart" not in told(configurations, heart_on("cuda"))[0]
 
 
 def test_a_gpu_that_wins_small_sizes_only(told):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of axes is the one place: what it says of an axis shows wherever rows do."""
 
-from pathlib import Path
-
 import pytest
 
 from plots.core.crossover import comparisons
@@ -11,22 +9,17 @@ from plots.core.series import series_labels
 from plots.core.speed_up import speed_ups
 from plots.core.tables.formats import render
 from plots.features.answer import section as verdict
-from plots.features.compare.analysis import compare
-from plots.features.compare.table import compare_tables
 from plots.features.crossover.chart import draw_charts
 from plots.features.crossover.table import crossover_table, speed_up_table
 from plots.features.report import report
-from plots.features.training.table import every_table
 from plots.features.why.counterfactuals import counterfactuals
 from plots.features.why.table import why_tables
 from plots.file import loading
 from plots.file.axes import BUILT_IN, Axes, Axis
 from plots.file.row_names import short_names
 from plots.tests import synthetic
-from plots.tests.synthetic_probes import products
 from plots.tests.synthetic_sweep import DISC_MODELS, epochs
 
-ROOT = Path(__file__).parents[2]
 RANKS = {"key": "nodes", "role": "how", "values": ["1", "4"], "description": "processes"}
 
 
@@ -94,14 +87,6 @@ def test_why_says_what_autotuned_products_change(tuned):
     assert "autotuned products" in render(why_tables(tuned, comparisons(tuned)), "text")
 
 
-def test_compare_keeps_the_choices_of_products_apart(tuned):
-    found = compare(tuned, tuned)
-    assert len(found.pairs) == len(tuned.rows)
-    names = [line["name"] for line in compare_tables(found, everything=True)[1].records()]
-    assert sum("products:autotuned" in name for name in names) == len(DISC_MODELS)
-    assert "autotuned products" in render(compare_tables(found, everything=True), "text")
-
-
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.slow
 def test_a_file_of_autotuned_products_alone_has_its_answers(write, shell):
@@ -123,10 +108,6 @@ def test_a_file_of_autotuned_products_alone_has_its_answers(write, shell):
         assert "autotuned products" in printed.out and printed.err == ""
     page = report.build_report([file])[report.PAGE].decode()
     assert "graph, pinned, autotuned products" in page
-
-
-def test_the_fastest_choice_of_products_is_the_best(tuned):
-    assert "GPU, graph, pinned, autotuned products" in render([every_table(tuned.rows)], "text")
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -188,18 +169,6 @@ def test_cpu_ways_that_differ_in_a_new_axis_are_not_mixed(read):
     assert [line[place].text for line in table.lines] == ["2", "2, nodes 4", "best"]
 
 
-@pytest.mark.usefixtures("undrawn")
-@pytest.mark.slow
-def test_tables_of_products_say_a_new_axis(read):
-    entries = products()
-    for entry in entries:
-        entry["configuration"]["nodes"] = "4"
-        entry["name"] = synthetic.row_name(entry["configuration"])
-    content = synthetic.document(entries, gpu="synthetic GPU", axes=(RANKS,))
-    page = report.build_report([read(content)])[report.PAGE].decode()
-    assert "nodes 4" in page  # in the title, as all rows have it
-
-
 def test_a_key_that_is_no_axis_is_refused(small, read):
     for entry in small["benchmarks"]:
         entry["configuration"]["nodes"] = "4"
@@ -212,20 +181,6 @@ def test_a_key_that_is_no_axis_is_refused(small, read):
     small["context"]["crossover"]["axes"] = [RANKS]
     (row,) = read(small).rows
     assert row.axes["nodes"].role == "how"
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"role": "who"}, 'field "context.crossover.axes.0.role"'),
-        ({"key": "Two words"}, 'field "context.crossover.axes.0.key"'),
-        ({"values": [""]}, 'field "context.crossover.axes.0.values.0"'),
-    ],
-)
-def test_a_bad_axis_is_refused(small, read, change, words):
-    small["context"]["crossover"]["axes"] = [{**RANKS, **change}]
-    with pytest.raises(loading.BadFileError, match=words):
-        read(small)
 
 
 def test_what_this_program_knows_of_an_axis_stays():

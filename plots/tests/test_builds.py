@@ -92,12 +92,6 @@ def test_a_row_that_is_slower_in_pairs_as_well_counts_once(two_builds, shell):
         assert "1 row is slower by" in said.err
 
 
-def test_a_file_of_one_build_has_nothing_to_compare(small, write, shell):
-    path = write(small)
-    assert "needs two files" in shell("compare", path, code=2).err
-    assert "--check-statistics" in shell("check-statistics", path, code=2).err
-
-
 def test_one_program_measured_twice_is_seldom_called_different(two_builds, shell):
     path = two_builds()
     file = loading.load_file(path)

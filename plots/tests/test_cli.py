@@ -54,15 +54,6 @@ def test_report_writes_and_says_what(write, tmp_path, capsys):
     assert printed == f"wrote {output / 'index.html'}, and 8 files of charts beside it\n"
 
 
-@pytest.mark.slow
-def test_report_summary_prints_the_table(small, write, tmp_path, shell):
-    path = write(small)
-    printed = shell("report", path, "-o", tmp_path / "out", "--summary").out
-    assert "20.0 ms" in printed
-    assert "synthetic machine: synthetic CPU" in printed
-    assert printed.index("20.0 ms") < printed.index("wrote ")
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_report_and_summary_share_the_bootstrap_of_a_file(simple, tmp_path, monkeypatch, shell):
     seen = []
@@ -81,13 +72,6 @@ def test_report_shows_good_files_beside_bad_ones(small, write, tmp_path, capsys)
     assert main(["report", str(tmp_path / "in"), "-o", str(output)]) == 2
     assert (output / "index.html").is_file()
     assert "bad.json" in capsys.readouterr().err
-
-
-def test_report_of_nothing_writes_nothing(tmp_path, capsys):
-    output = tmp_path / "out"
-    assert main(["report", str(tmp_path / "missing.json"), "-o", str(output)]) == 2
-    assert not output.exists()
-    assert "no report was written" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -3,12 +3,10 @@
 
 import re
 import shlex
-from pathlib import Path
 
 from plots.features.record.commandline import again, command
 from plots.file.rows import Run
 
-ROOT = Path(__file__).parents[2]
 NAME = "Epoch/model:a.b+c/batch:100/precision:f32/device:cpu/execution:eager/cpu_threads:2"
 
 

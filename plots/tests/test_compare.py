@@ -15,10 +15,8 @@ from plots.core.tables.formats import FORMATS, render
 from plots.features.compare.analysis import Comparison, compare
 from plots.features.compare.chart import MOST_NAMES, alt_text, draw_comparison
 from plots.features.compare.table import compare_tables, headline
-from plots.file import loading
 from plots.file.row_names import short_names
 from plots.tests import synthetic
-from tools.sources import tracked_results
 
 STEADY = [0.1 * (1 + 0.001 * step) for step in (3, 0, 7, 1, 5, 2, 8, 4, 6)]  # median 0.1004
 NOISY = [0.1 * (1 + 0.1 * step) for step in (3, 0, 7, 1, 5, 2, 8, 4, 6)]
@@ -117,15 +115,6 @@ def test_rows_that_train_differently_are_counted_and_not_compared(command, write
     )
     code, printed, errors = command(first, second, "--fail-on-slower=5%")
     assert code == 1 and "2 rows are slower" in errors
-
-
-@pytest.mark.parametrize("value", ["a" * 15, "A" * 16, 7])
-def test_a_workload_is_16_hexadecimal_digits(read, value):
-    content = document(t1=times())
-    for entry in content["benchmarks"]:
-        entry["workload"] = value
-    with pytest.raises(loading.BadFileError, match='field "workload"'):
-        read(content)
 
 
 def test_the_minimum_effect_is_a_choice(compared):
@@ -352,38 +341,12 @@ def test_nothing_in_common_is_no_success(command):
     assert "only in the baseline" in out and "only in the other file" in out
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        [],
-        ["a.json"],
-        ["a.json", "--cpu-of=b.json", "--gpu-of=c.json"],
-        ["--cpu-of=b.json"],
-        ["--cpu-of=b.json", "--gpu-of=c.json", "--charts=d"],
-        ["a.json", "b.json", "--fail-on-slower=1%"],
-        ["missing.json", "b.json"],
-        ["networks", "networks"],
-    ],
-)
-def test_wrong_usage_is_one_sentence(options, shell):
-    printed = shell("compare", *options, code=2)
-    assert printed.out == "" and printed.err.count("\n") == 1
-
-
 @pytest.mark.parametrize("text", ["5", "-5%", "five%", "nan%", "1e3%", "5%\n", "%"])
 def test_a_percentage_is_one(text, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["compare", "a.json", "b.json", f"--minimum-effect={text}"])
     assert stopped.value.code == 2
     assert "percentage such as 5%" in capsys.readouterr().err
-
-
-def test_several_files_are_each_compared_with_the_first(write, shell):
-    paths = [str(write(document(t1=times(factor)), f"{factor}.json")) for factor in (1.0, 1.1, 0.9)]
-    tables = json.loads(shell("compare", *paths, "--format=json").out)
-    compared = [table for table in tables if table["title"].startswith("Rows that changed")]
-    assert [table["rows"][0]["verdict"] for table in compared] == ["slower", "faster"]
-    assert compared[0]["rows"][0]["name"].startswith("Epoch/model:disc-3/")
 
 
 def test_what_changed_stands_first_and_the_rest_is_counted(command):
@@ -473,15 +436,3 @@ def test_short_names_are_unique_and_say_the_rest_once(read):
     assert len(set(names.values())) == len(file.rows)
     assert names[file.rows[0].name] == "Epoch disc-2, batch 100, CPU, eager, 1 thread"
     assert common == "f32"
-
-
-def test_the_committed_files_are_compared(shell):
-    files = [path for path in tracked_results() if path.parent.name == "amd-epyc-2c"]
-    first, second = map(loading.load_file, files[:2])
-    result = compare(first, second)
-    seen = {pair.baseline.name for pair in result.pairs} | {
-        unmatched.row.name for unmatched in result.unmatched
-    }
-    assert seen == {row.name for file in (first, second) for row in file.rows}
-    assert len(result.pairs) > 20
-    assert "compared" in shell("compare", *files[:2]).out

@@ -4,7 +4,6 @@
 import csv
 import io
 import json
-import re
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,15 +15,11 @@ from plots.core.charts.files import write_charts
 from plots.core.crossover import comparisons
 from plots.core.crossover_words import crossover_words
 from plots.core.speed_up import speed_ups
-from plots.core.tables.formats import FORMATS, render
 from plots.features.crossover.chart import draw_charts, draw_crossovers
 from plots.features.crossover.table import crossover_table, speed_up_table
 from plots.file import loading
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_MODELS, epochs, known, pairs
-from tools.sources import tracked_results
-
-HOSTILE = 'x|y `z` <script>alert(1)</script>\n../../up $\\frac$ \u202e "q"'
 
 
 def test_the_tables_of_one_file(simple, shell):
@@ -95,30 +90,6 @@ def test_several_files_share_a_table(write, tmp_path, shell):
     ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(FORMATS))
-def test_every_format(name, wide):
-    found = comparisons(wide)
-    text = render(
-        [crossover_table([(wide, found)]), speed_up_table([(wide, speed_ups(wide))])], name
-    )
-    assert "graph-epoch" in text
-    if name not in ("csv", "json"):  # those have the values
-        assert "GPU at every size measured" in text
-
-
-def test_a_file_without_a_gpu_says_what_one_would_add(write, shell):
-    path = write(synthetic.sweep(gpu=False))
-    printed = shell("crossover", path)
-    assert printed.out == ""
-    (sentence,) = printed.err.splitlines()
-    assert sentence.startswith(f"{path}: no crossover, because it has no row of a GPU: none")
-    assert "NVIDIA GPU" in sentence and "speedup" in sentence
-    for name, empty in (("json", "[\n\n]\n"), ("csv", "")):  # whoever reads tables is told as well
-        printed = shell("crossover", path, "--format", name, code=2)
-        assert printed.out == empty and printed.err == f"{sentence}\n"
-
-
 def test_one_size_gives_speed_ups_only(write, shell):
     entries = synthetic.samples(synthetic.cpu_configuration("heart", 1))
     entries += synthetic.samples(synthetic.gpu_configuration("heart"))
@@ -132,22 +103,6 @@ def test_a_gpu_alone_is_compared_with_nothing(write, shell):
         "no row of the CPU computes the same"
         in shell("crossover", write(synthetic.document(entries, gpu="synthetic GPU"))).err
     )
-
-
-def test_bad_files_are_named_and_the_others_shown(simple, tmp_path, shell):
-    (tmp_path / "bad.json").write_text("{")
-    printed = shell("crossover", tmp_path, code=2)
-    assert printed.out.startswith("synthetic machine\n")
-    (sentence,) = printed.err.splitlines()
-    assert sentence.startswith(str(tmp_path / "bad.json"))
-
-
-def test_the_committed_results(shell):
-    files, problems = loading.load_files(tracked_results())
-    assert files and not problems
-    told = shell("crossover", *tracked_results()).err.splitlines()
-    without_gpu = [file for file in files if not file.machine.gpu]
-    assert len([line for line in told if "no row of a GPU" in line]) == len(without_gpu)
 
 
 @pytest.mark.slow
@@ -216,37 +171,6 @@ def test_ambiguous_and_several_are_drawn(read):
         chart = draw_crossovers(file, comparisons(file))
         check_pictures(chart)
         assert words in chart.alt
-
-
-@pytest.mark.slow
-def test_hostile_text_stays_text_and_in_the_folder(read, tmp_path):
-    entries = []
-    for model in ("disc-3", "disc-12"):
-        for side in (synthetic.cpu_configuration(model, 1), synthetic.gpu_configuration(model)):
-            changed = {**side, "precision": HOSTILE, "tiling": "y" * 10_000}
-            if side["device"] == "cuda":
-                changed |= {"execution": HOSTILE, "data": HOSTILE}
-            for batch in ("10", HOSTILE):
-                name = synthetic.row_name({**changed, "batch": batch})
-                entries += [
-                    {**entry, "name": name, "configuration": {**changed, "batch": batch}}
-                    for entry in synthetic.samples(side, warnings=[HOSTILE])
-                ]
-    axes = ({**synthetic.TILING, "values": [HOSTILE], "description": HOSTILE},)
-    document = synthetic.document(entries, machine=HOSTILE, gpu=HOSTILE, axes=axes)
-    file = read(document)
-    found = comparisons(file)
-    assert len(found) == 4
-    tables = [crossover_table([(file, found)]), speed_up_table([(file, speed_ups(file))])]
-    for name in ("text", "markdown"):
-        assert "y" * 1000 not in render(tables, name)
-    for chart in draw_charts(file, found):
-        check_pictures(chart)
-        assert len(chart.alt) < 2000 and "\n" not in chart.alt
-    folder = tmp_path / "charts"
-    for path in write_charts([file], [draw_charts(file, found)], folder):
-        assert path.parent == folder and re.fullmatch(r"[a-z0-9.-]+", path.name)
-        assert len(path.name) < 200
 
 
 @pytest.mark.slow

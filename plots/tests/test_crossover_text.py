@@ -12,32 +12,6 @@ from plots.core.crossover_words import crossover_words
 from plots.file import loading
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_MODELS, epochs
-from plots.units import significant
-
-
-def test_text_has_the_answer_beside_the_way(simple, shell):
-    blocks = shell("crossover", simple).out.split("\n\n")
-    crossover = comparisons(loading.load_file(simple))[0].crossover
-    assert blocks[0].startswith(
-        "synthetic machine\nFrom which network size does a GPU win? (fully "
-    )
-    assert blocks.pop(1).startswith("  On disc networks at batch 100, copying each")
-    assert blocks[1].endswith("faster than the CPU (1 thread)")
-    answer = crossover_words(crossover)
-    assert blocks[2] == f"batch  GPU            answer\n  100  graph, pinned  {answer}"
-    assert blocks[3].startswith("How much faster the GPU trains, graph, pinned: SPEEDUP = ")
-    assert blocks[4].count("\ndisc-") == 11
-    assert len(blocks) == 5
-
-
-def test_text_of_all_lines(simple, monkeypatch, shell):
-    monkeypatch.setenv("COLUMNS", "120")
-    lines = shell("crossover", simple, "--all").out.splitlines()
-    (line,) = [line.split() for line in lines if line.startswith("epoch ")]
-    crossover = comparisons(loading.load_file(simple))[0].crossover
-    ends = [significant(size) for size in (crossover.size, crossover.low, crossover.high)]
-    said = ["epoch", "100", "f32", "1", "graph", "pinned", "once", "parameters", *ends]
-    assert line == [*said, "0.0", "%"]
 
 
 @pytest.mark.slow
@@ -67,18 +41,6 @@ def test_lines_are_as_wide_as_the_terminal(simple, monkeypatch, shell):
         monkeypatch.setenv("COLUMNS", columns)
         widths.append(max(map(len, shell("crossover", simple).out.splitlines())))
     assert 70 < widths[0] <= 80 and 110 < widths[1] <= 140
-
-
-@pytest.mark.slow
-def test_every_format_but_text_has_all_lines(wide, shell):
-    tables = json.loads(shell("crossover", wide.path, "--format", "json").out)
-    assert [table["title"].partition(" on ")[0] for table in tables] == [
-        "Crossover of training epochs",
-        "SPEEDUP = CPU time / GPU time of one epoch",
-        "Crossover of square matrix products",
-        "Crossover of layers",
-    ]
-    assert [len(table["rows"]) for table in tables] == [120, 360, 1, 1]
 
 
 def test_programs_get_every_crossing(write, shell):

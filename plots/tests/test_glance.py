@@ -18,7 +18,6 @@ from plots.tests.synthetic_batches import (
     LARGE,
     PINNED,
     RESIDENT,
-    by_batch,
     crossing,
     heart_on,
     trained,
@@ -92,16 +91,6 @@ def test_sweeps_without_epochs_or_devices_have_a_short_sentence(read, wide, five
         seen(file)
 
 
-def test_the_sentence_says_where_and_how_sure(read):
-    one = seen(read(trained(ways(100, RESIDENT), crossing(5e4))))
-    assert one.sentence.startswith("The GPU wins from ")
-    assert one.sentence.endswith("), on fully connected networks at batch 100.")
-    assert one.lines[0].startswith("At the largest, disc-12 with 11,201,190 parameters, the GPU is")
-    answer, machine, program = one.to_share.split(" · ")
-    assert answer.startswith("GPU wins from ") and answer.endswith("), batch 100")
-    assert machine == "synthetic, 2 cores, vs synthetic GPU" and program == "crossover"
-
-
 def test_a_file_of_a_busy_machine_cannot_tell(read):
     document = synthetic.sweep()
     calm = glance(read(document), comparisons(read(document)))
@@ -111,20 +100,6 @@ def test_a_file_of_a_busy_machine_cannot_tell(read):
     assert busy.sentence.startswith("This file cannot tell: other programs used the processors")
     assert calm.sentence in busy.lines[0] and busy.lines[1:] == calm.lines
     assert calm.to_share and not busy.to_share
-
-
-def test_the_lines_say_what_moves_it(read):
-    ways_ = [*ways(10, RESIDENT, PINNED), *ways(100, RESIDENT, PINNED), *ways(1000, RESIDENT)]
-    one = seen(read(trained(ways_, by_batch(b10="cpu", b100="5e4", b1000="cuda"))))
-    assert "batch 10: CPU at every size measured" in one.lines[1]
-    assert "batch 1,000: GPU at every size measured" in one.lines[1]
-    assert "copying each batch" in one.lines[2]
-    assert [strip.label for strip in one.strips.strips] == [
-        "synthetic GPU, batch 100",
-        "synthetic GPU, batch 10",
-        "synthetic GPU, batch 1,000",
-    ]
-    assert [len(strip.segments) for strip in one.strips.strips] == [3, 1, 1]
 
 
 @pytest.mark.parametrize("faster", ["cpu", "cuda"])

@@ -4,7 +4,6 @@
 import pytest
 
 from plots.core.crossover import comparisons
-from plots.core.tables.formats import FORMATS
 from plots.features.compare import mix
 from plots.file import loading, rows
 from plots.tests import synthetic
@@ -86,35 +85,11 @@ def test_a_slower_processor_moves_the_crossover(read):
     assert sizes(mix.mix(new, new)) == own
 
 
-def test_the_command_prints_the_crossovers_and_the_caveat(files, shell):
-    printed = shell("compare", f"--cpu-of={files[0]}", f"--gpu-of={files[1]}")
-    assert "Crossover of training epochs on old's CPU with new's GPU" in printed.out
-    assert (
-        mix.CAVEAT in " ".join(printed.out.split())
-        and "Machine and commit both differ" in printed.out
-    )
-    assert printed.err == ""
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_every_format_has_the_crossovers(files, name, shell):
-    arguments = [f"--cpu-of={files[0]}", f"--gpu-of={files[1]}", f"--format={name}"]
-    assert "epoch" in shell("compare", *arguments).out
-
-
 def test_nothing_in_common_is_refused(files, write, shell):
     content = synthetic.document(synthetic.samples(synthetic.cpu_configuration("heart", 1)))
     lonely = write(content, "heart.json")
     printed = shell("compare", f"--cpu-of={lonely}", f"--gpu-of={files[1]}", "--anyway", code=2)
     assert printed.out == "" and "name files of one sweep" in printed.err
-
-
-def test_a_file_without_the_device_is_refused(files, shell):
-    old, new = map(str, files)
-    printed = shell("compare", f"--cpu-of={new}", f"--gpu-of={old}", code=2)
-    assert (
-        printed.out == "" and printed.err == f"{old}: has no row of a GPU; name a file that has\n"
-    )
 
 
 def test_files_that_cannot_be_compared_are_not_mixed(write, files, shell):

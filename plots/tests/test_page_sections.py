@@ -16,7 +16,6 @@ from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.crossover import section as crossovers
 from plots.features.report import report
 from plots.features.report.sections import SECTIONS
-from plots.features.shi import section as shi_table
 from plots.features.training import epochs_section as epochs
 from plots.features.why import section as reasons
 from plots.features.why.counterfactuals import counterfactuals
@@ -72,16 +71,6 @@ def test_the_batch_of_the_headline_comes_first(read):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_repayment_is_in_sight(machine):
-    (block,) = reasons.build([machine], context(machine)).blocks
-    (table,) = block.tables
-    assert "repaid its start-up" in table.title
-    assert [column.key for column in table.columns][:2] == ["model", "epochs"]
-    assert len(table.lines) == len(synthetic.MODELS)  # of each network the fastest way alone
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("undrawn")
 def test_epochs_are_compared_without_dashes(machine):
     (block,) = epochs.build([machine], context(machine)).blocks
     (table,) = block.tables
@@ -132,20 +121,6 @@ def test_titles_of_tables_differ(read):
         for table in (*block.tables, *(one for fold in block.folds for one in fold.tables))
     ]
     assert len(titles) > 10 and len(set(titles)) == len(titles)
-
-
-def test_own_times_stand_before_the_published(read):
-    file = read(synthetic.sweep())
-    section = shi_table.build([file], context(file))
-    (block,) = section.blocks
-    (ratios,) = block.tables
-    assert {line[0].text for line in ratios.lines} == {"FCN-R"}
-    assert not [one.key for one in ratios.columns if "published" in one.key]
-    theirs, every = (fold.tables[0] for fold in block.folds)
-    assert [one.key for one in theirs.columns if "published" in one.key]
-    assert {line[0].text for line in theirs.lines} == {"FCN-R"}
-    assert "synthetic machine" in every.columns[2].group
-    assert len(every.lines) > len(ratios.lines)
 
 
 def test_what_all_lines_share_is_in_the_title():

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ours beside another framework: pairs, intervals, crossovers, tables, and nothing elsewhere."""
 
-import json
 import re
 from itertools import product
 from math import comb
@@ -16,7 +15,6 @@ from plots.features.peers import section
 from plots.features.peers.analysis import crossovers_of, order_statistics, pairs, ratio_interval
 from plots.features.peers.table import missing_table, peer_tables
 from plots.features.record.commandline import command
-from plots.features.report import report
 from plots.file import loading
 from plots.file.axes import BUILT_IN
 from plots.file.rows import File, Instances
@@ -210,17 +208,6 @@ def test_ours_are_as_if_there_were_no_peer(load, read):
     assert {row.program for row in both.peers} == {"pytorch"}
 
 
-def test_the_page_has_a_section_where_there_are_rows(load, undrawn, read):
-    file = load(on_both(), gpu=True)
-    built = section.build([file], Context())
-    assert built is not None and built.title == "What you would get from PyTorch"
-    page = report.build_report([file])[report.PAGE].decode()
-    assert "What you would get from PyTorch" in page and "0.0+synthetic" in page
-    small = [row for row in on_both() if not is_theirs(row)]
-    alone = read(synthetic.document(small, gpu="synthetic GPU"), "alone.json")
-    assert section.build([alone], Context()) is None
-
-
 def test_what_trains_comes_first_and_parts_are_folded(load):
     generator = np.random.default_rng(1)
     gemm = {"family": "Gemm", "m": "8", "n": "8", "k": "8", "transpose": "nn"}
@@ -272,23 +259,6 @@ def test_modules_as_they_are_have_a_table_and_no_pair(load, undrawn):
     assert table.notes == ("disc-3: no layer is called that",)
     assert table.title in str(section.build([file], Context()))
     assert "3.00 ms" in str(doubts.build([file], Context()))
-
-
-def test_the_command_prints_the_tables(write, shell):
-    path = write(synthetic_peers.document(on_cpu()))
-    (table,) = json.loads(shell("peers", path, "--format=json").out)
-    assert [line["ratio"] for line in table["rows"]] == pytest.approx(
-        [RATIO] * len(DISC_MODELS), rel=1e-4
-    )
-    assert "PyTorch / ours" in shell("peers", path).out
-
-
-def test_a_file_without_peers_is_said_so(write, shell):
-    path = write(synthetic.sweep())
-    assert (
-        "has no rows of another framework; ./run --with-peers measures PyTorch's"
-        in shell("peers", path, code=2).err
-    )
 
 
 def test_a_file_of_pytorch_alone_is_said_so(write, shell):

@@ -14,18 +14,16 @@ from plots.core.costs import cost_of, find_cost
 from plots.core.crossover import banded_crossover, comparisons
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import SCALES, pairings
-from plots.core.machines import short_gpu
 from plots.core.mlp import Mlp
 from plots.features.predict import analysis as predict
 from plots.features.predict.analysis import (
     DEFAULT_CARDS,
-    NOT_MEASURED,
     Outlook,
     Wanted,
     outlooks,
     predict_times,
 )
-from plots.features.predict.answer import clause, ends, sentence, verdicts
+from plots.features.predict.answer import ends, verdicts
 from plots.features.predict.cards import chosen_cards
 from plots.features.predict.data import observations
 from plots.features.predict.fit import Fit, fit
@@ -253,13 +251,6 @@ def test_the_file_s_own_card_is_not_predicted(read, fitted):
         assert len(one.networks) == len(CPU["models"])
 
 
-def test_a_file_is_not_touched(file, fitted):
-    names = [row.name for row in file.rows]
-    outlooks(file, fitted, Wanted((CARDS["l4"],)))
-    assert [row.name for row in file.rows] == names
-    assert all(row.device == "cpu" for row in file.rows)
-
-
 def test_other_networks_of_that_name_and_unusual_training_are_not_predicted(file, fitted):
     rows = [_changed(row) for row in file.rows]
     found = outlook(replace(file, rows=tuple(rows)), fitted, CARDS["l4"])
@@ -300,21 +291,6 @@ def test_precisions_are_compared_with_the_cpu_s_plainest(file, fitted):
 
 
 # --- words
-
-
-def test_every_sentence_says_that_nothing_was_measured(file, fitted):
-    ways = (EAGER, Way("eager", "pinned-async"))
-    wanted = Wanted(tuple(CARDS[name] for name in DEFAULT_CARDS), ways)
-    found = verdicts(outlooks(file, fitted, wanted))
-    assert [one.card.id for one in found] == list(DEFAULT_CARDS)
-    for verdict in found:
-        text = sentence(verdict)
-        assert text.endswith(f"{NOT_MEASURED}.") and short_gpu(verdict.card.name) in text
-        assert f"the GPU would win {crossover_words(verdict.comparison.crossover)}" in text
-        assert verdict.chosen.way.data == "resident"
-    said = clause(found)
-    assert said.startswith(f"{NOT_MEASURED}: a GPU would win from somewhere between ")
-    assert clause([]) == ""
 
 
 def test_a_headline_takes_the_way_that_is_sure_first(file, fitted):

@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several cards that nobody measured: what their sums take, and from which size they would pay."""
 
-import csv
-import io
-import json
-
 import numpy as np
 import pytest
 
-from plots.cli import main
 from plots.core.all_reduce import BUCKET_BYTES, exposed, fit_alpha_beta
 from plots.core.cards import load_cards, load_links
 from plots.core.cost import CostError
-from plots.core.tables.formats import FORMATS
 from plots.features.predict import ranks, scaling
 from plots.features.predict.analysis import NOT_MEASURED, Wanted
 from plots.features.predict.data import observations
@@ -210,52 +204,3 @@ def test_what_is_lost_is_what_the_model_does_not_explain(monkeypatch):
     found = loss_of([perfect, slow])
     assert found.cards == 2 and found.spread == pytest.approx(np.log(2) / 2**0.5, abs=1e-6)
     assert others(perfect, [perfect, slow]) == [slow]
-
-
-def test_the_command_says_so_in_every_format(write, capsys):
-    entries = [
-        entry
-        for model in DISC_MODELS[:4]
-        for entry in synthetic.samples(synthetic.cpu_configuration(model, 1))
-    ]
-    path = str(write(synthetic.document(entries, gpu=None)))
-
-    def printed(*arguments: str) -> str:
-        assert main(["predict", path, "--ranks=2,4", "--gpu=h100,4090", *arguments]) == 0
-        out, err = capsys.readouterr()
-        assert err == ""
-        return out
-
-    flat = " ".join(printed().split())
-    assert "H100 SXM5 80 GB over NVLink: at batch 100," in flat
-    assert "RTX 4090 over PCI Express 4:" in flat and flat.count(NOT_MEASURED) >= 6
-    for name in FORMATS:
-        text = printed(f"--format={name}")
-        if name == "csv":
-            lines = [line for line in csv.reader(io.StringIO(text)) if line]
-            assert sum("measured" in line for line in lines) == 3
-        else:
-            assert " ".join(text.split()).count(NOT_MEASURED) >= 3, name
-    tables = json.loads(printed("--format=json", "--scaling=weak", "--link=ethernet-25g"))
-    rows = tables[1]["rows"]
-    assert {row["link"] for row in rows} == {LINKS["ethernet-25g"]}
-    assert {row["ranks"] for row in rows} == {2, 4} and all(row["measured"] == 0 for row in rows)
-    assert all(row["low_seconds"] <= row["seconds"] <= row["high_seconds"] for row in rows)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--link=nvlink"], "predict: --link is about several cards; add --ranks=2,4,8"),
-        (["--scaling=weak"], "predict: --scaling is about several cards; add --ranks=2,4,8"),
-        (["--ranks=1,2"], "--ranks=1,2: numbers from 2 to 1,024 are needed, as in 2,4,8"),
-        (["--ranks=two"], "--ranks=two: numbers from 2 to 1,024 are needed"),
-        (["--ranks=2", "--charts=c"], "predict: --ranks has no --charts; leave out one of them"),
-        (["--ranks=2", "--link=rope"], "--link=rope: is none of nvlink, pcie3"),
-        (["--ranks=101"], "nothing can be predicted: no prediction of disc-4: a batch of 100 has"),
-    ],
-)
-def test_bad_input_gets_a_sentence(write, shell, arguments, words):
-    document = synthetic.document(synthetic.samples(synthetic.cpu_configuration("disc-4", 1)))
-    error = shell("predict", write(document), "--gpu=h100", *arguments, code=2).err
-    assert words in error and error.count("\n") == 1

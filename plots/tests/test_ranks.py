@@ -192,13 +192,6 @@ def test_sums_of_another_device_are_none(read):
     assert {one.modelled for one in shared(file)} == {None}
 
 
-def test_a_file_without_ranks_says_how_to_get_them(write, read, capsys):
-    document = synthetic.document(synthetic.samples(synthetic.cpu_configuration("disc-4", 1)))
-    assert section.build([read(document)], Context()) is None
-    assert main(["crossover", "--ranks", str(write(document))]) == 0
-    assert "--ranks=1,2" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("devices", [("cpu",), ("cuda",), ("cpu", "cuda")])
 def test_the_page_and_the_terminal_say_the_same(write, read, capsys, tmp_path, devices):
     content = document(*devices)

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of Shi et al. 2016, alone and with rows of this project."""
 
-import csv
-import io
-import json
-
 import pytest
 
 from plots.core import statistics
@@ -16,7 +12,6 @@ from plots.features.shi.analysis import load_differences, load_shi, means, newes
 from plots.features.shi.table import brought, ratio_table, shi_table
 from plots.file import loading
 from plots.tests import synthetic, synthetic_steps
-from tools.sources import tracked_results
 
 
 @pytest.fixture
@@ -240,16 +235,6 @@ def test_the_page_has_the_sentence_and_the_ratios_first(figures, read):
     assert "Crossover" in [line[1].text for line in block.folds[1].tables[0].lines]
 
 
-def test_text_begins_with_the_sentence(write, shell):
-    path = write(synthetic.document(step("fcn-r", 1, [1.0] * 5)))
-    printed = shell("shi", path).out
-    assert printed.startswith("What 4 years brought in f32: the CPU of synthetic machine")
-    assert printed.index("How many times as fast") < printed.index("Seconds per mini-batch, beside")
-    assert [
-        len(table["rows"]) for table in json.loads(shell("shi", path, "--format=json").out)
-    ] == [1, 36]
-
-
 def test_the_fastest_way_of_a_gpu_is_named(figures, write):
     graph = synthetic.gpu_configuration("fcn-r")
     eager = {**graph, "execution": "eager", "data": "resident"}
@@ -314,35 +299,6 @@ def test_machines_with_similar_names_have_columns_of_their_own(figures, write):
         assert render([table], name)
 
 
-def test_text_fits_a_terminal_and_keeps_every_figure(figures, write, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "120")
-    row = synthetic.samples(synthetic.cpu_configuration("fcn-r", 1), [4.0] * 5)
-    text = render([shi_table(figures, [loaded(write, row)])], "text")
-    assert max(len(line) for line in text.splitlines() if not line.startswith("[")) <= 120
-    for figure in figures:
-        assert figure.text in text
-    assert text.count("Crossover  ") == 1  # only where the line has a figure
-    assert text.count("LSTM       Caffe") == 2  # a line of nothing but dashes stays
-
-
-def test_programs_get_numbers(figures, shell):
-    lines = list(csv.DictReader(io.StringIO(shell("shi", "--format=csv").out)))
-    assert lines[0]["desktop_1_seconds"] == "1.324" and lines[1]["desktop_8_seconds"] == ""
-    tables = json.loads(shell("shi", "--format=json").out)
-    assert tables[0]["rows"][0]["k80_seconds"] == 0.071
-
-
-def test_the_command_shows_good_files_beside_bad_ones(write, tmp_path, shell):
-    write(synthetic.sweep(), "in/good.json")
-    write({}, "in/bad.json")
-    printed = shell("shi", tmp_path / "in", code=2)
-    assert "Crossover" in printed.out and printed.err.count("\n") == 1
-
-
 def test_a_missing_reference_is_one_sentence(monkeypatch, tmp_path, shell):
     monkeypatch.setattr("plots.features.shi.command.load_shi", lambda: load_shi(tmp_path / "no"))
     assert "install crossover-plots again" in shell("shi", code=2).err
-
-
-def test_the_committed_results_are_shown(shell):
-    assert "amd-epyc-2c" in shell("shi", *tracked_results()).out

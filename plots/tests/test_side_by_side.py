@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Machines side by side as people meet them: the chart, the page, the commands."""
 
-import csv
-import io
 import json
 from xml.etree import ElementTree
 
@@ -10,13 +8,11 @@ import pytest
 
 from plots.cli import main
 from plots.core.machines import named, side_by_side
-from plots.core.tables.formats import FORMATS, render
 from plots.features.machines.chart import MOST_SHOWN, draw_machines
-from plots.features.machines.table import machines_table
 from plots.features.report import report
 from plots.file import loading
 from plots.tests import synthetic_machines, synthetic_probes
-from plots.tests.synthetic_machines import FIVE, WITH_GPU, Machine, cpu_alone, ids
+from plots.tests.synthetic_machines import FIVE, Machine, cpu_alone, ids
 
 
 def strokes(svg: bytes) -> set[str]:
@@ -75,37 +71,6 @@ def test_files_of_one_machine_stand_beside_each_other(read):
     assert 'id="machines"' not in text and 'class="machine"' not in text
 
 
-@pytest.mark.usefixtures("undrawn")
-@pytest.mark.slow
-def test_names_from_a_file_make_no_element(read):
-    evil = '<script>alert(1)</script> & "x" $z$ \\end{table}'
-    made = []
-    for place in (1, 2):
-        document = synthetic_machines.document(FIVE[place], models=("disc-3", "disc-10"))
-        machine = document["context"]["crossover"]["machine"]
-        machine |= {"id": f"{evil}{place}", "gpu": {"name": evil}}
-        machine["cpu"]["model"] = evil
-        made.append(read(document, f"{place}.json"))
-    page = report.build_report(made)[report.PAGE].decode()
-    assert page.count("<script>") == 1 and "&lt;script&gt;alert" in page
-    table = machines_table(side_by_side(made))
-    for name in FORMATS:
-        text = render([table], name)
-        assert "<script>" not in text or name in ("text", "csv", "json")
-
-
-@pytest.mark.slow
-def test_compare_sets_machines_side_by_side(five, shell, tmp_path):
-    charts = tmp_path / "charts"
-    printed = shell("compare", five, "--sort=crossover", f"--charts={charts}")
-    words, _, table = printed.out.partition("\n\n")
-    assert words.count(" as fast as ") == 4 and words.startswith("synthetic-")
-    lines = [line for line in table.splitlines() if line.startswith(("synth", "*synth"))]
-    assert [line.split()[0].lstrip("*").split("-")[1] for line in lines[:3]] == ["c", "d", "b"]
-    assert sorted(path.name for path in charts.iterdir()) == ["machines.png", "machines.svg"]
-    assert "ratios to synthetic-" in printed.out
-
-
 @pytest.mark.slow
 def test_compare_takes_the_first_file_or_the_one_named_as_its_baseline(five, shell):
     paths = [str(path) for path in sorted(five.glob("*/*.json"))]
@@ -131,16 +96,6 @@ def test_rows_of_machines_are_compared_where_asked(five, shell):
     assert "rows are slower" in shell("compare", *paths, "--fail-on-slower=5%", code=1).err
 
 
-def test_files_that_differ_are_refused_a_ratio(write, shell):
-    first = write(cpu_alone({"disc-3": 1e-3}, machine="a"), "a.json")
-    document = cpu_alone({"disc-3": 1e-3}, machine="b")
-    document["context"]["crossover"]["software"]["build_type"] = "Debug"
-    second = write(document, "b.json")
-    printed = shell("compare", first, second, code=2)
-    assert printed.err.count("\n") == 1 and "build type" in printed.err
-    assert main(["compare", str(first), str(second), "--anyway"]) == 0
-
-
 def test_older_files_are_counted_and_two_gpus_are_two_machines(write, shell):
     for place, (date, gpu) in enumerate(
         (("2020-01-01", "A"), ("2020-01-02", "A"), ("2020-01-03", "B"))
@@ -160,26 +115,6 @@ def test_every_family_has_a_ratio_probes_included(write, shell):
     (table,) = json.loads(shell("compare", path.parent, "--format=json").out)
     families = ("epoch", "gemm", "layer", "copy", "peak")
     assert {f"{family}_cpu_ratio" for family in families} <= table["rows"][0].keys()
-
-
-@pytest.mark.slow
-def test_the_summary_has_one_number_for_each_machine(five, shell):
-    lines = list(
-        csv.DictReader(io.StringIO(shell("crossover", five, "--summary", "--format=csv").out))
-    )
-    numbers = [float(line["crossover"]) for line in lines[:3]]
-    assert numbers == sorted(numbers) and {line["machine"] for line in lines[:3]} == WITH_GPU
-    for line in lines[:3]:
-        assert float(line["low"]) < float(line["crossover"]) < float(line["high"])
-    assert [(line["crossover"], line["answer"]) for line in lines[3:]] == [("", "no GPU")] * 2
-    (table,) = json.loads(shell("crossover", five, "--summary", "--sort=name", "--format=json").out)
-    found = [line["machine"].split("-")[1] for line in table["rows"]]
-    assert found == ["b", "c", "d", "a", "e"]
-
-
-def test_the_summary_draws_nothing(five, tmp_path, shell):
-    errors = shell("crossover", five, "--summary", f"--charts={tmp_path / 'new'}", code=2).err
-    assert errors.count("\n") == 1 and not (tmp_path / "new").exists()
 
 
 @pytest.mark.slow

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of the family Minibatch wherever rows are read, compared, explained and shown."""
 
-import json
 import re
 
 import pytest
 
 from plots.core.bounds import bounds
-from plots.core.cost import CostError, has_own_rates, load_cost
+from plots.core.cost import has_own_rates
 from plots.core.crossover import comparisons
 from plots.core.crossover_words import crossover_words
 from plots.core.headline import headline, over_batches
@@ -23,8 +22,6 @@ from plots.features.crossover import section as crossovers
 from plots.features.crossover.chart import draw_charts
 from plots.features.machines.table import machines_table
 from plots.features.record import section as record
-from plots.features.report import report
-from plots.features.report.summary import summary
 from plots.features.training import steps_section as steps
 from plots.features.why import section as reasons
 from plots.features.why.analysis import PARTS, splits
@@ -34,8 +31,6 @@ from plots.features.why.table import why_tables
 from plots.file import loading
 from plots.file.families import EPOCH, MINIBATCH
 from plots.tests import synthetic, synthetic_machine, synthetic_steps
-
-MODES = (("eager", "pageable"), ("graph", "resident"))
 
 
 @pytest.fixture(scope="module")
@@ -106,14 +101,6 @@ def test_the_schema_asks_for_what_a_row_needs(read):
             read(document)
 
 
-def test_a_time_that_contradicts_the_clock_is_refused(read):
-    configuration = synthetic_steps.cpu_configuration("lstm", 1)
-    document = file_of(synthetic_steps.samples(configuration, [0.3] * 3))
-    document["benchmarks"][0]["seconds_per_step"] = 0.4
-    with pytest.raises(loading.BadFileError, match="wall-clock time of one training step"):
-        read(document)
-
-
 # --- crossovers over batch size
 
 
@@ -179,29 +166,6 @@ def test_rows_that_do_other_work_are_not_compared(load):
     assert comparisons(file) == []
 
 
-def test_crossover_prints_both(path, shell):
-    text = shell("crossover", path).out
-    titles = [
-        "From which size the GPU trains disc networks faster",
-        "How much faster the GPU trains, graph, resident",
-        "From which batch size the GPU trains step by step faster",
-        "How much faster the GPU trains a step, graph, resident",
-    ]
-    places = [text.index(title) for title in titles]
-    assert places == sorted(places)
-    assert "training step of alexnet-r  graph, resident  from batch 7." in text
-    tables = json.loads(shell("crossover", path, "--format=json").out)
-    assert [table["title"].partition(" on ")[0] for table in tables] == [
-        "Crossover of training epochs",
-        "SPEEDUP = CPU time / GPU time of one epoch",
-        "Crossover of training steps over batch size",
-        "SPEEDUP = CPU time / GPU time of one training step",
-    ]
-    (line, *_) = tables[2]["rows"]
-    assert line["what"] == "training step of fcn-r" and line["measure"] == "batch"
-    assert line["batch"] is None
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_each_network_has_a_chart(file):
     charts = draw_charts(file, comparisons(file))
@@ -252,17 +216,6 @@ def test_bounds_are_at_the_ceilings_of_the_file(file):
             rate = synthetic_machine.CPU_FLOPS * int(row.configuration["cpu_threads"])
             assert found[row.index].name == "compute"
             assert found[row.index].seconds == pytest.approx(row.counters["flops"] / rate)
-
-
-def test_why_text_is_of_the_largest_batch_of_a_network(path, shell):
-    text = shell("why", path).out
-    assert text.startswith("synthetic machine: why the epochs and the training steps take the time")
-    own = text[text.index("Where the time of a training step goes") :]
-    assert re.search(r"alexnet-r +1,024  CPU, 2 threads.*convolution 58 %", own)
-    assert not re.search(r"alexnet-r +(2|8|32|128) ", own)
-    assert "What would change the crossover over batch size" in own
-    assert "the crossover rises from batch 3.5" in own
-    assert "After how many training steps the GPU's start-up is repaid" in own
 
 
 def test_what_changes_the_crossover_is_of_one_family(file):
@@ -337,31 +290,6 @@ def test_machines_have_a_ratio_of_steps(read):
     assert "minibatch_cpu_ratio" in machines_table(side).records()[1]
 
 
-def cost_with(write, kind: str):
-    what = synthetic_machine.counts("mlp-784-512-10")
-    content = synthetic_machine.cost("own-net", what)
-    counted = {"flops": 2e6, "bytes": 3e4, "launches": 1}
-    content["step"] = {"operations": [{"kind": each, **counted} for each in ("product", kind)]}
-    return write(content, f"{kind}.json")
-
-
-def test_networks_with_convolutions_are_refused_with_the_reason(path, write, shell):
-    cost = cost_with(write, "convolution")
-    assert load_cost(cost).has_own_rates
-    error = shell("advise", path, "--cost", cost, code=2).err
-    assert (
-        error.count("a network with convolutions or normalization is not predicted from others")
-        == 1
-    )
-    assert "measure it with --family=Minibatch --model=own-net" in error
-    content = json.loads(cost.read_text())
-    del content["epoch"]["device_launches"]["cuda"]  # a GPU lacks one of the operations
-    assert load_cost(write(content, "cpu.json")).has_own_rates
-    content["step"]["operations"] = [3]
-    with pytest.raises(CostError, match="not the output of bench --cost"):
-        load_cost(write(content, "bad.json"))
-
-
 def test_steps_of_networks_without_convolutions_join_the_fit(file):
     series, _ = fit_series(file, "f32")
     cpu = next(one for one in series if one.label == "CPU, 1 thread")
@@ -406,16 +334,3 @@ def test_a_file_without_steps_has_no_section_of_them(read):
     file = read(synthetic.sweep())
     assert steps.build([file], Context()) is None
     assert epoch_rows(file) and not step_rows(file)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("undrawn")
-def test_the_page_and_the_summary_have_steps_alone(alone):
-    contents = report.build_report([alone])
-    page = contents[report.PAGE].decode()
-    assert "Over batch size, step by step" in page and "What 4 years brought" in page
-    assert "synthetic-machine.why-steps.svg" in contents
-    assert "synthetic-machine.why.svg" not in contents
-    said = summary(alone, comparisons(alone))
-    assert "Time of one training step, the best thread count" in said
-    assert "Time of one epoch" not in said

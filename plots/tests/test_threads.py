@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plots.cli import main
 from plots.core.crossover import Crossover, comparisons, find_crossover
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import thread_pairs
@@ -272,14 +271,6 @@ def test_the_command_the_page_and_the_answer_show_it(read, shell):
     built = section.build([file], Context())
     assert built and built.blocks[0].points == (threads_sentence(more_threads(file)[0]),)
     assert any("2 threads train disc networks faster" in text for text in sentences(file, []))
-
-
-def test_the_command_says_what_is_missing(read, shell):
-    file = read(rows((2,)))
-    printed = shell("crossover", "--threads", file.path)
-    assert not printed.out and "--threads=1,2" in printed.err
-    assert section.build([file], Context()) is None
-    assert main(["crossover", "--threads", "--charts=x", str(file.path)]) == 2
 
 
 def test_faulty_pairs_are_refused(read):

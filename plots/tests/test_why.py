@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`why`: splits that add up, counterfactuals of known crossovers, epochs counted one by one."""
 
-import json
 from fractions import Fraction
 
 import pytest
 
-from plots import units
 from plots.cli import main
 from plots.core import crossover
 from plots.core.network import epoch_rows
-from plots.core.tables.formats import FORMATS, render
 from plots.features.why import analysis as why
 from plots.features.why.chart import draw_why
 from plots.features.why.table import why_tables
@@ -159,17 +156,6 @@ def test_repayment_is_against_the_fastest_cpu_row(load):
 # --- the command
 
 
-def test_a_file_without_gpu_is_complete_and_says_what_one_would_add(load, shell):
-    path = load(modes=()).path
-    printed = shell("why", path)
-    assert printed.err == ""
-    assert "Where the time of an epoch goes" in printed.out
-    assert "What more CPU threads bring" in printed.out
-    assert "There is no GPU row here: none (synthetic)" in printed.out
-    assert "start-up is repaid" not in printed.out
-    assert "What would change" not in printed.out
-
-
 @pytest.fixture
 def gpu_path(load, monkeypatch):
     """A file with a GPU, whose crossovers are known."""
@@ -180,46 +166,6 @@ def gpu_path(load, monkeypatch):
     ]
     monkeypatch.setattr(crossover, "comparisons", lambda file: known)
     return load(modes=(("eager", "pinned"), ("eager", "resident"), ("graph", "resident"))).path
-
-
-def test_a_file_with_gpu_says_all(gpu_path, shell):
-    printed = shell("why", gpu_path).out
-    assert (
-        "With the data resident instead of pinned, the crossover falls from 703,000 to 180,000"
-        in printed
-    )
-    assert "the GPU's start-up is repaid" in printed
-    assert "There is no GPU row" not in printed
-
-
-def test_text_has_a_line_for_each_network_and_device(gpu_path, shell):
-    lines = shell("why", gpu_path).out.splitlines()
-    assert max(map(len, lines)) <= 100 and len(lines) < 110
-    file = loading.load_file(gpu_path)
-    members = [row for row in epoch_rows(file) if row.model == "disc-12"]
-    split, split_gpu, threads, repaid = (line for line in lines if line.startswith("disc-12 "))
-    cpu, gpu = (
-        min(
-            (row for row in members if row.device == device),
-            key=lambda row: row.median,
-        )
-        for device in ("cpu", "cuda")
-    )
-    for row, line in ((cpu, split), (gpu, split_gpu)):
-        share = 100 * row.counters["seconds_product"] / row.median
-        assert f" {units.seconds(row.median)} " in line
-        assert f"products {share:.0f} %" in line
-    assert f"{units.seconds(cpu.median)}  " in threads
-    (repayment,) = why.repayments([cpu, gpu])
-    assert repaid.split()[-1] == str(repayment.iterations)
-
-
-def test_text_of_all_rows(gpu_path, shell):
-    printed = shell("why", gpu_path, "--all").out
-    assert "[1] With the data resident instead of pinned" in printed
-    assert max(map(len, printed.splitlines())) <= 100
-    rows_of = [line for line in printed.splitlines() if line.startswith("disc-12 ")]
-    assert len(rows_of) >= 5 + 1 + 3  # of the split, of threads, of repayments
 
 
 def test_text_is_of_the_batch_of_the_headline(write, shell):
@@ -236,32 +182,6 @@ def test_text_is_of_the_batch_of_the_headline(write, shell):
     discs = [line.split() for line in printed.splitlines() if line.startswith("disc-")]
     assert {line[1] for line in discs} == {"100"}
     assert "--all shows 4 more rows" in printed
-
-
-def test_only_the_changes_that_matter_most_are_told(load, monkeypatch, shell):
-    modes = [
-        (way, data) for way in ("eager", "graph") for data in ("pageable", "pinned", "resident")
-    ]
-    known = [
-        comparison(answer(9e5 / (place + 1)), execution=execution, data=data)
-        for place, (execution, data) in enumerate(modes)
-    ]
-    monkeypatch.setattr(crossover, "comparisons", lambda file: known)
-    path = load(modes=(("eager", "pinned"),)).path
-    printed = shell("why", path).out
-    _, _, block = printed.partition("What would change the crossover")
-    said = block.partition("\n\nWhat more")[0].split("\n- ")[1:]
-    assert len(said) == 4 and said[-1] == "4 more with --all"
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_every_format(gpu_path, name, shell):
-    printed = shell("why", gpu_path, "--format", name).out
-    assert "703,000" in printed or "703000" in printed
-    if name == "json":
-        tables = json.loads(printed)
-        change = next(table for table in tables if "What changes" in table["title"])
-        assert (change["rows"][0]["before"], change["rows"][0]["after"]) == (703_000, 180_000)
 
 
 @pytest.mark.slow
@@ -286,15 +206,6 @@ def test_charts_are_written(gpu_path, tmp_path, shell):
         "choose another folder with --charts"
         in shell("why", gpu_path, "--charts", blocked, code=2).err
     )
-
-
-def test_hostile_text_breaks_no_table(read):
-    configuration = synthetic.cpu_configuration("disc-3", 1)
-    hostile = "<script>|$\\x\n" * 50
-    document = synthetic.document(synthetic.samples(configuration, seconds_loss=1e-6), hostile)
-    file = read(document)
-    assert "<script>" not in render(why_tables(file, []), "markdown")
-    assert draw_why(file) is not None
 
 
 def test_a_file_without_epochs_is_told(write, shell):

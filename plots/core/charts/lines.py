@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -51,12 +52,13 @@ def name_ends(axes: Axes, lines: Iterable[Line2D]) -> list[Artist]:
     assert figure is not None
     if is_narrow(figure) or not 0 < len(lines) <= MOST_LINES:
         return [*lines]
-    if any(len(line.get_xdata()) == 0 for line in lines):  # a sample for single points
+    points = [np.asarray(line.get_xydata()) for line in lines]
+    if not all(map(len, points)):  # a sample for single points
         return [*lines]
     names = [str(line.get_label()) for line in lines]
     width = 72 * figure.get_figwidth() - BESIDE
     share = (max(text_width(figure, name, "legend") for name in names) + 14) / width
-    ends = [(float(line.get_xdata()[-1]), float(line.get_ydata()[-1])) for line in lines]  # type: ignore[index]
+    ends = [(float(line[-1][0]), float(line[-1][1])) for line in points]
     left, right = axes.get_xlim()
     low, high = axes.get_ylim()
     furthest = max(size for size, _ in ends)

@@ -17,6 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
@@ -44,8 +45,9 @@ _HANDLE = 50.0  # points of a legend's sample of a line, with its gaps
 _MOST_COLUMNS = 3  # of a legend
 _MOST_TICKS = {True: 6, False: 12}  # in a narrow and in a wide chart
 
-STYLE = {
-    "font.family": ["DejaVu Sans", "sans-serif"],
+_FONTS = ["DejaVu Sans", "sans-serif"]
+STYLE: dict[Any, Any] = {  # matplotlib lists every name that there is as a Literal
+    "font.family": _FONTS,
     "font.size": 10,
     # Not black: matplotlib leaves black out of an SVG, and a dark page could not replace it.
     "text.color": INK,
@@ -144,7 +146,7 @@ def finish(
     total = height + (top + below) / 72
     figure.set_size_inches(width, total)
     engine = figure.get_layout_engine()
-    assert engine is not None
+    assert isinstance(engine, ConstrainedLayoutEngine)
     engine.set(rect=(0, 0, 1, 1 - top / 72 / total))
     depth = _MARGIN
     for kind, line in written:
@@ -182,7 +184,7 @@ def wrapped(figure: Figure, text: str, room: float, kind: str = "line") -> list[
 def text_width(figure: Figure, text: str, kind: str = "line") -> float:
     """Points that `text` takes."""
     font = FontProperties(
-        family=STYLE["font.family"],
+        family=_FONTS,
         size=_SIZES[kind],
         weight="bold" if kind == "title" else "normal",
     )

@@ -26,7 +26,7 @@ _NAMES = frozenset({"machine", "gpu"})  # columns of names that may take two lin
 
 def render_table(table: Table) -> str:
     """`table` as an element of a page; cells carry their value for a script that sorts."""
-    module = environment().get_template("table.html.j2").module
+    module: Any = environment().get_template("table.html.j2").module  # its macros are attributes
     return str(module.table(table)).strip() + "\n"
 
 

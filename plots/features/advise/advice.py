@@ -158,7 +158,8 @@ class Adviser:
         worth."""
         other = self.cpu_precision != self.precision
         notes = [f"The CPU trains in {self.cpu_precision}."] if other else []
-        return notes + (list(band_notes(self.fit, self.precision)) if self.cards else [])
+        worth = band_notes(self.fit, self.precision) if self.fit and self.cards else ()
+        return [*notes, *worth]
 
     def unlike(self, network: Network) -> str:
         """What of its training the fit of this machine knows nothing of, a sentence; empty where
@@ -177,7 +178,8 @@ class Adviser:
     def advice(self, network: Network, most_cards: int | None = None) -> Advice:
         """What is predicted of it; on the first so many of the cards."""
         own = from_own_rows(self._file.rows, network.cost) if network.mlp is None else []
-        found, reasons = own, {}
+        found = own
+        reasons: Reasons = {}
         if not own and network.cost.has_own_rates:
             name = printable(network.cost.model, 60)
             reason = (
@@ -210,6 +212,7 @@ class Adviser:
         return predict(series, network.on_cpu(self.cpu_precision) if on_cpu else network.cost)
 
     def _of_card(self, card: Card, way: Way, cost: Cost) -> Prediction | str:
+        assert self.fit is not None, "without a fit there are no cards"
         times = predict_times(self.fit, cost, card, way, float(cost.fields["steps"]))
         if not isinstance(times, Times):
             return times
@@ -225,7 +228,7 @@ class Adviser:
         for factor in _FACTORS:
             other = network if factor == 1 else network.scaled(factor)
             advice = self.advice(other, most_cards=1) if other else None
-            if advice and advice.cpu and advice.rival:
+            if other and advice and advice.cpu and advice.rival:
                 ratio = math.log(advice.cpu.seconds / advice.rival.seconds)
                 points.append((other.cost.params, ratio, factor))
         points.sort()

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plots.core.cards import Card, load_cards
 from plots.core.command import (
@@ -140,7 +140,9 @@ def _fitted(files: Sequence[rows.File]) -> Fit:
     return fit(observations(files))
 
 
-def _adviser(file: rows.File, network: Network, cards: tuple[Card, ...], fitted: Fit) -> Adviser:
+def _adviser(
+    file: rows.File, network: Network, cards: tuple[Card, ...], fitted: Fit | None
+) -> Adviser:
     from plots.features.advise.advice import Adviser  # noqa: PLC0415 (scipy takes long to load)
     from plots.features.predict.data import card_of  # noqa: PLC0415
 
@@ -205,9 +207,9 @@ def _as_is(
         as_is,
         cards_of,
         screen,
-        sizes_table,
         ways_table,
     )
+    from plots.features.advise.own_table import sizes_table  # noqa: PLC0415
 
     others = cards_of(file, module, cards, options.gpu is not None)
     found = as_is(file, module, others, fitted, options.batch and _number("--batch", options.batch))
@@ -353,17 +355,17 @@ def _mlp(flags: dict[str, str]) -> Mlp | None:
         if known is None:
             return None
         plain = known
-    changes = {
+    changes: dict[str, Any] = {
         flag[2:]: flags[flag]
         for flag in ("--activation", "--optimizer", "--precision")
         if flag in flags
     }
-    sizes = {
+    changes |= {
         flag[2:]: _number(flag, flags[flag]) for flag in ("--batch", "--rows") if flag in flags
     }
-    if "batch" in sizes and "rows" not in sizes:
-        sizes["rows"] = max(plain.rows, sizes["batch"])
-    return replace(plain, **changes, **sizes)
+    if "batch" in changes and "rows" not in changes:
+        changes["rows"] = max(plain.rows, changes["batch"])
+    return replace(plain, **changes)
 
 
 def _number(flag: str, text: str) -> int:

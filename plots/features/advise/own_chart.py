@@ -4,6 +4,7 @@ with other programs, and on GPUs."""
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -93,7 +94,7 @@ def _draw_lines(axes: Axes, line: Sequence[tuple[float, Size]], handles: dict[st
         handles.setdefault(name, drawn)
 
 
-def _style(one: Prediction, place: int) -> dict:
+def _style(one: Prediction, place: int) -> dict[str, Any]:
     if one.row is None:
         return {
             "color": CARD_COLOURS[place % len(CARD_COLOURS)],

@@ -69,7 +69,9 @@ def _answer(pair: tuple[File, str], fit: Fit | None) -> tuple[Own, list[str], As
     file, name = pair
     if name in modules(file):
         module = as_is(file, name, cards_of(file, name, _cards_of(file)), fit)
-        return module and (module.own, [reason_said(module), *sentences(module)], module)
+        if module is None:
+            return None
+        return module.own, [reason_said(module), *sentences(module)], module
     rows = rows_of(file, name)
     model = name if name in file.networks else rows[0].model
     own = [row for row in rows if row.model == model]
@@ -131,7 +133,7 @@ def _block(file: File, found: tuple[Own, list[str], AsIs | None], context: Conte
     pictures = (
         (Picture(chart.pictures, context.stem(file, chart.name), chart.alt),) if chart else ()
     )
-    folds = ()
+    folds: tuple[Fold, ...] = ()
     if len(own.sizes) > 1:
         folds = (Fold(f"Every size and batch ({len(own.sizes)})", (sizes_table(own),)),)
     return Block(

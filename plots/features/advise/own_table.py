@@ -102,7 +102,7 @@ def _size_line(size: Size, programs: Sequence[str], cards: Sequence[str]) -> tup
     ]
     for key in programs:
         one = theirs.get(key)
-        cells.append(seconds_cell(one and one.seconds / steps, 2))
+        cells.append(seconds_cell(one.seconds / steps if one else None, 2))
     for key in cards:
         one = theirs.get(key)
         if one is None:

@@ -5,6 +5,7 @@ import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
@@ -63,7 +64,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     )
 
 
-def _widget(machines: Sequence[dict], fit: Fit, own: Card | None) -> Widget:
+def _widget(machines: Sequence[dict[str, Any]], fit: Fit, own: Card | None) -> Widget:
     cards = [card for card in load_cards().values() if ceiling(card, "f32")]
     chosen = next(name for name in DEFAULT_CARDS if own is None or name != own.id)
     known = {"machines": machines, "cards": [_card(card) for card in cards], **_model(fit)}
@@ -87,7 +88,7 @@ def _widget(machines: Sequence[dict], fit: Fit, own: Card | None) -> Widget:
     )
 
 
-def _machine(file: File) -> dict:
+def _machine(file: File) -> dict[str, Any]:
     """Every series of `file`, in each precision that a reader may ask for."""
     series = {}
     for precision in PRECISIONS:
@@ -98,7 +99,7 @@ def _machine(file: File) -> dict:
     return {"name": file.machine.id, "series": series, "seen": seen(file)}
 
 
-def _series(one: Series) -> dict:
+def _series(one: Series) -> dict[str, Any]:
     key = dict(one.key)
     ceilings = one.ceilings
     return {
@@ -116,7 +117,7 @@ def _series(one: Series) -> dict:
     }
 
 
-def _card(card: Card) -> dict:
+def _card(card: Card) -> dict[str, Any]:
     node = floor(card)
     return {
         "id": card.id,
@@ -135,7 +136,7 @@ def _short(rate: float) -> float:
     return round(rate / 1e12, 9)
 
 
-def _model(fit: Fit) -> dict:
+def _model(fit: Fit) -> dict[str, Any]:
     """What predictions of cards have in common."""
     inner = floor(next(iter(load_cards().values()))).inner
     bands: dict[str, Band] = {name: published(name) for name in _OVERHEADS}

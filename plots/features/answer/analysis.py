@@ -179,8 +179,8 @@ def _elsewhere(answer: Answer) -> list[str]:
 
 def _nearness(one: Comparison, main: Comparison) -> tuple[bool, float]:
     """Sorts what differs most first: another kind of answer, then the farther crossover."""
-    sizes = one.crossover.size, main.crossover.size
-    distance = abs(math.log(sizes[0] / sizes[1])) if all(sizes) else 0.0
+    size, of_main = one.crossover.size, main.crossover.size
+    distance = abs(math.log(size / of_main)) if size and of_main else 0.0
     return one.crossover.kind == main.crossover.kind, -distance
 
 

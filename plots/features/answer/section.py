@@ -75,7 +75,7 @@ def _draw(strips: Strips | None) -> Chart | None:
 
 def _block(file: File, one: Glance, chart: Chart | None, context: Context) -> Block:
     """The strip, the sentence, three lines; all else opens when asked to."""
-    pictures = ()
+    pictures: tuple[Picture, ...] = ()
     if chart:
         pictures = (Picture(chart.pictures, context.stem(file, chart.name), chart.alt),)
     found = sentences(file, context.comparisons(file), context.predicted(file))

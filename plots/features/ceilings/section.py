@@ -87,7 +87,7 @@ def _rates(title: str, rows: Sequence[Row], counter: str, unit: str) -> Table:
 
 
 def _latencies(rows: Sequence[Row]) -> Table:
-    columns = (
+    columns: tuple[Column, ...] = (
         Column("ceiling", "what it costs"),
         Column("on", "on"),
         Column("best_seconds", "best", numeric=True),
@@ -112,7 +112,7 @@ def _latencies(rows: Sequence[Row]) -> Table:
         ]
         lines.append(tuple(cells if clock else [*cells[:4], cells[5]]))
     if not clock:
-        columns = (*columns[:4], columns[5])
+        columns = columns[:4] + columns[5:]
     return Table("Latencies", columns, tuple(lines), (*flags,))
 
 

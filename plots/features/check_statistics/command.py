@@ -13,6 +13,7 @@ from plots.core.tables.table import Cell, Column, Table
 from plots.file import loading
 from plots.file.builds import SAME, other_builds
 from plots.file.families import TRAINING
+from plots.file.refusal import BadFileError
 from plots.file.rows import File, Row
 from plots.text import printable
 
@@ -42,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     try:
         file = loading.load_file(options.file)
-    except loading.BadFileError as error:
+    except BadFileError as error:
         return complain([str(error)])
     same = other_builds(file).get(SAME)
     lines = [
@@ -96,7 +97,8 @@ def questions(ours: File, theirs: File) -> Iterator[tuple[str, list[bool], float
         0.0,
     )
     for question, found in (("compare: rows", compared), ("peers: ratios", framed)):
-        apart = [not pair.low <= 1 <= pair.high for pair in found]
+        ends = [(pair.low, pair.high) for pair in found]
+        apart = [bool(low and high and not low <= 1 <= high) for low, high in ends]
         yield f"{question} whose 95 % interval excludes 1", apart, 0.05
     won = [any(crossover.winners) for crossover in crossovers]
     yield "crossover: curves with a winner at any size", won, 0.05

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plots.core.command import (
     EXIT_BAD_INPUT,
@@ -43,8 +44,13 @@ from plots.file import loading, rows
 from plots.file.builds import other_builds
 from plots.file.families import TRAINING
 from plots.file.file_order import gpus_first, machine, newest_per_machine
+from plots.file.refusal import BadFileError
 from plots.file.rows import File
 from plots.text import printable, sentence, slug
+
+if TYPE_CHECKING:
+    from plots.features.compare.analysis import Comparison
+    from plots.features.compare.in_turn import InTurn
 
 NAME = "compare"
 HELP = "compare machines or commits, or combine a CPU with another machine's GPU"
@@ -148,7 +154,7 @@ def run(options: argparse.Namespace) -> int:
                     problems + (_draw_machines(side, options.charts) if options.charts else [])
                 )
         return _run_comparison(files, baseline or files[0], tables, problems, options)
-    except (loading.BadFileError, mix.NothingToMixError, UnknownMachineError) as error:
+    except (BadFileError, mix.NothingToMixError, UnknownMachineError) as error:
         return complain([str(error)])
 
 
@@ -188,7 +194,7 @@ def _wrong_usage(options: argparse.Namespace) -> str:
 
 def _load(path: Path) -> rows.File:
     if os.path.isdir(path):  # Path.is_dir() raises where a name is too long
-        raise loading.BadFileError(f"{printable(str(path))}: is a folder; name one result file")
+        raise BadFileError(f"{printable(str(path))}: is a folder; name one result file")
     return loading.load_file(path)
 
 
@@ -250,7 +256,7 @@ def _run_comparison(
     return EXIT_SLOWER if slower else complain([])
 
 
-def _untold(done: list, families: Sequence[str]) -> list[str]:
+def _untold(done: "Sequence[Comparison]", families: Sequence[str]) -> list[str]:
     """The files of which no row of `families` has repetitions enough for --fail-on-slower, or of
     which other programs disturbed too many, a sentence each."""
     # Imported here, as above.
@@ -275,7 +281,12 @@ def _untold(done: list, families: Sequence[str]) -> list[str]:
     return problems
 
 
-def _slower(done: list, in_pairs: list, fraction: float, families: Sequence[str]) -> list[str]:
+def _slower(
+    done: "Sequence[Comparison]",
+    in_pairs: "Sequence[Sequence[InTurn]]",
+    fraction: float,
+    families: Sequence[str],
+) -> list[str]:
     """What --fail-on-slower found, a sentence for each file."""
     found = []
     for comparison, pairs in zip(done, in_pairs, strict=True):
@@ -353,7 +364,7 @@ def _draw_machines(side: SideBySide, folder: Path) -> list[str]:
     return []
 
 
-def _draw(done: list, folder: Path) -> list[str]:
+def _draw(done: "Sequence[Comparison]", folder: Path) -> list[str]:
     """Writes the charts; returns what is wrong, a sentence each."""
     # Imported here because matplotlib takes long to load.
     from plots.core.charts.files import stems, write_pictures  # noqa: PLC0415

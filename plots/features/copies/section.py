@@ -81,7 +81,7 @@ def _named(panel: Panel) -> Panel:
 
 def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
     rows = _rows(file)
-    shown = ()
+    shown: tuple[Picture, ...] = ()
     if pictures is not None:
         shown = (
             Picture(

@@ -75,16 +75,16 @@ def _block(
         stem = context.stem(file, chart.name)
         pictures.setdefault(family, []).append(Picture(chart.pictures, stem, alt=chart.alt))
     shown = list(pictures.get(EPOCH, ()))
-    first, *rest = pictures.get(MINIBATCH) or [None]
-    shown += [first] if first else []
+    of_steps = pictures.get(MINIBATCH, [])
+    shown += of_steps[:1]
     tables, folds = [], []
     for family in TRAINING:
         own, more = _training(file, _of_family(found, family), family)
         tables += own
         folds += more
-    if rest:
+    if rest := tuple(of_steps[1:]):
         name = f"{FAMILIES[MINIBATCH].title}: charts of the other networks"
-        folds.append(Fold(f"{name} ({len(rest)})", pictures=tuple(rest)))
+        folds.append(Fold(f"{name} ({len(rest)})", pictures=rest))
     folds += [
         _fold(file, _of_family(found, family), pictures.get(family, ()), family)
         for family in dict.fromkeys(one.family for one in found)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Fold, Section
+from plots.core.tables.table import Table
 from plots.features.peers.analysis import programs_of
 from plots.features.peers.table import missing_table, name_of, names_of, peer_tables
 from plots.file.rows import File
@@ -51,7 +52,8 @@ def _names(files: Sequence[File]) -> Iterator[str]:
 def _block(file: File) -> Block:
     libraries = file.software.libraries
     versions = [f"{one} {libraries.get(one, 'of an unknown version')}" for one in _names([file])]
-    shown, parts = [], []
+    shown: list[Table] = []
+    parts: list[Table] = []
     for table in peer_tables(file):
         of_a_part = table.columns[0].key == "what"  # of a network
         (parts if of_a_part else shown).append(on_page(table, _FIRST))

@@ -82,9 +82,9 @@ def predict_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> n
     if way.loop == OURS:
         step = device_seconds(asked, fit.parameters, fit.errors, floor(card), launch(way))
         return whole_seconds(step, steps, beside)
-    step = step_draws(fit, operations_of(cost), cost.precision, card)
-    assert isinstance(step, np.ndarray), step  # as our demand is known
-    return whole_seconds(step, steps, beside)
+    theirs = step_draws(fit, operations_of(cost), cost.precision, card)
+    assert isinstance(theirs, np.ndarray), theirs  # as our demand is known
+    return whole_seconds(theirs, steps, beside)
 
 
 def with_updates(cost: Cost) -> Cost:

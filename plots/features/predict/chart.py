@@ -207,7 +207,8 @@ def _draw_steps(file: File, found: Sequence[Verdict], fit: Fit, figure: Figure) 
         for verdict in found
     ]
     own = [(verdict, networks) for verdict, networks in own if networks]
-    first = sorted(max((each for _, each in own), key=len), key=lambda one: one.parameters)
+    most = max((each for _, each in own), key=lambda each: len(each))  # noqa: PLW0108 - mypy takes len() for any sized thing's
+    first = sorted(most, key=lambda one: one.parameters)
     places = {(one.model, one.batch): at for at, one in enumerate(first)}
     figure.set_figheight(1.4 + (0.45 if is_narrow(figure) else 0.4) * len(places))
     axes = figure.add_subplot()

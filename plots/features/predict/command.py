@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from plots.core.cards import Card, load_cards
 from plots.core.command import (
@@ -28,6 +28,7 @@ from plots.file.rows import File
 from plots.text import printable, whole
 
 if TYPE_CHECKING:
+    from plots.features.predict.analysis import Wanted
     from plots.features.predict.answer import Verdict
     from plots.features.predict.fit import Fit
 
@@ -121,7 +122,13 @@ def run(options: argparse.Namespace) -> int:
     return _predict(newest(files)[0], fitted, wanted, problems, options)
 
 
-def _predict(files, fitted, wanted, problems, options) -> int:
+def _predict(
+    files: Sequence[File],
+    fitted: Fit,
+    wanted: Wanted,
+    problems: list[str],
+    options: argparse.Namespace,
+) -> int:
     from plots.features.predict.analysis import outlooks  # noqa: PLC0415
     from plots.features.predict.answer import verdicts  # noqa: PLC0415
 
@@ -168,14 +175,20 @@ def _ranks(options: argparse.Namespace) -> tuple[int, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _several(files, fitted, wanted, ranks, options) -> list[str]:
+def _several(
+    files: Sequence[File],
+    fitted: Fit,
+    wanted: Wanted,
+    ranks: tuple[int, ...],
+    options: argparse.Namespace,
+) -> list[str]:
     """Prints what several of each card would bring; returns what is wrong, a sentence each."""
     from plots.core.tables.plain import as_text, wrapped  # noqa: PLC0415
     from plots.features.predict.links import link_of  # noqa: PLC0415
     from plots.features.predict.ranks import Plan, plan_sentences, prospect  # noqa: PLC0415
     from plots.features.predict.ranks_table import paying_table, together_table  # noqa: PLC0415
 
-    scaling = options.scaling or "strong"
+    scaling: Literal["strong", "weak"] = options.scaling or "strong"
     problems = []
     for file in files:
         machine = printable(file.machine.id)
@@ -202,7 +215,7 @@ def _several(files, fitted, wanted, ranks, options) -> list[str]:
     return problems
 
 
-def _wanted(options: argparse.Namespace, cards: tuple[Card, ...]):
+def _wanted(options: argparse.Namespace, cards: tuple[Card, ...]) -> Wanted:
     from plots.features.predict.analysis import Wanted  # noqa: PLC0415
     from plots.features.predict.ways import EXECUTIONS, PLACEMENTS, PYTORCH, Way  # noqa: PLC0415
 

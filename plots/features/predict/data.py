@@ -165,7 +165,9 @@ def _published(times: Iterable[_Time], cards: dict[str, Card]) -> list[Observati
         cost, card = find_cost(network, batch, precision), cards.get(name)
         if cost and precision != PRECISION and "NCHW" in time.framework:
             cost = transposed(cost)
-        asked = demand(cost, card) if cost and card else None
+        if cost is None or card is None:
+            continue
+        asked = demand(cost, card)
         if isinstance(asked, Demand):
             counted.append((time, asked, _least(cost, card)))
     other = {(time.key[0], time.framework) for time, _, least in counted if time.seconds < least}
@@ -212,7 +214,8 @@ def measured(file: File, cards: dict[str, Card]) -> list[Observation]:
     for alike in networks(on_device(rows, "cuda")).values():
         ways: dict[Way, list[Row]] = {}
         for row in alike:
-            way = Way(*(row.axes.value(row.configuration, key) for key in ("execution", "data")))
+            said = [row.axes.value(row.configuration, key) for key in ("execution", "data")]
+            way = Way(*map(str, said))
             ways.setdefault(way, []).append(row)
         for way, own in ways.items():
             if made := _observation(best(own), way, card, file):

@@ -122,7 +122,8 @@ class Stack:
 
     def traffic(self, parameters: np.ndarray) -> np.ndarray:
         """Seconds that one launch of each kind reads and writes: a line each."""
-        return sum(self._traffic(parameters))
+        moved, waited = self._traffic(parameters)
+        return moved + waited
 
     def work(self, parameters: np.ndarray) -> np.ndarray:
         """Both, without the floor of a launch: a line each."""
@@ -224,13 +225,13 @@ def demand(cost: Cost, card: Card, launches: float | None = None) -> Demand | st
     if others > 0 or any(moved.values()):
         others = max(others, 1.0)
         kinds["", 0.0, 0.0, 0.0, moved[False] / others / bandwidth, 0.0] += others
-    names, compute, narrow, power, memory, inner = map(np.array, zip(*kinds, strict=True))
+    names, compute, narrows, powers, memory, inner = map(np.array, zip(*kinds, strict=True))
     rate = peak / (ceiling(card, "f32") or peak) if cost.precision != "f32" else 0.0
     reduction = np.where(names == "", moved[True] / max(others, 1.0) / bandwidth, 0.0)
     return Demand(
         count=np.array(list(kinds.values())),
         compute=compute,
-        efficiency=_efficiency(names, narrow, power, rate),
+        efficiency=_efficiency(names, narrows, powers, rate),
         memory=memory,
         reduction=reduction,
         inner=inner,

@@ -157,7 +157,9 @@ def _largest(curves: dict[tuple[int, Items], list[tuple[Row, np.ndarray]]]) -> R
 
 def _of_batches(row: Row | None, fit: Fit, wanted: Wanted, plan: Plan) -> Iterator[Paying]:
     """From which batch on each number of cards wins on the network of `row`."""
-    for ranks in plan.ranks if row else ():
+    if row is None:
+        return
+    for ranks in plan.ranks:
         found = {}
         for batch in _BATCHES:
             own = _draws(row, float(batch), fit, wanted, plan, ranks=ranks)

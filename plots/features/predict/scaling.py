@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -55,8 +56,8 @@ def load_scaling(path: Path = SCALING_PATH) -> list[Scaling]:
     with path.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
             gpus, rate = int(line.pop("gpus")), float(line.pop("samples_per_second"))
-            numbers = {key: int(line[key]) for key in ("params", "batch")}
-            one = found.setdefault(tuple(line.values()), Scaling(**{**line, **numbers}, rates={}))
+            fields: dict[str, Any] = line | {key: int(line[key]) for key in ("params", "batch")}
+            one = found.setdefault(tuple(line.values()), Scaling(**fields, rates={}))
             one.rates[gpus] = rate
     return list(found.values())
 

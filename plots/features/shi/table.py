@@ -42,7 +42,7 @@ _Line = tuple[str, str]  # network and framework
 _Cells = dict[tuple[_Line, Column], Cell]
 
 
-def shi_table(figures: Sequence[Figure], files: Iterable[File]) -> Table:
+def shi_table(figures: Sequence[Figure], files: Sequence[File]) -> Table:
     """The published table with a line of ours below each network that `files` have rows of, and
     columns for each of their machines: of several files from one machine, the newest with rows."""
     notes = [_batches(figures), "Bold (in plain text *): the fastest of a group of columns."]
@@ -153,6 +153,7 @@ def _best(rows: Sequence[Row], notes: list[str]) -> Cell:
     results = [row for row in rows if row.failure is None]
     if not results:
         failure = rows[0].failure
+        assert failure is not None
         return replace(NOTHING, marks=_marks([f"{failure.outcome}: {failure.message}"], notes))
     best = min(results, key=seconds_of)
     how = best.axes.words(best.configuration, without=_PLACE)
@@ -196,7 +197,7 @@ def _with_bold(cells: Sequence[Cell], columns: Sequence[Column]) -> list[Cell]:
     sizes = Counter(column.group for column in columns)
     fastest: dict[str, float] = {}
     for cell, column in zip(cells, columns, strict=True):
-        if cell.value is not None:
+        if isinstance(cell.value, (int, float)):
             fastest[column.group] = min(cell.value, fastest.get(column.group, cell.value))
     return [
         replace(cell, bold=sizes[column.group] > 1 and cell.value == fastest.get(column.group, ""))
@@ -227,7 +228,7 @@ def _about(file: File, rows: Sequence[Row]) -> str:
     )
 
 
-def ratio_table(figures: Sequence[Figure], files: Iterable[File]) -> Table:
+def ratio_table(figures: Sequence[Figure], files: Sequence[File]) -> Table:
     """A line for each network that `files` have rows of, machine, device and precision: our time,
     the fastest published one on a CPU and on a GPU, and how many times as fast ours is. The last
     lines are the geometric means, which brought() says in words."""
@@ -282,7 +283,7 @@ def ratio_table(figures: Sequence[Figure], files: Iterable[File]) -> Table:
     return Table(title, columns, tuple(lines), tuple(notes))
 
 
-def brought(figures: Sequence[Figure], files: Iterable[File]) -> list[str]:
+def brought(figures: Sequence[Figure], files: Sequence[File]) -> list[str]:
     """What the years since brought, in a sentence for each machine that has such rows in f32: which
     device against which, over which networks, with intervals."""
     every = len({figure.network for figure in figures})

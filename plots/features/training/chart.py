@@ -131,9 +131,11 @@ def _draw_lines(
             said = [label, name] if len(names) > 1 else [label]
             said += [f"batch {batch:,.0f}"] if len(batches) > 1 else []
             params = [row.counters["params"] for row in line]
+            low, high = zip(*map(_middle_half, line), strict=True)
             axes.fill_between(
                 params,
-                *zip(*map(_middle_half, line), strict=True),
+                low,
+                high,
                 color=look.colour,
                 alpha=0.18,
                 linewidth=0,

@@ -14,7 +14,7 @@ from plots.features.two.analysis import SIDES, Measured, Size, Two
 from plots.file.rows import File
 from plots.text import listed, sentence
 
-_PROGRAMS = tuple(f"the {side} program" for side in SIDES)
+_PROGRAMS = (f"the {SIDES[0]} program", f"the {SIDES[1]} program")
 _HIDDEN = "the steps do not show in the times of runs; give more steps"
 _REPAID = {
     "after": "the second has repaid its start-up {}",

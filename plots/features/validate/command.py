@@ -5,6 +5,7 @@ import argparse
 
 from plots.core.command import add_paths, complain
 from plots.file import fitness, loading
+from plots.file.refusal import BadFileError
 from plots.text import printable
 
 NAME = "validate"
@@ -31,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     for path in paths:
         try:
             file = loading.load_file(path)
-        except loading.BadFileError as error:
+        except BadFileError as error:
             problems.append(str(error))
             continue
         if not options.strict:

@@ -17,6 +17,7 @@ from plots.core.command import (
     print_tables,
     tell_written,
 )
+from plots.core.tables.table import Table
 from plots.file import rows
 from plots.text import printable
 
@@ -47,16 +48,16 @@ def run(options: argparse.Namespace) -> int:
 
     files, problems = load_answering(options.paths)
     short = options.format == "text" and not options.all
-    tables, texts = [], []
+    tables: list[Table] = []
+    texts: list[str] = []
     for file in files:
         compared = comparisons(file)
-        own = [why_text(file, compared)] if short else why_tables(file, compared)
-        if not any(own):
+        text = why_text(file, compared) if short else ""
+        own = [] if short else why_tables(file, compared)
+        if not (text or any(own)):
             problems.append(f"{printable(str(file.path))}: no Epoch or Minibatch row has a result")
-        elif short:
-            texts += own
-        else:
-            tables += own
+        texts += [text] if text else []
+        tables += own
     if short:
         sys.stdout.write("\n".join(texts))
     else:

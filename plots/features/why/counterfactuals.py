@@ -126,9 +126,9 @@ def _ladders(pairs: Iterable[Comparison]) -> list[Axis]:
     return [axis for axis in axes if len(axis.steps) > 1][::-1]
 
 
-def _value(pair: Comparison, axis: Axis) -> str | None:
-    """What the GPU of `pair` has."""
-    return pair.gpu.axes.value(pair.gpu.configuration, axis.key)
+def _value(pair: Comparison, axis: Axis) -> str:
+    """What the GPU of `pair` has; empty where its rows do not say."""
+    return pair.gpu.axes.value(pair.gpu.configuration, axis.key) or ""
 
 
 def _climb(pairs: Sequence[Comparison], axis: Axis) -> list[Counterfactual]:
@@ -243,14 +243,14 @@ def _by_profile(file: File, pairs: Sequence[Comparison], family: str) -> list[Co
 def _without(profiled: Sequence[Split], pair: Comparison, parts: Sequence[str]) -> Curve | None:
     """The GPU's curve less `parts` of each row's profile; None where there is nothing to take."""
     family = SCALES[pair.family]
-    seconds = {}
+    seconds: dict[float, float] = {}
     for split in profiled:
         row, size = split.row, family.size(split.row)
         what = row.axes.what(row.configuration, family.replaces)
         same = all(pair.common.get(key) == value for key, value in what)
         if size and same and dict(series_key(row)) == pair.gpu.configuration:
-            taken = sum(split.parts.get(part, 0.0) for part in parts)
-            seconds[size] = min(taken, 0.999 * row.minimum)
+            own = sum(split.parts.get(part, 0.0) for part in parts)
+            seconds[size] = min(own, 0.999 * row.minimum)
     taken = [seconds.get(float(size), 0.0) for size in pair.gpu.sizes]
     if not any(taken):
         return None

@@ -92,8 +92,8 @@ def _own_rows(file: File, compared: Sequence[Comparison], family: str) -> list[R
             model, batch = row.model, row.counters["batch"]
             largest[model] = max(batch, largest.get(model, batch))
         return [row for row in rows if row.counters["batch"] == largest[row.model]]
-    batch = own_batch(compared)
-    own = [row for row in rows if not row.ladder or row.batch == (batch or row.ladder.batch)]
+    of_all = own_batch(compared)
+    own = [row for row in rows if not row.ladder or row.batch == (of_all or row.ladder.batch)]
     return own if any(row.ladder for row in own) else rows
 
 
