@@ -25,7 +25,7 @@ def test_text_has_the_answer_beside_the_way(simple, shell):
     assert blocks[1].endswith("faster than the CPU (1 thread)")
     answer = crossover_words(crossover)
     assert blocks[2] == f"batch  GPU            answer\n  100  graph, pinned  {answer}"
-    assert blocks[3].startswith("How much faster the GPU trains, graph, pinned: SPEEDUP = ")
+    assert blocks[3].startswith("By how much the GPU trains faster, graph, pinned: SPEEDUP = ")
     assert blocks[4].count("\ndisc-") == 11
     assert len(blocks) == 5
 

@@ -96,7 +96,7 @@ def test_the_sentence_says_where_and_how_sure(read):
     one = seen(read(trained(ways(100, RESIDENT), crossing(5e4))))
     assert one.sentence.startswith("The GPU wins from ")
     assert one.sentence.endswith("), on fully connected networks at batch 100.")
-    assert one.lines[0].startswith("At the largest, disc-12 with 11,201,190 parameters, the GPU is")
+    assert one.lines[0].startswith("At 11,201,190 parameters (disc-12, batch 100) the GPU is ")
     answer, machine, program = one.to_share.split(" · ")
     assert answer.startswith("GPU wins from ") and answer.endswith("), batch 100")
     assert machine == "synthetic, 2 cores, vs synthetic GPU" and program == "crossover"

@@ -8,13 +8,12 @@ import pytest
 
 from plots.core.bounds import bounds
 from plots.core.cost import CostError, has_own_rates, load_cost
-from plots.core.crossover import comparisons
+from plots.core.crossover import comparisons, speed_ups
 from plots.core.crossover_words import crossover_words
 from plots.core.headline import headline, over_batches
 from plots.core.machines import side_by_side
 from plots.core.network import epoch_rows, step_rows
 from plots.core.page.section import Context
-from plots.core.speed_up import speed_ups
 from plots.features.advise.analysis import fit_series
 from plots.features.answer import section as verdict
 from plots.features.answer.analysis import sentences
@@ -183,9 +182,9 @@ def test_crossover_prints_both(path, shell):
     text = shell("crossover", path).out
     titles = [
         "From which size the GPU trains disc networks faster",
-        "How much faster the GPU trains, graph, resident",
+        "By how much the GPU trains faster, graph, resident",
         "From which batch size the GPU trains step by step faster",
-        "How much faster the GPU trains a step, graph, resident",
+        "By how much the GPU trains a step faster, graph, resident",
     ]
     places = [text.index(title) for title in titles]
     assert places == sorted(places)
@@ -313,7 +312,7 @@ def test_compare_finds_the_step_that_is_slower(read):
     ]
     found = compare(*files)
     assert {pair.baseline.model: pair.verdict for pair in found.pairs} == {
-        "resnet-56": "slower",
+        "resnet-56": "worse",
         "lstm": "same",
     }
 
