@@ -1,4 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads Crossover's result files and shows what is in them; see `python -m plots --help`."""
+"""Reads Crossover's result files and shows what is in them; see `python -m plots --help`.
+
+load() is for programs of your own and for notebooks (docs/howto/notebook.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from plots.file.samples import Samples
 
 __version__ = "0.1.0"  # the project's: pyproject.toml and CMakeLists.txt take it from here
+
+
+def load(*paths: str) -> Samples:
+    """The samples of the result files that `paths` name: files, folders, and patterns such as
+    "results/*/*.json". Raises ValueError with a sentence for each file that cannot be used."""
+    # Imported here, so that `python -m plots` can say what this Python lacks.
+    from glob import glob  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
+
+    from plots.file.loading import load_files  # noqa: PLC0415
+    from plots.file.samples import long_table  # noqa: PLC0415
+
+    named = [Path(name) for path in paths for name in (sorted(glob(path)) or [path])]
+    files, problems = load_files(named)
+    if problems:
+        raise ValueError("\n".join(problems))
+    return long_table(files)

@@ -3,6 +3,8 @@
 
 import math
 
+from plots.text import printable, whole
+
 _TIME_UNITS = ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
 _COUNT_UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _RATE_UNITS = ((1e12, "T"), *_COUNT_UNITS)
@@ -66,6 +68,12 @@ def short_count(value: float) -> str:
 def count(value: float) -> str:
     """A whole number with thousands separated: 703,142."""
     return f"{value:,.0f}"
+
+
+def written(text: str) -> str:
+    """A batch, say, as people read it: 1,000 for "1000"; what is no number as it is."""
+    number = whole(text)
+    return printable(text, 24) if number is None else count(number)
 
 
 def rate(value: float, unit: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/adding.md adds a network, an operation, an activation, a layer, an execution: so it works."""
+"""docs/adding.md adds a network, an operation, an activation, a layer, an execution."""
 
 import re
 import shutil

@@ -14,8 +14,10 @@ from plots.core.tables.formats import FORMATS, render
 from plots.core.tables.table import Table
 from plots.file import loading
 from plots.file.file_order import machine, newest_per_machine, passed_over
+from plots.file.quantities import QUANTITIES, TIME
 from plots.file.rows import File
-from plots.text import printable
+from plots.file.samples import in_quantity
+from plots.text import counted, printable
 
 if TYPE_CHECKING:
     from plots.core.charts.style import Chart
@@ -65,6 +67,31 @@ def add_all(
 ) -> None:
     """Adds --all, for a command whose text is short without it."""
     parser.add_argument("--all", action="store_true", help=said)
+
+
+def add_of(parser: argparse.ArgumentParser) -> None:
+    """Adds --of, which asked_for() obeys."""
+    parser.add_argument(
+        "--of",
+        choices=list(QUANTITIES),
+        default=TIME.name,
+        help="what to compare (default: time); rows without it are counted and left out",
+    )
+
+
+def asked_for(files: Iterable[File], options: argparse.Namespace) -> list[File]:
+    """`files` in the quantity of --of, with a sentence on stderr for each that has rows without."""
+    quantity, found = QUANTITIES[options.of], []
+    for file in files:
+        found.append(in_quantity(file, quantity))
+        if left_out := len(file.rows) - len(found[-1].rows):
+            of = counted(len(file.rows), "row")
+            print(
+                f"{printable(str(file.path))}: {left_out} of {of} left out, for want of "
+                f"{quantity.noun} (counter {quantity.counter})",
+                file=sys.stderr,
+            )
+    return found
 
 
 def print_tables(tables: Sequence[Table], options: argparse.Namespace) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From which size on the GPU wins, and how sure that is.
+"""From which size on the GPU wins, how sure that is, what following it costs, and by how much.
 
 docs/method/crossover.md defines every word used here.
 """
@@ -15,25 +15,19 @@ from typing import Literal
 import numpy as np
 
 from plots.core import statistics
-from plots.core.curves import BEST, SCALES, Alike, Curve, Pairing, pairings
-from plots.core.replicates import Estimate, estimate, fewest_samples
-from plots.file.rows import File
-
-__all__ = [
-    "BEST",
-    "Comparison",
-    "Crossover",
-    "Curve",
-    "comparisons",
-    "find_crossover",
-    "intervals_overlap",
-]
+from plots.core.curves import NETWORKS, SCALES, Alike, Curve, Pairing, pairings
+from plots.core.statistics import Estimate, estimate, fewest_samples, log_medians
+from plots.file.families import EPOCH
+from plots.file.quantities import TIME, Quantity
+from plots.file.rows import File, median_of
 
 Kind = Literal["always", "never", "once", "several", "ambiguous"]
+Winner = Literal["cpu", "gpu"]
 
 
 _CPU, _GPU = 0, 1  # names the random numbers of each side
 CPU_WINS, GPU_WINS = -1, 1
+_WINNERS: dict[int, Winner | None] = {CPU_WINS: "cpu", GPU_WINS: "gpu", 0: None}
 # Where a network is too small for several threads or processes, both sides do the same work, and a
 # sweep, which measures one after the other, sees only how the machine drifts.
 EQUAL_WITHIN = 0.03
@@ -47,13 +41,14 @@ class Question:
     """What is asked of two curves: `measure` names the sizes, `sides` the two in the places of CPU
     and GPU. Times that differ by less than the share `equal_within` are equal, and all at the sizes
     where both run the `same` program; those of a GPU that was not measured lie in a band
-    (`is_band`)."""
+    (`is_band`). `quantity` is what is compared."""
 
     measure: str = "parameters"
     sides: tuple[str, str] = ("CPU", "GPU")
     equal_within: float = 0.0
     is_band: bool = False
     same: tuple[float, ...] = ()
+    quantity: Quantity = TIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +138,7 @@ def find_crossover(
     winner, nor has one of those at which both run the `same` program. Raises ValueError where no
     size is common.
     """
-    question = Question(measure, sides, equal_within, same=same)
+    question = Question(measure, sides, equal_within, same=same, quantity=cpu.quantity)
     return _find(cpu, gpu, question, estimate(cpu, _CPU), estimate(gpu, _GPU))
 
 
@@ -160,7 +155,7 @@ def comparisons(file: File) -> list[Comparison]:
                 continue
             if cpu not in estimates:
                 estimates[cpu] = estimate(cpu, _CPU)
-            question = Question(pairing.measure)
+            question = Question(pairing.measure, quantity=gpu.quantity)
             crossover = _find(cpu, gpu, question, estimates[cpu], estimates[gpu])
             found.append(Comparison(pairing.common, pairing.measure, cpu, gpu, crossover))
     return found
@@ -201,7 +196,7 @@ def _find(
     sizes, cpu_places, gpu_places = np.intersect1d(cpu.sizes, gpu.sizes, return_indices=True)
     if not len(sizes):
         raise ValueError("the curves have no size in common")
-    # Logarithm of the speedup CPU time / GPU time: the GPU wins where it is positive.
+    # Logarithm of the speedup, CPU time / GPU time: the GPU wins where it is positive.
     medians = cpu_times.logs[cpu_places] - gpu_times.logs[gpu_places]
     replicates = cpu_times.replicates[:, cpu_places] - gpu_times.replicates[:, gpu_places]
     places = zip(cpu_places, gpu_places, strict=True)
@@ -335,3 +330,116 @@ def _crossings(medians: np.ndarray, logs: np.ndarray, winners: np.ndarray) -> tu
     if winners[-1] == GPU_WINS:
         found[-1] = _start(medians, logs)
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Regret:
+    """Shares of the time that the rule takes, from 0 to 1: on average over the sizes measured, each
+    counting the same, and at the size `at` where it is largest."""
+
+    mean: float
+    largest: float
+    at: float
+
+
+def regret(crossover: Crossover, below: Curve, above: Curve) -> Regret | None:
+    """What is lost by taking `below` before the size of `crossover` and `above` from it on.
+
+    None where the answer gives no rule: where it is ambiguous, or has no size from which on `above`
+    wins although it wins somewhere.
+    """
+    start = {"always": 0.0, "never": math.inf}.get(crossover.kind, crossover.size)
+    if start is None:
+        return None
+    sizes, first, second = np.intersect1d(below.sizes, above.sizes, return_indices=True)
+    sign = below.quantity.cost(1)
+    one, other = np.exp(sign * log_medians(below)[first]), np.exp(sign * log_medians(above)[second])
+    taken = np.where(sizes >= start, other, one)
+    lost = 1.0 - np.minimum(one, other) / taken
+    worst = int(np.argmax(lost))
+    return Regret(float(np.mean(lost)), float(lost[worst]), float(sizes[worst]))
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedUp(Alike):
+    """One network on the best thread count of the CPU and on the GPU in one configuration: the
+    speedup CPU time / GPU time, or by how many times the GPU is better, also off any curve.
+
+    `cpu` and `gpu` are curves of one size. [`low`, `high`] is the 95 % interval of `ratio`, None
+    where a row has too few repetitions. `verdict` is that of the crossover's winners for this size
+    (CPU_WINS, GPU_WINS or 0), None for a network on no curve. Of `repetitions` in order, `against`
+    have the other device ahead than the winner.
+    """
+
+    parameters: float
+    cpu: Curve
+    gpu: Curve
+    ratio: float
+    low: float | None
+    high: float | None
+    verdict: int | None = None
+    against: int = 0
+    repetitions: int = 0
+
+    @property
+    def winner(self) -> Winner | None:
+        """The faster device, where that is sure: on a curve as its crossover says, so that both
+        agree, and else where the interval excludes 1."""
+        verdict = self.verdict
+        if self.low is None or self.high is None:
+            return None
+        if verdict is None:
+            verdict = GPU_WINS * (self.low > 1) + CPU_WINS * (self.high < 1)
+        return _WINNERS[verdict]
+
+    @property
+    def factor(self) -> float:
+        """By how many times the winner is better."""
+        return 1 / self.ratio if self.winner == "cpu" else self.ratio
+
+
+def speed_ups(
+    file: File, family: str = EPOCH, compared: Sequence[Comparison] = ()
+) -> list[SpeedUp]:
+    """The speedup of every network of `file` on every GPU configuration, in the file's order: of
+    the rows of `family`, which is one of TRAINING. `compared` are the file's comparisons().
+
+    The CPU's curve is that of the thread count with the smallest median; the ratio is that of the
+    best, which is a little slower where several are about equally fast (estimate()).
+    """
+    found = []
+    verdicts = _verdicts(compared)
+    for pairing in pairings(file, {family: NETWORKS[family]}):
+        best, gpu = pairing.best, pairing.gpu
+        chosen = min(pairing.cpus, key=lambda curve: gpu.quantity.cost(median_of(curve.samples[0])))
+        cpu_times, gpu_times = estimate(best, 0), estimate(gpu, 1)
+        low = high = None
+        if min(fewest_samples(best), fewest_samples(gpu)) >= statistics.FEWEST_SAMPLES:
+            replicates = np.exp(cpu_times.replicates - gpu_times.replicates)
+            low, high = statistics.interval(replicates[:, 0])
+        ratio = float(np.exp(cpu_times.logs - gpu_times.logs)[0])
+        size = float(gpu.sizes[0])
+        verdict = verdicts.get(gpu.rows[0])
+        one = SpeedUp(pairing.common, size, chosen, gpu, ratio, low, high, verdict)
+        found.append(_counted(one))
+    return found
+
+
+def _counted(one: SpeedUp) -> SpeedUp:
+    cost = one.cpu.quantity.cost
+    pairs = zip(one.cpu.samples[0], one.gpu.samples[0], strict=False)
+    ahead = [cost(cpu) > cost(gpu) for cpu, gpu in pairs]
+    against = ahead.count(one.winner == "cpu") if one.winner else 0
+    return replace(one, against=against, repetitions=len(ahead))
+
+
+def _verdicts(compared: Sequence[Comparison]) -> dict[int, int]:
+    """Row.index of the GPU → who wins there against the best thread count, on the curves that it
+    stands on."""
+    return {
+        row: winner
+        for one in compared
+        if one.cpu.candidates
+        for size, winner in zip(one.crossover.sizes, one.crossover.winners, strict=True)
+        for row in (one.gpu.rows[one.gpu.sizes.tolist().index(size)],)
+    }

@@ -8,13 +8,13 @@ import numpy as np
 
 from plots import units
 from plots.core import statistics
-from plots.core.crossover import CPU_WINS, GPU_WINS, Crossover
+from plots.core.crossover import CPU_WINS, GPU_WINS, Crossover, SpeedUp
 from plots.core.curves import left_out
 from plots.core.work import difference
 from plots.file.axes import BUILT_IN, Axes
 from plots.file.families import FAMILIES
-from plots.file.instances import FEW
-from plots.file.rows import File, Spread
+from plots.file.rows import File, Spread, median_of
+from plots.file.samples import FEW
 from plots.text import counted, printable
 
 _SAID = {"family", "model", "batch", "precision"}  # these have a place of their own
@@ -31,29 +31,66 @@ def crossover_words(one: Crossover) -> str:
 
 def claim(
     one: Crossover,
-    verb: str = "wins",
+    verb: str = "",
     *,
     article: str = "the",
     with_sizes: bool = True,
     beside: str = "",
 ) -> str:
-    """Who wins where, in a clause, of an answer that is not ambiguous: "the GPU wins from 703,000
-    parameters"; `with_sizes` and `beside` as in where()."""
-    return f"{article} {winner(one)} {verb} {where(one, with_sizes=with_sizes, beside=beside)}"
+    """Who wins where, in a clause: "the GPU wins from 703,000 parameters". `verb` stands for
+    "wins"; `with_sizes` and `beside` are those of where()."""
+    said = f"{article} {winner(one)} {verb or one.question.quantity.wins}"
+    if one.kind != "ambiguous":
+        return f"{said} {where(one, with_sizes=with_sizes, beside=beside)}"
+    end = f" ({beside})" if beside else ""
+    if one.high and not one.medians:
+        return f"{said} from {amount(one.high, one)} at the latest{end}"
+    if one.low and not one.medians and not one.gpu_wins:
+        return f"{said} from {amount(one.low, one)} at the earliest, if at all{end}"
+    return f"there is no sure winner ({'; '.join(filter(None, [doubt(one), beside]))})"
 
 
 def faster(one: Crossover, networks: str) -> str:
     """Which side trains `networks` faster, and where, in a clause: "2 threads train disc networks
     faster than 1 thread from 30,000 parameters"."""
     first, second = one.question.sides
+    claim = f"{second} train {networks} {one.question.quantity.how} than {first}"
     if one.kind == "once":
-        return f"{second} train {networks} faster than {first} {where(one)}"
+        return f"{claim} {where(one)}"
     if one.kind == "ambiguous":
-        return (
-            f"we could not determine from which size {second} train {networks} faster than "
-            f"{first} ({doubt(one)})"
-        )
-    return f"{networks} train faster on {crossover_words(one)}"
+        return f"we could not determine from which size {claim} ({doubt(one)})"
+    return f"{networks} train {one.question.quantity.how} on {crossover_words(one)}"
+
+
+def ratio_words(one: SpeedUp, digits: int = 3) -> str:
+    """By how many times the winner is better, in a clause: "the GPU is 2.41 times as fast"."""
+    sides = ("GPU", "CPU") if one.winner == "gpu" else ("CPU", "GPU")
+    ratio = units.significant(one.factor, digits)
+    return one.gpu.quantity.ratio.format(winner=sides[0], loser=sides[1], ratio=ratio)
+
+
+def speed_up_words(one: SpeedUp) -> str:
+    """Who is how many times as fast on one network, in a sentence."""
+    quantity = one.gpu.quantity
+    place = (
+        f"At {units.count(one.parameters)} parameters ({printable(one.model, 60)}, batch "
+        f"{units.written(one.batch or '?')})"
+    )
+    each = f" {FAMILIES[one.family].a}" if quantity.is_amount else ""
+    values = ", ".join(
+        f"{quantity.show(median_of(curve.samples[0]))}{of} on the {printable(curve.label, 60)}"
+        for curve, of in ((one.cpu, each), (one.gpu, ""))
+    )
+    if one.winner:
+        return f"{place} {ratio_words(one)}: {values}."
+    if one.low is None or one.high is None:
+        return f"{place} too few repetitions tell who {quantity.wins}: {values}."
+    interval = f"{units.significant(one.low)} to {units.significant(one.high)}"
+    holds = "holds 1" if one.low <= 1 <= one.high else "is close to 1"
+    return (
+        f"{place} neither surely {quantity.wins}: {values}; the 95 % interval of "
+        f"{quantity.quotient()}, {interval}, {holds}."
+    )
 
 
 def winner(one: Crossover) -> str:
@@ -92,7 +129,8 @@ def doubt(one: Crossover) -> str:
     if one.high:
         return f"{gpu} at every {_sizes(one)}, or from {amount(one.high, one)} at the latest"
     undecided, within = one.winners.count(0), one.question.equal_within
-    equal = f"equal within {100 * within:.0f} %" if within else "equal within noise"
+    noise = "equal" if one.question.quantity.is_fact else "equal within noise"
+    equal = f"equal within {100 * within:.0f} %" if within else noise
     if one.question.is_band:
         equal = "undecided"
     return f"{equal} at {undecided} of {len(one.sizes)} sizes"

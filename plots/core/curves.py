@@ -13,6 +13,7 @@ from plots.core.work import difference
 from plots.file.axes import BUILT_IN, Axes, Items, Label
 from plots.file.families import EPOCH, FAMILIES, TRAINING, Scale
 from plots.file.ladders import DISC
+from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File, Instances, Row, median_of
 
 BEST = "best"
@@ -21,12 +22,12 @@ AUTO = "auto"  # the execution that chooses another
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """The times of one way to compute, over a growing problem.
+    """The times, or other values of `quantity`, of one way to compute, over a growing problem.
 
-    `sizes` increase strictly; `samples[i]` are the seconds measured at `sizes[i]`, one for each
+    `sizes` increase strictly; `samples[i]` are those measured at `sizes[i]`, one for each
     repetition. `configuration` says how and where (series_key() of the rows as a dictionary);
     for the best of all thread counts, `cpu_threads` is "best", `candidates[i]` are the samples of
-    every thread count at `sizes[i]`, and `samples[i]` those of them with the smallest median. So it
+    every thread count at `sizes[i]`, and `samples[i]` those of them with the best median. So it
     is for the best of all ways of a GPU, which has no `cpu_threads`.
     `instances[i]` are those of `candidates[i]`, or of `samples[i]` alone where there are none;
     empty where times are known without noise between instances. `rows[i]` is the Row.index at
@@ -47,6 +48,7 @@ class Curve:
     between: frozenset[float] = frozenset()
     own_batch: str = ""
     rows: tuple[int, ...] = ()
+    quantity: Quantity = TIME
 
     @property
     def label(self) -> str:
@@ -142,7 +144,8 @@ def thread_pairs(file: File) -> list[tuple[dict[str, str], Curve, Curve]]:
                 alike.setdefault(rest, []).append((threads, rows))
         automatic = {rest for rest in alike if ("execution", AUTO) in rest}
         for rest, counts in alike.items():
-            if rest not in automatic and _with_auto(rest) in automatic:
+            with_auto = tuple((key, AUTO if key == "execution" else value) for key, value in rest)
+            if rest not in automatic and with_auto in automatic:
                 continue
             counts.sort(key=lambda pair: pair[0])
             fewest, most = (_curve(counts[place][1], family, ()) for place in (0, -1))
@@ -153,10 +156,6 @@ def thread_pairs(file: File) -> list[tuple[dict[str, str], Curve, Curve]]:
                 }
                 found.append(({**dict(what), **alike_values}, fewest, most))
     return found
-
-
-def _with_auto(how: Items) -> Items:
-    return tuple((key, AUTO if key == "execution" else value) for key, value in how)
 
 
 def left_out(file: File) -> list[tuple[Row, Row]]:
@@ -331,18 +330,19 @@ def _curve(rows: Sequence[Row], family: Scale, said: Collection[str]) -> Curve:
         words=axes.label(dict(axes.how(configuration)), without=said),
         configuration=configuration,
         sizes=np.array(sizes),
-        samples=tuple(family.seconds(sized[size]) for size in sizes),
+        samples=tuple(family.values(sized[size]) for size in sizes),
         instances=tuple((sized[size].instances,) for size in sizes),
         flags=tuple(dict.fromkeys(flag for size in sizes for flag in sized[size].warnings)),
         axes=axes,
         between=frozenset(size for size in sizes if sized[size].is_between),
         own_batch=rows[0].ladder.batch if rows[0].ladder else "",
         rows=tuple(sized[size].index for size in sizes),
+        quantity=rows[0].quantity,
     )
 
 
 def _best(curves: Sequence[Curve]) -> Curve:
-    """At each size the one of `curves`, of one device, with the smallest median."""
+    """At each size the one of `curves`, of one device, with the best median."""
     candidates: dict[float, list[np.ndarray]] = {}
     instances: dict[float, list[Instances]] = {}
     for one in curves:
@@ -351,7 +351,7 @@ def _best(curves: Sequence[Curve]) -> Curve:
             candidates.setdefault(size, []).append(samples)
             instances.setdefault(size, []).extend(own)
     sizes = sorted(candidates)
-    axes = curves[0].axes
+    axes, quantity = curves[0].axes, curves[0].quantity
     first = curves[0].configuration
     keys = first if first.get("device") == "cuda" else (*first, "cpu_threads")
     values = {
@@ -372,11 +372,15 @@ def _best(curves: Sequence[Curve]) -> Curve:
         words=replace(axes.label(how), best_of=", ".join(of)),
         configuration=shared,
         sizes=np.array(sizes),
-        samples=tuple(min(candidates[size], key=median_of) for size in sizes),
+        samples=tuple(
+            min(candidates[size], key=lambda samples: quantity.cost(median_of(samples)))
+            for size in sizes
+        ),
         candidates=tuple(tuple(candidates[size]) for size in sizes),
         instances=tuple(tuple(instances[size]) for size in sizes),
         flags=tuple(dict.fromkeys(flag for one in curves for flag in one.flags)),
         axes=axes,
         between=frozenset().union(*(one.between for one in curves)),
         own_batch=curves[0].own_batch,
+        quantity=quantity,
     )

@@ -12,11 +12,10 @@ from typing import Literal
 
 import numpy as np
 
-from plots.core.crossover import Comparison, Crossover, intervals_overlap
+from plots.core.crossover import Comparison, Crossover, SpeedUp, intervals_overlap, speed_ups
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import AUTO
-from plots.core.replicates import log_medians
-from plots.core.speed_up import SpeedUp, speed_ups
+from plots.core.statistics import log_medians
 from plots.file.families import EPOCH, MINIBATCH
 from plots.file.ladders import DISC
 from plots.file.rows import File
@@ -206,17 +205,14 @@ def _answer(file: File, curves: Sequence[Comparison], chosen: Comparison) -> Ans
     return Answer(
         comparison=chosen,
         data=data,
-        elsewhere=tuple(sorted(elsewhere, key=_batch)),
+        elsewhere=tuple(
+            sorted(elsewhere, key=lambda one: (whole(one.batch) or math.inf, one.batch))
+        ),
         exceptions=tuple(
             one for one in networks if one.model not in on_ladder and _differs(one, chosen)
         ),
         largest=next((one for one in networks if one.model in on_ladder), None),
     )
-
-
-def _batch(one: Comparison) -> tuple[float, str]:
-    number = whole(one.batch)
-    return math.inf if number is None else number, one.batch
 
 
 def _disagree(one: Crossover, other: Crossover) -> bool:
@@ -266,4 +262,5 @@ def _differs(one: SpeedUp, chosen: Comparison) -> bool:
         np.interp(np.log(one.parameters), np.log(curve.sizes), log_medians(curve))
         for curve in (chosen.cpu, chosen.gpu)
     )
-    return one.winner is not None and (one.winner == "gpu") != (cpu > gpu)
+    sign = one.gpu.quantity.cost(1)
+    return one.winner is not None and (one.winner == "gpu") != (sign * cpu > sign * gpu)

@@ -13,8 +13,8 @@ import numpy as np
 
 from plots import units
 from plots.core.statistics import units as drawn
-from plots.file.instances import FEW
 from plots.file.rows import Row
+from plots.file.samples import FEW
 
 FEWEST = 7  # of fewer samples, two peaks are found in half of the cases at most
 FACTOR = 1.1  # by which the peaks are apart at least; less is of no matter to whoever compares

@@ -10,12 +10,11 @@ from typing import Literal
 
 import numpy as np
 
-from plots.core.crossover import CPU_WINS, GPU_WINS, Crossover
-from plots.core.speed_up import SpeedUp
+from plots.core.crossover import CPU_WINS, GPU_WINS, Crossover, SpeedUp
+from plots.file.quantities import TIME, Quantity
 
 Side = Literal["cpu", "open", "gpu"]
 SIDES: dict[int, Side] = {CPU_WINS: "cpu", 0: "open", GPU_WINS: "gpu"}
-WORDS: dict[Side, str] = {"cpu": "CPU wins", "open": "not decided", "gpu": "GPU wins"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +57,11 @@ class Strips:
     strips: tuple[Strip, ...]
     measure: str = "parameters"
     conditions: str = ""
+    quantity: Quantity = TIME
+
+    def words(self, side: Side) -> str:
+        """What a segment of this side means."""
+        return "not decided" if side == "open" else f"{side.upper()} {self.quantity.wins}"
 
     @property
     def ends(self) -> tuple[float, float]:

@@ -4,7 +4,7 @@
 import math
 
 from plots import units
-from plots.core.strip import WORDS, Mark, Side, Strip, Strips, shares
+from plots.core.strip import Mark, Side, Strip, Strips, shares
 from plots.core.tables.plain import terminal_width, wrapped
 from plots.text import printable
 
@@ -26,7 +26,7 @@ def strip_text(strips: Strips) -> str:
     for label, own in zip(labels, shares(strips), strict=True):
         lines.append(f"{_INDENT}{label:<{room}}{_bar(own, width)}")
     lines += [f"{_INDENT}{' ' * room}{line}" for line in _scale(strips, width)]
-    legend = "  ".join(f"{_BLOCKS[side]} {WORDS[side]}" for side in strips.sides)
+    legend = "  ".join(f"{_BLOCKS[side]} {strips.words(side)}" for side in strips.sides)
     predicted = f"  {_PREDICTED} predicted, not measured" if strips.is_predicted else ""
     lines.append(f"{_INDENT}{legend}{predicted}")
     return "\n".join(line.rstrip() for line in lines)

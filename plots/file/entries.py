@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from plots.file.axes import Axes
-from plots.file.derived import derived
-from plots.file.families import FAMILIES, TRAINING
+from plots.file.families import FAMILIES, TRAINING, derived
 from plots.file.ladders import Ladder
 from plots.file.refusal import bad, element_words, row_words, shown
 from plots.file.rows import Bound, Failure, Instances, MinimumWork, Row, Verification
@@ -88,8 +87,10 @@ def _row(
         )
     _check_verification(path, fields)
     samples = [entry["real_time"] * _SECONDS[entry["time_unit"]] for entry in entries]
+    counters, measured = ({}, {}) if failure else _counters(path, fields, entries, samples)
     checked, least = fields.get("verification"), fields.get("minimum_work")
     disturbed = _disturbed(entries)
+    instances = tuple(entry.get("instance", 0) for entry in entries)
     warnings = list(fields.get("warnings", ()))
     if is_disturbed := 2 * disturbed > len(entries):
         warnings.append(
@@ -100,7 +101,8 @@ def _row(
         index=index,
         configuration=configuration,
         samples=np.array(samples),
-        counters={} if failure else _counters(path, fields, entries, samples),
+        counters=counters,
+        measured=measured,
         warnings=tuple(dict.fromkeys(warnings)),
         is_disturbed=is_disturbed,
         as_is=fields.get("as_is", ""),
@@ -118,7 +120,7 @@ def _row(
         else MinimumWork(**{field: least[field] for field in _LEAST if field in least}),
         chosen=fields.get("chosen"),
         convolutions=fields.get("convolutions", {}),
-        instances=_instances(entries),
+        instances=Instances(instances if len(set(instances)) > 1 else ()),
         **of_file,
     )
 
@@ -136,11 +138,6 @@ def _disturbed(entries: list[Entry]) -> int:
     return sum(wait + steal > _TOLERATED_WAIT for wait, steal in lost)
 
 
-def _instances(entries: list[Entry]) -> Instances:
-    of = tuple(entry.get("instance", 0) for entry in entries)
-    return Instances(of if len(set(of)) > 1 else ())
-
-
 def _bound(stated: dict[str, Any] | None) -> Bound | None:
     if stated is None:
         return None
@@ -151,8 +148,8 @@ def _bound(stated: dict[str, Any] | None) -> Bound | None:
 
 def _counters(
     path: Path, fields: Entry, entries: list[Entry], samples: list[float]
-) -> dict[str, float]:
-    """Those of the row, the medians of those of its repetitions, and what follows from both."""
+) -> tuple[dict[str, float], dict[str, np.ndarray]]:
+    """Row.counters and Row.measured."""
     facts, name = _numbers(fields), fields["name"]
     family = fields["configuration"]["family"]
     own = [_numbers(entry) for entry in entries]
@@ -181,13 +178,14 @@ def _counters(
                 f'field "{key}": is missing in its repetitions; correct it, or measure again '
                 "with bench",
             )
-    return {
+    counters = {
         **facts,
         **{
             key: values[0] if all(value == values[0] for value in values) else median(values)
             for key, values in measured.items()
         },
     }
+    return counters, {key: np.array(measured[key]) for key in stated}
 
 
 def _check_times(

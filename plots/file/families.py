@@ -4,7 +4,7 @@
 Peak, Copy and Collective have no entry: they are PROBES, on no curve, with sections of their own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,9 +26,11 @@ class Scale:
     replaces: tuple[str, ...] = ()
     repeats: str | None = None
 
-    def seconds(self, row: Row) -> np.ndarray:
-        """The samples of `row`, each of one operation, one epoch or one training step."""
-        return row.samples / row.counters[self.repeats] if self.repeats else row.samples
+    def values(self, row: Row) -> np.ndarray:
+        """The samples of `row`, each of one operation, one epoch or one training step; counters
+        are of one already."""
+        is_of_many = self.repeats and not row.quantity.counter
+        return row.samples / row.counters[self.repeats] if is_of_many else row.samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,6 @@ class Family:
         return f"{'an' if self.one[0] in 'aeiou' else 'a'} {self.one}"
 
 
-def _on_ladder(row: Row) -> float | None:
-    return row.counters["params"] if row.ladder else None
-
-
 def _whole(text: str) -> float | None:
     return float(whole(text) or 0) or None
 
@@ -74,17 +72,13 @@ def _edge(row: Row) -> float | None:
     return _whole(edges.pop()) if len(edges) == 1 else None
 
 
-def _width(row: Row) -> float | None:
-    return _whole(row.configuration["width"])
-
-
 EPOCH, MINIBATCH = "Epoch", "Minibatch"
 
 # In the order in which they are shown.
 FAMILIES = {
     EPOCH: Family(
         *("epoch", "Epochs", "epoch"),
-        Scale("parameters", _on_ladder, ("model",)),
+        Scale("parameters", lambda row: row.counters["params"] if row.ladder else None, ("model",)),
         time="seconds_per_epoch",
         samples="rows",
         steps="steps",
@@ -99,7 +93,10 @@ FAMILIES = {
     "Gemm": Family(
         *("product", "Matrix products", "product"), Scale("size", _edge, ("m", "n", "k"), "count")
     ),
-    "Layer": Family(*("layer", "Layers", "layer"), Scale("width", _width, ("width",), "count")),
+    "Layer": Family(
+        *("layer", "Layers", "layer"),
+        Scale("width", lambda row: _whole(row.configuration["width"]), ("width",), "count"),
+    ),
 }
 PROBES = ("Peak", "Copy", "Collective")
 COMMAND = "Command"  # a run of a user's own: outside of what is verified, in a section of its own
@@ -110,3 +107,43 @@ def steps_of(row: Row) -> float:
     """How many training steps one iteration of `row` has, which trains."""
     counter = FAMILIES[row.family].steps
     return row.counters[counter] if counter else 1.0
+
+
+_PROFILE = "seconds_"  # what the counters of a profile begin with
+_NOT_PROFILED = frozenset({*(family.time for family in FAMILIES.values()), "seconds_unattributed"})
+
+
+def derived(family: str, counters: Mapping[str, float], seconds: float) -> dict[str, float]:
+    """What results/README.md says follows from `counters` where one iteration takes `seconds`.
+
+    Times are in seconds, rates per second. Nothing follows in a family that is not known here.
+    """
+    words = FAMILIES.get(family)
+    if words and words.time:
+        found = {words.time: seconds}
+        rates = (("samples_per_second", words.samples), ("flops_per_second", "flops"))
+        for rate, counter in rates:
+            if counter in counters:
+                found[rate] = counters[counter] / seconds
+        profile = [
+            value
+            for name, value in counters.items()
+            if name.startswith(_PROFILE) and name not in _NOT_PROFILED
+        ]
+        if profile:
+            found["seconds_unattributed"] = seconds - sum(profile)
+        return found
+    if words or family in PROBES:
+        one = seconds / counters["count"]
+        # The work of an operation is that of one, the work of a probe that of an iteration.
+        timed = one if words else seconds
+        rates = {
+            f"{counter}_per_second": counters[counter] / timed
+            for counter in ("flops", "bytes")
+            if counter in counters
+        }
+        if family == "Collective":  # nccl-tests' bus bandwidth
+            ranks = counters["ranks"]
+            rates["bus_bytes_per_second"] = rates["bytes_per_second"] * 2 * (ranks - 1) / ranks
+        return {"seconds": one, **rates}
+    return {}

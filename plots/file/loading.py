@@ -17,11 +17,11 @@ from plots.file.axes import BUILT_IN, OWN
 from plots.file.builds import is_build
 from plots.file.entries import rows_of
 from plots.file.families import COMMAND
-from plots.file.instances import with_spreads
 from plots.file.ladders import declared
 from plots.file.refinements import refinement_of
 from plots.file.refusal import BadFileError, bad, element_words, located, rule_words, shown
 from plots.file.rows import Cpu, File, Machine, Run, Software
+from plots.file.samples import with_spreads
 from plots.parallel import Map, in_process
 from plots.text import printable
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from plots.file.axes import BUILT_IN, OWN, Axes
 from plots.file.ladders import DISC, Ladder
+from plots.file.quantities import TIME, Quantity
 from plots.file.shortcomings import Shortcoming, shortcomings
 from plots.text import whole
 
@@ -168,9 +169,11 @@ class Spread:
 class Row:
     """One configuration with all its repetitions.
 
-    `index` is its place among the file's rows, counted from 0. `samples` are seconds per
-    iteration, one for each repetition; a failed row may have none. `counters` hold the median over
-    the repetitions, in the unit their names give; those of plots/file/derived.py are among them.
+    `index` is its place among the file's rows, counted from 0. `samples` are values of `quantity`,
+    one for each repetition, seconds per iteration unless plots/file/samples.py was asked for
+    another; a failed row may have none. `measured` are the counters that were measured in each
+    repetition, or only once; `counters` the medians of these, the facts of the row, and what
+    follows from both (derived() in plots/file/families.py), in the unit their names give.
     `warnings` cast doubt on the samples; `is_disturbed` where other programs used the processors in
     more than half of the repetitions. `workload` is the fingerprint of the computation with its
     optimizer, rows and data, None in older files; those may have a `bound` in place of a
@@ -201,6 +204,8 @@ class Row:
     cost: Mapping[str, Any] | None = None  # what its worker counted of a step of such a module
     axes: Axes = BUILT_IN
     ladders: tuple[Ladder, ...] = (DISC,)
+    quantity: Quantity = TIME
+    measured: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def family(self) -> str:
@@ -267,17 +272,17 @@ class Row:
 
     @property
     def median(self) -> float:
-        """Median of the samples in seconds."""
+        """Median of the samples."""
         return median_of(self.samples)
 
     @property
     def minimum(self) -> float:
-        """Smallest sample in seconds."""
+        """Smallest sample."""
         return float(self.samples.min())
 
     @property
     def maximum(self) -> float:
-        """Largest sample in seconds."""
+        """Largest sample."""
         return float(self.samples.max())
 
 

@@ -13,10 +13,10 @@ import numpy as np
 from plots.core import statistics
 from plots.core.crossover import Crossover, find_crossover
 from plots.core.curves import Curve
-from plots.core.replicates import estimate
+from plots.core.statistics import estimate
 from plots.file.axes import Label
-from plots.file.instances import by_instance, spread_of
 from plots.file.rows import Instances
+from plots.file.samples import by_instance, spread_of
 from plots.tests.synthetic_sweep import DISC_SIZES
 
 OWN = 0.03  # the standard deviation within an instance, of the logarithms of times

@@ -11,8 +11,8 @@ from scipy import special
 from plots.features.compare.analysis import compare
 from plots.features.peers.analysis import ratio_interval
 from plots.file import loading
-from plots.file.instances import with_spreads
 from plots.file.rows import File
+from plots.file.samples import with_spreads
 from plots.tests import synthetic
 from plots.tests.simulate_curves import OWN, Design, within
 
@@ -98,8 +98,8 @@ def called(file: File, runs: Runs, count: int, limit: float = 0.05) -> Called:
     for _ in range(count):
         first, second = runs.pair(generator, file)
         found = compare(first, second)
-        slower = {pair.baseline.name for pair in found.slower_than(limit)}
-        rows.append(found.count("slower") + found.count("faster"))
+        slower = {pair.baseline.name for pair in found.worse_than(limit)}
+        rows.append(found.count("worse") + found.count("better"))
         failed.append(bool(slower))
         named.append(first.rows[0].name in slower)
     return Called(

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from plots.core.crossover import Comparison, Crossover, Curve
+from plots.core.crossover import Comparison, Crossover
+from plots.core.curves import Curve
 from plots.file.axes import Label
 
 COMMON = {"family": "Epoch", "batch": "100"}

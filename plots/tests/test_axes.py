@@ -3,10 +3,9 @@
 
 import pytest
 
-from plots.core.crossover import comparisons
+from plots.core.crossover import comparisons, speed_ups
 from plots.core.network import epoch_rows
 from plots.core.series import series_labels
-from plots.core.speed_up import speed_ups
 from plots.core.tables.formats import render
 from plots.features.answer import section as verdict
 from plots.features.crossover.chart import draw_charts

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from plots.core.bounds import bounds
-from plots.core.crossover import BEST, comparisons
+from plots.core.crossover import comparisons
+from plots.core.curves import BEST
 from plots.core.network import epoch_rows
 from plots.core.series import chosen_words, device_label, device_name
 from plots.features.threads.analysis import more_threads

@@ -72,8 +72,8 @@ def command(write, capsys):
 @pytest.mark.parametrize(
     ("first", "second", "verdict"),
     [
-        (times(), times(1.10), "slower"),
-        (times(), times(1 / 1.10), "faster"),
+        (times(), times(1.10), "worse"),
+        (times(), times(1 / 1.10), "better"),
         (times(), times(), "same"),
         (times(), times(1.015), "same"),  # significant, but small
         (times(), times(1.03), "ambiguous"),  # significant, but perhaps less than 3 %
@@ -81,9 +81,9 @@ def command(write, capsys):
         (times(base=NOISY), times(base=NOISY), "ambiguous"),  # equal, but not shown to be
         (times()[:4], times(2.0)[:4], "ambiguous"),  # too few repetitions
         (times()[:1], times(2.0)[:1], "ambiguous"),
-        (times()[:5], times(2.0)[:5], "slower"),
+        (times()[:5], times(2.0)[:5], "worse"),
         ([0.1] * 9, [0.1] * 9, "same"),
-        ([0.1] * 9, [0.2] * 9, "slower"),
+        ([0.1] * 9, [0.2] * 9, "worse"),
     ],
 )
 def test_verdicts(compared, first, second, verdict):
@@ -93,7 +93,7 @@ def test_verdicts(compared, first, second, verdict):
     assert pair.low is None or pair.low <= pair.ratio <= pair.high
     # The other way round the answer is the opposite.
     (back,) = compared(document(t1=second), document(t1=first)).pairs
-    assert back.verdict == {"slower": "faster", "faster": "slower"}.get(verdict, verdict)
+    assert back.verdict == {"worse": "better", "better": "worse"}.get(verdict, verdict)
 
 
 def test_rows_that_train_differently_are_counted_and_not_compared(command, write):
@@ -120,7 +120,7 @@ def test_rows_that_train_differently_are_counted_and_not_compared(command, write
 def test_the_minimum_effect_is_a_choice(compared):
     first, second = document(t1=times()), document(t1=times(1.10))
     assert compared(first, second, minimum_effect=0.2).pairs[0].verdict == "same"
-    assert compared(first, second, minimum_effect=0.05).pairs[0].verdict == "slower"
+    assert compared(first, second, minimum_effect=0.05).pairs[0].verdict == "worse"
 
 
 @pytest.mark.slow
@@ -134,7 +134,7 @@ def test_many_rows_of_one_noise_are_seldom_called_different(compared):
         )
 
     result = compared(noise(), noise(), minimum_effect=0.0)
-    assert result.count("faster") + result.count("slower") <= 2
+    assert result.count("better") + result.count("worse") <= 2
     covered = sum(pair.low <= 1 <= pair.high for pair in result.pairs)
     assert 0.90 <= covered / 200 <= 0.99
 
@@ -144,7 +144,7 @@ def test_true_differences_among_many_rows_are_found(compared):
     first = document(**{f"t{k}": times() for k in range(1, 101)})
     second = document(**{f"t{k}": times(1.1 if k <= 10 else 1.0) for k in range(1, 101)})
     result = compared(first, second)
-    assert (result.count("slower"), result.count("same")) == (10, 90)
+    assert (result.count("worse"), result.count("same")) == (10, 90)
     families, rows = compare_tables(result)
     assert len(rows.lines) == 10 and "90 rows the same, ambiguous or disturbed" in rows.notes[-1]
     assert families.records()[0]["slower"] == 10
@@ -205,7 +205,7 @@ def test_probes_are_compared_for_the_same_work(compared):
     # Twice the bytes in twice the time is the same bandwidth.
     (pair,) = compared(peak(times(), 1e9), peak(times(2), 2e9)).pairs
     assert pair.ratio == pytest.approx(1) and pair.verdict == "same"
-    assert pair.seconds == pytest.approx(pair.baseline.median)
+    assert pair.value == pytest.approx(pair.baseline.median)
 
 
 def software(key: str, value: Any):

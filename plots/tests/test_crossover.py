@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap
 
-from plots.core.crossover import Crossover, Curve, find_crossover
+from plots.core.crossover import Crossover, find_crossover
 from plots.core.crossover_words import crossover_words
+from plots.core.curves import Curve
 from plots.file.axes import Label
 from plots.tests.synthetic_sweep import DISC_SIZES, curve, noisy
 

@@ -4,10 +4,9 @@
 import numpy as np
 import pytest
 
-from plots.core.crossover import comparisons
+from plots.core.crossover import comparisons, speed_ups
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import BEST, NETWORKS, SCALES, pairings
-from plots.core.speed_up import speed_ups
 from plots.file import loading
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_SIZES, GPU_MODES, epochs, pairs

@@ -7,13 +7,12 @@ import pytest
 
 from plots.core.bounds import bounds
 from plots.core.cost import has_own_rates
-from plots.core.crossover import comparisons
+from plots.core.crossover import comparisons, speed_ups
 from plots.core.crossover_words import crossover_words
 from plots.core.headline import headline, over_batches
 from plots.core.machines import side_by_side
 from plots.core.network import epoch_rows, step_rows
 from plots.core.page.section import Context
-from plots.core.speed_up import speed_ups
 from plots.features.advise.analysis import fit_series
 from plots.features.answer import section as verdict
 from plots.features.answer.analysis import sentences
@@ -266,7 +265,7 @@ def test_compare_finds_the_step_that_is_slower(read):
     ]
     found = compare(*files)
     assert {pair.baseline.model: pair.verdict for pair in found.pairs} == {
-        "resnet-56": "slower",
+        "resnet-56": "worse",
         "lstm": "same",
     }
 

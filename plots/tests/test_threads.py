@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plots.core.crossover import Crossover, comparisons, find_crossover
+from plots.core.crossover import Crossover, comparisons, find_crossover, regret
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import thread_pairs
 from plots.core.page.section import Context
 from plots.core.paired import disagree, pairs_of, pairs_words, spacing
-from plots.core.regret import regret
 from plots.core.tables.paired import DISAGREES
 from plots.features.answer.analysis import sentences
 from plots.features.crossover.table import crossover_table

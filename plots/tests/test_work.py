@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from plots.core.crossover import comparisons
+from plots.core.crossover import comparisons, speed_ups
 from plots.core.network import epoch_rows, familiar
-from plots.core.speed_up import speed_ups
 from plots.core.tables.formats import render
 from plots.features.answer import section as verdict
 from plots.features.compare import mix

@@ -21,7 +21,7 @@ from plots.core.charts.style import (
     render,
     text_width,
 )
-from plots.core.strip import WORDS, Mark, Segment, Side, Strip, Strips
+from plots.core.strip import Mark, Segment, Side, Strips
 from plots.text import printable
 
 COLOURS: dict[Side | None, str] = {
@@ -65,14 +65,15 @@ def _draw(strips: Strips, figure: Figure) -> None:
     logarithmic(axes.xaxis, units.power_of_ten_count)
     axes.set_xlabel(_AXES.get(strips.measure, strips.measure))
     _draw_guides(axes, names, count)
-    for place, one in enumerate(strips.strips):
-        _draw_strip(axes, one, place, figure, room / math.log(high / low or math.e))
+    for place in range(count):
+        _draw_strip(axes, strips, place, figure, room / math.log(high / low or math.e))
     legend = _legend(strips) if is_narrow(figure) else []
     finish(figure, strips.title, _lines(strips), legend)
 
 
-def _draw_strip(axes: Axes, one: Strip, place: int, figure: Figure, scale: float) -> None:
+def _draw_strip(axes: Axes, strips: Strips, place: int, figure: Figure, scale: float) -> None:
     """`scale` is in points for each factor of e."""
+    one = strips.strips[place]
     for each in one.segments:
         axes.barh(
             place,
@@ -86,7 +87,7 @@ def _draw_strip(axes: Axes, one: Strip, place: int, figure: Figure, scale: float
             alpha=0.999,  # matplotlib draws a hatch of full strength otherwise over any text
         )
         if not one.crossover or not each.low < one.crossover < each.high:  # whose tick is there
-            _name_segment(axes, each, place, figure, scale)
+            _name_segment(axes, each, strips.words(each.side), place, scale)
     left = one.segments[0].low if one.segments else axes.get_xlim()[0]
     said = f"{one.label}, predicted" if one.label and one.is_predicted else one.label
     said = printable(said, 90)
@@ -123,10 +124,9 @@ def _draw_strip(axes: Axes, one: Strip, place: int, figure: Figure, scale: float
         )
 
 
-def _name_segment(axes: Axes, each: Segment, place: int, figure: Figure, scale: float) -> None:
+def _name_segment(axes: Axes, each: Segment, words: str, place: int, scale: float) -> None:
     """Says who wins in a bar that has room for it."""
-    words = WORDS[each.side]
-    if text_width(figure, words) + 10 > scale * math.log(each.high / each.low):
+    if text_width(axes.figure, words) + 10 > scale * math.log(each.high / each.low):
         return
     axes.text(
         math.sqrt(each.low * each.high),
@@ -176,7 +176,7 @@ def _name(mark: Mark) -> str:
 
 def _lines(strips: Strips) -> list[str]:
     hatched = "hatched: predicted, not measured" if strips.is_predicted else ""
-    grey = f"grey: {WORDS['open']}" if "open" in strips.sides else ""
+    grey = f"grey: {strips.words('open')}" if "open" in strips.sides else ""
     circles = (
         "circles: other networks at their own batch, in the colour of who wins on them"
         if strips.marks
@@ -188,14 +188,14 @@ def _lines(strips: Strips) -> list[str]:
 
 def _legend(strips: Strips) -> list[Artist]:
     """For a narrow bar has no words in it."""
-    return [Patch(facecolor=COLOURS[side], label=WORDS[side]) for side in strips.sides]
+    return [Patch(facecolor=COLOURS[side], label=strips.words(side)) for side in strips.sides]
 
 
 def _alt(strips: Strips) -> str:
     said = []
     for one in strips.strips:
         parts = [
-            f"{WORDS[each.side]} from {units.count(each.low)} to {units.count(each.high)}"
+            f"{strips.words(each.side)} from {units.count(each.low)} to {units.count(each.high)}"
             for each in one.segments
         ]
         predicted = " (predicted, not measured)" if one.is_predicted else ""

@@ -22,6 +22,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocat
 from matplotlib.transforms import ScaledTranslation
 
 from plots import units
+from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File
 from plots.text import printable
 
@@ -273,14 +274,14 @@ def _columns(axes: Axes) -> int:
     return spec.get_gridspec().ncols if spec else 1
 
 
-def set_logarithmic_axes(axes: Axes, size_label: str) -> None:
-    """Sizes to the right, seconds upwards, both logarithmic, with a grid at powers of ten. The
+def set_logarithmic_axes(axes: Axes, size_label: str, quantity: Quantity = TIME) -> None:
+    """Sizes to the right, the quantity upwards, both logarithmic, with a grid at powers of ten. The
     axes must have their limits."""
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel(size_label)
     logarithmic(axes.xaxis, units.power_of_ten_count)
-    logarithmic(axes.yaxis, units.power_of_ten_seconds)
+    logarithmic(axes.yaxis, units.power_of_ten_seconds if quantity is TIME else quantity.show)
     axes.grid(color=RULE, linewidth=0.8)
     axes.set_axisbelow(True)
 

@@ -3,8 +3,8 @@
 
 from dataclasses import replace
 
+from plots.core.crossover import Regret
 from plots.core.paired import pairs_words
-from plots.core.regret import Regret
 from plots.core.tables.cells import number_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, marks
 from plots.file.rows import Refinement
@@ -15,10 +15,10 @@ PAIRS = (
     Column("pairs_high", "to", numeric=True, group="pairs"),
     Column("pairs", "pairs say", for_programs=True),
 )
-# Shares of the time that following the crossover loses, on average and at most.
+# Shares of the time, or of what else is compared, that following the crossover loses.
 LOST = (
-    Column("regret", "time lost", numeric=True),
-    Column("largest_regret", "time lost at most", numeric=True, for_programs=True),
+    Column("regret", "lost", numeric=True),
+    Column("largest_regret", "lost at most", numeric=True, for_programs=True),
 )
 DISAGREES = "Bootstrap and pairs contradict each other: measure again on an idle machine."
 

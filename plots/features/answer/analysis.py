@@ -8,8 +8,8 @@ import numpy as np
 
 from plots import units
 from plots.core.bounds import Ceilings
-from plots.core.crossover import Comparison
-from plots.core.crossover_words import claim, doubt, size_range
+from plots.core.crossover import Comparison, SpeedUp, regret, speed_ups
+from plots.core.crossover_words import claim, ratio_words, size_range, speed_up_words
 from plots.core.headline import (
     Answer,
     headline,
@@ -20,9 +20,7 @@ from plots.core.headline import (
 )
 from plots.core.network import best, epoch_rows, on_device, step_rows
 from plots.core.paired import PAIRED, disagree, pairs_of, pairs_words
-from plots.core.regret import regret
 from plots.core.series import device_label
-from plots.core.speed_up import SpeedUp, speed_ups
 from plots.features.threads.analysis import more_threads, threads_sentence
 from plots.file.families import FAMILIES, MINIBATCH
 from plots.file.ladders import networks_of_any
@@ -115,7 +113,7 @@ def _over_batches(compared: Sequence[Comparison]) -> list[str]:
     clauses = []
     for one in found[:_MOST]:
         training = ", ".join(filter(None, [_way(one), _name(unusual(one))]))
-        clauses.append(f"on {_name(one.model)} ({training}) {_claim(one)}")
+        clauses.append(f"on {_name(one.model)} ({training}) {claim(one.crossover)}")
     if len(found) > _MOST:
         clauses.append(f"{len(found) - _MOST} more networks are in the table")
     return [f"Over batch size, step by step: {'; '.join(clauses)}."] if clauses else []
@@ -124,10 +122,10 @@ def _over_batches(compared: Sequence[Comparison]) -> list[str]:
 def _paragraph(file: File, answer: Answer) -> str:
     """The answer, what the file's pairs say of it, what it costs, then what disagrees with it."""
     one = answer.comparison
-    batch = one.batch or "?"
-    training = ", ".join(filter(None, [f"batch {_number(batch)}", _name(unusual(one))]))
+    batch = units.written(one.batch or "?")
+    training = ", ".join(filter(None, [f"batch {batch}", _name(unusual(one))]))
     place = f"On {one.networks} at {training}, {_DATA[answer.data]} ({_way(one)})"
-    said = f"{place}, {_claim(one)}"
+    said = f"{place}, {claim(one.crossover)}"
     if one.crossover.kind not in ("always", "never"):
         said += f"; measured: {len(one.sizes)} sizes, {size_range(one.sizes, one.measure)}"
     said += "."
@@ -150,16 +148,10 @@ def _cost(one: Comparison) -> list[str]:
     if lost is None or lost.largest < _NO_LOSS:
         return []
     return [
-        f"Following that at each size measured loses {100 * lost.mean:.1f} % of the time, "
+        f"Following that at each size measured loses {100 * lost.mean:.1f} % of the "
+        f"{one.gpu.quantity.noun}, "
         f"{100 * lost.largest:.1f} % at most (at {units.count(lost.at)} parameters)."
     ]
-
-
-def _claim(one: Comparison, *, with_sizes: bool = True) -> str:
-    """Who wins where, in a clause."""
-    if one.crossover.kind == "ambiguous":
-        return f"there is no sure winner ({doubt(one.crossover)})"
-    return claim(one.crossover, with_sizes=with_sizes)
 
 
 def _elsewhere(answer: Answer) -> list[str]:
@@ -172,8 +164,8 @@ def _elsewhere(answer: Answer) -> list[str]:
         own = _way(one)
         how = "" if own == _way(answer.comparison) else f" ({own})"
         are_said = np.array_equal(one.sizes, answer.comparison.sizes)
-        said = _claim(one, with_sizes=not are_said)
-        clauses.append(f"at batch {_number(one.batch or '?')}{how} {said}")
+        said = claim(one.crossover, with_sizes=not are_said)
+        clauses.append(f"at batch {units.written(one.batch or '?')}{how} {said}")
     return _differing("batch sizes", clauses, len(answer.elsewhere))
 
 
@@ -188,12 +180,9 @@ def _exceptions(answer: Answer) -> list[str]:
     """The networks that the curve does not speak for, in a sentence."""
     clauses = []
     for one in sorted(answer.exceptions, key=lambda one: -abs(math.log(one.ratio)))[:_MOST]:
-        ratio = one.ratio if one.winner == "gpu" else 1 / one.ratio
-        winner = "GPU" if one.winner == "gpu" else "CPU"
-        batch = _number(one.batch or "?")
         clauses.append(
-            f"the {winner} trains {_name(one.model)} ({units.count(one.parameters)} "
-            f"parameters, batch {batch}) {units.significant(ratio)} times as fast"
+            f"on {_name(one.model)} ({units.count(one.parameters)} parameters, batch "
+            f"{units.written(one.batch or '?')}) {ratio_words(one)}"
         )
     return _differing("networks", clauses, len(answer.exceptions))
 
@@ -206,31 +195,6 @@ def _differing(what: str, clauses: Sequence[str], count: int) -> list[str]:
     return [f"Other {what} differ: {'; '.join([*clauses, *more])}."]
 
 
-def speed_up_words(one: SpeedUp) -> str:
-    """Who is how many times as fast on one network, in a sentence."""
-    cpu, gpu = (median_of(curve.samples[0]) for curve in (one.cpu, one.gpu))
-    place = (
-        f"At {units.count(one.parameters)} parameters ({_name(one.model)}, batch "
-        f"{_number(one.batch or '?')})"
-    )
-    times = (
-        f"{units.seconds(cpu)} {FAMILIES[one.family].a} on the {_name(one.cpu.label)}, "
-        f"{units.seconds(gpu)} on the {_name(one.gpu.label)}"
-    )
-    if one.winner:
-        ratio = one.ratio if one.winner == "gpu" else 1 / one.ratio
-        winner = "GPU" if one.winner == "gpu" else "CPU"
-        return f"{place} the {winner} is {units.significant(ratio)} times as fast: {times}."
-    if one.low is None or one.high is None:
-        return f"{place} too few repetitions tell who is faster: {times}."
-    interval = f"{units.significant(one.low)} to {units.significant(one.high)}"
-    holds = "holds 1" if one.low <= 1 <= one.high else "is close to 1"
-    return (
-        f"{place} neither is faster for sure: {times}; the speedup's 95 % interval, {interval}, "
-        f"{holds}."
-    )
-
-
 def _largest(ratios: Sequence[SpeedUp]) -> SpeedUp:
     """Of the largest network, in f32 where that was measured, on the GPU's fastest way; of training
     steps in the largest batch."""
@@ -240,7 +204,7 @@ def _largest(ratios: Sequence[SpeedUp]) -> SpeedUp:
             one.parameters,
             one.precision == "f32",
             (whole(one.batch) or 0) if one.family == MINIBATCH else 0,
-            -median_of(one.gpu.samples[0]),
+            -one.gpu.quantity.cost(median_of(one.gpu.samples[0])),
         ),
     )
 
@@ -251,12 +215,6 @@ def _way(one: Comparison) -> str:
 
 def _name(text: str) -> str:
     return printable(text, _NAME)
-
-
-def _number(text: str) -> str:
-    """A batch with its thousands separated: "1,000"."""
-    number = whole(text)
-    return _name(text) if number is None else units.count(number)
 
 
 def reach(file: File, rows: Sequence[Row]) -> str:

@@ -5,14 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from plots import units
-from plots.core.crossover import Comparison
-from plots.core.crossover_words import amount, claim, crossover_words, doubt
+from plots.core.crossover import Comparison, SpeedUp, speed_ups
+from plots.core.crossover_words import claim, crossover_words, ratio_words, speed_up_words
 from plots.core.headline import Headline, foremost, headline, over_batches, unusual
 from plots.core.machines import short_gpu, short_processor
 from plots.core.network import ODD, epoch_rows, on_device, step_rows, training_rows
-from plots.core.speed_up import SpeedUp, speed_ups
 from plots.core.strip import Mark, Strip, Strips, segments_of, side_of
-from plots.features.answer.analysis import no_training, reach, speed_up_words, why_no_gpu
+from plots.features.answer.analysis import no_training, reach, why_no_gpu
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Verdict, shown_ways
 from plots.file.families import EPOCH, FAMILIES, TRAINING
@@ -21,7 +20,6 @@ from plots.file.rows import MOST_DISTURBED, File, median_of
 from plots.text import counted, printable, sentence, whole
 
 MOST_WORDS = 25
-_QUESTION = "From which network size does a GPU win?"
 _MOST_STRIPS = 5
 _MOST_MARKS = 6
 _NAME = 24  # characters of a name from the file
@@ -89,7 +87,9 @@ def machines(each: Iterable[tuple[File, Glance]]) -> Strips | None:
         name = printable(file.machine.id, 40)
         said = "" if alike else f" ({one.conditions})"
         strips.append(replace(one.strips[0], label=f"{name}, {one.strips[0].label}{said}"))
-    return Strips(own[0][1].title, tuple(strips), measure, own[0][1].conditions if alike else "")
+    return replace(
+        own[0][1], strips=tuple(strips), conditions=own[0][1].conditions if alike else ""
+    )
 
 
 # --- a measured GPU
@@ -102,7 +102,7 @@ def _of_curve(file: File, compared: Sequence[Comparison], first: Comparison) -> 
     gpu = short_gpu(printable(file.machine.gpu or "GPU", _NAME))
     strips = [
         Strip(
-            ", ".join([gpu, *([f"batch {_number(one.batch)}"] if len(batches) > 1 else [])]),
+            ", ".join([gpu, *([f"batch {units.written(one.batch)}"] if len(batches) > 1 else [])]),
             segments_of(one.crossover),
             marks=_marks(file, one) if one is first else (),
             crossover=one.crossover.size,
@@ -110,26 +110,12 @@ def _of_curve(file: File, compared: Sequence[Comparison], first: Comparison) -> 
         for one in batches[:_MOST_STRIPS]
     ]
     largest = answer.answers[0].largest
-    lines = [_at_the_largest(largest)] if largest else []
+    lines = [speed_up_words(largest)] if largest else []
     lines += _moved(batches[1:], answer)
     lines += _placed(answer)
-    conditions = (
-        [_kind(first)] if len(batches) > 1 else [_kind(first), f"batch {_number(first.batch)}"]
-    )
-    shown = Strips(_QUESTION, tuple(strips), conditions=", ".join(conditions))
+    batch = "" if len(batches) > 1 else f", batch {units.written(first.batch)}"
+    shown = _strips(strips, first, f"{_kind(first)}{batch}")
     return Glance(shown, _sentence(first), tuple(lines), _to_share(file, first, gpu))
-
-
-def _at_the_largest(one: SpeedUp) -> str:
-    if not one.winner:
-        return speed_up_words(one)
-    cpu, gpu = (units.seconds(median_of(curve.samples[0])) for curve in (one.cpu, one.gpu))
-    winner, ratio = ("GPU", one.ratio) if one.winner == "gpu" else ("CPU", 1 / one.ratio)
-    return (
-        f"At the largest, {_name(one.model)} with {units.count(one.parameters)} parameters, the "
-        f"{winner} is {units.significant(ratio)} times as fast: {cpu} {FAMILIES[one.family].a} on "
-        f"the CPU, {gpu} on the GPU."
-    )
 
 
 def at_each_batch(compared: Sequence[Comparison], first: Comparison) -> list[Comparison]:
@@ -149,14 +135,12 @@ def at_each_batch(compared: Sequence[Comparison], first: Comparison) -> list[Com
 
 def _moved(others: Sequence[Comparison], answer: Headline) -> list[str]:
     """What other batches say, and networks on no curve that disagree, in a line."""
-    said = [f"batch {_number(one.batch)}: {crossover_words(one.crossover)}" for one in others[:3]]
+    said = [
+        f"batch {units.written(one.batch)}: {crossover_words(one.crossover)}" for one in others[:3]
+    ]
     for one in answer.answers[0].exceptions[:2]:
-        ratio = one.ratio if one.winner == "gpu" else 1 / one.ratio
-        winner = "GPU" if one.winner == "gpu" else "CPU"
-        said.append(
-            f"on {_name(one.model)} ({units.count(one.parameters)} parameters) the {winner} is "
-            f"{units.significant(ratio, 2)} times as fast"
-        )
+        network = f"{_name(one.model)} ({units.count(one.parameters)} parameters)"
+        said.append(f"on {network} {ratio_words(one, 2)}")
     return [f"What moves it: {'; '.join(said)}."] if said else []
 
 
@@ -192,12 +176,9 @@ def _of_batches(steps: Sequence[Comparison]) -> Glance:
     ]
     said = [f"{_name(one.model)}: {crossover_words(one.crossover)}." for one in steps[1:4]]
     first = steps[0]
-    sentence = _shortest(_claimed(first), [f", training {_name(first.model)} step by step", ""])
-    return Glance(
-        Strips("From which batch size does a GPU win?", tuple(strips), "batch"),
-        sentence,
-        tuple(said),
-    )
+    place = f", training {_name(first.model)} step by step"
+    sentence = _shortest(claim(first.crossover), [place, ""])
+    return Glance(_strips(strips, first), sentence, tuple(said))
 
 
 def _of_networks(file: File) -> Glance:
@@ -214,7 +195,7 @@ def _of_networks(file: File) -> Glance:
     lines = tuple(speed_up_words(one) for one in list(own.values())[:3])
     wins = [one for one in own.values() if one.winner == "gpu"]
     of = f"{len(wins)} of {counted(len(own), 'network')}"
-    return Glance(None, f"The GPU trains {of} faster than the CPU.", lines)
+    return Glance(None, f"The GPU trains {of} {ratios[0].gpu.quantity.how} than the CPU.", lines)
 
 
 # --- cards that were predicted
@@ -233,9 +214,9 @@ def _of_cards(file: File, predicted: Sequence[tuple[Verdict, Comparison]]) -> Gl
         )
         for each, one in predicted[:_MOST_STRIPS]
     )
-    conditions = f"{_kind(first)}, batch {_number(first.batch)}"
+    conditions = f"{_kind(first)}, batch {units.written(first.batch)}"
     return Glance(
-        Strips(_QUESTION, strips, conditions=conditions),
+        _strips(strips, first, conditions),
         _sentence(first, f"predicted for the {name}"),
         (*_by_how_much(verdict, first, name), *_other_networks(file, verdict), _measure_it(file)),
         _to_share(file, first, f"{name} (predicted)"),
@@ -309,11 +290,19 @@ def _of_cpu(file: File, found: Sequence[Verdict]) -> Glance:
 # --- words
 
 
+def _strips(strips: Iterable[Strip], first: Comparison, conditions: str = "") -> Strips:
+    """`strips`, the first of which is of `first`, with what they ask."""
+    quantity = first.gpu.quantity
+    size = "batch" if first.measure == "batch" else "network"
+    title = f"From which {size} size does a GPU {quantity.win}?"
+    return Strips(title, tuple(strips), first.measure, conditions, quantity)
+
+
 def _to_share(file: File, one: Comparison, gpu: str) -> str:
     cpu = file.machine.cpu
     processor = printable(short_processor(cpu.model), _NAME)
     said = (
-        f"{_claimed(one).removeprefix('The ')}, batch {_number(one.batch)}",
+        f"{claim(one.crossover).removeprefix('the ')}, batch {units.written(one.batch)}",
         f"{processor}, {counted(cpu.cores, 'core')}, vs {gpu}",
         f"crossover {printable(file.software.commit[:7], 7)}".strip(),
     )
@@ -322,29 +311,19 @@ def _to_share(file: File, one: Comparison, gpu: str) -> str:
 
 def _sentence(one: Comparison, predicted: str = "") -> str:
     """Who wins from which size, of the place as much as MOST_WORDS leave room for."""
-    kind, batch = _kind(one), _number(one.batch)
+    kind, batch = _kind(one), units.written(one.batch)
     training = f" at batch {batch}" if batch else ""
     also = f", {_name(unusual(one))}" if unusual(one) else ""
     places = [f", on {kind}{training}{also}", f", on {kind}{training}", f", on {kind}", ""]
     some = f"The GPU wins some sizes and loses others of the {kind}{training}, as the strip shows"
-    return _shortest(_claimed(one, predicted), places, some)
-
-
-def _claimed(one: Comparison, predicted: str = "") -> str:
-    found, beside = one.crossover, f" ({predicted})" if predicted else ""
-    article = "A" if predicted else "The"
-    gpu = f"{article} GPU"
-    if found.kind != "ambiguous":
-        return claim(found, article=article, beside=predicted)
-    if found.high and not found.medians:
-        return f"{gpu} wins from {amount(found.high, found)} at the latest{beside}"
-    if found.low and not found.medians:
-        return f"{gpu} wins from {amount(found.low, found)} at the earliest, if at all{beside}"
-    return f"There is no sure winner{beside}: {doubt(found)}"
+    article = "a" if predicted else "the"
+    said = claim(one.crossover, article=article, beside=predicted)
+    return _shortest(said, places, some)
 
 
 def _shortest(text: str, places: Sequence[str], instead: str = "") -> str:
     """`text` with the first of `places` that leaves it at MOST_WORDS; `instead` where none does."""
+    text = f"{text[:1].upper()}{text[1:]}"
     for place in places:
         if len(f"{text}{place}".split()) <= MOST_WORDS:
             return f"{text}{place}."
@@ -360,11 +339,6 @@ def _spread(marks: Iterable[Mark]) -> tuple[Mark, ...]:
     familiar = [mark for mark in marks if mark.name not in ODD]
     ordered = sorted(familiar, key=lambda mark: not mark.name.startswith("mlp-"))
     return tuple(ordered[:_MOST_MARKS])
-
-
-def _number(text: str) -> str:
-    number = whole(text)
-    return _name(text) if number is None else units.count(number)
 
 
 def _name(text: str) -> str:

@@ -93,7 +93,7 @@ def questions(ours: File, theirs: File) -> Iterator[tuple[str, list[bool], float
     ]
     yield (
         "compare: rows called faster or slower",
-        [pair.verdict in ("faster", "slower") for pair in compared if not pair.is_disturbed],
+        [pair.verdict in ("better", "worse") for pair in compared if not pair.is_disturbed],
         0.0,
     )
     for question, found in (("compare: rows", compared), ("peers: ratios", framed)):

@@ -14,15 +14,15 @@ from plots.core.comparability import remarks
 from plots.core.work import difference, per_iteration
 from plots.file.axes import Items
 from plots.file.families import TRAINING
-from plots.file.instances import FEW
+from plots.file.quantities import TIME, Quantity
 from plots.file.rows import MOST_DISTURBED, File, Instances, Row
+from plots.file.samples import FEW
 
-Verdict = Literal["faster", "slower", "same", "ambiguous", "disturbed"]
+Verdict = Literal["better", "worse", "same", "ambiguous", "disturbed"]
 
 MINIMUM_EFFECT = 0.03
 SIGNIFICANCE = 0.05  # share of false ones among the rows that are called faster or slower
 FEWEST_REPETITIONS = statistics.FEWEST_SAMPLES
-SHORTEST_SLOWDOWN = 1e-6  # seconds of an iteration that --fail-on-slower looks at
 _EXACT = 1e-12  # of a logarithm: what rounding may leave of equal times
 _FEWEST_ROWS = 10  # whose ratios show how far runs are apart
 # Rows differ in how far their instances are apart (docs/method/crossover.md, "Instances"), so one
@@ -48,10 +48,10 @@ class Pair:
     """One row in both files.
 
     `samples` are the seconds of the other file for as much work as the baseline's iteration does,
-    and `ratio` is their median over the baseline's; [`low`, `high`] is its 95 % interval, None
-    with a single repetition. `between` is what lies between the two runs (Effect), 0 where both
-    rows have instances enough. `p` is that of a difference beyond the minimum effect (beyond()),
-    corrected for the number of rows.
+    or its values of another quantity, and `ratio` is their median over the baseline's; [`low`,
+    `high`] is its 95 % interval, None with a single repetition. `between` is what lies between the
+    two runs (Effect), 0 where both rows have instances enough. `p` is that of a difference beyond
+    the minimum effect (beyond()), corrected for the number of rows.
     """
 
     baseline: Row
@@ -65,7 +65,7 @@ class Pair:
     verdict: Verdict
 
     @property
-    def seconds(self) -> float:
+    def value(self) -> float:
         """Median of the other file's samples."""
         return float(np.median(self.samples))
 
@@ -127,9 +127,18 @@ class Comparison:
             f"of {len(self.pairs)} rows; measure both again on an idle machine."
         )
 
-    def slower_than(self, fraction: float, families: Collection[str] = TRAINING) -> list[Pair]:
-        """The rows of `families` shown to take more than `fraction` longer than in the baseline,
-        and SHORTEST_SLOWDOWN at least.
+    @property
+    def quantity(self) -> Quantity:
+        """What is compared."""
+        return next((pair.baseline.quantity for pair in self.pairs), TIME)
+
+    def said(self, verdict: Verdict) -> str:
+        """A verdict on the other file as people read it: "faster"."""
+        return {"better": self.quantity.better, "worse": self.quantity.worse}.get(verdict, verdict)
+
+    def worse_than(self, fraction: float, families: Collection[str] = TRAINING) -> list[Pair]:
+        """The rows of `families` shown to be worse than in the baseline, such as slower, by more
+        than `fraction` and the least that counts.
 
         Where no row does, one is named in at most 5 % of the comparisons, however many rows there
         are.
@@ -140,7 +149,8 @@ class Comparison:
         return [
             pair
             for pair in judged
-            if pair.verdict == "slower" and pair.seconds - pair.baseline.median >= SHORTEST_SLOWDOWN
+            if pair.verdict == "worse"
+            and abs(pair.value - pair.baseline.median) >= self.quantity.least
         ]
 
 
@@ -228,8 +238,10 @@ def _obstacle(row: Row, match: Row | None) -> Unmatched | None:
     return Unmatched(row, other_work, misnamed=True) if other_work else None
 
 
-def _seconds(row: Row, match: Row) -> np.ndarray:
-    """The samples of `match` for the work of an iteration of `row`."""
+def _values(row: Row, match: Row) -> np.ndarray:
+    """The samples of `match` for the work of an iteration of `row`; counters are not of one."""
+    if row.quantity.counter:
+        return match.samples
     return match.samples * (per_iteration(row) / per_iteration(match))
 
 
@@ -272,7 +284,7 @@ def _of_instances(row: Row, match: Row) -> float:
 def _scatter(rows: Sequence[tuple[Row, Row]]) -> float:
     """The standard deviation of the logarithms of the ratios of `rows` beyond that within runs, so
     that a few rows which did change do not count."""
-    logs = [np.log(row.samples) for row, _ in rows], [np.log(_seconds(*pair)) for pair in rows]
+    logs = [np.log(row.samples) for row, _ in rows], [np.log(_values(*pair)) for pair in rows]
     ratios = np.array([np.median(b) - np.median(a) for a, b in zip(*logs, strict=True)])
     within = [
         sum(float(side.var(ddof=1)) / len(side) for side in sides if len(side) > 1)
@@ -284,29 +296,29 @@ def _scatter(rows: Sequence[tuple[Row, Row]]) -> float:
 
 def _measured(row: Row, match: Row, effects: dict[tuple[str, str], Effect]) -> Pair:
     """The pair without a verdict, its `p` not corrected yet."""
-    seconds = _seconds(row, match)
+    values = _values(row, match)
     between = 0.0
     if _has_few(row) or _has_few(match):
         effect = effects[row.family, row.device]
         between = effect.deviation if effect.rows else _of_instances(row, match)
     low = high = None
-    if min(len(row.samples), len(seconds)) > 1:
+    if min(len(row.samples), len(values)) > 1:
         # The baseline's replicates carry what lies between the runs.
         medians = [
             statistics.resampled_medians(
                 statistics.units(each, side.instances), place, instances=Instances((), spread)
             )
             for place, (each, side, spread) in enumerate(
-                ((row.samples, row, between), (seconds, match, 0.0))
+                ((row.samples, row, between), (values, match, 0.0))
             )
         ]
         low, high = statistics.interval(medians[1] / medians[0])
     return Pair(
         baseline=row,
         other=match,
-        samples=seconds,
+        samples=values,
         between=between,
-        ratio=float(np.median(seconds) / row.median),
+        ratio=float(np.median(values) / row.median),
         low=low,
         high=high,
         p=1.0,
@@ -363,9 +375,7 @@ def _verdict(pair: Pair, p: float, effect: float) -> Verdict:
         return "ambiguous"
     if 1 / limit <= pair.low and pair.high <= limit:
         return "same"
-    if p < SIGNIFICANCE:
-        if pair.low > limit:
-            return "slower"
-        if pair.high < 1 / limit:
-            return "faster"
+    is_higher, is_lower = pair.low > limit, pair.high < 1 / limit
+    if p < SIGNIFICANCE and (is_higher or is_lower):
+        return "worse" if is_higher != pair.baseline.quantity.is_more_better else "better"
     return "ambiguous"

@@ -13,6 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from plots.core.charts.style import COLOURS, GREY, Pictures, finish, is_narrow, render
 from plots.features.compare.analysis import Comparison, Pair, Verdict
 from plots.features.compare.table import described, headline
+from plots.file.quantities import TIME
 from plots.file.row_names import short_names
 from plots.text import printable
 
@@ -20,8 +21,8 @@ MOST_NAMES = 60  # more can't be read; their names are in the table
 
 # Colour, marker, whether it is filled: readable without colours, too.
 _MARKS: dict[Verdict, tuple[str, str, bool]] = {
-    "slower": (COLOURS[1], ">", True),
-    "faster": (COLOURS[0], "<", True),
+    "worse": (COLOURS[1], ">", True),
+    "better": (COLOURS[0], "<", True),
     "same": (GREY, "o", True),
     "ambiguous": (GREY, "o", False),
     "disturbed": (GREY, "x", True),
@@ -48,8 +49,11 @@ def _draw(comparison: Comparison, figure: Figure) -> None:
     axes.set_xscale("log")
     axes.axvspan(1 / limit, limit, color="#E8E8E8", linewidth=0, zorder=0)
     axes.axvline(1, color="#404040", linewidth=1.2, zorder=1)
-    handles = _draw_pairs(axes, pairs)
+    handles = _draw_pairs(axes, pairs, comparison)
     names, common = short_names(pair.baseline for pair in pairs)
+    quantity = comparison.quantity
+    ends = (quantity.better, quantity.worse)[:: -1 if quantity.is_more_better else 1]
+    axes.set_xlabel(f"← {ends[0]}      ratio      {ends[1]} →")
     _set_axes(axes, pairs, 5 if is_narrow(figure) else _MOST_TICKS)
     if named:
         longest = 20 if is_narrow(figure) else 40
@@ -66,19 +70,21 @@ def _draw(comparison: Comparison, figure: Figure) -> None:
     ]
     if common:
         lines.append(printable(f"all rows: {common}", 100))
-    finish(figure, "Time of the other file over that of the baseline", lines, handles)
+    noun = comparison.quantity.noun.capitalize()
+    finish(figure, f"{noun} of the other file over that of the baseline", lines, handles)
 
 
 def alt_text(comparison: Comparison) -> str:
     """What the chart shows, for those who don't see it."""
     ratios = [pair.ratio for pair in comparison.pairs]
+    noun = "times" if comparison.quantity is TIME else comparison.quantity.noun
     return (
-        f"Ratios of times, other over baseline, one point for each row, sorted, from "
+        f"Ratios of {noun}, other over baseline, one point for each row, sorted, from "
         f"{min(ratios):.3g} to {max(ratios):.3g}. {headline(comparison)}."
     )
 
 
-def _draw_pairs(axes: Axes, pairs: Sequence[Pair]) -> list[Line2D]:
+def _draw_pairs(axes: Axes, pairs: Sequence[Pair], comparison: Comparison) -> list[Line2D]:
     handles = []
     for verdict, (colour, marker, filled) in _MARKS.items():
         places = [place for place, pair in enumerate(pairs) if pair.verdict == verdict]
@@ -103,7 +109,7 @@ def _draw_pairs(axes: Axes, pairs: Sequence[Pair]) -> list[Line2D]:
             markerfacecolor=colour if filled else "white",
             linestyle="",
             zorder=3,
-            label=f"{verdict} ({len(own)})",
+            label=f"{comparison.said(verdict)} ({len(own)})",
         )
     return handles
 
@@ -117,7 +123,6 @@ def _set_axes(axes: Axes, pairs: Sequence[Pair], most: int) -> None:
     axes.xaxis.set_major_locator(FixedLocator(_ticks(low, high, most)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
-    axes.set_xlabel("← faster      ratio      slower →")
     axes.grid(axis="x", color="#E3E3E3", linewidth=0.8)
     axes.set_axisbelow(True)
 

@@ -2,6 +2,7 @@
 """`compare`: machines or commits side by side, and one's CPU with another's GPU."""
 
 import argparse
+import math
 import os
 import re
 import sys
@@ -16,8 +17,10 @@ from plots.core.command import (
     add_baseline,
     add_charts,
     add_format,
+    add_of,
     add_paths,
     add_sort,
+    asked_for,
     charts_missing,
     complain,
     named_path,
@@ -44,6 +47,7 @@ from plots.file import loading, rows
 from plots.file.builds import other_builds
 from plots.file.families import TRAINING
 from plots.file.file_order import gpus_first, machine, newest_per_machine
+from plots.file.quantities import TIME
 from plots.file.refusal import BadFileError
 from plots.file.rows import File
 from plots.text import printable, sentence, slug
@@ -58,9 +62,9 @@ DESCRIPTION = (
     "Shows files of several machines side by side, with crossovers, times and the geometric mean "
     "of the ratio to one of them. For files of one machine, compares the rows with those of the "
     "first file, the baseline: ratio of times, 95 % interval, and a verdict "
-    "(docs/method/comparing.md). Exits with 2 if files can't be compared. With --cpu-of and "
-    "--gpu-of instead: the size from which the second machine's GPU would win against the first "
-    "machine's CPU."
+    "(docs/method/comparing.md); --of compares another quantity than time, of several machines row "
+    "by row. Exits with 2 if files can't be compared. With --cpu-of and --gpu-of instead: the size "
+    "from which the second machine's GPU would win against the first machine's CPU."
 )
 EXAMPLE = "compare before.json after.json --fail-on-slower=5%"
 _TOO_FEW = (
@@ -71,6 +75,7 @@ _TOO_FEW = (
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_paths(parser, "*", "result file, or folder: every *.json below it")
+    add_of(parser)
     add_sort(parser)
     add_baseline(parser, "that of the first file; of a folder the newest with a GPU")
     parser.add_argument(
@@ -131,15 +136,19 @@ def run(options: argparse.Namespace) -> int:
         return complain([fault])
     try:
         if options.cpu_of:
-            return _run_mix(_load(options.cpu_of), _load(options.gpu_of), options)
+            mixed = asked_for([_load(options.cpu_of), _load(options.gpu_of)], options)
+            return _run_mix(*mixed, options)
         files, problems = _load_all(options.paths)
         if len(files) == 1:  # measured in turn with other builds
             files = [*other_builds(files[0]).values(), *files]
         if len(files) < 2:
             return complain(problems[:1] or [_TOO_FEW])
-        baseline = _baseline(files, options)
+        files = asked_for(files, options)
+        baseline = None if os.path.isdir(options.paths[0]) else files[0]  # of a folder not known
+        if options.baseline:
+            baseline = named(files, options.baseline)
         tables: list[Table] = []
-        if _are_machines(files):
+        if _are_machines(files) and options.of == TIME.name:
             side = _side_by_side(files, baseline, options)
             files, baseline = [one.file for one in side.standings], side.baseline
             tables = [machines_table(side)]
@@ -167,13 +176,6 @@ def _load_all(paths: list[Path]) -> tuple[list[rows.File], list[str]]:
         found += files
         problems += faults
     return found, problems
-
-
-def _baseline(files: list[rows.File], options: argparse.Namespace) -> rows.File | None:
-    """The file that others are compared with; None where no one says which."""
-    if options.baseline:
-        return named(files, options.baseline)
-    return None if os.path.isdir(options.paths[0]) else files[0]
 
 
 def _wrong_usage(options: argparse.Namespace) -> str:
@@ -290,7 +292,7 @@ def _slower(
     """What --fail-on-slower found, a sentence for each file."""
     found = []
     for comparison, pairs in zip(done, in_pairs, strict=True):
-        slower = comparison.slower_than(fraction, families)
+        slower = comparison.worse_than(fraction, families)
         told = {pair.baseline.name for pair in slower}
         slower += [
             one.pair
@@ -306,11 +308,11 @@ def _slower(
         ]
         faults = []
         if slower:
-            worst = max(slower, key=lambda pair: pair.ratio)
+            worst = max(slower, key=lambda pair: abs(math.log(pair.ratio)))
             faults.append(
-                f"{len(slower)} {'row is' if len(slower) == 1 else 'rows are'} slower by more than "
-                f"{100 * fraction:g} %, most of all {printable(worst.baseline.name)} "
-                f"({100 * (worst.ratio - 1):.0f} %)"
+                f"{len(slower)} {'row is' if len(slower) == 1 else 'rows are'} "
+                f"{comparison.quantity.worse} by more than {100 * fraction:g} %, most of all "
+                f"{printable(worst.baseline.name)} ({abs(100 * (worst.ratio - 1)):.0f} %)"
             )
         if lost:
             faults.append(

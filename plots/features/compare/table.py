@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 
 from plots import units
-from plots.core.tables.cells import count_cell, seconds_cell, text_cell
+from plots.core.tables.cells import count_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.compare.analysis import (
     FEWEST_REPETITIONS,
@@ -15,23 +15,18 @@ from plots.features.compare.analysis import (
     Verdict,
 )
 from plots.features.compare.in_turn import InTurn
-from plots.file.instances import FEW
 from plots.file.row_names import short_names
 from plots.file.rows import File
+from plots.file.samples import FEW
 from plots.text import counted, sentence
 
-_VERDICTS: tuple[Verdict, ...] = ("faster", "slower", "same", "ambiguous", "disturbed")
-_CHANGED = ("faster", "slower")
+_VERDICTS: tuple[Verdict, ...] = ("better", "worse", "same", "ambiguous", "disturbed")
+_CHANGED = ("better", "worse")
 
-_COLUMNS = (
-    Column("name", "row"),
-    Column("verdict", "other is"),
-    Column("baseline_seconds", "baseline", True, "median time"),
-    Column("other_seconds", "other", True, "median time"),
+_RATIO = (
     Column("ratio", "ratio", True, "other / baseline"),
     Column("ratio_low", "from", True, "other / baseline"),
     Column("ratio_high", "to", True, "other / baseline"),
-    Column("p", "p", True),
 )
 
 
@@ -78,9 +73,7 @@ def in_turn_table(found: Sequence[InTurn]) -> Table:
         Column("verdict", "other is"),
         Column("won", "other faster", True, "pairs"),
         Column("pairs", "of", True, "pairs"),
-        Column("ratio", "ratio", True, "other / baseline"),
-        Column("ratio_low", "from", True, "other / baseline"),
-        Column("ratio_high", "to", True, "other / baseline"),
+        *_RATIO,
     )
     note = (
         "Both trained an epoch in turn, each pair made anew. Slower, faster: the pairs are sure, "
@@ -147,7 +140,7 @@ def _families(comparison: Comparison, with_means: bool) -> Table:
         Column("family", "family"),
         Column("ratio", "ratio", numeric=True),
         Column("rows", "rows", numeric=True),
-        *(Column(verdict, verdict, numeric=True) for verdict in _VERDICTS),
+        *(Column(said, said, numeric=True) for said in map(comparison.said, _VERDICTS)),
     )
     files = f"{comparison.other.path.name} over {comparison.baseline.path.name}"
     if with_means:
@@ -164,7 +157,7 @@ def _log(ratio: float) -> float:
 
 def headline(comparison: Comparison) -> str:
     """How many rows have which verdict: "24 rows compared: 3 faster, 2 slower, …"."""
-    counts = [f"{comparison.count(verdict)} {verdict}" for verdict in _VERDICTS]
+    counts = [f"{comparison.count(each)} {comparison.said(each)}" for each in _VERDICTS]
     return f"{counted(len(comparison.pairs), 'row')} compared: {', '.join(counts)}"
 
 
@@ -177,16 +170,19 @@ def described(file: File) -> str:
 
 def _ratios(comparison: Comparison, names: dict[str, str], common: str, everything: bool) -> Table:
     effect = f"{100 * comparison.minimum_effect:.3g} %"
+    quantity = comparison.quantity
+    better, worse = quantity.better, quantity.worse
+    above = better if quantity.is_more_better else worse
     notes = [
         f"Baseline: {comparison.baseline.path.name}: {described(comparison.baseline)}.",
         f"Other: {comparison.other.path.name}: {described(comparison.other)}.",
         f"{headline(comparison)}.",
         *filter(None, [comparison.cannot_tell]),
-        "A ratio above 1: the other file is slower. Same: the whole 95 % interval is within "
-        f"{effect} of 1. Faster, slower: the whole interval is beyond that, and p is below "
-        f"{SIGNIFICANCE}. Ambiguous: neither. Disturbed: other programs used the processors in "
-        "most repetitions of the row in one of the files. p is that of a difference of more than "
-        f"{effect} (Welch's t test on logarithms), corrected for the number of rows.",
+        f"A ratio above 1: the other file is {above}. Same: the whole 95 % interval is within "
+        f"{effect} of 1. {better.capitalize()}, {worse}: the whole interval is beyond that, and p "
+        f"is below {SIGNIFICANCE}. Ambiguous: neither. Disturbed: other programs used the "
+        "processors in most repetitions of the row in one of the files. p is that of a difference "
+        f"of more than {effect} (Welch's t test on logarithms), corrected for the number of rows.",
     ]
     notes += _between(comparison)
     if common:
@@ -212,9 +208,18 @@ def _ratios(comparison: Comparison, names: dict[str, str], common: str, everythi
             f"{counted(len(rest), 'row')} the same, ambiguous or disturbed: --all lists them."
         )
     listed = [*_by_effect(changed), *(_by_effect(rest) if everything else ())]
-    lines = tuple(_line(pair, names, notes) for pair in listed)
-    what = "Times of the same rows in two files" if everything else "Rows that changed"
-    return Table(f"{what}, the largest effect first", _COLUMNS, lines, tuple(notes))
+    lines = tuple(_line(pair, comparison.said(pair.verdict), names, notes) for pair in listed)
+    what = f"{quantity.noun.capitalize()} of the same rows in two files"
+    title = f"{what if everything else 'Rows that changed'}, the largest effect first"
+    columns = (
+        Column("name", "row"),
+        Column("verdict", "other is"),
+        Column(f"baseline_{quantity.unit}", "baseline", True, f"median {quantity.noun}"),
+        Column(f"other_{quantity.unit}", "other", True, f"median {quantity.noun}"),
+        *_RATIO,
+        Column("p", "p", True),
+    )
+    return Table(title, columns, lines, tuple(notes))
 
 
 def _by_effect(pairs: Sequence[Pair]) -> list[Pair]:
@@ -237,7 +242,7 @@ def _between(comparison: Comparison) -> list[str]:
     ]
 
 
-def _line(pair: Pair, names: dict[str, str], notes: list[str]) -> tuple[Cell, ...]:
+def _line(pair: Pair, verdict: str, names: dict[str, str], notes: list[str]) -> tuple[Cell, ...]:
     marks = []
     for which, row in (("baseline", pair.baseline), ("other", pair.other)):
         for flag in row.warnings:
@@ -245,12 +250,11 @@ def _line(pair: Pair, names: dict[str, str], notes: list[str]) -> tuple[Cell, ..
             if note not in notes:
                 notes.append(note)
             marks.append(notes.index(note) + 1)
-    called = pair.verdict in _CHANGED
+    called, show = pair.verdict in _CHANGED, pair.baseline.quantity.show
     return (
         Cell(names[pair.baseline.name], pair.baseline.name, marks=tuple(marks)),
-        Cell(pair.verdict, pair.verdict, bold=called),
-        seconds_cell(pair.baseline.median),
-        seconds_cell(pair.seconds),
+        Cell(verdict, verdict, bold=called),
+        *(Cell(show(value), value) for value in (pair.baseline.median, pair.value)),
         _ratio(pair.ratio),
         _ratio(pair.low),
         _ratio(pair.high),

@@ -29,8 +29,9 @@ from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words, what
 from plots.core.curves import Curve
 from plots.core.headline import own_batch
-from plots.core.replicates import log_medians
+from plots.core.statistics import log_medians
 from plots.file.families import FAMILIES, TRAINING
+from plots.file.quantities import TIME
 from plots.file.rows import File
 from plots.text import printable, slug
 
@@ -83,7 +84,8 @@ def _drawn(comparisons: Sequence[Comparison]) -> list[Comparison]:
     decisive = [each for each in comparisons if each.cpu.candidates]
     if len({id(each.cpu) for each in comparisons}) + len(decisive) <= MOST_LINES + 1:
         return list(comparisons)
-    return [min(decisive, key=lambda each: float(np.mean(log_medians(each.gpu))))]
+    sign = decisive[0].gpu.quantity.cost(1)
+    return [min(decisive, key=lambda each: sign * float(np.mean(log_medians(each.gpu))))]
 
 
 def _draw(
@@ -94,13 +96,16 @@ def _draw(
     axes = figure.add_subplot()
     looks = Looks(file.rows)
     _set_limits(axes, drawn)
-    lines = _draw_cpus(axes, drawn, looks)
+    # Each thread count, or where these are not drawn the best of them.
+    cpus = {each.cpu: None for each in drawn if not each.cpu.candidates}
+    cpus = cpus or {each.cpu: None for each in drawn}
+    lines = [_draw_curve(axes, curve, looks) for curve in cpus]
     decisive = [each for each in drawn if each.cpu.candidates]
-    gpus = [_draw_gpu(axes, each, looks) for each in decisive]
+    gpus = [_draw_curve(axes, each.gpu, looks) for each in decisive]
     left = name_ends(axes, [*lines, *gpus])
     for place, each in enumerate(decisive):
         _mark_crossover(axes, each, place, looks)
-    write_above(axes, f"wall-clock time of one {_timed(comparisons)}", figure.get_figwidth() - 1)
+    write_above(axes, _timed(comparisons), figure.get_figwidth() - 1)
     every = sum(bool(each.cpu.candidates) for each in comparisons)
     finish(
         figure,
@@ -110,27 +115,16 @@ def _draw(
     )
 
 
-def _draw_cpus(axes: Axes, comparisons: Sequence[Comparison], looks: Looks) -> list[Line2D]:
-    """Each thread count, or where these are not drawn the best of them."""
-    cpus = {each.cpu: None for each in comparisons if not each.cpu.candidates}
-    cpus = cpus or {each.cpu: None for each in comparisons}
-    return [_draw_curve(axes, curve, looks, printable(curve.label, 60)) for curve in cpus]
-
-
-def _draw_curve(axes: Axes, curve: Curve, looks: Looks, label: str) -> Line2D:
+def _draw_curve(axes: Axes, curve: Curve, looks: Looks) -> Line2D:
     (line,) = axes.plot(
         curve.sizes,
         np.exp(log_medians(curve)),
         linewidth=1.8,
         markersize=4.5,
-        label=label,
+        label=printable(curve.label, 60),
         **looks.of(curve.configuration).line,
     )
     return line
-
-
-def _draw_gpu(axes: Axes, comparison: Comparison, looks: Looks) -> Line2D:
-    return _draw_curve(axes, comparison.gpu, looks, printable(comparison.gpu.label, 60))
 
 
 def _mark_crossover(axes: Axes, comparison: Comparison, place: int, looks: Looks) -> None:
@@ -169,13 +163,15 @@ def _set_limits(axes: Axes, comparisons: Sequence[Comparison]) -> None:
     axes.set_xlim(sizes.min() / 1.6, sizes.max() * 1.6)
     # The numbers of the crossovers stand on top, beside each other's lines.
     axes.set_ylim(times.min() / 2, times.max() * (times.max() / times.min()) ** 0.3 * 2)
-    set_logarithmic_axes(axes, _SIZES[measure])
+    set_logarithmic_axes(axes, _SIZES[measure], comparisons[0].gpu.quantity)
     if measure != "parameters":
         name_sizes(axes, sizes.tolist(), units.count)
 
 
 def _timed(comparisons: Sequence[Comparison]) -> str:
-    return printable(what(comparisons[0].common, comparisons[0].gpu.axes), 60)
+    first = comparisons[0]
+    noun = "wall-clock time" if first.gpu.quantity is TIME else first.gpu.quantity.noun
+    return f"{noun} of one {printable(what(first.common, first.gpu.axes), 60)}"
 
 
 def _conditions(comparison: Comparison) -> str:
@@ -209,7 +205,7 @@ def _alt(first: Comparison, decisive: Sequence[Comparison]) -> str:
         f"{printable(each.gpu.label, 60)}: {crossover_words(each.crossover)}" for each in decisive
     )
     return (
-        f"Wall-clock time of one {_timed([first])} against "
+        f"{_timed([first]).capitalize()} against "
         f"{_SIZES[first.measure]}, {_conditions(first)}, on CPU and GPU, logarithmic axes. "
         f"Crossover with the CPU's best thread count: {findings}."
     )

@@ -9,18 +9,19 @@ from plots.core.command import (
     add_all,
     add_charts,
     add_format,
+    add_of,
     add_paths,
     add_sort,
+    asked_for,
     complain,
     load_answering,
     newest,
     print_tables,
     save_charts,
 )
-from plots.core.crossover import Comparison, comparisons
+from plots.core.crossover import Comparison, SpeedUp, comparisons, speed_ups
 from plots.core.crossover_words import other_work
 from plots.core.machines import side_by_side
-from plots.core.speed_up import SpeedUp, speed_ups
 from plots.core.tables.plain import wrapped
 from plots.core.tables.table import Table
 from plots.features.answer.analysis import LONGEST
@@ -35,6 +36,7 @@ from plots.features.threads.table import threads_table
 from plots.file import loading
 from plots.file.families import FAMILIES, TRAINING
 from plots.file.ladders import networks_of_any
+from plots.file.quantities import QUANTITIES, TIME, Quantity
 from plots.file.rows import File
 from plots.text import printable
 
@@ -43,7 +45,8 @@ HELP = "find the size from which the GPU wins, and by how much"
 DESCRIPTION = (
     "Compares CPU and GPU in each file: the answer in a few sentences, the size from which the GPU "
     "wins with its 95 % interval for each way to compute on it, and the speedup of each network. "
-    "--all shows each number of CPU threads and every precision, too. --charts draws the strip as "
+    "--all shows each number of CPU threads and every precision, too. --of compares another "
+    "quantity than time, such as memory. --charts draws the strip as "
     "well, of predicted cards where the file has no GPU. docs/method/crossover.md says how. Bad "
     "files are named and left out, and the exit code is then 2; as it is where --format has no "
     "table, or --charts nothing to draw."
@@ -55,6 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_paths(parser)
     add_format(parser)
     add_all(parser)
+    add_of(parser)
     add_charts(parser)
     either = parser.add_mutually_exclusive_group()
     either.add_argument(
@@ -85,6 +89,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     load = loading.load_files if options.summary else load_answering
     files, problems = load(options.paths)
+    if options.of != TIME.name and (options.summary or options.ranks):
+        return complain(["crossover: --summary and --ranks are of time; leave out --of, or these"])
+    files = asked_for(files, options)
     if options.summary:
         return _summarize(files, problems, options)
     if options.threads:
@@ -109,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
         tables = _tables(crossovers, ratios)
         print_tables(tables, options)
     untold = [
-        _nothing_to_compare(file, any(own.values()))
+        _nothing_to_compare(file, any(own.values()), QUANTITIES[options.of])
         for (file, found), own in zip(crossovers, ratios, strict=True)
         if not found
     ]
@@ -133,8 +140,11 @@ def _draw(
     from plots.features.predict.files import predictions  # noqa: PLC0415
 
     files = [file for file, _ in crossovers]
-    predicted = predictions(files)
-    glances = [(file, found, glance(file, found, predicted.of(file))) for file, found in crossovers]
+    predicted = predictions(files) if options.of == TIME.name else None
+    glances = [
+        (file, found, glance(file, found, predicted.of(file) if predicted else ()))
+        for file, found in crossovers
+    ]
     drawn = (
         [*([draw_strips(own.strips)] if own.strips else []), *draw_charts(file, found)]
         for file, found, own in glances
@@ -163,10 +173,12 @@ def _tables(
     return tables
 
 
-def _nothing_to_compare(file: File, has_networks: bool) -> str:
+def _nothing_to_compare(file: File, has_networks: bool, quantity: Quantity) -> str:
     """Why `file` has no crossover, and what would give one."""
     place = f"{printable(str(file.path))}: no crossover, because"
     results = [row for row in file.rows if not row.failure]
+    if not results and quantity is not TIME:
+        return f"{place} no row has {quantity.noun}; measure again with a bench that counts it"
     if has_networks:
         return (
             f"{place} CPU and GPU have fewer than two sizes in common; measure disc-2 to disc-12 "

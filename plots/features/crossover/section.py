@@ -4,10 +4,9 @@
 from collections.abc import Sequence
 
 from plots.core.charts.style import Chart
-from plots.core.crossover import Comparison
+from plots.core.crossover import Comparison, speed_ups
 from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
-from plots.core.speed_up import speed_ups
 from plots.core.tables.table import Table
 from plots.features.crossover.chart import by_work, draw_crossovers
 from plots.features.crossover.table import crossover_table, speed_up_table
@@ -102,7 +101,9 @@ def _training(
     each number of them and the speedups."""
     every = crossover_table([(file, found)])
     decisive = [one for one in found if one.cpu.candidates]
-    best = crossover_table([(file, _plainest(decisive) or decisive)])
+    # Other precisions double the table.
+    plain = [one for one in decisive if one.precision == one.gpu.axes["precision"].plainest]
+    best = crossover_table([(file, plain or decisive)])
     summary = best if best.lines else every
     first, folds = _FIRST[family], []
     title = FAMILIES[family].title
@@ -116,11 +117,6 @@ def _training(
         folds.append(Fold(f"{title}: speedup of every network ({len(ratios)})", (table,)))
     name = f"{title}: {_QUESTIONS[family]}"
     return [on_page(summary, first, name)] if found else [], folds
-
-
-def _plainest(found: Sequence[Comparison]) -> list[Comparison]:
-    """Those of `found` in the plainest precision: others double the table."""
-    return [one for one in found if one.precision == one.gpu.axes["precision"].plainest]
 
 
 def _fold(

@@ -3,33 +3,33 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import compress
 
 import numpy as np
 
 from plots import units
-from plots.core.crossover import Comparison
+from plots.core.crossover import Comparison, SpeedUp
 from plots.core.crossover_words import crossover_words, other_work, what
 from plots.core.headline import foremost, ladders_of, way
-from plots.core.speed_up import SpeedUp
 from plots.core.strip_text import strip_text
 from plots.core.tables.cells import text_cell
 from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import Column, Table
 from plots.features.answer.analysis import LONGEST, sentences
 from plots.features.answer.glance import glance
-from plots.features.crossover.table import is_best_of_one, speed_up_table
+from plots.features.crossover.table import is_best_of_one, ratio_title, speed_up_table
 from plots.file.axes import Label
 from plots.file.families import EPOCH, MINIBATCH
 from plots.file.rows import File
-from plots.text import printable, whole
+from plots.text import printable
 
 _MOST = 12  # lines of products, and of layers
 _PLAIN = "f32"
 _TITLES = {
-    EPOCH: "From which size the GPU trains {networks} faster",
-    MINIBATCH: "From which batch size the GPU trains step by step faster",
-    "Gemm": "From which size the GPU multiplies square matrices faster",
-    "Layer": "From which width the GPU computes layers faster",
+    EPOCH: "From which size the GPU trains {networks}",
+    MINIBATCH: "From which batch size the GPU trains step by step",
+    "Gemm": "From which size the GPU multiplies square matrices",
+    "Layer": "From which width the GPU computes layers",
 }
 _ALL = "--all shows each precision and each number of CPU threads"
 
@@ -70,40 +70,36 @@ def _where(compared: Sequence[Comparison], family: str, most: int | None = None)
     shown = plain[:most]
     if not shown:
         return None
-    names = {what(one.common, one.gpu.axes) for one in shown}
-    has = {key for one in shown for key in one.common}
-    precisions = {one.precision for one in shown}
-    columns = {
-        "what": Column("what", "of") if len(names) > 1 else None,
-        "batch": Column("batch", "batch", numeric=True) if "batch" in has else None,
-        "precision": Column("precision", "precision") if precisions != {_PLAIN} else None,
-        "gpu": Column("gpu", "GPU"),
-        "answer": Column("answer", "answer"),
-    }
-    kept = [key for key, column in columns.items() if column]
-    lines = []
-    for one in shown:
-        cells = {
-            "what": text_cell(what(one.common, one.gpu.axes)),
-            "batch": text_cell(_number(one.batch) or None),
-            "precision": text_cell(one.precision or None),
-            "gpu": text_cell(way(one)),
-            "answer": text_cell(crossover_words(one.crossover)),
-        }
-        lines.append(tuple(cells[key] for key in kept))
+    columns = (
+        Column("what", "of"),
+        Column("batch", "batch", numeric=True),
+        Column("precision", "precision"),
+        Column("gpu", "GPU"),
+        Column("answer", "answer"),
+    )
+    texts = [
+        (
+            what(one.common, one.gpu.axes),
+            units.written(one.batch) or None,
+            one.precision or None,
+            way(one),
+            crossover_words(one.crossover),
+        )
+        for one in shown
+    ]
+    names, batches, precisions, *_ = map(set, zip(*texts, strict=True))
+    said = (len(names) > 1, batches != {None}, precisions != {_PLAIN}, True, True)
     left = sum(not is_best_of_one(one.cpu) for one in every) - len(shown)
     cpu = shown[0].cpu.words
     if is_best_of_one(shown[0].cpu):
         cpu = Label(how=", ".join(filter(None, (cpu.how, cpu.best_of))))
     ladders = ladders_of(shown)
     networks = ladders[0] if len(ladders) == 1 else "networks"
-    title = f"{_TITLES[family].format(networks=networks)} than the CPU ({cpu.there})"
-    return Table(
-        title,
-        tuple(column for column in columns.values() if column),
-        tuple(lines),
-        (f"{left} more: {_ALL}.",) if left > 0 else (),
-    )
+    how = shown[0].gpu.quantity.how
+    title = f"{_TITLES[family].format(networks=networks)} {how} than the CPU ({cpu.there})"
+    more = (f"{left} more: {_ALL}.",) if left > 0 else ()
+    lines = tuple(tuple(map(text_cell, line)) for line in texts)
+    return Table(title, columns, lines, more).only([*compress(range(len(said)), said)])
 
 
 def _how_much(file: File, first: Comparison | None, ratios: Sequence[SpeedUp]) -> Table | None:
@@ -124,7 +120,8 @@ def _how_much(file: File, first: Comparison | None, ratios: Sequence[SpeedUp]) -
     table = speed_up_table([(file, shown)])
     if not first:
         return table
-    title = f"How much faster the GPU trains, {way(first)}: SPEEDUP = CPU time / GPU time"
+    how = f"By how much the GPU trains {first.gpu.quantity.how}, {way(first)}"
+    title = f"{how}: {ratio_title(first.gpu)}"
     return _more(_said(table, title), len(ratios) - len(shown), "batches, ways of the GPU")
 
 
@@ -134,7 +131,7 @@ def _of_steps(file: File, ratios: Sequence[SpeedUp]) -> Table | None:
     plain = [one for one in ratios if one.precision == _PLAIN] or ratios
     for one in plain:
         place = one.model, one.batch
-        if place not in fastest or _gpu_seconds(one) < _gpu_seconds(fastest[place]):
+        if place not in fastest or _gpu_cost(one) < _gpu_cost(fastest[place]):
             fastest[place] = one
     if not fastest:
         return None
@@ -142,7 +139,9 @@ def _of_steps(file: File, ratios: Sequence[SpeedUp]) -> Table | None:
     table = speed_up_table([(file, shown)])
     ways = {(way(one), one.precision) for one in shown}
     if ways == {(how := way(shown[0]), _PLAIN)}:
-        title = f"How much faster the GPU trains a step, {how}: SPEEDUP = CPU time / GPU time"
+        gpu = shown[0].gpu
+        trains = f"By how much the GPU trains a step {gpu.quantity.how}"
+        title = f"{trains}, {how}: {ratio_title(gpu)}"
         table = _said(table, title)
     return _more(table, len(ratios) - len(shown), "ways of the GPU")
 
@@ -159,13 +158,8 @@ def _more(table: Table, left: int, what: str) -> Table:
     return replace(table, notes=(*table.notes, *more))
 
 
-def _gpu_seconds(one: SpeedUp) -> float:
-    return float(np.median(one.gpu.samples[0]))
+def _gpu_cost(one: SpeedUp) -> float:
+    return one.gpu.quantity.cost(float(np.median(one.gpu.samples[0])))
 
 
 _SAID = {"precision", "execution", "data"}  # columns that the title speaks for
-
-
-def _number(text: str) -> str:
-    number = whole(text)
-    return text if number is None else units.count(number)

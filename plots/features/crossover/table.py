@@ -8,16 +8,15 @@ import numpy as np
 
 from plots import units
 from plots.core import statistics
-from plots.core.crossover import Comparison, Crossover
+from plots.core.crossover import Comparison, Crossover, SpeedUp, regret
 from plots.core.crossover_words import crossover_words, instances_words, other_work, what
 from plots.core.curves import Alike, Curve
 from plots.core.paired import disagree, pairs_of
-from plots.core.regret import regret
-from plots.core.speed_up import SpeedUp
 from plots.core.tables.cells import number_cell, text_cell
 from plots.core.tables.paired import LOST, PAIRS, lost_cells, pairs_cells
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
+from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File
 from plots.text import counted, printable, whole
 
@@ -57,24 +56,27 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
             if is_best_of_one(cpu):
                 continue
             crossover = comparison.crossover
+            answer = "once" if crossover.kind == "once" else crossover_words(crossover)
+            crossings = ", ".join(map(units.significant, crossover.crossings))
             lines.append(
                 (
                     *_which(file, found),
                     text_cell(what(comparison.common, gpu.axes)),
                     *_how(comparison.common, cpu, gpu, flags),
-                    Cell(_answer(crossover), crossover.kind),
+                    Cell(answer, crossover.kind),
                     text_cell(comparison.measure),
                     replace(number_cell(crossover.size), marks=marks(_few(crossover), flags)),
                     number_cell(crossover.low),
                     number_cell(crossover.high),
                     *(_of_pairs(file, comparison, flags) if paired else ()),
                     *lost_cells(regret(crossover, cpu, gpu)),
-                    _crossings(crossover),
+                    Cell(crossings, crossover.crossings),
                 )
             )
+    quantity = _quantity(found)
     columns = (
         *_which_columns(found),
-        Column("what", "time of"),
+        Column("what", f"{quantity.noun} of"),
         *_HOW,
         *_GPU,
         Column("kind", "answer"),
@@ -87,6 +89,7 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
     )
     families = {one.family for _, compared in found for one in compared}
     title = _TITLES.get(families.pop(), "Crossover") if len(families) == 1 else "Crossover"
+    title += "" if quantity is TIME else f", {quantity.noun}"
     trained = (file for file, own in found if any(one.family in TRAINING for one in own))
     notes = (*flags, *_left_out(trained), *_instances(found))
     return Table(f"{title}{_on(found)}", columns, tuple(lines), notes)
@@ -139,21 +142,36 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
                     number_cell(speed_up.high),
                 )
             )
+    quantity = _quantity(found)
     columns = (
         *_which_columns(found),
         Column("model", "network"),
         Column("params", "parameters", numeric=True),
         *_HOW,
-        Column("cpu_seconds", "time", numeric=True, group="CPU"),
+        Column(f"cpu_{quantity.unit}", quantity.noun, numeric=True, group="CPU"),
         *_GPU,
-        Column("gpu_seconds", "time", numeric=True, group="GPU"),
-        Column("speed_up", "SPEEDUP", numeric=True),
+        Column(f"gpu_{quantity.unit}", quantity.noun, numeric=True, group="GPU"),
+        Column("speed_up", _ratio_name(quantity), numeric=True),
         *_INTERVAL,
     )
     families = {one.family for _, own in found for one in own} or {EPOCH}
-    title = f"SPEEDUP = CPU time / GPU time of one {FAMILIES[families.pop()].one}{_on(found)}"
+    of = f"{_ratio_name(quantity)} = {quantity.quotient()} of one {FAMILIES[families.pop()].one}"
     notes = (*flags, *_left_out(file for file, _ in found), *_instances(found))
-    return Table(title, columns, tuple(lines), notes)
+    return Table(f"{of}{_on(found)}", columns, tuple(lines), notes)
+
+
+def ratio_title(curve: Curve) -> str:
+    """What the column of ratios is called, and what it is: "SPEEDUP = CPU time / GPU time"."""
+    return f"{_ratio_name(curve.quantity)} = {curve.quantity.quotient()}"
+
+
+def _ratio_name(quantity: Quantity) -> str:
+    return "SPEEDUP" if quantity is TIME else "RATIO"
+
+
+def _quantity(found: Sequence[tuple[File, Sequence[Comparison | SpeedUp]]]) -> Quantity:
+    """What is compared in `found`."""
+    return next((one.gpu.quantity for _, own in found for one in own), TIME)
 
 
 def _few(one: Crossover) -> list[str]:
@@ -236,15 +254,6 @@ def _given(text: str | None, flagged: tuple[int, ...] = ()) -> Cell:
     return Cell(text, text if number is None else number, marks=flagged)
 
 
-def _answer(crossover: Crossover) -> str:
-    return "once" if crossover.kind == "once" else crossover_words(crossover)
-
-
-def _crossings(crossover: Crossover) -> Cell:
-    text = ", ".join(units.significant(size) for size in crossover.crossings)
-    return Cell(text, crossover.crossings)
-
-
 def _time(curve: Curve, bold: bool) -> Cell:
-    seconds = float(np.median(curve.samples[0]))
-    return Cell(units.seconds(seconds), seconds, bold=bold)
+    value = float(np.median(curve.samples[0]))
+    return Cell(curve.quantity.show(value), value, bold=bold)

@@ -21,7 +21,7 @@ from plots.core.charts.style import (
     write_above,
 )
 from plots.core.machines import SideBySide, Standing, cpu_curve, short_gpu
-from plots.core.replicates import log_medians
+from plots.core.statistics import log_medians
 from plots.features.machines.table import crossover_text
 from plots.text import counted, printable
 

@@ -16,8 +16,8 @@ from plots.core.crossover import Comparison, comparisons
 from plots.core.headline import foremost
 from plots.core.work import difference
 from plots.file.axes import OWN, Items
-from plots.file.instances import FEW
 from plots.file.rows import Bound, File, Instances, Row, median_of
+from plots.file.samples import FEW
 
 _ALIKE = ("device", "precision", "ranks", "cpu_threads", "memory", "mode", "loss")
 

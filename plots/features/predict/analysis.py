@@ -16,10 +16,9 @@ from plots.core import statistics
 from plots.core.cards import Card, load_cards
 from plots.core.cost import BENCH_PATH, Cost, Operation, memory_of
 from plots.core.costs import cost_of
-from plots.core.crossover import Comparison, banded_crossover
+from plots.core.crossover import Comparison, SpeedUp, banded_crossover
 from plots.core.curves import NETWORKS, SCALES, Pairing, pairings
-from plots.core.replicates import estimate, fewest_samples
-from plots.core.speed_up import SpeedUp
+from plots.core.statistics import estimate, fewest_samples
 from plots.features.predict.data import card_of, is_plain, our_demand
 from plots.features.predict.fit import Fit
 from plots.features.predict.floors import floor

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from plots import units
 from plots.core.cards import Card
-from plots.core.crossover import Comparison, Crossover
-from plots.core.crossover_words import claim, doubt, size_range
+from plots.core.crossover import Comparison, Crossover, SpeedUp
+from plots.core.crossover_words import claim, size_range
 from plots.core.headline import own_batch, unusual, way
 from plots.core.machines import short_gpu
-from plots.core.speed_up import SpeedUp
 from plots.features.predict.analysis import NOT_MEASURED, Outlook
 from plots.features.predict.ways import PYTORCH
 from plots.file.families import EPOCH
@@ -66,15 +65,8 @@ def sentence(verdict: Verdict) -> str:
     batch = one.batch or "?"
     loop = "PyTorch" if verdict.chosen and verdict.chosen.way.loop == PYTORCH else ""
     training = ", ".join(filter(None, [loop, way(one), f"batch {batch}", unusual(one)]))
-    return f"{short_gpu(verdict.card.name)}: {_claim(one)} ({training}); {NOT_MEASURED}."
-
-
-def _claim(one: Comparison) -> str:
-    """As of measured times, but in the conditional."""
-    crossover = one.crossover
-    if crossover.kind == "ambiguous":
-        return f"no sure winner: {doubt(crossover)}"
-    return claim(crossover, "would win")
+    said = claim(one.crossover, "would win")
+    return f"{short_gpu(verdict.card.name)}: {said} ({training}); {NOT_MEASURED}."
 
 
 def _of_networks(verdict: Verdict) -> str:

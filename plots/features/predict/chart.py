@@ -28,12 +28,11 @@ from plots.core.charts.style import (
     set_logarithmic_axes,
     write_above,
 )
-from plots.core.crossover import Comparison
+from plots.core.crossover import Comparison, SpeedUp
 from plots.core.crossover_words import crossover_words, doubt
 from plots.core.curves import Curve
 from plots.core.machines import short_gpu
 from plots.core.network import best, step_rows
-from plots.core.speed_up import SpeedUp
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Verdict, ends, shown_ways
 from plots.features.predict.fit import Fit

@@ -7,10 +7,9 @@ import numpy as np
 
 from plots import units
 from plots.core.cards import Card
-from plots.core.crossover import Comparison
+from plots.core.crossover import Comparison, SpeedUp
 from plots.core.crossover_words import crossover_words
 from plots.core.machines import short_gpu
-from plots.core.speed_up import SpeedUp
 from plots.core.tables.cells import bytes_cell, count_cell, number_cell, seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.predict.analysis import NOT_MEASURED, Outlook

@@ -19,7 +19,7 @@ from plots.core.charts.style import (
     set_logarithmic_axes,
     write_above,
 )
-from plots.core.replicates import log_medians
+from plots.core.statistics import log_medians
 from plots.features.ranks.analysis import MoreRanks, ranks_sentence, unlike
 from plots.file.families import FAMILIES
 from plots.file.rows import File

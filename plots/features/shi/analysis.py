@@ -16,7 +16,7 @@ import numpy as np
 from plots.core import statistics
 from plots.core.curves import Curve
 from plots.core.reference import REFERENCE
-from plots.core.replicates import estimate, fewest_samples
+from plots.core.statistics import estimate, fewest_samples
 from plots.file.axes import Label
 from plots.file.families import MINIBATCH, TRAINING, steps_of
 from plots.file.file_order import by_id, newest_per_machine

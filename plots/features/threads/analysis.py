@@ -7,11 +7,10 @@ of the GPU; docs/method/refinement.md gives the rules.
 
 from dataclasses import dataclass
 
-from plots.core.crossover import EQUAL_WITHIN, Crossover, find_crossover
+from plots.core.crossover import EQUAL_WITHIN, Crossover, Regret, find_crossover, regret
 from plots.core.crossover_words import faster
 from plots.core.curves import Alike, Curve, thread_pairs
 from plots.core.paired import PAIRED, disagree, pairs_of, pairs_words
-from plots.core.regret import Regret, regret
 from plots.file.rows import File, Refinement
 from plots.text import printable
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plots.core.crossover import Comparison, Crossover, Curve, find_crossover, intervals_overlap
+from plots.core.crossover import Comparison, Crossover, find_crossover, intervals_overlap
 from plots.core.crossover_words import crossover_words
-from plots.core.curves import SCALES
+from plots.core.curves import SCALES, Curve
 from plots.core.headline import own_batch, unusual
 from plots.core.network import training_rows
 from plots.core.series import series_key

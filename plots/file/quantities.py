@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be compared of two rows, and the words for it.
+
+A new quantity is a counter in the files (bench/rows/counters.cpp) and one entry here: the flag
+--of, crossovers, tables, charts and sentences follow from it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from plots import units
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """`name` is what --of takes, `noun` what sentences say, `unit` how keys of columns end, and
+    `show` makes text of a value. `counter` has the values; without one they are the clock's.
+
+    `is_fact`: it is counted once for the row; else each repetition has a value of its own.
+    `is_amount`: a value is of one epoch, step or operation. The other words follow from `noun`
+    where they are not given: that a side `wins`, that several `win`, `how` they train then, by
+    what `ratio`, and what the `better` and the `worse` row is called. What is below `least` is no
+    difference.
+    """
+
+    name: str
+    noun: str
+    unit: str
+    show: Callable[[float], str]
+    counter: str = ""
+    is_fact: bool = False
+    is_amount: bool = True
+    is_more_better: bool = False
+    wins: str = ""
+    win: str = ""
+    how: str = ""
+    ratio: str = ""
+    better: str = ""
+    worse: str = ""
+    least: float = 0.0
+
+    def __post_init__(self) -> None:
+        more = self.is_more_better
+        verb, much = ("get", "more") if more else ("need", "less")
+        subject = "the {winner} gets" if more else "the {loser} needs"
+        words = {
+            "wins": f"{verb}s {much} {self.noun}",
+            "win": f"{verb} {much} {self.noun}",
+            "how": f"with {much} {self.noun}",
+            "ratio": f"{subject} {{ratio}} times the {self.noun}",
+            "better": "higher" if more else "lower",
+            "worse": "lower" if more else "higher",
+        }
+        for field, text in words.items():
+            object.__setattr__(self, field, getattr(self, field) or text)
+
+    def cost(self, value: float) -> float:
+        """A number that is smaller for the better of two values."""
+        return -value if self.is_more_better else value
+
+    def quotient(self, sides: tuple[str, str] = ("CPU", "GPU")) -> str:
+        """By how many times the second of two sides is better: "CPU time / GPU time"."""
+        first, second = reversed(sides) if self.is_more_better else sides
+        return f"{first} {self.noun} / {second} {self.noun}"
+
+
+TIME = Quantity(
+    *("time", "time", "seconds", units.seconds),
+    wins="wins",
+    win="win",
+    how="faster",
+    ratio="the {winner} is {ratio} times as fast",
+    better="faster",
+    worse="slower",
+    least=1e-6,
+)
+_ALL = (
+    TIME,
+    Quantity(
+        *("memory", "memory", "bytes", units.binary_bytes, "peak_bytes"),
+        is_fact=True,
+        is_amount=False,
+    ),
+    Quantity(*("products", "time in products", "seconds", units.seconds, "seconds_product")),
+)
+QUANTITIES = {one.name: one for one in _ALL}

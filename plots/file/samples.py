@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The samples of files: as one long table, in the quantity that is asked for, and how far instances
+of one program are apart, which repetitions of one instance do not show.
+
+docs/method/crossover.md, "Instances", says what is measured and where the assumed figures are from.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib import import_module
+from itertools import compress
+from statistics import median, variance
+from typing import Any, Self
+
+import numpy as np
+
+from plots.file.families import derived
+from plots.file.quantities import QUANTITIES, TIME, Quantity
+from plots.file.rows import File, Instances, Row, Spread, median_of
+
+FEW = 5  # with fewer instances, a row says too little of what lies between them
+_FEWEST_ROWS = 5  # that a spread is measured on
+_FEWEST_INSTANCES = 3  # of a row that shows a spread
+_TRAINING = 0.028  # Epoch rows on a CPU: 2.6 to 2.9 %
+_OTHERS = 0.078  # 121 rows of Gemm and Layer on a CPU, their median
+_ASSUMED = {"Epoch": _TRAINING, "Minibatch": _TRAINING}
+_AS_OFTEN = 20  # instances that share a fact: so many that no chance is left
+_OF_ROW, _OF_SAMPLE = ("file", "machine", "row"), ("quantity", "instance", "repetition", "value")
+_FRAMES = ("polars", "pandas")  # the first that is installed makes the data frame
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """A long table, a value in each line: `columns` are lists of equal length, by name.
+
+    These are file, machine, row (its name) and the keys of rows' configurations (axis_quantity, as
+    that name is taken); then quantity, instance, repetition and value. A quantity is one of
+    QUANTITIES, its times of one epoch, step or operation, or the key of another counter. Facts of a
+    row have no instance and no repetition.
+    """
+
+    columns: dict[str, list[Any]]
+
+    def __len__(self) -> int:
+        return len(self.columns["value"])
+
+    def where(self, **wanted: object) -> Self:
+        """The lines in which each column that is named has the value given."""
+        lines = zip(*(self.columns[name] for name in wanted), strict=True)
+        kept = [line == tuple(wanted.values()) for line in lines]
+        return type(self)({name: [*compress(own, kept)] for name, own in self.columns.items()})
+
+    def to_frame(self) -> Any:
+        """A data frame of polars or of pandas; raises ImportError where neither is installed."""
+        for name in _FRAMES:
+            with suppress(ModuleNotFoundError):
+                return import_module(name).DataFrame(self.columns)
+        raise ImportError(
+            "to_frame() needs polars or pandas, and this Python has neither: install one, or use "
+            ".columns, which are lists"
+        )
+
+
+def long_table(files: Iterable[File]) -> Samples:
+    """The samples of all rows of `files` that have a result, those of other programs as well."""
+    rows = [
+        (file, row)
+        for file in files
+        for row in (*file.rows, *file.peers, *file.builds, *file.commands)
+        if not row.failure
+    ]
+    axes = {key: key for _, row in rows for key in row.configuration}
+    axes |= {key: f"axis_{key}" for key in axes.keys() & {*_OF_ROW, *_OF_SAMPLE}}
+    columns: dict[str, list[Any]] = {name: [] for name in (*_OF_ROW, *axes.values(), *_OF_SAMPLE)}
+    for file, row in rows:
+        of = row.instances.of or (0,) * len(row.samples)
+        for quantity, values in _values(row):
+            is_fact = isinstance(values, float)
+            count = 1 if is_fact else len(values)
+            line = {"file": str(file.path), "machine": file.machine.id, "row": row.name}
+            line |= {name: row.configuration.get(key) for key, name in axes.items()}
+            for name, same in {**line, "quantity": quantity}.items():
+                columns[name] += [same] * count
+            columns["instance"] += [None] if is_fact else of[:count]
+            columns["repetition"] += [None] if is_fact else range(count)
+            columns["value"] += [values] if is_fact else values.tolist()
+    return Samples(columns)
+
+
+def _values(row: Row) -> Iterator[tuple[str, np.ndarray | float]]:
+    """Each quantity of `row` with its values, one for each repetition or one in all."""
+    names = {one.counter: one.name for one in QUANTITIES.values()}
+    yield TIME.name, row.samples / row.counters.get("count", 1.0)
+    follows = derived(row.family, row.counters, 1.0)
+    for key, value in row.counters.items():
+        if key not in follows:
+            yield names.get(key, key), row.measured.get(key, value)
+
+
+def in_quantity(file: File, quantity: Quantity) -> File:
+    """`file` with samples of `quantity`, without the rows that have none of it, and without what
+    pairs say, which are of times."""
+    if quantity is TIME:
+        return file
+    parts = ("rows", "peers", "builds", "commands")
+    found = {
+        part: tuple(own for row in getattr(file, part) if (own := _in_quantity(row, quantity)))
+        for part in parts
+    }
+    return with_spreads([replace(file, **found, refinements=())])[0]
+
+
+def _in_quantity(row: Row, quantity: Quantity) -> Row | None:
+    if row.failure:
+        return row
+    values, instances = row.measured.get(quantity.counter, np.zeros(1)), row.instances
+    if quantity.is_fact:
+        values = np.full(_AS_OFTEN, row.counters.get(quantity.counter, 0.0))
+        instances = Instances(tuple(range(_AS_OFTEN)))
+    elif len(values) == 1:  # the same in all repetitions
+        values = np.full(len(row.samples), values[0])
+    if values.min() <= 0 or (not quantity.is_fact and len(values) != len(row.samples)):
+        return None
+    return replace(row, samples=values, instances=instances, quantity=quantity)
+
+
+def by_instance(samples: np.ndarray, of: Sequence[int]) -> list[np.ndarray]:
+    """`samples` of each instance; `of` says which one ran each, empty where one ran all."""
+    if not of:
+        return [samples]
+    places = np.array(of)
+    return [samples[places == instance] for instance in dict.fromkeys(of)]
+
+
+def with_spreads(files: Collection[File]) -> list[File]:
+    """`files`, each row of which knows how far instances of such rows are apart.
+
+    That is what the rows of its family and device in its file show; else those of the newest file
+    of its machine that shows it; else an assumed figure.
+    """
+    own = [_measured(file) for file in files]
+    newest = sorted(zip(files, own, strict=True), key=lambda pair: pair[0].date)
+    shown: dict[str, dict[tuple[str, str], Spread]] = {}
+    for file, spreads in newest:
+        of_machine = shown.setdefault(file.machine.id, {})
+        of_machine |= {key: replace(spread, file=file.path.name) for key, spread in spreads.items()}
+    return [
+        _with_spreads(file, {**shown[file.machine.id], **spreads})
+        for file, spreads in zip(files, own, strict=True)
+    ]
+
+
+def _with_spreads(file: File, known: dict[tuple[str, str], Spread]) -> File:
+    spreads = {
+        (row.family, row.device): known.get(
+            (row.family, row.device), Spread(_ASSUMED.get(row.family, _OTHERS))
+        )
+        for row in (*file.rows, *file.peers, *file.builds)
+    }
+
+    def told(rows: Iterable[Row]) -> tuple[Row, ...]:
+        return tuple(
+            replace(
+                row,
+                instances=replace(row.instances, spread=spreads[row.family, row.device].deviation),
+            )
+            for row in rows
+        )
+
+    return replace(
+        file,
+        rows=told(file.rows),
+        peers=told(file.peers),
+        builds=told(file.builds),
+        spreads=spreads,
+    )
+
+
+def _measured(file: File) -> dict[tuple[str, str], Spread]:
+    """Family and device → what lies between the instances of its rows, where enough show it."""
+    found: dict[tuple[str, str], list[list[np.ndarray]]] = {}
+    for row in file.rows:
+        groups = [np.log(group) for group in by_instance(row.samples, row.instances.of)]
+        if row.failure is None and len(groups) >= _FEWEST_INSTANCES:
+            found.setdefault((row.family, row.device), []).append(groups)
+    return {
+        key: Spread(spread_of(rows), len(rows))
+        for key, rows in found.items()
+        if len(rows) >= _FEWEST_ROWS
+    }
+
+
+def spread_of(rows: Sequence[Sequence[np.ndarray]]) -> float:
+    """The standard deviation between instances of a row, of the logarithms of times by row and
+    instance: what its instances' medians show, without what lies within instances.
+
+    Each is a median of all that shows it, so that neither a few rows nor a few slow repetitions
+    decide. What lies within is subtracted where each instance of a row has repetitions enough to
+    show it: elsewhere the result is too large, and never too small.
+    """
+    within = [
+        float(group.var(ddof=1)) / _typical(len(group) - 1)
+        for groups in rows
+        for group in groups
+        if len(group) > 1
+    ]
+    of_repetition = median(within) if within else 0.0
+    shown = []
+    for groups in rows:
+        between = variance(median_of(group) for group in groups) / _typical(len(groups) - 1)
+        if all(len(group) > 1 for group in groups):
+            between -= of_repetition * sum(1 / len(group) for group in groups) / len(groups)
+        shown.append(between)
+    return max(0.0, median(shown)) ** 0.5
+
+
+def _typical(freedom: int) -> float:
+    """The median of variances of so many degrees of freedom, of the true one: that of chi-squared,
+    by Wilson and Hilferty."""
+    return (1 - 2 / (9 * freedom)) ** 3

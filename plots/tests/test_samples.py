@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The long table of samples, and what is compared beside time: memory, and a quantity that nobody
+knows but an entry."""
+
+import json
+import re
+import sys
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import plots
+from plots import units
+from plots.file.quantities import QUANTITIES, Quantity
+from plots.tests import synthetic, synthetic_probes, synthetic_steps
+from plots.tests.synthetic_sweep import DISC_MODELS, DISC_SIZES
+
+GUIDE = Path(plots.__file__).parents[1] / "docs" / "howto" / "notebook.md"
+
+
+def test_the_example_of_the_docs_runs(tmp_path, monkeypatch, capsys):
+    synthetic.write(tmp_path / "results" / "m" / "file.json", synthetic.sweep())
+    monkeypatch.chdir(tmp_path)
+    first, frame = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
+    names: dict[str, object] = {}
+    exec(first, names)
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("1 0.00") for line in lines) == synthetic.REPETITIONS
+    stub = SimpleNamespace(DataFrame=dict)
+    monkeypatch.setitem(sys.modules, "polars", stub)
+    exec(frame, names)
+    assert names["frame"] == names["samples"].columns
+    for name in ("polars", "pandas"):
+        monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
+    with pytest.raises(ImportError, match="needs polars or pandas"):
+        exec(frame, names)
+
+
+def test_a_line_is_a_value_with_all_that_is_known_of_it(write):
+    content = synthetic_probes.everything()
+    content["benchmarks"] += synthetic_steps.steps(["alexnet-r"])
+    content["benchmarks"].append(
+        synthetic.failure(synthetic.cpu_configuration("disc-3", 4), "too slow")
+    )
+    samples = plots.load(str(write(content)))
+    assert len({len(values) for values in samples.columns.values()}) == 1
+    assert not len(samples.where(model="disc-3", cpu_threads="4"))
+    product = samples.where(family="Gemm", quantity="time").columns["value"]
+    assert 0 < min(product) < max(product) < 1  # of one product, not of all in an iteration
+    ceilings = samples.where(family="Peak", quantity="time")
+    assert "triad" in ceilings.columns["axis_quantity"]
+    step = samples.where(family="Minibatch", device="cuda", execution="graph")
+    (memory,) = set(step.where(quantity="memory").columns["value"])
+    assert memory == 16 * synthetic_steps.NETWORKS["alexnet-r"].params
+    for quantity, places in (("memory", [None]), ("time", [*range(9)])):
+        own = step.where(quantity=quantity).columns
+        assert own["repetition"] == own["instance"] == places
+    assert "seconds_per_step" not in samples.columns["quantity"]  # which follows
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"none\.json: no such file; check the path"):
+        plots.load(str(tmp_path / "none.json"))
+
+
+def memory(gpu: float = 2e5) -> dict:
+    """Training steps whose memory grows with the batch: the GPU needs less of it from 38."""
+    entries = []
+    for batch in (2, 8, 32, 128, 1024):
+        for way, own in (
+            (synthetic_steps.cpu_configuration("alexnet-r", 2, batch), 1e6 * batch),
+            (synthetic_steps.gpu_configuration("alexnet-r", batch), 3e7 + gpu * batch),
+        ):
+            entries += synthetic_steps.samples(way, peak_bytes=own)
+    entries += synthetic.samples(synthetic.cpu_configuration("disc-3", 1))
+    return synthetic.document(entries, gpu="synthetic GPU")
+
+
+def test_memory_has_a_crossover_without_noise(write, shell):
+    path = write(memory())
+    printed = shell("crossover", path, "--of=memory")
+    assert printed.err == (
+        f"{path}: 1 of 11 rows left out, for want of memory (counter peak_bytes)\n"
+    )
+    text = " ".join(printed.out.split())
+    assert "From which batch size does a GPU need less memory?" in text
+    assert "the GPU needs less memory from batch 38.5 (38.5 to 38.5)" in text
+    assert "the CPU needs 4.36 times the memory: 977 MiB on the CPU, 2 threads, 224 MiB on" in text
+    crossovers, ratios = json.loads(shell("crossover", path, "--of=memory", "--format=json").out)
+    assert crossovers["rows"][0]["crossover"] == pytest.approx(38.5, abs=0.1)
+    assert ratios["rows"][0]["gpu_bytes"] == 30_400_000
+    other = " ".join(shell("crossover", write(memory(gpu=1e6)), "--of=memory").out.split())
+    assert "the CPU needs less memory at every size measured, batch 2 to 1,024" in other
+
+
+def test_memory_of_two_files_is_compared(write, shell):
+    first, second = write(memory(), "a.json"), write(memory(gpu=4e5), "b.json")
+    tables = json.loads(shell("compare", first, second, "--of=memory", "--format=json").out)
+    changed = tables[1]["rows"][0]
+    assert changed["verdict"] == "higher" and changed["p"] == 0
+    assert changed["ratio"] == changed["ratio_low"] == pytest.approx(439.6 / 234.8, abs=1e-3)
+    assert changed["other_bytes"] == 439_600_000
+    flags = ("compare", first, second, "--of=memory", "--fail-on-slower=5%")
+    assert "4 rows are higher by more than 5 %, most of all" in shell(*flags, code=1).err
+
+
+@pytest.mark.parametrize("is_more_better", [False, True])
+def test_an_entry_adds_a_quantity(write, shell, monkeypatch, tmp_path, is_more_better):
+    name = "harvest" if is_more_better else "energy"
+    show = partial(units.rate, unit="J")
+    energy = Quantity(*(name, name, "joules", show, "joules"), is_more_better=is_more_better)
+    monkeypatch.setitem(QUANTITIES, energy.name, energy)
+    entries = []
+    for model, params in zip(DISC_MODELS, DISC_SIZES, strict=True):
+        for way, joules in (
+            (synthetic.cpu_configuration(model, 1), (params / 5e4) ** 0.8),
+            (synthetic.gpu_configuration(model), 1.0),
+        ):
+            own = synthetic.samples(way, [0.1] * 9)  # equally fast
+            for place, entry in enumerate(own):
+                entry["joules"] = joules ** (-1 if is_more_better else 1) * (1 + 0.002 * place)
+            entries += own
+    path = write(synthetic.document(entries, gpu="synthetic GPU"))
+    printed = shell("crossover", path, f"--of={energy.name}", f"--charts={tmp_path}")
+    text = " ".join(printed.out.split())
+    wins = "gets more harvest" if is_more_better else "needs less energy"
+    assert f"the GPU {wins} from 50," in text and f"GPU {wins}" in text
+    ratio = "GPU gets 75.9 times the harvest" if is_more_better else "CPU needs 75.9 times the"
+    assert ratio in text
+    sides = "GPU harvest / CPU harvest" if is_more_better else "CPU energy / GPU energy"
+    assert f"RATIO = {sides}" in text
+    assert "faster" not in text and " time" not in text.replace("times", "")
+    svg = next(tmp_path.glob("*crossover-epoch*.svg")).read_text("utf-8")
+    assert f"{energy.noun} of one epoch" in svg
+    better = synthetic.document(
+        [{**entry, "joules": 2 * entry["joules"]} for entry in entries], gpu="synthetic GPU"
+    )
+    compared = shell("compare", path, write(better, "b.json"), f"--of={energy.name}").out
+    verdict = "22 higher, 0 lower" if is_more_better else "0 lower, 22 higher"
+    assert f"22 rows compared: {verdict}" in compared
