@@ -8,9 +8,9 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
+#include "cases/operation_cases.h"
 #include "check/check.h"
 #include "crossover/backend.h"
 #include "crossover/operations.h"
@@ -74,12 +74,6 @@ TEST(Check, HasANameOfItsOwn) {
   EXPECT_TRUE(names.contains("cuda tiny-mlp f32 persistent"));
 }
 
-/// The names of a list's operations.
-template <class... Operations>
-std::vector<std::string> names_of(const std::variant<Operations...>* /*list*/) {
-  return {Operations::name...};
-}
-
 TEST(Check, TriesEveryOperation) {
   Devices devices;
   devices.all.push_back({.backend = make_cpu_backend(), .is_host = true});
@@ -88,10 +82,11 @@ TEST(Check, TriesEveryOperation) {
   for (const Check& check : all_checks({}, devices)) {
     tried.emplace(check.device, check.what);
   }
-  for (const std::string& name : names_of(static_cast<const Op*>(nullptr))) {
-    if (name != AllReduce::name) {  // a process alone has nothing to sum with
-      EXPECT_TRUE(tried.contains({"cpu", name})) << name;
-      EXPECT_TRUE(tried.contains({"cuda", name})) << name;
+  for (const OperationCase& c : operation_cases()) {
+    const std::string operation = name(c.workload.steps.front().ops.front());
+    if (operation != AllReduce::name) {  // a process alone has nothing to sum with
+      EXPECT_TRUE(tried.contains({"cpu", operation})) << operation;
+      EXPECT_TRUE(tried.contains({"cuda", operation})) << operation;
     }
   }
 }

@@ -58,7 +58,7 @@ TEST(DenseTraining, SeesLayersFromInputsToClasses) {
     EXPECT_EQ(step.layers[1].x_activation, Activation::relu);
     EXPECT_EQ(step.layers[1].dx, step.layers[0].dy);
     EXPECT_EQ(step.layers[1].dy, step.loss.dlogits);
-    EXPECT_TRUE(step.sgd);
+    EXPECT_STREQ(step.update->name(), "Sgd");
     EXPECT_FALSE(step.updates_in_place());
   }
   EXPECT_EQ(steps[0].layers[1].w, steps[1].layers[1].w);
@@ -83,9 +83,9 @@ TEST(DenseTraining, SeesWhoUpdates) {
   const Workload in_place = fuse_update(fuse(training_epoch(small(), options(SgdOptions{}))));
   EXPECT_TRUE(dense_training(in_place)[0].updates_in_place());
   const Workload adamw = fuse(training_epoch(small(), options(AdamWOptions{})));
-  EXPECT_TRUE(dense_training(adamw)[0].adamw);
+  EXPECT_STREQ(dense_training(adamw)[0].update->name(), "AdamW");
   const Workload momentum = fuse(training_epoch(small(), options(MomentumOptions{})));
-  EXPECT_TRUE(dense_training(momentum)[0].momentum);
+  EXPECT_STREQ(dense_training(momentum)[0].update->name(), "Momentum");
   EXPECT_FALSE(dense_training(momentum)[0].updates_in_place());
 }
 

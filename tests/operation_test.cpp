@@ -103,7 +103,10 @@ class Described {
   void writes(const char* /*name*/, const auto& operand) { see(operand); }
   void value(const char* /*name*/, const auto& value) { see(value); }
   void newer_reads(const char* /*name*/, const Id& operand) { see(operand); }
-  void newer_value(const char* /*name*/, const auto& value, const auto& /*before*/) { see(value); }
+  template <class Value>
+  void newer_value(const char* /*name*/, const Value& value, const Value& /*before*/) {
+    see(value);
+  }
   [[nodiscard]] std::size_t count() const { return members_.size(); }
 
  private:

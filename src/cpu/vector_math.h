@@ -99,7 +99,7 @@ struct VectorMaths {
   static Floats exponential(Floats x) { return cpu::exponential(x); }
   /// As (e^x + 1) tanh(x / 2), which loses no digits where x is small.
   static Floats exponential_minus_1(Floats x) {
-    return (cpu::exponential(x) + 1.0F) * cpu::hyperbolic_tangent(0.5F * x);
+    return (cpu::exponential(x) + 1.0F) * hyperbolic_tangent(0.5F * x);
   }
   static Floats logarithm_of_1_plus(Floats x) { return cpu::logarithm_of_1_plus(x); }
   static Floats square_root(Floats x) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "crossover/elementwise.h"
 #include "crossover/update_rules.h"
 
 namespace crossover::cuda {
