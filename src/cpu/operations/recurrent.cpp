@@ -41,10 +41,13 @@ template <class Work>
 void for_each_cell(int threads, const StepSizes& of, const Work& work) {
   split(
       threads, of.batch,
-      [&](std::int64_t begin, std::int64_t end) {
+      [&of, &work](std::int64_t begin, std::int64_t end) {
+        const Work own = work;  // that no store can change: its pointers stay in registers
+        const std::int64_t hidden = of.hidden;
+        const std::int64_t wide = of.wide;
         for (std::int64_t row = begin; row < end; ++row) {
-          for_each_vector(of.hidden, [&](auto part, std::int64_t unit) {
-            work(part, row * of.hidden + unit, row * of.wide + unit);
+          for_each_vector(hidden, [&](auto part, std::int64_t unit) {
+            own(part, row * hidden + unit, row * wide + unit);
           });
         }
       },
@@ -155,7 +158,7 @@ void forward_step(const StepSizes& of, const Invocation& call) {
   auto* gates = call.operand<T>(5);
   auto* kept = call.operand<float>(6);
   auto* h = call.operand<T>(7);
-  for_each_cell(call.threads, of, [&](auto part, std::int64_t at, std::int64_t first) {
+  for_each_cell(call.threads, of, [=](auto part, std::int64_t at, std::int64_t first) {
     std::array<Floats, Unit::gates> i;
     std::array<Floats, Unit::gates> k;
     std::array<Floats, Unit::gates> made;
@@ -192,7 +195,7 @@ void backward_step(const StepSizes& of, bool is_last, const Invocation& call) {
   auto* dk = call.operand<T>(5);
   auto* to_h = call.operand<float>(6);
   float* const to_before = Unit::keeps_state ? to_h + of.states() : to_h;
-  for_each_cell(call.threads, of, [&](auto part, std::int64_t at, std::int64_t first) {
+  for_each_cell(call.threads, of, [=](auto part, std::int64_t at, std::int64_t first) {
     std::array<Floats, Unit::gates> made;
     std::array<Floats, Unit::gates> of_i;
     std::array<Floats, Unit::gates> of_k;
