@@ -334,7 +334,7 @@ TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
   refused("/layers/6/p", "half", "network 'm': layer 6 (dropout): 'p' is to be a number");
   refused("/layers/1/type", "mish",
           "network 'm': layer 1 (mish): no layer has this type; there are linear, leaky_relu, elu, "
-          "softplus, sin, exp, sqrt, reciprocal, abs, hardtanh, affine, relu, sigmoid, identity, "
+          "softplus, sin, exp, sqrt, reciprocal, abs, hardtanh, affine, identity, relu, sigmoid, "
           "tanh, gelu, gelu_tanh, silu, relu6, hardswish, hardsigmoid, add, conv2d, max_pool2d, "
           "avg_pool2d, global_avg_pool2d, "
           "mean_over_time, batch_norm, dropout, "
