@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "check/checks.h"
+#include "check/check.h"
 
 #include <algorithm>
 #include <array>
