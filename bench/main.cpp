@@ -23,7 +23,6 @@
 #include "rows/cost.h"
 #include "rows/device.h"
 #include "rows/families.h"
-#include "rows/require_memory.h"
 #include "rows/row.h"
 #include "run/order.h"
 #include "run/peer.h"
@@ -64,8 +63,8 @@ void require_no_ranks(const Arguments& arguments) {
 }
 
 /// UsageError where flags can't go together.
-void require_sense(const Arguments& arguments, const BenchmarkFlags& flags) {
-  if (arguments.budget_seconds && flags.shuffles()) {
+void require_sense(const Arguments& arguments) {
+  if (arguments.budget_seconds && arguments.shuffles) {
     throw UsageError(
         "--budget measures first what matters most, --benchmark_enable_random_interleaving in "
         "random order; drop one of them");
@@ -96,10 +95,9 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
   if (ranks != nullptr) {
     take_launched_ranks(*ranks, arguments);
   }
-  BenchmarkFlags flags = take_benchmark_flags(arguments);
-  require_sense(arguments, flags);
+  require_sense(arguments);
   const bool in_child =
-      arguments.action == Action::measure && !arguments.in_process && !flags.lists_only();
+      arguments.action == Action::measure && !arguments.in_process && !arguments.lists_only;
   const std::unique_ptr<WorkerProcess> child = in_child ? start_bench_worker(words) : nullptr;
   constexpr double generous = 4;  // a driver may have to compile all kernels first
   const bool plans_a_gpu = only_plans && arguments.cuda == CudaUse::on;
@@ -128,20 +126,20 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
     devices.all.push_back(planned_gpu());
   }
   Rows rows = register_all(arguments, devices);
-  std::vector<PlannedRow> plan = ordered(rows, flags.select(rows.names()), arguments.sweep,
-                                         arguments.budget_seconds.has_value());
+  std::vector<PlannedRow> plan = ordered(rows, selected(rows.names(), arguments.filter),
+                                         arguments.sweep, arguments.budget_seconds.has_value());
   join(peers, plan, arguments, devices, rows);
   keep_programs(plan, arguments, rows);
   if (only_plans) {
     print(std::cout, plan, arguments.budget_seconds);
     return 0;
   }
-  flags.initialize();
+  initialize_benchmark(arguments.sweep.effort, arguments.passed_on);
   if (arguments.action == Action::context) {
-    std::cout << context_json(arguments, command, flags, devices).dump(1) << std::endl;
+    std::cout << context_json(arguments, command, devices).dump(1) << std::endl;
     return 0;
   }
-  if (flags.lists_only()) {
+  if (arguments.lists_only) {
     for (const PlannedRow& row : plan) {
       std::cout << row.name << "\n";
     }
@@ -163,7 +161,7 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
   }
   RowContext context(arguments, devices);
   const std::unique_ptr<Worker> local = child ? nullptr : local_worker(rows_of(context));
-  Session session{arguments, command, flags, devices, rows, child ? *child : *local, peers, spent};
+  Session session{arguments, command, devices, rows, child ? *child : *local, peers, spent};
   const bool is_complete = measure(session, std::move(plan));
   const int of_child = child ? child->close() : 0;
   return of_child != 0 ? of_child : is_complete ? 0 : exit_row_failed;

@@ -186,7 +186,7 @@ TEST(Axes, AFlagThatIsReadAfterAnotherProgramsAxesIsItsOwn) {
   add_axes({{.key = "mood", .role = AxisRole::how, .description = "of a test"}});
   for (const Flag& flag : flags) {
     if (flag.name == "--threads") {
-      flag.take("3");
+      flag.take(flag.name, "3");
     }
   }
   EXPECT_EQ(choices.of("cpu_threads"), std::vector<std::string>{"3"});

@@ -31,7 +31,7 @@ struct Takes {
 class BudgetTest : public testing::Test {
  protected:
   BudgetTest() {
-    BenchmarkFlags({}, 1, 0).initialize();  // one trial, of one iteration
+    initialize_benchmark({.repetitions = 1, .min_time_seconds = 0});  // one trial, of one iteration
     for (const bool is_host : {true, false}) {
       devices_.push_back(std::make_unique<Device>());
       devices_.back()->backend = make_cpu_backend();

@@ -15,9 +15,9 @@
 
 #include "../bench/command_line/arguments.h"
 #include "../bench/command_line/flag.h"
-#include "../bench/rows/facts.h"
+#include "../bench/file/earlier_run.h"
 #include "../bench/rows/families.h"
-#include "../bench/run/refine/earlier.h"
+#include "../bench/rows/row.h"
 #include "../bench/run/refine/refine.h"
 #include "../bench/worker/worker.h"
 #include "crossover/catalogue.h"

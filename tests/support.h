@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "cases/operation_cases.h"
 #include "crossover/backend.h"
 #include "crossover/dataset.h"
-#include "cases/operation_cases.h"
 #include "crossover/reference.h"
 #include "crossover/training.h"
 

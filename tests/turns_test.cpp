@@ -25,7 +25,7 @@ using Fresh = std::function<std::unique_ptr<Worker>()>;
 class Turns : public testing::Test {
  protected:
   Turns() {
-    BenchmarkFlags({}, repetitions, min_time_seconds).initialize();
+    initialize_benchmark({.repetitions = repetitions, .min_time_seconds = min_time_seconds});
     for (const bool is_host : {true, false}) {
       devices_.push_back(std::make_unique<Device>());
       devices_.back()->backend = make_cpu_backend();

@@ -356,6 +356,21 @@ TEST(VerifyResults, AllowsAResultWhatItsOwnTypeRounds) {
   }
 }
 
+TEST(VerifyAsTheyAre, ComparesAnOperationOnTheTensorsThatBothHold) {
+  OneOp one;
+  const Id x = one.tensor("x", {3});
+  const Id y = one.tensor("y", {3});
+  one.operation(Activate{.x = x, .y = y, .activation = Activation::relu});
+  const auto program = make_cpu_backend()->compile(one.workload, {});
+  Reference reference(one.workload);
+  const std::vector<double> values{-1, 2, 3};
+  upload(*program, one.workload, x, values);
+  std::copy(values.begin(), values.end(), reference[x].begin());
+  EXPECT_EQ(verify_as_they_are(*program, reference, Precision::f32).operations, 1);
+  reference[x][2] = 3.01;
+  EXPECT_THROW(verify_as_they_are(*program, reference, Precision::f32), Mismatch);
+}
+
 TEST(VerifyResults, FindsOneWrongEntryAndNamesItsTensor) {
   OneOp one;
   const Id x = one.tensor("x", {5, 7});

@@ -272,7 +272,6 @@ void check_machine(Arguments arguments, const std::vector<std::string>& words) {
   require_flags_of_a_check(words);
   const Instant start = std::chrono::steady_clock::now();
   const double seconds = arguments.budget_seconds.value_or(default_seconds);
-  const BenchmarkFlags flags = take_benchmark_flags(arguments);
   Child child(words);
   Devices& devices = child.devices();
   std::vector<Line> lines;
@@ -281,12 +280,12 @@ void check_machine(Arguments arguments, const std::vector<std::string>& words) {
     names.push_back(check.name());
     lines.push_back({.check = std::move(check)});
   }
-  const std::vector<std::string> selected = flags.select(names);
+  const std::vector<std::string> wanted = selected(names, arguments.filter);
   std::erase_if(lines, [&](const Line& line) {
-    return std::find(selected.begin(), selected.end(), line.check.name()) == selected.end();
+    return std::find(wanted.begin(), wanted.end(), line.check.name()) == wanted.end();
   });
-  if (flags.lists_only()) {
-    std::cout << join(selected, "\n") << std::endl;
+  if (arguments.lists_only) {
+    std::cout << join(wanted, "\n") << std::endl;
     return;
   }
   const Json head = {{"crossover_check", 1},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "check/checks.h"
+#include "check/check.h"
 
 #include <algorithm>
 #include <array>
@@ -56,13 +56,15 @@ Model asking() {
 
 /// Images made smaller and larger again, with functions, dropout and groups.
 Model enlarging() {
-  Model model{.name = "", .sample = {2, 8, 8}, .classes = 64, .loss = LossFunction::mse};
-  const Value whole = model.add(ConvolutionLayer{8, {.size = 3, .padding = 1}}, {0});
+  Model model{.name = "", .sample = {8, 8, 8}, .classes = 64, .loss = LossFunction::mse};
+  const Value whole = model.add(ConvolutionLayer{16, {.size = 3, .padding = 1}}, {0});
   Value value = model.add(GroupNormLayer{.groups = 2}, {whole});
   value = model.add(FunctionLayer<functions::Elu>{}, {value});
   value =
       model.add(DropoutLayer{0.25}, {model.add(MaxPoolLayer{{.size = 2, .stride = 2}}, {value})});
-  value = model.add(ConcatenateLayer{}, {model.add(UpsampleLayer{2}, {value}), whole});
+  const Value larger = model.add(TransposedConvolutionLayer{8, {.size = 2, .stride = 2}}, {value});
+  value = model.add(ConcatenateLayer{}, {model.add(UpsampleLayer{2}, {value}), larger});
+  value = model.add(ConcatenateLayer{}, {value, whole});
   model.add(FlattenLayer{}, {model.add(ConvolutionLayer{1, {.size = 3, .padding = 1}}, {value})});
   return model;
 }
@@ -93,21 +95,26 @@ struct TriedStep {
   std::string of;  ///< "tiny-mlp", "tiny-mlp, fused"
   Workload workload;
   std::optional<Dataset> data;
+  std::optional<Reference> done = std::nullopt;  ///< once one is tried
 };
+using TriedSteps = std::vector<std::shared_ptr<TriedStep>>;
 
 /// Those of the tiny networks, each operation by itself and with its neighbours; and a product
 /// that no network has.
-std::vector<TriedStep> tried_steps(Precision precision) {
-  std::vector<TriedStep> all;
+TriedSteps tried_steps(Precision precision) {
+  TriedSteps all;
+  const auto add = [&](const std::string& of, Workload workload, std::optional<Dataset> data) {
+    all.push_back(std::make_shared<TriedStep>(TriedStep{of, std::move(workload), std::move(data)}));
+  };
   for (const Task& task : tiny_networks()) {
     TrainingOptions options{.rows = task.rows,
                             .batch = task.batch,
                             .optimizer = task.optimizer,
                             .precision = precision};
     const Dataset data = task.generate(task.rows);
-    all.push_back({task.model.name, training_epoch(task.model, options), data});
+    add(task.model.name, training_epoch(task.model, options), data);
     options.zero_gradients = true;
-    all.push_back({task.model.name + ", fused", fuse(training_epoch(task.model, options)), data});
+    add(task.model.name + ", fused", fuse(training_epoch(task.model, options)), data);
   }
   Workload product;
   constexpr Start uniform{.bound = 1};
@@ -121,8 +128,21 @@ std::vector<TriedStep> tried_steps(Precision precision) {
   }
   product.steps = {Step{{Gemm{.a = 0, .b = 1, .c = 2}}}};
   product.order = {Run{}};
-  all.push_back({"matrices", std::move(product), std::nullopt});
+  add("matrices", std::move(product), std::nullopt);
   return all;
+}
+
+/// The reference behind the step: its tensors are what operations are tried on.
+Reference& done(TriedStep& step) {
+  if (!step.done) {
+    step.done.emplace(step.workload);
+    restart(*step.done);
+    if (step.data) {
+      set_data(*step.done, *step.data);
+    }
+    step.done->run(0, 1);
+  }
+  return *step.done;
 }
 
 /// An operation of a step by itself.
@@ -138,37 +158,23 @@ Workload alone(const Workload& step, const Op& op) {
   return workload;
 }
 
-/// Runs one after the other by themselves, each on what the reference has where the step comes to
-/// it.
-void run_operations(const TriedStep& step, const std::vector<std::size_t>& tried,
-                    const Backend& backend, const CompileOptions& options) {
-  Reference whole(step.workload);
-  restart(whole);
-  if (step.data) {
-    set_data(whole, *step.data);
-  }
-  const std::vector<Op>& ops = step.workload.steps.front().ops;
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (std::find(tried.begin(), tried.end(), i) != tried.end()) {
-      const Workload workload = alone(step.workload, ops[i]);
-      const auto program = backend.compile(workload, options);
-      Reference reference(workload);
-      const Operands used = operands(ops[i]);
-      for (const std::vector<Id>& ids : {used.reads, used.writes}) {
-        for (const Id id : ids) {
-          const Tensor& tensor = step.workload[id];
-          const auto values =
-              whole[tensor.role == Role::input ? tensor.source : id].first(reference[id].size());
-          upload(*program, workload, id, values);
-          // As the type rounds them.
-          const std::vector<double> stored = download(*program, workload, id);
-          std::copy(stored.begin(), stored.end(), reference[id].begin());
-        }
-      }
-      verify_as_they_are(*program, reference, options.precision);
+void run_operation(TriedStep& step, const Op& op, const Backend& backend,
+                   const CompileOptions& options) {
+  const Workload workload = alone(step.workload, op);
+  const auto program = backend.compile(workload, options);
+  Reference reference(workload);
+  const Operands used = operands(op);
+  for (const std::vector<Id>& ids : {used.reads, used.writes}) {
+    for (const Id id : ids) {
+      const Tensor& tensor = step.workload[id];
+      const auto values = done(step)[tensor.role == Role::input ? tensor.source : id];
+      upload(*program, workload, id, values.first(reference[id].size()));
+      // As the type rounds them.
+      const std::vector<double> stored = download(*program, workload, id);
+      std::copy(stored.begin(), stored.end(), reference[id].begin());
     }
-    whole.run_operation(0, i);
   }
+  verify_as_they_are(*program, reference, options.precision);
 }
 
 bool calls_a_library(const Op& op) {
@@ -189,30 +195,29 @@ bool is_of(const Workload& step, const Op& op, Precision precision) {
 
 /// A check for each operation, with a part for each step that has it.
 void add_operations(const Device& device, const CompileOptions& options, const std::string& how,
-                    Checks& to) {
+                    const TriedSteps& steps, Checks& to) {
   std::map<std::string, Check> found;
   std::set<std::uint64_t> known;
-  for (TriedStep& step : tried_steps(options.precision)) {
-    const auto shared = std::make_shared<const TriedStep>(std::move(step));
-    const std::vector<Op>& ops = shared->workload.steps.front().ops;
-    std::map<std::string, std::vector<std::size_t>> tried;
-    for (std::size_t i = 0; i < ops.size(); ++i) {
-      if (is_of(shared->workload, ops[i], options.precision) &&
-          known.insert(fingerprint(alone(shared->workload, ops[i]))).second) {
-        tried[name(ops[i])].push_back(i);
+  for (const std::shared_ptr<TriedStep>& step : steps) {
+    std::map<std::string, std::vector<Op>> tried;
+    for (const Op& op : step->workload.steps.front().ops) {
+      if (is_of(step->workload, op, options.precision) &&
+          known.insert(fingerprint(alone(step->workload, op))).second) {
+        tried[name(op)].push_back(op);
       }
     }
-    for (const auto& [what, indices] : tried) {
-      Check& check =
-          found
-              .try_emplace(what, Check{.device = device.name(),
-                                       .what = what,
-                                       .precision = to_string(options.precision),
-                                       .how = how,
-                                       .calls_libraries = calls_a_library(ops[indices.front()])})
-              .first->second;
-      check.parts.push_back({what + " of " + shared->of, [&device, options, shared, indices] {
-                               run_operations(*shared, indices, *device.backend, options);
+    for (const auto& [what, ops] : tried) {
+      Check& check = found
+                         .try_emplace(what, Check{.device = device.name(),
+                                                  .what = what,
+                                                  .precision = to_string(options.precision),
+                                                  .how = how,
+                                                  .calls_libraries = calls_a_library(ops.front())})
+                         .first->second;
+      check.parts.push_back({what + " of " + step->of, [&device, options, step, own = ops] {
+                               for (const Op& op : own) {
+                                 run_operation(*step, op, *device.backend, options);
+                               }
                              }});
     }
   }
@@ -443,6 +448,10 @@ std::string Check::name() const {
 
 Checks all_checks(const Arguments& arguments, Devices& devices) {
   const Checks networks = network_checks(network_rows(arguments, devices));
+  std::map<Precision, TriedSteps> steps;
+  for (const Precision precision : checked_precisions) {
+    steps[precision] = tried_steps(precision);
+  }
   Checks all;
   const auto add_networks = [&](const Device& device, const std::string& execution) {
     for (const Check& check : networks) {
@@ -472,7 +481,7 @@ Checks all_checks(const Arguments& arguments, Devices& devices) {
     for (const Execution execution : {Execution::eager, Execution::graph}) {
       add_precisions(gpu, [&](Precision precision) {
         add_operations(gpu, {.precision = precision, .execution = execution},
-                       execution == Execution::eager ? "eager" : "graph", all);
+                       execution == Execution::eager ? "eager" : "graph", steps.at(precision), all);
       });
     }
   }
@@ -483,7 +492,8 @@ Checks all_checks(const Arguments& arguments, Devices& devices) {
   add_cpu_probes(cpu, threads, how, all);
   add_networks(cpu, "");
   add_precisions(cpu, [&](Precision precision) {
-    add_operations(cpu, {.threads = threads, .precision = precision}, "eager, " + how, all);
+    add_operations(cpu, {.threads = threads, .precision = precision}, "eager, " + how,
+                   steps.at(precision), all);
   });
   return all;
 }

@@ -2,10 +2,12 @@
 #include "command_line/arguments.h"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <limits>
 #include <sstream>
 
-#include "command_line/families.h"
+#include "command_line/axes.h"
 #include "command_line/networks.h"
 
 namespace crossover::bench {
@@ -13,132 +15,141 @@ namespace {
 
 /// The flags that belong to no axis and to no network.
 std::vector<Flag> run_flags(Arguments& to) {
-  std::vector<std::string> names;
+  std::vector<std::pair<std::string, Sweep>> named_sweeps;
   for (const Sweep& sweep : sweeps()) {
-    names.push_back(sweep.name);
+    named_sweeps.emplace_back(sweep.name, sweep);
   }
-  const std::vector<std::string> uses{"auto", "on", "off"};  // as CudaUse
-  const std::vector<std::string> contests{"auto",      "off",     "threads", "device",
-                                          "execution", "program", "command"};  // as Refine
+  constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
   return {
-      {"--sweep", join(names, "|"),
-       "how much to measure: networks, repetitions, time per repetition (default: default); gpu: a "
-       "few minutes, the most informative rows first",
-       [&to, names](const std::string& text) {
-         to.sweep = sweeps()[parse_choice("--sweep", text, text, names)];
-       }},
-      {"--cuda", join(uses, "|"),
-       "use a GPU if there is one (auto, the default), require one, or use none",
-       [&to, uses](const std::string& text) {
-         to.cuda = static_cast<CudaUse>(parse_choice("--cuda", text, text, uses));
-       }},
+      choice("--sweep", named_sweeps,
+             "how much to measure: networks, repetitions, time per repetition (default: default); "
+             "gpu: a few minutes, the most informative rows first",
+             to.sweep),
+      choice("--cuda", named_cuda_uses,
+             "use a GPU if there is one (auto, the default), require one, or use none", to.cuda),
       {"--out", "FILE.json",
        "write the results to this file, which is valid after every row (also: --benchmark_out)",
-       [&to](const std::string& text) { to.out = text; }},
+       into(to.out)},
       {"--budget", "TIME",
        "end after this time (90s, 5m, 1.5h), counted from the start of bench: first ceilings and "
        "networks with few repetitions, then the other rows of the sweep by their worth, then more "
        "repetitions of the noisiest rows",
-       [&to](const std::string& text) { to.budget_seconds = parse_duration("--budget", text); }},
+       duration_into(to.budget_seconds)},
       {"--resume", "",
        "go on with the interrupted run whose rows are in --out=FILE.json: finished rows are kept, "
        "the others measured",
-       [&to](const std::string&) { to.resume = true; }},
-      {"--refine", join(contests, "|"),
-       "after the sweep, where one of two sides overtakes the other, measure networks between "
-       "those sizes in pairs, for a minute at most: one thread against all (threads), CPU against "
-       "GPU (device), eager against graphs (execution), bench against the other program (program), "
-       "two commands (command, as ./run two does); "
-       "auto, the default: device or else threads, after a default or full sweep of all networks",
-       [&to, contests](const std::string& text) {
-         to.refine = static_cast<Refine>(parse_choice("--refine", text, text, contests));
-       }},
+       set(to.resume, true)},
+      choice(
+          "--refine", named_contests,
+          "after the sweep, where one of two sides overtakes the other, measure networks between "
+          "those sizes in pairs, for a minute at most: one thread against all (threads), CPU "
+          "against GPU (device), eager against graphs (execution), bench against the other "
+          "program (program), two commands (command, as ./run two does); auto, the default: "
+          "device or else threads, after a default or full sweep of all networks",
+          to.refine),
       {"--peer", "COMMAND",
        "let another program measure the same work, in turn with these rows, as ./run --with-peers "
        "does with PyTorch; given again, another one beside it; docs/protocol.md says how it is "
        "asked",
-       [&to](const std::string& text) { to.peers.push_back(text); }},
+       behind(to.peers)},
       {"--in-process", "",
        "measure in this process, for debuggers and profilers, instead of in a child",
-       [&to](const std::string&) { to.in_process = true; }},
+       set(to.in_process, true)},
       {"--mixed", "",
        "of ranks that were started on several machines: allow different processors or numbers of "
        "cores; rows of several ranks then say so",
-       [&to](const std::string&) { to.mixed = true; }},
+       set(to.mixed, true)},
       {"--patience", "TIME",
        "how long a row may make no progress before its process is killed and the row fails: this "
        "(default: 30s), or 10 times what it is expected to take if that is longer",
-       [&to](const std::string& text) {
-         to.patience_seconds = parse_duration("--patience", text);
-       }},
+       duration_into(to.patience_seconds)},
       {"--memory-limit", "BYTES", "skip rows that need more memory (default: what is available)",
-       [&to](const std::string& text) {
-         to.memory_limit_bytes = parse_number<std::int64_t>(
-             "--memory-limit", text, 0, std::numeric_limits<std::int64_t>::max());
-       }},
+       number_into(to.memory_limit_bytes, std::int64_t{0}, any)},
       {"--planned-memory", "BYTES",
        "choose sizes that depend on memory (copies, triads) by so much (default: what the machine "
        "has, rounded down to a power of two; bench tells its child)",
-       [&to](const std::string& text) {
-         to.planned_memory_bytes = parse_number<std::int64_t>(
-             "--planned-memory", text, 1, std::numeric_limits<std::int64_t>::max());
-       }},
+       number_into(to.planned_memory_bytes, std::int64_t{1}, any)},
       {"--plan", "",
        "print the rows in the order they would be measured, with estimated seconds, and exit; "
        "with --budget, those that fit; with --cuda=on, those of a GPU even where there is none",
-       [&to](const std::string&) { to.action = Action::plan; }},
+       set(to.action, Action::plan)},
       {"--check", "",
        "try every operation, copy, probe and tiny network in every way that the devices have, "
-       "print "
-       "what works, and exit: a minute at most, or --budget=TIME; --out=FILE keeps it as JSON",
-       [&to](const std::string&) { to.action = Action::check; }},
+       "print what works, and exit: a minute at most, or --budget=TIME; --out=FILE keeps it as "
+       "JSON",
+       set(to.action, Action::check)},
       {"--context", "", "print what result files record beside their rows as JSON and exit",
-       [&to](const std::string&) { to.action = Action::context; }},
-      {"--models", "", "list the networks and exit",
-       [&to](const std::string&) { to.action = Action::models; }},
+       set(to.action, Action::context)},
+      {"--models", "", "list the networks and exit", set(to.action, Action::models)},
       {"--describe", "", "print a network, named by --model, --mlp or --network, as JSON and exit",
-       [&to](const std::string&) { to.action = Action::describe; }},
+       set(to.action, Action::describe)},
       {"--network-schema", "", "print the JSON Schema of files for --network and exit",
-       [&to](const std::string&) { to.action = Action::network_schema; }},
+       set(to.action, Action::network_schema)},
       {"--cost", "",
        "print the operations, bytes and launches of training one network as JSON and exit",
-       [&to](const std::string&) { to.action = Action::cost; }},
+       set(to.action, Action::cost)},
       {"--machine", "", "print what result files record about this machine as JSON and exit",
-       [&to](const std::string&) { to.action = Action::machine; }},
+       set(to.action, Action::machine)},
       {"--commit", "", "print the commit that bench was built from and exit",
-       [&to](const std::string&) { to.action = Action::commit; }},
+       set(to.action, Action::commit)},
       {"--worker", "",
        "answer requests for rows on standard input, as docs/protocol.md says; bench's child does",
-       [&to](const std::string&) { to.action = Action::worker; }},
-      {"--version", "", "print the version and exit",
-       [&to](const std::string&) { to.action = Action::version; }},
-      {"--help", "", "print this text and exit",
-       [&to](const std::string&) { to.action = Action::help; }},
+       set(to.action, Action::worker)},
+      {"--version", "", "print the version and exit", set(to.action, Action::version)},
+      {"--help", "", "print this text and exit", set(to.action, Action::help)},
   };
 }
 
-/// Google Benchmark's that do something here; what reads them is take_benchmark_flag(), which gets
-/// them all.
-std::vector<Flag> benchmark_flags() {
-  const std::string boolean = "true|false";
+/// As Google Benchmark reads it; a flag without a value is true.
+Take truth_into(bool& to) {
+  return [&to](const std::string& /*flag*/, std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    constexpr std::array no{"0", "f", "n", "false", "no", "off"};
+    to = std::find(no.begin(), no.end(), text) == no.end();
+  };
+}
+
+/// Those of Google Benchmark's that do something here.
+std::vector<Flag> benchmark_flags(Arguments& to) {
+  constexpr int most_repetitions = 1000000;
   return {
-      {"--benchmark_filter",
-       "REGEX",
+      {"--benchmark_filter", "REGEX",
        "measure only rows in whose names this is found; with - in front of it, only the others",
-       {}},
-      {"--benchmark_repetitions", "N", "repetitions of each row (default: the sweep's)", {}},
-      {"--benchmark_min_time", "SECONDS", "of each repetition at least (default: the sweep's)", {}},
-      {"--benchmark_enable_random_interleaving", boolean, "measure in random order", {}},
-      {"--benchmark_list_tests", boolean, "print the names of the rows and exit", {}},
-      {"--benchmark_context", "KEY=VALUE,...", "add this to the context of the result file", {}},
+       into(to.filter)},
+      {"--benchmark_repetitions", "N", "repetitions of each row (default: the sweep's)",
+       number_into(to.repetitions, 1, most_repetitions)},
+      {"--benchmark_min_time", "SECONDS", "of each repetition at least (default: the sweep's)",
+       [&to](const std::string& flag, const std::string& text) {
+         constexpr double most = 1e6;
+         const bool suffixed =
+             text.size() > 1 && text.back() == 's';  // "0.5s", as later versions write it
+         to.min_time_seconds =
+             parse_number<double>(flag, text.substr(0, text.size() - (suffixed ? 1 : 0)), 0, most);
+       }},
+      {"--benchmark_enable_random_interleaving", boolean, "measure in random order",
+       truth_into(to.shuffles)},
+      {"--benchmark_list_tests", boolean, "print the names of the rows and exit",
+       truth_into(to.lists_only)},
+      {"--benchmark_context", "KEY=VALUE,...", "add this to the context of the result file",
+       [&to](const std::string& flag, const std::string& text) {
+         to.more_context.clear();
+         for (const std::string& pair : split(text)) {
+           const std::size_t equals = pair.find('=');
+           if (equals == std::string::npos || equals == 0) {
+             throw UsageError(flag + "=" + text + " is not key=value,...");
+           }
+           to.more_context[pair.substr(0, equals)] = pair.substr(equals + 1);
+         }
+       }},
   };
 }
 
 /// In the order of the help text.
 std::vector<Flag> all_flags(Arguments& to, NetworkFlags& networks) {
   std::vector<Flag> all;
-  for (std::vector<Flag>& part :
-       std::vector{axis_flags(to.choices), network_flags(networks), run_flags(to)}) {
+  for (std::vector<Flag>& part : std::vector{axis_flags(to.choices), network_flags(networks),
+                                             run_flags(to), benchmark_flags(to)}) {
     std::move(part.begin(), part.end(), std::back_inserter(all));
   }
   return all;
@@ -173,7 +184,7 @@ std::string nearest(const std::string& typed, const std::vector<Flag>& known) {
   return best;
 }
 
-/// Whether the argument is Google Benchmark's; takes it where it is.
+/// Whether the argument is a flag that Google Benchmark alone knows; takes it where it is.
 bool take_benchmark_flag(const std::string& argument, const std::string& name,
                          const std::string& value, Arguments& to) {
   if (name == "--benchmark_out" && !value.empty()) {
@@ -207,11 +218,11 @@ void take(const std::string& argument, const std::vector<Flag>& known, Arguments
   const std::string name = argument.substr(0, equals);
   const bool has_value = equals != std::string::npos;
   const std::string value = has_value ? argument.substr(equals + 1) : "";
-  if (take_benchmark_flag(argument, name, value, to)) {
-    return;
-  }
   const auto flag = std::find_if(known.begin(), known.end(),
                                  [&](const Flag& other) { return other.name == name; });
+  if (flag == known.end() && take_benchmark_flag(argument, name, value, to)) {
+    return;
+  }
   if (flag == known.end()) {
     const std::string meant = nearest(name, known);
     throw UsageError("unknown argument '" + argument + "'" +
@@ -220,10 +231,10 @@ void take(const std::string& argument, const std::vector<Flag>& known, Arguments
   if (flag->value.empty() && has_value) {
     throw UsageError(name + " takes no value");
   }
-  if (!flag->value.empty() && value.empty()) {
+  if (!flag->value.empty() && value.empty() && flag->value != boolean) {
     throw UsageError(name + " needs a value: " + name + "=" + flag->value);
   }
-  flag->take(value);
+  flag->take(name, value);
 }
 
 /// All, or of networks that someone names those that train, with the ceilings that bound them.
@@ -310,11 +321,6 @@ std::optional<Task> find_task(const Arguments& arguments, const std::string& mod
   return task;
 }
 
-bool is_given(const Arguments& arguments, const std::string& flag) {
-  return std::any_of(arguments.passed_on.begin(), arguments.passed_on.end(),
-                     [&](const std::string& word) { return word.starts_with(flag + "="); });
-}
-
 Arguments parse(const std::vector<std::string>& arguments) {
   Arguments result{.sweep = sweeps()[1]};
   NetworkFlags networks;
@@ -328,6 +334,9 @@ Arguments parse(const std::vector<std::string>& arguments) {
   if (!result.peers.empty()) {
     result.sweep = for_pairs(result.sweep);
   }
+  Effort& effort = result.sweep.effort;
+  effort = {.repetitions = result.repetitions.value_or(effort.repetitions),
+            .min_time_seconds = result.min_time_seconds.value_or(effort.min_time_seconds)};
   resolve_choices(result, networks);
   result.data = networks.data;
   if (result.action == Action::measure || result.action == Action::plan ||
@@ -355,16 +364,15 @@ std::string help() {
       "  bench --network=mynet.json --scale=0.5,1,2\n"
       "  bench --model=heart --data=heart.csv\n"
       "  bench --cost --mlp=784,512,10 --batch=64\n\n";
-  const auto add = [&](const std::vector<Flag>& flags) {
-    for (const Flag& flag : flags) {
-      std::string left = "  " + flag.name + (flag.value.empty() ? "" : "=" + flag.value);
-      left += left.size() < help_column ? std::string(help_column - left.size(), ' ') : indent;
-      text += left + wrapped(flag.help, indent) + "\n";
+  const std::string first_of_google = benchmark_flags(arguments).front().name;
+  for (const Flag& flag : all_flags(arguments, networks)) {
+    if (flag.name == first_of_google) {
+      text += "\nFlags of Google Benchmark's:\n\n";
     }
-  };
-  add(all_flags(arguments, networks));
-  text += "\nFlags of Google Benchmark's:\n\n";
-  add(benchmark_flags());
+    std::string left = "  " + flag.name + (flag.value.empty() ? "" : "=" + flag.value);
+    left += left.size() < help_column ? std::string(help_column - left.size(), ' ') : indent;
+    text += left + wrapped(flag.help, indent) + "\n";
+  }
   return text + "\nExit code: 0 all rows measured, 1 a row failed or was skipped, 2 wrong usage.\n";
 }
 

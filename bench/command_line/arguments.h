@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "command_line/axes.h"
@@ -34,10 +37,17 @@ enum class Action {
 
 /// Whether rows are measured on a GPU: where there is one, necessarily, or not at all.
 enum class CudaUse { automatic, on, off };
+inline constexpr std::initializer_list<std::pair<const char*, CudaUse>> named_cuda_uses{
+    {"auto", CudaUse::automatic}, {"on", CudaUse::on}, {"off", CudaUse::off}};
 
 /// Which two sides are told apart more closely after a sweep (refine/contest.h); automatic: where a
 /// whole sweep is measured those that it is about.
 enum class Refine { automatic, off, threads, device, execution, program, command };
+inline constexpr std::initializer_list<std::pair<const char*, Refine>> named_contests{
+    {"auto", Refine::automatic},      {"off", Refine::off},
+    {"threads", Refine::threads},     {"device", Refine::device},
+    {"execution", Refine::execution}, {"program", Refine::program},
+    {"command", Refine::command}};
 
 struct Arguments {
   Action action = Action::measure;
@@ -66,8 +76,15 @@ struct Arguments {
   double patience_seconds = 30;    ///< with a row that makes no progress (run/sampler.h)
   Refine refine = Refine::automatic;
   std::optional<std::int64_t> memory_limit_bytes;
-  std::optional<std::int64_t> planned_memory_bytes;  ///< rows/require_memory.h
-  std::vector<std::string> passed_on;  ///< to Google Benchmark, without the program's name
+  std::optional<std::int64_t> planned_memory_bytes;  ///< rows/device.h
+  // Flags that Google Benchmark has, too:
+  std::string filter;              ///< selected() has its meaning; empty: all rows
+  std::optional<int> repetitions;  ///< none: those of the sweep
+  std::optional<double> min_time_seconds;
+  bool lists_only = false;
+  bool shuffles = false;
+  std::map<std::string, std::string> more_context;  ///< of the result file
+  std::vector<std::string> passed_on;               ///< to it: those that it alone knows
 };
 
 /// The batch sizes of the command line, or `own`.
@@ -78,9 +95,6 @@ std::vector<std::int64_t> batches_of(const Arguments& arguments, std::int64_t ow
 std::optional<Task> find_task(const Arguments& arguments, const std::string& model,
                               bool of_steps = false,
                               const std::vector<Family>& networks = catalogue());
-
-/// Whether the command line has that flag of Google Benchmark's.
-bool is_given(const Arguments& arguments, const std::string& flag);
 
 /// Throws UsageError.
 Arguments parse(const std::vector<std::string>& arguments);

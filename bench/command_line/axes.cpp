@@ -2,48 +2,55 @@
 #include "command_line/axes.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <iterator>
 #include <map>
 #include <stdexcept>
 #include <system_error>
 
-#include "command_line/families.h"
 #include "command_line/flag.h"
 #include "crossover/executions.h"
+#include "crossover/names.h"
 #include "crossover/training.h"
 
 namespace crossover::bench {
 namespace {
 
-/// An axis that is a member of CompileOptions: its values, plainest first, by their names.
+/// By their names, plainest first.
 template <class Value>
-Axis option(Axis axis, Value CompileOptions::*member,
-            const std::vector<std::pair<std::string, Value>>& values) {
-  std::map<std::string, Value> by_name;
-  for (const auto& [name, value] : values) {
-    axis.values.push_back(name);
-    by_name.emplace(name, value);
-  }
-  axis.apply = [member, by_name](CompileOptions& options, const std::string& name) {
-    options.*member = by_name.at(name);
+using Named = std::vector<std::pair<std::string, Value>>;
+
+/// An axis that is a member of CompileOptions.
+template <class Value>
+Axis option(Axis axis, Value CompileOptions::*member, const Named<Value>& values) {
+  axis.values = all_names(values);
+  axis.apply = [member, values](CompileOptions& options, const std::string& name) {
+    options.*member = value_in(values, name).value();
   };
   return axis;
 }
 
 std::vector<std::string> family_names() {
   std::vector<std::string> names;
-  for (const BenchmarkFamily& family : families()) {
-    names.push_back(family.name);
+  std::transform(families().begin(), families().end(), std::back_inserter(names),
+                 [](const BenchmarkFamily& family) { return family.name; });
+  return names;
+}
+
+Named<Execution> execution_names() {
+  Named<Execution> names;
+  for (const ExecutionFacts& one : execution_table) {
+    names.emplace_back(one.name, one.execution);
   }
   return names;
 }
 
-std::vector<std::pair<std::string, Execution>> execution_names() {
-  std::vector<std::pair<std::string, Execution>> names;
-  std::transform(
-      execution_table.begin(), execution_table.end(), std::back_inserter(names),
-      [](const ExecutionFacts& one) { return std::pair(std::string(one.name), one.execution); });
+Named<Precision> precision_names() {
+  Named<Precision> names;
+  for (const Precision one : {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16}) {
+    names.emplace_back(to_string(one), one);
+  }
   return names;
 }
 
@@ -117,11 +124,7 @@ std::vector<Axis> computation_axes() {
            .description = "arithmetic of the matrix products and type of their operands",
            .flag = {"--precision", "NAME,...",
                     "f32, tf32, bf16 or f16 (default: f32, with TF32 off)"}},
-          &CompileOptions::precision,
-          {{"f32", Precision::f32},
-           {"tf32", Precision::tf32},
-           {"bf16", Precision::bf16},
-           {"f16", Precision::f16}}),
+          &CompileOptions::precision, precision_names()),
       {.key = "size",
        .description = "rows and columns of a product's square matrices, or the {n} of a command"},
       {.key = "cache",
@@ -323,6 +326,30 @@ Configuration::const_iterator find_key(const Configuration& configuration, const
 
 }  // namespace
 
+const std::vector<BenchmarkFamily>& families() {
+  static const std::vector<BenchmarkFamily> all{
+      {.name = "Peak", .worth = 5, .bounds_others = true},
+      {.name = "Copy", .worth = 1},
+      {.name = "Collective", .worth = 5, .bounds_others = true},
+      {.name = "Gemm", .worth = 2},
+      {.name = "Layer", .worth = 3},
+      {.name = "Epoch", .worth = 0, .trains = Trains::epochs},
+      {.name = "Minibatch", .worth = 4, .trains = Trains::steps},
+      {.name = "Command", .worth = 6},  // of other programs (docs/howto/two-programs.md)
+  };
+  return all;
+}
+
+const BenchmarkFamily& find_family(const std::string& name) {
+  const auto at = std::find_if(families().begin(), families().end(),
+                               [&](const BenchmarkFamily& family) { return family.name == name; });
+  if (at == families().end()) {
+    throw std::out_of_range("no family '" + name +
+                            "'; add it to the table in bench/command_line/axes.cpp");
+  }
+  return *at;
+}
+
 bool includes(AxisDevices devices, AxisDevices device) {
   return devices == AxisDevices::both ? device != AxisDevices::none : devices == device;
 }
@@ -362,15 +389,9 @@ const Axis& find_axis(const std::string& key) {
 }
 
 std::string to_string(AxisRole role) {
-  switch (role) {
-    case AxisRole::what:
-      return "what";
-    case AxisRole::alike:
-      return "alike";
-    case AxisRole::how:
-      return "how";
-  }
-  return "";
+  constexpr std::array named{std::pair{"what", AxisRole::what}, std::pair{"alike", AxisRole::alike},
+                             std::pair{"how", AxisRole::how}};
+  return name_in(named, role);
 }
 
 Configuration in_order(const Configuration& configuration) {

@@ -4,6 +4,7 @@
 // place in names, the loop over its values and its description in the result file follow from it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,6 +15,27 @@
 #include "crossover/backend.h"
 
 namespace crossover::bench {
+
+// ---- The families of benchmarks, and what a sweep has to know of each. rows/families.h has how
+// their rows are planned and made.
+
+/// What a family's rows train.
+enum class Trains { nothing, steps, epochs };
+
+struct BenchmarkFamily {
+  std::string name;
+  std::size_t worth = 0;  ///< where minutes count, a family of less worth comes behind: 0 is first
+  Trains trains = Trains::nothing;  ///< crossovers are those of epochs
+  bool bounds_others = false;       ///< ceilings
+};
+
+/// In the order in which they are measured: ceilings before what they bound.
+const std::vector<BenchmarkFamily>& families();
+
+/// Throws std::out_of_range where there is none of that name.
+const BenchmarkFamily& find_family(const std::string& name);
+
+// ---- The axes
 
 /// Keys and values of a row.
 using Configuration = std::vector<std::pair<std::string, std::string>>;

@@ -5,26 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <sstream>
 #include <stdexcept>
 
 #include "build_info.h"
-#include "command_line/flag.h"
 #include "crossover/regular_expression.h"
 
 namespace crossover::bench {
 namespace {
-
-/// As Google Benchmark reads a boolean flag; one without a value is true.
-bool is_true(std::string value) {
-  std::transform(value.begin(), value.end(), value.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  constexpr std::array no{"0", "f", "n", "false", "no", "off"};
-  return std::find(no.begin(), no.end(), value) == no.end();
-}
 
 /// Google Benchmark 1.7 refuses the unit that 1.8 and later ask for.
 const char* min_time_suffix() {
@@ -38,88 +28,37 @@ const char* min_time_suffix() {
 
 }  // namespace
 
-BenchmarkFlags::BenchmarkFlags(const std::vector<std::string>& arguments, int repetitions,
-                               double min_time_seconds)
-    : arguments_{"bench"}, repetitions_(repetitions), min_time_seconds_(min_time_seconds) {
-  for (const std::string& argument : arguments) {
-    const std::size_t equals = argument.find('=');
-    values_[argument.substr(0, equals)] =
-        equals == std::string::npos ? "true" : argument.substr(equals + 1);
-  }
-  if (const auto given = values_.find("--benchmark_repetitions"); given != values_.end()) {
-    constexpr int most = 1000000;
-    repetitions_ = parse_number<int>(given->first, given->second, 1, most);
-  }
-  if (const auto given = values_.find("--benchmark_min_time"); given != values_.end()) {
-    constexpr double most = 1e6;
-    const std::string& text = given->second;
-    const bool suffixed =
-        text.size() > 1 && text.back() == 's';  // "0.5s", as later versions write it
-    min_time_seconds_ = parse_number<double>(
-        given->first, text.substr(0, text.size() - (suffixed ? 1 : 0)), 0, most);
-  }
-  values_["--benchmark_repetitions"] = std::to_string(repetitions_);
-  values_["--benchmark_min_time"] = std::to_string(min_time_seconds_) + min_time_suffix();
-  for (const auto& [flag, value] : values_) {
-    if (flag != "--benchmark_filter") {  // select() has done it
-      arguments_.push_back(flag + "=" + value);
-    }
-  }
-}
-
-bool BenchmarkFlags::is_set(const std::string& flag) const {
-  const auto given = values_.find(flag);
-  return given != values_.end() && is_true(given->second);
-}
-
-bool BenchmarkFlags::lists_only() const { return is_set("--benchmark_list_tests"); }
-
-bool BenchmarkFlags::shuffles() const { return is_set("--benchmark_enable_random_interleaving"); }
-
-std::map<std::string, std::string> BenchmarkFlags::context() const {
-  std::map<std::string, std::string> pairs;
-  const auto given = values_.find("--benchmark_context");
-  if (given == values_.end()) {
-    return pairs;
-  }
-  for (const std::string& pair : split(given->second)) {
-    const std::size_t equals = pair.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      throw UsageError("--benchmark_context=" + given->second + " is not key=value,...");
-    }
-    pairs[pair.substr(0, equals)] = pair.substr(equals + 1);
-  }
-  return pairs;
-}
-
-std::vector<std::string> BenchmarkFlags::select(const std::vector<std::string>& names) const {
-  const auto given = values_.find("--benchmark_filter");
-  const std::string filter = given == values_.end() ? "" : given->second;
+std::vector<std::string> selected(const std::vector<std::string>& names,
+                                  const std::string& filter) {
   if (filter.empty() || filter == "all") {
     return names;
   }
   const bool others = filter.front() == '-';
-  std::vector<std::string> selected;
+  std::vector<std::string> found;
   try {
     const RegularExpression pattern(filter.substr(others ? 1 : 0));
-    std::copy_if(names.begin(), names.end(), std::back_inserter(selected),
+    std::copy_if(names.begin(), names.end(), std::back_inserter(found),
                  [&](const std::string& name) { return pattern.is_in(name) != others; });
   } catch (const std::invalid_argument& fault) {
     throw UsageError("--benchmark_filter=" + filter +
                      " is not a regular expression: " + fault.what());
   }
-  if (selected.empty()) {
+  if (found.empty()) {
     throw UsageError("--benchmark_filter=" + filter + " matches none of the " +
                      std::to_string(names.size()) + " names; --benchmark_list_tests lists them");
   }
-  return selected;
+  return found;
 }
 
-void BenchmarkFlags::initialize() {
+void initialize_benchmark(const Effort& effort, const std::vector<std::string>& passed_on) {
+  static std::vector<std::string> words;  // Google Benchmark keeps pointers into them
+  words = {"bench", "--benchmark_repetitions=" + std::to_string(effort.repetitions),
+           "--benchmark_min_time=" + std::to_string(effort.min_time_seconds) + min_time_suffix()};
+  words.insert(words.end(), passed_on.begin(), passed_on.end());
   std::vector<char*> pointers;
-  pointers.reserve(arguments_.size() + 1);
-  for (std::string& argument : arguments_) {
-    pointers.push_back(argument.data());
+  pointers.reserve(words.size() + 1);
+  for (std::string& word : words) {
+    pointers.push_back(word.data());
   }
   int count = static_cast<int>(pointers.size());
   pointers.push_back(nullptr);
@@ -127,13 +66,6 @@ void BenchmarkFlags::initialize() {
   if (count > 1) {
     throw UsageError("Google Benchmark does not accept " + std::string(pointers[1]));
   }
-}
-
-BenchmarkFlags take_benchmark_flags(Arguments& arguments) {
-  Effort& effort = arguments.sweep.effort;
-  BenchmarkFlags flags(arguments.passed_on, effort.repetitions, effort.min_time_seconds);
-  effort = {.repetitions = flags.repetitions(), .min_time_seconds = flags.min_time_seconds()};
-  return flags;
 }
 
 std::vector<std::string> take_flags_from_environment() {

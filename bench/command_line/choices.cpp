@@ -149,9 +149,10 @@ std::vector<Flag> axis_flags(Choices& to) {
   for (const Axis& axis : axes()) {
     if (!axis.flag.name.empty()) {
       // By its key: another program's axes move those of the table.
-      flags.push_back(
-          {axis.flag.name, axis.flag.value, axis.flag.help,
-           [&to, key = axis.key](const std::string& text) { to.take(find_axis(key), text); }});
+      flags.push_back({axis.flag.name, axis.flag.value, axis.flag.help,
+                       [&to, key = axis.key](const std::string& /*flag*/, const std::string& text) {
+                         to.take(find_axis(key), text);
+                       }});
     }
   }
   return flags;

@@ -2,11 +2,15 @@
 // One flag of the command line, and what reads the text after its '='.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "crossover/names.h"
 
 namespace crossover::bench {
 
@@ -15,12 +19,19 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What becomes of the text after a flag's '='. UsageError, which names the flag, where it can't
+/// be.
+using Take = std::function<void(const std::string& flag, const std::string& text)>;
+
 struct Flag {
   std::string name;   ///< "--batch"
   std::string value;  ///< what stands after '=', as the help text names it; empty: it has none
   std::string help;
-  std::function<void(const std::string& text)> take;
+  Take take;
 };
+
+/// Its own words; a flag that has it may also stand alone.
+inline constexpr const char* boolean = "true|false";
 
 /// "a,b" -> {"a", "b"}; an empty text is one empty part.
 std::vector<std::string> split(const std::string& text);
@@ -54,5 +65,47 @@ double parse_duration(const std::string& flag, const std::string& text);
 
 /// Sizes and counts have no greater use.
 inline constexpr std::int64_t largest_size = std::int64_t{1} << 40U;
+
+// ---- Where the text goes.
+
+template <class To>
+Take into(To& to) {
+  return [&to](const std::string& /*flag*/, const std::string& text) { to = text; };
+}
+
+/// Of a flag that can be given again.
+inline Take behind(std::vector<std::string>& to) {
+  return [&to](const std::string& /*flag*/, const std::string& text) { to.push_back(text); };
+}
+
+/// Of a flag without a value.
+template <class To, class Value>
+Take set(To& to, Value value) {
+  return [&to, value](const std::string& /*flag*/, const std::string& /*text*/) { to = value; };
+}
+
+template <class Number, class To>
+Take number_into(To& to, Number least, Number most) {
+  return [=, &to](const std::string& flag, const std::string& text) {
+    to = parse_number<Number>(flag, text, least, most);
+  };
+}
+
+template <class To>
+Take duration_into(To& to) {
+  return
+      [&to](const std::string& flag, const std::string& text) { to = parse_duration(flag, text); };
+}
+
+/// One of a table of names; the help text shows them.
+template <class Named, class To>
+Flag choice(const std::string& name, const Named& named, const std::string& help, To& to) {
+  const std::vector<std::string> known = all_names(named);
+  return {name, join(known, "|"), help, [=, &to](const std::string& flag, const std::string& text) {
+            to = std::next(std::begin(named),
+                           static_cast<std::ptrdiff_t>(parse_choice(flag, text, text, known)))
+                     ->second;
+          }};
+}
 
 }  // namespace crossover::bench

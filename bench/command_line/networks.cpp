@@ -55,35 +55,21 @@ std::vector<std::int64_t> widths_of(const NetworkFlags& flags) {
   return widths;
 }
 
-/// "relu, sigmoid, ...": those that stand between layers.
-std::string names_of_activations() {
-  std::string names;
-  for (const auto& [name, activation] : named_activations) {
-    if (activation != Activation::identity) {
-      names.append(names.empty() ? "" : ", ").append(name);
-    }
-  }
-  return names;
+/// Of activations those that stand between layers.
+std::vector<std::pair<std::string, Activation>> activations_between_layers() {
+  std::vector<std::pair<std::string, Activation>> named(named_activations.begin(),
+                                                        named_activations.end());
+  std::erase_if(named, [](const auto& one) { return one.second == Activation::identity; });
+  return named;
 }
 
-Activation activation_of(const std::string& text) {
-  for (const auto& [name, activation] : named_activations) {
-    if (activation != Activation::identity && text == name) {
-      return activation;
-    }
+/// As people write them: "cross-entropy".
+std::vector<std::pair<std::string, LossFunction>> losses() {
+  std::vector<std::pair<std::string, LossFunction>> named(named_losses.begin(), named_losses.end());
+  for (auto& [name, loss] : named) {
+    std::replace(name.begin(), name.end(), '_', '-');
   }
-  throw UsageError("--activation=" + text + " is none of " + names_of_activations());
-}
-
-LossFunction loss_of(const std::string& text) {
-  std::string wanted = text;
-  std::replace(wanted.begin(), wanted.end(), '-', '_');
-  for (const auto& [name, loss] : named_losses) {
-    if (wanted == name) {
-      return loss;
-    }
-  }
-  throw UsageError("--loss-function=" + text + " is none of cross-entropy, mse, bce");
+  return named;
 }
 
 Task custom_mlp(const NetworkFlags& flags) {
@@ -92,16 +78,16 @@ Task custom_mlp(const NetworkFlags& flags) {
   for (const std::int64_t width : widths) {
     name.append("-").append(std::to_string(width));
   }
-  const std::string activation = flags.activation.value_or("relu");
-  if (activation != "relu") {
-    name += "-" + activation;
+  const Activation activation = flags.activation.value_or(Activation::relu);
+  if (activation != Activation::relu) {
+    name.append("-").append(name_in(named_activations, activation));
   }
-  const LossFunction loss = loss_of(flags.loss.value_or("cross-entropy"));
+  const LossFunction loss = flags.loss.value_or(LossFunction::cross_entropy);
   if (loss != LossFunction::cross_entropy) {
     name.append("-").append(name_of(loss));
   }
   try {
-    const Model model = mlp(name, widths, activation_of(activation), loss);
+    const Model model = mlp(name, widths, activation, loss);
     return {.model = model,
             .rows = 1000,
             .batch = 100,
@@ -120,20 +106,9 @@ Task of_file(const std::string& path, double scale) {
   }
 }
 
-/// The network's own where it has that name.
-Optimizer optimizer_of(const std::string& name, const Optimizer& own) {
-  if (name_of(own) == name) {
-    return own;
-  }
-  if (const std::optional<Optimizer> optimizer = optimizer_named(name)) {
-    return *optimizer;
-  }
-  throw UsageError("--optimizer=" + name + " is none of sgd, momentum, adam, adamw");
-}
-
 void change_optimizer(Task& task, const NetworkFlags& flags) {
-  if (flags.optimizer) {
-    task.optimizer = optimizer_of(*flags.optimizer, task.optimizer);
+  if (flags.optimizer && name_of(*flags.optimizer) != name_of(task.optimizer)) {
+    task.optimizer = *flags.optimizer;  // else the network's own has numbers of its own
   }
   if (flags.learning_rate) {
     std::visit([&](auto& o) { o.learning_rate = *flags.learning_rate; }, task.optimizer);
@@ -154,47 +129,45 @@ constexpr double smallest_scale = 1e-3, largest_scale = 1e3;
 }  // namespace
 
 std::vector<Flag> network_flags(NetworkFlags& to) {
+  Flag loss = choice(
+      "--loss-function", losses(),
+      "loss of --mlp: of classes (the default), mean squared error, or binary cross-entropy with "
+      "logits; for the last two the last width is a number of outputs, each with a target",
+      to.loss);
+  loss.take = [take = loss.take](const std::string& flag, std::string text) {
+    std::replace(text.begin(), text.end(), '_', '-');  // as files write it
+    take(flag, text);
+  };
   return {
       {"--mlp", "IN,...,CLASSES",
        "a fully connected network of your own, by layer widths: --mlp=784,512,10; "
        "auto as the first or the last takes it from --data: --mlp=auto,32,auto",
-       [&to](const std::string& text) { to.mlp = widths_in(text); }},
+       [&to](const std::string& /*flag*/, const std::string& text) { to.mlp = widths_in(text); }},
       {"--network", "FILE.json,...",
        "networks of your own, in files; docs/networks.md has their form, and python -m networks "
        "writes them from PyTorch and ONNX",
-       [&to](const std::string& text) { to.files = split(text); }},
+       [&to](const std::string& /*flag*/, const std::string& text) { to.files = split(text); }},
       {"--scale", "FACTOR,...",
        "each network of --network with its inner widths times these: --scale=0.25,0.5,1,2",
-       [&to](const std::string& text) {
-         to.scales = parse_numbers<double>("--scale", text, smallest_scale, largest_scale);
+       [&to](const std::string& flag, const std::string& text) {
+         to.scales = parse_numbers<double>(flag, text, smallest_scale, largest_scale);
        }},
-      {"--activation", "NAME",
-       "activation between the layers of --mlp: " + names_of_activations() + " (default: relu)",
-       [&to](const std::string& text) { to.activation = text; }},
-      {"--loss-function", "cross-entropy|mse|bce",
-       "loss of --mlp: of classes (the default), mean squared error, or binary cross-entropy with "
-       "logits; for the last two the last width is a number of outputs, each with a target",
-       [&to](const std::string& text) { to.loss = text; }},
-      {"--optimizer", "sgd|momentum|adam|adamw",
-       "optimizer (default: the network's own; --mlp: sgd)",
-       [&to](const std::string& text) { to.optimizer = text; }},
+      choice("--activation", activations_between_layers(),
+             "activation between the layers of --mlp (default: relu)", to.activation),
+      std::move(loss),
+      choice("--optimizer", named_optimizers(),
+             "optimizer (default: the network's own; --mlp: sgd)", to.optimizer),
       {"--lr", "RATE", "learning rate (default: the network's own)",
-       [&to](const std::string& text) {
-         to.learning_rate = parse_number<double>("--lr", text, 0, largest_rate);
-       }},
+       number_into(to.learning_rate, 0.0, largest_rate)},
       {"--weight-decay", "RATE",
        "weight decay of AdamW, for weights but not biases (default: 1e-4)",
-       [&to](const std::string& text) {
-         to.weight_decay = parse_number<double>("--weight-decay", text, 0, largest_rate);
-       }},
+       number_into(to.weight_decay, 0.0, largest_rate)},
       {"--rows", "N", "rows of generated data of an epoch (default: the network's own number)",
-       [&to](const std::string& text) {
-         to.rows = parse_number<std::int64_t>("--rows", text, 1, largest_size);
-       }},
+       number_into(to.rows, std::int64_t{1}, largest_size)},
       {"--data", "FILE.csv",
        "train on these rows: numbers, with the class (0, 1, ...) in the last column; "
        "a header is optional",
-       [&to](const std::string& text) { to.data = text; }},
+       into(to.data)},
   };
 }
 

@@ -17,7 +17,9 @@ struct NetworkFlags {
   std::optional<std::vector<std::int64_t>> mlp;  ///< widths
   std::vector<std::string> files;                ///< of networks in JSON
   std::vector<double> scales{1};                 ///< of each of them
-  std::optional<std::string> activation, loss, optimizer;
+  std::optional<Activation> activation;
+  std::optional<LossFunction> loss;
+  std::optional<Optimizer> optimizer;
   std::optional<double> learning_rate, weight_decay;
   std::optional<std::int64_t> rows;
   std::optional<std::string> data;  ///< the user's CSV file

@@ -26,8 +26,8 @@
 #include "file/built_from.h"
 #include "file/row_json.h"
 #include "rows/counters.h"
+#include "rows/device.h"
 #include "rows/families.h"
-#include "rows/require_memory.h"
 
 namespace crossover::bench {
 namespace {
@@ -171,13 +171,12 @@ Json openmp_json(const ThreadSettings& threads) {
           {"places", threads.places}};
 }
 
-Json configuration_json(const Arguments& arguments, const std::vector<std::string>& command,
-                        const BenchmarkFlags& flags) {
+Json configuration_json(const Arguments& arguments, const std::vector<std::string>& command) {
   const ThreadSettings threads = thread_settings();
   Json configuration = {{"command", command_json(command)},
                         {"sweep", arguments.sweep.name},
-                        {"repetitions", flags.repetitions()},
-                        {"min_time_seconds", flags.min_time_seconds()},
+                        {"repetitions", arguments.sweep.effort.repetitions},
+                        {"min_time_seconds", arguments.sweep.effort.min_time_seconds},
                         {"environment", environment_json()},
                         {"openmp", openmp_json(threads)},
                         {"flush_to_zero", threads.flush_denormals},
@@ -305,7 +304,7 @@ std::string commit_line() {
 }
 
 Json context_json(const Arguments& arguments, const std::vector<std::string>& command,
-                  const BenchmarkFlags& flags, const Devices& devices) {
+                  const Devices& devices) {
   const benchmark::CPUInfo& cpu = benchmark::CPUInfo::Get();
   Json context = {{"date", now_in_utc()},
                   {"executable", "bench"},
@@ -321,14 +320,14 @@ Json context_json(const Arguments& arguments, const std::vector<std::string>& co
                     {"complete", false},
                     {"machine", machine_json(devices)},
                     {"software", software_json(devices)},
-                    {"configuration", configuration_json(arguments, command, flags)},
+                    {"configuration", configuration_json(arguments, command)},
                     {"axes", axes_json()},
                     {"counters", counters_json()},
                     {"networks", networks_json(arguments)},
                     {"network_fingerprints", network_fingerprints_json(arguments)},
                     {"ladders", ladders_json(arguments)},
                     {"ladder_batches", ladder_batches_json(arguments)}}}};
-  for (const auto& [key, value] : flags.context()) {
+  for (const auto& [key, value] : arguments.more_context) {
     context.emplace(key, value);  // our own fields stay
   }
   return context;

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "command_line/arguments.h"
-#include "command_line/benchmark_flags.h"
 #include "rows/device.h"
 
 namespace crossover::bench {
@@ -27,6 +26,6 @@ std::string commit_line();
 /// Google Benchmark's own context, and "crossover" in it; results/README.md defines the fields.
 nlohmann::ordered_json context_json(const Arguments& arguments,
                                     const std::vector<std::string>& command,
-                                    const BenchmarkFlags& flags, const Devices& devices);
+                                    const Devices& devices);
 
 }  // namespace crossover::bench

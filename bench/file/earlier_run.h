@@ -3,6 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -40,6 +42,22 @@ EarlierRun read_earlier(const std::filesystem::path& asked, const nlohmann::orde
 
 /// As if these rows had not been measured.
 void leave_out(EarlierRun& earlier, const std::set<std::string>& names);
+
+// ---- What it says to a refinement.
+
+struct EarlierSizes {
+  std::map<std::string, std::vector<double>> seconds;  ///< of repetitions, by row
+  std::vector<std::string> models;                     ///< of ladders, some in between
+  nlohmann::ordered_json refinements = nlohmann::ordered_json::array();
+
+  /// A refinement came to its end.
+  [[nodiscard]] bool is_refined() const;
+};
+
+/// Of the rows that `counts` says of by name; others need not be read. UsageError where something
+/// there is not as we write it.
+EarlierSizes earlier_sizes(const EarlierRun& run,
+                           const std::function<bool(const std::string& row)>& counts);
 
 /// Whether that file has rows of an interrupted run.
 bool has_interrupted_rows(const std::filesystem::path& path);

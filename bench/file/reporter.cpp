@@ -14,7 +14,7 @@
 
 #include "base/say.h"
 #include "base/statistics.h"
-#include "command_line/families.h"
+#include "command_line/axes.h"
 #include "file/row_json.h"
 
 namespace crossover::bench {
@@ -145,8 +145,7 @@ void Reporter::add(const std::string& name) {
   }
   ++of_pass_;
   if (output_.file != nullptr) {  // at once: half a row must never be on disk
-    const RowJson json = row_json(name, row);
-    output_.file->put(name, json.facts, json.repetitions, is_complete);
+    output_.file->put(written_row(name, row), is_complete);
   }
   if (failed) {
     unmeasured_.insert(name);

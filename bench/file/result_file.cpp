@@ -220,11 +220,8 @@ ResultFile::~ResultFile() {
   close(locked_);
 }
 
-void ResultFile::put(const std::string& name, const Json& facts, const std::vector<Json>& entries,
-                     bool now) {
-  WrittenRow row{.name = name, .facts = line_of(facts), .entries = {}};
-  row.entries.reserve(entries.size());
-  std::transform(entries.begin(), entries.end(), std::back_inserter(row.entries), line_of);
+void ResultFile::put(WrittenRow row, bool now) {
+  const std::string name = row.name;
   const auto known = std::find_if(rows_.begin(), rows_.end(),
                                   [&](const WrittenRow& other) { return other.name == name; });
   if (known == rows_.end()) {

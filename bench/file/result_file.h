@@ -36,8 +36,7 @@ class ResultFile {
   /// A row and its entries of `benchmarks`, a line each, in the place of what there was of that
   /// name; the file is on disk and valid when this returns; unless it must be there `now`, within a
   /// second or with the next row. Throws std::runtime_error.
-  void put(const std::string& name, const nlohmann::ordered_json& facts,
-           const std::vector<nlohmann::ordered_json>& entries, bool now = true);
+  void put(WrittenRow row, bool now = true);
 
   /// Into context.crossover, with the next row.
   void note(const std::string& field, nlohmann::ordered_json value);

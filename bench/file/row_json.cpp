@@ -10,7 +10,7 @@
 
 #include "command_line/flag.h"
 #include "rows/counters.h"
-#include "rows/facts.h"
+#include "rows/row.h"
 
 namespace crossover::bench {
 namespace {
@@ -122,38 +122,38 @@ Json number_json(double value) {
   return value;
 }
 
-RowJson row_json(const std::string& name, const Row& row) {
+WrittenRow written_row(const std::string& name, const Row& row) {
   const Record& record = row.record;
-  RowJson json;
-  json.facts = {{"name", name}, {"configuration", configuration_json(row.configuration)}};
+  Json facts = {{"name", name}, {"configuration", configuration_json(row.configuration)}};
   if (!row.network.empty()) {
-    json.facts["network"] = row.network;
+    facts["network"] = row.network;
   }
   if (record.outcome != Outcome::measured) {
-    json.facts["outcome"] = to_string(record.outcome);
-    json.facts["error_message"] = record.reason;
+    facts["outcome"] = to_string(record.outcome);
+    facts["error_message"] = record.reason;
     if (!record.not_verified.is_null()) {
-      json.facts["not_verified"] = rounded(record.not_verified);
+      facts["not_verified"] = rounded(record.not_verified);
     }
   }
   const std::vector<Repetition>& repetitions = record.repetitions;
   if (repetitions.empty()) {
-    return json;
+    return {.name = name, .facts = line_of(facts), .entries = {}};
   }
-  json.facts["repetitions"] = repetitions.size();
+  facts["repetitions"] = repetitions.size();
   std::vector<std::string> warnings = row.warnings;
   warnings.insert(warnings.end(), record.doubts.begin(), record.doubts.end());
   if (!warnings.empty()) {
-    json.facts["warnings"] = warnings;
+    facts["warnings"] = warnings;
   }
-  json.facts.update(rounded(record.facts));
+  facts.update(rounded(record.facts));
   const Repetition& first = repetitions.front();
   const bool same_iterations =
       std::all_of(repetitions.begin(), repetitions.end(),
                   [&](const Repetition& one) { return one.iterations == first.iterations; });
   constexpr double in_milliseconds = 1e3;
+  std::vector<Json> entries;
   for (const Repetition& repetition : repetitions) {
-    Json& entry = json.repetitions.emplace_back();
+    Json& entry = entries.emplace_back();
     entry = {{"name", name},
              {"run_type", "iteration"},
              {"real_time", number_json(in_milliseconds * repetition.seconds)},
@@ -166,8 +166,11 @@ RowJson row_json(const std::string& name, const Row& row) {
       entry["instance"] = repetition.instance;
     }
   }
-  put_counters(repetitions, json.repetitions);
-  return json;
+  put_counters(repetitions, entries);
+  WrittenRow row_as_written{.name = name, .facts = line_of(facts), .entries = {}};
+  std::transform(entries.begin(), entries.end(), std::back_inserter(row_as_written.entries),
+                 line_of);
+  return row_as_written;
 }
 
 }  // namespace crossover::bench

@@ -12,15 +12,10 @@
 namespace crossover::bench {
 
 /// Facts stand once; the repetitions have what another run would measure differently.
-struct RowJson {  // NOLINT(bugprone-exception-escape): a destructor of nlohmann's allocates
-  nlohmann::ordered_json facts;
-  std::vector<nlohmann::ordered_json> repetitions;
-};
+WrittenRow written_row(const std::string& name, const Row& row);
 
-RowJson row_json(const std::string& name, const Row& row);
-
-/// What row_json() wrote of a measured row, without warnings that the plan has anyway; of any other
-/// row nothing. UsageError where it is no such row.
+/// What written_row() has of a measured row, without warnings that the plan has anyway; of any
+/// other row nothing. UsageError where it is no such row.
 Record record_in(const WrittenRow& written, const std::vector<std::string>& planned_warnings);
 
 /// Whole numbers as they are, of others six digits: no clock is steadier than a millionth. Null

@@ -8,9 +8,9 @@
 
 #include "base/spent.h"
 #include "crossover/shared_training.h"
-#include "rows/facts.h"
+#include "rows/device.h"
 #include "rows/families.h"
-#include "rows/target.h"
+#include "rows/row.h"
 
 namespace crossover::bench {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "rows/device.h"
 #include "rows/families.h"
 #include "rows/probe_row.h"
-#include "rows/target.h"
 
 namespace crossover::bench {
 namespace {

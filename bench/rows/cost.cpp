@@ -13,8 +13,8 @@
 #include "crossover/product.h"
 #include "crossover/training.h"
 #include "rows/counters.h"
-#include "rows/minimum_work.h"
-#include "rows/require_memory.h"
+#include "rows/device.h"
+#include "rows/work.h"
 
 namespace crossover::bench {
 namespace {

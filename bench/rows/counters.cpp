@@ -15,20 +15,10 @@ namespace {
 constexpr CounterKind fact = CounterKind::fact;
 constexpr CounterKind once = CounterKind::once;
 constexpr CounterKind repetition = CounterKind::repetition;
+constexpr std::initializer_list<std::pair<const char*, CounterKind>> named_kinds{
+    {"fact", fact}, {"once", once}, {"repetition", repetition}};
 
 }  // namespace
-
-std::string to_string(CounterKind kind) {
-  switch (kind) {
-    case CounterKind::fact:
-      return "fact";
-    case CounterKind::once:
-      return "once";
-    case CounterKind::repetition:
-      return "repetition";
-  }
-  return "";
-}
 
 const std::vector<Counter>& counters() {
   static const std::vector<Counter> all{
@@ -120,7 +110,7 @@ nlohmann::ordered_json counters_json() {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   for (const Counter& counter : counters()) {
     json[counter.key] = {{"unit", counter.unit},
-                         {"kind", to_string(counter.kind)},
+                         {"kind", name_in(named_kinds, counter.kind)},
                          {"description", counter.description}};
   }
   return json;
@@ -130,13 +120,20 @@ nlohmann::ordered_json counters_json() {
 
 namespace {
 
-constexpr std::array categories{OpCategory::product,        OpCategory::convolution,
-                                OpCategory::normalization,  OpCategory::pooling,
-                                OpCategory::elementwise,    OpCategory::reorder,
-                                OpCategory::loss,           OpCategory::update,
-                                OpCategory::copy_to_device, OpCategory::copy_from_device,
-                                OpCategory::launch,         OpCategory::synchronization,
-                                OpCategory::communication};
+constexpr std::initializer_list<std::pair<const char*, OpCategory>> named_categories{
+    {"product", OpCategory::product},
+    {"convolution", OpCategory::convolution},
+    {"normalization", OpCategory::normalization},
+    {"pooling", OpCategory::pooling},
+    {"elementwise", OpCategory::elementwise},
+    {"loss", OpCategory::loss},
+    {"update", OpCategory::update},
+    {"reorder", OpCategory::reorder},
+    {"copy_to_device", OpCategory::copy_to_device},
+    {"copy_from_device", OpCategory::copy_from_device},
+    {"launch", OpCategory::launch},
+    {"synchronization", OpCategory::synchronization},
+    {"communication", OpCategory::communication}};
 
 std::string counter_of(OpCategory category) { return "seconds_" + to_string(category); }
 
@@ -147,37 +144,7 @@ double total(const Profile& profile) {
 
 }  // namespace
 
-std::string to_string(OpCategory category) {
-  switch (category) {
-    case OpCategory::product:
-      return "product";
-    case OpCategory::convolution:
-      return "convolution";
-    case OpCategory::normalization:
-      return "normalization";
-    case OpCategory::pooling:
-      return "pooling";
-    case OpCategory::elementwise:
-      return "elementwise";
-    case OpCategory::loss:
-      return "loss";
-    case OpCategory::update:
-      return "update";
-    case OpCategory::reorder:
-      return "reorder";
-    case OpCategory::copy_to_device:
-      return "copy_to_device";
-    case OpCategory::copy_from_device:
-      return "copy_from_device";
-    case OpCategory::launch:
-      return "launch";
-    case OpCategory::synchronization:
-      return "synchronization";
-    case OpCategory::communication:
-      return "communication";
-  }
-  return "";
-}
+std::string to_string(OpCategory category) { return name_in(named_categories, category); }
 
 void count_profile(Program& program, double seconds, std::map<std::string, double>& counters) {
   constexpr std::size_t most = 21;
@@ -195,8 +162,8 @@ void count_profile(Program& program, double seconds, std::map<std::string, doubl
 }
 
 bool is_profile(const std::string& counter) {
-  return std::any_of(categories.begin(), categories.end(),
-                     [&](OpCategory category) { return counter_of(category) == counter; });
+  return std::any_of(named_categories.begin(), named_categories.end(),
+                     [&](const auto& one) { return counter_of(one.second) == counter; });
 }
 
 }  // namespace crossover::bench

@@ -17,7 +17,6 @@ enum class CounterKind {
   once,        ///< measured when its program is made
   repetition,  ///< measured in each repetition
 };
-std::string to_string(CounterKind kind);
 
 struct Counter {
   std::string key;

@@ -3,20 +3,24 @@
 
 #include <benchmark/benchmark.h>
 #include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "crossover/cpu_threads.h"
 #include "crossover/machine.h"
+#include "crossover/memory.h"
 #include "crossover/ranks.h"
 #include "rows/watches.h"
 
@@ -241,6 +245,100 @@ Devices described_devices(const Json& description) {
                          .cache_bytes = cache_bytes,
                          .facts = gpu.at("facts")});
   return devices;
+}
+
+// ---- Target
+
+Device* find_device(const Configuration& row, Devices& devices) {
+  const std::string name = value_or_unsaid(row, "device");
+  const auto at = std::find_if(devices.all.begin(), devices.all.end(),
+                               [&](const Device& device) { return device.name() == name; });
+  return at == devices.all.end() ? nullptr : &*at;
+}
+
+Device& device_of(const Configuration& row, Devices& devices) {
+  Device* const device = find_device(row, devices);
+  if (device == nullptr) {
+    throw std::out_of_range("this worker has no device '" + value_of(row, "device") + "'");
+  }
+  return *device;
+}
+
+Target target_of(const Configuration& row, Devices& devices) {
+  Target target{.device = &device_of(row, devices),
+                .ranks = static_cast<int>(number_of(row, "ranks")),
+                .loader = static_cast<int>(number_of(row, "loader")),
+                .bucket_bytes = number_of(row, "bucket"),
+                .joined = devices.ranks,
+                .options = options_of(row),
+                .row = row};
+  if (target.device->is_host) {
+    target.warnings = doubts_about_threads(target.options.threads, target.ranks, target.loader);
+    target.counters["cpu_threads"] = target.options.threads;
+  } else if (target.ranks > 1) {
+    target.warnings = doubts_about_gpus();
+  }
+  if (target.ranks > 1) {
+    target.counters["ranks"] = target.ranks;
+  }
+  return target;
+}
+
+std::vector<Configuration> on_devices(const Configuration& what, const Devices& devices,
+                                      const std::vector<int>& threads,
+                                      const std::vector<Configuration>& cpu_modes,
+                                      const std::vector<Configuration>& gpu_modes) {
+  std::vector<Configuration> rows;
+  const auto add = [&](const Device& device, const Configuration& mode) {
+    rows.push_back(joined(joined(what, {{"device", device.name()}}), mode));
+  };
+  for (const int count : threads) {
+    for (const Configuration& mode : cpu_modes) {
+      add(devices.all.front(), joined(mode, {{"cpu_threads", std::to_string(count)}}));
+    }
+  }
+  for (const Device& gpu : devices.gpus()) {
+    for (const Configuration& mode : gpu_modes) {
+      add(gpu, mode);
+    }
+  }
+  return rows;
+}
+
+// ---- Memory
+
+namespace {
+
+/// "2048 bytes", "3.25 MiB", "512 MiB".
+std::string amount(double bytes) {
+  constexpr double mebibyte_bytes = 1024.0 * 1024;
+  std::ostringstream text;
+  if (bytes < mebibyte_bytes) {
+    text.precision(0);
+    text << std::fixed << bytes << " bytes";
+  } else {
+    text.precision(bytes < 10 * mebibyte_bytes ? 2 : 0);
+    text << std::fixed << bytes / mebibyte_bytes << " MiB";
+  }
+  return text.str();
+}
+
+}  // namespace
+
+void require_memory(const Arguments& arguments, double bytes, const std::string& purpose) {
+  const auto available =
+      static_cast<double>(arguments.memory_limit_bytes.value_or(available_memory_bytes()));
+  if (bytes > available) {
+    throw OutOfMemory("not enough memory: " + amount(bytes) + " needed " + purpose + ", " +
+                      amount(available) + " available");
+  }
+}
+
+/// What the kernel keeps of it for itself differs a little from start to start: a power of two does
+/// not.
+std::int64_t planned_memory_bytes(const Arguments& arguments) {
+  const auto total = static_cast<std::uint64_t>(std::max<std::int64_t>(1, total_memory_bytes()));
+  return arguments.planned_memory_bytes.value_or(static_cast<std::int64_t>(std::bit_floor(total)));
 }
 
 }  // namespace crossover::bench

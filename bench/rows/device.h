@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <nlohmann/json_fwd.hpp>
@@ -42,6 +43,35 @@ Devices find_devices(CudaUse use, Ranks* ranks = nullptr);
 /// A GPU that is not here: for a plan of what would be measured on one.
 Device planned_gpu();
 
+// ---- A device and a way to use it: one side of a comparison.
+
+struct Target {
+  Device* device = nullptr;
+  int ranks = 1;                  ///< processes that share each batch
+  int loader = 0;                 ///< threads that assemble batches while it trains
+  std::int64_t bucket_bytes = 0;  ///< of gradients that several ranks sum at once
+  Ranks* joined = nullptr;        ///< this process among them; none where it only plans
+  CompileOptions options;
+  Configuration row;                       ///< the row's configuration, whole
+  std::vector<std::string> warnings;       ///< what casts doubt on its figures, a sentence each
+  std::map<std::string, double> counters;  ///< that all its rows have: cpu_threads
+};
+
+/// The device that a configuration names; null where it names none, or one that is not here.
+Device* find_device(const Configuration& row, Devices& devices);
+
+/// The same. std::out_of_range where it is not here.
+Device& device_of(const Configuration& row, Devices& devices);
+
+/// What a row's configuration says of its device, and of how to use it.
+Target target_of(const Configuration& row, Devices& devices);
+
+/// A row's configuration for each mode of a device, on the CPU with each number of threads.
+std::vector<Configuration> on_devices(const Configuration& what, const Devices& devices,
+                                      const std::vector<int>& threads,
+                                      const std::vector<Configuration>& cpu_modes,
+                                      const std::vector<Configuration>& gpu_modes);
+
 /// Processor cores that one process may use, no more than its container's quota gives time of.
 int usable_cores();
 
@@ -58,6 +88,16 @@ inline constexpr const char* ranks_are_mixed =
 
 /// The same of several ranks on GPUs.
 std::vector<std::string> doubts_about_gpus();
+
+// ---- Rows that the host's memory does not hold are skipped before they take it.
+
+/// Throws OutOfMemory where `bytes` are more than the command line or the machine leaves this
+/// process. `purpose`: "to train and verify disc-2".
+void require_memory(const Arguments& arguments, double bytes, const std::string& purpose);
+
+/// By how much memory sizes are chosen that depend on it: the same in all processes of a run, and
+/// at any moment. Without --planned-memory half of all that there is, at least.
+std::int64_t planned_memory_bytes(const Arguments& arguments);
 
 // ---- A GPU that this process plans for without touching it: a worker has it.
 

@@ -6,7 +6,7 @@
 
 #include "crossover/fingerprint.h"
 #include "crossover/network_file.h"
-#include "rows/target.h"
+#include "rows/device.h"
 #include "rows/training.h"
 
 namespace crossover::bench {
@@ -33,6 +33,25 @@ const FamilyRows* rows_of(const std::string& family) {
 }
 
 }  // namespace
+
+RowContext::RowContext(const Arguments& its_arguments, Devices& its_devices)
+    : arguments(its_arguments), devices(its_devices) {}
+
+RowContext::~RowContext() = default;
+
+Training& RowContext::training_of(const Configuration& row) {
+  const std::string& family = value_of(row, "family");
+  std::unique_ptr<Training>& training = trainings_[family];
+  if (training == nullptr) {
+    training = std::make_unique<Training>(arguments, find_family(family).trains);
+  }
+  return *training;
+}
+
+std::string RowContext::network_of(const Configuration& row) const {
+  const std::optional<Task> task = find_task(arguments, value_or_unsaid(row, "model"));
+  return task ? network_fingerprint(*task) : "";
+}
 
 bool is_worth_minutes(const Row& row, const std::string& most_threads) {
   const FamilyRows* const its = rows_of(family_of(row));

@@ -8,13 +8,36 @@
 #include <vector>
 
 #include "command_line/arguments.h"
-#include "command_line/families.h"
+#include "command_line/axes.h"
 #include "crossover/shared_training.h"
 #include "rows/device.h"
 #include "rows/row.h"
-#include "rows/row_context.h"
 
 namespace crossover::bench {
+
+class Training;
+
+/// What rows are made from, in the process that measures them: the command line, the devices, and
+/// what rows that train one network share.
+class RowContext {
+ public:
+  RowContext(const Arguments& its_arguments, Devices& its_devices);
+  RowContext(const RowContext&) = delete;
+  RowContext& operator=(const RowContext&) = delete;
+  ~RowContext();
+
+  /// Of the family of that configuration, which trains networks.
+  Training& training_of(const Configuration& row);
+
+  /// The fingerprint of the network that the row is of; empty where it is of none.
+  [[nodiscard]] std::string network_of(const Configuration& row) const;
+
+  const Arguments& arguments;
+  Devices& devices;
+
+ private:
+  std::map<std::string, std::unique_ptr<Training>> trainings_;  ///< by family
+};
 
 /// Plans the rows that the command line asks for. UsageError where it can't be carried out.
 using Register = void (*)(const Arguments& arguments, Devices& devices, Rows& rows);
@@ -29,7 +52,7 @@ using MakeRow = std::unique_ptr<PreparedBenchmark> (*)(RowContext& context,
 using IsWorthMinutes = bool (*)(const Row& row, const std::string& most_threads);
 
 /// How a family's rows are planned and made. To add one: a file beside this one, a line of
-/// functions in families.cpp, and a line of facts in command_line/families.cpp.
+/// functions in families.cpp, and a line of facts in command_line/axes.cpp.
 struct FamilyRows {
   std::string name;
   Register register_rows;

@@ -7,6 +7,7 @@
 
 #include "base/spent.h"
 #include "crossover/elementwise.h"
+#include "crossover/names.h"
 #include "crossover/reference.h"
 #include "crossover/start.h"
 #include "crossover/training.h"
@@ -24,10 +25,6 @@ struct LayerPlan {
   bool fused = false;
   Precision precision = Precision::f32;
 };
-
-std::string name_of(Activation activation) {
-  return activation == Activation::relu ? "relu" : "sigmoid";
-}
 
 /// x and dy as they come from the neighbouring layers: x is what an activation made, and backward
 /// that activation's derivative is taken, as training does. Stored as there: gradients of weights
@@ -71,7 +68,7 @@ Configuration configuration_of(const LayerPlan& plan) {
   return {{"family", "Layer"},
           {"width", std::to_string(plan.width)},
           {"batch", std::to_string(plan.batch)},
-          {"activation", name_of(plan.activation)},
+          {"activation", name_in(named_activations, plan.activation)},
           {"pass", plan.backward ? "backward" : "forward"},
           {"form", plan.fused ? "fused" : "separate"},
           {"precision", to_string(plan.precision)}};
@@ -80,9 +77,7 @@ Configuration configuration_of(const LayerPlan& plan) {
 LayerPlan layer_in(const Configuration& row) {
   return {.width = number_of(row, "width"),
           .batch = number_of(row, "batch"),
-          .activation = value_of(row, "activation") == name_of(Activation::relu)
-                            ? Activation::relu
-                            : Activation::sigmoid,
+          .activation = value_in(named_activations, value_of(row, "activation")).value(),
           .backward = value_of(row, "pass") == "backward",
           .fused = value_of(row, "form") == "fused",
           .precision = options_of(row).precision};

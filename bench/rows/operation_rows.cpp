@@ -7,8 +7,8 @@
 #include "crossover/alive.h"
 #include "crossover/cpu_threads.h"
 #include "crossover/random.h"
-#include "rows/minimum_work.h"
-#include "rows/require_memory.h"
+#include "rows/device.h"
+#include "rows/work.h"
 
 namespace crossover::bench {
 std::vector<Configuration> operation_rows(const Arguments& arguments, const Devices& devices,
@@ -40,12 +40,12 @@ void set_effort(Row& row, const Arguments& arguments, const ExpectedWork& work, 
   if (row.device->is_host && work.flops > long_flops * std::sqrt(std::max(1, threads))) {
     chosen.repetitions = std::min(chosen.repetitions, few);
   }
-  if (is_given(arguments, "--benchmark_repetitions")) {
+  if (arguments.repetitions) {
     chosen.repetitions = arguments.sweep.effort.repetitions;
   } else {
     row.repetitions = chosen.repetitions;
   }
-  if (is_given(arguments, "--benchmark_min_time")) {
+  if (arguments.min_time_seconds) {
     chosen.min_time_seconds = arguments.sweep.effort.min_time_seconds;
   } else {
     row.min_time_seconds = chosen.min_time_seconds;

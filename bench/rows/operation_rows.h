@@ -14,9 +14,8 @@
 #include "crossover/backend.h"
 #include "crossover/cost.h"
 #include "rows/device.h"
-#include "rows/expected_seconds.h"
 #include "rows/row.h"
-#include "rows/target.h"
+#include "rows/work.h"
 
 namespace crossover::bench {
 

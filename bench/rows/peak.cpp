@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <string>
 
+#include "rows/device.h"
 #include "rows/families.h"
 #include "rows/probe_row.h"
-#include "rows/target.h"
 
 namespace crossover::bench {
 namespace {

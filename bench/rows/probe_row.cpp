@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/spent.h"
+#include "rows/device.h"
 #include "rows/operation_rows.h"
-#include "rows/require_memory.h"
 
 namespace crossover::bench {
 namespace {

@@ -15,8 +15,7 @@
 #include "command_line/axes.h"
 #include "crossover/verify.h"
 #include "rows/device.h"
-#include "rows/expected_seconds.h"
-#include "rows/minimum_work.h"
+#include "rows/work.h"
 
 namespace crossover::bench {
 
@@ -184,5 +183,19 @@ class Rows {
   std::vector<std::string> names_;
   std::map<std::string, Row> rows_;
 };
+
+// ---- As JSON: in the worker's answers, and in the result file.
+
+/// verification, label, workload, chosen, convolutions, minimum_work, and the counters that are
+/// facts; all but the last are left out where there is nothing to tell.
+nlohmann::ordered_json facts_json(const Result& result);
+
+/// {"losses": [0.69, ...], "norms": [1.2, ...]}, and back.
+nlohmann::ordered_json first_steps_json(const FirstSteps& steps);
+FirstSteps first_steps_in(const nlohmann::ordered_json& json);
+
+/// {"execution": "fused", "cpu_threads": "1"}, and back.
+nlohmann::ordered_json configuration_json(const Configuration& configuration);
+Configuration configuration_in(const nlohmann::ordered_json& json);
 
 }  // namespace crossover::bench

@@ -8,8 +8,8 @@
 #include "crossover/cpu_threads.h"
 #include "crossover/executions.h"
 #include "crossover/fingerprint.h"
-#include "rows/expected_seconds.h"
-#include "rows/target.h"
+#include "rows/device.h"
+#include "rows/work.h"
 
 namespace crossover::bench {
 namespace {

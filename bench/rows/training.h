@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "command_line/arguments.h"
-#include "command_line/families.h"
+#include "command_line/axes.h"
 #include "crossover/backend.h"
 #include "crossover/dataset.h"
 #include "crossover/training.h"
 #include "crossover/verify.h"
+#include "rows/device.h"
 #include "rows/row.h"
-#include "rows/target.h"
 #include "rows/training_plan.h"
 
 namespace crossover::bench {

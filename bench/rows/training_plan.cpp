@@ -10,9 +10,9 @@
 #include "crossover/cost.h"
 #include "crossover/loader.h"
 #include "crossover/shared_training.h"
-#include "rows/expected_seconds.h"
-#include "rows/facts.h"
+#include "rows/row.h"
 #include "rows/training.h"
+#include "rows/work.h"
 
 namespace crossover::bench {
 

@@ -7,7 +7,7 @@
 #include "command_line/axes.h"
 #include "crossover/catalogue.h"
 #include "crossover/training.h"
-#include "rows/target.h"
+#include "rows/device.h"
 
 namespace crossover::bench {
 

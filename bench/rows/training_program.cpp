@@ -16,11 +16,10 @@
 #include "crossover/reference.h"
 #include "crossover/shared_training.h"
 #include "crossover/start.h"
-#include "rows/expected_seconds.h"
-#include "rows/minimum_work.h"
-#include "rows/require_memory.h"
+#include "rows/device.h"
 #include "rows/training.h"
 #include "rows/training_plan.h"
+#include "rows/work.h"
 
 namespace crossover::bench {
 namespace {

@@ -111,7 +111,7 @@ void register_training(const Arguments& arguments, Trains trains, Devices& devic
       if (target.ranks > 1 && arguments.mixed) {
         row.warnings.emplace_back(ranks_are_mixed);
       }
-      if (!is_given(arguments, "--benchmark_repetitions")) {
+      if (!arguments.repetitions) {
         row.repetitions = repetitions;
       }
       training.expect(row, plan, target);

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "rows/expected_seconds.h"
+#include "rows/work.h"
 
 namespace crossover::bench {
 

@@ -30,15 +30,6 @@ bool stands_for_its_network(const Row& row, const std::string& most_threads) {
                       : value_or_unsaid(row.configuration, "cpu_threads") == most_threads);
 }
 
-std::string missing_for(const Row& row, const std::string& precision) {
-  for (const Precision known : {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16}) {
-    if (to_string(known) == precision) {
-      return row.device->backend->missing_for(known);
-    }
-  }
-  return "";
-}
-
 /// Of other precisions than f32 those that the device has, on the CPU on all threads.
 bool is_wanted(const Row& row, const std::string& most_threads) {
   const BenchmarkFamily& its = family_in(row);
@@ -46,7 +37,7 @@ bool is_wanted(const Row& row, const std::string& most_threads) {
     return false;
   }
   return is_in_f32(row) || its.bounds_others ||
-         (missing_for(row, value_of(row.configuration, "precision")).empty() &&
+         (row.device->backend->missing_for(options_of(row.configuration).precision).empty() &&
           (on_gpu(row) || value_or_unsaid(row.configuration, "cpu_threads") == most_threads));
 }
 

@@ -10,9 +10,9 @@
 #include "base/statistics.h"
 #include "crossover/network_file.h"
 #include "rows/cost.h"
-#include "rows/facts.h"
+#include "rows/device.h"
 #include "rows/families.h"
-#include "rows/target.h"
+#include "rows/row.h"
 
 namespace crossover::bench {
 namespace {
@@ -126,7 +126,7 @@ void Peer::bring(const Configuration& work, const Arguments& arguments, Devices&
 
 void Peer::add_own(const Json& own, std::vector<PlannedRow>& plan, const Arguments& arguments,
                    Devices& devices, Rows& rows) {
-  const bool as_asked = is_given(arguments, "--benchmark_repetitions");
+  const bool as_asked = arguments.repetitions.has_value();
   for (const Json& one : own) {
     const Configuration configuration = in_order(configuration_in(one.at("configuration")));
     const std::string name = row_name(configuration);

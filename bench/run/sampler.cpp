@@ -10,7 +10,7 @@
 
 #include "base/say.h"
 #include "rows/counters.h"
-#include "rows/facts.h"
+#include "rows/row.h"
 #include "rows/watches.h"
 #include "run/peer.h"
 

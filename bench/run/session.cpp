@@ -16,12 +16,12 @@
 
 #include "base/say.h"
 #include "file/context.h"
+#include "file/earlier_run.h"
 #include "file/reporter.h"
 #include "file/result_file.h"
 #include "file/row_json.h"
 #include "rows/watches.h"
 #include "run/passes.h"
-#include "run/refine/earlier.h"
 #include "run/refine/refine.h"
 #include "run/sampler.h"
 
@@ -129,19 +129,20 @@ bool is_quiet() {
 /// Whether --refine, or the sweep where it says nothing, asks for a look between the sizes.
 bool looks_closer(const Arguments& arguments, const EarlierSizes& earlier) {
   const bool whole_sweep = arguments.sweep.refines && !arguments.choices.has("model") &&
-                           !is_given(arguments, "--benchmark_filter") && !earlier.is_refined();
+                           arguments.filter.empty() && !earlier.is_refined();
   return arguments.refine == Refine::automatic ? whole_sweep : arguments.refine != Refine::off;
 }
 
 /// Looks between the sizes of the sweep, for `seconds` at most.
 void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& earlier,
                  ResultFile* file, double seconds) {
-  const auto& [arguments, command, flags, devices, rows, worker, peers, spent] = session;
+  const auto& [arguments, command, devices, rows, worker, peers, spent] = session;
   if (!looks_closer(arguments, earlier)) {
     return;
   }
   RefineLimits limits;
-  limits.min_time_seconds = std::min(limits.min_time_seconds, flags.min_time_seconds());
+  limits.min_time_seconds =
+      std::min(limits.min_time_seconds, arguments.sweep.effort.min_time_seconds);
   const auto seconds_taken = [&](const std::string& name) {
     const std::vector<double> own = session.rows[name].record.seconds();  // what was kept is in it
     const auto kept = earlier.seconds.find(name);
@@ -187,7 +188,7 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
 }  // namespace
 
 bool measure(Session& session, std::vector<PlannedRow> plan) {
-  const auto& [arguments, command, flags, devices, rows, worker, peers, spent] = session;
+  const auto& [arguments, command, devices, rows, worker, peers, spent] = session;
   std::optional<ResultFile> file;
   const bool with_networks = has_networks(plan);  // before those of an earlier run are taken out
   std::size_t kept = 0;
@@ -195,7 +196,7 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   EarlierSizes sizes;
   if (arguments.out) {
     const std::filesystem::path out = resolved(*arguments.out);
-    nlohmann::ordered_json context = context_json(arguments, command, flags, devices);
+    nlohmann::ordered_json context = context_json(arguments, command, devices);
     for (const std::unique_ptr<Peer>& peer : peers) {
       peer->describe_in(context);
     }
@@ -203,7 +204,7 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
     if (arguments.resume) {
       earlier = read_earlier(out, context);
       leave_out(*earlier, parts_of_groups(plan, rows, *earlier));
-      kept = take_kept(plan, *earlier, flags.repetitions(), rows);
+      kept = take_kept(plan, *earlier, arguments.sweep.effort.repetitions, rows);
       sizes = earlier_sizes(*earlier, is_on_a_ladder);
       unmeasured = earlier->skipped.size();
       say("goes on with " + earlier->path.string() + ": " + std::to_string(kept) +
@@ -217,20 +218,21 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   const std::vector<std::string> names = names_of(plan);
   Reporter reporter(rows, names.size(), {.file = file ? &*file : nullptr, .kept = kept});
   Sampler sampler(rows, reporter, spent, worker,
-                  {.min_time_seconds = flags.min_time_seconds(),
+                  {.min_time_seconds = arguments.sweep.effort.min_time_seconds,
                    .patience_seconds = arguments.patience_seconds});
   const auto closer = [&](double seconds) {
     look_closer(session, sampler, sizes, file ? &*file : nullptr, seconds);
   };
-  const bool as_asked = is_given(arguments, "--benchmark_repetitions");
-  Passes passes({.repetitions = flags.repetitions(),
-                 .budget_seconds = arguments.budget_seconds,
-                 .together = flags.shuffles() || !peers.empty() ? Together::all : Together::devices,
-                 .closer_seconds = looks_closer(arguments, sizes) ? RefineLimits().seconds : 0,
-                 .most_passes = arguments.in_process ? 1 : arguments.sweep.most_passes,
-                 .shuffled = flags.shuffles(),
-                 .is_quiet = [as_asked] { return !as_asked && is_quiet(); }},
-                spent, rows, sampler);
+  const bool as_asked = arguments.repetitions.has_value();
+  Passes passes(
+      {.repetitions = arguments.sweep.effort.repetitions,
+       .budget_seconds = arguments.budget_seconds,
+       .together = arguments.shuffles || !peers.empty() ? Together::all : Together::devices,
+       .closer_seconds = looks_closer(arguments, sizes) ? RefineLimits().seconds : 0,
+       .most_passes = arguments.in_process ? 1 : arguments.sweep.most_passes,
+       .shuffled = arguments.shuffles,
+       .is_quiet = [as_asked] { return !as_asked && is_quiet(); }},
+      spent, rows, sampler);
   reporter.tell_time_left([&passes] { return passes.seconds_left(); });
   passes.measure(plan, with_networks, closer);
   const std::vector<std::string>& open = passes.left_open();

@@ -9,7 +9,6 @@
 
 #include "base/spent.h"
 #include "command_line/arguments.h"
-#include "command_line/benchmark_flags.h"
 #include "rows/device.h"
 #include "rows/row.h"
 #include "run/order.h"
@@ -22,7 +21,6 @@ namespace crossover::bench {
 struct Session {
   const Arguments& arguments;
   const std::vector<std::string>& command;  ///< the program first
-  BenchmarkFlags& flags;
   Devices& devices;
   Rows& rows;
   Worker& worker;                                   ///< of the rows that have none of their own

@@ -11,7 +11,6 @@
 #include "crossover/alive.h"
 #include "rows/device.h"
 #include "rows/families.h"
-#include "rows/target.h"
 #include "worker/ranks.h"
 
 namespace crossover::bench {
@@ -20,7 +19,6 @@ void serve_rows(Arguments arguments, Ranks* ranks, const OtherRequests& others) 
   // Whatever else prints, prints to standard error.
   const Pipes pipes{.from = STDIN_FILENO, .to = dup(STDOUT_FILENO)};
   dup2(STDERR_FILENO, STDOUT_FILENO);
-  BenchmarkFlags flags = take_benchmark_flags(arguments);
   Devices devices =
       find_devices(arguments.cuda == CudaUse::off ? CudaUse::off : CudaUse::automatic, ranks);
   if (ranks != nullptr) {
@@ -44,7 +42,7 @@ void serve_rows(Arguments arguments, Ranks* ranks, const OtherRequests& others) 
   RowServer server(
       [&, find = rows_of(context)](const std::string& name, const Configuration& configuration) {
         if (!std::exchange(is_initialized, true)) {  // who plans finds first what is wrong
-          flags.initialize();
+          initialize_benchmark(arguments.sweep.effort, arguments.passed_on);
         }
         return find(name, configuration);
       },

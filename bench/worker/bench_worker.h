@@ -11,7 +11,7 @@
 
 #include "command_line/arguments.h"
 #include "rows/device.h"
-#include "rows/row_context.h"
+#include "rows/families.h"
 #include "worker/row_server.h"
 #include "worker/worker.h"
 

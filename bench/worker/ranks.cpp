@@ -15,8 +15,8 @@
 #include "crossover/machine.h"
 #include "crossover/shared_training.h"
 #include "file/context.h"
-#include "rows/facts.h"
 #include "rows/families.h"
+#include "rows/row.h"
 
 namespace crossover::bench {
 namespace {

@@ -13,12 +13,19 @@
 
 #include "base/statistics.h"
 #include "rows/counters.h"
-#include "rows/expected_seconds.h"
-#include "rows/facts.h"
-#include "rows/measure.h"
+#include "rows/row.h"
+#include "rows/work.h"
 
 namespace crossover::bench {
 namespace {
+
+/// The one timed loop of the project. Google Benchmark holds the clock, and decides how often.
+void measure(benchmark::State& state, PreparedBenchmark& prepared) {
+  prepared.expect(state.max_iterations);
+  for ([[maybe_unused]] auto iteration : state) {
+    prepared.run();
+  }
+}
 
 /// Keeps what Google Benchmark reports of one call.
 class Collector : public benchmark::BenchmarkReporter {

@@ -4,8 +4,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "crossover/catalogue.h"
 #include "crossover/model.h"
@@ -30,8 +31,8 @@ inline constexpr std::int64_t most_bytes_of_a_file = 16 << 20;
 /// "sgd", "momentum", "adam" or "adamw".
 std::string name_of(const Optimizer& optimizer);
 
-/// With its usual rates; none where no optimizer has the name.
-std::optional<Optimizer> optimizer_named(const std::string& name);
+/// One of each name, with its usual rates.
+std::vector<std::pair<std::string, Optimizer>> named_optimizers();
 
 /// describe(Model), and "training": rows, batch, optimizer and its rates.
 nlohmann::ordered_json describe(const Task& task);

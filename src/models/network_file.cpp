@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "crossover/names.h"
 #include "json_members.h"
 
 namespace crossover {
@@ -42,8 +43,12 @@ double rate(Members& members, const std::string& key, double absent) {
 Optimizer optimizer_in(Members& members) {
   constexpr double careful = 0.01;  // deep networks of images stay finite
   const std::string name = members.find("optimizer") == nullptr ? "sgd" : members.text("optimizer");
-  std::optional<Optimizer> optimizer = optimizer_named(name);
-  members.require(optimizer.has_value(), "optimizer", "one of sgd, momentum, adam, adamw");
+  std::optional<Optimizer> optimizer = value_in(named_optimizers(), name);
+  std::string known;
+  for (const std::string& one : all_names(named_optimizers())) {
+    known.append(known.empty() ? "one of " : ", ").append(one);
+  }
+  members.require(optimizer.has_value(), "optimizer", known);
   std::visit(
       [&](auto& own) {
         using Own = std::decay_t<decltype(own)>;
@@ -227,15 +232,14 @@ std::string name_of(const Optimizer& optimizer) {
   return std::holds_alternative<MomentumOptions>(optimizer) ? "momentum" : "sgd";
 }
 
-std::optional<Optimizer> optimizer_named(const std::string& name) {
-  for (const Optimizer& optimizer :
+std::vector<std::pair<std::string, Optimizer>> named_optimizers() {
+  std::vector<std::pair<std::string, Optimizer>> named;
+  for (const Optimizer& one :
        {Optimizer(SgdOptions{}), Optimizer(MomentumOptions{}),
         Optimizer(AdamWOptions{.weight_decay = 0}), Optimizer(AdamWOptions{})}) {
-    if (name_of(optimizer) == name) {
-      return optimizer;
-    }
+    named.emplace_back(name_of(one), one);
   }
-  return std::nullopt;
+  return named;
 }
 
 Json describe(const Task& task) {

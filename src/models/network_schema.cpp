@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "crossover/names.h"
 #include "crossover/network_file.h"
 #include "json_members.h"
 
@@ -136,7 +137,7 @@ Json network_schema() {
        {"layers", list_of({{"anyOf", std::move(layers)}}, 1)},
        {"training", object({{"rows", whole(1)},
                             {"batch", whole(1)},
-                            {"optimizer", {{"enum", {"sgd", "momentum", "adam", "adamw"}}}},
+                            {"optimizer", {{"enum", all_names(named_optimizers())}}},
                             {"learning_rate", rate},
                             {"weight_decay", rate}},
                            Json::array())}},

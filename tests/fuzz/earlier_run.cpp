@@ -7,7 +7,6 @@
 #include <set>
 
 #include "../../bench/command_line/flag.h"
-#include "../../bench/run/refine/earlier.h"
 #include "check.h"
 
 namespace crossover::bench {

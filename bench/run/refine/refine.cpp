@@ -11,8 +11,9 @@
 
 #include "base/say.h"
 #include "base/spent.h"
-#include "rows/facts.h"
+#include "crossover/names.h"
 #include "rows/families.h"
+#include "rows/row.h"
 
 namespace crossover::bench {
 namespace {
@@ -21,26 +22,6 @@ using Json = nlohmann::ordered_json;
 
 /// So many repetitions of a row are the fewest that readers take for more than a hint.
 constexpr std::int64_t pairs_of_the_same = 3;
-
-std::string to_string(Refine kind) {
-  switch (kind) {
-    case Refine::automatic:
-      return "auto";
-    case Refine::off:
-      return "off";
-    case Refine::threads:
-      return "threads";
-    case Refine::device:
-      return "device";
-    case Refine::execution:
-      return "execution";
-    case Refine::program:
-      return "program";
-    case Refine::command:
-      return "command";
-  }
-  return "";
-}
 
 /// 1234567 -> "1,234,567".
 std::string counted(std::int64_t number) {
@@ -221,7 +202,7 @@ class Refinement {
       ladder.push_back(size_json(contest_.sizes[rung.place]));
       ladder.back()["winner"] = winner_json(rung.winner);
     }
-    return {{"kind", to_string(contest_.kind)},
+    return {{"kind", name_in(named_contests, contest_.kind)},
             {"common", configuration_json(contest_.work)},
             {"first", configuration_json(contest_.first)},
             {"second", configuration_json(contest_.second)},
@@ -322,7 +303,7 @@ void refine(Refine kind, const Arguments& arguments, Devices& devices, Rows& row
   if (contest) {
     Refinement(std::move(*contest), arguments, devices, rows, measured, limits, record).run();
   } else if (kind != Refine::automatic) {
-    say("--refine=" + to_string(kind) +
+    say(std::string("--refine=") + name_in(named_contests, kind) +
         ": nothing to refine, since no two sides have times of two sizes of a ladder");
   }
 }

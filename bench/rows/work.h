@@ -1,12 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a row will take: guesses, from what can be counted before anything is compiled. The time
-// left and the plan of a sweep stand on them, no result does.
+// What a row asks of its device: what it needs at least, and how long it will take.
 #pragma once
 
+#include <cstdint>
+
 #include "command_line/sweeps.h"
+#include "crossover/backend.h"
+#include "crossover/cost.h"
 #include "rows/device.h"
 
 namespace crossover::bench {
+
+// ---- At least. Readers of the file turn it into the row's bound, with the ceilings that its rows
+// of the family Peak have measured (plots/core/bounds.py).
+
+/// What one iteration of a row takes at least, counted, not measured.
+struct MinimumWork {
+  double flops = 0;
+  double memory_bytes = 0;  ///< that no cache can save
+  double bytes_to_device = 0;
+  double bytes_from_device = 0;
+  double launches = 0;
+  bool graph = false;  ///< the launches are nodes of CUDA graphs
+};
+
+/// Of the step's batch, as it comes from the host.
+std::int64_t input_bytes(const Workload& workload, const Step& step);
+
+/// `counted` is the Workload's cost before it was rearranged. Of memory traffic only what the cache
+/// can't hold from one step to the next is counted: each step's tensors, less the cache.
+MinimumWork minimum_work_of(const Workload& workload, const Cost& counted, const Program& program,
+                            const CompileOptions& options, const Device& device);
+
+// ---- Seconds: guesses, from what can be counted before anything is compiled. The time left and
+// the plan of a sweep stand on them, no result does.
 
 /// How long a GPU works before a row's first timed loop, and before each further one: at rest its
 /// clocks fall, and they take some milliseconds to rise again. So long again while its clock moves,
