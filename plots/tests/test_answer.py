@@ -68,22 +68,6 @@ def test_batches_that_disagree_are_in_the_first_sentences(told):
     assert "at every size measured, 2,804,390 to 11,201,190 parameters." in first
 
 
-def test_the_batch_that_suits_the_gpu_best_does_not_answer(told):
-    first, *_ = told(
-        [*ways(10, RESIDENT), *ways(1000, RESIDENT)], by_batch(b10="cpu", b1000="cuda")
-    )
-    assert first.startswith("On disc networks at batch 10, ")
-    assert "the CPU wins at every size measured" in first.split(". ")[0]
-    assert "at batch 1,000 the GPU wins at every size measured" in first
-
-
-def test_a_way_with_few_sizes_says_which(told):
-    configurations = [*ways(100, PINNED), *ways(100, RESIDENT, models=LARGE)]
-    first, second, _ = told(configurations, crossing(5e4))
-    assert "copying each batch (graph, pinned), the GPU wins from" in first
-    assert "the GPU wins at every size measured, 2,804,390 to 11,201,190 parameters" in second
-
-
 def test_a_network_on_no_curve_that_disagrees_is_named(told):
     configurations = [*ways(100, RESIDENT), *ways(10, RESIDENT, models=["heart"])]
     first, *_ = told(configurations, heart_on("cpu"))

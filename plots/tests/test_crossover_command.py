@@ -15,7 +15,7 @@ from plots.cli import main
 from plots.core.charts.files import write_charts
 from plots.core.crossover import comparisons, speed_ups
 from plots.core.crossover_words import crossover_words
-from plots.core.tables.formats import FORMATS, render
+from plots.core.tables.formats import render
 from plots.features.crossover.chart import draw_charts, draw_crossovers
 from plots.features.crossover.table import crossover_table, speed_up_table
 from plots.file import loading
@@ -92,18 +92,6 @@ def test_several_files_share_a_table(write, tmp_path, shell):
         ("one", "a.json"),
         ("two", "b.json"),
     ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(FORMATS))
-def test_every_format(name, wide):
-    found = comparisons(wide)
-    text = render(
-        [crossover_table([(wide, found)]), speed_up_table([(wide, speed_ups(wide))])], name
-    )
-    assert "graph-epoch" in text
-    if name not in ("csv", "json"):  # those have the values
-        assert "GPU at every size measured" in text
 
 
 def test_a_file_without_a_gpu_says_what_one_would_add(write, shell):
