@@ -19,6 +19,7 @@ from bench_runs import (
     validate,
 )
 
+from plots.core.paired import pairs_of
 from plots.features.threads.analysis import more_threads
 from plots.file import loading
 
@@ -95,9 +96,10 @@ def test_each_size_has_a_line(refined):
 @needs_two_cores
 def test_the_report_reads_it(refined):
     path, document, _ = refined
-    (one,) = more_threads(loading.load_file(path))
-    assert one.pairs is not None
-    assert len(one.fewest.sizes) == len(document["rows"]) / 2
+    file = loading.load_file(path)
+    (one,) = more_threads(file)
+    assert pairs_of(file, one.common, one.cpu, one.gpu)
+    assert len(one.cpu.sizes) == len(document["rows"]) / 2
 
 
 def test_named_networks_are_not_refined_unless_asked(tmp_path):

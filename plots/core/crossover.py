@@ -89,7 +89,8 @@ class Crossover:
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Alike):
-    """One pair of curves over the sizes that both have, and its crossover.
+    """One pair of curves over the sizes that both have, and its crossover: of a CPU and a GPU, or
+    in their places of fewer and more threads, of one process and several ranks.
 
     The precision of `common` is "tf32 (CPU: f32)" where no CPU curve has the GPU's. `measure` names
     the sizes: "parameters", "batch", "size" (of a square product), "width".
@@ -104,6 +105,16 @@ class Comparison(Alike):
     def sizes(self) -> np.ndarray:
         """The sizes that both curves have: those that the answer is about."""
         return np.intersect1d(self.cpu.sizes, self.gpu.sizes)
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What both are called: "CPU" and "GPU", "1 thread" and "2 threads"."""
+        return self.crossover.question.sides
+
+    @property
+    def device(self) -> str:
+        """Where the second side computes."""
+        return self.gpu.configuration["device"]
 
     @property
     def ladder(self) -> np.ndarray:

@@ -330,7 +330,7 @@ def _curve(rows: Sequence[Row], family: Scale, said: Collection[str]) -> Curve:
         words=axes.label(dict(axes.how(configuration)), without=said),
         configuration=configuration,
         sizes=np.array(sizes),
-        samples=tuple(family.values(sized[size]) for size in sizes),
+        samples=tuple(sized[size].samples / sized[size].count for size in sizes),
         instances=tuple((sized[size].instances,) for size in sizes),
         flags=tuple(dict.fromkeys(flag for size in sizes for flag in sized[size].warnings)),
         axes=axes,

@@ -1,20 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a file's pairs say of a crossover, beside what the bootstrap says, and whether both agree.
+"""What a file's pairs say of a crossover, beside what the bootstrap says, whether both agree, and
+the columns of that and of what following the crossover loses.
 
 docs/method/refinement.md gives both methods.
 """
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 from plots import units
-from plots.core.crossover import Crossover
+from plots.core.crossover import Comparison, Crossover, Regret
 from plots.core.curves import BEST, Curve
+from plots.core.tables.cells import number_cell, text_cell
+from plots.core.tables.table import NOTHING, Cell, Column, marks
 from plots.file.rows import File, PairedInterval, Refinement
 
-PAIRED = "In paired measurements,"
 _MOST = 3  # intervals that are said in words
+# From the last sure win of the first side to the first sure win of the second.
+PAIRS = (
+    Column("pairs_low", "from", numeric=True, group="pairs"),
+    Column("pairs_high", "to", numeric=True, group="pairs"),
+    Column("pairs", "pairs say", for_programs=True),
+)
+# Shares of the time, or of what else is compared, that following the crossover loses.
+LOST = (
+    Column("regret", "lost", numeric=True),
+    Column("largest_regret", "lost at most", numeric=True, for_programs=True),
+)
+DISAGREES = "Bootstrap and pairs contradict each other: measure again on an idle machine."
 
 
 def pairs_of(
@@ -31,6 +46,17 @@ def pairs_of(
         ):
             return one
     return None
+
+
+def pairs_sentence(file: File, one: Comparison, article: str = "") -> list[str]:
+    """What the pairs of `file` say of `one`, in a sentence; none where it has none."""
+    pairs = pairs_of(file, one.common, one.cpu, one.gpu)
+    if not pairs:
+        return []
+    is_other = disagree(one.crossover, pairs)
+    begin = "Paired measurements contradict that:" if is_other else "In paired measurements,"
+    first, second = one.sides
+    return [f"{begin} {pairs_words(pairs, (article + first, article + second))}."]
 
 
 def pairs_words(one: Refinement, sides: tuple[str, str]) -> str:
@@ -87,3 +113,30 @@ def spacing(one: Refinement) -> float | None:
     of them are not seen. None where there is one size at most."""
     sizes = [size for size, _ in one.ladder]
     return max((b / a for a, b in pairwise(sizes)), default=None)
+
+
+def pairs_cells(file: File, one: Comparison, flags: dict[str, int]) -> tuple[Cell, ...]:
+    """The cells of PAIRS: where the second side begins to win for good, marked where that
+    contradicts the bootstrap."""
+    pairs = pairs_of(file, one.common, one.cpu, one.gpu)
+    if pairs is None:
+        return NOTHING, NOTHING, NOTHING
+    last = pairs.intervals[-1] if pairs.intervals else None
+    low, high = (last.low, last.high) if last and last.below == "first" else (None, None)
+    marked = marks([DISAGREES] if disagree(one.crossover, pairs) else [], flags)
+    return (
+        replace(number_cell(low), marks=marked),
+        replace(number_cell(high), marks=marked),
+        text_cell(pairs_words(pairs, one.sides)),
+    )
+
+
+def lost_cells(lost: Regret | None) -> tuple[Cell, ...]:
+    """The cells of LOST."""
+    if lost is None:
+        return NOTHING, NOTHING
+    return _share(lost.mean), _share(lost.largest)
+
+
+def _share(part: float) -> Cell:
+    return Cell(f"{100 * part:.1f} %", part)

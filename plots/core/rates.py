@@ -68,18 +68,16 @@ def lines(
 
 def rate(row: Row, counter: str) -> float:
     """What `row` does in a second, by the median of its samples."""
-    return row.counters[counter] * _repeats(row, counter) / row.median
+    return _amount(row, counter) / row.median
 
 
-def _repeats(row: Row, counter: str) -> float:
+def _amount(row: Row, counter: str) -> float:
     # Counters of Peak and Copy are per iteration, those of Gemm and Layer per operation.
-    family = FAMILIES.get(row.family)
-    repeats = family and family.scale.repeats
-    return row.counters[repeats] if repeats else 1.0
+    return row.counters[counter] * (row.count if row.family in FAMILIES else 1.0)
 
 
 def _point(row: Row, size: float, counter: str) -> Point:
-    amount = row.counters[counter] * _repeats(row, counter)
+    amount = _amount(row, counter)
     return Point(size, amount / row.median, amount / row.maximum, amount / row.minimum, row)
 
 

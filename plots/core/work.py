@@ -43,7 +43,6 @@ def per_iteration(row: Row) -> float:
     That is operations; of probes, whose arrays grow with the caches, bytes or floating-point
     operations; of an epoch or a training step 1.
     """
-    count = row.counters.get("count", 1.0)
     if row.family == "Peak":
-        return row.counters.get("bytes", row.counters.get("flops", count))
-    return count
+        return row.counters.get("bytes", row.counters.get("flops", row.count))
+    return row.count

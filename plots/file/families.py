@@ -7,30 +7,18 @@ Peak, Copy and Collective have no entry: they are PROBES, on no curve, with sect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from plots.file.rows import Row
 from plots.text import whole
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What `size` of a row curves grow with; None for rows on no curve.
-
-    `replaces` are the keys of the configuration that the size stands for. An iteration is as many
-    operations as the counter `repeats` says, which may differ between the devices.
-    """
+    """What `size` of a row curves grow with; None for rows on no curve. `replaces` are the keys of
+    the configuration that the size stands for."""
 
     measure: str
     size: Callable[[Row], float | None]
     replaces: tuple[str, ...] = ()
-    repeats: str | None = None
-
-    def values(self, row: Row) -> np.ndarray:
-        """The samples of `row`, each of one operation, one epoch or one training step; counters
-        are of one already."""
-        is_of_many = self.repeats and not row.quantity.counter
-        return row.samples / row.counters[self.repeats] if is_of_many else row.samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +79,11 @@ FAMILIES = {
         over=" over batch size",
     ),
     "Gemm": Family(
-        *("product", "Matrix products", "product"), Scale("size", _edge, ("m", "n", "k"), "count")
+        *("product", "Matrix products", "product"), Scale("size", _edge, ("m", "n", "k"))
     ),
     "Layer": Family(
         *("layer", "Layers", "layer"),
-        Scale("width", lambda row: _whole(row.configuration["width"]), ("width",), "count"),
+        Scale("width", lambda row: _whole(row.configuration["width"]), ("width",)),
     ),
 }
 PROBES = ("Peak", "Copy", "Collective")

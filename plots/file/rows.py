@@ -271,6 +271,12 @@ class Row:
         return {**self.configuration, **(self.chosen or {}), **threads}
 
     @property
+    def count(self) -> float:
+        """Of how many operations a sample is, launches or copies; 1 of an epoch or a training step,
+        and of what is counted of one already."""
+        return 1.0 if self.quantity.counter else self.counters.get("count", 1.0)
+
+    @property
     def median(self) -> float:
         """Median of the samples."""
         return median_of(self.samples)

@@ -91,7 +91,7 @@ def long_table(files: Iterable[File]) -> Samples:
 def _values(row: Row) -> Iterator[tuple[str, np.ndarray | float]]:
     """Each quantity of `row` with its values, one for each repetition or one in all."""
     names = {one.counter: one.name for one in QUANTITIES.values()}
-    yield TIME.name, row.samples / row.counters.get("count", 1.0)
+    yield TIME.name, row.samples / row.count
     follows = derived(row.family, row.counters, 1.0)
     for key, value in row.counters.items():
         if key not in follows:

@@ -144,7 +144,7 @@ def test_more_threads_are_compared_in_auto_where_there_is_auto(load):
             for threads in (1, 2)
             for entry in entries(model, name, threads, seconds / threads)
         ]
-        return [one.most.configuration["execution"] for one in more_threads(load_of(own))]
+        return [one.gpu.configuration["execution"] for one in more_threads(load_of(own))]
 
     def load_of(own: list[dict[str, Any]]) -> File:
         return load(synthetic.document(own))

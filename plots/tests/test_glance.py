@@ -7,8 +7,7 @@ import pytest
 
 from plots.core.charts.strip import draw_strips
 from plots.core.crossover import Crossover, comparisons
-from plots.core.strip import Segment, segments_of
-from plots.core.strip_text import strip_text
+from plots.core.strip import Segment, segments_of, strip_text
 from plots.features.answer.glance import MOST_WORDS, Glance, glance
 from plots.features.predict.files import predictions
 from plots.file import loading

@@ -81,8 +81,8 @@ def test_ranks_pay_where_the_curves_cross(read, device):
     assert ranks_sentence(one).startswith(
         f"At batch 100, {TWO[device]} train disc networks faster than {ONE[device]} from "
     )
-    assert ("cpu_threads" in one.one.configuration) == (device == "cpu")
-    assert "?" not in str(one.one.words)
+    assert ("cpu_threads" in one.cpu.configuration) == (device == "cpu")
+    assert "?" not in str(one.cpu.words)
 
 
 def test_each_device_is_compared_with_itself(read):

@@ -12,8 +12,7 @@ from plots.core.crossover import Crossover, comparisons, find_crossover, regret
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import thread_pairs
 from plots.core.page.section import Context
-from plots.core.paired import disagree, pairs_of, pairs_words, spacing
-from plots.core.tables.paired import DISAGREES
+from plots.core.paired import DISAGREES, disagree, pairs_of, pairs_words, spacing
 from plots.features.answer.analysis import sentences
 from plots.features.crossover.table import crossover_table
 from plots.features.threads import section
@@ -80,12 +79,13 @@ def test_networks_in_between_are_discs():
 
 
 def test_more_threads_pay_where_the_curves_cross(read):
-    (one,) = more_threads(read(rows()))
+    file = read(rows())
+    (one,) = more_threads(file)
     assert one.sides == ("1 thread", "2 threads")
     assert one.crossover.kind == "once"
     assert one.crossover.size == pytest.approx(CROSSING, rel=0.05)
     assert one.crossover.low <= CROSSING <= one.crossover.high
-    assert threads_sentence(one).startswith(
+    assert threads_sentence(file, one).startswith(
         "At batch 100, 2 threads train disc networks faster than 1 thread from "
     )
 
@@ -109,28 +109,27 @@ def test_the_fewest_threads_stand_against_as_many_as_there_are_cores(read):
 
 
 def test_one_side_that_always_wins_is_said(read):
-    (always,) = more_threads(read(rows(crossing=1e4)))
-    (never,) = more_threads(read(rows(crossing=1e-4)))
-    assert "faster on 2 threads at every size measured" in threads_sentence(always)
-    assert "faster on 1 thread at every size measured" in threads_sentence(never)
+    for crossing, side in ((1e4, "2 threads"), (1e-4, "1 thread")):
+        file = read(rows(crossing=crossing))
+        said = threads_sentence(file, *more_threads(file))
+        assert f"faster on {side} at every size measured" in said
 
 
 def test_pairs_are_those_of_the_same_sides(read):
     own = pairs(interval(25504, 33000))
     other = pairs(interval(1, 2), common={**COMMON, "batch": "10"})
-    (one,) = more_threads(read(rows(), own, other))
-    assert one.pairs and one.pairs.intervals == (PairedInterval("first", 25504.0, 33000.0),)
-    assert not one.disagrees
-    assert one.pairs_say == "2 threads won reliably from between 25,504 and 33,000 parameters"
-    assert one.pairs_say in threads_sentence(one)
-    (none,) = more_threads(read(rows(), other))
-    assert none.pairs is None
+    said = "In paired measurements, 2 threads won reliably from between 25,504 and 33,000"
+    for refinements, has in (((own, other), True), ((other,), False)):
+        file = read(rows(), *refinements)
+        (one,) = more_threads(file)
+        assert (said in threads_sentence(file, one)) == has
+        assert bool(pairs_of(file, one.common, one.cpu, one.gpu)) == has
 
 
 def test_of_a_resumed_run_the_last_pairs_count(read):
     file = read(rows(), pairs(complete=False), pairs(interval(25504, 33000)))
     (one,) = more_threads(file)
-    assert one.pairs and one.pairs.complete
+    assert pairs_of(file, one.common, one.cpu, one.gpu).complete
 
 
 def test_pairs_of_the_device_stand_for_the_best_thread_count(read):
@@ -157,7 +156,7 @@ def test_a_contradiction_is_flagged(read):
     assert "Paired measurements contradict that" in sentences(file, comparisons(file))[0]
     far = read(rows(), pairs(interval(100, 200)))
     assert "contradict that: 2 threads won reliably from between 100" in threads_sentence(
-        more_threads(far)[0]
+        far, more_threads(far)[0]
     )
     assert DISAGREES in threads_table([(far, more_threads(far))]).notes
 
@@ -268,7 +267,7 @@ def test_the_command_the_page_and_the_answer_show_it(read, shell):
     assert (line["kind"], line["pairs_low"], line["pairs_high"]) == ("once", 25504, 33000)
     assert 0 <= line["regret"] <= line["largest_regret"] < 0.1
     built = section.build([file], Context())
-    assert built and built.blocks[0].points == (threads_sentence(more_threads(file)[0]),)
+    assert built and built.blocks[0].points == (threads_sentence(file, more_threads(file)[0]),)
     assert any("2 threads train disc networks faster" in text for text in sentences(file, []))
 
 

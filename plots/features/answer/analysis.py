@@ -19,7 +19,7 @@ from plots.core.headline import (
     way,
 )
 from plots.core.network import best, epoch_rows, on_device, step_rows
-from plots.core.paired import PAIRED, disagree, pairs_of, pairs_words
+from plots.core.paired import pairs_sentence
 from plots.core.series import device_label
 from plots.features.threads.analysis import more_threads, threads_sentence
 from plots.file.families import FAMILIES, MINIBATCH
@@ -71,7 +71,7 @@ def _one_sided(file: File, rows: Sequence[Row], predicted: str) -> list[str]:
     if not on_device(rows, "cuda"):
         clauses = [f"No GPU's times yet ({why_no_gpu(file)})", predicted, reach(file, rows)]
         first = "; ".join(filter(None, clauses)) + "."
-        return [first, *map(threads_sentence, more_threads(file)[:1])]
+        return [first, *(threads_sentence(file, one) for one in more_threads(file)[:1])]
     return []
 
 
@@ -129,17 +129,13 @@ def _paragraph(file: File, answer: Answer) -> str:
     if one.crossover.kind not in ("always", "never"):
         said += f"; measured: {len(one.sizes)} sizes, {size_range(one.sizes, one.measure)}"
     said += "."
-    more = [*_pairs(file, one), *_cost(one), *_elsewhere(answer), *_exceptions(answer)]
+    more = [
+        *pairs_sentence(file, one, "the "),
+        *_cost(one),
+        *_elsewhere(answer),
+        *_exceptions(answer),
+    ]
     return " ".join([said, *more])
-
-
-def _pairs(file: File, one: Comparison) -> list[str]:
-    pairs = pairs_of(file, one.common, one.cpu, one.gpu)
-    if not pairs:
-        return []
-    is_other = disagree(one.crossover, pairs)
-    begin = "Paired measurements contradict that:" if is_other else PAIRED
-    return [f"{begin} {pairs_words(pairs, ('the CPU', 'the GPU'))}."]
 
 
 def _cost(one: Comparison) -> list[str]:

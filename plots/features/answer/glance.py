@@ -209,7 +209,11 @@ def _of_cards(file: File, predicted: Sequence[tuple[Verdict, Comparison]]) -> Gl
             short_gpu(each.card.name),
             segments_of(one.crossover),
             True,
-            _predicted_marks(file, each),
+            _spread(
+                Mark(_name(one.model), one.parameters, side_of(one))
+                for _, one in shown_ways(each)
+                if not _on_ladder(file, one.model)
+            ),
             one.crossover.size,
         )
         for each, one in predicted[:_MOST_STRIPS]
@@ -257,14 +261,6 @@ def _factor(one: SpeedUp) -> str:
 def _measure_it(file: File) -> str:
     reason = printable(why_no_gpu(file), 100)
     return f"What would change it: ./run on a machine with a GPU measures it (here: {reason})."
-
-
-def _predicted_marks(file: File, verdict: Verdict) -> tuple[Mark, ...]:
-    return _spread(
-        Mark(_name(one.model), one.parameters, side_of(one))
-        for _, one in shown_ways(verdict)
-        if not _on_ladder(file, one.model)
-    )
 
 
 def _on_ladder(file: File, model: str) -> bool:

@@ -161,7 +161,8 @@ def compare(baseline: File, other: File, minimum_effect: float = MINIMUM_EFFECT)
     compared: eager of a file from before there was auto, say.
     """
     theirs = {row.name: row for row in other.rows}
-    executions = _other_executions(baseline, other)
+    ours, alike = _one_execution(baseline), _one_execution(other)
+    executions = {row.name: alike[key].name for key, row in ours.items() if key in alike}
     found: list[tuple[Row, Row]] = []
     unmatched = []
     for row in baseline.rows:
@@ -187,12 +188,6 @@ def compare(baseline: File, other: File, minimum_effect: float = MINIMUM_EFFECT)
         tuple(effects.values()),
         (*remarks(baseline, other), *_across(pairs)),
     )
-
-
-def _other_executions(baseline: File, other: File) -> dict[str, str]:
-    """The name of a row of `baseline` → that of the row of `other` which stands for it."""
-    ours, theirs = _one_execution(baseline), _one_execution(other)
-    return {row.name: theirs[key].name for key, row in ours.items() if key in theirs}
 
 
 def _one_execution(file: File) -> dict[Items, Row]:

@@ -209,7 +209,7 @@ def _compare_threads(files: list[File], problems: list[str], options: argparse.N
         for file, own in found:
             print(wrapped(f"{printable(file.machine.id)}, {printable(file.path.name)}"))
             for one in own:
-                print(wrapped(printable(threads_sentence(one), LONGEST), "  "))
+                print(wrapped(printable(threads_sentence(file, one), LONGEST), "  "))
     if found and (options.format != "text" or options.all):
         print_tables([threads_table(found)], options)
     has = {file.path for file, _ in found}

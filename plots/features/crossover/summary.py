@@ -11,7 +11,7 @@ from plots import units
 from plots.core.crossover import Comparison, SpeedUp
 from plots.core.crossover_words import crossover_words, other_work, what
 from plots.core.headline import foremost, ladders_of, way
-from plots.core.strip_text import strip_text
+from plots.core.strip import strip_text
 from plots.core.tables.cells import text_cell
 from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import Column, Table

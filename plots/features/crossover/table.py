@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from plots import units
-from plots.core import statistics
-from plots.core.crossover import Comparison, Crossover, SpeedUp, regret
+from plots.core.crossover import Comparison, SpeedUp, regret
 from plots.core.crossover_words import crossover_words, instances_words, other_work, what
 from plots.core.curves import Alike, Curve
-from plots.core.paired import disagree, pairs_of
+from plots.core.paired import LOST, PAIRS, lost_cells, pairs_cells
+from plots.core.statistics import FEWEST_SAMPLES
 from plots.core.tables.cells import number_cell, text_cell
-from plots.core.tables.paired import LOST, PAIRS, lost_cells, pairs_cells
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
 from plots.file.quantities import TIME, Quantity
@@ -57,6 +56,8 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
                 continue
             crossover = comparison.crossover
             answer = "once" if crossover.kind == "once" else crossover_words(crossover)
+            sizes = f"{counted(crossover.left_out, 'size')} of fewer than {FEWEST_SAMPLES}"
+            few = [f"Left out: {sizes} repetitions."] if crossover.left_out else []
             crossings = ", ".join(map(units.significant, crossover.crossings))
             lines.append(
                 (
@@ -65,10 +66,10 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
                     *_how(comparison.common, cpu, gpu, flags),
                     Cell(answer, crossover.kind),
                     text_cell(comparison.measure),
-                    replace(number_cell(crossover.size), marks=marks(_few(crossover), flags)),
+                    replace(number_cell(crossover.size), marks=marks(few, flags)),
                     number_cell(crossover.low),
                     number_cell(crossover.high),
-                    *(_of_pairs(file, comparison, flags) if paired else ()),
+                    *(pairs_cells(file, comparison, flags) if paired else ()),
                     *lost_cells(regret(crossover, cpu, gpu)),
                     Cell(crossings, crossover.crossings),
                 )
@@ -93,12 +94,6 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
     trained = (file for file, own in found if any(one.family in TRAINING for one in own))
     notes = (*flags, *_left_out(trained), *_instances(found))
     return Table(f"{title}{_on(found)}", columns, tuple(lines), notes)
-
-
-def _of_pairs(file: File, one: Comparison, flags: dict[str, int]) -> tuple[Cell, ...]:
-    pairs = pairs_of(file, one.common, one.cpu, one.gpu)
-    contradicts = pairs is not None and disagree(one.crossover, pairs)
-    return pairs_cells(pairs, ("CPU", "GPU"), contradicts, flags)
 
 
 def crossover_tables(found: Sequence[tuple[File, Sequence[Comparison]]]) -> dict[str, Table]:
@@ -172,13 +167,6 @@ def _ratio_name(quantity: Quantity) -> str:
 def _quantity(found: Sequence[tuple[File, Sequence[Comparison | SpeedUp]]]) -> Quantity:
     """What is compared in `found`."""
     return next((one.gpu.quantity for _, own in found for one in own), TIME)
-
-
-def _few(one: Crossover) -> list[str]:
-    if not one.left_out:
-        return []
-    least = statistics.FEWEST_SAMPLES
-    return [f"Left out: {counted(one.left_out, 'size')} of fewer than {least} repetitions."]
 
 
 def _against(one: SpeedUp) -> list[str]:

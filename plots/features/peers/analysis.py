@@ -58,7 +58,7 @@ def pairs(file: File, every: bool = False) -> list[Pair]:
 
 def seconds(row: Row) -> float:
     """The median time of what the row is about: an epoch, a step, one product, one copy."""
-    return row.median / row.counters.get("count", 1.0)
+    return row.median / row.count
 
 
 def order_statistics(count: int) -> int | None:
@@ -133,12 +133,11 @@ def _by_work(rows: Sequence[Row]) -> dict[Items, list[Row]]:
 
 
 def _pair(ours: Row, theirs: Row, bound: Bound | None) -> Pair:
-    counts = theirs.counters.get("count", 1.0), ours.counters.get("count", 1.0)
     most = None
     if bound is not None and bound.seconds:
-        most = seconds(theirs) / (bound.seconds / counts[1])
+        most = seconds(theirs) / (bound.seconds / ours.count)
     if len(ours.samples) != len(theirs.samples):
         return Pair(ours, theirs, seconds(theirs) / seconds(ours), None, None, False, most)
-    ratios = theirs.samples / counts[0] / (ours.samples / counts[1])
+    ratios = theirs.samples / theirs.count / (ours.samples / ours.count)
     low, high = ratio_interval(ratios, theirs.instances, ours.instances) or (None, None)
     return Pair(ours, theirs, median_of(ratios), low, high, True, most)

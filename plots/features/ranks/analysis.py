@@ -11,9 +11,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from plots.core.crossover import EQUAL_WITHIN, Crossover, find_crossover
+from plots.core.crossover import EQUAL_WITHIN, Comparison, find_crossover
 from plots.core.crossover_words import faster
-from plots.core.curves import Alike, Curve, rank_pairs
+from plots.core.curves import SCALES, rank_pairs
 from plots.file.axes import Axes, Axis, Configuration
 from plots.file.families import EPOCH, TRAINING, steps_of
 from plots.file.rows import File, Row
@@ -39,29 +39,6 @@ CALLED = {
     "cpu": Called("process", "ranks", "several processes"),
     "cuda": Called("GPU", "GPUs", "several GPUs"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class MoreRanks(Alike):
-    """`one` process, with whatever threads and execution are the fastest, against `ranks` on the
-    same device."""
-
-    ranks: int
-    one: Curve
-    many: Curve
-    crossover: Crossover
-
-    @property
-    def device(self) -> str:
-        return self.one.configuration["device"]
-
-    @property
-    def called(self) -> Called:
-        return CALLED[self.device]
-
-    @property
-    def sides(self) -> tuple[str, str]:
-        return self.crossover.question.sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +72,7 @@ class Shared:
         return self.like.median / self.row.median / self.row.ranks if self.like else None
 
 
-_Found = TypeVar("_Found", MoreRanks, Shared)
+_Found = TypeVar("_Found", Comparison, Shared)
 
 
 def by_device(found: Sequence[_Found]) -> list[tuple[str, list[_Found]]]:
@@ -104,16 +81,18 @@ def by_device(found: Sequence[_Found]) -> list[tuple[str, list[_Found]]]:
     return [(device, own) for device, own in every if own]
 
 
-def more_ranks(file: File, weak: bool = False) -> list[MoreRanks]:
-    """One for each device, batch size, precision and number of ranks of `file`; of a device in the
-    file's order. `weak`: of ranks that have a batch each."""
+def more_ranks(file: File, weak: bool = False) -> list[Comparison]:
+    """One process, with whatever threads and execution are the fastest, against several ranks: for
+    each device, batch size, precision and number of ranks of `file`; of a device in the file's
+    order. `weak`: of ranks that have a batch each."""
     found = []
     for common, ranks, one, many in rank_pairs(_compared(file, weak)):
         called = CALLED[one.configuration["device"]]
         together = f"{ranks} {called.many}{' with a batch each' if weak else ''}"
         sides = (f"1 {called.one}", together)
         crossover = find_crossover(one, many, sides=sides, equal_within=EQUAL_WITHIN)
-        found.append(MoreRanks(common, ranks, one, many, crossover))
+        measure = SCALES[common["family"]].measure
+        found.append(Comparison(common, measure, one, many, crossover))
     return [one for _, own in by_device(found) for one in own]
 
 
@@ -206,11 +185,11 @@ def sum_seconds(file: File, device: str, ranks: int, size: float) -> float | Non
     return float(inside * max(1.0, size / sizes[-1]))
 
 
-def ranks_sentence(one: MoreRanks) -> str:
+def ranks_sentence(one: Comparison) -> str:
     """The answer in a sentence."""
     claim = faster(one.crossover, printable(one.networks, _NAME))
     at = [f"at batch {printable(one.batch, _NAME)}"] if one.batch else []
-    at += [printable(axis.change(value), _NAME) for axis, value in unlike(one.one.axes, one.common)]
+    at += [printable(axis.change(value), _NAME) for axis, value in unlike(one.cpu.axes, one.common)]
     said = f"{' '.join(at)}, {claim}" if at else claim
     return f"{said[0].upper()}{said[1:]}."
 

@@ -19,8 +19,9 @@ from plots.core.charts.style import (
     set_logarithmic_axes,
     write_above,
 )
+from plots.core.crossover import Comparison
 from plots.core.statistics import log_medians
-from plots.features.ranks.analysis import MoreRanks, ranks_sentence, unlike
+from plots.features.ranks.analysis import CALLED, ranks_sentence, unlike
 from plots.file.families import FAMILIES
 from plots.file.rows import File
 from plots.text import printable, slug
@@ -29,30 +30,30 @@ _COLOURS = {"cpu": CPU_COLOURS, "cuda": tuple(GPU_COLOURS.values())}
 _SIZES = {"parameters": "trainable parameters", "batch": "samples in a batch"}
 
 
-def draw_charts(file: File, found: Sequence[MoreRanks]) -> list[Chart]:
+def draw_charts(file: File, found: Sequence[Comparison]) -> list[Chart]:
     """A chart of each batch size, precision, device and so on."""
-    groups: dict[tuple[object, ...], list[MoreRanks]] = {}
+    groups: dict[tuple[object, ...], list[Comparison]] = {}
     for one in found:
         groups.setdefault((one.device, *one.common.items()), []).append(one)
     return [draw_ranks(file, group) for group in groups.values()]
 
 
-def draw_ranks(file: File, found: Sequence[MoreRanks]) -> Chart:
+def draw_ranks(file: File, found: Sequence[Comparison]) -> Chart:
     """Draws `found` of `file`, which differ in the number of ranks alone."""
-    one = found[0]
+    called = CALLED[found[0].device]
     pictures = render(partial(_draw, file, found))
-    name = slug("-".join([one.called.many, *one.common.values()]), 100)
+    name = slug("-".join([called.many, *found[0].common.values()]), 100)
     said = " ".join(map(ranks_sentence, found))
-    sides = f"one {one.called.one} and on several {one.called.many}"
+    sides = f"one {called.one} and on several {called.many}"
     return Chart(name, pictures, f"Time over size on {sides}. {said}")
 
 
-def _draw(file: File, found: Sequence[MoreRanks], figure: Figure) -> None:
+def _draw(file: File, found: Sequence[Comparison], figure: Figure) -> None:
     figure.set_figheight(3.6 if is_narrow(figure) else 4.4)
     axes = figure.add_subplot()
-    first = found[0]
+    first, called = found[0], CALLED[found[0].device]
     family, colours = FAMILIES[first.family], _COLOURS[first.device]
-    curves = [(first.one, first.sides[0]), *((each.many, each.sides[1]) for each in found)]
+    curves = [(first.cpu, first.sides[0]), *((each.gpu, each.sides[1]) for each in found)]
     lines = []
     for place, (curve, label) in enumerate(curves):
         lines += axes.plot(
@@ -66,15 +67,15 @@ def _draw(file: File, found: Sequence[MoreRanks], figure: Figure) -> None:
             marker=MARKERS[place % len(MARKERS)],
             markerfacecolor="none",
         )
-    set_logarithmic_axes(axes, _SIZES[family.scale.measure])
+    set_logarithmic_axes(axes, _SIZES[first.measure])
     left = name_ends(axes, lines)
     write_above(axes, f"wall-clock time of one {family.one}", figure.get_figwidth() - 1)
     counts = (len(samples) for curve, _ in curves for samples in curve.samples)
     what = [first.networks, *([f"batch {first.batch}"] if first.batch else [])]
-    what += [axis.word(value) for axis, value in unlike(first.one.axes, first.common)]
+    what += [axis.word(value) for axis, value in unlike(first.cpu.axes, first.common)]
     finish(
         figure,
-        f"{family.title}: several {first.called.many} beside one {first.called.one}",
+        f"{family.title}: several {called.many} beside one {called.one}",
         [
             devices(file),
             f"points: median of {repetitions(counts)} repetitions",

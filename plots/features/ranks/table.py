@@ -4,14 +4,15 @@ on GPUs have tables of their own."""
 
 from collections.abc import Sequence
 
+from plots.core.crossover import Comparison
 from plots.core.crossover_words import instances_words
 from plots.core.tables.cells import kind_cell, network_cells, number_cell, seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
-from plots.features.ranks.analysis import CALLED, Called, MoreRanks, Shared, by_device, unlike
+from plots.features.ranks.analysis import CALLED, Called, Shared, by_device, unlike
 from plots.file.rows import File, Row
 
 
-def ranks_tables(file: File, found: Sequence[MoreRanks]) -> list[Table]:
+def ranks_tables(file: File, found: Sequence[Comparison]) -> list[Table]:
     """One line for each comparison of `file`: the size from which more ranks win."""
     return [_ranks_table(file, CALLED[device], own) for device, own in by_device(found)]
 
@@ -21,7 +22,7 @@ def shared_tables(found: Sequence[Shared]) -> list[Table]:
     return [_shared_table(CALLED[device], own) for device, own in by_device(found)]
 
 
-def _ranks_table(file: File, called: Called, found: Sequence[MoreRanks]) -> Table:
+def _ranks_table(file: File, called: Called, found: Sequence[Comparison]) -> Table:
     lines = [
         (
             text_cell(one.networks),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from plots.core.crossover import Comparison
 from plots.core.network import familiar, training_rows
 from plots.core.statistics import spread
-from plots.core.strip_text import strip_text
+from plots.core.strip import strip_text
 from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import Table
 from plots.features.answer.glance import Glance, glance

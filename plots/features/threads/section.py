@@ -32,7 +32,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         blocks=tuple(
             Block(
                 machine=file.machine.id,
-                points=tuple(map(threads_sentence, own)),
+                points=tuple(threads_sentence(file, one) for one in own),
                 tables=(on_page(threads_table([(file, own)]), _FIRST, _TITLE),),
             )
             for file, own in found

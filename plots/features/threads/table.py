@@ -4,12 +4,11 @@
 from collections.abc import Sequence
 
 from plots import units
+from plots.core.crossover import Comparison, regret
 from plots.core.crossover_words import instances_words
-from plots.core.paired import spacing
+from plots.core.paired import LOST, PAIRS, lost_cells, pairs_cells, pairs_of, spacing
 from plots.core.tables.cells import kind_cell, number_cell, text_cell
-from plots.core.tables.paired import LOST, PAIRS, lost_cells, pairs_cells
 from plots.core.tables.table import Cell, Column, Table
-from plots.features.threads.analysis import MoreThreads
 from plots.file.rows import File
 
 _WHICH = (Column("machine", "machine"), Column("file", "file"))
@@ -28,7 +27,7 @@ _COLUMNS = (
 )
 
 
-def threads_table(found: Sequence[tuple[File, Sequence[MoreThreads]]]) -> Table:
+def threads_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table:
     """One line for each comparison: the size from which more threads win, with the bootstrap's
     interval, that of the pairs, and the share of the time that following it loses."""
     several = len(found) > 1
@@ -41,7 +40,7 @@ def threads_table(found: Sequence[tuple[File, Sequence[MoreThreads]]]) -> Table:
             (text_cell(file.machine.id), Cell(file.path.stem, file.path.name)) if several else ()
         )
         lines += [
-            (*which, *((text_cell(one.networks),) if others else ()), *_line(one, notes))
+            (*which, *((text_cell(one.networks),) if others else ()), *_line(file, one, notes))
             for one in own
         ]
     for file, own in found:  # intervals depend on it, and it may be another file's
@@ -59,7 +58,7 @@ def threads_table(found: Sequence[tuple[File, Sequence[MoreThreads]]]) -> Table:
     )
 
 
-def _line(one: MoreThreads, notes: dict[str, int]) -> tuple[Cell, ...]:
+def _line(file: File, one: Comparison, notes: dict[str, int]) -> tuple[Cell, ...]:
     crossover, (fewest, most) = one.crossover, one.sides
     cells = (
         text_cell(one.batch or None),
@@ -70,10 +69,11 @@ def _line(one: MoreThreads, notes: dict[str, int]) -> tuple[Cell, ...]:
         number_cell(crossover.size),
         number_cell(crossover.low),
         number_cell(crossover.high),
-        *pairs_cells(one.pairs, one.sides, one.disagrees, notes),
-        *lost_cells(one.regret),
+        *pairs_cells(file, one, notes),
+        *lost_cells(regret(crossover, one.cpu, one.gpu)),
     )
-    if one.pairs and (ratio := spacing(one.pairs)):
+    pairs = pairs_of(file, one.common, one.cpu, one.gpu)
+    if pairs and (ratio := spacing(pairs)):
         notes.setdefault(
             "Pairs look between neighbouring sizes of the sweep, which differ by a factor of up to "
             f"{units.significant(ratio, 2)}; two changes between the same two are not seen.",
