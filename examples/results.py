@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from plots.file.loading import load_files
+from plots.file.rows import Row
 
 files, problems = load_files([Path(word) for word in sys.argv[1:]])
 print(*problems, sep="\n", end="")
@@ -22,7 +23,7 @@ for file in files:
 
 # %% The fastest way of each network: its median, and the middle half of its repetitions.
 for file in files:
-    fastest = {}
+    fastest: dict[str, Row] = {}
     for row in file.rows:
         if row.family == "Epoch" and not row.failure:
             fastest[row.model] = min(row, fastest.get(row.model, row), key=lambda one: one.median)

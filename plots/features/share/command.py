@@ -18,6 +18,7 @@ from plots.core.command import complain, named_path
 from plots.core.tables.plain import wrapped
 from plots.features.share.analysis import Shared, text_of, without_private
 from plots.file import fitness, loading
+from plots.file.refusal import BadFileError
 from plots.file.rows import File
 from plots.text import counted, printable
 
@@ -59,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         written = options.output.joinpath(*place.parts[1:])
         _write(written, path, shared)
         copy = loading.load_file(written)
-    except loading.BadFileError as error:
+    except BadFileError as error:
         return complain([str(error)])
     except OSError as error:
         where = printable(str(error.filename or options.output))
