@@ -96,9 +96,9 @@ def disagree(crossover: Crossover, one: Refinement) -> bool:
     if crossover.kind == "ambiguous":
         return False
     last = one.intervals[-1] if one.intervals else None
+    is_sure = last is not None and last.low is not None and last.high is not None
     if crossover.size is None:  # one side wins at the largest sizes, for sure
         wins_last = "second" if crossover.kind == "always" else "first"
-        is_sure = last is not None and last.low is not None and last.high is not None
         return last is not None and is_sure and last.below == wins_last
     if last is None:
         return one.complete

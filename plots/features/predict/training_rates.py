@@ -4,7 +4,7 @@
 import csv
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from plots.core.reference import REFERENCE
 
@@ -52,8 +52,8 @@ def load_training_rates(path: Path = RATES_PATH) -> list[TrainingRate]:
                 framework=line["framework"],
                 year=int(line["year"]),
                 samples_per_second=float(line["samples_per_second"]),
-                what=line["what"],  # type: ignore[arg-type]
-                data=line["data"],  # type: ignore[arg-type]
+                what=cast(What, line["what"]),
+                data=cast(Data, line["data"]),
                 source_url=line["source_url"],
             )
             for line in csv.DictReader(file)
