@@ -109,8 +109,7 @@ def derived(family: str, counters: Mapping[str, float], seconds: float) -> dict[
     words = FAMILIES.get(family)
     if words and words.time:
         found = {words.time: seconds}
-        rates = (("samples_per_second", words.samples), ("flops_per_second", "flops"))
-        for rate, counter in rates:
+        for rate, counter in (("samples_per_second", words.samples), ("flops_per_second", "flops")):
             if counter in counters:
                 found[rate] = counters[counter] / seconds
         profile = [

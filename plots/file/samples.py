@@ -77,14 +77,19 @@ def long_table(files: Iterable[File]) -> Samples:
         of = row.instances.of or (0,) * len(row.samples)
         for quantity, values in _values(row):
             is_fact = isinstance(values, float)
-            count = 1 if is_fact else len(values)
-            line = {"file": str(file.path), "machine": file.machine.id, "row": row.name}
+            listed = [values] if isinstance(values, float) else values.tolist()
+            count = len(listed)
+            line: dict[str, Any] = {
+                "file": str(file.path),
+                "machine": file.machine.id,
+                "row": row.name,
+            }
             line |= {name: row.configuration.get(key) for key, name in axes.items()}
             for name, same in {**line, "quantity": quantity}.items():
                 columns[name] += [same] * count
             columns["instance"] += [None] if is_fact else of[:count]
             columns["repetition"] += [None] if is_fact else range(count)
-            columns["value"] += [values] if is_fact else values.tolist()
+            columns["value"] += listed
     return Samples(columns)
 
 
@@ -104,7 +109,7 @@ def in_quantity(file: File, quantity: Quantity) -> File:
     if quantity is TIME:
         return file
     parts = ("rows", "peers", "builds", "commands")
-    found = {
+    found: dict[str, Any] = {
         part: tuple(own for row in getattr(file, part) if (own := _in_quantity(row, quantity)))
         for part in parts
     }

@@ -126,7 +126,9 @@ def _draw_strip(axes: Axes, strips: Strips, place: int, figure: Figure, scale: f
 
 def _name_segment(axes: Axes, each: Segment, words: str, place: int, scale: float) -> None:
     """Says who wins in a bar that has room for it."""
-    if text_width(axes.figure, words) + 10 > scale * math.log(each.high / each.low):
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    if text_width(figure, words) + 10 > scale * math.log(each.high / each.low):
         return
     axes.text(
         math.sqrt(each.low * each.high),

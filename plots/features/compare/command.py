@@ -136,8 +136,8 @@ def run(options: argparse.Namespace) -> int:
         return complain([fault])
     try:
         if options.cpu_of:
-            mixed = asked_for([_load(options.cpu_of), _load(options.gpu_of)], options)
-            return _run_mix(*mixed, options)
+            cpu, gpu = asked_for([_load(options.cpu_of), _load(options.gpu_of)], options)
+            return _run_mix(cpu, gpu, options)
         files, problems = _load_all(options.paths)
         if len(files) == 1:  # measured in turn with other builds
             files = [*other_builds(files[0]).values(), *files]
