@@ -13,7 +13,7 @@ from matplotlib.image import imread
 from plots.cli import main
 from plots.core.tables.formats import FORMATS, render
 from plots.features.compare.analysis import Comparison, compare
-from plots.features.compare.chart import MOST_NAMES, alt_text, draw_comparison
+from plots.features.compare.chart import MOST_NAMES, draw_comparison
 from plots.features.compare.table import compare_tables, headline
 from plots.file.row_names import short_names
 from plots.tests import synthetic
@@ -402,14 +402,15 @@ def test_charts_of_few_and_many_rows(compared, count):
     first = document(**{f"t{k}": times() for k in range(1, count + 1)})
     second = document(**{f"t{k}": times(10.0 ** (k % 5 - 2)) for k in range(1, count + 1)})
     result = compared(first, second)
-    pictures = draw_comparison(result)
-    assert pictures == draw_comparison(result)
+    chart = draw_comparison(result)
+    assert chart == draw_comparison(result)
+    pictures = chart.pictures
     picture = imread(io.BytesIO(pictures.png))
     assert 300 < picture.shape[0] < 3000 and picture.shape[1] > 1000
     svg = pictures.svg.decode()
     ElementTree.fromstring(svg)
     assert ("1 thread" in svg) == (count <= MOST_NAMES)
-    assert alt_text(result).endswith(f"{headline(result)}.")
+    assert chart.alt.endswith(f"{headline(result)}.")
 
 
 @pytest.mark.slow
@@ -427,7 +428,7 @@ def test_hostile_names_stay_text(compared):
         text = render(compare_tables(result, everything=True), name)
         assert "<script>" not in text or name in ("text", "csv", "json")
     assert len(render(compare_tables(result), "text")) < 20_000
-    assert len(draw_comparison(result).png) > 1000
+    assert len(draw_comparison(result).pictures.png) > 1000
 
 
 def test_short_names_are_unique_and_say_the_rest_once(read):

@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from plots.core.charts.style import COLOURS, GREY, Pictures, finish, is_narrow, render
+from plots.core.charts.style import COLOURS, GREY, Chart, finish, is_narrow, render
 from plots.features.compare.analysis import Comparison, Pair, Verdict
 from plots.features.compare.table import described, headline
 from plots.file.quantities import TIME
 from plots.file.row_names import short_names
-from plots.text import printable
+from plots.text import printable, slug
 
 MOST_NAMES = 60  # more can't be read; their names are in the table
 
@@ -35,9 +35,16 @@ _TICKS = (
 _MOST_TICKS = 14
 
 
-def draw_comparison(comparison: Comparison) -> Pictures:
+def draw_comparison(comparison: Comparison) -> Chart:
     """The chart of `comparison`, which has compared at least one row."""
-    return render(partial(_draw, comparison))
+    ratios = [pair.ratio for pair in comparison.pairs]
+    noun = "times" if comparison.quantity is TIME else comparison.quantity.noun
+    alt = (
+        f"Ratios of {noun}, other over baseline, one point for each row, sorted, from "
+        f"{min(ratios):.3g} to {max(ratios):.3g}. {headline(comparison)}."
+    )
+    name = f"compare-{slug(comparison.other.path.stem)}"
+    return Chart(name, render(partial(_draw, comparison)), alt)
 
 
 def _draw(comparison: Comparison, figure: Figure) -> None:
@@ -72,16 +79,6 @@ def _draw(comparison: Comparison, figure: Figure) -> None:
         lines.append(printable(f"all rows: {common}", 100))
     noun = comparison.quantity.noun.capitalize()
     finish(figure, f"{noun} of the other file over that of the baseline", lines, handles)
-
-
-def alt_text(comparison: Comparison) -> str:
-    """What the chart shows, for those who don't see it."""
-    ratios = [pair.ratio for pair in comparison.pairs]
-    noun = "times" if comparison.quantity is TIME else comparison.quantity.noun
-    return (
-        f"Ratios of {noun}, other over baseline, one point for each row, sorted, from "
-        f"{min(ratios):.3g} to {max(ratios):.3g}. {headline(comparison)}."
-    )
 
 
 def _draw_pairs(axes: Axes, pairs: Sequence[Pair], comparison: Comparison) -> list[Line2D]:

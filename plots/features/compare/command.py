@@ -25,6 +25,7 @@ from plots.core.command import (
     complain,
     named_path,
     print_tables,
+    save_charts,
     tell_written,
 )
 from plots.core.comparability import obstacles, remarks
@@ -50,7 +51,7 @@ from plots.file.file_order import gpus_first, machine, newest_per_machine
 from plots.file.quantities import TIME
 from plots.file.refusal import BadFileError
 from plots.file.rows import File
-from plots.text import printable, sentence, slug
+from plots.text import printable, sentence
 
 if TYPE_CHECKING:
     from plots.features.compare.analysis import Comparison
@@ -369,20 +370,13 @@ def _draw_machines(side: SideBySide, folder: Path) -> list[str]:
 def _draw(done: "Sequence[Comparison]", folder: Path) -> list[str]:
     """Writes the charts; returns what is wrong, a sentence each."""
     # Imported here because matplotlib takes long to load.
-    from plots.core.charts.files import stems, write_pictures  # noqa: PLC0415
-    from plots.features.compare.chart import alt_text, draw_comparison  # noqa: PLC0415
+    from plots.features.compare.chart import draw_comparison  # noqa: PLC0415
 
-    written: list[Path] = []
-    try:
-        for comparison, stem in zip(done, stems([one.other for one in done]), strict=True):
-            name = f"{stem}.compare-{slug(comparison.other.path.stem)}"
-            paths = write_pictures(draw_comparison(comparison), folder, name, written)
-            written += paths
-            tell_written(paths)
-            print(f"which shows: {alt_text(comparison)}", file=sys.stderr)
-    except OSError as error:
-        return [charts_missing(error, folder)]
-    return []
+    charts = [[draw_comparison(comparison)] for comparison in done]
+    problems = save_charts([one.other for one in done], charts, folder) if done else []
+    for (chart,) in charts if not problems else ():
+        print(f"which shows: {chart.alt}", file=sys.stderr)
+    return problems
 
 
 def _run_mix(cpu_file: rows.File, gpu_file: rows.File, options: argparse.Namespace) -> int:

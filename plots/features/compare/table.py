@@ -46,9 +46,7 @@ def compare_tables(
     tables = [_families(comparison, means)] if comparison.pairs else []
     tables.append(_ratios(comparison, names, common, everything))
     if comparison.unmatched:
-        tables.append(
-            _every_unmatched(comparison, names) if everything else _unmatched(comparison, names)
-        )
+        tables.append(_unmatched(comparison, names, everything))
     return tables
 
 
@@ -83,37 +81,25 @@ def in_turn_table(found: Sequence[InTurn]) -> Table:
     return Table("Networks measured in pairs, the largest first", columns, lines, (note,))
 
 
-def _every_unmatched(comparison: Comparison, names: dict[str, str]) -> Table:
-    lines = [
-        (
-            Cell(names[unmatched.row.name], unmatched.row.name),
-            text_cell(unmatched.reason),
-        )
-        for unmatched in comparison.unmatched
-    ]
-    columns = Column("name", "row"), Column("reason", "not compared, because")
-    return Table(f"Rows that could not be compared: {len(lines)}", columns, tuple(lines))
-
-
-def _unmatched(comparison: Comparison, names: dict[str, str]) -> Table:
-    reasons: dict[str, list[str]] = {}
-    for unmatched in comparison.unmatched:
-        reasons.setdefault(unmatched.reason, []).append(unmatched.row.name)
-    lines = [
-        (
-            text_cell(reason),
-            Cell(units.count(len(rows)), len(rows)),
-            Cell(names[rows[0]], rows[0]),
-        )
-        for reason, rows in reasons.items()
-    ]
-    columns = (
-        Column("reason", "not compared, because"),
-        Column("rows", "rows", numeric=True),
-        Column("name", "such as"),
-    )
+def _unmatched(comparison: Comparison, names: dict[str, str], everything: bool) -> Table:
+    """A line for each reason, or with `everything` for each row."""
     title = f"Rows that could not be compared: {len(comparison.unmatched)}"
-    return Table(title, columns, tuple(lines), ("--all lists each row.",))
+    because = Column("reason", "not compared, because")
+    if everything:
+        rows = tuple(
+            (Cell(names[one.row.name], one.row.name), text_cell(one.reason))
+            for one in comparison.unmatched
+        )
+        return Table(title, (Column("name", "row"), because), rows)
+    reasons: dict[str, list[str]] = {}
+    for one in comparison.unmatched:
+        reasons.setdefault(one.reason, []).append(one.row.name)
+    lines = tuple(
+        (text_cell(reason), count_cell(len(rows)), Cell(names[rows[0]], rows[0]))
+        for reason, rows in reasons.items()
+    )
+    columns = (because, Column("rows", "rows", numeric=True), Column("name", "such as"))
+    return Table(title, columns, lines, ("--all lists each row.",))
 
 
 def _families(comparison: Comparison, with_means: bool) -> Table:
