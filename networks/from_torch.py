@@ -284,6 +284,7 @@ class Graph:
     def _walk(self) -> Value:
         specs = {spec.arg.name: spec for spec in self.program.graph_signature.input_specs}
         needed = self._needed()
+        last = next(iter(self.program.graph.nodes))
         for node in self.program.graph.nodes:
             if node.op == "placeholder":
                 self._values[node] = self._given(specs[node.name])

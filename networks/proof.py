@@ -90,6 +90,7 @@ def prove(
         if isinstance(module, (nn.MultiheadAttention, nn.RNNBase)):
             module.dropout = 0.0
     largest = 0.0
+    pairs: list[tuple[str, Any, Any]] = []
     for _ in range(BATCHES):
         given = [one.random(but=graph.paddings).requires_grad_(has_gradients) for one in wanted]
         mine_given = [x.detach().clone().requires_grad_(has_gradients) for x in given]

@@ -110,11 +110,12 @@ def gpu_of(bench: Path) -> tuple[bool, str]:
     asked = [str(bench), "--machine"]
     try:
         done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        return False, str(error)
+    try:
         machine = json.loads(done.stdout)
         gpu = machine["gpu"]
         return bool(gpu), str(gpu["name"] if gpu else machine["gpu_reason"])
-    except (OSError, subprocess.SubprocessError) as error:
-        return False, str(error)
     except (ValueError, KeyError, TypeError):
         last = (done.stderr.splitlines() or [f"exit code {done.returncode}"])[-1]
         return False, f"bench --machine does not tell ({last})"

@@ -105,7 +105,9 @@ def run(options: argparse.Namespace) -> int:
         {family: speed_ups(file, family, found) for family in TRAINING}
         for file, found in crossovers
     ]
-    if options.format == "text" and not options.all:
+    is_short = options.format == "text" and not options.all
+    tables = [] if is_short else _tables(crossovers, ratios)
+    if is_short:
         texts = [
             crossover_text(file, found, *own.values())
             for (file, found), own in zip(crossovers, ratios, strict=True)
@@ -113,7 +115,6 @@ def run(options: argparse.Namespace) -> int:
         ]
         sys.stdout.write("\n".join(texts))
     else:
-        tables = _tables(crossovers, ratios)
         print_tables(tables, options)
     untold = [
         _nothing_to_compare(file, any(own.values()), QUANTITIES[options.of])
