@@ -28,9 +28,9 @@ using OneOf = std::variant<Operations...>;
 using Op =
     OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Update, Gemm,
           Convolution, ConvolutionGrad, ChannelBiasGrad, Norm, NormGrad, Pool, PoolGrad, Dropout,
-          DropoutGrad, Embedding, EmbeddingGrad, PositionEmbedding, PositionEmbeddingGrad, Attention,
-          AttentionGrad, Recurrent, RecurrentGrad, Reshape, ElementwiseLoss, Rearrange, Multiply,
-          MultiplyGrad, Softmax, SoftmaxGrad, Matmul, AllReduce, Zero, Map, MapGrad>;
+          DropoutGrad, Embedding, EmbeddingGrad, PositionEmbedding, PositionEmbeddingGrad,
+          Attention, AttentionGrad, Recurrent, RecurrentGrad, Reshape, ElementwiseLoss, Rearrange,
+          Multiply, MultiplyGrad, Softmax, SoftmaxGrad, Matmul, AllReduce, Zero, Map, MapGrad>;
 
 const char* name(const Op& op);  ///< "Linear", "LinearGrad", ...
 
