@@ -14,7 +14,7 @@ _TITLE = "Epochs: from how many parameters more threads pay"
 _NOTES = (
     "The interval is a bootstrap of the repetitions. Pairs are repetitions of both sides in turn, "
     "at sizes between those of the sweep: the interval of the pairs runs from the last sure win of "
-    "one side to the first sure win of the other. Time lost: the share of the time that following "
+    "one side to the first sure win of the other. Lost: the share of the time that following "
     "the size costs, on average over the sizes measured. docs/method/refinement.md defines each.",
 )
 
