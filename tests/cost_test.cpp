@@ -340,7 +340,7 @@ TEST(Cost, CountsATransformersOperationsByHand) {
       flops_of(rows,
                Norm{.kind = NormKind::layer, .x = 0, .y = 0, .mean = 2, .inverse_deviation = 2}),
       6 * 30);
-  norm = {.x = 0, .mean = 2, .inverse_deviation = 2, .dy = 0, .dx = 0};
+  norm = {.kind = NormKind::layer, .x = 0, .mean = 2, .inverse_deviation = 2, .dy = 0, .dx = 0};
   EXPECT_EQ(flops_of(rows, norm), 9 * 30);
   const std::vector<Shape> places{{3, 2, 5}, {3, 5}};
   EXPECT_EQ(flops_of(places, PositionEmbedding{.x = 0, .table = 1, .y = 0}), 30);

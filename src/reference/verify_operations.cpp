@@ -170,14 +170,12 @@ class Comparison {
 Workload with_visible_updates(Workload workload) {
   for (Step& step : workload.steps) {
     for (Op& op : step.ops) {
-      std::visit(
-          [](auto& update) {
-            constexpr double least_rate = 0.01;
-            if constexpr (requires { update.learning_rate; }) {
-              update.learning_rate = std::max(update.learning_rate, least_rate);
-            }
-          },
-          op);
+      if (auto* update = std::get_if<Update>(&op)) {
+        static constexpr double least_rate = 0.01;
+        std::visit(
+            [](auto& rule) { rule.learning_rate = std::max(rule.learning_rate, least_rate); },
+            update->rule);
+      }
     }
   }
   return workload;

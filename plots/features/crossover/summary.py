@@ -120,7 +120,7 @@ def _how_much(file: File, first: Comparison | None, ratios: Sequence[SpeedUp]) -
     table = speed_up_table([(file, shown)])
     if not first:
         return table
-    how = f"By how much the GPU trains {first.gpu.quantity.how}, {way(first)}"
+    how = f"How much {first.gpu.quantity.how} the GPU trains, {way(first)}"
     title = f"{how}: {ratio_title(first.gpu)}"
     return _more(_said(table, title), len(ratios) - len(shown), "batches, ways of the GPU")
 
@@ -140,7 +140,7 @@ def _of_steps(file: File, ratios: Sequence[SpeedUp]) -> Table | None:
     ways = {(way(one), one.precision) for one in shown}
     if ways == {(how := way(shown[0]), _PLAIN)}:
         gpu = shown[0].gpu
-        trains = f"By how much the GPU trains a step {gpu.quantity.how}"
+        trains = f"How much {gpu.quantity.how} the GPU trains a step"
         title = f"{trains}, {how}: {ratio_title(gpu)}"
         table = _said(table, title)
     return _more(table, len(ratios) - len(shown), "ways of the GPU")
