@@ -171,7 +171,7 @@ Json openmp_json(const ThreadSettings& threads) {
           {"places", threads.places}};
 }
 
-Json configuration_json(const Arguments& arguments, const std::vector<std::string>& command) {
+Json run_configuration_json(const Arguments& arguments, const std::vector<std::string>& command) {
   const ThreadSettings threads = thread_settings();
   Json configuration = {{"command", command_json(command)},
                         {"sweep", arguments.sweep.name},
@@ -320,7 +320,7 @@ Json context_json(const Arguments& arguments, const std::vector<std::string>& co
                     {"complete", false},
                     {"machine", machine_json(devices)},
                     {"software", software_json(devices)},
-                    {"configuration", configuration_json(arguments, command)},
+                    {"configuration", run_configuration_json(arguments, command)},
                     {"axes", axes_json()},
                     {"counters", counters_json()},
                     {"networks", networks_json(arguments)},
