@@ -25,7 +25,7 @@ struct LstmCell {
   static constexpr const char* grad_name = "LstmGrad";
   static constexpr const char* layer = "lstm";
   static constexpr const char* kept = "c";
-  static constexpr const char* di = "dgates";
+  static constexpr const char* di_name = "dgates";
   static constexpr int gates = 4;
   /// `kept` is the state that goes on, besides what h does by the products; else h is.
   static constexpr bool keeps_state = true;
@@ -67,7 +67,7 @@ struct GruCell {
   static constexpr const char* grad_name = "GruGrad";
   static constexpr const char* layer = "gru";
   static constexpr const char* kept = "recurrent";
-  static constexpr const char* di = "di";
+  static constexpr const char* di_name = "di";
   static constexpr int gates = 3;
   static constexpr bool keeps_state = false;
   static constexpr bool is_apart = true;

@@ -88,10 +88,19 @@ concept HasProducts = requires(const T& op, const Workload& workload) {
   { op.products(workload) } -> std::same_as<std::vector<OpProduct>>;
 };
 
-/// The name of an operation: of one that is of several kinds, its kind's.
 template <class T>
+concept NamedByKind = requires(const T& op) {
+  op.name();
+};
+template <class T>
+concept Named = NamedByKind<T> || requires {
+  T::name;
+};
+
+/// The name of an operation: of one that is of several kinds, its kind's.
+template <Named T>
 constexpr const char* name_of(const T& op) {
-  if constexpr (requires { op.name(); }) {
+  if constexpr (NamedByKind<T>) {
     return op.name();
   } else {
     return op.name;

@@ -71,7 +71,7 @@ Case recurrent_grad(const Cell& cell, const RecurrentShape& of, bool dx, const s
     carried.insert(carried.begin(), 2);
   }
   op.dh = one.tensor("dh", shape_of(op.h));
-  op.di = one.tensor(std::visit([](auto unit) { return unit.di; }, cell), shape_of(op.gates));
+  op.di = one.tensor(std::visit([](auto unit) { return unit.di_name; }, cell), shape_of(op.gates));
   op.dk = op.is_apart() ? one.tensor("dk", shape_of(op.gates)) : none;
   op.carry = one.tensor("carry", carried);
   op.dw_ih = one.tensor("dw_ih", shape_of(op.w_ih), Role::gradient);

@@ -84,7 +84,7 @@ struct RecurrentGrad {
     see.reads("gates", gates);
     see.reads(std::visit([](auto of) { return of.kept; }, cell), kept);
     see.reads("dh", dh);
-    see.writes(std::visit([](auto of) { return of.di; }, cell), di);
+    see.writes(std::visit([](auto of) { return of.di_name; }, cell), di);
     if (is_apart()) {
       see.writes("dk", dk);
     }
