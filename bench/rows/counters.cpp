@@ -4,9 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 #include <vector>
+
+#include "crossover/names.h"
 
 namespace crossover::bench {
 

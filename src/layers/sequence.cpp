@@ -146,7 +146,7 @@ void RecurrentLayer<Unit>::backward(LayerBackward& step) const {
   if (Unit::keeps_state) {
     carried.insert(carried.begin(), 2);
   }
-  const Id di = step.scratch(Unit::di, of_gates.shape, of_gates.type);
+  const Id di = step.scratch(Unit::di_name, of_gates.shape, of_gates.type);
   const Id dk = Unit::is_apart ? step.scratch("dk", of_gates.shape, of_gates.type) : none;
   const Id carry = step.scratch("carry", carried, Type::f32);
   step.emit(RecurrentGrad{.cell = Unit{},
