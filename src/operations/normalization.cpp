@@ -82,7 +82,8 @@ class Parts {
         groups_(is_batch_ ? channels_ : groups) {}
 
   [[nodiscard]] double size_of_each() const {
-    return static_cast<double>((is_batch_ ? batch_ : 1) * (channels_ / groups_) * inner_);
+    const std::int64_t channels = channels_ / groups_;
+    return static_cast<double>((is_batch_ ? batch_ : 1) * channels * inner_);
   }
 
   /// body(i, which sums and passes over the numbers that share mean i) for each mean.

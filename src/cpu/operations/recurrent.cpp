@@ -159,9 +159,9 @@ void forward_step(const StepSizes& of, const Invocation& call) {
   auto* kept = call.operand<float>(6);
   auto* h = call.operand<T>(7);
   for_each_cell(call.threads, of, [=](auto part, std::int64_t at, std::int64_t first) {
-    std::array<Floats, Unit::gates> i;
-    std::array<Floats, Unit::gates> k;
-    std::array<Floats, Unit::gates> made;
+    std::array<Floats, Unit::gates> i{};
+    std::array<Floats, Unit::gates> k{};
+    std::array<Floats, Unit::gates> made{};
 #pragma GCC unroll 4
     for (std::size_t gate = 0; gate < Unit::gates; ++gate) {
       const std::int64_t offset = static_cast<std::int64_t>(gate) * of.hidden;
@@ -196,9 +196,9 @@ void backward_step(const StepSizes& of, bool is_last, const Invocation& call) {
   auto* to_h = call.operand<float>(6);
   float* const to_before = Unit::keeps_state ? to_h + of.states() : to_h;
   for_each_cell(call.threads, of, [=](auto part, std::int64_t at, std::int64_t first) {
-    std::array<Floats, Unit::gates> made;
-    std::array<Floats, Unit::gates> of_i;
-    std::array<Floats, Unit::gates> of_k;
+    std::array<Floats, Unit::gates> made{};
+    std::array<Floats, Unit::gates> of_i{};
+    std::array<Floats, Unit::gates> of_k{};
 #pragma GCC unroll 4
     for (std::size_t gate = 0; gate < Unit::gates; ++gate) {
       made[gate] = load(part, gates + first + static_cast<std::int64_t>(gate) * of.hidden);
