@@ -287,7 +287,8 @@ void pool_grad(int threads, const Pooling& of, const T* made, const std::uint8_t
     const Range rows = of.rows.holding(row);
     const Range columns = of.columns.holding(column);
     const std::int64_t pixel = place(of.image, plane, row, column);
-    const auto times_factor = [&](auto part, Floats gradient, std::int64_t at) {
+    const auto times_factor = [&]([[maybe_unused]] auto part, Floats gradient,
+                                  [[maybe_unused]] std::int64_t at) {
       if constexpr (std::is_same_v<XActivation, ActivationOf<Activation::identity>>) {
         return gradient;
       } else {

@@ -271,12 +271,12 @@ void normalize(int threads, const Division& of, const Forward<T>& op, const PerC
 
 template <class T>
 struct Backward {
-  const T* x;
-  const float *scale, *mean, *inverse_deviation;
-  const T *y, *dy, *dy_more;
-  T* dx;
-  float *dscale, *dshift;
-  T* daddend;
+  const T* x = nullptr;
+  const float *scale = nullptr, *mean = nullptr, *inverse_deviation = nullptr;
+  const T *y = nullptr, *dy = nullptr, *dy_more = nullptr;
+  T* dx = nullptr;
+  float *dscale = nullptr, *dshift = nullptr;
+  T* daddend = nullptr;
   /// By channel: dx = scale * inverse_deviation * dz - offset - (x - mean) * slope.
   float *offset = nullptr, *slope = nullptr;
 };
