@@ -70,11 +70,12 @@ struct LeakyRelu {
     see.number("negative_slope", function.negative_slope, 0.01);
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
     return maths.where(x < maths.number(0), maths.number(negative_slope) * x, x);
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy, typename M::Number x) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy,
+                                                    typename M::Number x) const {
     return maths.where(x > maths.number(0), dy, maths.number(negative_slope) * dy);
   }
   static std::vector<double> kinks() { return {0}; }
@@ -91,12 +92,13 @@ struct Elu {
     see.number("alpha", function.alpha, 1.0);
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
     return maths.where(x < maths.number(0),
                        maths.number(alpha) * maths.exponential_minus_1(negative(maths, x)), x);
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy, typename M::Number x) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy,
+                                                    typename M::Number x) const {
     return maths.where(x > maths.number(0), dy,
                        dy * (maths.number(alpha) * maths.exponential(negative(maths, x))));
   }
@@ -116,12 +118,13 @@ struct Softplus : WithoutNumbers {
   static constexpr const char* name = "softplus";
   static constexpr double flops = 5, derivative_flops = 5;
   template <class M>
-  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
     return maths.where(x < maths.number(0), maths.number(0), x) +
            maths.logarithm_of_1_plus(power(maths, x));
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy, typename M::Number x) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy,
+                                                    typename M::Number x) const {
     const auto e = power(maths, x);
     return dy * (maths.where(x < maths.number(0), e, maths.number(1)) / (maths.number(1) + e));
   }
@@ -137,11 +140,12 @@ struct Sine : WithoutNumbers {
   static constexpr const char* name = "sin";
   static constexpr double flops = 1, derivative_flops = 2;
   template <class M>
-  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
     return maths.sine(x);
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy, typename M::Number x) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy,
+                                                    typename M::Number x) const {
     return dy * maths.cosine(x);
   }
 };
@@ -150,11 +154,12 @@ struct Exponential : WithoutNumbers {
   static constexpr const char* name = "exp";
   static constexpr double flops = 1, derivative_flops = 2;
   template <class M>
-  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
     return maths.exponential(x);
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy, typename M::Number x) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy,
+                                                    typename M::Number x) const {
     return dy * maths.exponential(x);
   }
 };
@@ -165,11 +170,12 @@ struct SquareRoot : WithoutNumbers {
   static constexpr bool is_of_positive = true;
   static constexpr double flops = 1, derivative_flops = 3;
   template <class M>
-  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
     return maths.square_root(x);
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy, typename M::Number x) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy,
+                                                    typename M::Number x) const {
     return dy * (maths.number(0.5) / maths.square_root(x));
   }
 };
@@ -180,11 +186,12 @@ struct Reciprocal : WithoutNumbers {
   static constexpr bool is_of_positive = true;
   static constexpr double flops = 1, derivative_flops = 3;
   template <class M>
-  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
     return maths.number(1) / x;
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy, typename M::Number x) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy,
+                                                    typename M::Number x) const {
     return dy * (maths.number(-1) / (x * x));
   }
 };
@@ -194,11 +201,12 @@ struct Absolute : WithoutNumbers {
   static constexpr const char* name = "abs";
   static constexpr double flops = 1, derivative_flops = 2;
   template <class M>
-  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
     return maths.where(x < maths.number(0), -x, x);
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy, typename M::Number x) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy,
+                                                    typename M::Number x) const {
     return maths.where(x < maths.number(0), -dy, maths.only_where(x > maths.number(0), dy));
   }
   static std::vector<double> kinks() { return {0}; }
@@ -216,13 +224,14 @@ struct Hardtanh {
     see.any_number("max_val", function.max_val, 1.0);
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
     const auto least = maths.number(min_val);
     const auto most = maths.number(max_val);
     return maths.where(x < least, least, maths.where(x > most, most, x));
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy, typename M::Number x) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy,
+                                                    typename M::Number x) const {
     const auto above = maths.only_where(x > maths.number(min_val), dy);
     return maths.only_where(x < maths.number(max_val), above);
   }
@@ -241,12 +250,12 @@ struct Affine {
     see.any_number("shift", function.shift, 0.0);
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
     return maths.number(scale) * x + maths.number(shift);
   }
   template <class M>
-  CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy,
-                                      typename M::Number /*x*/) const {
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto gradient(M maths, typename M::Number dy,
+                                                    typename M::Number /*x*/) const {
     return dy * maths.number(scale);
   }
   static std::vector<double> kinks() { return {}; }
