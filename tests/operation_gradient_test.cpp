@@ -334,9 +334,8 @@ OperationGradientCase attention(std::int64_t time, std::int64_t batch, std::int6
 OperationGradientCase recurrent(const Cell& cell, std::int64_t time, std::int64_t batch,
                                 std::int64_t in, std::int64_t hidden, const std::string& name) {
   Builder t;
-  const std::int64_t gates = std::visit([](auto unit) { return unit.gates; }, cell);
-  const bool keeps_state = std::visit([](auto unit) { return unit.keeps_state; }, cell);
-  const bool is_apart = std::visit([](auto unit) { return unit.is_apart; }, cell);
+  const CellFacts facts = facts_of(cell);
+  const std::int64_t gates = facts.gates;
   const Shape states{time, batch, hidden};
   const Shape wide{time, batch, gates * hidden};
   const Recurrent op{.cell = cell,
@@ -358,8 +357,8 @@ OperationGradientCase recurrent(const Cell& cell, std::int64_t time, std::int64_
       .kept = op.kept,
       .dh = t.f32("dh", states),
       .di = t.f32("di", wide),
-      .dk = is_apart ? t.f32("dk", wide) : none,
-      .carry = t.f32("carry", keeps_state ? Shape{2, batch, hidden} : Shape{batch, hidden}),
+      .dk = facts.is_apart ? t.f32("dk", wide) : none,
+      .carry = t.f32("carry", facts.keeps_state ? Shape{2, batch, hidden} : Shape{batch, hidden}),
       .dx = t.f32("dx", {time, batch, in}),
       .dw_ih = t.f32("dw_ih", {gates * hidden, in}),
       .dw_hh = t.f32("dw_hh", {gates * hidden, hidden}),

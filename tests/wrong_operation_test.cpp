@@ -419,7 +419,7 @@ class Breaker {
   }
 
   static std::size_t gates_of(const Cell& cell) {
-    return std::visit([](auto unit) { return std::size_t{unit.gates}; }, cell);
+    return static_cast<std::size_t>(facts_of(cell).gates);
   }
 
   /// Rows of `part` and of the next one exchanged, of so many parts.

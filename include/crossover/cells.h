@@ -4,6 +4,7 @@
 // struct like these in Cell. Formulas and order of the gates are PyTorch's.
 #pragma once
 
+#include <type_traits>
 #include <variant>
 
 #include "crossover/activation.h"
@@ -102,5 +103,31 @@ struct GruCell {
 };
 
 using Cell = std::variant<LstmCell, GruCell>;
+
+/// What is known of a cell where its kind is not known to the compiler.
+struct CellFacts {
+  const char *name, *grad_name;
+  const char *kept, *di_name;
+  int gates;
+  bool keeps_state, is_apart;
+};
+
+inline CellFacts facts_of(const Cell& cell) {
+  return std::visit(
+      [](auto unit) -> CellFacts {
+        return {.name = unit.name,
+                .grad_name = unit.grad_name,
+                .kept = unit.kept,
+                .di_name = unit.di_name,
+                .gates = unit.gates,
+                .keeps_state = unit.keeps_state,
+                .is_apart = unit.is_apart};
+      },
+      cell);
+}
+
+/// The type of what goes on from step to step, in a layer that stores T.
+template <class Unit, class T>
+using Before = std::conditional_t<Unit::keeps_state, float, T>;
 
 }  // namespace crossover

@@ -75,18 +75,14 @@ def long_table(files: Iterable[File]) -> Samples:
     columns: dict[str, list[Any]] = {name: [] for name in (*_OF_ROW, *axes.values(), *_OF_SAMPLE)}
     for file, row in rows:
         of = row.instances.of or (0,) * len(row.samples)
+        same: dict[str, Any] = {"file": str(file.path), "machine": file.machine.id, "row": row.name}
+        same |= {name: row.configuration.get(key) for key, name in axes.items()}
         for quantity, values in _values(row):
             is_fact = isinstance(values, float)
             listed = [values] if isinstance(values, float) else values.tolist()
             count = len(listed)
-            line: dict[str, Any] = {
-                "file": str(file.path),
-                "machine": file.machine.id,
-                "row": row.name,
-            }
-            line |= {name: row.configuration.get(key) for key, name in axes.items()}
-            for name, same in {**line, "quantity": quantity}.items():
-                columns[name] += [same] * count
+            for name, value in {**same, "quantity": quantity}.items():
+                columns[name] += [value] * count
             columns["instance"] += [None] if is_fact else of[:count]
             columns["repetition"] += [None] if is_fact else range(count)
             columns["value"] += listed

@@ -27,7 +27,7 @@ RecurrentSizes checked_sizes(const Fit& fit, const Op& op) {
                                                   " is not [time, batch, features]");
   fit.require(fit.at(op.w_hh).shape.size() == 2, "'" + fit.at(op.w_hh).name + "' is not a matrix");
   RecurrentSizes sizes = sizes_of(fit.workload(), op.x, op.w_hh);
-  sizes.wide = sizes.hidden * std::visit([](auto of) { return of.gates; }, op.cell);
+  sizes.wide = sizes.hidden * facts_of(op.cell).gates;
   const Type type = fit.number(op.x);
   fit.expect(op.w_ih, {sizes.wide, sizes.in}, type);
   fit.expect(op.w_hh, {sizes.wide, sizes.hidden}, type);
@@ -126,7 +126,7 @@ void RecurrentGrad::check(const Fit& fit) const {
   fit.expect(dh, fit.at(h).shape, type);
   fit.expect(di, fit.at(gates).shape, type);
   fit.expect(of_states(), fit.at(gates).shape, type);
-  const bool keeps_state = std::visit([](auto of) { return of.keeps_state; }, cell);
+  const bool keeps_state = facts_of(cell).keeps_state;
   fit.expect(carry,
              keeps_state ? Shape{2, sizes.batch, sizes.hidden} : Shape{sizes.batch, sizes.hidden});
   fit.expect(dw_ih, fit.at(w_ih).shape);

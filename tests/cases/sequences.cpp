@@ -41,7 +41,7 @@ template <class Recurrence>
 Recurrence recurrence(OneOp& one, const Cell& cell, const RecurrentShape& of,
                       const std::string& gates) {
   const Shape states{of.time, of.batch, of.hidden};
-  const std::int64_t wide = of.hidden * std::visit([](auto unit) { return unit.gates; }, cell);
+  const std::int64_t wide = of.hidden * facts_of(cell).gates;
   Recurrence op{.cell = cell};
   op.x = one.tensor("x", {of.time, of.batch, of.in});
   op.w_ih = one.tensor("w_ih", {wide, of.in}, Role::parameter);
@@ -52,7 +52,7 @@ Recurrence recurrence(OneOp& one, const Cell& cell, const RecurrentShape& of,
   }
   op.h = one.tensor("h", states);
   op.gates = one.tensor(gates, {of.time, of.batch, wide});
-  op.kept = one.tensor(std::visit([](auto unit) { return unit.kept; }, cell), states);
+  op.kept = one.tensor(facts_of(cell).kept, states);
   return op;
 }
 
@@ -67,11 +67,11 @@ Case recurrent_grad(const Cell& cell, const RecurrentShape& of, bool dx, const s
   auto op = recurrence<RecurrentGrad>(one, cell, of, "gates positive");
   const auto shape_of = [&](Id id) { return Shape(one.workload[id].shape); };
   Shape carried{of.batch, of.hidden};
-  if (std::visit([](auto unit) { return unit.keeps_state; }, cell)) {
+  if (facts_of(cell).keeps_state) {
     carried.insert(carried.begin(), 2);
   }
   op.dh = one.tensor("dh", shape_of(op.h));
-  op.di = one.tensor(std::visit([](auto unit) { return unit.di_name; }, cell), shape_of(op.gates));
+  op.di = one.tensor(facts_of(cell).di_name, shape_of(op.gates));
   op.dk = op.is_apart() ? one.tensor("dk", shape_of(op.gates)) : none;
   op.carry = one.tensor("carry", carried);
   op.dw_ih = one.tensor("dw_ih", shape_of(op.w_ih), Role::gradient);

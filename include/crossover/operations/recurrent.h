@@ -33,9 +33,7 @@ struct Recurrent {
   Id x = none, w_ih = none, w_hh = none, b_ih = none, b_hh = none;
   Id h = none, gates = none, kept = none;
 
-  [[nodiscard]] const char* name() const {
-    return std::visit([](auto of) { return of.name; }, cell);
-  }
+  [[nodiscard]] const char* name() const { return facts_of(cell).name; }
   static constexpr OpCategory category = OpCategory::product;
   template <class See>
   void describe(See& see) const {
@@ -46,7 +44,7 @@ struct Recurrent {
     see.reads("b_hh", b_hh);
     see.writes("h", h);
     see.writes("gates", gates);
-    see.writes(std::visit([](auto of) { return of.kept; }, cell), kept);
+    see.writes(facts_of(cell).kept, kept);
   }
   void check(const Fit& fit) const;
   [[nodiscard]] Cost cost(const Workload& workload) const;
@@ -66,14 +64,10 @@ struct RecurrentGrad {
   Id di = none, dk = none, carry = none;
   Id dx = none, dw_ih = none, dw_hh = none, db_ih = none, db_hh = none;
 
-  [[nodiscard]] bool is_apart() const {
-    return std::visit([](auto of) { return of.is_apart; }, cell);
-  }
+  [[nodiscard]] bool is_apart() const { return facts_of(cell).is_apart; }
   [[nodiscard]] Id of_states() const { return is_apart() ? dk : di; }
 
-  [[nodiscard]] const char* name() const {
-    return std::visit([](auto of) { return of.grad_name; }, cell);
-  }
+  [[nodiscard]] const char* name() const { return facts_of(cell).grad_name; }
   static constexpr OpCategory category = OpCategory::product;
   template <class See>
   void describe(See& see) const {
@@ -82,9 +76,9 @@ struct RecurrentGrad {
     see.reads("w_hh", w_hh);
     see.reads("h", h);
     see.reads("gates", gates);
-    see.reads(std::visit([](auto of) { return of.kept; }, cell), kept);
+    see.reads(facts_of(cell).kept, kept);
     see.reads("dh", dh);
-    see.writes(std::visit([](auto of) { return of.di_name; }, cell), di);
+    see.writes(facts_of(cell).di_name, di);
     if (is_apart()) {
       see.writes("dk", dk);
     }

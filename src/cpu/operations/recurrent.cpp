@@ -144,10 +144,6 @@ void add_copy(Lowering& to, Id from, Id into) {
 
 // ---- The units of a time step
 
-/// As the type of what goes on from step to step.
-template <class Unit, class T>
-using Before = std::conditional_t<Unit::keeps_state, float, T>;
-
 template <class Unit, class T>
 void forward_step(const StepSizes& of, const Invocation& call) {
   const auto* of_inputs = call.operand<const float>(0);  // sums of the products
@@ -235,7 +231,7 @@ void with_unit(const Cell& cell, Type type, const Use& use) {
 /// What goes on to time step t from the one before; none at first.
 template <class Op>
 Argument state_before(const Op& op, const StepSizes& of, std::int64_t t) {
-  const bool keeps_state = std::visit([](auto unit) { return unit.keeps_state; }, op.cell);
+  const bool keeps_state = facts_of(op.cell).keeps_state;
   const Type type = keeps_state ? Type::f32 : of.type;
   return t == 0 ? Argument{}
                 : reads(keeps_state ? op.kept : op.h).from(of.bytes_of_states(t - 1, type));
@@ -245,7 +241,7 @@ Argument state_before(const Op& op, const StepSizes& of, std::int64_t t) {
 
 void lower(const Recurrent& op, Lowering& to) {
   const StepSizes of(to, op.x, op.w_hh);
-  const bool is_apart = std::visit([](auto unit) { return unit.is_apart; }, op.cell);
+  const bool is_apart = facts_of(op.cell).is_apart;
   // The sums of the products stay in f32 until the biases are added to them.
   const Argument of_inputs =
       of.type == Type::f32 ? updates(op.gates) : to.reserve(of.bytes_of_gates(of.time, Type::f32));
@@ -273,7 +269,7 @@ void lower(const Recurrent& op, Lowering& to) {
 void lower(const RecurrentGrad& op, Lowering& to) {
   const StepSizes of(to, op.x, op.w_hh);
   const Argument carry = updates(op.carry);
-  const bool keeps_state = std::visit([](auto unit) { return unit.keeps_state; }, op.cell);
+  const bool keeps_state = facts_of(op.cell).keeps_state;
   const int threads = to.threads_for_bytes(static_cast<double>(of.bytes_of_gates(1, Type::f32)));
   for (std::int64_t t = of.time - 1; t >= 0; --t) {
     const auto now = [&](Id sums) { return updates(sums).from(of.bytes_of_gates(t, of.type)); };

@@ -123,10 +123,6 @@ __global__ void position_embedding_grad_kernel(PositionEmbeddingGradArguments<Ca
   }
 }
 
-/// As the type of what goes on from step to step.
-template <class Unit, class T>
-using Before = std::conditional_t<Unit::keeps_state, float, T>;
-
 template <class Unit, class T>
 __global__ void gates_kernel(GatesArguments<Called> of) {
   const std::int64_t count = of.batch * of.hidden;

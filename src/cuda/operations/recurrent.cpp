@@ -43,7 +43,7 @@ RecurrentSizes sizes_of(Id x, Id w_hh, const StepPlanner& step) {
 template <class Op>
 Operand state_before(const Op& op, const RecurrentSizes& of, std::int64_t t,
                      const StepPlanner& step) {
-  const bool keeps_state = std::visit([](auto unit) { return unit.keeps_state; }, op.cell);
+  const bool keeps_state = facts_of(op.cell).keeps_state;
   const Slices states(step.operand(keeps_state ? op.kept : op.h), of.states());
   return t > 0 ? states[t - 1] : Operand{};
 }
@@ -53,7 +53,7 @@ Operand state_before(const Op& op, const RecurrentSizes& of, std::int64_t t,
 void plan_operation(const Recurrent& op, StepPlanner& step) {
   const RecurrentSizes of = sizes_of(op.x, op.w_hh, step);
   const Type type = step.type(op.x);
-  const bool is_apart = std::visit([](auto unit) { return unit.is_apart; }, op.cell);
+  const bool is_apart = facts_of(op.cell).is_apart;
   // In 16 bits the products are not rounded before their biases are added.
   const Operand all_sums = type == Type::f32
                                ? step.operand(op.gates)
@@ -115,15 +115,14 @@ void plan_recurrence(const RecurrentGrad& op, const RecurrentSizes& of, StepPlan
   const Slices dk(step.operand(op.of_states()), of.gates());
   const Slices dh(step.operand(op.dh), of.states());
   const Slices kept(step.operand(op.kept), of.states());
-  const ProductForm to_h{
-      .m = of.hidden,
-      .n = of.batch,
-      .k = of.wide,
-      .accumulate = !std::visit([](auto unit) { return unit.keeps_state; }, op.cell),
-      .alignment_a = step.alignment(op.w_hh),
-      .alignment_b = dk.alignment(step),
-      .alignment_d = step.alignment(op.carry),
-      .factors = step.type(op.x)};
+  const ProductForm to_h{.m = of.hidden,
+                         .n = of.batch,
+                         .k = of.wide,
+                         .accumulate = !facts_of(op.cell).keeps_state,
+                         .alignment_a = step.alignment(op.w_hh),
+                         .alignment_b = dk.alignment(step),
+                         .alignment_d = step.alignment(op.carry),
+                         .factors = step.type(op.x)};
   for (std::int64_t t = of.time; t-- > 0;) {
     step.emit(GatesGradLaunch{.cell = op.cell,
                               .gates = gates[t],
