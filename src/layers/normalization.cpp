@@ -6,16 +6,22 @@
 
 namespace crossover {
 
+namespace {
+
+// Of the parameters of each kind:
+constexpr std::size_t scale = 0;
+constexpr std::size_t shift = 1;
+// Of what is saved of a batch and of groups:
+constexpr std::size_t saved_mean = 0;
+constexpr std::size_t saved_inverse_deviation = 1;
+
+}  // namespace
+
 // ---- Batch normalization
 
 namespace {
 
-constexpr std::size_t scale = 0;
-constexpr std::size_t shift = 1;
-// Of what is saved:
-constexpr std::size_t mean = 0;
-constexpr std::size_t inverse_deviation = 1;
-constexpr std::size_t vectors_as_images = 2;
+constexpr std::size_t vectors_as_images = 2;  // saved, too
 
 bool are_vectors(const Shape& shape) { return shape.size() == 2; }
 
@@ -71,8 +77,8 @@ void BatchNormLayer::backward(LayerBackward& step) const {
   }
   step.emit(NormGrad{.x = has_vectors ? step.saved(vectors_as_images) : step.x(),
                      .scale = step.parameter(scale),
-                     .mean = step.saved(mean),
-                     .inverse_deviation = step.saved(inverse_deviation),
+                     .mean = step.saved(saved_mean),
+                     .inverse_deviation = step.saved(saved_inverse_deviation),
                      .dy = dy,
                      .dx = dx,
                      .dscale = step.gradient(scale),
@@ -86,9 +92,7 @@ void BatchNormLayer::backward(LayerBackward& step) const {
 
 namespace {
 
-constexpr std::size_t norm_weight = 0;
-constexpr std::size_t norm_bias = 1;
-// Of what is saved:
+// Of what is saved, where the mean may be missing:
 constexpr std::size_t row_inverse_deviation = 0;
 constexpr std::size_t row_mean = 1;
 
@@ -113,8 +117,8 @@ void LayerNormLayer::forward(LayerForward& step) const {
   const Id mean = is_rms ? none : step.save("mean", rows, Type::f32);
   step.emit(Norm{.kind = NormKind::layer,
                  .x = step.x(),
-                 .scale = elementwise_affine ? step.parameter(norm_weight) : none,
-                 .shift = has_bias() ? step.parameter(norm_bias) : none,
+                 .scale = elementwise_affine ? step.parameter(scale) : none,
+                 .shift = has_bias() ? step.parameter(shift) : none,
                  .y = step.y(),
                  .mean = mean,
                  .inverse_deviation = inverse_deviation,
@@ -128,26 +132,16 @@ void LayerNormLayer::backward(LayerBackward& step) const {
   }
   step.emit(NormGrad{.kind = NormKind::layer,
                      .x = step.x(),
-                     .scale = elementwise_affine ? step.parameter(norm_weight) : none,
+                     .scale = elementwise_affine ? step.parameter(scale) : none,
                      .mean = is_rms ? none : step.saved(row_mean),
                      .inverse_deviation = step.saved(row_inverse_deviation),
                      .dy = step.dy(),
                      .dx = dx,
-                     .dscale = elementwise_affine ? step.gradient(norm_weight) : none,
-                     .dshift = has_bias() ? step.gradient(norm_bias) : none});
+                     .dscale = elementwise_affine ? step.gradient(scale) : none,
+                     .dshift = has_bias() ? step.gradient(shift) : none});
 }
 
 // ---- Group normalization
-
-namespace {
-
-constexpr std::size_t group_norm_scale = 0;
-constexpr std::size_t group_norm_shift = 1;
-// What is saved:
-constexpr std::size_t mean_of_groups = 0;
-constexpr std::size_t deviation_of_groups = 1;
-
-}  // namespace
 
 Shape GroupNormLayer::infer(LayerShapes& shapes) const {
   const Shape& images = shapes.image();
@@ -165,8 +159,8 @@ void GroupNormLayer::forward(LayerForward& step) const {
   const Id inverse_deviation = step.save("inverse deviation", statistics, Type::f32);
   step.emit(Norm{.kind = NormKind::group,
                  .x = step.x(),
-                 .scale = step.parameter(group_norm_scale),
-                 .shift = step.parameter(group_norm_shift),
+                 .scale = step.parameter(scale),
+                 .shift = step.parameter(shift),
                  .y = step.y(),
                  .mean = mean,
                  .inverse_deviation = inverse_deviation,
@@ -182,13 +176,13 @@ void GroupNormLayer::backward(LayerBackward& step) const {
   }
   step.emit(NormGrad{.kind = NormKind::group,
                      .x = step.x(),
-                     .scale = step.parameter(group_norm_scale),
-                     .mean = step.saved(mean_of_groups),
-                     .inverse_deviation = step.saved(deviation_of_groups),
+                     .scale = step.parameter(scale),
+                     .mean = step.saved(saved_mean),
+                     .inverse_deviation = step.saved(saved_inverse_deviation),
                      .dy = step.dy(),
                      .dx = dx,
-                     .dscale = step.gradient(group_norm_scale),
-                     .dshift = step.gradient(group_norm_shift),
+                     .dscale = step.gradient(scale),
+                     .dshift = step.gradient(shift),
                      .groups = groups});
 }
 
