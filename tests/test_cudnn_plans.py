@@ -24,23 +24,47 @@ HEAD = """\
 """
 
 
-def ask(generation: str) -> str:
-    path = [str(PROGRAM.parent / "driver_for_plans"), os.environ.get("LD_LIBRARY_PATH", "")]
+def run(generation: str, *libraries: Path) -> subprocess.CompletedProcess[str]:
+    path = [*map(str, libraries), str(PROGRAM.parent / "driver_for_plans")]
+    path.append(os.environ.get("LD_LIBRARY_PATH", ""))
     environment = os.environ | {"LD_LIBRARY_PATH": ":".join(filter(None, path))}
-    done = subprocess.run(
+    return subprocess.run(
         [PROGRAM, generation], env=environment, capture_output=True, text=True, check=False
     )
+
+
+def ask(generation: str) -> str:
+    done = run(generation)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
+needs_cudnn = pytest.mark.skipif(
+    not PROGRAM.exists(),
+    reason="this build has no cuDNN: ./test installs it where there is a CUDA 13 compiler",
+)
+
+
+@needs_cudnn
+def test_a_library_is_loaded_when_it_is_called_and_what_is_wrong_with_it_is_said(tmp_path):
+    library = tmp_path / "libcudnn.so.9"
+    library.write_text("not a library")
+    said = run(ALWAYS, tmp_path).stderr
+    assert f"there is no libcudnn.so.9 ({library}: " in said
+    assert "): install the Python package nvidia-cudnn-cu" in said
+    source = tmp_path / "empty.cpp"
+    source.touch()
+    subprocess.run(["c++", "-shared", "-o", library, source], check=True)
+    said = run(ALWAYS, tmp_path).stderr
+    assert "the libcudnn.so.9 that is loaded has no cudnnGetVersion: it is older than" in said
+
+
+@needs_cudnn
 @pytest.mark.slow
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_the_plans_are_those_of_the_table(generation: str) -> None:
     if generation != ALWAYS and not weekly():
         pytest.skip("runs with ./test --all")
-    if not PROGRAM.exists():
-        pytest.skip("this build has no cuDNN: ./test installs it where there is a CUDA 13 compiler")
     text = TABLE.read_text(encoding="utf-8")
     table = re.search(rf"^sm_{generation},.*\n(?: .*\n)+", text, re.MULTILINE)
     assert table is not None

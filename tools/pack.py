@@ -25,17 +25,15 @@ _BUILD = ROOT / "build" / "pack"
 _CONFIGURE = (
     *("--preset=default", "-DCROSSOVER_TESTS=OFF", "-DCROSSOVER_NATIVE=OFF"),
     "-DCMAKE_CXX_FLAGS=-march=x86-64-v3",
-    # A program is not started where a library is missing that it would never call.
-    *("-DCROSSOVER_MPI=OFF", "-DCROSSOVER_NCCL=OFF"),
+    # A program is not started where MPI is missing. CUDA's libraries it loads when it calls them.
+    "-DCROSSOVER_MPI=OFF",
     "-DCMAKE_CUDA_ARCHITECTURES=75-real;80-real;86-real;89-real;90-real;100-real;120",
     "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON",
     "-DCMAKE_INSTALL_RPATH=$ORIGIN/../lib;$ORIGIN/../lib/x86_64-linux-gnu",
 )
-# What the packed bench may need: what every machine has, what is packed, and what tools/gpu_sweep
-# finds in NVIDIA's packages.
+# What the packed bench may need to start: what every machine has, and what is packed.
 _MAY_NEED = {"ld-linux-x86-64", "libc", "libdl", "libgcc_s", "libm", "libpthread", "librt"}
 _MAY_NEED |= {"libstdc++", "libbenchmark", "libdnnl", "libgomp", "libhwy"}
-_MAY_NEED |= {"libcublasLt", "libcudnn"}
 MOST_BYTES = 64 * 2**20  # of the sources and the folder together
 COMMIT = "commit.txt"
 ARCHIVE = "pack.tar.gz"

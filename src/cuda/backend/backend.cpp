@@ -189,6 +189,11 @@ CudaBackend make_cuda_backend() {
   if (!found.reason.empty()) {
     return {.reason = found.reason};
   }
+  try {
+    static_cast<void>(cublasLtGetVersion());
+  } catch (const Unsupported& missing) {
+    return {.reason = missing.what()};
+  }
   return {.backend = cuda::make_backend(found.device, cuda::make_cublaslt_library)};
 }
 

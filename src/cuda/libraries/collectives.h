@@ -33,7 +33,7 @@ class Collectives {
 };
 
 /// NCCL's, on the calling thread's device; ready, so that no later call waits for what only a first
-/// one does. All ranks call it at once. Throws Unsupported in a build without NCCL, and
+/// one does. All ranks call it at once. Throws Unsupported without NCCL, and
 /// std::runtime_error with the call that failed and what NCCL says of it.
 std::unique_ptr<Collectives> make_nccl(Ranks& ranks);
 

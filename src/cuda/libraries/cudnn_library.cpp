@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only source that includes cuDNN, by the graphs of NVIDIA's cudnn-frontend. A graph is a
+// The only source that uses cuDNN, by the graphs of NVIDIA's cudnn-frontend. A graph is a
 // convolution with what is fused to it, or attention, or its gradient; its plans come from cuDNN's
 // heuristic and are built when asked for. Executing one allocates a little on the host: the
 // frontend packs the addresses anew at each call.
@@ -15,6 +15,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -332,6 +333,9 @@ class CudnnLibrary : public Library<Arguments> {
   }
 
   [[nodiscard]] int algorithms(const Form& form) override {
+    if (std::is_same_v<Form, SdpaForm> && cudnn_version().empty()) {
+      return 0;
+    }
     const std::shared_ptr<graph::Graph>& of = graph_for(form);
     return of ? static_cast<int>(of->get_execution_plan_count()) : 0;
   }
@@ -391,12 +395,14 @@ class CudnnLibrary : public Library<Arguments> {
 
 }  // namespace
 
-std::string cudnn_version() {
+std::string cudnn_version() try {
   constexpr std::size_t major = 10000;
   constexpr std::size_t minor = 100;
   const std::size_t version = cudnnGetVersion();
   return std::to_string(version / major) + "." + std::to_string(version % major / minor) + "." +
          std::to_string(version % minor);
+} catch (const Unsupported&) {  // it is not on this machine
+  return "";
 }
 
 std::string nvrtc_version() {

@@ -90,7 +90,7 @@ std::string missing_for_products(const cudaDeviceProp& device, Precision precisi
 std::unique_ptr<ConvolutionLibrary> make_cudnn_library(Precision precision,
                                                        std::int64_t memory_bytes);
 
-/// Attention likewise. It has no algorithms in a build without cuDNN.
+/// Attention likewise. It has no algorithms without cuDNN.
 std::unique_ptr<SdpaLibrary> make_sdpa_library(Precision precision, std::int64_t memory_bytes);
 
 /// The same for a GPU that need not be here, as cuDNN describes one in JSON: its algorithms have
@@ -102,7 +102,7 @@ std::unique_ptr<ConvolutionLibrary> make_cudnn_library_for(const std::string& de
 std::unique_ptr<SdpaLibrary> make_sdpa_library_for(const std::string& device, Precision precision,
                                                    std::int64_t memory_bytes);
 
-/// "9.19.0"; empty in a build without cuDNN.
+/// "9.19.0"; empty without cuDNN.
 std::string cudnn_version();
 
 /// "13.0", of the compiler that cuDNN finds; empty where there is none, and so no attention of

@@ -27,6 +27,7 @@ void check_nccl(ncclResult_t status, std::string_view call, ncclComm_t comm = nu
 class Nccl final : public Collectives {
  public:
   explicit Nccl(Ranks& ranks) {
+    static_cast<void>(nccl_version());  // where it is missing, no rank waits for another
     // Else the first sum of each kind connects ranks, and a captured one registers its buffers with
     // the others: both wait for ranks that may not be there yet, or in a timed loop.
     setenv("NCCL_RUNTIME_CONNECT", "0", /*overwrite=*/0);
