@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from plots import __version__
 from plots.commands import COMMANDS
-from plots.core.command import EXIT_BAD_INPUT, EXIT_OK, EXIT_STOPPED
+from plots.core.command import EXIT_BAD_INPUT, EXIT_OK, EXIT_STOPPED, WrongUsageError
 from plots.text import printable
 
 if TYPE_CHECKING:
@@ -51,6 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         place = printable(str(error.filename or "standard output"))
         _say(f"{place}: {error.strerror or error}; the output is not complete")
         _discard(sys.stdout)
+        return EXIT_BAD_INPUT
+    except WrongUsageError as error:
+        _say(printable(str(error), 600))
         return EXIT_BAD_INPUT
     except KeyboardInterrupt:
         _say("stopped by Ctrl-C")

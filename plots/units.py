@@ -21,6 +21,13 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{rounded:,.{max(decimals, 0)}f}"
 
 
+def money(value: float) -> str:
+    """An amount of the currency that prices are in: 1,500, 1.20, 1.25e-5."""
+    if value >= 1000:
+        return count(value)
+    return significant(value) if value >= 0.001 else f"{value:.2e}".replace("e-0", "e-")
+
+
 def seconds(value: float, digits: int = 3) -> str:
     """A time of `value` seconds in the unit that suits it: 12.3 µs, 31.2 ms, 1.25 s."""
     scale, unit = _TIME_UNITS[0]

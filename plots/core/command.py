@@ -14,6 +14,8 @@ from plots.core.tables.formats import FORMATS, render
 from plots.core.tables.table import Table
 from plots.file import loading
 from plots.file.file_order import machine, newest_per_machine, passed_over
+from plots.file.prices import PriceError, lacking, read_prices, with_costs
+from plots.file.prices import sentences as price_sentences
 from plots.file.quantities import QUANTITIES, TIME
 from plots.file.rows import File
 from plots.file.samples import in_quantity
@@ -26,6 +28,10 @@ EXIT_OK = 0
 EXIT_SLOWER = 1  # `compare --fail-on-slower` found what it was asked to look for
 EXIT_BAD_INPUT = 2
 EXIT_STOPPED = 130  # by Ctrl-C, as a shell reports it
+
+
+class WrongUsageError(Exception):
+    """Arguments that do not go together, in a sentence."""
 
 
 def named_path(text: str) -> Path:
@@ -77,11 +83,24 @@ def add_of(parser: argparse.ArgumentParser) -> None:
         default=TIME.name,
         help="what to compare (default: time); rows without it are counted and left out",
     )
+    parser.add_argument(
+        "--price",
+        action="append",
+        default=[],
+        metavar="SIDE=PRICE|FILE",
+        help="with --of=cost: what the machine of each side costs, cpu=0.10/h, gpu=1.20/h, "
+        "gpu=2000/3y where it is bought, or a file of prices in JSON; may be given several times",
+    )
 
 
 def asked_for(files: Iterable[File], options: argparse.Namespace) -> list[File]:
-    """`files` in the quantity of --of, with a sentence on stderr for each that has rows without."""
+    """`files` in the quantity of --of, with a sentence on stderr for each that has rows without,
+    and the prices that a cost is of. Raises WrongUsageError where those are missing."""
     quantity, found = QUANTITIES[options.of], []
+    if options.price and not quantity.is_priced:
+        raise WrongUsageError("--price is of costs; say --of=cost, too, or leave it out")
+    if quantity.is_priced:
+        files = _with_costs(list(files), options.price)
     for file in files:
         found.append(in_quantity(file, quantity))
         if left_out := len(file.rows) - len(found[-1].rows):
@@ -92,6 +111,17 @@ def asked_for(files: Iterable[File], options: argparse.Namespace) -> list[File]:
                 file=sys.stderr,
             )
     return found
+
+
+def _with_costs(files: Sequence[File], said: Sequence[str]) -> list[File]:
+    try:
+        prices = [price for text in said for price in read_prices(text)]
+    except PriceError as error:
+        raise WrongUsageError(f"--price: {error}") from error
+    if fault := lacking(files, prices):
+        raise WrongUsageError(fault)
+    print(*price_sentences(prices), sep="\n", file=sys.stderr)
+    return [with_costs(file, prices) for file in files]
 
 
 def print_tables(tables: Sequence[Table], options: argparse.Namespace) -> None:

@@ -17,7 +17,8 @@ class Quantity:
     `show` makes text of a value. `counter` has the values; without one they are the clock's.
 
     `is_fact`: it is counted once for the row; else each repetition has a value of its own.
-    `is_amount`: a value is of one epoch, step or operation. The other words follow from `noun`
+    `is_amount`: a value is of one epoch, step or operation. `is_priced`: it follows from times and
+    the user's prices. The other words follow from `noun`
     where they are not given: that a side `wins`, that several `win`, `how` they train then, by
     what `ratio`, and what the `better` and the `worse` row is called. What is below `least` is no
     difference.
@@ -31,6 +32,7 @@ class Quantity:
     is_fact: bool = False
     is_amount: bool = True
     is_more_better: bool = False
+    is_priced: bool = False
     wins: str = ""
     win: str = ""
     how: str = ""
@@ -80,6 +82,23 @@ _ALL = (
         *("memory", "memory", "bytes", units.binary_bytes, "peak_bytes"),
         is_fact=True,
         is_amount=False,
+    ),
+    *(
+        Quantity(
+            *(name, f"cost{of}", "money", units.money, counter),
+            wins="costs less",
+            win="cost less",
+            how="more cheaply",
+            ratio="the {loser} costs {ratio} times as much",
+            better="cheaper",
+            worse="dearer",
+            is_amount=not of,
+            is_priced=True,
+        )
+        for name, of, counter in (
+            ("cost", "", "cost"),
+            ("cost-per-million-samples", " of a million samples", "cost_per_million_samples"),
+        )
     ),
     Quantity(*("products", "time in products", "seconds", units.seconds, "seconds_product")),
 )

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an hour of each side costs, as the user says: nothing is shipped, because prices go stale.
+
+docs/howto/money.md says what a price should hold.
+"""
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from plots import units
+from plots.file.families import FAMILIES
+from plots.file.rows import File, Row, median_of
+from plots.text import printable
+
+SIDES = ("cpu", "gpu")
+COST = "cost"  # the counter that rows get: of one iteration
+COST_OF_A_MILLION = "cost_per_million_samples"
+_SAID = re.compile(r"(cpu|gpu)=([0-9.eE+-]+)/(?:(h)|([0-9.eE+-]+)y)")
+_TEXTS = ("provider", "instance", "date", "source")
+_NUMBERS = ("per_hour", "purchase", "years", "hours_per_year")
+_HOURS_PER_YEAR = 8766.0
+_SECONDS_PER_HOUR = 3600
+_HOW = (
+    'say cpu=0.10/h, gpu=1.20/h, gpu=2000/3y (bought, for three years), or name a file: [{"for": '
+)
+_HOW += '"gpu", "per_hour": 1.2, "provider": "...", "date": "...", "source": "..."}]'
+
+
+class PriceError(ValueError):
+    """What is wrong with a price, in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Of the machine that trains on `side`: for an hour, and where it is bought the whole
+    `purchase`, 0 where it is rented. `source`: who asks it, and when."""
+
+    side: str
+    per_hour: float
+    purchase: float = 0.0
+    source: str = ""
+
+
+def read_prices(text: str) -> list[Price]:
+    """The prices that a text of --price says, or the file that it names; raises PriceError."""
+    if found := _SAID.fullmatch(text):
+        side, amount, hourly, years = found.groups()
+        own = {"for": side, "per_hour": amount} if hourly else {"for": side, "purchase": amount}
+        entries: object = [own if hourly else {**own, "years": years}]
+    elif "=" in text:
+        raise PriceError(f"{text} is no price; {_HOW}")
+    else:
+        entries = _read(Path(text))
+    if not isinstance(entries, list) or not entries:
+        raise PriceError(f"{text} holds no list of prices; {_HOW}")
+    return [
+        _price(entry, f"{text}, entry {place}" if len(entries) > 1 else text)
+        for place, entry in enumerate(entries, start=1)
+    ]
+
+
+def _read(path: Path) -> object:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PriceError(f"{path}: {error.strerror or error}; {_HOW}") from error
+    except (ValueError, RecursionError) as error:
+        raise PriceError(f"{path} is not JSON: {error}; {_HOW}") from error
+
+
+def _price(entry: object, place: str) -> Price:
+    if not isinstance(entry, dict) or entry.get("for") not in SIDES:
+        raise PriceError(f'{place} has no "for": "cpu" or "gpu"; {_HOW}')
+    if unknown := entry.keys() - {"for", *_TEXTS, *_NUMBERS}:
+        raise PriceError(
+            f"{place} has a key that is not known, {min(map(str, unknown))}; the keys are for, "
+            f"{', '.join((*_NUMBERS, *_TEXTS))}"
+        )
+    numbers = {key: _number(entry[key], f"{place}: {key}") for key in _NUMBERS if key in entry}
+    source = ", ".join(str(entry[key]) for key in _TEXTS if key in entry)
+    if "per_hour" in numbers and not numbers.keys() - {"per_hour"}:
+        return Price(entry["for"], numbers["per_hour"], source=source)
+    if numbers.keys() - {"hours_per_year"} != {"purchase", "years"}:
+        raise PriceError(
+            f"{place} needs per_hour alone, or purchase with years (and hours_per_year, of use); "
+            f"{_HOW}"
+        )
+    hours = numbers["years"] * numbers.get("hours_per_year", _HOURS_PER_YEAR)
+    bought = numbers["purchase"]
+    return Price(entry["for"], bought / hours, purchase=bought, source=source)
+
+
+def _number(value: object, place: str) -> float:
+    try:
+        number = float(str(value))
+    except ValueError:
+        number = math.nan
+    if not 0 < number < 1e12:
+        raise PriceError(f"{place} is {value}, and must be a number above 0 and below 1e12")
+    return number
+
+
+def rates(prices: Sequence[Price]) -> dict[str, Price]:
+    """Of each side the price that counts: the rent, where it is both rented and bought."""
+    return {price.side: price for price in sorted(prices, key=lambda own: own.purchase == 0)}
+
+
+def with_costs(file: File, prices: Sequence[Price]) -> File:
+    """`file`, each row of which has what an iteration costs, where its side has a price."""
+    known = rates(prices)
+
+    def priced(row: Row) -> Row:
+        price = known.get("cpu" if row.device == "cpu" else "gpu")
+        if price is None or row.failure:
+            return row
+        cost = row.samples * (price.per_hour / _SECONDS_PER_HOUR)
+        added = {COST: cost}
+        words = FAMILIES.get(row.family)
+        if words and words.samples in row.counters:
+            added[COST_OF_A_MILLION] = cost / row.counters[words.samples] * 1e6
+        medians = {name: median_of(values) for name, values in added.items()}
+        return replace(
+            row, measured={**row.measured, **added}, counters={**row.counters, **medians}
+        )
+
+    return replace(
+        file,
+        rows=tuple(map(priced, file.rows)),
+        peers=tuple(map(priced, file.peers)),
+        commands=tuple(map(priced, file.commands)),
+    )
+
+
+def sentences(prices: Sequence[Price]) -> list[str]:
+    """What was reckoned with, and when a purchase pays."""
+    said = []
+    known = rates(prices)
+    for side, price in sorted(known.items()):
+        bought = f", bought for {units.money(price.purchase)}" if price.purchase else ""
+        source = f" ({printable(price.source, 200)})" if price.source else ""
+        said.append(f"{side.upper()}: {units.money(price.per_hour)} an hour{bought}{source}.")
+    for price in prices:
+        rent = known[price.side]
+        if price.purchase and not rent.purchase:
+            hours = units.count(math.ceil(price.purchase / rent.per_hour))
+            said.append(
+                f"{price.side.upper()}: bought for {units.money(price.purchase)}, it costs less "
+                f"than rented after {hours} hours of use."
+            )
+    return said
+
+
+def lacking(files: Sequence[File], prices: Sequence[Price]) -> str:
+    """What is wrong where rows of a side have no price, in a sentence; else empty."""
+    rows = [row for file in files for row in file.rows if not row.failure]
+    needed = {"cpu" if row.device == "cpu" else "gpu" for row in rows}
+    sides = sorted(needed - rates(prices).keys())
+    return f"--of=cost needs --price, of the {' and of the '.join(sides)}: {_HOW}" if sides else ""
