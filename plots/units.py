@@ -2,10 +2,12 @@
 """Numbers as people read them."""
 
 import math
+from collections.abc import Sequence
 
 from plots.text import printable, whole
 
 _TIME_UNITS = ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
+_ENERGY_UNITS = ((1e-9, "nJ"), (1e-6, "µJ"), (1e-3, "mJ"), (1.0, "J"), (1e3, "kJ"))
 _COUNT_UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _RATE_UNITS = ((1e12, "T"), *_COUNT_UNITS)
 
@@ -28,14 +30,23 @@ def money(value: float) -> str:
     return significant(value) if value >= 0.001 else f"{value:.2e}".replace("e-0", "e-")
 
 
-def seconds(value: float, digits: int = 3) -> str:
-    """A time of `value` seconds in the unit that suits it: 12.3 µs, 31.2 ms, 1.25 s."""
-    scale, unit = _TIME_UNITS[0]
-    for candidate in _TIME_UNITS:
-        # A time that rounds up to 1000 of a unit belongs to the next one.
+def _with_unit(value: float, units: Sequence[tuple[float, str]], digits: int) -> str:
+    scale, unit = units[0]
+    for candidate in units:
+        # What rounds up to 1000 of a unit belongs to the next one.
         if value >= candidate[0] * (1 - 0.5 * 10**-digits):
             scale, unit = candidate
     return f"{significant(value / scale, digits)} {unit}"
+
+
+def seconds(value: float, digits: int = 3) -> str:
+    """A time of `value` seconds in the unit that suits it: 12.3 µs, 31.2 ms, 1.25 s."""
+    return _with_unit(value, _TIME_UNITS, digits)
+
+
+def joules(value: float) -> str:
+    """An energy in the unit that suits it: 12.3 µJ, 31.2 mJ, 1.25 J, 2.50 kJ."""
+    return _with_unit(value, _ENERGY_UNITS, 3)
 
 
 def seconds_range(low: float, high: float) -> str:

@@ -163,6 +163,8 @@ def test_the_driver_tells_of_the_gpu_and_of_what_held_it_back(tmp_path: Path) ->
     }
     for row in on("cuda", document):
         assert row["sm_clock_mhz_before"] == row["sm_clock_mhz_after"] == 1410
+        assert row["temperature_celsius_before"] == row["temperature_celsius_after"] == 42
+        assert "joules_gpu" not in row  # without --energy
         assert row["warnings"] == [
             "the GPU is a slice of a card, whose clocks and power are those of all its slices",
             "the GPU's clocks were held back: power cap, temperature",
@@ -170,6 +172,30 @@ def test_the_driver_tells_of_the_gpu_and_of_what_held_it_back(tmp_path: Path) ->
     for row in on("cpu", document):
         assert "sm_clock_mhz_before" not in row
         assert row["warnings"] == []
+
+
+@pytest.mark.slow
+def test_energy_is_that_of_the_meters(tmp_path: Path) -> None:
+    meter = tmp_path / "meter"
+    meter.write_text(f"#!/bin/sh\necho x >> {tmp_path}/count\nwc -l < {tmp_path}/count\n")
+    meter.chmod(0o755)
+    document, _ = emulated(
+        *(tmp_path, "--model=heart", "--family=Minibatch", "--execution=fused,graph"),
+        *("--data=generated", "--threads=1", "--benchmark_repetitions=1", f"--meter={meter}"),
+        LD_LIBRARY_PATH=str(EMULATED.parent / "fake_nvml"),
+    )
+    energy = document["context"]["crossover"]["energy"]
+    assert energy["meters"] == [str(meter)]
+    for when in ("before", "after"):
+        assert energy[f"idle_watts_{when}"] == pytest.approx(
+            1 / 5, rel=0.2
+        )  # a joule in five seconds
+    for device in ("cpu", "cuda"):
+        (row,) = on(device, document)
+        assert row["joules"] == row["joules_machine"] > 0
+        assert "joules_cpu" not in row
+    assert row["joules_gpu"] > row["joules"]
+    assert row["real_time"] * row["iterations"] > 5000  # ms, which a meter needs
 
 
 def test_a_driver_that_knows_less_tells_less(tmp_path: Path) -> None:

@@ -55,6 +55,15 @@ std::vector<Flag> run_flags(Arguments& to) {
       {"--in-process", "",
        "measure in this process, for debuggers and profilers, instead of in a child",
        set(to.in_process, true)},
+      {"--energy", "",
+       "count energy, too: repetitions take 6 s at least, and the processors' and the GPU's meters "
+       "are read around them (docs/method/energy.md says what they need)",
+       set(to.energy, true)},
+      {"--meter", "COMMAND",
+       "--energy by this command in place of the processors' meters: it prints the joules so far "
+       "of "
+       "the whole machine, as a wall meter counts them",
+       into(to.meter)},
       {"--mixed", "",
        "of ranks that were started on several machines: allow different processors or numbers of "
        "cores; rows of several ranks then say so",
@@ -337,6 +346,15 @@ Arguments parse(const std::vector<std::string>& arguments) {
   Effort& effort = result.sweep.effort;
   effort = {.repetitions = result.repetitions.value_or(effort.repetitions),
             .min_time_seconds = result.min_time_seconds.value_or(effort.min_time_seconds)};
+  result.energy = result.energy || !result.meter.empty();
+  if (result.energy) {
+    constexpr double long_enough = 6;  // for a meter, EnergyWatch::least_seconds
+    if (result.min_time_seconds && *result.min_time_seconds < long_enough) {
+      throw UsageError(
+          "--energy needs repetitions of 6 s, as meters are slow; leave out --benchmark_min_time");
+    }
+    effort.min_time_seconds = std::max(effort.min_time_seconds, long_enough);
+  }
   resolve_choices(result, networks);
   result.data = networks.data;
   if (result.action == Action::measure || result.action == Action::plan ||

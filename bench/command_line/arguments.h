@@ -73,6 +73,8 @@ struct Arguments {
   std::optional<double> budget_seconds;
   std::vector<std::string> peers;  ///< the commands of programs that take turns with the rows
   bool in_process = false;         ///< measure without a child
+  bool energy = false;             ///< read the meters around repetitions that are long enough
+  std::string meter;               ///< a command that tells the joules so far; empty: the machine's
   double patience_seconds = 30;    ///< with a row that makes no progress (run/sampler.h)
   Refine refine = Refine::automatic;
   std::optional<std::int64_t> memory_limit_bytes;

@@ -100,6 +100,20 @@ const std::vector<Counter>& counters() {
        "the GPU's SM clock before the timed loop, if the driver tells"},
       {"sm_clock_mhz_after", "MHz", repetition,
        "the GPU's SM clock after the timed loop, if the driver tells"},
+      {"temperature_celsius_before", "°C", repetition,
+       "the GPU's temperature before the timed loop, if the driver tells"},
+      {"temperature_celsius_after", "°C", repetition,
+       "the GPU's temperature after the timed loop, if the driver tells"},
+      {"joules", "J", repetition,
+       "with --energy, what one iteration took on all that computed: joules_cpu and joules_gpu, or "
+       "joules_machine"},
+      {"joules_cpu", "J", repetition,
+       "with --energy, what the processors and their memory took during one iteration, by their "
+       "own meters, idle power included"},
+      {"joules_gpu", "J", repetition,
+       "with --energy, what the GPU took during one iteration, by its driver, idle power included"},
+      {"joules_machine", "J", repetition,
+       "with --meter, what the machine took during one iteration"},
   };
   return all;
 }

@@ -222,6 +222,10 @@ void GpuWatch::count(nlohmann::ordered_json& counters) const {
     counters["sm_clock_mhz_before"] = *before_.sm_clock_mhz;
     counters["sm_clock_mhz_after"] = *after_.sm_clock_mhz;
   }
+  if (before_.temperature_celsius && after_.temperature_celsius) {
+    counters["temperature_celsius_before"] = *before_.temperature_celsius;
+    counters["temperature_celsius_after"] = *after_.temperature_celsius;
+  }
 }
 
 std::vector<std::string> GpuWatch::doubts() const {

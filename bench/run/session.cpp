@@ -24,6 +24,7 @@
 #include "run/passes.h"
 #include "run/refine/refine.h"
 #include "run/sampler.h"
+#include "worker/bench_worker.h"
 
 namespace crossover::bench {
 namespace {
@@ -215,6 +216,23 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   if (devices.gpus().empty() && arguments.cuda != CudaUse::off) {
     say("no GPU rows: " + devices.gpu_reason);
   }
+  const std::unique_ptr<EnergyWatch> energy = energy_watch_of(arguments);
+  nlohmann::ordered_json of_energy = energy ? energy->describe() : nlohmann::ordered_json();
+  const auto note_idle = [&](const char* when) {
+    constexpr double a_while = 5;  // seconds
+    if (energy && of_energy.contains("meters") && !plan.empty()) {
+      if (const std::optional<double> watts = energy->idle_watts(a_while)) {
+        of_energy[when] = *watts;
+      }
+    }
+    if (energy && file) {
+      file->note("energy", of_energy);
+    }
+  };
+  if (energy && of_energy.contains("reason")) {
+    say("no energy of the processors: " + of_energy["reason"].get<std::string>());
+  }
+  note_idle("idle_watts_before");
   const std::vector<std::string> names = names_of(plan);
   Reporter reporter(rows, names.size(), {.file = file ? &*file : nullptr, .kept = kept});
   Sampler sampler(rows, reporter, spent, worker,
@@ -237,6 +255,7 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   passes.measure(plan, with_networks, closer);
   const std::vector<std::string>& open = passes.left_open();
   reporter.finish();
+  note_idle("idle_watts_after");
   benchmark::Shutdown();
   unmeasured += reporter.unmeasured();
   if (unmeasured > 0) {

@@ -46,7 +46,7 @@ void serve_rows(Arguments arguments, Ranks* ranks, const OtherRequests& others) 
         }
         return find(name, configuration);
       },
-      begin_with);
+      begin_with, energy_watch_of(arguments));
   serve(pipes, [&](const Json& request) {
     if (const auto other = others(request, arguments, devices, begin_with)) {
       return *other;
@@ -74,8 +74,13 @@ Devices devices_in(WorkerProcess& child, double limit_seconds) {
   }
 }
 
-std::unique_ptr<Worker> local_worker(RowServer::Find find) {
-  const auto server = std::make_shared<RowServer>(std::move(find));
+std::unique_ptr<EnergyWatch> energy_watch_of(const Arguments& arguments) {
+  return arguments.energy ? std::make_unique<EnergyWatch>(arguments.meter) : nullptr;
+}
+
+std::unique_ptr<Worker> local_worker(RowServer::Find find, std::unique_ptr<EnergyWatch> energy) {
+  const auto server = std::make_shared<RowServer>(
+      std::move(find), [](const std::string& /*doing*/) {}, std::move(energy));
   return std::make_unique<LocalWorker>(
       [server](const Json& request) { return server->answer(request); });
 }

@@ -190,12 +190,18 @@ Json RowServer::repeat(const Json& request) {
       held.prepared->start();
       spent_.making += seconds_since(start);
       held.gpu.before(*device.backend);
+      if (energy_) {
+        energy_->before(*device.backend);
+      }
       held.cpu.before();
       start = std::chrono::steady_clock::now();
       measure(state, *held.prepared);
       of_ranks = held.prepared->seconds_of_ranks();
       spent_.warm_up += seconds_since(start);
       held.cpu.after();
+      if (energy_) {
+        energy_->after(*device.backend);
+      }
       held.gpu.after(*device.backend);
       start = std::chrono::steady_clock::now();
       const double profiled = held.result.profile_seconds;
@@ -261,6 +267,9 @@ Json RowServer::repeat(const Json& request) {
   }
   held.gpu.count(times);
   held.cpu.count(times);
+  if (energy_ && !held.result.counters.contains("count")) {  // of what trains
+    energy_->count(found.iterations, times);
+  }
   Json answer = {{"times", times}, {"doubts", held.gpu.doubts()}};
   if (!is_whole) {
     answer["doubts"].push_back(paused_within);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/spent.h"
+#include "rows/energy.h"
 #include "rows/row.h"
 #include "rows/watches.h"
 #include "worker/protocol.h"
@@ -31,9 +32,11 @@ class RowServer {
   /// Told what a request is at before it begins with it: "measuring".
   using Tell = std::function<void(const std::string& doing)>;
 
+  /// `energy`: null where none is asked for.
   explicit RowServer(
-      Find find, Tell tell = [](const std::string& /*doing*/) {})
-      : find_(std::move(find)), tell_(std::move(tell)) {}
+      Find find, Tell tell = [](const std::string& /*doing*/) {},
+      std::unique_ptr<EnergyWatch> energy = nullptr)
+      : find_(std::move(find)), tell_(std::move(tell)), energy_(std::move(energy)) {}
 
   /// Of the requests `prepare`, `repeat` and `release`. Its answers also say where the time went.
   Json answer(const Json& request);
@@ -57,6 +60,7 @@ class RowServer {
 
   Find find_;
   Tell tell_;
+  std::unique_ptr<EnergyWatch> energy_;
   Spent spent_;
   std::map<std::string, Held> held_;  ///< what rows came to stays when they are released
 };

@@ -33,6 +33,7 @@ struct GpuFacts {
 
 struct GpuState {
   std::optional<int> sm_clock_mhz, memory_clock_mhz, temperature_celsius;
+  std::optional<double> joules;               ///< that it took since its driver was loaded
   std::vector<std::string> throttle_reasons;  ///< in words; an idle GPU is not a reason
 };
 

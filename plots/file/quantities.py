@@ -83,6 +83,7 @@ _ALL = (
         is_fact=True,
         is_amount=False,
     ),
+    Quantity(*("energy", "energy", "joules", units.joules, "joules")),
     *(
         Quantity(
             *(name, f"cost{of}", "money", units.money, counter),

@@ -108,10 +108,11 @@ def test_memory_of_two_files_is_compared(write, shell):
 
 @pytest.mark.parametrize("is_more_better", [False, True])
 def test_an_entry_adds_a_quantity(write, shell, monkeypatch, tmp_path, is_more_better):
-    name = "harvest" if is_more_better else "energy"
-    show = partial(units.rate, unit="J")
-    energy = Quantity(*(name, name, "joules", show, "joules"), is_more_better=is_more_better)
-    monkeypatch.setitem(QUANTITIES, energy.name, energy)
+    energy = QUANTITIES["energy"]
+    if is_more_better:
+        show = partial(units.rate, unit="J")
+        energy = Quantity(*("harvest", "harvest", "joules", show, "joules"), is_more_better=True)
+        monkeypatch.setitem(QUANTITIES, energy.name, energy)
     entries = []
     for model, params in zip(DISC_MODELS, DISC_SIZES, strict=True):
         for way, joules in (

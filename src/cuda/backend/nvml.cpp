@@ -132,6 +132,10 @@ GpuState Nvml::state() const {
   state.memory_clock_mhz = library_->clock("nvmlDeviceGetClockInfo", clock_memory);
   state.temperature_celsius =
       library_->ask<unsigned, int>("nvmlDeviceGetTemperature", temperature_gpu);
+  if (const auto millijoules =
+          library_->ask<unsigned long long, double>("nvmlDeviceGetTotalEnergyConsumption")) {
+    state.joules = *millijoules / 1e3;  // of Volta and later
+  }
   using Bits = unsigned long long;
   auto bits = library_->ask<Bits, Bits>("nvmlDeviceGetCurrentClocksEventReasons");
   if (!bits) {  // its name before

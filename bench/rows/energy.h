@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The energy around the timed loops of a row, by the meters that the machine has. Nothing is
+// estimated: where no meter can be read there is no energy, and the reason is said.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "crossover/backend.h"
+
+namespace crossover::bench {
+
+/// A counter of energy that only grows.
+class Meter {
+ public:
+  struct Reading {
+    double joules = 0;
+    std::chrono::steady_clock::time_point when;  ///< behind the reading
+  };
+
+  Meter() = default;
+  Meter(const Meter&) = delete;
+  Meter& operator=(const Meter&) = delete;
+  virtual ~Meter() = default;
+
+  /// "rapl package-0", or the user's command.
+  [[nodiscard]] virtual std::string name() const = 0;
+  /// What it counts before it begins again at 0; none: it does not.
+  [[nodiscard]] virtual std::optional<double> wraps_joules() const { return std::nullopt; }
+  /// Throws std::runtime_error where it does not tell.
+  [[nodiscard]] virtual double joules() = 0;
+};
+
+/// Of the processors' packages and the memory beside them, by Linux's power capping framework
+/// (Documentation/power/powercap/powercap.rst; Intel, Software Developer's Manual, volume 3B,
+/// "RAPL Interfaces"). Other domains of a package are part of it. Throws std::runtime_error where
+/// there is none, or none that may be read, with what to do.
+std::vector<std::unique_ptr<Meter>> powercap_meters(
+    const std::string& root = "/sys/class/powercap");
+
+/// Runs the command at each reading: it prints the joules so far of the whole machine, as a wall
+/// meter or a battery counts them. Throws std::runtime_error where it does not.
+std::unique_ptr<Meter> command_meter(const std::string& command);
+
+/// Around a stretch of time: what the processors or, by a command, the whole machine took, and what
+/// the GPU took by its driver.
+class EnergyWatch {
+ public:
+  /// A shorter loop has no energy: a GPU's counter moves ten times a second, and the idle power
+  /// before and after it is not the row's.
+  static constexpr double least_seconds = 5;
+
+  /// `command`: of --meter; empty: the meters of the processors.
+  explicit EnergyWatch(const std::string& command);
+  explicit EnergyWatch(std::vector<std::unique_ptr<Meter>> meters, bool of_whole_machine);
+
+  /// Right before and right after a timed loop.
+  void before(const Backend& backend);
+  void after(const Backend& backend);
+
+  /// Adds the joules of one of the `iterations` of the last loop: joules_cpu, or joules_machine by
+  /// a command; joules_gpu; and joules, their sum as far as it is of all that computed. Nothing
+  /// where a meter did not tell, or the loop was too short.
+  void count(std::int64_t iterations, nlohmann::ordered_json& counters) const;
+
+  /// Watts over `seconds` from now, in which nothing is measured; none where no meter tells.
+  [[nodiscard]] std::optional<double> idle_watts(double seconds);
+
+  /// {"meters": [...]} or {"reason": "..."}.
+  [[nodiscard]] nlohmann::ordered_json describe() const;
+
+ private:
+  struct Readings {
+    std::vector<double> joules;  ///< of each meter; empty: not all told
+    std::optional<double> of_gpu;
+    std::chrono::steady_clock::time_point when;
+  };
+  [[nodiscard]] Readings read(const Backend* backend);
+  [[nodiscard]] std::optional<double> between(const Readings& first, const Readings& last) const;
+
+  std::vector<std::unique_ptr<Meter>> meters_;
+  bool of_whole_machine_ = false;
+  bool is_host_ = true;  ///< the row's device
+  std::string reason_;   ///< why there is no meter, or why it did not tell
+  Readings before_, after_;
+};
+
+}  // namespace crossover::bench

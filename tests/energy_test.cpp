@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The meters of energy, on made-up trees of powercap: there is no RAPL in a virtual machine.
+#include "rows/energy.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "crossover/backend.h"
+#include "support.h"
+
+namespace crossover::bench {
+namespace {
+
+namespace files = std::filesystem;
+
+class Powercap : public testing::Test {
+ protected:
+  Powercap() { files::create_directories(root_); }
+  ~Powercap() override { files::remove_all(root_); }
+  Powercap(const Powercap&) = delete;
+  Powercap& operator=(const Powercap&) = delete;
+
+  void zone(const std::string& folder, const std::string& name, const std::string& microjoules) {
+    files::create_directories(root_ / folder);
+    std::ofstream(root_ / folder / "name") << name << "\n";
+    std::ofstream(root_ / folder / "energy_uj") << microjoules << "\n";
+    std::ofstream(root_ / folder / "max_energy_range_uj") << "1000000000\n";  // 1000 J
+  }
+
+  [[nodiscard]] std::string why_none() const {
+    try {
+      static_cast<void>(powercap_meters(root_));
+    } catch (const std::runtime_error& why) {
+      return why.what();
+    }
+    return "";
+  }
+
+  const files::path root_ = files::temp_directory_path() / ("powercap-" + std::to_string(getpid()));
+};
+
+TEST_F(Powercap, PackagesAndTheirMemoryAreReadAndNotTheirParts) {
+  zone("intel-rapl:0", "package-0", "1500000");
+  zone("intel-rapl:0:0", "core", "1000000");
+  zone("intel-rapl:0:1", "dram", "250000");
+  zone("intel-rapl:1", "package-1", "7000000");
+  zone("intel-rapl:2", "psys", "99000000");
+  zone("intel-rapl-mmio:0", "package-0", "1500000");  // the same package again
+  const auto meters = powercap_meters(root_);
+  ASSERT_EQ(meters.size(), 3U);
+  std::vector<std::pair<std::string, double>> found;
+  for (const auto& meter : meters) {
+    found.emplace_back(meter->name(), meter->joules());
+    EXPECT_EQ(meter->wraps_joules(), 1000);
+  }
+  EXPECT_EQ(found, (std::vector<std::pair<std::string, double>>{
+                       {"rapl package-0", 1.5}, {"rapl dram", 0.25}, {"rapl package-1", 7}}));
+}
+
+TEST_F(Powercap, WithoutAnyItSaysWhyAndWhatToDo) {
+  EXPECT_NE(why_none().find("has no package of RAPL): virtual machines have none; --meter=COMMAND"),
+            std::string::npos);
+  zone("intel-rapl:0", "package-0", "locked");
+  EXPECT_NE(why_none().find("intel-rapl:0/energy_uj can't be read (it holds no number)"),
+            std::string::npos);
+}
+
+/// Tells what it was given, one after another.
+class Script : public Meter {
+ public:
+  explicit Script(std::vector<double> joules) : joules_(std::move(joules)) {}
+  [[nodiscard]] std::string name() const override { return "script"; }
+  [[nodiscard]] std::optional<double> wraps_joules() const override { return 1000; }
+  [[nodiscard]] double joules() override { return joules_.at(at_++); }
+
+ private:
+  std::vector<double> joules_;
+  std::size_t at_ = 0;
+};
+
+double watts(std::vector<double> first, std::vector<double> second) {
+  std::vector<std::unique_ptr<Meter>> meters;
+  meters.push_back(std::make_unique<Script>(std::move(first)));
+  meters.push_back(std::make_unique<Script>(std::move(second)));
+  constexpr double seconds = 0.1;
+  EnergyWatch watch(std::move(meters), /*of_whole_machine=*/false);
+  return watch.idle_watts(seconds).value_or(-1);
+}
+
+TEST(EnergyWatch, SumsMetersAndTakesOneThatBeganAgainForWhatItIs) {
+  const double plain = watts({100, 101}, {10, 13});
+  EXPECT_GT(plain, 4 / 10.0);  // 4 J, over 0.1 s at least
+  EXPECT_LE(plain, 4 / 0.1);
+  EXPECT_GT(watts({999, 2}, {10, 10}), 0);    // 3 J, past its end
+  EXPECT_EQ(watts({5000, 2}, {10, 10}), -1);  // set back: no energy, not a negative one
+}
+
+TEST(EnergyWatch, OfALoopThatIsTooShortThereIsNoEnergy) {
+  std::vector<std::unique_ptr<Meter>> meters;
+  meters.push_back(std::make_unique<Script>(std::vector<double>{1, 2}));
+  EnergyWatch watch(std::move(meters), /*of_whole_machine=*/false);
+  const auto cpu = make_cpu_backend();
+  watch.before(*cpu);
+  watch.after(*cpu);
+  nlohmann::ordered_json counters = nlohmann::ordered_json::object();
+  watch.count(1, counters);
+  EXPECT_TRUE(counters.empty());
+  EXPECT_EQ(watch.describe(), (nlohmann::ordered_json{{"meters", {"script"}}}));
+}
+
+TEST(EnergyWatch, ACommandTellsTheJoulesOrIsSaidNotTo) {
+  EXPECT_EQ(command_meter("echo 12.5")->joules(), 12.5);
+  for (const char* wrong : {"echo much", "false", "echo nan", "true", "exec /nowhere 2>&-"}) {
+    const EnergyWatch watch{std::string(wrong)};
+    const std::string why = watch.describe().value("reason", "");
+    EXPECT_EQ(why, "--meter=" + std::string(wrong) +
+                       " must print the joules so far as a number, and end with 0");
+  }
+}
+
+}  // namespace
+}  // namespace crossover::bench
