@@ -3,6 +3,7 @@
 #include "rows/energy.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
