@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the command line of `python -m plots`, installed as crossover-plots.
+"""Reads the command line of `python -m plots`, and of `crossover` (tools/command.py).
 
 plots/commands.py lists what the commands do.
 
@@ -23,7 +23,7 @@ from plots.text import printable
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-INSTALLED = "crossover-plots"  # as pyproject.toml names the command
+INSTALLED = "crossover"  # as pyproject.toml names the command
 
 
 class _Parser(argparse.ArgumentParser):
@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Checks Crossover's result files and shows what is in them.",
         epilog=f"example: {program} report results -o report",
     )
-    parser.add_argument("--version", action="version", version=f"crossover-plots {__version__}")
+    parser.add_argument("--version", action="version", version=f"{INSTALLED} {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in COMMANDS:
         own = commands.add_parser(

@@ -301,4 +301,4 @@ def test_machines_with_similar_names_have_columns_of_their_own(figures, write):
 
 def test_a_missing_reference_is_one_sentence(monkeypatch, tmp_path, shell):
     monkeypatch.setattr("plots.features.shi.command.load_shi", lambda: load_shi(tmp_path / "no"))
-    assert "install crossover-plots again" in shell("shi", code=2).err
+    assert "install crossover-bench again" in shell("shi", code=2).err

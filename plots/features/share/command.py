@@ -150,6 +150,8 @@ def _where_to_send(file: File, place: Path, praise: str) -> str:
 
 def _repository() -> str:
     """OWNER/NAME on GitHub of this checkout; empty where it has none."""
+    if not (_ROOT / ".git").exists():  # an installed copy, perhaps below somebody else's
+        return ""
     for remote in ("upstream", "origin"):  # a fork has no issues of its own
         command = ["git", "-C", str(_ROOT), "remote", "get-url", remote]
         with suppress(OSError):  # no git
