@@ -8,7 +8,9 @@ set_target_properties(bench PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS bench DESTINATION ${package}/build)
 # The loops that are no library's would be slower on later processors than a build for them is, and the rate of
 # multiply-adds could not be measured: so bench once more for each level of x86-64. tools/build.py chooses.
-foreach(level IN ITEMS v3 v4)
+set(CROSSOVER_WHEEL_LEVELS v3 v4 CACHE STRING "The levels of x86-64 that have a bench of their own in the wheel")
+add_custom_target(wheel DEPENDS bench)
+foreach(level IN LISTS CROSSOVER_WHEEL_LEVELS)
   ExternalProject_Add(bench_${level}
     PREFIX ${PROJECT_BINARY_DIR}/${level}
     SOURCE_DIR ${PROJECT_SOURCE_DIR}
@@ -23,6 +25,7 @@ foreach(level IN ITEMS v3 v4)
     BUILD_ALWAYS ON
     USES_TERMINAL_BUILD ON
     INSTALL_COMMAND "")
+  add_dependencies(wheel bench_${level})
   install(PROGRAMS ${PROJECT_BINARY_DIR}/${level}/build/bench DESTINATION ${package}/build RENAME bench-${level})
 endforeach()
 get_target_property(onednn_type DNNL::dnnl TYPE)

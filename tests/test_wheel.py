@@ -263,7 +263,8 @@ def test_it_runs_on_processors_from_2013(installed: Path, user: Path, processor:
     if emulator is None:
         pytest.skip("qemu-x86_64 (qemu-user) is not installed")
     name = "bench-v3" if processor == "Haswell" else "bench"
-    flags = ["--mlp=4,8,2", "--family=Epoch", "--threads=1", "--budget=10s"]
+    # In this process: a worker would be started without the emulator.
+    flags = ["--in-process", "--mlp=4,8,2", "--family=Epoch", "--threads=1", "--budget=10s"]
     out = user / "out.json"
     command: Words = [
         emulator,

@@ -40,7 +40,7 @@ def main() -> int:
 
 def first_minute(_: list[str]) -> int:
     code = run.main([FIRST_MINUTE])
-    if code == 0:
+    if code in (0, 1):  # 1: some row has no result
         say(
             "\nThis was a minute's answer; the full one: crossover run --resume goes on with the "
             "rows that are left, and crossover --help lists what else there is"
