@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy
@@ -181,21 +180,19 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installed(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The bin of an environment with the wheel, which sees this one's NumPy and the like."""
-    folder = tmp_path_factory.mktemp("installed") / "venv"
-    assert (
-        started(made.parent, sys.executable, "-m", "venv", "--without-pip", folder).returncode == 0
-    )
-    (packages,) = folder.glob("lib/python*/site-packages")
-    with zipfile.ZipFile(made) as archive:
-        archive.extractall(packages)
-    for path in packages.glob("crossover_bench/build/bench*"):
-        path.chmod(0o755)  # as pip does; zipfile does not
+def installed(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new environment with the wheel, which sees this one's NumPy and the like."""
+    folder = tmp_path_factory.mktemp("installed")
+    venv = folder / "venv"
+    assert started(folder, sys.executable, "-m", "venv", "--without-pip", venv).returncode == 0
+    python = venv / "bin" / "python"
+    pip: Words = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet"]
+    done = started(folder, *pip, "--no-deps", "--no-index", made)
+    assert done.returncode == 0, done.stderr
+    (packages,) = venv.glob("lib/python*/site-packages")
     borrowed = str(Path(numpy.__file__).parents[1])
     (packages / "borrowed.pth").write_text(f"{borrowed}\n", encoding="utf-8")
-    yield packages / "crossover_bench"
-    shutil.rmtree(folder)
+    return venv
 
 
 @with_all
@@ -225,9 +222,7 @@ def test_the_wheel_holds_one_package_and_its_libraries(made: Path) -> None:
 @with_all
 @pytest.mark.slow
 def test_the_wheel_measures_where_there_is_no_compiler(installed: Path, user: Path) -> None:
-    start = "import sys; from crossover_bench import main; sys.exit(main())"
-    python = installed.parents[3] / "bin" / "python"
-    measures([python, "-c", start], user, PATH="/nonexistent")
+    measures([installed / "bin" / "crossover"], user, PATH="/nonexistent")
 
 
 _OWN_VECTORS = re.compile(r"%[yz]mm")
@@ -265,14 +260,8 @@ def test_it_runs_on_processors_from_2013(installed: Path, user: Path, processor:
     name = "bench-v3" if processor == "Haswell" else "bench"
     # In this process: a worker would be started without the emulator.
     flags = ["--in-process", "--mlp=4,8,2", "--family=Epoch", "--threads=1", "--budget=10s"]
+    (program,) = installed.glob(f"lib/python*/site-packages/crossover_bench/build/{name}")
     out = user / "out.json"
-    command: Words = [
-        emulator,
-        "-cpu",
-        processor,
-        installed / "build" / name,
-        *flags,
-        f"--out={out}",
-    ]
+    command: Words = [emulator, "-cpu", processor, program, *flags, f"--out={out}"]
     done = started(user, *command)
     assert done.returncode == 0 and out.is_file(), done.stderr

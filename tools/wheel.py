@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The Python part of an installed copy: python tools/wheel.py FOLDER (cmake/wheel.cmake calls it).
 
