@@ -76,8 +76,8 @@ Paths are relative to the current directory. Exit codes: 0 all rows measured, 1 
 """
 INSTALLED = f"""
 This copy is installed: it has bench for the CPU, builds nothing, and predicts GPUs. What builds
-(--compare-with, --ranks, --cuda=on) takes a checkout of the repository. results/, report/ and
-.venv-peers lie in {HOME}.
+(--compare-with, --ranks, --cuda=on) takes a checkout of the repository, which also has docs/.
+results/, report/ and .venv-peers lie in {HOME}.
 """
 
 # With one of these bench only tells something: there will be no results to keep or draw.
