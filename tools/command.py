@@ -41,6 +41,7 @@ def main() -> int:
 def first_minute(_: list[str]) -> int:
     code = run.main([FIRST_MINUTE])
     if code in (0, 1):  # 1: some row has no result
+        sys.stdout.flush()
         say(
             "\nThis was a minute's answer; the full one: crossover run --resume goes on with the "
             "rows that are left, and crossover --help lists what else there is"
