@@ -231,7 +231,7 @@ def test_the_page_has_the_sentence_and_the_ratios_first(figures, read):
         "seconds",
         "cpu_ratio",
     ]
-    assert len(ratios.lines) == 7 * 2 + 2
+    assert len(ratios.lines) == 10
     assert "Crossover" in [line[1].text for line in block.folds[1].tables[0].lines]
 
 

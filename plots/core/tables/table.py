@@ -87,6 +87,26 @@ class Table:
             lines=tuple(tuple(line[place] for place in places) for line in self.lines),
         )
 
+    def taking(self, places: Sequence[int]) -> Table:
+        """The lines at `places`, and the notes but for those on other lines alone; what lines refer
+        to comes first."""
+        lines = [self.lines[place] for place in places]
+        before = {mark for line in self.lines for cell in line for mark in cell.marks}
+        kept = sorted({mark for line in lines for cell in line for mark in cell.marks})
+        numbers = {mark: number for number, mark in enumerate(kept, 1)}
+        kept += [mark for mark in range(1, len(self.notes) + 1) if mark not in before]
+        return replace(
+            self,
+            lines=tuple(
+                tuple(
+                    replace(cell, marks=tuple(numbers[mark] for mark in cell.marks))
+                    for cell in line
+                )
+                for line in lines
+            ),
+            notes=tuple(self.notes[mark - 1] for mark in kept),
+        )
+
 
 Run = tuple[str, tuple[int, ...]]  # a group of columns and their places
 

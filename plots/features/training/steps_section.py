@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 from plots.core.network import on_device, step_rows
-from plots.core.page.columns import on_page
+from plots.core.page.columns import brief, on_page
 from plots.core.page.section import Block, Context, Fold, Section
 from plots.features.training.table import best_table, every_table, memory_table
 from plots.file.rows import File
@@ -46,6 +46,6 @@ def _block(file: File) -> Block:
         folds.append(Fold(summary, (on_page(memory, ("network", "batch", "on")),)))
     return Block(
         machine=file.machine.id,
-        tables=(on_page(best_table(rows), _ANSWER, _TITLE),),
+        tables=(brief(on_page(best_table(rows), _ANSWER, _TITLE), "the table of every row"),),
         folds=tuple(folds),
     )
