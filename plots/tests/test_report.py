@@ -237,6 +237,14 @@ def test_the_best_of_each_device_and_its_speed_up(sweep):
         assert all(f" {units.significant(cpu / gpu)}×" in line for line in lines)
 
 
+def test_updates_that_were_not_verified_are_counted(small, read):
+    for entry in small["benchmarks"]:
+        entry["verification"]["undetermined_updates"] = 3
+    file = read(small)
+    (line,) = record.build([file], Context()).blocks[0].folds[0].tables[0].records()
+    assert line["undetermined_updates"] == 3 * len(file.rows)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_failures_flags_notes_and_record_are_told(read):

@@ -124,6 +124,7 @@ def _verified(rows: Sequence[Row]) -> Table:
         Column("rows", "rows", numeric=True),
         Column("failed", "without result", numeric=True),
         Column("verified", "verified", numeric=True),
+        Column("undetermined_updates", "updates that rounding decides", numeric=True),
         Column("error", "error of the tolerance, at most", numeric=True),
         Column("row", "in"),
     )
@@ -132,10 +133,11 @@ def _verified(rows: Sequence[Row]) -> Table:
         groups.setdefault((row.family, row.device), []).append(row)
     lines = []
     for (family, device), members in groups.items():
+        checked = {row.name: row.verification for row in members if row.verification}
         shares = {
-            row.name: row.verification.relative_error / row.verification.tolerance
-            for row in members
-            if row.verification and row.verification.tolerance
+            name: one.relative_error / one.tolerance
+            for name, one in checked.items()
+            if one.tolerance
         }
         worst = max(shares, key=shares.__getitem__, default=None)
         lines.append(
@@ -144,7 +146,8 @@ def _verified(rows: Sequence[Row]) -> Table:
                 text_cell({"cpu": "CPU", "cuda": "GPU"}.get(device, device)),
                 count_cell(len(members)),
                 count_cell(sum(row.failure is not None for row in members)),
-                count_cell(sum(row.verification is not None for row in members)),
+                count_cell(len(checked)),
+                count_cell(sum(one.undetermined_updates or 0 for one in checked.values())),
                 Cell(f"{100 * shares[worst]:.2g} %", shares[worst]) if worst else NOTHING,
                 text_cell(worst),
             )

@@ -11,7 +11,7 @@ from plots.core.command import (
     load_answering,
     print_tables,
 )
-from plots.core.network import training_rows
+from plots.core.network import familiar, training_rows
 from plots.core.tables.table import Table
 from plots.features.training.table import best_table, every_table
 from plots.file.families import TRAINING
@@ -21,8 +21,8 @@ NAME = "times"
 HELP = "how long one epoch and one training step of each network take"
 DESCRIPTION = (
     "Prints the best time of each network on each device, with the range of its repetitions: of "
-    "epochs, then of training steps. --all prints every row. Bad files are named and left out, and "
-    "the exit code is then 2."
+    "epochs, then of training steps; as text without networks that nobody trains. --all prints "
+    "every row. Bad files are named and left out, and the exit code is then 2."
 )
 EXAMPLE = "times results --format csv"
 
@@ -40,7 +40,8 @@ def run(options: argparse.Namespace) -> int:
         found = [rows for family in TRAINING if (rows := training_rows(file, family))]
         if not found:
             problems.append(f"{printable(str(file.path))}: no row of it trains a network")
-        for rows in found:
+        for every in found:
+            rows = familiar(every) if options.format == "text" and not options.all else every
             table = every_table(rows) if options.all else best_table(rows)
             where = f", on {printable(file.machine.id, 60)}" if len(files) > 1 else ""
             places = range(len(table.columns))
