@@ -17,7 +17,9 @@ from plots import units
 from plots.core.charts.lines import MOST_LINES
 from plots.core.crossover import comparisons
 from plots.core.network import epoch_rows
+from plots.core.page.section import Context
 from plots.core.series import series_labels
+from plots.features.record import section as record
 from plots.features.report import report
 from plots.features.report.sections import SECTIONS
 from plots.features.report.summary import summary

@@ -11,7 +11,6 @@ from plots.features.advise import own_section as own
 from plots.features.advise import section as ask
 from plots.features.answer import section as verdict
 from plots.features.ceilings import section as ceilings
-from plots.features.copies import section as copies
 from plots.features.crossover import section as crossovers
 from plots.features.doubts import section as doubts
 from plots.features.machines import section as machines
@@ -43,7 +42,6 @@ SECTIONS: tuple[ModuleType, ...] = (
     peers,
     shi_table,
     ceilings,
-    copies,
     products,
     doubts,
     record,
