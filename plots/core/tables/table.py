@@ -92,24 +92,28 @@ class Table:
         return self.only([at for at, column in enumerate(self.columns) if column.key not in keys])
 
     def taking(self, places: Sequence[int]) -> Table:
-        """The lines at `places`, and the notes but for those on other lines alone; what lines refer
-        to comes first."""
-        lines = [self.lines[place] for place in places]
-        before = {mark for line in self.lines for cell in line for mark in cell.marks}
-        kept = sorted({mark for line in lines for cell in line for mark in cell.marks})
-        numbers = {mark: number for number, mark in enumerate(kept, 1)}
-        kept += [mark for mark in range(1, len(self.notes) + 1) if mark not in before]
-        return replace(
-            self,
-            lines=tuple(
-                tuple(
-                    replace(cell, marks=tuple(numbers[mark] for mark in cell.marks))
-                    for cell in line
-                )
-                for line in lines
-            ),
-            notes=tuple(self.notes[mark - 1] for mark in kept),
+        """The lines at `places`, and the notes but for those on other lines alone."""
+        lines = tuple(self.lines[place] for place in places)
+        return replace(self, lines=lines).noted(self.general)
+
+    @property
+    def general(self) -> set[int]:
+        """The numbers of the notes that no cell points to, as they are on all of it."""
+        return set(range(1, len(self.notes) + 1)) - self._pointed
+
+    @property
+    def _pointed(self) -> set[int]:
+        return {mark for line in self.lines for cell in line for mark in cell.marks}
+
+    def noted(self, general: Iterable[int] = ()) -> Table:
+        """This table with the notes that its cells point to, and the `general` ones, alone."""
+        kept = sorted(self._pointed.union(general))
+        numbers = {mark: place for place, mark in enumerate(kept, 1)}
+        lines = tuple(
+            tuple(replace(cell, marks=tuple(map(numbers.__getitem__, cell.marks))) for cell in line)
+            for line in self.lines
         )
+        return replace(self, lines=lines, notes=tuple(self.notes[mark - 1] for mark in kept))
 
 
 Run = tuple[str, tuple[int, ...]]  # a group of columns and their places

@@ -82,6 +82,5 @@ def _short(table: Table, most: int) -> Table:
         for place, column in enumerate(table.columns)
         if column.key == "cpu_on" and "speed_up" not in {one.key for one in table.columns}
     ]
-    short = table.taking(kept)
-    last = max((mark for line in short.lines for cell in line for mark in cell.marks), default=0)
-    return replace(short, notes=short.notes[:last]).only(places)
+    lines = tuple(table.lines[place] for place in kept)
+    return replace(table, lines=lines).noted().only(places)
