@@ -87,9 +87,10 @@ class Table:
             lines=tuple(tuple(line[place] for place in places) for line in self.lines),
         )
 
-    def without(self, *keys: str) -> Table:
-        """This table without the columns of these `keys`."""
-        return self.only([at for at, column in enumerate(self.columns) if column.key not in keys])
+    def without(self, *keys: str, title: str = "") -> Table:
+        """This table without the columns of these `keys`, under `title` where one is given."""
+        kept = [at for at, column in enumerate(self.columns) if column.key not in keys]
+        return self.only(kept, title)
 
     def taking(self, places: Sequence[int]) -> Table:
         """The lines at `places`, and the notes but for those on other lines alone."""

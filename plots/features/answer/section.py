@@ -47,7 +47,7 @@ def build(files: Sequence[File], context: Context) -> Section:
     rest = list(zip(files, glances, strict=True))[context.detailed :]
     notes = []
     if rest:
-        blocks.append(Block(folds=(Fold(f"The other files ({len(rest)})", (_overview(rest),)),)))
+        blocks.append(Block(folds=(Fold.of(_overview(rest)),)))
         notes.append(
             f"The charts and tables below show {context.detailed} of these {len(files)} files, in "
             "the order of this page; --detail=N shows the first N, --detail=all shows all."

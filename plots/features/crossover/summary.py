@@ -25,6 +25,7 @@ from plots.text import printable
 
 _MOST = 12  # lines of products, and of layers
 _PLAIN = "f32"
+_SAID = ("precision", "execution", "data")  # columns that a title speaks for
 _TITLES = {
     EPOCH: "From which size the GPU trains {networks}",
     MINIBATCH: "From which batch size the GPU trains step by step",
@@ -122,7 +123,9 @@ def _how_much(file: File, first: Comparison | None, ratios: Sequence[SpeedUp]) -
         return table
     how = f"How much {first.gpu.quantity.how} the GPU trains, {way(first)}"
     title = f"{how}: {ratio_title(first.gpu)}"
-    return _more(_said(table, title), len(ratios) - len(shown), "batches, ways of the GPU")
+    return _more(
+        table.without(*_SAID, title=title), len(ratios) - len(shown), "batches, ways of the GPU"
+    )
 
 
 def _of_steps(file: File, ratios: Sequence[SpeedUp]) -> Table | None:
@@ -142,14 +145,8 @@ def _of_steps(file: File, ratios: Sequence[SpeedUp]) -> Table | None:
         gpu = shown[0].gpu
         trains = f"How much {gpu.quantity.how} the GPU trains a step"
         title = f"{trains}, {how}: {ratio_title(gpu)}"
-        table = _said(table, title)
+        table = table.without(*_SAID, title=title)
     return _more(table, len(ratios) - len(shown), "ways of the GPU")
-
-
-def _said(table: Table, title: str) -> Table:
-    """`table` without the columns that `title` speaks for."""
-    kept = [place for place, column in enumerate(table.columns) if column.key not in _SAID]
-    return table.only(kept, title)
 
 
 def _more(table: Table, left: int, what: str) -> Table:
@@ -160,6 +157,3 @@ def _more(table: Table, left: int, what: str) -> Table:
 
 def _gpu_cost(one: SpeedUp) -> float:
     return one.gpu.quantity.cost(float(np.median(one.gpu.samples[0])))
-
-
-_SAID = {"precision", "execution", "data"}  # columns that the title speaks for

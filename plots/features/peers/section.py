@@ -71,7 +71,7 @@ def _block(file: File) -> Block:
         count = sum(len(table.lines) for table in parts)
         folds.append(Fold(f"Products and copies ({count})", tuple(parts)))
     if missing.lines:
-        folds.append(Fold(f"Rows without a result ({len(missing.lines)})", (missing,)))
+        folds.append(Fold.of(missing, "Rows without a result"))
     return Block(
         machine=file.machine.id,
         lead=f"{', '.join(versions)}.",

@@ -80,7 +80,7 @@ def _block(
     if crossovers.lines:
         name = f"From which size each card would win, in every way, {NOT_MEASURED}"
         table = on_page(crossovers, _FIRST, name)
-        folds.append(Fold(f"{name} ({len(crossovers.lines)})", (table,)))
+        folds.append(Fold.of(table, name))
     path = shlex.quote(printable(str(file.path), 400))
     return Block(
         machine=machine,

@@ -157,7 +157,7 @@ def _block(file: File, drawn: Sequence[Pictures | None], context: Context) -> Bl
             tables.append(brief(_summary(kind, found), "the fold of every row"))
         if rows:
             name = f"Every {kind.name.split()[-1]}"
-            folds.append(Fold(f"{name} ({len(rows)})", (_every(name, kind, rows),)))
+            folds.append(Fold.of(_every(name, kind, rows), name))
     return Block(
         machine=file.machine.id, pictures=tuple(pictures), tables=tuple(tables), folds=tuple(folds)
     )

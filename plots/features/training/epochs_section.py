@@ -66,13 +66,9 @@ def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
         precisions = ", ".join(dict.fromkeys(row.precision for row in own))
         title = f"Epochs that only the {name} has, {precisions}"
         table = on_page(best_table(own), _ANSWER, title)
-        folds.append(Fold(f"{title} ({len(table.lines)})", (table,)))
-    folds.append(
-        Fold(
-            f"Epochs: every row of every way to compute ({len(every)})",
-            (on_page(every_table(every), ("network", "seconds_per_epoch", "on")),),
-        )
-    )
+        folds.append(Fold.of(table, title))
+    table = on_page(every_table(every), ("network", "seconds_per_epoch", "on"))
+    folds.append(Fold.of(table, "Epochs: every row of every way to compute"))
     return Block(
         machine=file.machine.id,
         pictures=(picture,),

@@ -70,8 +70,7 @@ def _family(file: File, compared: Sequence[Comparison], rows: Sequence[Row]) -> 
 
 
 def _block(table: Table, title: str = "") -> str:
-    shown = replace(table.without("params"), title=title or table.title)
-    return as_text(shown).rstrip() if table.lines else ""
+    return as_text(table.without("params", title=title)).rstrip() if table.lines else ""
 
 
 def _own_rows(file: File, compared: Sequence[Comparison], family: str) -> list[Row]:
