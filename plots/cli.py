@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from plots import __version__
-from plots.commands import COMMANDS
+from plots.commands import COMMANDS, module_of
 from plots.core.command import EXIT_BAD_INPUT, EXIT_OK, EXIT_STOPPED
 from plots.text import printable
 
@@ -40,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _prepare_streams()
     try:
         try:
-            options = _parser().parse_args(arguments)
+            words = sys.argv[1:] if arguments is None else arguments
+            options = _parser(words).parse_args(words)
             return options.run(options)
         finally:
             sys.stdout.flush()  # here, and not when Python ends, where it would be a traceback
@@ -86,7 +87,8 @@ def _program() -> str:
     return INSTALLED if installed else "python -m plots"
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of the command that `words` ask for, with a line on each of the others."""
     program = _program()
     parser = _Parser(
         prog=program,
@@ -95,13 +97,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"crossover-plots {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        own = commands.add_parser(
-            command.NAME,
-            help=command.HELP,
-            description=command.DESCRIPTION,
-            epilog=f"example: {program} {command.EXAMPLE}",
-        )
-        command.configure(own)
-        own.set_defaults(run=command.run)
+    asked = next((word for word in words if not word.startswith("-")), "")
+    for name, (_, said) in COMMANDS.items():
+        own = commands.add_parser(name, help=said)
+        if name == asked:
+            command = module_of(name)
+            own.description = command.DESCRIPTION
+            own.epilog = f"example: {program} {command.EXAMPLE}"
+            command.configure(own)
+            own.set_defaults(run=command.run)
     return parser

@@ -139,7 +139,7 @@ def _cost_of(row: Row) -> Cost:
 # ---- in words
 
 
-def screen(found: AsIs, epochs: int) -> str:
+def module_screen(found: AsIs, epochs: int) -> str:
     """All that is known of it on one screen."""
     shown = [wrapped(reason_said(found), most=WIDTH), "", as_text(ways_table(found, epochs)), ""]
     if len(found.own.sizes) > 1:

@@ -40,8 +40,6 @@ from plots.file.quantities import QUANTITIES, TIME, Quantity
 from plots.file.rows import File
 from plots.text import printable
 
-NAME = "crossover"
-HELP = "find the size from which the GPU wins, and by how much"
 DESCRIPTION = (
     "Compares CPU and GPU in each file: the answer in a few sentences, the size from which the GPU "
     "wins with its 95 % interval for each way to compute on it, and the speedup of each network. "

@@ -22,8 +22,6 @@ from plots.file.refusal import BadFileError
 from plots.file.rows import File
 from plots.text import counted, printable
 
-NAME = "share"
-HELP = "prepare a file for everybody's results: check it, leave out what is private"
 DESCRIPTION = (
     "Checks that a result file is fit to be committed, as validate --strict does, writes a copy "
     "without what is private (names of host and user, folders, addresses), shows what the copy "

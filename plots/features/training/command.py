@@ -17,8 +17,6 @@ from plots.features.training.table import best_table, every_table
 from plots.file.families import TRAINING
 from plots.text import printable
 
-NAME = "times"
-HELP = "how long one epoch and one training step of each network take"
 DESCRIPTION = (
     "Prints the best time of each network on each device, with the range of its repetitions: of "
     "epochs, then of training steps; as text without networks that nobody trains. --all prints "
