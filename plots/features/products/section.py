@@ -124,12 +124,12 @@ def _draw(file: File) -> list[Pictures | None]:
     return [_chart(file, kind, panels(kind.lines(file), kind.sized)) for kind in KINDS]
 
 
-def _chart(file: File, kind: Kind, found: Sequence[Panel]) -> Pictures | None:
-    if not found:
+def _chart(file: File, kind: Kind, shown: Sequence[Panel]) -> Pictures | None:
+    if not shown:
         return None
     return draw_rates(
         file,
-        [Panel(_DIRECTIONS.get(one.title, one.title), one.lines) for one in found[:MOST_PANELS]],
+        [Panel(_DIRECTIONS.get(one.title, one.title), one.lines) for one in shown[:MOST_PANELS]],
         title=kind.title,
         size_label=kind.size_label,
         rate_label="bandwidth" if kind.counter == "bytes" else "operations per second",
@@ -141,9 +141,9 @@ def _chart(file: File, kind: Kind, found: Sequence[Panel]) -> Pictures | None:
 def _block(file: File, drawn: Sequence[Pictures | None], context: Context) -> Block:
     pictures, tables, folds = [], [], []
     for kind, picture in zip(KINDS, drawn, strict=True):
-        found, rows = kind.lines(file), kind.rows(file)
+        curves, rows = kind.lines(file), kind.rows(file)
         if picture is not None:
-            count = len(panels(found, kind.sized))
+            count = len(panels(curves, kind.sized))
             few = f"{MOST_PANELS} of {count} kinds are drawn; the tables below have all."
             pictures.append(
                 Picture(
@@ -154,7 +154,7 @@ def _block(file: File, drawn: Sequence[Pictures | None], context: Context) -> Bl
                     caption=few if count > MOST_PANELS else "",
                 )
             )
-            tables.append(brief(_summary(kind, found), "the fold of every row"))
+            tables.append(brief(_summary(kind, curves), "the fold of every row"))
         if rows:
             name = f"Every {kind.name.split()[-1]}"
             folds.append(Fold.of(_every(name, kind, rows), name))
@@ -163,7 +163,7 @@ def _block(file: File, drawn: Sequence[Pictures | None], context: Context) -> Bl
     )
 
 
-def _summary(kind: Kind, found: Sequence[Line]) -> Table:
+def _summary(kind: Kind, curves: Sequence[Line]) -> Table:
     columns = (
         Column("kind", kind.name),
         Column("best_per_second", "highest rate", numeric=True),
@@ -172,7 +172,7 @@ def _summary(kind: Kind, found: Sequence[Line]) -> Table:
         Column("smallest_seconds", "takes", numeric=True),
     )
     table = []
-    for line in found:
+    for line in curves:
         first, fastest = line.points[0], max(line.points, key=lambda point: point.median)
         table.append(
             (

@@ -93,11 +93,11 @@ def _own_rows(file: File, compared: Sequence[Comparison], family: str) -> list[R
 
 def _fastest(rows: Sequence[Row]) -> list[Row]:
     """Of each network the fastest row of each device, the CPU's first."""
-    found = []
+    fastest = []
     for members in networks(rows).values():
         devices = dict.fromkeys(row.device for row in members)
-        found += [best(on_device(members, device)) for device in sorted(devices)]
-    return found
+        fastest += [best(on_device(members, device)) for device in sorted(devices)]
+    return fastest
 
 
 def _largest(table: Table) -> Table:
@@ -124,12 +124,12 @@ def _parts(shares: dict[str, Cell]) -> Cell:
     return text_cell(", ".join(words) or None)
 
 
-def _changes(found: Sequence[Counterfactual], over: str) -> str:
+def _changes(changes: Sequence[Counterfactual], over: str) -> str:
     """The changes that matter most, a sentence each."""
-    sentences = [item.sentence for item in found[:_MOST_CHANGES]]
+    sentences = [item.sentence for item in changes[:_MOST_CHANGES]]
     if not sentences:
         return ""
-    left = len(found) - len(sentences)
+    left = len(changes) - len(sentences)
     lines = [f"What would change the crossover{over}", ""]
     for text in sentences:
         lines.append(wrapped(printable(sentence(text), 400), "  ", "- "))
