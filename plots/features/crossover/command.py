@@ -34,7 +34,7 @@ from plots.features.ranks.table import ranks_tables, shared_tables
 from plots.features.threads.analysis import more_threads, threads_sentence
 from plots.features.threads.table import threads_table
 from plots.file import loading
-from plots.file.families import FAMILIES, TRAINING
+from plots.file.families import FAMILIES, OF_NETWORKS
 from plots.file.ladders import networks_of_any
 from plots.file.quantities import QUANTITIES, TIME, Quantity
 from plots.file.rows import File
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
         return complain(["crossover: --scaling is of --ranks; say that, too, or leave it out"])
     crossovers = [(file, comparisons(file)) for file in files]
     ratios = [
-        {family: speed_ups(file, family, found) for family in TRAINING}
+        {family: speed_ups(file, family, found) for family in OF_NETWORKS}
         for file, found in crossovers
     ]
     is_short = options.format == "text" and not options.all

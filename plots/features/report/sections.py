@@ -23,6 +23,7 @@ from plots.features.record import section as record
 from plots.features.shi import section as shi_table
 from plots.features.threads import section as threads
 from plots.features.training import epochs_section as epochs
+from plots.features.training import forward_section as forward
 from plots.features.training import steps_section as steps
 from plots.features.two import section as two
 from plots.features.why import section as reasons
@@ -36,6 +37,7 @@ SECTIONS: tuple[ModuleType, ...] = (
     crossovers,
     epochs,
     steps,
+    forward,
     predicted,
     threads,
     ranks,
