@@ -40,7 +40,14 @@ if(NOT hwy_FOUND)
   add_library(hwy::hwy ALIAS hwy)
 endif()
 
-# The Python package onednn-devel-cpu-gomp holds it as well: -DCMAKE_PREFIX_PATH=<virtual environment>.
+# The Python package onednn-devel-cpu-gomp holds it as well: -DCMAKE_PREFIX_PATH=<virtual environment>. For a
+# wheel pip has installed it somewhere that only Python knows.
+if(SKBUILD)
+  find_package(Python REQUIRED COMPONENTS Interpreter)
+  execute_process(OUTPUT_VARIABLE dnnl_DIR OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET
+    COMMAND ${Python_EXECUTABLE} -c "from importlib.metadata import files
+print(next(f.locate().resolve().parent for f in files('onednn-devel-cpu-gomp') if f.name == 'dnnl-config.cmake'))")
+endif()
 find_package(dnnl 3 CONFIG QUIET)
 if(NOT dnnl_FOUND)
   message(STATUS "No package dnnl >= 3: fetching oneDNN's source (a long build)")

@@ -37,8 +37,8 @@ class Work(Protocol):
 @dataclass
 class Prepared:
     """`facts` are what a result file says of the row; `once` what stands in its first repetition.
-    `check` raises Mismatch behind a repetition where its results are wrong; `begin` comes before
-    each."""
+    `check` raises Mismatch behind a repetition where its results are wrong, and may set `counters`;
+    `begin` comes before each."""
 
     work: Work
     is_on_gpu: bool
@@ -48,6 +48,7 @@ class Prepared:
     begin: Callable[[], None] = lambda: None
     iterations: int = 0
     iteration_seconds: float = 0.0
+    counters: dict[str, float] = field(default_factory=dict)  # of the last repetition
 
 
 def training_row(
@@ -116,6 +117,7 @@ def repetition(prepared: Prepared, min_time_seconds: float) -> dict[str, Any]:
         "cpu_time": processor / prepared.iterations * 1e3,
         "time_unit": "ms",
         "iterations": prepared.iterations,
+        **prepared.counters,
     }
 
 

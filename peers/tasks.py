@@ -36,8 +36,8 @@ class Optimizer:
 
 @dataclass(frozen=True)
 class Task:
-    """A network with its data: an epoch of `rows` in batches of `batch`, or one step of a batch,
-    for which `rows` is `batch`. `data` is what bench calls the source of its rows."""
+    """A network with its data: an epoch of `rows` in batches of `batch`, or one step or one pass of
+    a batch, for which `rows` is `batch`. `data` is what bench calls the source of its rows."""
 
     network: dict[str, Any] = field(hash=False)  # docs/networks.md
     data: str
@@ -51,16 +51,16 @@ class Task:
     @staticmethod
     def of(family: str, counted: dict[str, Any]) -> Task:
         """From what bench tells of a row's network (docs/protocol.md)."""
-        is_step = family == "Minibatch"
+        one = {"Minibatch": "step", "Forward": "pass"}.get(family, "epoch")
         return Task(
             network=counted["network"],
             data=counted["data"],
             batch=counted["batch"],
-            rows=counted["batch"] if is_step else counted["rows"],
+            rows=counted["rows"] if one == "epoch" else counted["batch"],
             optimizer=Optimizer.of(counted["optimizer"]),
             label=counted["optimizer"],
             params=counted["params"],
-            flops=counted["step" if is_step else "epoch"]["flops"],
+            flops=counted[one]["flops"],
         )
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the command line of `python -m plots`, installed as crossover-plots.
+"""Reads the command line of `python -m plots`, and of `crossover` (tools/command.py).
 
 plots/commands.py lists what the commands do.
 
@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from plots import __version__
-from plots.commands import COMMANDS
+from plots.commands import COMMANDS, module_of
 from plots.core.command import EXIT_BAD_INPUT, EXIT_OK, EXIT_STOPPED, WrongUsageError
 from plots.text import printable
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-INSTALLED = "crossover-plots"  # as pyproject.toml names the command
+INSTALLED = "crossover"  # as pyproject.toml names the command
 
 
 class _Parser(argparse.ArgumentParser):
@@ -40,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _prepare_streams()
     try:
         try:
-            options = _parser().parse_args(arguments)
+            words = sys.argv[1:] if arguments is None else arguments
+            options = _parser(words).parse_args(words)
             return options.run(options)
         finally:
             sys.stdout.flush()  # here, and not when Python ends, where it would be a traceback
@@ -89,22 +90,23 @@ def _program() -> str:
     return INSTALLED if installed else "python -m plots"
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of the command that `words` ask for, with a line on each of the others."""
     program = _program()
     parser = _Parser(
         prog=program,
         description="Checks Crossover's result files and shows what is in them.",
         epilog=f"example: {program} report results -o report",
     )
-    parser.add_argument("--version", action="version", version=f"crossover-plots {__version__}")
+    parser.add_argument("--version", action="version", version=f"{INSTALLED} {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        own = commands.add_parser(
-            command.NAME,
-            help=command.HELP,
-            description=command.DESCRIPTION,
-            epilog=f"example: {program} {command.EXAMPLE}",
-        )
-        command.configure(own)
-        own.set_defaults(run=command.run)
+    asked = next((word for word in words if not word.startswith("-")), "")
+    for name, (_, said) in COMMANDS.items():
+        own = commands.add_parser(name, help=said)
+        if name == asked:
+            command = module_of(name)
+            own.description = command.DESCRIPTION
+            own.epilog = f"example: {program} {command.EXAMPLE}"
+            command.configure(own)
+            own.set_defaults(run=command.run)
     return parser

@@ -1,44 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of `python -m plots`, one module each.
+"""The commands of `python -m plots`, a folder of plots/features each.
 
-A command's module has NAME, HELP (one line), DESCRIPTION, EXAMPLE (a command line without the
+A command's module, command.py in its folder, has DESCRIPTION, EXAMPLE (a command line without the
 program), `configure(parser)`, which adds its arguments, and `run(options)`, which returns the exit
 code. plots/core/command.py holds what commands have in common. A new command is a new module,
-listed in COMMANDS.
+listed in COMMANDS; it is loaded only when it is asked for, as matplotlib and scipy take long.
 """
 
+from importlib import import_module
 from types import ModuleType
 
-from plots.features.advice_check import command as advice_check
-from plots.features.advise import command as advise
-from plots.features.check_statistics import command as check_statistics
-from plots.features.compare import command as compare
-from plots.features.crossover import command as crossover
-from plots.features.peers import command as peers
-from plots.features.predict import command as predict
-from plots.features.report import command as report
-from plots.features.share import command as share
-from plots.features.shi import command as shi
-from plots.features.site import command as site
-from plots.features.training import command as times
-from plots.features.two import command as two
-from plots.features.validate import command as validate
-from plots.features.why import command as why
+# Name: folder, and what it does in a line.
+COMMANDS = {
+    "validate": ("validate", "check files against the definition in results/README.md"),
+    "report": ("report", "write one HTML page with everything, and its charts"),
+    "share": (
+        "share",
+        "prepare a file for everybody's results: check it, leave out what is private",
+    ),
+    "site": ("site", "write a static site: the ladder of all machines, and a page of each"),
+    "times": (
+        "training",
+        "how long an epoch, a training step and a forward pass of each network take",
+    ),
+    "crossover": ("crossover", "find the size from which the GPU wins, and by how much"),
+    "why": ("why", "say where the time goes and what would change the crossover"),
+    "advise": ("advise", "say whether a GPU is worth it for a network that nobody measured"),
+    "advice-check": (
+        "advice_check",
+        "what pinned memory, loader workers, set_to_none and other advice brought here",
+    ),
+    "predict": ("predict", "predict from which size a GPU that you do not have would win"),
+    "compare": (
+        "compare",
+        "compare machines or commits, or combine a CPU with another machine's GPU",
+    ),
+    "shi": ("shi", "print the table of Shi et al. 2016 with your own rows in it"),
+    "peers": (
+        "peers",
+        "print what PyTorch or JAX takes for the same work, and the ratio to ours",
+    ),
+    "two": (
+        "two",
+        "from which n the second of two commands wins a step, and repays its start-up",
+    ),
+    "check-statistics": (
+        "check_statistics",
+        "how often two measurements of one program are called different",
+    ),
+}
 
-COMMANDS: tuple[ModuleType, ...] = (
-    validate,
-    report,
-    share,
-    site,
-    times,
-    crossover,
-    why,
-    advise,
-    advice_check,
-    predict,
-    compare,
-    shi,
-    peers,
-    two,
-    check_statistics,
-)
+
+def module_of(command: str) -> ModuleType:
+    """Its module."""
+    folder, _ = COMMANDS[command]
+    return import_module(f".features.{folder}.command", __package__)

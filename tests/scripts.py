@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands ./run and ./test as modules, and programs that stand in for others."""
 
+import importlib
 import importlib.util
 import signal
 import sys
@@ -35,7 +36,7 @@ def load(name: str) -> ModuleType:
     return module
 
 
-RUN = load("run")
+RUN = importlib.import_module("tools.run")
 TEST = load("test")
 
 

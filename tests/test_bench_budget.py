@@ -38,7 +38,16 @@ def test_the_question_comes_first() -> None:
     rows = planned("--budget=10h", *sweep)
     assert sorted(name for _, name in rows) == sorted(name for _, name in planned(*sweep))
     passes = list(dict.fromkeys(each for each, _ in rows))
-    assert passes == ["ceilings", "networks", "Epoch", "Copy", "Gemm", "Layer", "Minibatch"]
+    assert passes == [
+        "ceilings",
+        "networks",
+        "Epoch",
+        "Copy",
+        "Gemm",
+        "Layer",
+        "Minibatch",
+        "Forward",
+    ]
     ladder = [name for each, name in rows if each == "networks"]
     models = list(dict.fromkeys(name.split("/")[1].removeprefix("model:") for name in ladder))
     # On each ladder, each step halves the widest gap.

@@ -73,7 +73,7 @@ def test_wrong_usage_is_refused(parse: Callable[[list[str]], object], words: lis
 def test_peers_are_measured_by_a_program_that_bench_asks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(setup, "ROOT", tmp_path)  # another build may hold this one's lock
+    monkeypatch.setattr(setup, "HOME", tmp_path)  # another build may hold this one's lock
     plain = RUN.parse(["--sweep=quick"])
     assert not plain.with_peers
     own = RUN.parse(["--with-peers=py", "--mode=eager,compile", "--sweep=quick"])
@@ -101,7 +101,7 @@ def test_peers_are_measured_by_a_program_that_bench_asks(
 def test_several_frameworks_each_get_their_own_flags(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(setup, "ROOT", tmp_path)
+    monkeypatch.setattr(setup, "HOME", tmp_path)
     monkeypatch.setenv("PYTHONPATH", "a b")  # of no use to environments of ours
     made: list[object] = []
     j = SimpleNamespace(has=lambda _: False, ensure=made.append, python=Path("/j/python"))
@@ -231,7 +231,7 @@ def test_a_build_folder_that_cannot_be_written_is_said_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "build").write_text("a file in the way", encoding="utf-8")
-    monkeypatch.setattr(setup, "ROOT", tmp_path)
+    monkeypatch.setattr(setup, "HOME", tmp_path)
     with refused("cannot write in"), setup.alone():
         pass
 
@@ -240,7 +240,7 @@ def test_a_build_folder_that_cannot_be_written_is_said_so(
 def test_a_folder_that_compilers_divide_is_refused_at_once(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(setup, "ROOT", tmp_path / name)
+    monkeypatch.setattr(setup, "HOME", tmp_path / name)
     with refused("move the checkout"), setup.alone():
         pass
     assert not (tmp_path / name).exists()

@@ -218,7 +218,7 @@ def test_the_report_is_drawn_by_our_own_modules(
 def test_the_command_works_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "it's a $HOME"
     own.symlink_to(sys.prefix)
-    command = tmp_path / "crossover-plots"
+    command = tmp_path / "crossover"
     monkeypatch.setattr(environment, "PYTHON", own / Path(sys.executable).relative_to(sys.prefix))
     monkeypatch.setattr(environment, "COMMAND", command)
     _somebody_elses(tmp_path, monkeypatch)
@@ -226,8 +226,8 @@ def test_the_command_works_from_anywhere(tmp_path: Path, monkeypatch: pytest.Mon
     words = [command, "why", "no such file.json"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "no such file.json: no such file" in done.stderr
-    done = subprocess.run([command], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.stderr.startswith("crossover-plots: ")
+    done = subprocess.run([command, "x"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr.startswith("crossover: ")
 
 
 # --- the CUDA compiler

@@ -9,7 +9,23 @@ from tools import environment
 from tools.console import LOGS, ROOT, CommandFailed, cores, run_logged, said, say, stage
 from tools.cuda import Choice, driver_version
 
-BENCH = ROOT / "build" / "bench"
+# What the processors of a level of x86-64 have. An installed copy has a bench for each level
+# (cmake/wheel.cmake).
+_V3 = {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}
+_V4 = {*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+
+
+def fitting(folder: Path, cpuinfo: Path = Path("/proc/cpuinfo")) -> Path:
+    """Of the builds of bench in `folder` that for the latest processors that this one is of."""
+    for name, needed in (("bench-v4", _V4), ("bench-v3", _V3)):
+        if (folder / name).exists():
+            found = re.search(r"^flags\s*:(.*)$", cpuinfo.read_text(encoding="utf-8"), re.MULTILINE)
+            if found and needed <= set(found[1].split()):
+                return folder / name
+    return folder / "bench"
+
+
+BENCH = fitting(ROOT / "build")
 _NO_CUDA = "-- No GPU backend: "
 
 

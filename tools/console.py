@@ -16,7 +16,12 @@ from types import FrameType
 from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
-LOGS = ROOT / "build" / "logs"
+IS_CHECKOUT = (ROOT / "CMakeLists.txt").exists()
+_DATA = Path(os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share"))
+# What is written: in the checkout; by an installed copy, which may not be writable, in a folder of
+# the user's, the same one wherever it is started, so that --resume finds what there is.
+HOME = ROOT if IS_CHECKOUT else _DATA / "crossover"
+LOGS = HOME / "build" / "logs"
 
 _HEARTBEAT_SECONDS = 15.0
 _COLUMNS = 90

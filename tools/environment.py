@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.console import (
+    HOME,
+    IS_CHECKOUT,
     LOGS,
     ROOT,
     CommandFailed,
@@ -151,25 +153,26 @@ def _wanted(requirements: Sequence[Path]) -> dict[str, str]:
 
 
 MAIN = Environment(
-    ROOT / ".venv",
+    HOME / ".venv",
     "Check that the Python package index (or the mirror in pip's configuration) can be reached, "
     "and start this again.",
 )
 PEERS = Environment(
-    ROOT / ".venv-peers",
+    HOME / ".venv-peers",
     "PyTorch could not be installed: check that the Python package index can be reached and that "
     "6 GB are free, or name an interpreter that has torch: --with-peers=PYTHON",
 )
 JAX = Environment(
-    ROOT / ".venv-jax",
+    HOME / ".venv-jax",
     "JAX could not be installed: check that the Python package index can be reached and that 1 GB "
     "is free, or measure without it: --with-peers",
 )
 VENV = MAIN.folder
-PYTHON = MAIN.python
+# An installed copy runs in an environment that has what it needs.
+PYTHON = MAIN.python if IS_CHECKOUT else Path(sys.executable)
 
 
-COMMAND = VENV / "bin" / "crossover-plots"
+COMMAND = VENV / "bin" / "crossover"
 
 # Of what a shell tells Python these change no module that is found, and no warning to an error.
 _HARMLESS = {"PYTHONIOENCODING", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
@@ -188,10 +191,10 @@ def module_path(own_paths: bool) -> str:
 
 
 def install_command() -> None:
-    """`python -m plots` of this checkout as a command that works from anywhere."""
+    """The command of this checkout (tools/command.py), which works from anywhere."""
     start = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r}); sys.argv[0] = {COMMAND.name!r}; "
-        "from plots.cli import main; sys.exit(main())"
+        "from tools.command import main; sys.exit(main())"
     )
     # -I: neither the current folder nor PYTHONPATH, which may hold a numpy.py of somebody else's.
     text = f'#!/bin/sh\nexec {shlex.quote(str(PYTHON))} -I -c {shlex.quote(start)} "$@"\n'

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools import environment
-from tools.console import ROOT, Failure, friendly, say
+from tools.console import HOME, ROOT, Failure, friendly, say
 
-FOLDER = ROOT / "build" / "other"
+FOLDER = HOME / "build" / "other"
 
 
 def _git(*words: str | Path) -> subprocess.CompletedProcess[str]:

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tools import environment
-from tools.console import ROOT, Failure, can_write, friendly
+from tools.console import HOME, ROOT, Failure, can_write, friendly
 
 FLAG = "--network="
-FOLDER = ROOT / "build" / "networks"
+FOLDER = HOME / "build" / "networks"
 # Words for `python -m networks import`; bench knows the last one, too, but of --mlp alone.
 _IMPORT = (
     *("--input=", "--input-type=", "--batch-axis=", "--as-is", "--loss-function="),

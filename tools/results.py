@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plots.file.shortcomings import shortcomings
-from tools.console import ROOT, Failure, can_write, friendly, stored
+from tools.console import HOME, Failure, can_write, friendly, stored
 
-RESULTS = ROOT / "results"
+RESULTS = HOME / "results"
 _CLOCK_SECONDS = 2.0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tools import cuda, environment, packages
-from tools.console import ROOT, Failure, friendly, say
+from tools.console import HOME, Failure, friendly, say
 
 # What compilers, CMake or lists of folders take for the end of a path, or for something else.
 _UNFIT = set(',:;"\\#\n')
@@ -14,10 +14,10 @@ _UNFIT = set(',:;"\\#\n')
 
 def _check_name() -> None:
     """Before minutes are spent on a build that must fail."""
-    unfit = sorted(_UNFIT & {*str(ROOT)})
+    unfit = sorted(_UNFIT & {*str(HOME)})
     if unfit:
         raise Failure(
-            f"{ROOT} can't be built in: compilers and CMake divide paths at {unfit[0]!r}; move "
+            f"{HOME} can't be built in: compilers and CMake divide paths at {unfit[0]!r}; move "
             "the checkout to a folder without it",
             2,
         )
@@ -27,9 +27,9 @@ def _check_name() -> None:
 def alone(preset: str = "default") -> Iterator[None]:
     """One set-up and build of a folder at a time: two would undo each other's work."""
     _check_name()
-    folder = ROOT / "build"
+    folder = HOME / "build"
     try:
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         name = "setup.lock" if preset == "default" else f"setup-{preset}.lock"
         file = (folder / name).open("w", encoding="utf-8")
     except OSError as error:

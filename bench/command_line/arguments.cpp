@@ -250,7 +250,8 @@ void take(const std::string& argument, const std::vector<Flag>& known, Arguments
 std::vector<std::string> families_for(bool named_networks) {
   std::vector<std::string> names;
   for (const BenchmarkFamily& family : families()) {
-    if (!named_networks || family.trains != Trains::nothing || family.bounds_others) {
+    const bool trains = family.trains == Trains::epochs || family.trains == Trains::steps;
+    if (!named_networks || trains || family.bounds_others) {
       names.push_back(family.name);
     }
   }
@@ -279,6 +280,8 @@ void resolve_choices(Arguments& arguments, const NetworkFlags& networks) {
   arguments.loss_every_step = options_of({{"loss", choices.of("loss").front()}}).loss_every_step;
   arguments.cpu_modes = modes_on(AxisDevices::cpu, choices, arguments.sweep.cpu_modes);
   arguments.gpu_modes = modes_on(AxisDevices::gpu, choices, arguments.sweep.gpu_modes);
+  arguments.forward_gpu_modes =
+      modes_on(AxisDevices::gpu, choices, arguments.sweep.forward_gpu_modes).of_training;
 }
 
 constexpr std::size_t help_column = 31;
@@ -365,6 +368,12 @@ Arguments parse(const std::vector<std::string>& arguments) {
     const OwnNetworks own = own_networks(networks);
     result.tasks = tasks_for(networks, own.tasks, named, result.sweep.models);
     result.minibatch_tasks = tasks_for(networks, own.tasks, named, result.sweep.minibatch_models);
+    // Of a sweep that has none by itself those that it trains.
+    const Sweep& sweep = result.sweep;
+    result.forward_tasks = tasks_for(networks, own.tasks, named,
+                                     sweep.forward_models.empty() && result.choices.has("family")
+                                         ? sweep.models
+                                         : sweep.forward_models);
     result.ladders = own.ladders;
   }
   return result;

@@ -54,6 +54,7 @@ struct Arguments {
   Sweep sweep;
   std::vector<Task> tasks;            ///< the networks to measure, changes by flags included;
   std::vector<Task> minibatch_tasks;  ///< those of the family Minibatch
+  std::vector<Task> forward_tasks;    ///< those of the family Forward
   std::vector<OwnLadder> ladders;     ///< of --network and --scale
   Choices choices;                    ///< of the axes; what follows from them:
   std::vector<std::string> families;  ///< to measure
@@ -61,9 +62,9 @@ struct Arguments {
   std::vector<std::int64_t> batches;  ///< empty: each network's own
   std::vector<int> threads;           ///< empty: 1, 2, 4 ... up to the cores
   std::vector<int> ranks;             ///< of rows that train
-  bool mixed = false;                 ///< ranks may be on different processors
   std::vector<std::int64_t> buckets;  ///< of rows of several ranks, in bytes
   DeviceModes cpu_modes, gpu_modes;
+  std::vector<Configuration> forward_gpu_modes;
   std::vector<std::int64_t> accumulate;  ///< of epochs
   bool loss_every_step = false;
   CudaUse cuda = CudaUse::automatic;
@@ -73,6 +74,7 @@ struct Arguments {
   std::optional<double> budget_seconds;
   std::vector<std::string> peers;  ///< the commands of programs that take turns with the rows
   bool in_process = false;         ///< measure without a child
+  bool mixed = false;              ///< ranks may be on different processors
   bool energy = false;             ///< read the meters around repetitions that are long enough
   std::string meter;               ///< a command that tells the joules so far; empty: the machine's
   double patience_seconds = 30;    ///< with a row that makes no progress (run/sampler.h)

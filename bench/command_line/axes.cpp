@@ -81,7 +81,7 @@ std::vector<Axis> computation_axes() {
        .flag = {"--family", "NAME,...",
                 "measure only these families: " + join(family_names()) +
                     " (default: all; of networks named by --mlp or --model those that train, and "
-                    "the ceilings)"}},
+                    "the ceilings; Forward by itself: --family=Forward)"}},
       {.key = "quantity", .description = "which ceiling of the device is measured"},
       {.key = "direction",
        .description = "source and destination of a copy: host (h) or device (d)",
@@ -104,10 +104,10 @@ std::vector<Axis> computation_axes() {
        .values = {"nn", "nt", "tn", "tt"}},
       {.key = "width", .description = "input and output features of the layer"},
       {.key = "batch",
-       .description = "samples per training step",
+       .description = "samples per training step, or per forward pass",
        .flag = {"--batch", "N,...",
-                "batch sizes (default: the network's own); a larger one than the data has rows is "
-                "all its rows",
+                "batch sizes (default: the network's own, of forward passes 1, 32 and 1024); a "
+                "larger one than the data has rows is all its rows",
                 largest_size}},
       {.key = "activation",
        .description = "function after the layer",
@@ -335,6 +335,7 @@ const std::vector<BenchmarkFamily>& families() {
       {.name = "Layer", .worth = 3},
       {.name = "Epoch", .worth = 0, .trains = Trains::epochs},
       {.name = "Minibatch", .worth = 4, .trains = Trains::steps},
+      {.name = "Forward", .worth = 4, .trains = Trains::forward_passes},
       {.name = "Command", .worth = 6},  // of other programs (docs/howto/two-programs.md)
   };
   return all;

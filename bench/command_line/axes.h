@@ -19,8 +19,8 @@ namespace crossover::bench {
 // ---- The families of benchmarks, and what a sweep has to know of each. rows/families.h has how
 // their rows are planned and made.
 
-/// What a family's rows train.
-enum class Trains { nothing, steps, epochs };
+/// What a family's rows train; forward passes use a network, and change nothing.
+enum class Trains { nothing, forward_passes, steps, epochs };
 
 struct BenchmarkFamily {
   std::string name;

@@ -27,6 +27,7 @@ Sweep for_pairs(Sweep sweep) {
   constexpr int pairs = 6;
   sweep.effort.repetitions = std::max(sweep.effort.repetitions, pairs);
   sweep.minibatch_repetitions = std::max(sweep.minibatch_repetitions, pairs);
+  sweep.forward_repetitions = std::max(sweep.forward_repetitions, pairs);
   return sweep;
 }
 
@@ -51,6 +52,8 @@ std::vector<Sweep> sweeps() {
   seven.insert(seven.end(), {"fcn-s", "alexnet-s", "resnet-50"});
   std::vector<std::string> minibatches = seven;
   minibatches.insert(minibatches.end(), {"vit-ti", "mobilenet-v2"});
+  std::vector<std::string> every_network = all;
+  every_network.insert(every_network.end(), minibatches.begin(), minibatches.end());
   const std::vector<Configuration> few = {{{"execution", "eager"}, {"data", "resident"}},
                                           {{"execution", "graph"}, {"data", "resident"}},
                                           {{"execution", "persistent"}, {"data", "resident"}},
@@ -106,6 +109,8 @@ std::vector<Sweep> sweeps() {
        .minibatch_models = small,
        .minibatch_repetitions = 5,  // the fewest that readers take a verdict from
        .minibatch_threads = ThreadCounts::most,
+       .forward_models = {"disc-2", "disc-5", "disc-8", "heart", "policy", "surrogate", "lenet-5"},
+       .forward_batches = {1, 1024},
        .operation_effort = {.repetitions = 5, .min_time_seconds = 0.05},
        .square_sizes = squares,
        .transposed_squares = beside_tiles,
@@ -122,6 +127,8 @@ std::vector<Sweep> sweeps() {
        .minibatch_repetitions = 7,
        .minibatch_threads = ThreadCounts::powers,
        .every_minibatch_placement = true,
+       .forward_models = every_network,
+       .forward_gpu_modes = every,
        .operation_effort = {.repetitions = 5, .min_time_seconds = 0.2},
        .square_sizes = all_squares,
        .transposed_squares = all_squares,

@@ -46,6 +46,15 @@ struct Sweep {
   ThreadCounts minibatch_threads = ThreadCounts::ends;
   bool every_minibatch_placement = false;  ///< a large step hides how its batch is copied
 
+  // Networks in use, the family Forward
+  std::vector<std::string> forward_models;  ///< of those above
+  std::vector<std::int64_t> forward_batches{1, 32, 1024};
+  int forward_repetitions = 5;
+  std::vector<Configuration> forward_gpu_modes{{{"execution", "eager"}, {"data", "resident"}},
+                                               {{"execution", "eager"}, {"data", "pinned"}},
+                                               {{"execution", "graph"}, {"data", "resident"}},
+                                               {{"execution", "graph"}, {"data", "pinned"}}};
+
   // Single operations, copies and ceilings
   Effort operation_effort;
   bool small_operations_on_threads = true;  ///< also on all cores where one thread does as well

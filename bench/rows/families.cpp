@@ -21,6 +21,7 @@ const std::vector<FamilyRows>& family_rows() {
       {"Layer", register_layers, make_layer, is_layer_worth_minutes},
       {"Epoch", register_epochs, make_epoch, is_epoch_worth_minutes},
       {"Minibatch", register_minibatches, make_minibatch, is_minibatch_worth_minutes},
+      {"Forward", register_passes, make_pass},
   };
   return all;
 }
@@ -72,7 +73,8 @@ std::unique_ptr<PreparedBenchmark> make_row(RowContext& context, const Configura
 Followed followed(RowContext& context, const Configuration& row) {
   const Target target = target_of(row, context.devices);
   const Backend* const backend = target.device->backend.get();
-  if (find_family(value_of(row, "family")).trains == Trains::nothing) {
+  const Trains trains = find_family(value_of(row, "family")).trains;
+  if (trains == Trains::nothing || trains == Trains::forward_passes) {
     return {.backend = target.device->is_host ? nullptr : backend,
             .model = {},
             .whole = {},

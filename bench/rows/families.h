@@ -89,6 +89,7 @@ void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_layers(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_minibatches(const Arguments& arguments, Devices& devices, Rows& rows);
+void register_passes(const Arguments& arguments, Devices& devices, Rows& rows);
 
 std::unique_ptr<PreparedBenchmark> make_peak(RowContext& context, const Configuration& row,
                                              Result& result);
@@ -104,6 +105,8 @@ std::unique_ptr<PreparedBenchmark> make_epoch(RowContext& context, const Configu
                                               Result& result);
 std::unique_ptr<PreparedBenchmark> make_minibatch(RowContext& context, const Configuration& row,
                                                   Result& result);
+std::unique_ptr<PreparedBenchmark> make_pass(RowContext& context, const Configuration& row,
+                                             Result& result);
 
 bool is_copy_worth_minutes(const Row& row, const std::string& most_threads);
 bool is_gemm_worth_minutes(const Row& row, const std::string& most_threads);

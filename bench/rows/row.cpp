@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/spent.h"
 #include "crossover/names.h"
 #include "rows/counters.h"
 
@@ -33,6 +34,22 @@ void verify_or_note(Result& result, const std::function<void()>& verify) {
   } catch (const Mismatch& mismatch) {
     result.not_verified = mismatch;
     result.first_steps.reset();  // nobody is to come to these
+  }
+}
+
+void RowProfile::take(Program& program, double timed_seconds) {
+  constexpr double profiled_share = 0.1;  // of the time of a row's repetitions
+  timed_seconds_ += timed_seconds;
+  const double affordable = profiled_share * timed_seconds;
+  // Of a row that was made again the former profile will do, unless one more costs little.
+  const auto of_one = timed_seconds / static_cast<double>(std::max<std::int64_t>(1, iterations_));
+  if (profiled_seconds_ < profiled_share * timed_seconds_ &&
+      (iterations_ == 0 || of_one < affordable)) {
+    const Instant start = std::chrono::steady_clock::now();
+    count_profile(program, affordable, result_.counters);
+    const double seconds = seconds_since(start);
+    profiled_seconds_ += seconds;
+    result_.profile_seconds += seconds;
   }
 }
 

@@ -100,6 +100,22 @@ class PreparedBenchmark {
   virtual void check() {}
 };
 
+/// The counters of a Program's profile, taken again after repetitions because the machine's speed
+/// drifts: a profile is only comparable with a time of its own moment.
+class RowProfile {
+ public:
+  explicit RowProfile(Result& result) : result_(result), iterations_(result.iterations) {}
+
+  /// After a repetition of that time, if it costs little.
+  void take(Program& program, double timed_seconds);
+
+ private:
+  Result& result_;
+  std::int64_t iterations_;  ///< of each repetition; 0: not settled when it was made
+  double timed_seconds_ = 0;
+  double profiled_seconds_ = 0;
+};
+
 // ---- What is known of a row once it has had a turn: the one holder of its facts and of its times,
 // from the worker's answers to the result file.
 

@@ -31,9 +31,10 @@ void add_choice(const TrainingPlan& plan, bool on_gpu, ExpectedWork& work) {
 /// How the device can execute the network. The list of all steps may be too long to make: two
 /// batches show whether their gradients are added up.
 std::vector<Execution> executions_on(const Backend& backend, const TrainingPlan& plan) {
-  TrainingOptions options = of_one_step(plan.options, plan.options.batch);
-  options.rows *= std::min<std::int64_t>(2, options.accumulate);
-  return backend.executions(training_epoch(plan.task.model, options), options.precision);
+  TrainingPlan few = plan;
+  few.options = of_one_step(plan.options, plan.options.batch);
+  few.options.rows *= std::min<std::int64_t>(2, plan.options.accumulate);
+  return backend.executions(workload_of(few), plan.options.precision);
 }
 
 /// Which of the modes the device can run the network in; asks it once for each way to train.
@@ -118,12 +119,14 @@ std::string network_that_fits(const std::string& data) {
 }
 
 /// Throws UsageError where it is beyond counting.
-TrainingPlan counted(const Task& task, const TrainingOptions& options) {
+TrainingPlan counted(const Task& task, const TrainingOptions& options, Trains trains) {
+  TrainingPlan plan{.task = task, .options = options, .trains = trains != Trains::forward_passes};
   try {
-    return {.task = task, .options = options, .flops = approximate_flops(task.model, options)};
+    plan.flops = approximate_flops(plan);
   } catch (const std::overflow_error& error) {
     throw UsageError(task.model.name + ": " + error.what());
   }
+  return plan;
 }
 
 }  // namespace
@@ -154,24 +157,24 @@ const Training::Data* Training::own_data(const Task& task) {
 
 std::vector<TrainingPlan> Training::plans() {
   std::vector<TrainingPlan> plans;
-  const bool of_steps = trains_ == Trains::steps;
-  for (const Task& task : of_steps ? arguments_.minibatch_tasks : arguments_.tasks) {
+  const bool of_steps = !is_of_epochs();
+  for (const Task& task : tasks()) {
     const Data* const own = own_data(task);
-    for (const std::int64_t asked : batches_of(arguments_, task.batch)) {
+    for (const std::int64_t asked : batches(task)) {
       const std::int64_t rows = own != nullptr ? own->rows.rows : of_steps ? asked : task.rows;
       const std::int64_t batch = std::min(asked, rows);  // two that come to the same are one row
       for (const Precision precision : arguments_.precisions) {
         TrainingOptions options{
             .rows = rows, .batch = batch, .optimizer = task.optimizer, .precision = precision};
         if (of_steps) {
-          plans.push_back(counted(task, of_one_step(options, batch)));
+          plans.push_back(counted(task, of_one_step(options, batch), trains_));
           continue;
         }
         for (const std::int64_t accumulate : arguments_.accumulate) {
           for (const std::string& shuffle : arguments_.choices.of("shuffle")) {
             options.accumulate = accumulate;
             options.shuffle = shuffle == "epoch";
-            plans.push_back(counted(task, options));
+            plans.push_back(counted(task, options, trains_));
           }
         }
       }
@@ -180,10 +183,21 @@ std::vector<TrainingPlan> Training::plans() {
   return plans;
 }
 
+const std::vector<Task>& Training::tasks() const {
+  return trains_ == Trains::epochs  ? arguments_.tasks
+         : trains_ == Trains::steps ? arguments_.minibatch_tasks
+                                    : arguments_.forward_tasks;
+}
+
+std::vector<std::int64_t> Training::batches(const Task& task) const {
+  return trains_ == Trains::forward_passes && arguments_.batches.empty()
+             ? arguments_.sweep.forward_batches
+             : batches_of(arguments_, task.batch);
+}
+
 TrainingPlan Training::plan_of(const Configuration& row) {
-  const bool of_steps = trains_ == Trains::steps;
   const std::string& model = value_of(row, "model");
-  const std::optional<Task> task = find_task(arguments_, model, of_steps);
+  const std::optional<Task> task = find_task(arguments_, model, trains_ == Trains::steps);
   if (!task) {
     throw std::out_of_range("this worker knows no network '" + model + "'");
   }
@@ -195,13 +209,19 @@ TrainingPlan Training::plan_of(const Configuration& row) {
                           .precision = options_of(row).precision,
                           .shuffle = value_or_unsaid(row, "shuffle") == "epoch",
                           .bucket_bytes = number_of(row, "bucket")};
-  if (of_steps) {
+  if (!is_of_epochs()) {
     options.rows = options.batch;
   }
-  return trained_in(counted(*task, options), row);
+  return trained_in(counted(*task, options, trains_), row);
 }
 
 Configuration Training::configuration(const TrainingPlan& plan) const {
+  if (trains_ == Trains::forward_passes) {
+    return {{"family", "Forward"},
+            {"model", plan.task.model.name},
+            {"batch", std::to_string(plan.options.batch)},
+            {"precision", to_string(plan.options.precision)}};
+  }
   return {{"family", trains_ == Trains::steps ? "Minibatch" : "Epoch"},
           {"model", plan.task.model.name},
           {"batch", std::to_string(plan.options.batch)},
@@ -217,6 +237,12 @@ std::vector<Configuration> Training::rows_of(const TrainingPlan& plan,
   const auto gpus = devices.gpus();
   std::vector<Configuration> rows;
   for (const int ranks : arguments_.ranks) {
+    if (trains_ == Trains::forward_passes) {
+      return on_devices(what, devices, threads(),
+                        of_passes(cpu_modes(plan, *devices.all.front().backend)),
+                        gpus.empty() ? std::vector<Configuration>{}
+                                     : of_passes(gpu_modes(plan, *gpus.front().backend)));
+    }
     if (ranks == 1) {
       const std::vector<Configuration> alone = on_devices(
           what, devices, threads(), loaded(cpu_modes(plan, *devices.all.front().backend)),
@@ -282,7 +308,9 @@ std::vector<Configuration> Training::loaded(const std::vector<Configuration>& mo
 
 /// Of the sweep's executions few networks have a persistent one; rows that were asked for say why.
 std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan, const Backend& gpu) const {
-  std::vector<Configuration> modes = arguments_.gpu_modes.of_training;
+  std::vector<Configuration> modes = trains_ == Trains::forward_passes
+                                         ? arguments_.forward_gpu_modes
+                                         : arguments_.gpu_modes.of_training;
   std::erase_if(modes, [](const Configuration& mode) { return is_of_ranks(mode); });
   const bool asked_for =
       arguments_.choices.has_on(find_axis("execution"), AxisDevices::gpu, /*training=*/true);
@@ -303,6 +331,21 @@ std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan, const B
     });
   }
   return modes;
+}
+
+/// A pass by itself is a graph of its own, and no pass before it computes while its batch is
+/// copied. How gradients are kept says nothing of it.
+std::vector<Configuration> Training::of_passes(const std::vector<Configuration>& modes) {
+  std::vector<Configuration> all;
+  for (Configuration mode : modes) {
+    const CompileOptions options = options_of(mode);
+    if (!facts_of(options.execution).of_whole_order &&
+        options.placement != Placement::pinned_async) {
+      std::erase_if(mode, [](const auto& pair) { return pair.first == "zero"; });
+      add_new(mode, all);
+    }
+  }
+  return all;
 }
 
 /// A part of an epoch is no graph of its own in rows of single steps.
@@ -335,8 +378,10 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
     one_batch.shuffle = false;  // the row itself will refuse
     try {
       const Backend& gpu = *target.device->backend;
-      const Estimate estimate = gpu.estimate(
-          gpu.optimize(training_epoch(plan.task.model, one_batch), target.options), target.options);
+      TrainingPlan of_batch = plan;
+      of_batch.options = one_batch;
+      const Estimate estimate =
+          gpu.estimate(gpu.optimize(workload_of(of_batch), target.options), target.options);
       work.launches = static_cast<double>(estimate.launches);
       work.multiprocessors = estimate.multiprocessors;
       if (target.options.execution != Execution::persistent) {

@@ -38,6 +38,17 @@ struct TrainingProgram {
   [[nodiscard]] bool reproduces(const FirstSteps& verified, Precision precision) const;
 };
 
+/// The forward pass of a batch, compiled for a target and verified there.
+struct ForwardProgram {
+  Workload workload;  ///< as it was compiled
+  std::unique_ptr<Program> program;
+  Precision precision = Precision::f32;
+  std::vector<double> expected;  ///< outputs of the first rows, by the reference
+
+  /// Throws Mismatch where its outputs are not those that are expected.
+  [[nodiscard]] TensorVerification verified() const;
+};
+
 class Training {
  public:
   /// `trains`: what one iteration of its rows is, epochs or steps.
@@ -58,6 +69,9 @@ class Training {
   /// command line's modes.
   [[nodiscard]] std::vector<Configuration> rows_of(const TrainingPlan& plan,
                                                    const Devices& devices) const;
+
+  /// The same of forward passes, whose outputs are verified.
+  ForwardProgram prepare_pass(const TrainingPlan& plan, const Target& asked, Result& result);
 
   /// Compiles it, runs its first iteration, and verifies what a reference can in a few seconds.
   /// Fills in the counters that all families of training have. Throws OutOfMemory before it takes
@@ -82,6 +96,9 @@ class Training {
     std::int64_t shares = 1;        ///< whose steps, one after another, are one of the training
   };
 
+  [[nodiscard]] bool is_of_epochs() const { return trains_ == Trains::epochs; }
+  [[nodiscard]] const std::vector<Task>& tasks() const;
+  [[nodiscard]] std::vector<std::int64_t> batches(const Task& task) const;
   /// The user's rows, as the network reads them; null without --data.
   const Data* own_data(const Task& task);
   [[nodiscard]] std::vector<int> threads() const;
@@ -94,6 +111,8 @@ class Training {
   [[nodiscard]] std::vector<Configuration> gpu_modes(const TrainingPlan& plan,
                                                      const Backend& gpu) const;
   [[nodiscard]] std::vector<Configuration> loaded(const std::vector<Configuration>& modes) const;
+  [[nodiscard]] static std::vector<Configuration> of_passes(
+      const std::vector<Configuration>& modes);
   /// The first `rows` of its data.
   [[nodiscard]] Data data_of(const Task& task, std::int64_t rows);
   [[nodiscard]] Subject subject_of(const TrainingPlan& plan, Workload workload);
@@ -118,9 +137,10 @@ class Training {
 
   const Arguments& arguments_;
   Trains trains_;
-  std::map<std::string, Data> data_;                  ///< of --data, by model
-  std::map<std::uint64_t, Trajectory> trajectories_;  ///< by fingerprint
-  std::map<std::uint64_t, double> first_losses_;      ///< by fingerprint
+  std::map<std::string, Data> data_;                      ///< of --data, by model
+  std::map<std::uint64_t, Trajectory> trajectories_;      ///< by fingerprint
+  std::map<std::uint64_t, double> first_losses_;          ///< by fingerprint
+  std::map<std::uint64_t, std::vector<double>> outputs_;  ///< by fingerprint
 };
 
 }  // namespace crossover::bench

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -30,15 +31,34 @@ TrainingOptions of_one_step(TrainingOptions options, std::int64_t batch) {
   return options;
 }
 
-double approximate_flops(const Model& model, const TrainingOptions& options) {
-  const TrainingOptions step = of_one_step(options, options.batch);
-  return cost(training_epoch(model, step)).flops * static_cast<double>(options.rows) /
-         static_cast<double>(step.batch);
+Workload workload_of(const TrainingPlan& plan) {
+  return plan.trains ? training_epoch(plan.task.model, plan.options)
+                     : forward_pass(plan.task.model, plan.options.batch, plan.options.precision);
+}
+
+double approximate_flops(const TrainingPlan& plan) {
+  TrainingPlan step = plan;
+  step.options = of_one_step(plan.options, plan.options.batch);
+  return cost(workload_of(step)).flops * static_cast<double>(plan.options.rows) /
+         static_cast<double>(step.options.batch);
 }
 
 TrainingPlan trained_in(TrainingPlan plan, const Configuration& mode) {
   plan.options.zero_gradients = value_or_unsaid(mode, "zero") == "keep";
   return plan;
+}
+
+Dataset first_rows(const Dataset& all, std::int64_t rows) {
+  const auto part = [&](const auto& values) {
+    const auto count = std::ssize(values) / all.rows * rows;
+    return std::remove_cvref_t<decltype(values)>(values.begin(), values.begin() + count);
+  };
+  return {.source = all.source,
+          .sample = all.sample,
+          .rows = rows,
+          .inputs = part(all.inputs),
+          .labels = part(all.labels),
+          .targets = part(all.targets)};
 }
 
 double flops_of_step(const TrainingPlan& plan) {
@@ -91,6 +111,18 @@ TrainingPlan in_turn(TrainingPlan plan, int ranks) {
 TrainingPlan share_of_first(TrainingPlan plan, int ranks) {
   plan.options = of_one_step(plan.options, rows_of_rank(plan.options.batch, 0, ranks));
   return plan;
+}
+
+Target as_chosen(Target target, const Result& result) {
+  if (!result.chosen.empty()) {
+    const CompileOptions options = options_of(result.chosen);
+    target.options.execution = options.execution;
+    target.options.threads = options.threads;
+    target.options.products = options.products;
+    target.options.convolutions = options.convolutions;
+  }
+  target.options.graph_form = result.graph_form;
+  return target;
 }
 
 Target alone(Target target) {

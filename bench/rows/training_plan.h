@@ -8,6 +8,7 @@
 #include "crossover/catalogue.h"
 #include "crossover/training.h"
 #include "rows/device.h"
+#include "rows/row.h"
 
 namespace crossover::bench {
 
@@ -15,8 +16,12 @@ namespace crossover::bench {
 struct TrainingPlan {
   Task task;
   TrainingOptions options;
-  double flops = 0;  ///< of an iteration, nearly
+  bool trains = true;  ///< else an iteration is the forward pass of a batch
+  double flops = 0;    ///< of an iteration, nearly
 };
+
+/// What an iteration computes, before any backend arranges it.
+Workload workload_of(const TrainingPlan& plan);
 
 /// How a row is verified in the time that there is.
 struct VerificationPlan {
@@ -37,12 +42,15 @@ constexpr double more_steps_seconds = 1;
 TrainingOptions of_one_step(TrainingOptions options, std::int64_t batch);
 
 /// Of all rows, from one full batch: the list of all steps may be too long to make.
-double approximate_flops(const Model& model, const TrainingOptions& options);
+double approximate_flops(const TrainingPlan& plan);
 
 /// As rows of that mode train it.
 TrainingPlan trained_in(TrainingPlan plan, const Configuration& mode);
 
 double flops_of_step(const TrainingPlan& plan);
+
+/// Of the data, so many rows.
+Dataset first_rows(const Dataset& all, std::int64_t rows);
 
 // ---- A row that several ranks train: what its losses and parameters must be, and what is verified
 // of the share of one.
@@ -60,5 +68,11 @@ TrainingPlan share_of_first(TrainingPlan plan, int ranks);
 
 /// The same target with one rank.
 Target alone(Target target);
+
+// ---- A row that was made before stays what it was chosen to be.
+
+/// The same for programs that run as one of the row was chosen to; before one was, graphs take the
+/// form that is the fastest.
+Target as_chosen(Target target, const Result& result);
 
 }  // namespace crossover::bench

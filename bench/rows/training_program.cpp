@@ -5,7 +5,6 @@
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
-#include <type_traits>
 
 #include "base/say.h"
 #include "base/spent.h"
@@ -40,38 +39,11 @@ double bytes_of(const std::map<std::uint64_t, Trajectory>& trajectories) {
   return values * sizeof(double);
 }
 
-/// The same for programs that run as one of the row was chosen to; before one was, graphs take the
-/// form that is the fastest.
-Target as_chosen(Target target, const Result& result) {
-  if (!result.chosen.empty()) {
-    const CompileOptions options = options_of(result.chosen);
-    target.options.execution = options.execution;
-    target.options.threads = options.threads;
-    target.options.products = options.products;
-    target.options.convolutions = options.convolutions;
-  }
-  target.options.graph_form = result.graph_form;
-  return target;
-}
-
 void announce(const std::string& what, double flops) {
   const double seconds = expected_reference_seconds(flops);
   if (seconds >= long_seconds) {
     say("verifying " + what + ": about " + std::to_string(std::lround(seconds)) + " s");
   }
-}
-
-Dataset first_rows(const Dataset& all, std::int64_t rows) {
-  const auto part = [&](const auto& values) {
-    const auto count = std::ssize(values) / all.rows * rows;
-    return std::remove_cvref_t<decltype(values)>(values.begin(), values.begin() + count);
-  };
-  return {.source = all.source,
-          .sample = all.sample,
-          .rows = rows,
-          .inputs = part(all.inputs),
-          .labels = part(all.labels),
-          .targets = part(all.targets)};
 }
 
 RowVerification record(const Verification& verification, const OperationVerification& operations) {
@@ -344,7 +316,7 @@ RowVerification Training::verified(TrainingProgram& made, const Subject& subject
   TrainingPlan plan = subject.plan;
   plan.options =
       of_one_step(plan.options, std::min(plan.options.batch, std::max(how.batch, rows_of_ranks)));
-  plan.flops = approximate_flops(plan.task.model, plan.options);
+  plan.flops = approximate_flops(plan);
   const Subject smaller = subject_of(plan, training_epoch(plan.task.model, plan.options));
   const auto backend = backend_of(plan, target);
   const Workload workload = backend->optimize(smaller.workload, target.options);

@@ -16,13 +16,10 @@
 namespace crossover::bench {
 namespace {
 
-/// Of the time of a row's repetitions, what its profiles may cost.
-constexpr double profiled_share = 0.1;
-
 class PreparedTraining : public PreparedBenchmark {
  public:
   PreparedTraining(TrainingProgram made, Result& result)
-      : made_(std::move(made)), result_(result), iterations_(result.iterations) {}
+      : made_(std::move(made)), profile_(result) {}
 
   void start() override {
     restart(*made_.program, made_.workload);
@@ -40,35 +37,14 @@ class PreparedTraining : public PreparedBenchmark {
 
   void check() override {
     const double timed_seconds = seconds_since(started_);
-    timed_seconds_ += timed_seconds;
     made_.require_finite();
-    const double affordable = profiled_share * timed_seconds;
-    // Of a row that was made again the former profile will do, unless one more costs little.
-    const auto of_one = timed_seconds / static_cast<double>(std::max<std::int64_t>(1, iterations_));
-    if (profiled_seconds_ < profiled_share * timed_seconds_ &&
-        (iterations_ == 0 || of_one < affordable)) {
-      profile(affordable);
-    }
+    profile_.take(*made_.program, timed_seconds);
   }
 
  private:
-  /// Takes the counters of the profile, in about `seconds`. They are taken again after repetitions
-  /// because the machine's speed drifts: a profile is only comparable with a time of its own
-  /// moment.
-  void profile(double seconds) {
-    const Instant start = std::chrono::steady_clock::now();
-    count_profile(*made_.program, seconds, result_.counters);
-    const double seconds_taken = seconds_since(start);
-    profiled_seconds_ += seconds_taken;
-    result_.profile_seconds += seconds_taken;
-  }
-
   TrainingProgram made_;
-  Result& result_;
-  std::int64_t iterations_;  ///< of each repetition; 0: not settled when it was made
-  Instant started_;          ///< of this repetition
-  double timed_seconds_ = 0;
-  double profiled_seconds_ = 0;
+  RowProfile profile_;
+  Instant started_;  ///< of this repetition
 };
 
 /// Adds the counters that only epochs have.

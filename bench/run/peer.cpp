@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "base/statistics.h"
+#include "crossover/cost.h"
 #include "crossover/network_file.h"
+#include "crossover/training.h"
 #include "rows/cost.h"
 #include "rows/device.h"
 #include "rows/families.h"
@@ -29,6 +31,7 @@ nlohmann::ordered_json counted(Arguments arguments, const Configuration& configu
   arguments.precisions = {Precision::f32};
   arguments.accumulate = {1};
   nlohmann::ordered_json json = cost_json(arguments);
+  json["pass"] = {{"flops", cost(forward_pass(arguments.tasks.front().model, batch)).flops}};
   json["network"] = describe(arguments.tasks.front().model);
   json["data"] = arguments.tasks.front().generate(1).source;
   return json;
@@ -127,6 +130,7 @@ void Peer::bring(const Configuration& work, const Arguments& arguments, Devices&
 void Peer::add_own(const Json& own, std::vector<PlannedRow>& plan, const Arguments& arguments,
                    Devices& devices, Rows& rows) {
   const bool as_asked = arguments.repetitions.has_value();
+  const Sweep& sweep = arguments.sweep;
   for (const Json& one : own) {
     const Configuration configuration = in_order(configuration_in(one.at("configuration")));
     const std::string name = row_name(configuration);
@@ -136,9 +140,10 @@ void Peer::add_own(const Json& own, std::vector<PlannedRow>& plan, const Argumen
     const BenchmarkFamily& family = find_family(value_of(configuration, "family"));
     rows.add({.configuration = configuration,
               .device = &device_or_cpu(configuration, devices),
-              .repetitions = family.trains == Trains::steps && !as_asked
-                                 ? arguments.sweep.minibatch_repetitions
-                                 : 0,
+              .repetitions = as_asked                                  ? 0
+                             : family.trains == Trains::steps          ? sweep.minibatch_repetitions
+                             : family.trains == Trains::forward_passes ? sweep.forward_repetitions
+                                                                       : 0,
               .expected = expected_of_others,
               .worker = &with(one.value("environment", Variables()))});
     plan.push_back({.name = name, .pass = family.name, .seconds = expected_of_others.all});

@@ -53,4 +53,8 @@ struct DenseStep {
 /// up gradients over several batches.
 std::vector<DenseStep> dense_training(const Workload& workload);
 
+/// The layers of a forward_pass() in f32 that fuse() made. Throws Unsupported, with what stands in
+/// the way, where it is no chain of Linear layers.
+std::vector<DenseLayer> dense_pass(const Workload& workload);
+
 }  // namespace crossover

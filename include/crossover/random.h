@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "crossover/host_device.h"
 #include "crossover/step.h"
@@ -58,14 +59,24 @@ class StartValues {
   StartValues(const Workload& workload, Id parameter);
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] double operator[](std::size_t i) const {
-    return start_.bound > 0 ? (2 * uniform(Stream::parameters, position_ + i) - 1) * start_.bound
-                            : start_.value;
+    double value = start_.value;
+    if (start_.bound > 0) {
+      value += (2 * uniform(Stream::parameters, position_ + i) - 1) * start_.bound;
+    }
+    if (!factors_.empty()) {
+      value *= factors_[i / row_];
+    }
+    return offsets_.empty() ? value : value + offsets_[i / row_];
   }
 
  private:
+  [[nodiscard]] std::vector<double> all() const;
+
   Start start_;
   std::size_t size_;
+  std::size_t row_;  ///< elements that share their first index
   std::uint64_t position_ = 0;
+  std::vector<double> factors_, offsets_;  ///< by that index
 };
 
 // ---- The order in which an epoch reads its rows, another one in each epoch: known to every

@@ -12,7 +12,12 @@ namespace crossover {
 void set_data(Program& program, const Workload& workload, const Dataset& dataset);
 void set_data(Reference& reference, const Dataset& dataset);
 
-/// Sets parameters to their initial values, gradients and optimizer states to zero.
+/// The same where nobody asks for labels or targets: of a forward_pass().
+void set_inputs(Program& program, const Workload& workload, const Dataset& dataset);
+void set_inputs(Reference& reference, const Dataset& dataset);
+
+/// Sets parameters to their initial values, gradients and optimizer states to zero. The reference
+/// has values of 16 bits as they are stored.
 void restart(Program& program, const Workload& workload);
 void restart(Reference& reference);
 

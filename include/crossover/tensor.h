@@ -36,15 +36,18 @@ enum class Role {
   loss,        ///< one element for each Run of the Workload's order
 };
 
-/// How a parameter starts: `value`, or uniform in [-bound, bound) where bound > 0.
-struct Start {
-  double bound = 0;
-  double value = 0;
-};
-
 /// Index into Workload::tensors.
 using Id = int;
 inline constexpr Id none = -1;
+
+/// How a parameter starts: at `value`, where bound > 0 off by a number uniform in [-bound, bound).
+/// What stands for several parameters starts at what they come to: that number times the one of
+/// its first index in `factor`, plus the one in `offset`, where there are such.
+struct Start {
+  double bound = 0;
+  double value = 0;
+  Id factor = none, offset = none;
+};
 
 struct Tensor {
   std::string name;

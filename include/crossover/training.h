@@ -47,10 +47,20 @@ std::int64_t rows_of_rank(std::int64_t batch, int rank, int ranks);
 /// of parameters and optimizer states. The bias of a last LinearLayer is used as it is.
 Workload training_epoch(const Model& model, const TrainingOptions& options);
 
+/// One use of a trained network: the forward pass of one batch, whose logits are the tensor
+/// "outputs". There is nothing that only training needs: no labels, loss, gradients or states, no
+/// dropout. Batch normalization has statistics that are fixed, so that it is one factor and one
+/// offset for each channel (scale / sqrt(running variance + epsilon), and shift - running mean *
+/// factor), which are its two parameters here: a Convolution of one pixel, each channel by itself.
+/// In bf16 and f16 parameters are stored in that type. Throws as training_epoch() does.
+Workload forward_pass(const Model& model, std::int64_t batch, Precision precision = Precision::f32);
+
 /// The same computation with fewer operations: Linear, Convolution and BatchNorm take over the
 /// activation behind them, LinearGrad, the gradients of pooling and BatchNormGrad the derivative of
 /// the activation before them, BatchNorm a residual join behind it, and BatchNormGrad the sum of
-/// two gradients before it. Tensors keep their numbers; some become unused.
+/// two gradients before it. Of weights that nothing else reads or writes, as in a forward_pass(), a
+/// Convolution takes over the factors and offsets of the channels behind it, as its weights and its
+/// bias (Start). Tensors keep their numbers; some become unused.
 Workload fuse(Workload workload);
 
 /// Where a step trains with plain SGD and does not accumulate: a LinearGrad adds the update to the

@@ -175,6 +175,21 @@ struct TensorVerification {
 /// of factors adds to it, and that of the result where it is stored in 16 bits.
 double tolerance_of_result(Type stored, Precision precision, const Arithmetic& arithmetic = {});
 
+/// Of a forward_pass() of the network on the rows of the data set: what the reference makes of
+/// them.
+std::vector<double> reference_outputs(const Workload& forward, const Dataset& dataset);
+
+/// What is allowed of outputs: tolerance_of_result(), times the root of the number of products and
+/// convolutions that an output is behind, each of which rounds anew.
+double tolerance_of_outputs(const Workload& forward, Precision precision = Precision::f32,
+                            const Arithmetic& arithmetic = {});
+
+/// Compares what the program has of its last pass with the outputs of the first rows of its batch,
+/// all of them together. Throws Mismatch, also where any of the batch's outputs is not finite.
+TensorVerification verify_outputs(Program& program, const Workload& forward,
+                                  std::span<const double> expected,
+                                  Precision precision = Precision::f32);
+
 /// Compares every tensor that the operations of the reference's Workload write, whole, with what
 /// the program, compiled for that precision, has of it. Throws Mismatch that names the tensor.
 TensorVerification verify_results(Program& program, Reference& reference, Precision precision);

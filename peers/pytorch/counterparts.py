@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from peers.axes import COMPILER, LAYOUT, LAYOUTS, PAGES_AXIS
 from peers.protocol import Configuration
 
-FAMILIES = ("Epoch", "Minibatch", "Gemm", "Copy")
+FAMILIES = ("Epoch", "Minibatch", "Forward", "Gemm", "Copy")
 TRAINING = ("Epoch", "Minibatch")
 PRECISIONS = ("f32", "bf16")
 OF_IMAGES = ("alexnet-r", "alexnet-s", "resnet-56", "resnet-50")
@@ -37,7 +37,7 @@ class Wanted:
 def counterparts(ours: Configuration, wanted: Wanted) -> list[Configuration]:
     """The rows of PyTorch that do the work of a row of bench's, plainest first; none where it has
     no such thing: other families, precisions without a setting of their own, cold products,
-    summed gradients, losses waited for step by step, batches that are loaded."""
+    summed gradients, losses waited for step by step, batches that are loaded, passes that copy."""
     device = ours.get("device", "")
     family = ours["family"]
     if (
@@ -46,6 +46,7 @@ def counterparts(ours: Configuration, wanted: Wanted) -> list[Configuration]:
         or ours.get("precision", "f32") not in PRECISIONS
         or ours.get("cache", "warm") != "warm"
         or {"accumulate", "loss", "shuffle", "loader"} & ours.keys()
+        or (family == "Forward" and ours.get("data", "resident") != "resident")
     ):
         return []
     shared = {key: value for key, value in ours.items() if key not in _WAYS}
@@ -57,6 +58,12 @@ def counterparts(ours: Configuration, wanted: Wanted) -> list[Configuration]:
 def _ways(ours: Configuration, device: str, wanted: Wanted) -> Iterator[Configuration]:
     if ours["family"] == "Copy":
         yield {}
+        return
+    if ours["family"] == "Forward":
+        for mode in wanted.modes:
+            if mode != "graph":
+                compiler = "inductor" if mode == "compile" else "none"
+                yield {"execution": "eager", "compiler": compiler}
         return
     trains = ours["family"] in TRAINING
     layouts = wanted.layouts if trains and ours["model"] in OF_IMAGES else ("default",)

@@ -416,18 +416,23 @@ def module_of(layer: dict[str, Any], read: list[torch.Tensor], batch_axis: int) 
         raise Unsupported(f"{where}: {error}") from error
 
 
-def fill(network: nn.Module) -> None:
-    """Sets every parameter to its deterministic start, and statistics to PyTorch's."""
+def fill(network: nn.Module, trains: bool = True) -> None:
+    """Sets every parameter to its deterministic start, and statistics to PyTorch's. Of a network
+    that is used a batch normalization is a factor and an offset (docs/method/forward.md)."""
     position = 0
     for module in network.modules():
         if isinstance(module, BATCH_NORMS):
             module.reset_running_stats()
         for name, parameter in module.named_parameters(recurse=False):
             count = parameter.numel()
-            if isinstance(module, (*BATCH_NORMS, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)):
+            drawn = 2 * uniform(PARAMETERS, position, count) - 1
+            if not trains and isinstance(module, BATCH_NORMS):
+                module.running_var.fill_(1 - module.eps)
+                values = 2 + 0.5 * drawn if name == "weight" else 0.1 * drawn
+            elif isinstance(module, (*BATCH_NORMS, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)):
                 values = np.full(count, 1.0 if name == "weight" else 0.0)
             else:
-                values = (2 * uniform(PARAMETERS, position, count) - 1) * _bound(module)
+                values = drawn * _bound(module)
             position += count
             with torch.no_grad():
                 parameter.copy_(torch.from_numpy(values).reshape(parameter.shape))

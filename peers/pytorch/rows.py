@@ -9,6 +9,7 @@ import torch
 
 from peers.protocol import Configuration
 from peers.pytorch.counterparts import TRAINING
+from peers.pytorch.forward import forward_row
 from peers.pytorch.operations import Copy, Product
 from peers.pytorch.ranks import SharedTraining
 from peers.pytorch.training import Training
@@ -28,7 +29,10 @@ def prepare(
     threads = int(configuration.get("cpu_threads", torch.get_num_threads()))
     torch.set_num_threads(threads)
     family = configuration["family"]
-    if family in TRAINING:
+    if family == "Forward":
+        prepared = forward_row(configuration, counted)
+        prepared.once["first_call_seconds"] += device_start_seconds if is_on_gpu else 0
+    elif family in TRAINING:
         kind = SharedTraining if "ranks" in configuration else Training
         prepared = training_row(kind, configuration, counted, references)
         prepared.once["first_call_seconds"] += device_start_seconds if is_on_gpu else 0

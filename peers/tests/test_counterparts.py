@@ -60,6 +60,14 @@ def test_a_gpu_row_has_its_data_resident():
     assert "products" not in counterparts(on_gpu(products="autotuned"), Wanted())[0]
 
 
+def test_a_pass_has_counterparts_where_its_batch_lies_there():
+    found = counterparts(ours("disc-2", family="Forward", execution="auto"), EVERY)
+    assert [row["compiler"] for row in found] == ["none", "inductor"]
+    assert {row["execution"] for row in found} == {"eager"}
+    assert len(counterparts(on_gpu(family="Forward", data="resident"), EVERY)) == 2
+    assert not counterparts(on_gpu(family="Forward"), EVERY)
+
+
 def test_gradients_that_are_kept_have_counterparts_but_in_a_graph():
     found = counterparts(on_gpu(zero="keep"), EVERY)
     assert {(row["zero"], row["compiler"]) for row in found} == {

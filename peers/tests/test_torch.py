@@ -15,6 +15,7 @@ from peers import verification  # noqa: E402
 from peers.pytorch import networks, ranks  # noqa: E402
 from peers.pytorch.__main__ import Rows  # noqa: E402
 from peers.pytorch.counterparts import Wanted, counterparts  # noqa: E402
+from peers.pytorch.forward import Forward  # noqa: E402
 from peers.pytorch.ranks import SharedTraining, SharesInTurn  # noqa: E402
 from peers.pytorch.rows import prepare  # noqa: E402
 from peers.pytorch.training import Graphs, References, Training, settle  # noqa: E402
@@ -384,3 +385,58 @@ def test_channels_last_is_what_is_computed():
     assert x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous()
     checked, _ = verified(training, configuration, References(1))
     assert checked["steps"] == 2
+
+
+def used(layers, **shape):
+    network = {"name": "n", "loss": "cross_entropy", "layers": layers, **shape}
+    return {
+        "network": network,
+        "data": "uniform",
+        "batch": 3,
+        "rows": 30,
+        "optimizer": "sgd lr=0.1",
+    }
+
+
+NORMALIZED = [
+    {"name": "a", "type": "conv2d", "out_channels": 4, "kernel_size": 3},
+    {"name": "b", "type": "batch_norm"},
+    {"name": "c", "type": "relu"},
+    {"name": "d", "type": "dropout", "p": 0.5},
+    {"name": "e", "type": "flatten"},
+    {"name": "f", "type": "linear", "out_features": 3},
+]
+
+
+def of_images():
+    counted = used(NORMALIZED, input={"type": "f32", "shape": [2, 5, 5]}, classes=3)
+    return counted | {"params": 4 * 2 * 9 + 4 + 8 + 36 * 3 + 3, "pass": {"flops": 5e3}}
+
+
+def test_a_network_in_use_comes_to_what_bench_comes_to():
+    made = Forward(Task.of("Forward", of_images()), CPU, torch.float64)
+    made.run()
+    # The same numbers stand in tests/forward_test.cpp.
+    assert made.outputs().tolist() == [
+        pytest.approx([0.0279358404789, -0.242967570016, -0.398105105315], abs=1e-11),
+        pytest.approx([-0.223550004056, -0.375574303393, -0.500092879876], abs=1e-11),
+        pytest.approx([-0.0950225236163, -0.259074703824, -0.211076447412], abs=1e-11),
+    ]
+
+
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+def test_a_network_in_use_is_verified_and_timed_pass_by_pass(precision):
+    counted = of_images()
+    configuration = {**CPU, "family": "Forward", "precision": precision, "cpu_threads": "1"}
+    prepared = prepare(configuration, counted, References(1), 0.0)
+    checked = prepared.facts["verification"]
+    assert checked["entries"] == checked["entries_of"] == 9
+    assert 0 < checked["relative_error"] <= checked["tolerance"]
+    times = repetition(prepared, 1e-3)
+    assert 0 < times["latency_p50_seconds"] <= times["latency_max_seconds"]
+    assert times["latency_passes"] >= 20
+    bias = prepared.work._network[-1].bias
+    with torch.no_grad():
+        bias[1] += 0.1
+    with pytest.raises(Mismatch, match="the outputs differ from float64"):
+        repetition(prepared, 1e-3)

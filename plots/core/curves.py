@@ -11,7 +11,7 @@ import numpy as np
 
 from plots.core.work import difference
 from plots.file.axes import BUILT_IN, Axes, Items, Label
-from plots.file.families import EPOCH, FAMILIES, TRAINING, Scale
+from plots.file.families import EPOCH, FAMILIES, OF_NETWORKS, TRAINING, Scale
 from plots.file.ladders import DISC
 from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File, Instances, Row, median_of
@@ -107,7 +107,9 @@ class Pairing(Alike):
 
 SCALES = {name: family.scale for name, family in FAMILIES.items()}
 # One network in one batch size at a time.
-NETWORKS = {family: Scale("parameters", lambda row: row.counters["params"]) for family in TRAINING}
+NETWORKS = {
+    family: Scale("parameters", lambda row: row.counters["params"]) for family in OF_NETWORKS
+}
 
 
 def pairings(file: File, families: dict[str, Scale]) -> list[Pairing]:

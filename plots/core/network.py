@@ -31,7 +31,7 @@ def step_rows(file: File) -> list[Row]:
 
 
 def training_rows(file: File, family: str) -> list[Row]:
-    """The rows of a `family` of TRAINING that have a result, by size of the network."""
+    """The rows of a `family` of OF_NETWORKS that have a result, by size of the network."""
     rows = [row for row in file.rows if row.family == family and row.failure is None]
     return sorted(rows, key=lambda row: (row.counters["params"], row.counters["batch"], row.index))
 

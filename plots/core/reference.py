@@ -5,4 +5,4 @@ from pathlib import Path
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 # What to do where a file of that folder is missing.
-RESTORE = "restore it, or install crossover-plots again"
+RESTORE = "restore it, or install crossover-bench again"

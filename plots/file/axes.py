@@ -201,7 +201,17 @@ BUILT_IN = Axes(
         Axis(
             "family",
             "what",
-            ("Peak", "Copy", "Collective", "Gemm", "Layer", "Epoch", "Minibatch", "Command"),
+            (
+                "Peak",
+                "Copy",
+                "Collective",
+                "Gemm",
+                "Layer",
+                "Epoch",
+                "Minibatch",
+                "Forward",
+                "Command",
+            ),
             "kind of benchmark",
             phrase=BARE,
             said="elsewhere",

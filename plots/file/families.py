@@ -27,8 +27,9 @@ class Family:
     `short` is what columns of its time are called, and their keys. `over` says in titles what
     curves of it are over, where that is not the size of the network.
 
-    Of families that train, `time` is the counter of an iteration's seconds, `samples` counts the
+    Of families of networks, `time` is the counter of an iteration's seconds, `samples` counts the
     samples in it, and `steps` the training steps, unless it is one; empty for the others.
+    `trains`: it trains them, else it uses them.
     """
 
     one: str
@@ -39,6 +40,7 @@ class Family:
     samples: str = ""
     steps: str = ""
     over: str = ""
+    trains: bool = True
 
     def beside(self, preposition: str) -> str:
         """What titles on its rows add, so that no two are the same: " in training steps"; nothing
@@ -60,13 +62,17 @@ def _edge(row: Row) -> float | None:
     return _whole(edges.pop()) if len(edges) == 1 else None
 
 
-EPOCH, MINIBATCH = "Epoch", "Minibatch"
+EPOCH, MINIBATCH, FORWARD = "Epoch", "Minibatch", "Forward"
+
+_NETWORKS = Scale(
+    "parameters", lambda row: row.counters["params"] if row.ladder else None, ("model",)
+)
 
 # In the order in which they are shown.
 FAMILIES = {
     EPOCH: Family(
         *("epoch", "Epochs", "epoch"),
-        Scale("parameters", lambda row: row.counters["params"] if row.ladder else None, ("model",)),
+        _NETWORKS,
         time="seconds_per_epoch",
         samples="rows",
         steps="steps",
@@ -78,6 +84,13 @@ FAMILIES = {
         samples="batch",
         over=" over batch size",
     ),
+    FORWARD: Family(
+        *("forward pass", "Forward passes", "pass"),
+        _NETWORKS,
+        time="seconds_per_pass",
+        samples="batch",
+        trains=False,
+    ),
     "Gemm": Family(
         *("product", "Matrix products", "product"), Scale("size", _edge, ("m", "n", "k"))
     ),
@@ -88,7 +101,8 @@ FAMILIES = {
 }
 PROBES = ("Peak", "Copy", "Collective")
 COMMAND = "Command"  # a run of a user's own: outside of what is verified, in a section of its own
-TRAINING = tuple(name for name, family in FAMILIES.items() if family.time)  # which train a network
+OF_NETWORKS = tuple(name for name, family in FAMILIES.items() if family.time)
+TRAINING = tuple(name for name, family in FAMILIES.items() if family.time and family.trains)
 
 
 def steps_of(row: Row) -> float:

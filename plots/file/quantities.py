@@ -101,6 +101,8 @@ _ALL = (
             ("cost-per-million-samples", " of a million samples", "cost_per_million_samples"),
         )
     ),
+    Quantity(*("latency-p50", "p50 latency", "seconds", units.seconds, "latency_p50_seconds")),
+    Quantity(*("latency-p99", "p99 latency", "seconds", units.seconds, "latency_p99_seconds")),
     Quantity(*("products", "time in products", "seconds", units.seconds, "seconds_product")),
 )
 QUANTITIES = {one.name: one for one in _ALL}

@@ -12,10 +12,9 @@ from plots.core.cards import load_cards
 from plots.core.page.page import render_page
 from plots.core.page.section import Context
 from plots.features.advise import own_section
-from plots.features.advise.as_is_summary import as_is, modules, screen
+from plots.features.advise.as_is_summary import as_is, module_screen, modules
 from plots.features.advise.counted import left_out
 from plots.features.answer import section as answer_section
-from plots.features.crossover.command import NAME as CROSSOVER
 from plots.features.predict.data import observations
 from plots.features.predict.files import Predictions
 from plots.features.predict.fit import fit
@@ -119,7 +118,7 @@ def test_a_card_is_predicted_by_the_count_in_a_band_that_was_earned(write_module
         gpu.low <= gpu.seconds / left_out().factor and gpu.high >= gpu.seconds * left_out().factor
     )
     assert [size.winner("h200") for size in found.own.sizes] == ["gpu"] * 4
-    assert "h200" not in screen(as_is(file, "pairs", [], fitted), 1)
+    assert "h200" not in module_screen(as_is(file, "pairs", [], fitted), 1)
     assert as_is(file, "nobody", [], fitted) is None
 
 
@@ -152,7 +151,7 @@ def test_the_page_begins_with_it(write_modules, read, fitted):
 
 def test_it_is_in_no_crossover_of_benchs_rows(write_modules, shell):
     path = write_modules(measured("Epoch"))
-    assert "pairs" not in shell(CROSSOVER, path).out
+    assert "pairs" not in shell("crossover", path).out
 
 
 def test_what_a_module_was_not_asked_is_said(write_modules, told, shell, tmp_path):

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from plots import __version__
 from plots.cli import main
+from plots.commands import COMMANDS
 from plots.core import crossover
 from plots.core.curves import SCALES, pairings
 from plots.tests import synthetic
@@ -139,3 +141,24 @@ def test_the_module_runs_on_a_plain_terminal(small, write):
         check=False,
     )
     assert finished.returncode == 0 and "valid, 1 row" in finished.stdout
+
+
+def test_the_module_tells_its_version(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out == f"crossover {__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_example_follows_how_the_program_was_started(command, capsys, monkeypatch):
+    for started, name in (
+        ("/x/plots/__main__.py", "python -m plots"),
+        ("/x/bin/crossover", "crossover"),
+    ):
+        monkeypatch.setattr(sys, "argv", [started])
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        printed = " ".join(capsys.readouterr().out.split())
+        assert f"usage: {name} {command} " in printed
+        assert f"example: {name} {command} " in printed

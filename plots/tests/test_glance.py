@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer at a glance: a strip that no row denies, and a sentence of few words."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from plots.core.charts.strip import draw_strips
 from plots.core.crossover import Crossover, comparisons
+from plots.core.page.svg import inline
 from plots.core.strip import Segment, segments_of, strip_text
 from plots.features.answer.glance import MOST_WORDS, Glance, glance
 from plots.features.predict.files import predictions
@@ -171,5 +173,8 @@ def test_what_is_predicted_is_hatched_and_said_to_be(read):
     chart = draw_strips(strips)
     assert b"<pattern" in chart.pictures.svg and b"predicted, not measured" in chart.pictures.svg
     assert "predicted" in chart.alt
+    shown = inline(chart.pictures.svg, "s1-", ("strips", ""), kind="wide", styles={})
+    references = set(re.findall(r'(?:url\(#|href="#)([^")]+)', shown))
+    assert references <= set(re.findall(r' id="([^"]+)"', shown)) and "<pattern" in shown
     measured = draw_strips(seen(read(synthetic.sweep(), "gpu.json")).strips)
     assert b"<pattern" not in measured.pictures.svg and b"predicted" not in measured.pictures.svg

@@ -74,7 +74,7 @@ def test_the_batch_of_the_headline_comes_first(read):
 def test_epochs_are_compared_without_dashes(machine):
     (block,) = epochs.build([machine], context(machine)).blocks
     (table,) = block.tables
-    assert len(table.lines) == len(synthetic.MODELS)
+    assert len(table.lines) == 10 < len(synthetic.MODELS)
     assert NOTHING not in [cell for line in table.lines for cell in line]
     assert [column.key for column in table.columns][:4] == [
         *("network", "speed_up", "cpu_seconds_per_epoch", "gpu_seconds_per_epoch")

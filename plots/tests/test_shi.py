@@ -231,7 +231,7 @@ def test_the_page_has_the_sentence_and_the_ratios_first(figures, read):
         "seconds",
         "cpu_ratio",
     ]
-    assert len(ratios.lines) == 7 * 2 + 2
+    assert len(ratios.lines) == 10
     assert "Crossover" in [line[1].text for line in block.folds[1].tables[0].lines]
 
 
@@ -301,4 +301,4 @@ def test_machines_with_similar_names_have_columns_of_their_own(figures, write):
 
 def test_a_missing_reference_is_one_sentence(monkeypatch, tmp_path, shell):
     monkeypatch.setattr("plots.features.shi.command.load_shi", lambda: load_shi(tmp_path / "no"))
-    assert "install crossover-plots again" in shell("shi", code=2).err
+    assert "install crossover-bench again" in shell("shi", code=2).err

@@ -28,6 +28,8 @@ namespace {
 
 // ---- Which executions a network has on the CPU, and Execution::automatic there.
 
+bool trains(const Workload& workload) { return !tensors_of(workload, Role::loss).empty(); }
+
 /// How a Workload that was optimize()d can be executed. Beside eager it is winograd where there are
 /// convolutions that its products may compute, or fused where all layers are Linear; auto where
 /// there is a choice.
@@ -36,7 +38,11 @@ std::vector<Execution> executions_of(const Workload& workload) {
     return {Execution::eager, Execution::winograd, Execution::automatic};
   }
   try {
-    static_cast<void>(dense_training(workload));
+    if (trains(workload)) {
+      static_cast<void>(dense_training(workload));
+    } else {
+      static_cast<void>(dense_pass(workload));
+    }
     return {Execution::eager, Execution::fused, Execution::automatic};
   } catch (const Unsupported&) {
     return {Execution::eager};
@@ -73,7 +79,9 @@ std::unique_ptr<Plan> plan_automatic(const Workload& workload, const CompileOpti
     add(Execution::eager, 1);
     add(Execution::fused, 1);
     if (options.threads > 1) {
-      add(Execution::fused, options.threads);
+      if (trains(workload)) {  // a fused pass has one thread
+        add(Execution::fused, options.threads);
+      }
       add(Execution::eager, options.threads);
     }
   }

@@ -83,20 +83,29 @@ Id wanted_of(const Workload& workload, const Dataset& dataset) {
 
 }  // namespace
 
-void set_data(Program& program, const Workload& workload, const Dataset& dataset) {
+void set_inputs(Program& program, const Workload& workload, const Dataset& dataset) {
   upload(program, workload, find(workload, "inputs"), dataset.inputs);
+}
+
+void set_inputs(Reference& reference, const Dataset& dataset) {
+  const Workload& workload = reference.workload();
+  const Id inputs = find(workload, "inputs");
+  require_size(workload[inputs], dataset.inputs.size());
+  std::copy(dataset.inputs.begin(), dataset.inputs.end(), reference[inputs].begin());
+}
+
+void set_data(Program& program, const Workload& workload, const Dataset& dataset) {
+  set_inputs(program, workload, dataset);
   const std::vector<double> labels(dataset.labels.begin(), dataset.labels.end());
   upload(program, workload, wanted_of(workload, dataset),
          dataset.targets.empty() ? labels : dataset.targets);
 }
 
 void set_data(Reference& reference, const Dataset& dataset) {
+  set_inputs(reference, dataset);
   const Workload& workload = reference.workload();
-  const Id inputs = find(workload, "inputs");
   const Id wanted = wanted_of(workload, dataset);
-  require_size(workload[inputs], dataset.inputs.size());
   require_size(workload[wanted], dataset.labels.size() + dataset.targets.size());
-  std::copy(dataset.inputs.begin(), dataset.inputs.end(), reference[inputs].begin());
   std::copy(dataset.labels.begin(), dataset.labels.end(), reference[wanted].begin());
   std::copy(dataset.targets.begin(), dataset.targets.end(), reference[wanted].begin());
 }
@@ -125,7 +134,13 @@ void restart(Reference& reference) {
   for (const Id id : tensors_of(workload, Role::parameter)) {
     const StartValues values(workload, id);
     const std::span<double> to = reference[id];
-    for_each_index(std::ssize(to), [&](std::int64_t i) { to[to_size(i)] = values[to_size(i)]; });
+    const Type type = workload[id].type;
+    for_each_index(std::ssize(to), [&](std::int64_t i) {
+      const double value = values[to_size(i)];
+      to[to_size(i)] = type == Type::bf16  ? rounded_to_bf16(value)
+                       : type == Type::f16 ? rounded_to_f16(value)
+                                           : value;
+    });
   }
   for (const Role role : restarted_at_zero()) {
     for (const Id id : tensors_of(workload, role)) {

@@ -36,12 +36,18 @@ class LayerShapes {
  public:
   /// `model` and `layer` are names for messages; `inputs` are shapes with any_batch: [any_batch,
   /// ...], or [time, any_batch, ...] of sequences (behind an EmbeddingLayer or a ToSequenceLayer).
-  LayerShapes(std::string model, std::string layer, std::vector<Shape> inputs)
-      : model_(std::move(model)), layer_(std::move(layer)), inputs_(std::move(inputs)) {}
+  LayerShapes(std::string model, std::string layer, std::vector<Shape> inputs, bool trains)
+      : model_(std::move(model)),
+        layer_(std::move(layer)),
+        inputs_(std::move(inputs)),
+        trains_(trains) {}
 
   /// The shape of input i, of a layer that reads `count` values. Throws std::invalid_argument where
   /// it reads another number of them.
   [[nodiscard]] const Shape& input(std::size_t i = 0, std::size_t count = 1) const;
+
+  /// Else the network is used as it is: forward_pass().
+  [[nodiscard]] bool trains() const { return trains_; }
 
   /// How many values the layer reads.
   [[nodiscard]] std::size_t inputs() const { return inputs_.size(); }
@@ -75,6 +81,7 @@ class LayerShapes {
  private:
   std::string model_, layer_;
   std::vector<Shape> inputs_;
+  bool trains_;
   std::vector<LayerParameter> parameters_;
   std::vector<Tensor> states_;
 };
@@ -90,6 +97,7 @@ struct LayerTensors {
   std::int64_t number = 0;           ///< 2
   std::string name;                  ///< "layer 2"
   int ranks = 1, rank = 0;           ///< of those that share the batch
+  bool trains = true;                ///< else no gradient follows
 };
 
 class LayerForward {
@@ -106,6 +114,7 @@ class LayerForward {
 
   /// Of the layer; no other has the same.
   [[nodiscard]] std::int64_t number() const { return tensors_.number; }
+  [[nodiscard]] bool trains() const { return tensors_.trains; }
 
   /// As in TrainingOptions.
   [[nodiscard]] int ranks() const { return tensors_.ranks; }

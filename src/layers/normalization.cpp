@@ -32,15 +32,24 @@ Shape as_images(const Shape& vectors) { return {vectors[0], vectors[1], 1, 1}; }
 Shape BatchNormLayer::infer(LayerShapes& shapes) const {
   const Shape& shape = are_vectors(shapes.input()) ? shapes.input() : shapes.image();
   shapes.require(shape.front() == any_batch, "reads images, or vectors of a batch");
+  if (!shapes.trains()) {  // neither is what would do nothing
+    shapes.parameter("factor", {shape[1], 1, 1, 1}, {.bound = 0.5, .value = 2});
+    shapes.parameter("offset", {shape[1]}, {.bound = 0.1});
+    return shape;
+  }
   shapes.parameter("scale", {shape[1]}, {.value = 1}, ReadAs::f32);
   shapes.parameter("shift", {shape[1]}, {.value = 0}, ReadAs::f32);
   return shape;
 }
 
 void BatchNormLayer::forward(LayerForward& step) const {
-  const Shape channels = step.tensor(step.parameter(scale)).shape;
-  const Id of_mean = step.save("mean", channels, Type::f32);
-  const Id of_deviation = step.save("inverse deviation", channels, Type::f32);
+  Id of_mean = none;
+  Id of_deviation = none;
+  if (step.trains()) {
+    const Shape channels = step.tensor(step.parameter(scale)).shape;
+    of_mean = step.save("mean", channels, Type::f32);
+    of_deviation = step.save("inverse deviation", channels, Type::f32);
+  }
   const Tensor vectors = step.tensor(step.x());
   Id x = step.x();
   Id y = step.y();
@@ -49,13 +58,18 @@ void BatchNormLayer::forward(LayerForward& step) const {
     y = step.save("result as images", as_images(vectors.shape), step.tensor(step.y()).type);
     step.emit(Reshape{.x = step.x(), .y = x});
   }
-  step.emit(Norm{.x = x,
-                 .scale = step.parameter(scale),
-                 .shift = step.parameter(shift),
-                 .y = y,
-                 .mean = of_mean,
-                 .inverse_deviation = of_deviation,
-                 .epsilon = epsilon});
+  if (step.trains()) {
+    step.emit(Norm{.x = x,
+                   .scale = step.parameter(scale),
+                   .shift = step.parameter(shift),
+                   .y = y,
+                   .mean = of_mean,
+                   .inverse_deviation = of_deviation,
+                   .epsilon = epsilon});
+  } else {
+    step.emit(
+        Convolution{.x = x, .w = step.parameter(scale), .bias = step.parameter(shift), .y = y});
+  }
   if (y != step.y()) {
     step.emit(Reshape{.x = y, .y = step.y()});
   }

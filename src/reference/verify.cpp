@@ -565,6 +565,62 @@ double tolerance_of_result(Type stored, Precision precision, const Arithmetic& a
   return of_sums + 2 * rounding.factor + (stored == Type::f32 ? 0 : rounding.result);
 }
 
+std::vector<double> reference_outputs(const Workload& forward, const Dataset& dataset) {
+  Reference reference(forward);
+  set_inputs(reference, dataset);
+  restart(reference);
+  reference.run(0, std::ssize(forward.order));
+  const std::span<double> outputs = reference[find(forward, "outputs")];
+  if (!std::all_of(outputs.begin(), outputs.end(), [](double v) { return std::isfinite(v); })) {
+    throw std::runtime_error("the outputs are not finite in the reference either");
+  }
+  return {outputs.begin(), outputs.end()};
+}
+
+double tolerance_of_outputs(const Workload& forward, Precision precision,
+                            const Arithmetic& arithmetic) {
+  std::int64_t rounded = 0;
+  for (const Op& op : forward.steps.front().ops) {
+    const OpCategory kind = category(op);
+    rounded += kind == OpCategory::product || kind == OpCategory::convolution ? 1 : 0;
+  }
+  return tolerance_of_result(storage_of(precision), precision, arithmetic) *
+         std::sqrt(static_cast<double>(std::max<std::int64_t>(1, rounded)));
+}
+
+namespace {
+
+/// Of [batch, classes], or [time, batch, classes], those of the first `count` numbers of all.
+std::vector<double> of_first_rows(const std::vector<double>& outputs, const Shape& shape,
+                                  std::size_t count) {
+  const auto row = static_cast<std::size_t>(shape.back());
+  const auto of_all = static_cast<std::size_t>(shape[shape.size() - 2]) * row;
+  const std::size_t of_first = count / (outputs.size() / of_all);
+  std::vector<double> first;
+  for (std::size_t begin = 0; begin < outputs.size(); begin += of_all) {
+    const auto from = outputs.begin() + static_cast<std::ptrdiff_t>(begin);
+    first.insert(first.end(), from, from + static_cast<std::ptrdiff_t>(of_first));
+  }
+  return first;
+}
+
+}  // namespace
+
+TensorVerification verify_outputs(Program& program, const Workload& forward,
+                                  std::span<const double> expected, Precision precision) {
+  const Id id = find(forward, "outputs");
+  const std::vector<double> outputs = download(program, forward, id);
+  if (!std::all_of(outputs.begin(), outputs.end(), [](double v) { return std::isfinite(v); })) {
+    throw Mismatch("the outputs are not finite here, but in float64 they are");
+  }
+  TensorVerification result{
+      .entries = std::ssize(expected),
+      .tolerance = tolerance_of_outputs(forward, precision, program.facts().arithmetic)};
+  take(relative_error(of_first_rows(outputs, forward[id].shape, expected.size()), expected),
+       result.tolerance, "the vector of outputs", result.error);
+  return result;
+}
+
 TensorVerification verify_results(Program& program, Reference& reference, Precision precision) {
   const Workload& workload = reference.workload();
   std::set<Id> written;

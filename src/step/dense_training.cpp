@@ -2,6 +2,8 @@
 #include "crossover/dense_training.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <set>
 #include <string>
 
 #include "crossover/backend.h"
@@ -11,8 +13,8 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& why) {
   throw Unsupported(
-      "one program for whole steps takes networks of Linear layers alone, trained in f32 with one "
-      "update a batch: " +
+      "one program for whole steps takes networks of Linear layers alone, used in f32, or trained "
+      "with one update a batch: " +
       why);
 }
 
@@ -21,10 +23,23 @@ class StepReader {
  public:
   StepReader(const Workload& workload, const Step& step) : workload_(workload), ops_(step.ops) {}
 
-  DenseStep read() {
-    while (const auto* linear = next_if<Linear>()) {
-      add_layer(*linear);
+  std::vector<DenseLayer> read_pass() {
+    read_layers();
+    if (step_.layers.empty() || next_ != ops_.size()) {
+      refuse_next();
     }
+    std::set<Id> weights;
+    for (const DenseLayer& layer : step_.layers) {
+      require_f32({layer.x, layer.w, layer.y});
+      if (!weights.insert(layer.w).second) {
+        refuse("two share their weights");
+      }
+    }
+    return step_.layers;
+  }
+
+  DenseStep read() {
+    read_layers();
     if (step_.layers.empty() || step_.layers.back().activation != Activation::identity) {
       refuse_next();
     }
@@ -50,7 +65,9 @@ class StepReader {
       refuse_next();
     }
     require_updates();
-    require_f32();
+    for (const DenseLayer& layer : step_.layers) {
+      require_f32({layer.x, layer.w, layer.y, layer.dy});
+    }
     return step_;
   }
 
@@ -64,6 +81,12 @@ class StepReader {
     const auto* op = peek<Operation>();
     next_ += op == nullptr ? 0 : 1;
     return op;
+  }
+
+  void read_layers() {
+    while (const auto* linear = next_if<Linear>()) {
+      add_layer(*linear);
+    }
   }
 
   [[noreturn]] void refuse_next() const {
@@ -174,12 +197,10 @@ class StepReader {
     }
   }
 
-  void require_f32() const {
-    for (const DenseLayer& layer : step_.layers) {
-      for (const Id id : {layer.x, layer.w, layer.y, layer.dy}) {
-        if (workload_[id].type != Type::f32) {
-          refuse("'" + workload_[id].name + "' is " + to_string(workload_[id].type));
-        }
+  void require_f32(std::initializer_list<Id> ids) const {
+    for (const Id id : ids) {
+      if (workload_[id].type != Type::f32) {
+        refuse("'" + workload_[id].name + "' is " + to_string(workload_[id].type));
       }
     }
   }
@@ -191,6 +212,13 @@ class StepReader {
 };
 
 }  // namespace
+
+std::vector<DenseLayer> dense_pass(const Workload& workload) {
+  if (workload.steps.size() != 1) {
+    refuse("it has several steps");
+  }
+  return StepReader(workload, workload.steps.front()).read_pass();
+}
 
 std::vector<DenseStep> dense_training(const Workload& workload) {
   std::vector<DenseStep> steps;

@@ -99,8 +99,11 @@ class Hash {
   }
   void add(const Tensor& tensor) {
     const auto& [name, shape, type, role, source, start] = tensor;
-    const auto& [bound, value] = start;
+    const auto& [bound, value, factor, offset] = start;
     add_all(shape, type, role, source, bound, value);
+    if (factor != none || offset != none) {
+      add_all(std::string_view("of others"), factor, offset);
+    }
   }
   void add(const Op& op) {
     add(std::string_view(name(op)));

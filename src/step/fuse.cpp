@@ -57,13 +57,14 @@ namespace {
 
 class StepFuser {
  public:
-  explicit StepFuser(Step& step) : ops_(step.ops) {}
+  StepFuser(Step& step, std::vector<Tensor>& tensors) : ops_(step.ops), tensors_(tensors) {}
 
   void run() {
     // Each looks for what the ones before it have made.
-    pass<Activate>();  // behind a product or a convolution
-    pass<Add>();       // behind a batch normalization, or before its gradient
-    pass<Activate>();  // behind a batch normalization
+    pass<Convolution>();  // of one pixel, each channel by itself
+    pass<Activate>();     // behind a product or a convolution
+    pass<Add>();          // behind a batch normalization, or before its gradient
+    pass<Activate>();     // behind a batch normalization
     pass<ActivateGrad>();
     pass<Add>();
   }
@@ -108,6 +109,44 @@ class StepFuser {
   template <class Normalization>
   static Normalization* of_batch(Normalization* norm) {
     return norm != nullptr && norm->kind == NormKind::batch ? norm : nullptr;
+  }
+
+  [[nodiscard]] Tensor& tensor(Id id) { return tensors_[static_cast<std::size_t>(id)]; }
+
+  /// A factor and an offset for each channel.
+  bool is_affine(const Convolution& op) {
+    const Shape& w = tensor(op.w).shape;
+    return op.window == Window() && w[0] == tensor(op.x).shape[1] && w[1] == 1 && w[2] == 1 &&
+           w[3] == 1 && op.bias != none;
+  }
+
+  /// Whether what starts as the tensor does may start otherwise: only the one operation reads it,
+  /// nothing writes it, and it stands for itself.
+  bool may_be_folded(Id id) {
+    const Start& start = tensor(id).start;
+    return tensor(id).role == Role::parameter && uses_->readers(id).size() == 1 &&
+           uses_->writer(id, ops_.size()) == ops_.size() && start.factor == none &&
+           start.offset == none;
+  }
+
+  bool join(const Convolution& affine, std::size_t /*position*/) {
+    auto* source = sole_source<Convolution>(affine.x);
+    if (source == nullptr || !is_affine(affine) || is_affine(*source) ||
+        source->activation != Activation::identity || !may_be_folded(source->w) ||
+        (source->bias != none && !may_be_folded(source->bias)) || !may_be_folded(affine.w) ||
+        !may_be_folded(affine.bias)) {
+      return false;
+    }
+    tensor(source->w).start.factor = affine.w;
+    if (source->bias == none) {
+      source->bias = affine.bias;
+    } else {
+      tensor(source->bias).start.factor = affine.w;
+      tensor(source->bias).start.offset = affine.bias;
+    }
+    source->y = affine.y;
+    source->activation = affine.activation;
+    return true;
   }
 
   bool join(const Activate& activate, std::size_t /*position*/) {
@@ -211,6 +250,7 @@ class StepFuser {
   }
 
   std::vector<Op>& ops_;
+  std::vector<Tensor>& tensors_;
   std::optional<Uses> uses_;  ///< before the pass
 };
 
@@ -218,7 +258,7 @@ class StepFuser {
 
 Workload fuse(Workload workload) {
   for (Step& step : workload.steps) {
-    StepFuser(step).run();
+    StepFuser(step, workload.tensors).run();
   }
   return workload;
 }

@@ -31,9 +31,10 @@ struct Variant {
 
 class Lowering {
  public:
-  Lowering(const Model& model, const TrainingOptions& options)
+  Lowering(const Model& model, const TrainingOptions& options, bool trains)
       : model_(model),
         options_(options),
+        trains_(trains),
         type_(storage_of(options.precision)),
         loss_scale_(type_ == Type::f16 ? options.loss_scale : 1) {}
 
@@ -159,6 +160,11 @@ class Lowering {
                    .shape = batched(own_rows(), model_.sample),
                    .type = model_.sample_type,
                    .role = Role::data});
+    if (!trains_) {
+      infer_shapes();
+      store_as_read();
+      return;
+    }
     wanted_ = add({.name = classifies() ? "labels" : "targets",
                    .shape = batched(own_rows(), shape_of_wanted()),
                    .type = classifies() ? Type::i32 : Type::f32,
@@ -186,6 +192,16 @@ class Lowering {
         const Tensor& value = workload_[parameter.value];
         parameter.operand =
             activation(value.name + " " + to_string(type_), Shape(value.shape), type_);
+      }
+    }
+  }
+
+  /// What nobody trains needs no copy in f32.
+  void store_as_read() {
+    for (Parameter& parameter : parameters_) {
+      parameter.operand = parameter.value;
+      if (!parameter.stays_f32) {
+        workload_.tensors[static_cast<std::size_t>(parameter.value)].type = type_;
       }
     }
   }
@@ -218,7 +234,7 @@ class Lowering {
       for (const Value input : model_.layers[i].inputs) {
         inputs.push_back(shapes_[static_cast<std::size_t>(input)]);
       }
-      LayerShapes shapes(model_.name, name_of(i), std::move(inputs));
+      LayerShapes shapes(model_.name, name_of(i), std::move(inputs), trains_);
       shapes_.push_back(
           std::visit([&](const auto& kind) { return kind.infer(shapes); }, model_.layers[i].kind));
       std::vector<LayerParameter> declared = shapes.take_parameters();
@@ -238,7 +254,7 @@ class Lowering {
         parameters_.push_back({.value = add(std::move(parameter.tensor)), .stays_f32 = stays_f32});
       }
       std::vector<Id>& states = layer_states_.emplace_back();
-      for (Tensor& state : shapes.take_states()) {
+      for (Tensor& state : is_passed_by(i) ? std::vector<Tensor>() : shapes.take_states()) {
         states.push_back(add(std::move(state)));
       }
     }
@@ -248,6 +264,11 @@ class Lowering {
             "the last layer gives " + to_string(sample) + " a sample, not one number for each of " +
                 std::to_string(model_.classes) + (classifies() ? " classes" : " targets") +
                 (model_.labels.empty() ? "" : " and time step"));
+  }
+
+  /// A dropout, which drops nothing of what is not trained.
+  [[nodiscard]] bool is_passed_by(std::size_t layer) const {
+    return !trains_ && std::holds_alternative<DropoutLayer>(model_.layers[layer].kind);
   }
 
   /// Those of the layer that it names, which are to be like those that it has declared.
@@ -300,8 +321,10 @@ class Lowering {
       batch_ = &batch_of(variant.rows);
       set_layer_tensors();
       forward();
-      backward(variant);
-      if (variant.update) {
+      if (trains_) {
+        backward(variant);
+      }
+      if (trains_ && variant.update) {
         ops_.push_back(optimizer_->update(workload_, 1 / loss_scale_));
         if (options_.zero_gradients) {
           ops_.emplace_back(Zero{.tensors = each(&Parameter::gradient)});
@@ -325,20 +348,30 @@ class Lowering {
       batch.values.push_back(read_as_they_are ? batch.inputs
                                               : activation("x " + to_string(type_),
                                                            batched(size, model_.sample), type_));
-      batch.wanted = add({.name = "y",
-                          .shape = batched(size, shape_of_wanted()),
-                          .type = workload_[wanted_].type,
-                          .role = Role::input,
-                          .source = wanted_});
+      if (trains_) {
+        batch.wanted = add({.name = "y",
+                            .shape = batched(size, shape_of_wanted()),
+                            .type = workload_[wanted_].type,
+                            .role = Role::input,
+                            .source = wanted_});
+      }
       for (std::size_t i = 0; i < model_.layers.size(); ++i) {
+        const auto input = static_cast<std::size_t>(model_.layers[i].inputs.front());
         batch.values.push_back(
-            activation(name_of(i) + " result", with_batch(size, shapes_[i + 1]), type_of(i)));
+            is_passed_by(i)
+                ? batch.values[input]
+                : activation(name_of(i) + " result", with_batch(size, shapes_[i + 1]), type_of(i)));
       }
       batch.saved.resize(model_.layers.size());
       batch.logits = workload_[batch.values.back()].type == Type::f32
                          ? batch.values.back()
                          : activation("logits", with_batch(size, shapes_.back()), Type::f32);
-      batch.dlogits = activation("dlogits", with_batch(size, shapes_.back()), type_);
+      if (trains_) {
+        batch.dlogits = activation("dlogits", with_batch(size, shapes_.back()), type_);
+      } else {
+        require(workload_[batch.logits].role == Role::activation, "nothing is computed");
+        workload_.tensors[static_cast<std::size_t>(batch.logits)].name = "outputs";
+      }
     }
     return batch;
   }
@@ -352,6 +385,7 @@ class Lowering {
       LayerTensors& tensors = layers_.emplace_back();
       tensors.number = static_cast<std::int64_t>(i);
       tensors.name = name_of(i);
+      tensors.trains = trains_;
       tensors.ranks = options_.in_turn ? 1 : options_.ranks;
       tensors.rank = options_.in_turn ? 0 : options_.rank;
       for (const Value input : model_.layers[i].inputs) {
@@ -379,6 +413,9 @@ class Lowering {
     }
     cast(batch_->inputs, value(0));
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
+      if (is_passed_by(i)) {
+        continue;
+      }
       LayerForward step(workload_, ops_, layers_[i]);
       std::visit([&](const auto& kind) { kind.forward(step); }, model_.layers[i].kind);
     }
@@ -461,7 +498,8 @@ class Lowering {
 
   const Model& model_;
   const TrainingOptions& options_;
-  const Type type_;  ///< of activations and their gradients
+  const bool trains_;  ///< else it is the forward pass alone, of a network that is used
+  const Type type_;    ///< of activations and their gradients
   const double loss_scale_;
   Workload workload_;
   Id inputs_ = none, wanted_ = none, loss_ = none;
@@ -487,7 +525,12 @@ std::int64_t rows_of_rank(std::int64_t batch, int rank, int ranks) {
 }
 
 Workload training_epoch(const Model& model, const TrainingOptions& options) {
-  return Lowering(model, options).run();
+  return Lowering(model, options, true).run();
+}
+
+Workload forward_pass(const Model& model, std::int64_t batch, Precision precision) {
+  const TrainingOptions options{.rows = batch, .batch = batch, .precision = precision};
+  return Lowering(model, options, false).run();
 }
 
 }  // namespace crossover

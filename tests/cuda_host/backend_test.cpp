@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "crossover/catalogue.h"
+#include "crossover/networks.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
 #include "cuda_host.h"
@@ -151,6 +153,42 @@ TEST(EmulatedProgram, RunsInEveryModeIn16Bits) {
       program->enqueue(0, 5);
       EXPECT_NO_THROW(verify_state(*program, workload, expected)) << mode.name;
     }
+  }
+}
+
+/// Of two batches, one behind the other, in every mode that has a single pass.
+void expect_outputs(const Model& model, Precision precision) {
+  const Workload pass = forward_pass(model, 3, precision);
+  const Dataset data = uniform_data(model, 3);
+  const std::vector<double> expected = reference_outputs(pass, data);
+  for (GpuMode mode : gpu_modes()) {
+    if (mode.options.execution == Execution::persistent) {
+      continue;  // it trains
+    }
+    mode.options.precision = precision;
+    const auto backend = gpu();
+    const Workload arranged = backend->optimize(pass, mode.options);
+    const auto program = backend->compile(arranged, mode.options);
+    restart(*program, arranged);
+    for (int batch = 0; batch < 2; ++batch) {
+      set_inputs(*program, arranged, data);
+      program->enqueue(0, 1);
+      EXPECT_NO_THROW(verify_outputs(*program, arranged, expected, precision))
+          << model.name << " in " << mode.name;
+    }
+  }
+}
+
+TEST(EmulatedProgram, PassesForwardInEveryMode) {
+  const std::vector<Model> models{
+      residual_model(), line_model(), asking_model(),
+      gpt({.vocabulary = 7, .width = 8, .layers = 1, .heads = 2, .time = 4})};
+  for (const Model& model : models) {
+    expect_outputs(model, Precision::f32);
+  }
+  for (const Precision precision : {Precision::bf16, Precision::f16}) {
+    expect_outputs(line_model(), precision);
+    expect_outputs(residual_model(), precision);
   }
 }
 

@@ -2,8 +2,13 @@
 """Tables as a page shows them: what is asked for first, and what all lines share in the title."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
+from plots.core.statistics import spread
 from plots.core.tables.table import NOTHING, Column, Table
+
+_FEW = 12  # lines of a table that is shown whole though it is not folded
+_SHOWN = 10  # of a longer one
 
 
 def on_page(table: Table, first: Sequence[str], title: str = "") -> Table:
@@ -18,6 +23,16 @@ def on_page(table: Table, first: Sequence[str], title: str = "") -> Table:
     order += [place for place in kept if place not in order]
     said = f" ({', '.join(shared)})" if shared else ""
     return table.only(order, f"{title or table.title}{said}")
+
+
+def brief(table: Table, where: str) -> Table:
+    """Ten lines of a long `table`, evenly spread; a note says that `where` has all."""
+    if len(table.lines) <= _FEW:
+        return table
+    kept = spread(len(table.lines), _SHOWN)
+    note = f"{len(kept)} of {len(table.lines)} lines, evenly spread; {where} has all."
+    short = table.taking(kept)
+    return replace(short, notes=(*short.notes, note))
 
 
 def _shared(table: Table, first: Collection[str]) -> tuple[list[int], list[str]]:

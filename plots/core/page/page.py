@@ -4,7 +4,7 @@
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import count
 
 from markupsafe import Markup
@@ -26,7 +26,12 @@ def render_page(
     several = any(len(machines) > 1 for machines in named)
     widgets = [section.widget for section in sections if section.widget]
     script = "\n".join([*map(_text, ("sort.js", "fit.js")), *(one.script for one in widgets)])
-    style = "\n".join([_text("report.css"), *(one.style for one in widgets)])
+    styles: dict[str, str] = {}
+    drawn = {picture.stem: picture for picture in _pictures(sections)}
+    numbers = count(1)
+    inlined = {stem: _inline(numbers, styles, picture) for stem, picture in drawn.items()}
+    looks = "".join(f".chart .{name}{{{style}}}" for style, name in styles.items())
+    style = "\n".join([_text("report.css"), *(one.style for one in widgets), looks])
     return (
         environment()
         .get_template("report.html.j2")
@@ -38,7 +43,7 @@ def render_page(
             several=several,
             # Of several machines the page compares first; what each file says opens when asked to.
             folded=any(len(set(machines)) > 1 for machines in named),
-            draw=partial(_inline, count(1)),
+            draw=lambda picture: inlined[picture.stem],
             style=Markup(style),
             script=Markup(script),
             script_hash=_hash(script),
@@ -46,14 +51,23 @@ def render_page(
     )
 
 
-def _inline(numbers: Iterator[int], picture: Picture) -> Markup:
+def _pictures(sections: Sequence[Section]) -> Iterator[Picture]:
+    for section in sections:
+        for block in section.blocks:
+            yield from block.pictures
+            for fold in block.folds:
+                yield from fold.pictures
+
+
+def _inline(numbers: Iterator[int], styles: dict[str, str], picture: Picture) -> Markup:
     """The wide and the narrow picture; the screen's width decides which of them is shown."""
     title, _, description = picture.alt.partition(". ")
+    texts = title, description
     drawn = {"wide": picture.pictures.svg, "narrow": picture.pictures.narrow}
     # ElementTree writes every character that means something to HTML as an entity.
     return Markup("").join(
-        Markup(svg.inline(content, f"s{next(numbers)}-", title, description, name))
-        for name, content in drawn.items()
+        Markup(svg.inline(content, f"s{next(numbers)}-", texts, kind=kind, styles=styles))
+        for kind, content in drawn.items()
     )
 
 

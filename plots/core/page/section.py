@@ -41,6 +41,11 @@ class Fold:
     points: tuple[str, ...] = ()
     pictures: tuple[Picture, ...] = ()
 
+    @classmethod
+    def of(cls, table: Table, summary: str = "", pictures: tuple[Picture, ...] = ()) -> "Fold":
+        """`table` with its number of lines beside the summary, or else its title."""
+        return cls(f"{summary or table.title} ({len(table.lines)})", (table,), pictures=pictures)
+
 
 @dataclass(frozen=True, slots=True)
 class Block:

@@ -7,51 +7,90 @@ from xml.etree import ElementTree
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK_HREF = "{http://www.w3.org/1999/xlink}href"
 _COLOUR = re.compile(r"#([0-9a-fA-F]{6})\b")
-_REFERENCE = re.compile(r"url\(#([^)]+)\)")
-_DROPPED = {f"{{{_SVG}}}metadata", f"{{{_SVG}}}style", f"{{{_SVG}}}script"}
+_FONT = re.compile(r"font-family: [^;]*;? ?")  # the page's style has it
+_REFERENCE = re.compile(r"^#(.+)|url\(#([^)]+)\)")
+_LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_UNTURNED = re.compile(r"rotate\(-?0 [^)]*\)")
+_NUMBERS = ("d", "x", "y", "width", "height", "transform", "points", "cx", "cy", "r")
+_DROPPED = {f"{{{_SVG}}}{name}" for name in ("metadata", "style", "script")}
+_GROUP = f"{{{_SVG}}}g"
 
 ElementTree.register_namespace("", _SVG)
 
 
-def inline(svg: bytes, prefix: str, title: str, description: str, kind: str) -> str:
+def inline(
+    svg: bytes, prefix: str, texts: tuple[str, str], *, kind: str, styles: dict[str, str]
+) -> str:
     """`svg`, a file written by matplotlib, as an element for an HTML page.
 
-    Ids get `prefix`, so that several pictures can share a page. Each colour #rrggbb becomes
-    var(--c-rrggbb,#rrggbb), which the page may define otherwise on a dark screen. `title` and
-    `description` are what a screen reader says, `kind` is its class. Raises ElementTree.ParseError.
+    Ids get `prefix`, so that several pictures can share a page; those that nothing refers to go, as
+    do hundredths of a pixel. Each colour #rrggbb becomes var(--c-rrggbb,#rrggbb), which the page
+    may define otherwise on a dark screen. Styles become classes, which join `styles`: declarations
+    → class. `texts`, title and description, are what a screen reader says, `kind` is its class.
+    Raises ElementTree.ParseError.
     """
     root = ElementTree.fromstring(svg)
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag in _DROPPED:
-                parent.remove(child)
     for element in root.iter():
-        _adapt(element, prefix)
+        element.text = (element.text or "").strip() or None
+        element.tail = None
+        _adapt(element, prefix, styles)
+    used = {
+        reference
+        for element in root.iter()
+        for value in element.attrib.values()
+        for found in _REFERENCE.finditer(value)
+        for reference in found.groups()
+    }
+    for element in root.iter():
+        if element.get("id") not in used:
+            element.attrib.pop("id", None)
+    _unwrap(root)
     for name in ("width", "height", "version"):
         root.attrib.pop(name, None)
     root.set("class", kind)
     root.set("role", "img")
     root.set("aria-labelledby", f"{prefix}title {prefix}desc")
-    for place, (tag, text) in enumerate((("title", title), ("desc", description))):
+    for place, (tag, text) in enumerate(zip(("title", "desc"), texts, strict=True)):
         element = ElementTree.Element(f"{{{_SVG}}}{tag}", {"id": f"{prefix}{tag}"})
         element.text = text
         root.insert(place, element)
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def _adapt(element: ElementTree.Element, prefix: str) -> None:
+def _unwrap(parent: ElementTree.Element) -> None:
+    """Puts the elements of groups that say nothing of them in the groups' places."""
+    for child in list(parent):
+        _unwrap(child)
+        place = list(parent).index(child)
+        if child.tag in _DROPPED or (child.tag == _GROUP and not child.attrib):
+            parent.remove(child)
+            for each in reversed([] if child.tag in _DROPPED else list(child)):
+                parent.insert(place, each)
+
+
+def _adapt(element: ElementTree.Element, prefix: str, styles: dict[str, str]) -> None:
     attributes = element.attrib
     if "id" in attributes:
         attributes["id"] = prefix + attributes["id"]
-    target = attributes.pop(_XLINK_HREF, None) or attributes.get("href")
-    if target:
+    if target := attributes.pop(_XLINK_HREF, None) or attributes.get("href"):
         attributes["href"] = re.sub("^#", f"#{prefix}", target)
     for name in ("style", "clip-path", "fill", "stroke"):
-        value = attributes.get(name)
-        if value:
-            attributes[name] = _REFERENCE.sub(rf"url(#{prefix}\1)", value)
-    style = attributes.get("style")
-    if style:
-        attributes["style"] = _COLOUR.sub(
-            lambda found: f"var(--c-{found[1].lower()},#{found[1].lower()})", style
-        )
+        if value := attributes.get(name):
+            attributes[name] = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}\1)", value)
+    for name in _NUMBERS:
+        if value := attributes.get(name):
+            attributes[name] = " ".join(_LONG_NUMBER.sub(_shorter, value).split())
+    if _UNTURNED.fullmatch(attributes.get("transform", "")):
+        del attributes["transform"]
+    if style := attributes.pop("style", None):
+        style = _COLOUR.sub(
+            lambda found: f"var(--c-{found[1].lower()},#{found[1].lower()})", _FONT.sub("", style)
+        ).strip("; ")
+        if "url(" in style:
+            attributes["style"] = style
+        else:
+            attributes["class"] = styles.setdefault(style, f"z{len(styles)}")
+
+
+def _shorter(found: re.Match[str]) -> str:
+    return f"{float(found[0]):.2f}".rstrip("0").rstrip(".")

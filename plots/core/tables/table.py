@@ -87,6 +87,35 @@ class Table:
             lines=tuple(tuple(line[place] for place in places) for line in self.lines),
         )
 
+    def without(self, *keys: str, title: str = "") -> Table:
+        """This table without the columns of these `keys`, under `title` where one is given."""
+        kept = [at for at, column in enumerate(self.columns) if column.key not in keys]
+        return self.only(kept, title)
+
+    def taking(self, places: Sequence[int]) -> Table:
+        """The lines at `places`, and the notes but for those on other lines alone."""
+        lines = tuple(self.lines[place] for place in places)
+        return replace(self, lines=lines).noted(self.general)
+
+    @property
+    def general(self) -> set[int]:
+        """The numbers of the notes that no cell points to, as they are on all of it."""
+        return set(range(1, len(self.notes) + 1)) - self._pointed
+
+    @property
+    def _pointed(self) -> set[int]:
+        return {mark for line in self.lines for cell in line for mark in cell.marks}
+
+    def noted(self, general: Iterable[int] = ()) -> Table:
+        """This table with the notes that its cells point to, and the `general` ones, alone."""
+        kept = sorted(self._pointed.union(general))
+        numbers = {mark: place for place, mark in enumerate(kept, 1)}
+        lines = tuple(
+            tuple(replace(cell, marks=tuple(map(numbers.__getitem__, cell.marks))) for cell in line)
+            for line in self.lines
+        )
+        return replace(self, lines=lines, notes=tuple(self.notes[mark - 1] for mark in kept))
+
 
 Run = tuple[str, tuple[int, ...]]  # a group of columns and their places
 

@@ -18,8 +18,6 @@ from plots.file.families import TRAINING
 from plots.file.rows import File, Row, median_of
 from plots.text import printable
 
-NAME = "advice-check"
-HELP = "what pinned memory, loader workers, set_to_none and other advice brought here"
 DESCRIPTION = (
     "Lists what guides to fast training advise, and what each piece of advice brought in a file: "
     "of its Epoch and Minibatch rows those that differ in nothing else. Advice without such rows "

@@ -139,7 +139,7 @@ def _cost_of(row: Row) -> Cost:
 # ---- in words
 
 
-def screen(found: AsIs, epochs: int) -> str:
+def module_screen(found: AsIs, epochs: int) -> str:
     """All that is known of it on one screen."""
     shown = [wrapped(reason_said(found), most=WIDTH), "", as_text(ways_table(found, epochs)), ""]
     if len(found.own.sizes) > 1:
@@ -173,21 +173,14 @@ def ways_table(found: AsIs, epochs: int = 1) -> Table:
         return table
     cost = found.own.cost
     title = f"{cost.model}: {cost.params:,.0f} parameters, batch {cost.batch:,.0f}, a step, "
-    kept = [place for place, one in enumerate(table.columns) if one.key != "seconds"]
-    return table.only(kept, title + cost.precision)
+    return table.without("seconds", title=title + cost.precision)
 
 
 def sizes_shown(found: AsIs) -> Table:
     """Every size and batch, where only what differs has a column."""
     table = sizes_table(found.own)
     is_one = len({size.cost.model for size in found.own.sizes}) == 1
-    dropped = {"params", "memory_bytes", *(["network"] if is_one else [])}
-    kept = [
-        place
-        for place, column in enumerate(table.columns)
-        if column.key not in dropped and not column.for_programs
-    ]
-    return table.only(kept)
+    return table.shown().without("params", "memory_bytes", *(["network"] if is_one else []))
 
 
 def sentences(found: AsIs) -> list[str]:

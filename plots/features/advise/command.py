@@ -6,10 +6,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plots.core.cards import Card, load_cards
 from plots.core.command import (
@@ -24,18 +23,32 @@ from plots.core.command import (
 from plots.core.cost import BENCH_PATH, Cost, CostError, load_cost, run_bench
 from plots.core.costs import kept_cost
 from plots.core.mlp import ACTIVATIONS, OPTIMIZERS, PRECISIONS, Mlp, network_of, of_size, widths_in
+from plots.core.tables.plain import wrapped
+from plots.core.tables.table import Table
+from plots.features.advise.advice import Adviser, Network
+from plots.features.advise.as_is_summary import (
+    as_is,
+    cards_of,
+    module_screen,
+    modules,
+    ways_table,
+)
+from plots.features.advise.own import nearest_batch, own_network
+from plots.features.advise.own_table import screen, sizes_table
+from plots.features.advise.table import advice_table
+from plots.features.advise.words import (
+    meeting_words,
+    reasons_said,
+    sentence,
+)
+from plots.features.answer.glance import why_it_cannot_tell
 from plots.features.predict.cards import add_gpu, chosen_cards, said
+from plots.features.predict.data import card_of, observations
+from plots.features.predict.fit import Fit, fit
 from plots.file import loading, rows
 from plots.file.file_order import by_id
 from plots.text import printable, whole
 
-if TYPE_CHECKING:
-    from plots.core.tables.table import Table
-    from plots.features.advise.advice import Adviser, Network
-    from plots.features.predict.fit import Fit
-
-NAME = "advise"
-HELP = "say whether a GPU is worth it for a network that nobody measured"
 DESCRIPTION = (
     "Says how long a network trains on the machine of each file and on graphics cards, with an "
     "error band, and which is faster. It counts fully connected networks itself; bench --cost "
@@ -98,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         epochs = _number("--epochs", options.epochs)
         module = _module(options)
-        is_module = bool(module) or (_names_nothing(options) and any(map(_modules, shown)))
+        is_module = bool(module) or (_names_nothing(options) and any(map(modules, shown)))
         network = None if is_module else _network(options)
         asked = chosen_cards(options.gpu) if options.gpu is not None else None
         others = chosen_cards("") if asked is None else asked
@@ -108,14 +121,14 @@ def run(options: argparse.Namespace) -> int:
     is_own = asked is None and not is_module
     cards = [() if is_own and file.machine.gpu else others for file in shown]
     try:
-        fitted = _fitted(files) if any(cards) else None
+        fitted = fit(observations(files)) if any(cards) else None
     except OSError as error:
         return complain([said(error)])
     tables = []
     for file, its in zip(shown, cards, strict=True):
         try:
             if network is None:
-                for name in [module] if module else _modules(file):
+                for name in [module] if module else modules(file):
                     tables += _as_is(file, name, its, fitted, options)
                 continue
             own = _of_threads(file, options.threads)
@@ -133,19 +146,9 @@ def run(options: argparse.Namespace) -> int:
     return complain(problems)
 
 
-def _fitted(files: Sequence[rows.File]) -> Fit:
-    from plots.features.predict.data import observations  # noqa: PLC0415 (takes long to load)
-    from plots.features.predict.fit import fit  # noqa: PLC0415
-
-    return fit(observations(files))
-
-
 def _adviser(
     file: rows.File, network: Network, cards: tuple[Card, ...], fitted: Fit | None
 ) -> Adviser:
-    from plots.features.advise.advice import Adviser  # noqa: PLC0415 (scipy takes long to load)
-    from plots.features.predict.data import card_of  # noqa: PLC0415
-
     own = card_of(file, load_cards())
     others = tuple(card for card in cards if card != own)
     return Adviser(file, network.cost.precision, network.cost.accumulate, cards=others, fit=fitted)
@@ -155,17 +158,6 @@ def _answer(
     file: rows.File, adviser: Adviser, network: Network, epochs: int, options: argparse.Namespace
 ) -> tuple[list[Table], str]:
     """As tables, and in words before it. Raises CostError where nothing is predicted."""
-    from plots.core.tables.plain import wrapped  # noqa: PLC0415
-    from plots.features.advise.own import nearest_batch, own_network  # noqa: PLC0415
-    from plots.features.advise.own_table import screen, sizes_table  # noqa: PLC0415
-    from plots.features.advise.table import advice_table  # noqa: PLC0415
-    from plots.features.advise.words import (  # noqa: PLC0415
-        meeting_words,
-        reasons_said,
-        sentence,
-    )
-    from plots.features.answer.glance import why_it_cannot_tell  # noqa: PLC0415
-
     flags = _flags(file, network, options)
     if options.network is not None:
         batch = int(flags.get("--batch") or nearest_batch(file, network.cost) or network.cost.batch)
@@ -203,14 +195,6 @@ def _as_is(
     options: argparse.Namespace,
 ) -> list[Table]:
     """Of a module that PyTorch trained as it is; in text it is printed. Raises CostError."""
-    from plots.features.advise.as_is_summary import (  # noqa: PLC0415
-        as_is,
-        cards_of,
-        screen,
-        ways_table,
-    )
-    from plots.features.advise.own_table import sizes_table  # noqa: PLC0415
-
     others = cards_of(file, module, cards, options.gpu is not None)
     found = as_is(file, module, others, fitted, options.batch and _number("--batch", options.batch))
     if found is None:
@@ -219,7 +203,7 @@ def _as_is(
         raise CostError(f"there is no result of {printable(module, 60)}{why}")
     epochs = _number("--epochs", options.epochs)
     if options.format == "text":
-        sys.stdout.write(screen(found, epochs))
+        sys.stdout.write(module_screen(found, epochs))
         return []
     return [ways_table(found, epochs), sizes_table(found.own)]
 
@@ -240,12 +224,6 @@ def _module(options: argparse.Namespace) -> str:
             f"--network={printable(options.network, 400)}: is not what ./run writes of a module, "
             "in build/networks"
         ) from None
-
-
-def _modules(file: rows.File) -> list[str]:
-    from plots.features.advise.as_is_summary import modules  # noqa: PLC0415 (scipy is slow to load)
-
-    return modules(file)
 
 
 def _names_nothing(options: argparse.Namespace) -> bool:
@@ -298,8 +276,6 @@ def _of_threads(file: rows.File, threads: str | None) -> rows.File:
 
 def _network(options: argparse.Namespace) -> Network:
     """What --mlp, --params, --model or --cost describe. Raises CostError."""
-    from plots.features.advise.advice import Network  # noqa: PLC0415
-
     values = {flag: _given(options, flag) for flag in (*_NETWORK, *_TRAINING)}
     flags = {flag: value for flag, value in values.items() if value is not None}
     if options.cost is not None:

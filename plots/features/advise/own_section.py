@@ -135,7 +135,7 @@ def _block(file: File, found: tuple[Own, list[str], AsIs | None], context: Conte
     )
     folds: tuple[Fold, ...] = ()
     if len(own.sizes) > 1:
-        folds = (Fold(f"Every size and batch ({len(own.sizes)})", (sizes_table(own),)),)
+        folds = (Fold.of(sizes_table(own), "Every size and batch"),)
     return Block(
         machine=file.machine.id,
         title=f"{own.cost.model}: {counted(int(own.cost.params), 'parameter')}",

@@ -37,9 +37,7 @@ def build(files: Sequence[File], context: Context) -> Section:
     glances = [glance(file, context.comparisons(file), context.verdicts(file)) for file in files]
     shown = list(zip(files, glances, strict=True))[: context.detailed]
     side = machines(zip(files[:_MOST_MACHINES], glances, strict=False)) if len(files) > 1 else None
-    most = 1 if side else 0  # what the machines' strips show already is not drawn again
-    own = [one.strips for _, one in shown]
-    drawn = context.map(_draw, [each if each and len(each.strips) > most else None for each in own])
+    drawn = context.map(_draw, [_strips(one, bool(side)) for _, one in shown])
     blocks = [
         _block(file, one, chart, context) for (file, one), chart in zip(shown, drawn, strict=True)
     ]
@@ -49,7 +47,7 @@ def build(files: Sequence[File], context: Context) -> Section:
     rest = list(zip(files, glances, strict=True))[context.detailed :]
     notes = []
     if rest:
-        blocks.append(Block(folds=(Fold(f"The other files ({len(rest)})", (_overview(rest),)),)))
+        blocks.append(Block(folds=(Fold.of(_overview(rest)),)))
         notes.append(
             f"The charts and tables below show {context.detailed} of these {len(files)} files, in "
             "the order of this page; --detail=N shows the first N, --detail=all shows all."
@@ -67,6 +65,15 @@ def build(files: Sequence[File], context: Context) -> Section:
             f"Left out: {counted(older, 'older file')} of the same machines; --all shows each file."
         )
     return Section(title="The answer", anchor="answer", blocks=tuple(blocks), notes=tuple(notes))
+
+
+def _strips(one: Glance, side: bool) -> Strips | None:
+    """What is drawn of a machine: beside others, only what the machines' strips and the section on
+    cards do not show."""
+    strips = one.strips
+    if strips and side and (strips.is_predicted or len(strips.strips) == 1):
+        return None
+    return strips
 
 
 def _draw(strips: Strips | None) -> Chart | None:

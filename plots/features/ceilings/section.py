@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the machine can do at best: the Peak rows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from plots import units
 from plots.core.page.columns import on_page
@@ -22,6 +23,7 @@ _QUANTITIES = {
     "graph-node": "one node of a graph",
     "synchronization": "waiting for an idle GPU",
 }
+_RATES = {"flops", "bytes"}
 
 
 def build(files: Sequence[File], context: Context) -> Section:
@@ -42,78 +44,55 @@ def _block(file: File) -> Block:
             machine=file.machine.id,
             lead="This file has no ceilings. ./run --family=Peak,Epoch measures them.",
         )
-    kinds: list[tuple[str, str, str, Callable[[Row], bool]]] = [
-        ("Arithmetic", "flops", "FLOP/s", lambda row: "flops" in row.counters),
-        ("Memory and copies", "bytes", "B/s", lambda row: "bytes" in row.counters),
-    ]
-    tables = [
-        _rates(title, [row for row in rows if belongs(row)], counter, unit)
-        for title, counter, unit, belongs in kinds
-    ]
-    others = [row for row in rows if not {"flops", "bytes"} & row.counters.keys()]
-    tables.append(_latencies(others))
     return Block(
-        machine=file.machine.id, tables=tuple(_page(table) for table in tables if table.lines)
+        machine=file.machine.id,
+        tables=(on_page(_table(rows), ("ceiling", "best", "median", "on")),),
     )
 
 
-def _page(table: Table) -> Table:
-    return on_page(table, ("ceiling", "best_per_second", "best_seconds", "on"))
-
-
-def _rates(title: str, rows: Sequence[Row], counter: str, unit: str) -> Table:
+def _table(rows: Sequence[Row]) -> Table:
+    """Arithmetic first, then memory and copies, then what takes time alone."""
     columns = (
         Column("ceiling", "ceiling"),
         Column("on", "on"),
-        Column("best_per_second", "best", numeric=True),
-        Column("median_per_second", "median", numeric=True),
-        Column("repetitions", "repetitions", numeric=True),
-    )
-    flags: dict[str, int] = {}
-    lines = []
-    for row in rows:
-        amount = row.counters[counter]
-        best, median = amount / row.minimum, amount / row.median
-        flagged = marks(row.warnings, flags)
-        lines.append(
-            (
-                *_names(row),
-                Cell(units.rate(best, unit), best, bold=True, marks=flagged),
-                Cell(units.rate(median, unit), median),
-                Cell(str(len(row.samples)), len(row.samples)),
-            )
-        )
-    return Table(title, columns, tuple(lines), (*flags,))
-
-
-def _latencies(rows: Sequence[Row]) -> Table:
-    columns: tuple[Column, ...] = (
-        Column("ceiling", "what it costs"),
-        Column("on", "on"),
-        Column("best_seconds", "best", numeric=True),
-        Column("median_seconds", "median", numeric=True),
+        Column("best", "best", numeric=True),
+        Column("median", "median", numeric=True),
+        Column("unit", "unit", for_programs=True),
         Column("device_seconds", "by the GPU's clock", numeric=True),
         Column("repetitions", "repetitions", numeric=True),
     )
-    clock = any("device_seconds" in row.counters for row in rows)
     flags: dict[str, int] = {}
     lines = []
-    for row in rows:
-        count = row.counters["count"]
-        best, median = row.minimum / count, row.median / count
-        device = row.counters.get("device_seconds")
-        flagged = marks(row.warnings, flags)
-        cells = [
-            *_names(row),
-            Cell(units.seconds(best), best, bold=True, marks=flagged),
-            seconds_cell(median),
-            seconds_cell(device) if device else NOTHING,
-            Cell(str(len(row.samples)), len(row.samples)),
-        ]
-        lines.append(tuple(cells if clock else [*cells[:4], cells[5]]))
-    if not clock:
-        columns = columns[:4] + columns[5:]
-    return Table("Latencies", columns, tuple(lines), (*flags,))
+    for counter, unit in (("flops", "FLOP/s"), ("bytes", "B/s"), ("", "s")):
+        for row in rows:
+            if counter not in (*row.counters, "") or (not counter and _RATES & row.counters.keys()):
+                continue
+            what, where = _names(row)
+            best, median = (
+                _cell(row, seconds, counter, unit) for seconds in (row.minimum, row.median)
+            )
+            device = row.counters.get("device_seconds")
+            lines.append(
+                (
+                    what,
+                    where,
+                    replace(best, bold=True, marks=marks(row.warnings, flags)),
+                    median,
+                    text_cell(unit),
+                    seconds_cell(device) if device else NOTHING,
+                    Cell(str(len(row.samples)), len(row.samples)),
+                )
+            )
+    table = Table("Ceilings", columns, tuple(lines), (*flags,))
+    clock = any("device_seconds" in row.counters for row in rows)
+    return table if clock else table.without("device_seconds")
+
+
+def _cell(row: Row, seconds: float, counter: str, unit: str) -> Cell:
+    if not counter:
+        return seconds_cell(seconds / row.counters["count"])
+    rate = row.counters[counter] / seconds
+    return Cell(units.rate(rate, unit), rate)
 
 
 def _names(row: Row) -> tuple[Cell, Cell]:

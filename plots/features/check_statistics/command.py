@@ -8,8 +8,11 @@ from dataclasses import replace
 
 from plots import units
 from plots.core.command import add_format, complain, named_path, print_tables
+from plots.core.crossover import comparisons
 from plots.core.tables.cells import text_cell
 from plots.core.tables.table import Cell, Column, Table
+from plots.features.compare.analysis import FEWEST_REPETITIONS, compare
+from plots.features.peers.analysis import pairs
 from plots.file import loading
 from plots.file.builds import SAME, other_builds
 from plots.file.families import TRAINING
@@ -17,8 +20,6 @@ from plots.file.refusal import BadFileError
 from plots.file.rows import File, Row
 from plots.text import printable
 
-NAME = "check-statistics"
-HELP = "how often two measurements of one program are called different"
 DESCRIPTION = (
     "Takes a file in which ./run --check-statistics measured one build of bench twice, in turn, "
     "and asks every question of the statistics about the two. Each difference that is found is a "
@@ -68,11 +69,6 @@ def run(options: argparse.Namespace) -> int:
 def questions(ours: File, theirs: File) -> Iterator[tuple[str, list[bool], float]]:
     """Each question, whether each answer of the two files, of one program, is a difference, and the
     share of differences that the statistics allow themselves."""
-    # Imported here because scipy takes longer to load than a refusal takes.
-    from plots.core.crossover import comparisons  # noqa: PLC0415
-    from plots.features.compare.analysis import FEWEST_REPETITIONS, compare  # noqa: PLC0415
-    from plots.features.peers.analysis import pairs  # noqa: PLC0415
-
     compared = [
         pair for pair in compare(theirs, ours).pairs if pair.repetitions >= FEWEST_REPETITIONS
     ]

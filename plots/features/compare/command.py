@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plots.core.command import (
     EXIT_BAD_INPUT,
@@ -41,6 +40,9 @@ from plots.core.machines import (
 from plots.core.tables.plain import wrapped
 from plots.core.tables.table import LONGEST_NOTE, Table
 from plots.features.compare import mix
+from plots.features.compare.analysis import FEWEST_REPETITIONS, Comparison, compare
+from plots.features.compare.in_turn import InTurn, in_turn
+from plots.features.compare.table import compare_tables, in_turn_table
 from plots.features.crossover.table import crossover_table
 from plots.features.machines.table import machines_table
 from plots.features.machines.verdict import verdicts
@@ -53,12 +55,6 @@ from plots.file.refusal import BadFileError
 from plots.file.rows import File
 from plots.text import printable, sentence
 
-if TYPE_CHECKING:
-    from plots.features.compare.analysis import Comparison
-    from plots.features.compare.in_turn import InTurn
-
-NAME = "compare"
-HELP = "compare machines or commits, or combine a CPU with another machine's GPU"
 DESCRIPTION = (
     "Shows files of several machines side by side, with crossovers, times and the geometric mean "
     "of the ratio to one of them. For files of one machine, compares the rows with those of the "
@@ -220,11 +216,6 @@ def _run_comparison(
 ) -> int:
     """Compares the rows of `files` with those of `baseline`, one of them; prints that behind
     `tables`."""
-    # Imported here because scipy takes longer to load than a refusal takes.
-    from plots.features.compare.analysis import Comparison, compare  # noqa: PLC0415
-    from plots.features.compare.in_turn import InTurn, in_turn  # noqa: PLC0415
-    from plots.features.compare.table import compare_tables, in_turn_table  # noqa: PLC0415
-
     place = next(place for place, file in enumerate(files) if file is baseline)
     of_machines = bool(tables)
     done: list[Comparison] = []
@@ -259,12 +250,9 @@ def _run_comparison(
     return EXIT_SLOWER if slower else complain([])
 
 
-def _untold(done: "Sequence[Comparison]", families: Sequence[str]) -> list[str]:
+def _untold(done: Sequence[Comparison], families: Sequence[str]) -> list[str]:
     """The files of which no row of `families` has repetitions enough for --fail-on-slower, or of
     which other programs disturbed too many, a sentence each."""
-    # Imported here, as above.
-    from plots.features.compare.analysis import FEWEST_REPETITIONS  # noqa: PLC0415
-
     problems = []
     for comparison in done:
         pairs = [pair for pair in comparison.pairs if pair.baseline.family in families]
@@ -285,8 +273,8 @@ def _untold(done: "Sequence[Comparison]", families: Sequence[str]) -> list[str]:
 
 
 def _slower(
-    done: "Sequence[Comparison]",
-    in_pairs: "Sequence[Sequence[InTurn]]",
+    done: Sequence[Comparison],
+    in_pairs: Sequence[Sequence[InTurn]],
     fraction: float,
     families: Sequence[str],
 ) -> list[str]:
@@ -367,7 +355,7 @@ def _draw_machines(side: SideBySide, folder: Path) -> list[str]:
     return []
 
 
-def _draw(done: "Sequence[Comparison]", folder: Path) -> list[str]:
+def _draw(done: Sequence[Comparison], folder: Path) -> list[str]:
     """Writes the charts; returns what is wrong, a sentence each."""
     # Imported here because matplotlib takes long to load.
     from plots.features.compare.chart import draw_comparison  # noqa: PLC0415

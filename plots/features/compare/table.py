@@ -129,11 +129,11 @@ def _families(comparison: Comparison, with_means: bool) -> Table:
         *(Column(said, said, numeric=True) for said in map(comparison.said, _VERDICTS)),
     )
     files = f"{comparison.other.path.name} over {comparison.baseline.path.name}"
+    title = f"{files}: geometric mean of the ratio in each family"
+    table = Table(title, columns, tuple(lines))
     if with_means:
-        title = f"{files}: geometric mean of the ratio in each family"
-        return Table(title, columns, tuple(lines))
-    table = Table(f"{files}: rows of the same name in each family", columns, tuple(lines))
-    return table.only([place for place, one in enumerate(columns) if one.key != "ratio"])
+        return table
+    return table.without("ratio", title=f"{files}: rows of the same name in each family")
 
 
 def _log(ratio: float) -> float:

@@ -34,14 +34,12 @@ from plots.features.ranks.table import ranks_tables, shared_tables
 from plots.features.threads.analysis import more_threads, threads_sentence
 from plots.features.threads.table import threads_table
 from plots.file import loading
-from plots.file.families import FAMILIES, TRAINING
+from plots.file.families import FAMILIES, OF_NETWORKS
 from plots.file.ladders import networks_of_any
 from plots.file.quantities import QUANTITIES, TIME, Quantity
 from plots.file.rows import File
 from plots.text import printable
 
-NAME = "crossover"
-HELP = "find the size from which the GPU wins, and by how much"
 DESCRIPTION = (
     "Compares CPU and GPU in each file: the answer in a few sentences, the size from which the GPU "
     "wins with its 95 % interval for each way to compute on it, and the speedup of each network. "
@@ -102,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
         return complain(["crossover: --scaling is of --ranks; say that, too, or leave it out"])
     crossovers = [(file, comparisons(file)) for file in files]
     ratios = [
-        {family: speed_ups(file, family, found) for family in TRAINING}
+        {family: speed_ups(file, family, found) for family in OF_NETWORKS}
         for file, found in crossovers
     ]
     is_short = options.format == "text" and not options.all

@@ -110,11 +110,11 @@ def _training(
     if best.lines:
         name = f"{title}: against each number of threads, in every precision"
         table = on_page(every, ("cpu_threads", *first), name)
-        folds.append(Fold(f"{name} ({len(every.lines)})", (table,)))
+        folds.append(Fold.of(table, name))
     ratios = speed_ups(file, family, found)
     if ratios:
         table = on_page(speed_up_table([(file, ratios)]), _RATIO)
-        folds.append(Fold(f"{title}: speedup of every network ({len(ratios)})", (table,)))
+        folds.append(Fold.of(table, f"{title}: speedup of every network"))
     name = f"{title}: {_QUESTIONS[family]}"
     return [on_page(summary, first, name)] if found else [], folds
 
@@ -124,7 +124,7 @@ def _fold(
 ) -> Fold:
     title = f"{FAMILIES[family].title}: the size from which the GPU wins"
     table = on_page(crossover_table([(file, found)]), _ANSWER_OF_WORK, title)
-    return Fold(f"{title} ({len(table.lines)})", (table,), pictures=tuple(pictures))
+    return Fold.of(table, title, tuple(pictures))
 
 
 def _of_family(found: Sequence[Comparison], family: str) -> list[Comparison]:

@@ -19,15 +19,17 @@ from plots.features.answer.analysis import LONGEST, sentences
 from plots.features.answer.glance import glance
 from plots.features.crossover.table import is_best_of_one, ratio_title, speed_up_table
 from plots.file.axes import Label
-from plots.file.families import EPOCH, MINIBATCH
+from plots.file.families import EPOCH, FORWARD, MINIBATCH
 from plots.file.rows import File
 from plots.text import printable
 
 _MOST = 12  # lines of products, and of layers
 _PLAIN = "f32"
+_SAID = ("precision", "execution", "data")  # columns that a title speaks for
 _TITLES = {
     EPOCH: "From which size the GPU trains {networks}",
     MINIBATCH: "From which batch size the GPU trains step by step",
+    FORWARD: "From which size the GPU computes forward passes of {networks}",
     "Gemm": "From which size the GPU multiplies square matrices",
     "Layer": "From which width the GPU computes layers",
 }
@@ -39,13 +41,18 @@ def crossover_text(
     compared: Sequence[Comparison],
     ratios: Sequence[SpeedUp],
     steps: Sequence[SpeedUp] = (),
+    passes: Sequence[SpeedUp] = (),
 ) -> str:
     """The answer of `file`, and a table for each question: where the GPU wins, how much faster it
-    is, and the same of training steps, products and layers. `compared` are its comparisons(),
-    `ratios` and `steps` its speed_ups() of epochs and of training steps."""
+    is, and the same of training steps, forward passes, products and layers. `compared` are its
+    comparisons(), the others its speed_ups() of epochs, of training steps and of passes."""
     blocks = [answer_text(file, compared)]
     tables = [_where(compared, EPOCH), _how_much(file, foremost(compared), ratios)]
-    tables += [_where(compared, MINIBATCH, _MOST), _of_steps(file, steps)]
+    tables += [_where(compared, MINIBATCH, _MOST), _of_batches(file, steps, "trains a step")]
+    tables += [
+        _where(compared, FORWARD, _MOST),
+        _of_batches(file, passes, "computes a forward pass"),
+    ]
     tables += [_where(compared, family, _MOST) for family in ("Gemm", "Layer")]
     blocks += [as_text(table).rstrip() for table in tables if table]
     if left_out := other_work(file):
@@ -122,10 +129,12 @@ def _how_much(file: File, first: Comparison | None, ratios: Sequence[SpeedUp]) -
         return table
     how = f"How much {first.gpu.quantity.how} the GPU trains, {way(first)}"
     title = f"{how}: {ratio_title(first.gpu)}"
-    return _more(_said(table, title), len(ratios) - len(shown), "batches, ways of the GPU")
+    return _more(
+        table.without(*_SAID, title=title), len(ratios) - len(shown), "batches, ways of the GPU"
+    )
 
 
-def _of_steps(file: File, ratios: Sequence[SpeedUp]) -> Table | None:
+def _of_batches(file: File, ratios: Sequence[SpeedUp], does: str) -> Table | None:
     """The speedup of each network in each batch size, on the GPU's fastest way in f32."""
     fastest: dict[tuple[str, str], SpeedUp] = {}
     plain = [one for one in ratios if one.precision == _PLAIN] or ratios
@@ -140,16 +149,9 @@ def _of_steps(file: File, ratios: Sequence[SpeedUp]) -> Table | None:
     ways = {(way(one), one.precision) for one in shown}
     if ways == {(how := way(shown[0]), _PLAIN)}:
         gpu = shown[0].gpu
-        trains = f"How much {gpu.quantity.how} the GPU trains a step"
-        title = f"{trains}, {how}: {ratio_title(gpu)}"
-        table = _said(table, title)
+        title = f"How much {gpu.quantity.how} the GPU {does}, {how}: {ratio_title(gpu)}"
+        table = table.without(*_SAID, title=title)
     return _more(table, len(ratios) - len(shown), "ways of the GPU")
-
-
-def _said(table: Table, title: str) -> Table:
-    """`table` without the columns that `title` speaks for."""
-    kept = [place for place, column in enumerate(table.columns) if column.key not in _SAID]
-    return table.only(kept, title)
 
 
 def _more(table: Table, left: int, what: str) -> Table:
@@ -160,6 +162,3 @@ def _more(table: Table, left: int, what: str) -> Table:
 
 def _gpu_cost(one: SpeedUp) -> float:
     return one.gpu.quantity.cost(float(np.median(one.gpu.samples[0])))
-
-
-_SAID = {"precision", "execution", "data"}  # columns that the title speaks for

@@ -14,7 +14,7 @@ from plots.core.paired import LOST, PAIRS, lost_cells, pairs_cells
 from plots.core.statistics import FEWEST_SAMPLES
 from plots.core.tables.cells import number_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
-from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
+from plots.file.families import EPOCH, FAMILIES, FORWARD, MINIBATCH, OF_NETWORKS
 from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File
 from plots.text import counted, printable, whole
@@ -35,6 +35,7 @@ _INTERVAL = (
 _TITLES = {
     EPOCH: "Crossover of training epochs",
     MINIBATCH: "Crossover of training steps over batch size",
+    FORWARD: "Crossover of forward passes",
     "Gemm": "Crossover of square matrix products",
     "Layer": "Crossover of layers",
 }
@@ -91,7 +92,7 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
     families = {one.family for _, compared in found for one in compared}
     title = _TITLES.get(families.pop(), "Crossover") if len(families) == 1 else "Crossover"
     title += "" if quantity is TIME else f", {quantity.noun}"
-    trained = (file for file, own in found if any(one.family in TRAINING for one in own))
+    trained = (file for file, own in found if any(one.family in OF_NETWORKS for one in own))
     notes = (*flags, *_left_out(trained), *_instances(found))
     return Table(f"{title}{_on(found)}", columns, tuple(lines), notes)
 

@@ -40,7 +40,7 @@ def _block(file: File) -> Block:
     tables, folds = [], []
     for table in (missing, wrong, flagged):
         if len(table.lines) > _FEW:
-            folds.append(Fold(f"{table.title} ({len(table.lines)})", (table,)))
+            folds.append(Fold.of(table))
         elif table.lines:
             tables.append(table)
     return Block(

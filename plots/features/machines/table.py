@@ -145,20 +145,7 @@ def part(table: Table, title: str, keys: Collection[str], general: bool = False)
     `general`: also those that no cell of `table` points to, as they are on all of it.
     """
     kept = [place for place, column in enumerate(table.columns) if column.key in keys]
-    chosen = table.only(kept, title)
-    used = {mark for line in chosen.lines for cell in line for mark in cell.marks}
-    if general:
-        pointed = {mark for line in table.lines for cell in line for mark in cell.marks}
-        used |= set(range(1, len(table.notes) + 1)) - pointed
-    numbers = {mark: place for place, mark in enumerate(sorted(used), 1)}
-    return replace(
-        chosen,
-        lines=tuple(
-            tuple(replace(cell, marks=tuple(map(numbers.__getitem__, cell.marks))) for cell in line)
-            for line in chosen.lines
-        ),
-        notes=tuple(table.notes[mark - 1] for mark in numbers),
-    )
+    return table.only(kept, title).noted(table.general if general else ())
 
 
 def crossover_text(standing: Standing) -> str:

@@ -7,8 +7,6 @@ from plots.core.command import add_format, add_paths, complain, load_answering, 
 from plots.features.peers.table import missing_table, names_of, peer_tables
 from plots.text import printable
 
-NAME = "peers"
-HELP = "print what PyTorch or JAX takes for the same work, and the ratio to ours with its interval"
 DESCRIPTION = (
     "Prints, for each file that ./run --with-peers has made, the time of each epoch, training "
     "step, product and copy with bench and with each framework, the median ratio of the "

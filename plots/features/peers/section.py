@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What another framework takes for the same work, and the crossover that its curves give."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 
-from plots.core.page.columns import on_page
+from plots.core.page.columns import brief, on_page
 from plots.core.page.section import Block, Context, Fold, Section
 from plots.core.tables.table import Table
 from plots.features.peers.analysis import programs_of
-from plots.features.peers.table import missing_table, name_of, names_of, peer_tables
+from plots.features.peers.table import missing_table, name_of, peer_tables
 from plots.file.rows import File
+from plots.text import printable
 
 _FIRST = (
     *("network", "what", "on", "ratio", "low", "high", "seconds", "peer_seconds"),
@@ -58,16 +60,22 @@ def _block(file: File) -> Block:
         of_a_part = table.columns[0].key == "what"  # of a network
         (parts if of_a_part else shown).append(on_page(table, _FIRST))
     missing = missing_table(file)
+    path = shlex.quote(printable(str(file.path), 400))
     folds = []
+    short = tuple(brief(table, "the table below") for table in shown)
+    if short != tuple(shown):
+        folds.append(
+            Fold(f"All networks ({sum(len(table.lines) for table in shown)})", tuple(shown))
+        )
     if parts:
         count = sum(len(table.lines) for table in parts)
         folds.append(Fold(f"Products and copies ({count})", tuple(parts)))
-    folds.append(Fold(f"Every row of {names_of(file)}", tuple(peer_tables(file, every=True))))
     if missing.lines:
-        folds.append(Fold(f"Rows without a result ({len(missing.lines)})", (missing,)))
+        folds.append(Fold.of(missing, "Rows without a result"))
     return Block(
         machine=file.machine.id,
         lead=f"{', '.join(versions)}.",
-        tables=tuple(shown),
+        tables=short,
+        commands=(f".venv/bin/python -m plots peers --all {path}",),
         folds=tuple(folds),
     )

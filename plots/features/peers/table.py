@@ -12,7 +12,7 @@ from plots.core.tables.cells import count_cell, network_cells, number_cell, rang
 from plots.core.tables.table import Cell, Column, Table, marks
 from plots.features.peers.analysis import Pair, crossovers_of, pairs, programs_of, seconds
 from plots.file.axes import OWN
-from plots.file.families import FAMILIES, TRAINING
+from plots.file.families import FAMILIES, OF_NETWORKS
 from plots.file.rows import File, Row
 
 _TRAINED = (
@@ -138,7 +138,7 @@ def names_of(file: File) -> str:
 
 
 def _table(file: File, family: str, program: str, found: Sequence[Pair]) -> Table:
-    trains = family in TRAINING
+    trains = family in OF_NETWORKS
     notes: dict[str, int] = {}
     lines = tuple(
         (*(network_cells(pair.ours) if trains else _what(pair.ours)), *_cells(pair, notes))

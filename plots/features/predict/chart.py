@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from plots import units
 from plots.core.charts.lines import name_ends
@@ -19,7 +17,6 @@ from plots.core.charts.style import (
     CARD_COLOURS,
     GREY,
     PREDICTED_DASH,
-    RULE,
     Chart,
     devices,
     finish,
@@ -28,15 +25,13 @@ from plots.core.charts.style import (
     set_logarithmic_axes,
     write_above,
 )
-from plots.core.crossover import Comparison, SpeedUp
+from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words, doubt
 from plots.core.curves import Curve
 from plots.core.machines import short_gpu
-from plots.core.network import best, step_rows
 from plots.features.predict.analysis import NOT_MEASURED
-from plots.features.predict.answer import Verdict, ends, shown_ways
+from plots.features.predict.answer import Verdict, ends
 from plots.features.predict.fit import Fit
-from plots.file.families import FAMILIES, MINIBATCH
 from plots.file.rows import File
 from plots.text import printable, slug
 
@@ -62,13 +57,8 @@ class _Series:
 
 
 def draw_predicted(file: File, found: Sequence[Verdict], fit: Fit) -> list[Chart]:
-    """The chart of the headline's curve, and that of the training steps; those that there are."""
-    charts = []
-    if any(verdict.comparison for verdict in found):
-        charts.append(_epochs(file, found, fit))
-    if any(one.family == MINIBATCH for each in found for _, one in shown_ways(each)):
-        charts.append(_steps(file, found, fit))
-    return charts
+    """The chart of the headline's curve, where there is one."""
+    return [_epochs(file, found, fit)] if any(verdict.comparison for verdict in found) else []
 
 
 def _epochs(file: File, found: Sequence[Verdict], fit: Fit) -> Chart:
@@ -118,11 +108,8 @@ def _draw_epochs(
     handles = name_ends(axes, [cpu_line, *cards])
     _draw_range(axes, compared)
     write_above(axes, "wall-clock time of one epoch", figure.get_figwidth() - 1)
-    finish(figure, _title(file, "epochs"), _lines(file, compared, fit), handles)
-
-
-def _title(file: File, what: str) -> str:
-    return f"If this machine had {'another' if file.machine.gpu else 'a'} GPU: {what}"
+    title = f"If this machine had {'another' if file.machine.gpu else 'a'} GPU: epochs"
+    finish(figure, title, _lines(file, compared, fit), handles)
 
 
 def _draw_cpu(axes: Axes, file: File, cpu: Curve, times: np.ndarray) -> Line2D:
@@ -165,11 +152,6 @@ def _draw_band(axes: Axes, series: Sequence[_Series]) -> None:
     axes.fill_between(sizes, low, high, color=_BAND, alpha=0.35, linewidth=0)
 
 
-def _rgb(colour: str) -> tuple[float, float, float]:
-    red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
-    return red, green, blue
-
-
 def _draw_range(axes: Axes, compared: Sequence[tuple[Verdict, Comparison]]) -> None:
     """Shades from the earliest crossover of all cards to the latest."""
     left, right = axes.get_xlim()
@@ -189,65 +171,3 @@ def _lines(file: File, compared: Sequence[tuple[Verdict, Comparison]], fit: Fit)
         f"line: {printable(cpu.label, 60)}, measured; dashed, grey band: {NOT_MEASURED}",
         f"band: {_behind(fit)}; upright: from the earliest to the latest crossover",
     ]
-
-
-def _steps(file: File, found: Sequence[Verdict], fit: Fit) -> Chart:
-    pictures = render(partial(_draw_steps, file, found, fit))
-    alt = (
-        f"Time of one training step of each network: the CPU measured, and the bands of cards that "
-        f"are {NOT_MEASURED}. The table has the figures."
-    )
-    return Chart("predicted-minibatch", pictures, alt)
-
-
-def _draw_steps(file: File, found: Sequence[Verdict], fit: Fit, figure: Figure) -> None:
-    own = [
-        (verdict, [one for _, one in shown_ways(verdict) if one.family == MINIBATCH])
-        for verdict in found
-    ]
-    own = [(verdict, networks) for verdict, networks in own if networks]
-    most = max((each for _, each in own), key=lambda each: len(each))  # noqa: PLW0108 - mypy takes len() for any sized thing's
-    first = sorted(most, key=lambda one: one.parameters)
-    places = {(one.model, one.batch): at for at, one in enumerate(first)}
-    figure.set_figheight(1.4 + (0.45 if is_narrow(figure) else 0.4) * len(places))
-    axes = figure.add_subplot()
-    axes.set_xscale("log")
-    handles: list[Artist] = []
-    step = 0.7 / max(1, len(own))
-    for rank, (verdict, networks) in enumerate(own):
-        colour = CARD_COLOURS[rank % len(CARD_COLOURS)]
-        for one in networks:
-            key = (one.model, one.batch)
-            if key not in places:
-                continue
-            low, middle, high = one.gpu.samples[0].tolist()
-            height = places[key] - 0.35 + (rank + 0.5) * step
-            axes.plot([low, high], [height, height], color=colour, linewidth=4, alpha=0.45)
-            axes.plot(middle, height, color=colour, marker="|", markersize=7, markeredgewidth=1.6)
-        handles.append(
-            Patch(
-                facecolor=(*_rgb(colour), 0.45),
-                label=f"{short_gpu(verdict.card.name)}, {NOT_MEASURED}",
-            )
-        )
-    handles.insert(0, _draw_steps_of_cpu(axes, file, first))
-    axes.set_yticks(range(len(places)), [printable(model, 20) for model, _ in places])
-    axes.set_ylim(len(places) - 0.4, -0.6)
-    axes.xaxis.set_major_formatter(lambda value, _: units.power_of_ten_seconds(value))
-    axes.grid(axis="x", color=RULE, linewidth=0.8)
-    axes.set_axisbelow(True)
-    write_above(axes, "wall-clock time of one training step", figure.get_figwidth() - 1)
-    lines = [
-        devices(file),
-        f"points: measured; bars: {NOT_MEASURED}, {_behind(fit)}",
-    ]
-    finish(figure, _title(file, FAMILIES[MINIBATCH].title.lower()), lines, handles)
-
-
-def _draw_steps_of_cpu(axes: Axes, file: File, networks: Sequence[SpeedUp]) -> Artist:
-    rows = [row for row in step_rows(file) if row.device == "cpu"]
-    look = Looks(file.rows).of(best(rows).configuration)
-    times = [float(np.median(one.cpu.samples[0])) for one in networks]
-    style = {**look.points, "markersize": 7, "linestyle": "", "zorder": 4}
-    (points,) = axes.plot(times, range(len(times)), label="measured: CPU, best threads", **style)
-    return points

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from plots.core.cards import Card, load_cards
 from plots.core.command import (
@@ -20,20 +20,29 @@ from plots.core.command import (
     save_charts,
 )
 from plots.core.cost import CostError
+from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import Table
+from plots.features.predict.analysis import Wanted, outlooks
+from plots.features.predict.answer import Verdict, sentence, verdicts
 from plots.features.predict.cards import add_gpu, chosen_cards, said
+from plots.features.predict.data import observations
+from plots.features.predict.fit import Fit, fit
+from plots.features.predict.links import link_of
+from plots.features.predict.ranks import Plan, plan_sentences, prospect
+from plots.features.predict.ranks_table import paying_table, together_table
+from plots.features.predict.table import (
+    bands_table,
+    cards_table,
+    crossover_table,
+    networks_table,
+    problems_of,
+)
+from plots.features.predict.ways import EXECUTIONS, PLACEMENTS, PYTORCH, Way
 from plots.file import loading
 from plots.file.families import TRAINING
 from plots.file.rows import File
 from plots.text import printable, whole
 
-if TYPE_CHECKING:
-    from plots.features.predict.analysis import Wanted
-    from plots.features.predict.answer import Verdict
-    from plots.features.predict.fit import Fit
-
-NAME = "predict"
-HELP = "predict from which size a GPU that you do not have would win"
 DESCRIPTION = (
     "Predicts how long the networks of each file would train on graphics cards that were not "
     "measured, with a band from published times, and from which size the card would "
@@ -100,12 +109,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from plots.features.predict.data import observations  # noqa: PLC0415 (takes long to load)
-    from plots.features.predict.fit import fit  # noqa: PLC0415
-
     try:
         if options.gpus:
-            print_tables([_cards_table()], options)
+            print_tables([cards_table(load_cards())], options)
             return complain([])
         cards = chosen_cards(options.gpu)
         wanted = _wanted(options, cards)
@@ -129,17 +135,12 @@ def _predict(
     problems: list[str],
     options: argparse.Namespace,
 ) -> int:
-    from plots.features.predict.analysis import outlooks  # noqa: PLC0415
-    from plots.features.predict.answer import verdicts  # noqa: PLC0415
-
     found: list[tuple[File, list[Verdict]]] = []
     for file in files:
         own = verdicts(outlooks(file, fitted, wanted))
         if any(outlook.networks for verdict in own for outlook in verdict.outlooks):
             found.append((file, own))
         else:
-            from plots.features.predict.table import problems_of  # noqa: PLC0415
-
             problems.append(_nothing(file, problems_of(own), wanted.batch, bool(own)))
     if options.format == "text":
         for file, own in found:
@@ -183,11 +184,6 @@ def _several(
     options: argparse.Namespace,
 ) -> list[str]:
     """Prints what several of each card would bring; returns what is wrong, a sentence each."""
-    from plots.core.tables.plain import as_text, wrapped  # noqa: PLC0415
-    from plots.features.predict.links import link_of  # noqa: PLC0415
-    from plots.features.predict.ranks import Plan, plan_sentences, prospect  # noqa: PLC0415
-    from plots.features.predict.ranks_table import paying_table, together_table  # noqa: PLC0415
-
     scaling: Literal["strong", "weak"] = options.scaling or "strong"
     problems = []
     for file in files:
@@ -216,9 +212,6 @@ def _several(
 
 
 def _wanted(options: argparse.Namespace, cards: tuple[Card, ...]) -> Wanted:
-    from plots.features.predict.analysis import Wanted  # noqa: PLC0415
-    from plots.features.predict.ways import EXECUTIONS, PLACEMENTS, PYTORCH, Way  # noqa: PLC0415
-
     def listed(flag: str, text: str, known: Sequence[str]) -> list[str]:
         names = [name.strip() for name in text.split(",")]
         for name in names:
@@ -245,12 +238,6 @@ def _wanted(options: argparse.Namespace, cards: tuple[Card, ...]) -> Wanted:
 
 def _tables(file: File, found: Sequence[Verdict], fitted: Fit, every: bool) -> list[Table]:
     """Where each card would win and every network in each way; or a line for each network alone."""
-    from plots.features.predict.table import (  # noqa: PLC0415
-        bands_table,
-        crossover_table,
-        networks_table,
-    )
-
     machine = file.machine.id
     if every:
         tables = [crossover_table(found, fitted, machine)]
@@ -262,21 +249,11 @@ def _tables(file: File, found: Sequence[Verdict], fitted: Fit, every: bool) -> l
 
 def _text(file: File, found: Sequence[Verdict], fitted: Fit, every: bool) -> str:
     """The verdicts, then tables: of each card's headline, or of everything."""
-    from plots.core.tables.plain import as_text, wrapped  # noqa: PLC0415
-    from plots.features.predict.answer import sentence  # noqa: PLC0415
-    from plots.features.predict.table import problems_of  # noqa: PLC0415
-
     said = [wrapped(printable(sentence(verdict), 400), "  ") for verdict in found]
     blocks = ["\n".join([wrapped(printable(file.machine.id)), *said])]
     blocks += [as_text(table).rstrip() for table in _tables(file, found, fitted, every)]
     blocks += [wrapped(f"{printable(problem, 400)}.") for problem in problems_of(found)]
     return "\n\n".join(blocks) + "\n\n"
-
-
-def _cards_table() -> Table:
-    from plots.features.predict.table import cards_table  # noqa: PLC0415
-
-    return cards_table(load_cards())
 
 
 def _nothing(file: File, reasons: Sequence[str], batch: str | None, tried: bool) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 
 from plots.core.charts.style import Chart
 from plots.core.network import ODD, on_device, training_rows
-from plots.core.page.columns import on_page
+from plots.core.page.columns import brief, on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.core.tables.table import Table
 from plots.features.predict.analysis import NOT_MEASURED
@@ -16,7 +16,7 @@ from plots.features.predict.answer import Verdict, sentence
 from plots.features.predict.chart import draw_predicted
 from plots.features.predict.files import Predictions
 from plots.features.predict.fit import Fit, band_notes
-from plots.features.predict.table import bands_table, crossover_table, networks_table
+from plots.features.predict.table import bands_table, crossover_table
 from plots.file.families import FAMILIES, TRAINING
 from plots.file.rows import File
 from plots.text import printable
@@ -74,23 +74,20 @@ def _block(
     for family in TRAINING:
         title = f"{FAMILIES[family].title}: CPU measured, cards {NOT_MEASURED} (from – to)"
         bands = _familiar(_plain(bands_table(found, fit, machine, family), notes))
-        every = _plain(networks_table(found, fit, machine, family), notes)
         if bands.lines:
-            tables.append(on_page(bands, (*_BANDS, *cards), title))
-            name = f"{FAMILIES[family].title}: every way of each card, {NOT_MEASURED}"
-            folds.append(Fold(f"{name} ({len(every.lines)})", (on_page(every, _BANDS, name),)))
+            tables.append(brief(on_page(bands, (*_BANDS, *cards), title), "the command below"))
     crossovers = _plain(crossover_table(found, fit, machine), notes)
     if crossovers.lines:
         name = f"From which size each card would win, in every way, {NOT_MEASURED}"
         table = on_page(crossovers, _FIRST, name)
-        folds.insert(0, Fold(f"{name} ({len(crossovers.lines)})", (table,)))
+        folds.append(Fold.of(table, name))
     path = shlex.quote(printable(str(file.path), 400))
     return Block(
         machine=machine,
         points=tuple(sentence(verdict) for verdict in found),
         pictures=tuple(pictures),
         tables=tuple(tables),
-        commands=(f".venv/bin/python -m plots predict {path} --gpu=rtx-5090,h100",),
+        commands=(f".venv/bin/python -m plots predict {path} --all --gpu={','.join(cards)}",),
         folds=tuple(folds),
     )
 

@@ -1,36 +1,114 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrix products and layers by themselves: the Gemm and Layer rows."""
+"""Matrix products, layers and copies by themselves: the Gemm, Layer and Copy rows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from plots import units
-from plots.core.charts.rates import MOST_PANELS, draw_rates, panels
+from plots.core.charts.rates import MOST_PANELS, Panel, draw_rates, panels
 from plots.core.charts.style import Pictures
-from plots.core.page.columns import on_page
+from plots.core.page.columns import brief, on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.core.rates import Line, lines, rate
 from plots.core.series import device_name
-from plots.core.tables.cells import count_cell, range_cell, text_cell
+from plots.core.tables.cells import range_cell, seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.rows import File, Row
 from plots.text import whole
 
 _GEMM_SIZES = ("m", "n", "k")
-_FEW = 8  # lines of a table that is not folded
+_NUMBERS = (*_GEMM_SIZES, "width", "batch", "bytes")
 _ELSEWHERE = ("family", "device", "cpu_threads")  # said beside the columns of the other axes
+_DIRECTIONS = {
+    "h2d": "host to device",
+    "d2h": "device to host",
+    "both": "both ways at once",
+    "d2d": "within the device",
+    "h2h": "within the host",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A family of rows whose rate hangs on their size: `sized` are the axes that say the size, and
+    `size` is the row's; `counter` is what is done, in `unit` a second."""
+
+    family: str
+    name: str  # of one
+    chart: str
+    title: str
+    size_label: str
+    sized: tuple[str, ...]
+    size: Callable[[Row], float]
+    counter: str
+    unit: str
+    show_size: Callable[[float], str] = units.count
+
+    def rows(self, file: File) -> list[Row]:
+        return [row for row in file.rows if row.family == self.family and row.failure is None]
+
+    def lines(self, file: File) -> list[Line]:
+        """Of rows with these axes that are as large each way."""
+        rows = [
+            row
+            for row in self.rows(file)
+            if len({row.configuration.get(key, key) for key in self.sized}) == 1
+            and self.sized[0] in row.configuration
+        ]
+        return lines(rows, self.size, self.sized, self.counter)
+
+
+KINDS = (
+    Kind(
+        "Gemm",
+        "square matrix product",
+        "products",
+        "Matrix products: arithmetic by size",
+        "n of n×n",
+        _GEMM_SIZES,
+        # 2·n³ operations; the name of the row need not be a number.
+        lambda row: round((row.counters["flops"] / 2) ** (1 / 3)),
+        "flops",
+        "FLOP/s",
+    ),
+    Kind(
+        "Layer",
+        "layer",
+        "layers",
+        "Layers: arithmetic by width",
+        "inputs and outputs",
+        ("width",),
+        lambda row: row.counters.get("width", 1.0),
+        "flops",
+        "FLOP/s",
+    ),
+    Kind(
+        "Copy",
+        "copy",
+        "copies",
+        "Copies: bandwidth by size",
+        "size of one copy",
+        ("bytes",),
+        lambda row: row.counters["bytes"] / row.counters["count"],
+        "bytes",
+        "B/s",
+        units.binary_bytes,
+    ),
+)
 
 
 def build(files: Sequence[File], context: Context) -> Section | None:
     """The section on `files`; None where none of those shown has such rows."""
-    shown = [file for file in files[: context.detailed] if _rows(file, "Gemm", "Layer")]
+    shown = [file for file in files[: context.detailed] if any(one.rows(file) for one in KINDS)]
     if not shown:
         return None
     pictures = context.map(_draw, shown)
     return Section(
-        title="Products and layers",
+        title="Products, layers and copies",
         anchor="products",
         folded=True,
-        lead="How much arithmetic one matrix product, and one layer, reaches by its size.",
+        lead="How much arithmetic one matrix product and one layer reach by their size, and how "
+        "fast data moves between host and device: what is small is all latency.",
         blocks=tuple(
             _block(file, drawn, context) for file, drawn in zip(shown, pictures, strict=True)
         ),
@@ -42,159 +120,105 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     )
 
 
-def _rows(file: File, *families: str) -> list[Row]:
-    return [row for row in file.rows if row.family in families and row.failure is None]
+def _draw(file: File) -> list[Pictures | None]:
+    return [_chart(file, kind, panels(kind.lines(file), kind.sized)) for kind in KINDS]
 
 
-def _square_lines(file: File) -> list[Line]:
-    squares = [
-        row
-        for row in _rows(file, "Gemm")
-        if len({row.configuration[name] for name in _GEMM_SIZES}) == 1
-    ]
-    # 2·n³ operations; the name of the row need not be a number.
-    return lines(
-        squares, lambda row: round((row.counters["flops"] / 2) ** (1 / 3)), _GEMM_SIZES, "flops"
-    )
-
-
-def _layer_lines(file: File) -> list[Line]:
-    return lines(
-        _rows(file, "Layer"), lambda row: row.counters.get("width", 1.0), ("width",), "flops"
-    )
-
-
-def _draw(file: File) -> tuple[Pictures | None, Pictures | None]:
-    return (
-        _chart(
-            file,
-            _square_lines(file),
-            _GEMM_SIZES,
-            title="Matrix products: arithmetic by size",
-            size_label="n of n×n",
-        ),
-        _chart(
-            file,
-            _layer_lines(file),
-            ("width",),
-            title="Layers: arithmetic by width",
-            size_label="inputs and outputs",
-        ),
-    )
-
-
-def _chart(
-    file: File, drawn: Sequence[Line], sized: Sequence[str], *, title: str, size_label: str
-) -> Pictures | None:
-    if not drawn:
+def _chart(file: File, kind: Kind, shown: Sequence[Panel]) -> Pictures | None:
+    if not shown:
         return None
     return draw_rates(
         file,
-        panels(drawn, sized)[:MOST_PANELS],
-        title=title,
-        size_label=size_label,
-        rate_label="operations per second",
-        unit="FLOP/s",
+        [Panel(_DIRECTIONS.get(one.title, one.title), one.lines) for one in shown[:MOST_PANELS]],
+        title=kind.title,
+        size_label=kind.size_label,
+        rate_label="bandwidth" if kind.counter == "bytes" else "operations per second",
+        unit=kind.unit,
+        tick=kind.show_size,
     )
 
 
-def _block(file: File, drawn: tuple[Pictures | None, Pictures | None], context: Context) -> Block:
-    kinds = (
-        ("products", "a square matrix product", "its size", _square_lines(file), _GEMM_SIZES),
-        ("layers", "a layer", "its width", _layer_lines(file), ("width",)),
-    )
+def _block(file: File, drawn: Sequence[Pictures | None], context: Context) -> Block:
     pictures, tables, folds = [], [], []
-    for (name, what, over, found, sized), picture in zip(kinds, drawn, strict=True):
-        if picture is None:
-            continue
-        count = len(panels(found, sized))
-        few = f"{MOST_PANELS} of {count} kinds are drawn; the table below has all."
-        pictures.append(
-            Picture(
-                picture,
-                context.stem(file, name),
-                alt=f"Floating-point operations per second of {what} against {over}, both axes "
-                "logarithmic, a line for each way to compute. The tables below have the figures.",
-                caption=few if count > MOST_PANELS else "",
+    for kind, picture in zip(KINDS, drawn, strict=True):
+        curves, rows = kind.lines(file), kind.rows(file)
+        if picture is not None:
+            count = len(panels(curves, kind.sized))
+            few = f"{MOST_PANELS} of {count} kinds are drawn; the tables below have all."
+            pictures.append(
+                Picture(
+                    picture,
+                    context.stem(file, kind.chart),
+                    alt=f"Rate of a {kind.name} against its size, both axes logarithmic, a line "
+                    "for each way to compute. The tables below have the figures.",
+                    caption=few if count > MOST_PANELS else "",
+                )
             )
-        )
-        table = _summary(f"Highest rate of {what}", found)
-        if len(found) > _FEW:
-            folds.append(Fold(f"{table.title} ({len(found)})", (table,)))
-        else:
-            tables.append(table)
-    gemm, layer = _rows(file, "Gemm"), _rows(file, "Layer")
-    if gemm:
-        folds.append(Fold(f"Every product ({len(gemm)})", (_page("Every product", gemm),)))
-    if layer:
-        folds.append(Fold(f"Every layer ({len(layer)})", (_page("Every layer", layer),)))
+            tables.append(brief(_summary(kind, curves), "the fold of every row"))
+        if rows:
+            name = f"Every {kind.name.split()[-1]}"
+            folds.append(Fold.of(_every(name, kind, rows), name))
     return Block(
         machine=file.machine.id, pictures=tuple(pictures), tables=tuple(tables), folds=tuple(folds)
     )
 
 
-def _summary(title: str, found: Sequence[Line]) -> Table:
+def _summary(kind: Kind, curves: Sequence[Line]) -> Table:
     columns = (
-        Column("kind", "kind"),
-        Column("best_flops_per_second", "highest rate", numeric=True),
-        Column("size", "at", numeric=True),
-        Column("smallest_flops_per_second", "at the smallest", numeric=True),
+        Column("kind", kind.name),
+        Column("best_per_second", "highest rate", numeric=True),
+        Column("best_size", "at", numeric=True),
+        Column("smallest_size", "smallest", numeric=True),
+        Column("smallest_seconds", "takes", numeric=True),
     )
     table = []
-    for line in found:
-        fastest = max(line.points, key=lambda point: point.median)
-        first = line.points[0].median
+    for line in curves:
+        first, fastest = line.points[0], max(line.points, key=lambda point: point.median)
         table.append(
             (
                 text_cell(line.label),
-                Cell(units.rate(fastest.median, "FLOP/s"), fastest.median, bold=True),
-                count_cell(fastest.size),
-                Cell(units.rate(first, "FLOP/s"), first),
+                Cell(units.rate(fastest.median, kind.unit), fastest.median, bold=True),
+                Cell(kind.show_size(fastest.size), fastest.size),
+                Cell(kind.show_size(first.size), first.size),
+                seconds_cell(first.row.median / first.row.counters["count"]),
             )
         )
-    return Table(title, columns, tuple(table))
+    return Table(f"Highest rate of a {kind.name}", columns, tuple(table))
 
 
-def _page(title: str, rows: Sequence[Row]) -> Table:
-    sizes = [
-        key for key in (*_GEMM_SIZES, "width") if any(key in row.configuration for row in rows)
-    ]
-    return on_page(_every(title, rows), (*sizes, "flops_per_second", "on", "seconds"))
-
-
-def _every(title: str, rows: Sequence[Row]) -> Table:
+def _every(title: str, kind: Kind, rows: Sequence[Row]) -> Table:
     names = [
         axis.key
         for axis in rows[0].axes
         if axis.key not in _ELSEWHERE and any(axis.key in row.configuration for row in rows)
     ]
     columns = (
-        *(Column(name, name, numeric=name in (*_GEMM_SIZES, "width", "batch")) for name in names),
+        *(Column(name, name, numeric=name in _NUMBERS) for name in names),
         Column("on", "on"),
         Column("seconds", "time", numeric=True),
         Column("range", "range", numeric=True),
-        Column("flops_per_second", "rate", numeric=True),
+        Column("per_second", "rate", numeric=True),
     )
     flags: dict[str, int] = {}
     table = []
     for row in rows:
         count = row.counters["count"]
-        seconds, speed = row.median / count, rate(row, "flops")
-        flagged = marks(row.warnings, flags)
+        speed, flagged = rate(row, kind.counter), marks(row.warnings, flags)
         table.append(
             (
                 *(_field(row.configuration.get(name)) for name in names),
-                Cell(where := device_name(row, without=names), where),
-                Cell(units.seconds(seconds), seconds, marks=flagged),
+                text_cell(device_name(row, without=names)),
+                Cell(units.seconds(row.median / count), row.median / count, marks=flagged),
                 range_cell(row, count),
-                Cell(units.rate(speed, "FLOP/s"), speed),
+                Cell(units.rate(speed, kind.unit), speed),
             )
         )
-    return Table(title, columns, tuple(table), (*flags,))
+    first = ("direction", *kind.sized, "per_second", "on", "seconds")
+    return on_page(Table(title, columns, tuple(table), (*flags,)), first)
 
 
 def _field(text: str | None) -> Cell:
     if text is None:
         return NOTHING
     number = whole(text, digits=15)
-    return Cell(text, text if number is None else number)
+    return Cell(_DIRECTIONS.get(text, text), text if number is None else number)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command lines that measure a file, and each of its rows, again."""
+"""The command lines that measure a file, or one of its rows, again."""
 
 import re
 import shlex
 
-from plots.file.families import TRAINING
-from plots.file.rows import Row, Run
+from plots.file.rows import Run
 from plots.text import printable
 
 BENCH = "./build/bench"
@@ -16,8 +15,6 @@ _LEFT_OUT = re.compile(
     r"--(benchmark_)?out(_format)?=|--benchmark_(filter|list_tests)="
     r"|--resume$|--with-peers|--(devices|layout|loop|mode|pages)="
 )
-# What is special in a regular expression. Google Benchmark's is POSIX's or ECMAScript's.
-_SPECIAL = re.compile(r"([\\^$.|?*+()\[\]{}])")
 
 
 def command(run: Run) -> str:
@@ -26,22 +23,8 @@ def command(run: Run) -> str:
     return " ".join([*_environment(run), BENCH, *words])
 
 
-def again(run: Run, row: Row) -> str:
-    """Measures `row` alone: the arguments of the run, which planned it, and a filter.
-
-    Which executions of the CPU a sweep has is another in another version, so that the row says its.
-    """
-    name = _SPECIAL.sub(r"\\\1", printable(row.name, _LONGEST))
-    words = [command(run)]
-    own = row.configuration
-    said = any(word.startswith("--execution=") for word in run.command)
-    if own.get("device") == "cpu" and row.family in TRAINING and not said:
-        words.append(_quoted(f"--execution={own['execution']}"))
-    return " ".join([*words, shlex.quote(f"--benchmark_filter=^{name}$")])
-
-
 def template(run: Run) -> str:
-    """again() for any row, with ROW in place of its name."""
+    """Measures one row, with ROW in place of its name, alone."""
     return f"{command(run)} {shlex.quote('--benchmark_filter=^ROW$')}"
 
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from plots import units
 from plots.core.page.section import Block, Context, Fold, Section
-from plots.core.tables.cells import seconds_cell, text_cell
+from plots.core.tables.cells import count_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
-from plots.features.record.commandline import again, command, template
+from plots.features.record.commandline import command, template
 from plots.file.rows import File, Row
 
 _METHOD = (
@@ -86,8 +86,8 @@ def _block(file: File) -> Block:
         notes=tuple(notes),
         folds=(
             Fold(
-                f"Every row, how it was verified, and how to measure it again ({len(file.rows)})",
-                (_rows(file),),
+                f"How {len(file.rows)} rows were verified, and how to measure one again",
+                (_verified(file.rows),),
                 commands=(template(file.run),),
             ),
         ),
@@ -116,45 +116,43 @@ def _facts(file: File) -> tuple[tuple[str, str], ...]:
     return tuple((name, fact) for name, fact in facts.items() if fact)
 
 
-def _rows(file: File) -> Table:
+def _verified(rows: Sequence[Row]) -> Table:
+    """A line for each family on each device: what was compared, and the row nearest to failing."""
     columns = (
-        Column("row", "row"),
-        Column("seconds", "median of one iteration", numeric=True),
-        Column("repetitions", "repetitions", numeric=True),
-        Column("verified", "verified"),
-        Column("command", "measure it again"),
+        Column("family", "family"),
+        Column("on", "on"),
+        Column("rows", "rows", numeric=True),
+        Column("failed", "without result", numeric=True),
+        Column("verified", "verified", numeric=True),
+        Column("undetermined_updates", "updates that rounding decides", numeric=True),
+        Column("error", "error of the tolerance, at most", numeric=True),
+        Column("row", "in"),
     )
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.family, row.device), []).append(row)
     lines = []
-    for row in file.rows:
-        again_command = again(file.run, row)
-        timed = row.failure is None
+    for (family, device), members in groups.items():
+        checked = {row.name: row.verification for row in members if row.verification}
+        shares = {
+            name: one.relative_error / one.tolerance
+            for name, one in checked.items()
+            if one.tolerance
+        }
+        worst = max(shares, key=shares.__getitem__, default=None)
         lines.append(
             (
-                text_cell(row.name),
-                seconds_cell(row.median) if timed else NOTHING,
-                Cell(str(len(row.samples)), len(row.samples)),
-                _verified(row),
-                text_cell(again_command),
+                text_cell(family),
+                text_cell({"cpu": "CPU", "cuda": "GPU"}.get(device, device)),
+                count_cell(len(members)),
+                count_cell(sum(row.failure is not None for row in members)),
+                count_cell(len(checked)),
+                count_cell(sum(one.undetermined_updates or 0 for one in checked.values())),
+                Cell(f"{100 * shares[worst]:.2g} %", shares[worst]) if worst else NOTHING,
+                text_cell(worst),
             )
         )
-    return Table("Every row", columns, tuple(lines))
-
-
-def _verified(row: Row) -> Cell:
-    checked = row.verification
-    if checked is None:
-        return NOTHING
-    amounts = (
-        (checked.steps, checked.steps_of, "steps"),
-        (checked.entries, checked.entries_of, "entries"),
-    )
-    counted = [f"{some:,} of {every:,} {what}, " for some, every, what in amounts if some and every]
-    if checked.batch:
-        counted.append(f"batch {checked.batch:,}, ")
-    if checked.undetermined_updates:
-        counted.append(f"updates of {checked.undetermined_updates:,} undetermined, ")
-    text = f"{''.join(counted)}error {checked.relative_error:.1e} ≤ {checked.tolerance:.1e}"
-    return Cell(text, checked.relative_error)
+    return Table("What was compared with float64", columns, tuple(lines))
 
 
 def _older(files: Sequence[File]) -> Table:

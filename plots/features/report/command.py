@@ -8,13 +8,14 @@ from plots.core.command import add_baseline, add_paths, add_sort, complain, name
 from plots.core.machines import UnknownMachineError, named
 from plots.core.reference import REFERENCE, RESTORE
 from plots.core.tables.formats import FORMATS
+from plots.features.predict.files import predictions
+from plots.features.report import report
+from plots.features.report.summary import summary
 from plots.file import loading
 from plots.file.file_order import gpus_first, newest_first
 from plots.parallel import Pool
 from plots.text import printable, whole
 
-NAME = "report"
-HELP = "write one HTML page with everything, and its charts"
 DESCRIPTION = (
     "Writes index.html into a folder: one page that needs nothing else, with the answer, charts "
     "and tables; and each chart as PNG and SVG. Several machines stand side by side first. Of "
@@ -62,12 +63,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    # Imported here because matplotlib takes longer to load than `validate` takes to run; and
-    # before the pool starts, whose processes share what is loaded.
-    from plots.features.predict.files import predictions  # noqa: PLC0415
-    from plots.features.report import report  # noqa: PLC0415
-    from plots.features.report.summary import summary  # noqa: PLC0415
-
     with Pool() as pool:
         files, problems = loading.load_files(options.paths, pool.map)
         files, older = (newest_first(files), []) if options.all else newest(files)

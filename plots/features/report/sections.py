@@ -11,7 +11,6 @@ from plots.features.advise import own_section as own
 from plots.features.advise import section as ask
 from plots.features.answer import section as verdict
 from plots.features.ceilings import section as ceilings
-from plots.features.copies import section as copies
 from plots.features.crossover import section as crossovers
 from plots.features.doubts import section as doubts
 from plots.features.machines import section as machines
@@ -23,6 +22,7 @@ from plots.features.record import section as record
 from plots.features.shi import section as shi_table
 from plots.features.threads import section as threads
 from plots.features.training import epochs_section as epochs
+from plots.features.training import forward_section as forward
 from plots.features.training import steps_section as steps
 from plots.features.two import section as two
 from plots.features.why import section as reasons
@@ -36,6 +36,7 @@ SECTIONS: tuple[ModuleType, ...] = (
     crossovers,
     epochs,
     steps,
+    forward,
     predicted,
     threads,
     ranks,
@@ -43,7 +44,6 @@ SECTIONS: tuple[ModuleType, ...] = (
     peers,
     shi_table,
     ceilings,
-    copies,
     products,
     doubts,
     record,

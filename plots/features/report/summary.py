@@ -83,11 +83,4 @@ def _short(table: Table, most: int) -> Table:
         if column.key == "cpu_on" and "speed_up" not in {one.key for one in table.columns}
     ]
     lines = tuple(table.lines[place] for place in kept)
-    marked = sorted({mark for line in lines for cell in line for mark in cell.marks})
-    numbers = {mark: number for number, mark in enumerate(marked, 1)}
-    lines = tuple(
-        tuple(replace(cell, marks=tuple(numbers[mark] for mark in cell.marks)) for cell in line)
-        for line in lines
-    )
-    notes = tuple(table.notes[mark - 1] for mark in marked)
-    return replace(table, lines=lines, notes=notes).only(places)
+    return replace(table, lines=lines).noted().only(places)

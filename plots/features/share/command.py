@@ -22,8 +22,6 @@ from plots.file.refusal import BadFileError
 from plots.file.rows import File
 from plots.text import counted, printable
 
-NAME = "share"
-HELP = "prepare a file for everybody's results: check it, leave out what is private"
 DESCRIPTION = (
     "Checks that a result file is fit to be committed, as validate --strict does, writes a copy "
     "without what is private (names of host and user, folders, addresses), shows what the copy "
@@ -150,6 +148,8 @@ def _where_to_send(file: File, place: Path, praise: str) -> str:
 
 def _repository() -> str:
     """OWNER/NAME on GitHub of this checkout; empty where it has none."""
+    if not (_ROOT / ".git").exists():  # an installed copy, perhaps below somebody else's
+        return ""
     for remote in ("upstream", "origin"):  # a fork has no issues of its own
         command = ["git", "-C", str(_ROOT), "remote", "get-url", remote]
         with suppress(OSError):  # no git

@@ -13,8 +13,6 @@ from plots.file import loading
 from plots.file.file_order import by_id
 from plots.text import printable
 
-NAME = "shi"
-HELP = "print the table of Shi et al. 2016 with your own rows in it"
 DESCRIPTION = (
     "Prints Table 7 of Shi et al. 2016, the seconds per mini-batch of seven networks in five "
     "frameworks, with your rows of the same networks and batch sizes (bench --family=Minibatch), "

@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from plots.core.page.columns import on_page
+from plots.core.page.columns import brief, on_page
 from plots.core.page.section import Block, Context, Fold, Section
 from plots.core.tables.table import Table
 from plots.features.shi.analysis import load_shi, shi_rows
@@ -30,6 +30,7 @@ def build(files: Sequence[File], context: Context) -> Section:
     if any(shi_rows(file, figures) for file in shown):
         ratios = ratio_table(figures, shown)
         ratio_keys = [column.key for column in ratios.columns]
+        ours = _only(ratios, [key for key in ratio_keys if not _is_theirs(key)])
         return Section(
             title="Beside Shi et al. 2016",
             anchor="shi",
@@ -37,7 +38,7 @@ def build(files: Sequence[File], context: Context) -> Section:
             blocks=(
                 Block(
                     points=tuple(brought(figures, shown)),
-                    tables=(_only(ratios, [key for key in ratio_keys if not _is_theirs(key)]),),
+                    tables=(brief(ours, "the table below, of seconds,"),),
                     folds=(
                         Fold(
                             "Which published figures these are",

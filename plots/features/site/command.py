@@ -6,15 +6,22 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from plots.core.charts.files import stems
 from plots.core.command import add_paths, complain, named_path
+from plots.core.machines import side_by_side
+from plots.core.page.page import render_page
+from plots.core.page.section import Context
+from plots.features.advise import section as ask
+from plots.features.machines import section as machines
+from plots.features.predict.files import predictions
+from plots.features.report import report
+from plots.features.site import section as ladder
 from plots.file import loading
 from plots.file.file_order import gpus_first, newest_per_machine
 from plots.file.rows import File
 from plots.parallel import Map, Pool
 from plots.text import counted, printable
 
-NAME = "site"
-HELP = "write a static site: the ladder of all machines, and a page of each"
 DESCRIPTION = (
     "Writes index.html into a folder: every machine and card with the size from which the GPU "
     "wins, the machines side by side, and the form that asks what this CPU and that GPU would do; "
@@ -42,10 +49,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    # Imported here because matplotlib takes longer to load than a refusal takes; and before the
-    # pool starts, whose processes share what is loaded.
-    from plots.features.report import report  # noqa: PLC0415
-
     with Pool() as pool:
         files, problems = loading.load_files(options.paths or [Path("results")], pool.map)
         whole = [file for file in files if not file.shortcomings]
@@ -80,16 +83,6 @@ def build_site(
 ) -> dict[str, dict[str, bytes]]:
     """The site of `files`, each of another machine or card: folder, whose name is made as that of
     a chart's file is, to file name, to content."""
-    from plots.core.charts.files import stems  # noqa: PLC0415 - matplotlib, as above
-    from plots.core.machines import side_by_side  # noqa: PLC0415
-    from plots.core.page.page import render_page  # noqa: PLC0415
-    from plots.core.page.section import Context  # noqa: PLC0415
-    from plots.features.advise import section as ask  # noqa: PLC0415
-    from plots.features.machines import section as machines  # noqa: PLC0415
-    from plots.features.predict.files import predictions  # noqa: PLC0415
-    from plots.features.report import report  # noqa: PLC0415
-    from plots.features.site import section as ladder  # noqa: PLC0415
-
     predicted = predictions(files, older, apply)
     compared = report.compared_files(files, apply)
     folders = {file.path: stem for file, stem in zip(files, stems(files), strict=True)}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from plots.core.charts.style import Pictures
 from plots.core.network import epoch_rows, familiar, networks, on_device
-from plots.core.page.columns import on_page
+from plots.core.page.columns import brief, on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.features.training.chart import best_of_devices, draw_epochs, lines_of
 from plots.features.training.table import best_table, every_table
@@ -66,14 +66,15 @@ def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
         precisions = ", ".join(dict.fromkeys(row.precision for row in own))
         title = f"Epochs that only the {name} has, {precisions}"
         table = on_page(best_table(own), _ANSWER, title)
-        folds.append(Fold(f"{title} ({len(table.lines)})", (table,)))
-    folds.append(
-        Fold(
-            f"Epochs: every row of every way to compute ({len(every)})",
-            (on_page(every_table(every), ("network", "seconds_per_epoch", "on")),),
-        )
+        folds.append(Fold.of(table, title))
+    table = on_page(every_table(every), ("network", "seconds_per_epoch", "on"))
+    folds.append(Fold.of(table, "Epochs: every row of every way to compute"))
+    return Block(
+        machine=file.machine.id,
+        pictures=(picture,),
+        tables=(brief(main, "the table of every row"),),
+        folds=tuple(folds),
     )
-    return Block(machine=file.machine.id, pictures=(picture,), tables=(main,), folds=tuple(folds))
 
 
 def _compared(rows: Sequence[Row]) -> tuple[list[Row], dict[str, list[Row]]]:

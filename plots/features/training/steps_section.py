@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 from plots.core.network import on_device, step_rows
-from plots.core.page.columns import on_page
+from plots.core.page.columns import brief, on_page
 from plots.core.page.section import Block, Context, Fold, Section
 from plots.features.training.table import best_table, every_table, memory_table
 from plots.file.rows import File
@@ -39,13 +39,13 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 def _block(file: File) -> Block:
     rows = step_rows(file)
     every = on_page(every_table(rows), ("network", "batch", "seconds_per_step", "on"))
-    folds = [Fold(f"Training steps: every row of every way to compute ({len(rows)})", (every,))]
+    folds = [Fold.of(every, "Training steps: every row of every way to compute")]
     memory = memory_table(rows)
     if memory.lines:
-        summary = f"Memory and reorders of training steps ({len(memory.lines)})"
-        folds.append(Fold(summary, (on_page(memory, ("network", "batch", "on")),)))
+        table = on_page(memory, ("network", "batch", "on"))
+        folds.append(Fold.of(table, "Memory and reorders of training steps"))
     return Block(
         machine=file.machine.id,
-        tables=(on_page(best_table(rows), _ANSWER, _TITLE),),
+        tables=(brief(on_page(best_table(rows), _ANSWER, _TITLE), "the table of every row"),),
         folds=tuple(folds),
     )

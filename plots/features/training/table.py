@@ -6,6 +6,8 @@ Those that are given together are of one family.
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from plots import units
 from plots.core.network import NetworkKey, best, network_label, networks, on_device
 from plots.core.peaks import doubts
@@ -30,6 +32,7 @@ _NETWORK = (
 )
 _GROUPS = {"cpu": "CPU", "cuda": "GPU"}
 _PREFIXES = {"cpu": "cpu", "cuda": "gpu"}
+_QUANTILES = {"p50": "50 %", "p90": "90 %", "p99": "99 %", "p999": "99.9 %", "max": "longest"}
 _MEMORY = ("peak_bytes", "reorders", "reorder_bytes")
 
 
@@ -145,6 +148,46 @@ def _speed_up(chosen: dict[str, Row]) -> Cell:
         return NOTHING
     ratio = chosen["cpu"].median / chosen["cuda"].median
     return Cell(f"{units.significant(ratio)}×", ratio)
+
+
+def latency_table(rows: Sequence[Row]) -> Table:
+    """A line for each of `rows`, which are forward passes, that was timed pass by pass: the median
+    over its repetitions of what so much of the passes of each did not exceed."""
+    groups = networks(rows)
+    columns = (
+        Column("network", "network"),
+        Column("batch", "batch", numeric=True),
+        Column("on", "on"),
+        *(
+            Column(f"latency_{key}_seconds", title, numeric=True, group="of passes, latency")
+            for key, title in _QUANTILES.items()
+        ),
+        Column("latency_passes", "passes each", numeric=True),
+        Column("clock_seconds", "clock", numeric=True),
+    )
+    lines = []
+    for key, members in groups.items():
+        for row in sorted(members, key=lambda row: row.median):
+            passes = row.measured.get("latency_passes")
+            if passes is None:
+                continue
+            lines.append(
+                (
+                    text_cell(network_label(key, list(groups), row.axes)),
+                    count_cell(row.counters["batch"]),
+                    text_cell(str(device_label(row))),
+                    *(_over_repetitions(row, f"latency_{key}_seconds") for key in _QUANTILES),
+                    count_cell(float(np.nanmedian(passes))),
+                    _over_repetitions(row, "clock_seconds"),
+                )
+            )
+    note = "Each latency has one reading of the clock in it."
+    return Table("Latency of forward passes", columns, tuple(lines), (note,) if lines else ())
+
+
+def _over_repetitions(row: Row, counter: str) -> Cell:
+    values = row.measured.get(counter)
+    return NOTHING if values is None else seconds_cell(float(np.nanmedian(values)))
 
 
 def memory_table(rows: Sequence[Row]) -> Table:

@@ -9,8 +9,6 @@ from plots.features.two.analysis import two
 from plots.features.two.table import answers, two_table
 from plots.text import printable, whole
 
-NAME = "two"
-HELP = "print from which n the second of two commands wins a step, and when its start-up is repaid"
 DESCRIPTION = (
     "Prints, for each file that ./run two has made, from which n the second command wins a step, "
     "after how many steps it has repaid its start-up, and a table of both at each n with 95 % "

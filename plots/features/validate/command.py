@@ -8,8 +8,6 @@ from plots.file import fitness, loading
 from plots.file.refusal import BadFileError
 from plots.text import printable
 
-NAME = "validate"
-HELP = "check files against the definition in results/README.md"
 DESCRIPTION = (
     "Checks result files against the definition in results/README.md, prints a line for each, and "
     "exits with 2 if any is invalid. --strict also says whether each is fit to be committed under "

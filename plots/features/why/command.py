@@ -17,12 +17,13 @@ from plots.core.command import (
     print_tables,
     tell_written,
 )
+from plots.core.crossover import comparisons
 from plots.core.tables.table import Table
+from plots.features.why.summary import why_text
+from plots.features.why.table import why_tables
 from plots.file import rows
 from plots.text import printable
 
-NAME = "why"
-HELP = "say where the time goes and what would change the crossover"
 DESCRIPTION = (
     "Splits the time of each Epoch and Minibatch row into launches, copies, computation by kind, "
     "update and waits; names its bound; says what more CPU threads bring, what would change the "
@@ -42,10 +43,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from plots.core.crossover import comparisons  # noqa: PLC0415
-    from plots.features.why.summary import why_text  # noqa: PLC0415
-    from plots.features.why.table import why_tables  # noqa: PLC0415
-
     files, problems = load_answering(options.paths)
     short = options.format == "text" and not options.all
     tables: list[Table] = []

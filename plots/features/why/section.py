@@ -80,14 +80,12 @@ def _part(file: File, family: str, pictures: Pictures | None, context: Context) 
         folds.append(Fold(summary, points=tuple(sentence(item.sentence) for item in rest)))
     if threads.lines:
         table = on_page(threads, ("model",))
-        summary = f"What more threads bring{words.beside('to')} ({len(threads.lines)})"
-        folds.append(Fold(summary, (table,)))
+        folds.append(Fold.of(table, f"What more threads bring{words.beside('to')}"))
     split = on_page(split_table(file, rows), ("model", "on", f"{words.short}_seconds"))
-    summary = f"The split and the bound of every row{words.beside('of')} ({len(rows)})"
-    folds.append(Fold(summary, (split,)))
+    folds.append(Fold.of(split, f"The split and the bound of every row{words.beside('of')}"))
     if len(repaid.lines) > len(fastest.lines):
         summary = f"When every way of the GPU has repaid its start-up, in {words.one}s"
-        folds.append(Fold(f"{summary} ({len(repaid.lines)})", (on_page(repaid, columns),)))
+        folds.append(Fold.of(on_page(repaid, columns), summary))
     title = f"When the GPU's fastest way has repaid its start-up, in {words.one}s"
     return Block(
         points=tuple(sentence(item.sentence) for item in first),

@@ -1,39 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `why` prints for people: a block for each question, of each network in one batch size."""
+"""What `why` prints for people: of the tables of plots/features/why/table.py the fastest way of
+each device, of each network in one batch size, and the columns that answer."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from plots import units
-from plots.core.bounds import bounds
 from plots.core.crossover import Comparison
 from plots.core.headline import own_batch
-from plots.core.network import best, network_label, networks, on_device, training_rows
-from plots.core.series import device_name
-from plots.core.tables.cells import count_cell, seconds_cell, text_cell
+from plots.core.network import best, familiar, networks, on_device, training_rows
+from plots.core.tables.cells import text_cell
 from plots.core.tables.plain import as_text, wrapped
-from plots.core.tables.table import NOTHING, Cell, Column, Table
-from plots.features.why.analysis import (
-    PARTS,
-    UNATTRIBUTED,
-    Repayment,
-    Split,
-    Threads,
-    missing_gpu,
-    repayments,
-    splits,
-    threads,
-)
+from plots.core.tables.table import Cell, Column, Table
+from plots.features.why.analysis import missing_gpu
 from plots.features.why.counterfactuals import Counterfactual, counterfactuals
-from plots.features.why.table import engine_table
+from plots.features.why.table import engine_table, repayment_table, split_table, thread_table
 from plots.file.axes import BUILT_IN
 from plots.file.families import FAMILIES, MINIBATCH, TRAINING
-from plots.file.rows import Bound, File, Row
+from plots.file.rows import File, Row
 from plots.text import printable, sentence
 
 _MOST_PARTS = 2
 _MOST_CHANGES = 3
 _PLAIN = BUILT_IN["precision"].plainest
-_NETWORK = (Column("model", "network"), Column("batch", "batch", numeric=True))
 
 
 def why_text(file: File, compared: Sequence[Comparison]) -> str:
@@ -65,26 +53,32 @@ def why_text(file: File, compared: Sequence[Comparison]) -> str:
 
 def _family(file: File, compared: Sequence[Comparison], rows: Sequence[Row]) -> list[str]:
     """The blocks on `rows`, which are of one family."""
-    family = rows[0].family
-    repaid = {item.gpu.index: item for item in repayments(rows)}
-    own = [repaid[row.index] for row in _fastest(rows) if row.index in repaid]
+    family, fastest = rows[0].family, _fastest(rows)
+    words = FAMILIES[family]
+    split, repaid = split_table(file, fastest), repayment_table(file, fastest)
+    notes = tuple(note for note in split.notes if note != missing_gpu(file))
     return [
-        _block(_split_table(file, rows)),
-        _changes(counterfactuals(file, compared, family), FAMILIES[family].over),
-        _block(_thread_table(threads(rows), family)),
-        _block(_repayment_table(own, FAMILIES[family].one)),
-        _block(engine_table(file, _fastest(rows))),
+        _block(_largest(replace(split, notes=notes)), f"Where the time of {words.a} goes"),
+        _changes(counterfactuals(file, compared, family), words.over),
+        _block(thread_table(file, rows), f"What more CPU threads bring{words.beside('to')}"),
+        _block(
+            repaid.without("cpu", f"gpu_{words.short}_seconds", f"cpu_{words.short}_seconds"),
+            f"After how many {words.one}s the GPU's start-up is repaid",
+        ),
+        _block(engine_table(file, fastest)),
     ]
 
 
-def _block(table: Table) -> str:
-    return as_text(table).rstrip() if table.lines else ""
+def _block(table: Table, title: str = "") -> str:
+    return as_text(table.without("params", title=title)).rstrip() if table.lines else ""
 
 
 def _own_rows(file: File, compared: Sequence[Comparison], family: str) -> list[Row]:
     """The rows of `family` in f32: of epochs on a ladder those at the headline's batch, of each
-    network's training steps those in its largest batch."""
-    rows = training_rows(file, family)
+    network's training steps those in its largest batch; no network that nobody trains, nor between
+    the sizes of a ladder."""
+    rows = familiar(training_rows(file, family))
+    rows = [row for row in rows if not row.is_between] or rows
     rows = [row for row in rows if row.precision == _PLAIN] or rows
     if family == MINIBATCH:
         largest: dict[str, float] = {}
@@ -99,139 +93,46 @@ def _own_rows(file: File, compared: Sequence[Comparison], family: str) -> list[R
 
 def _fastest(rows: Sequence[Row]) -> list[Row]:
     """Of each network the fastest row of each device, the CPU's first."""
-    found = []
+    fastest = []
     for members in networks(rows).values():
         devices = dict.fromkeys(row.device for row in members)
-        found += [best(on_device(members, device)) for device in sorted(devices)]
-    return found
+        fastest += [best(on_device(members, device)) for device in sorted(devices)]
+    return fastest
 
 
-def _split_table(file: File, rows: Sequence[Row]) -> Table:
-    found = {split.row.index: split for split in splits(rows)}
-    bound = bounds(file)
-    keys = list(networks(rows))
-    labels = {
-        row.index: network_label(key, keys, row.axes)
-        for key, members in networks(rows).items()
-        for row in members
-    }
+def _largest(table: Table) -> Table:
+    """split_table() with the largest parts in words, in place of a column for each."""
+    parts = {one.key: at for at, one in enumerate(table.columns) if one.group == "%"}
+    short = table.without(*parts, "bound_seconds")
+    columns = [
+        replace(one, group="", title=one.group if one.key == "bound" else one.title)
+        for one in short.columns
+    ]
     lines = tuple(
-        (
-            text_cell(labels[row.index]),
-            count_cell(row.counters["batch"]),
-            text_cell(device_name(row)),
-            seconds_cell(row.median),
-            _bound(bound.get(row.index)),
-            text_cell(_shares(found[row.index])) if row.index in found else NOTHING,
-        )
-        for row in _fastest(rows)
+        (*cells, _parts({table.columns[at].title: line[at] for at in parts.values()}))
+        for cells, line in zip(short.lines, table.lines, strict=True)
     )
-    words = FAMILIES[rows[0].family]
-    return Table(
-        f"Where the time of {words.a} goes",
-        (
-            *_NETWORK,
-            Column("on", "on"),
-            Column(f"{words.short}_seconds", words.short, numeric=True),
-            Column("bound", "of its bound", numeric=True),
-            Column("parts", "largest parts"),
-        ),
-        lines,
-    )
+    columns.append(Column("parts", "largest parts"))
+    return replace(short, columns=tuple(columns), lines=lines)
 
 
-def _shares(split: Split) -> str:
-    """The largest parts in percent of the whole: "products 62 %, launch 30 %"."""
-    seconds = {**split.parts, UNATTRIBUTED: split.unattributed}
-    largest = sorted(seconds, key=lambda part: -abs(seconds[part]))[:_MOST_PARTS]
-    shares = ((PARTS.get(part, part), 100 * seconds[part] / split.total) for part in largest)
-    return ", ".join(f"{name} {share:.0f} %" for name, share in shares if abs(share) >= 0.5)
+def _parts(shares: dict[str, Cell]) -> Cell:
+    """The largest of `shares` in percent: "products 62 %, launch 30 %"."""
+    known = {name: cell.value for name, cell in shares.items() if isinstance(cell.value, float)}
+    largest = sorted(known, key=lambda name: -abs(known[name]))[:_MOST_PARTS]
+    words = [f"{name} {known[name]:.0f} %" for name in largest if abs(known[name]) >= 0.5]
+    return text_cell(", ".join(words) or None)
 
 
-def _bound(bound: Bound | None) -> Cell:
-    if bound is None or bound.name is None or bound.percent is None:
-        return NOTHING
-    text = f"{bound.name} {units.significant(bound.percent, 2)} %"
-    return Cell(text, bound.percent)
-
-
-def _thread_table(found: Sequence[Threads], family: str) -> Table:
-    """For each network the fewest threads and the fastest number of them."""
-    one, lines = FAMILIES[family].short, []
-    for item in found:
-        fewest = next(iter(item.rows))
-        fastest = max(item.speed_ups, key=lambda count: item.speed_ups[count])
-        row = item.rows[fewest]
-        lines.append(
-            (
-                text_cell(row.model),
-                count_cell(row.counters["batch"]),
-                count_cell(fewest),
-                seconds_cell(row.median),
-                count_cell(fastest),
-                seconds_cell(item.rows[fastest].median),
-                Cell(
-                    f"{item.speed_ups[fastest]:.2f}",
-                    item.speed_ups[fastest],
-                    marks=(1,) if fastest in item.unsure else (),
-                ),
-            )
-        )
-    unsure = any(line[-1].marks for line in lines)
-    note = "The repetitions of both thread counts overlap: the difference may be chance."
-    return Table(
-        f"What more CPU threads bring{FAMILIES[family].beside('to')}",
-        (
-            *_NETWORK,
-            Column("fewest", "threads", numeric=True, group="fewest"),
-            Column("fewest_seconds", one, numeric=True, group="fewest"),
-            Column("fastest", "threads", numeric=True, group="fastest"),
-            Column("fastest_seconds", one, numeric=True, group="fastest"),
-            Column("speed_up", "speedup", numeric=True),
-        ),
-        tuple(lines),
-        (note,) if unsure else (),
-    )
-
-
-def _changes(found: Sequence[Counterfactual], over: str) -> str:
+def _changes(changes: Sequence[Counterfactual], over: str) -> str:
     """The changes that matter most, a sentence each."""
-    sentences = [item.sentence for item in found[:_MOST_CHANGES]]
+    sentences = [item.sentence for item in changes[:_MOST_CHANGES]]
     if not sentences:
         return ""
-    left = len(found) - len(sentences)
+    left = len(changes) - len(sentences)
     lines = [f"What would change the crossover{over}", ""]
     for text in sentences:
         lines.append(wrapped(printable(sentence(text), 400), "  ", "- "))
     if left:
         lines.append(f"- {left} more with --all")
     return "\n".join(lines)
-
-
-def _repayment_table(found: Sequence[Repayment], one: str) -> Table:
-    lines = tuple(
-        (
-            text_cell(item.gpu.model),
-            count_cell(item.gpu.counters["batch"]),
-            text_cell(", ".join(_way(item.gpu))),
-            seconds_cell(item.gpu.counters["first_call_seconds"]),
-            seconds_cell(item.cpu.counters["first_call_seconds"]),
-            Cell("never") if item.iterations is None else count_cell(item.iterations),
-        )
-        for item in found
-    )
-    return Table(
-        f"After how many {one}s the GPU's start-up is repaid, against the fastest CPU row",
-        (
-            *_NETWORK,
-            Column("gpu", "GPU"),
-            Column("gpu_first_seconds", "GPU", numeric=True, group="first call"),
-            Column("cpu_first_seconds", "CPU", numeric=True, group="first call"),
-            Column("iterations", f"{one}s", numeric=True),
-        ),
-        lines,
-    )
-
-
-def _way(row: Row) -> list[str]:
-    return row.axes.words(row.configuration, roles=["how"], without=["device"])

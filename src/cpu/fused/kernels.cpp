@@ -15,6 +15,7 @@
 #include "backward-inl.h"
 #include "forward-inl.h"
 #include "loss-inl.h"
+#include "pass-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -48,6 +49,7 @@ Kernels kernels() {
           .sum_bias = sum_bias,
           .update = update,
           .update_bias = update_bias,
+          .pass = pass,
           .instructions = hwy::TargetName(HWY_TARGET)};
 }
 

@@ -77,6 +77,18 @@ struct Layer {
   float *m = nullptr, *v = nullptr, *bias_m = nullptr, *bias_v = nullptr;
 };
 
+/// A layer of a network that is used. The samples lie as they come, one behind the other.
+struct PassLayer {
+  std::int64_t in = 0, out = 0;
+  Activation activation = Activation::identity;
+  /// Weights are [out][ld], a product over the inputs for each output; else [in][ld].
+  bool by_inputs = false;
+  std::int64_t ld = 0;
+  std::int64_t x_stride = 0, y_stride = 0;  ///< of y whole lines
+  const float* weights = nullptr;
+  const float* bias = nullptr;  ///< whole lines
+};
+
 struct Batch {
   std::int64_t rows = 0;
   std::int64_t stride = 0;
@@ -126,6 +138,8 @@ struct Kernels {
   /// Likewise of the biases of these outputs.
   void (*update_bias)(const Layer& layer, const Batch& batch, const Update& update,
                       std::int64_t begin, std::int64_t end);
+  /// y = activation(x wT + bias) of so many samples.
+  void (*pass)(const PassLayer& layer, const float* x, float* y, std::int64_t rows);
   const char* instructions;  ///< Highway's name of the target: "AVX3"
 };
 

@@ -2,6 +2,8 @@
 #include "plan.h"
 
 #include "../threads.h"
+#include "crossover/training.h"
+#include "pass.h"
 #include "program.h"
 
 namespace crossover::cpu {
@@ -43,6 +45,9 @@ class FusedPlan : public Plan {
 std::unique_ptr<Plan> plan_fused(const Workload& workload, const CompileOptions& options) {
   if (options.precision != Precision::f32) {
     throw Unsupported("fused execution computes in f32, not in " + to_string(options.precision));
+  }
+  if (tensors_of(workload, Role::loss).empty()) {
+    return plan_pass(workload);
   }
   return std::make_unique<FusedPlan>(workload, options);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fused execution: a network of Linear layers trained without a call for each operation.
+// Fused execution: a network of Linear layers trained, or used, without a call for each operation.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,8 @@
 
 namespace crossover::cpu {
 
-/// Throws Unsupported where dense_training() does, and in other precisions than f32.
+/// Throws Unsupported where dense_training() does, or dense_pass() where there is no loss, and in
+/// other precisions than f32.
 std::unique_ptr<Plan> plan_fused(const Workload& workload, const CompileOptions& options);
 
 }  // namespace crossover::cpu

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Family Forward: one iteration is one use of a network, the forward pass of a batch. Where a GPU
+// gets the batch from the host, the host gets the outputs back, as who asks for them does.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/spent.h"
+#include "crossover/cost.h"
+#include "crossover/fingerprint.h"
+#include "crossover/product.h"
+#include "crossover/reference.h"
+#include "crossover/start.h"
+#include "rows/counters.h"
+#include "rows/families.h"
+#include "rows/training.h"
+#include "rows/work.h"
+
+namespace crossover::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// ---- How long single passes take, each timed by itself.
+
+class Latencies {
+ public:
+  /// Times passes for so many seconds, at most as many as there is room for; none where one takes
+  /// so long that the mean of a few says as much. Sets the counters.
+  template <class Pass>
+  void take(const Pass& pass, double seconds, std::map<std::string, double>& counters) {
+    for (const auto& [counter, share] : quantiles) {
+      counters.erase(counter);
+    }
+    const Clock::time_point start = Clock::now();
+    pass();
+    if (Clock::now() - start > long_pass) {
+      return;
+    }
+    std::size_t passes = 0;
+    const Clock::time_point end =
+        start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    for (Clock::time_point now = start; passes < room && (now < end || passes < fewest);) {
+      const Clock::time_point begin = Clock::now();
+      pass();
+      now = Clock::now();
+      taken_[passes++] = now - begin;
+    }
+    std::sort(taken_.begin(), taken_.begin() + static_cast<std::ptrdiff_t>(passes));
+    const auto count = static_cast<double>(passes);
+    for (const auto& [counter, share] : quantiles) {
+      if ((1 - share) * count >= 1 || share == 1) {
+        const auto place = static_cast<std::size_t>(std::ceil(share * count)) - 1;
+        counters[counter] = std::chrono::duration<double>(taken_[place]).count();
+      }
+    }
+    counters["latency_passes"] = count;
+    counters["clock_seconds"] = seconds_of_a_reading();
+  }
+
+ private:
+  static constexpr std::size_t room = 10000;
+  static constexpr std::size_t fewest = 20;
+  static constexpr std::chrono::milliseconds long_pass{5};
+  static constexpr std::array<std::pair<const char*, double>, 5> quantiles{
+      {{"latency_p50_seconds", 0.5},
+       {"latency_p90_seconds", 0.9},
+       {"latency_p99_seconds", 0.99},
+       {"latency_p999_seconds", 0.999},
+       {"latency_max_seconds", 1}}};
+
+  /// Which is in each latency once.
+  static double seconds_of_a_reading() {
+    constexpr int readings = 1000;
+    const Clock::time_point start = Clock::now();
+    for (int i = 1; i < readings; ++i) {
+      [[maybe_unused]] const volatile auto now = Clock::now().time_since_epoch().count();
+    }
+    return std::chrono::duration<double>(Clock::now() - start).count() / readings;
+  }
+
+  std::vector<Clock::duration> taken_ = std::vector<Clock::duration>(room);
+};
+
+// ---- What is timed
+
+class PreparedPass : public PreparedBenchmark {
+ public:
+  /// `returns`: the outputs are copied to the host.
+  PreparedPass(ForwardProgram made, bool returns, Result& result)
+      : made_(std::move(made)),
+        outputs_(find(made_.workload, "outputs")),
+        returned_(returns ? static_cast<std::size_t>(bytes(made_.workload[outputs_])) : 0),
+        result_(result),
+        profile_(result) {}
+
+  void start() override { started_ = Clock::now(); }
+
+  void run() override {
+    made_.program->enqueue(0, 1);
+    if (returned_.empty()) {
+      made_.program->wait();
+    } else {
+      made_.program->download(outputs_, returned_);
+    }
+  }
+
+  void check() override {
+    const double timed_seconds = seconds_since(started_);
+    latencies_.take([this] { run(); }, timed_seconds, result_.counters);
+    static_cast<void>(made_.verified());
+    profile_.take(*made_.program, timed_seconds);
+  }
+
+ private:
+  ForwardProgram made_;
+  Id outputs_;
+  std::vector<std::byte> returned_;
+  Result& result_;
+  RowProfile profile_;
+  Latencies latencies_;
+  Instant started_;  ///< this repetition
+};
+
+/// Of a batch, as many as the reference computes in so many seconds; each by itself comes to the
+/// same as in any batch.
+std::int64_t rows_to_verify(const TrainingPlan& plan) {
+  constexpr double seconds = 2;
+  const double of_row = plan.flops / static_cast<double>(plan.options.batch);
+  return static_cast<std::int64_t>(std::clamp(seconds * reference_flops_per_second / of_row, 1.0,
+                                              static_cast<double>(plan.options.batch)));
+}
+
+}  // namespace
+
+TensorVerification ForwardProgram::verified() const {
+  return verify_outputs(*program, workload, expected, precision);
+}
+
+ForwardProgram Training::prepare_pass(const TrainingPlan& plan, const Target& asked,
+                                      Result& result) {
+  const Target target = as_chosen(asked, result);
+  require_memory_for_data(plan);
+  const Workload workload = workload_of(plan);
+  const Backend& backend = *target.device->backend;
+  ForwardProgram made{.workload = backend.optimize(workload, target.options),
+                      .program = {},
+                      .precision = plan.options.precision,
+                      .expected = {}};
+  const Instant planning = Clock::now();
+  const std::unique_ptr<Plan> planned = backend.plan(made.workload, target.options);
+  const double planning_seconds = seconds_since(planning);
+  const std::int64_t rows = rows_to_verify(plan);
+  const Workload of_rows = forward_pass(plan.task.model, rows, plan.options.precision);
+  const double own_bytes = target.device->is_host ? static_cast<double>(planned->bytes()) : 0;
+  require_memory(plan,
+                 bytes_of_data(plan) + own_bytes + static_cast<double>(reference_bytes(of_rows)));
+  const Data data = data_of(plan.task, plan.options.rows);
+  const Instant start = Clock::now();
+  made.program = planned->instantiate();
+  const ProgramFacts& facts = made.program->facts();
+  if (facts.chosen) {
+    result.chosen = configuration_of(*facts.chosen,
+                                     target.device->is_host ? AxisDevices::cpu : AxisDevices::gpu);
+    made.workload = backend.optimize(workload, as_chosen(target, result).options);
+  }
+  set_inputs(*made.program, made.workload, data.rows);
+  restart(*made.program, made.workload);
+  made.program->enqueue(0, 1);
+  made.program->wait();
+  const double first_call_seconds =
+      planning_seconds + seconds_since(start) + backend.describe().start_seconds;
+  result.graph_form = facts.graph_form;
+  result.convolutions = facts.convolutions;
+
+  const Instant verifying = Clock::now();
+  const std::uint64_t identity = fingerprint(fingerprint(workload), data.fingerprint);
+  verify_or_note(result, [&] {
+    std::vector<double>& known = outputs_[identity];
+    if (known.empty()) {
+      known = reference_outputs(of_rows, first_rows(data.rows, rows));
+    }
+    made.expected = known;
+    const TensorVerification found = made.verified();
+    result.verification = {.reference = "float64 interpreter",
+                           .unit = "entries",
+                           .compared = found.entries,
+                           .of = elements(workload[find(workload, "outputs")].shape),
+                           .tolerance = found.tolerance,
+                           .error = found.error};
+  });
+  const double verification_seconds = seconds_since(verifying);
+  result.verification_seconds += verification_seconds;
+  result.verification.take(facts.arithmetic, plan.options.precision);
+
+  const Cost counted = cost(workload);
+  result.workload = hexadecimal(identity);
+  MinimumWork least = minimum_work_of(made.workload, counted, *made.program,
+                                      as_chosen(target, result).options, *target.device);
+  if (target.options.placement != Placement::resident) {
+    least.bytes_from_device = static_cast<double>(bytes(workload[find(workload, "outputs")]));
+  }
+  result.counters = target.counters;
+  result.counters.merge(
+      std::map<std::string, double>{{"params", static_cast<double>(parameter_count(made.workload))},
+                                    {"batch", static_cast<double>(plan.options.batch)},
+                                    {"flops", counted.flops},
+                                    {"bytes", counted.bytes},
+                                    {"products", static_cast<double>(product_count(workload))},
+                                    {"launches", static_cast<double>(facts.launches)},
+                                    {"peak_bytes", static_cast<double>(facts.bytes)},
+                                    {"first_call_seconds", first_call_seconds},
+                                    {"verification_seconds", verification_seconds}});
+  if (facts.threads) {
+    result.counters["threads_used"] = *facts.threads;
+  }
+  if (least.bytes_to_device > 0) {
+    result.counters["bytes_to_device"] = least.bytes_to_device;
+  }
+  result.minimum_work = least;
+  return made;
+}
+
+void register_passes(const Arguments& arguments, Devices& devices, Rows& rows) {
+  Training training(arguments, Trains::forward_passes);
+  for (const TrainingPlan& plan : training.plans()) {
+    for (const Configuration& configuration : training.rows_of(plan, devices)) {
+      const Target target = target_of(configuration, devices);
+      Row row{.configuration = configuration, .device = target.device, .warnings = target.warnings};
+      if (!arguments.repetitions) {
+        row.repetitions = arguments.sweep.forward_repetitions;
+      }
+      training.expect(row, plan, target);
+      rows.add(std::move(row));
+    }
+  }
+}
+
+std::unique_ptr<PreparedBenchmark> make_pass(RowContext& context, const Configuration& row,
+                                             Result& result) {
+  Training& training = context.training_of(row);
+  const Target target = target_of(row, context.devices);
+  const bool returns = !target.device->is_host && target.options.placement != Placement::resident;
+  return std::make_unique<PreparedPass>(
+      training.prepare_pass(training.plan_of(row), target, result), returns, result);
+}
+
+}  // namespace crossover::bench

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of networks in use: the family Forward, its latencies and its crossovers."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plots
+from plots.tests import synthetic
+from plots.tests.synthetic import MODELS
+
+_QUANTILES = {"p50": 1.0, "p90": 1.1, "p99": 2.0, "p999": 5.0, "max": 40.0}
+
+
+def passes(model: str, batch: int, device: str) -> list[dict[str, Any]]:
+    """The entries of one row; a GPU takes 20 us at least, and a CPU as long as it computes."""
+    params = MODELS[model][0]
+    configuration = (
+        synthetic.cpu_configuration(model, 2, batch, "Forward")
+        if device == "cpu"
+        else synthetic.gpu_configuration(model, batch=batch, family="Forward")
+    )
+    flops = 2.0 * params * batch
+    seconds = 1e-6 + flops / 2e10 if device == "cpu" else 2e-5 + flops / 5e12
+    noise = np.random.default_rng([params, batch, len(device)]).gamma(2.0, 0.015, 9)
+    common: dict[str, Any] = {
+        "name": synthetic.row_name(configuration),
+        "configuration": configuration,
+        "iterations": 100,
+        "time_unit": "ms",
+        "verification": {
+            "reference": "float64 interpreter",
+            "entries": 2 * batch,
+            "entries_of": 2 * batch,
+            "tolerance": 1e-5,
+            "relative_error": 1e-7,
+        },
+        "params": params,
+        "batch": batch,
+        "flops": flops,
+        "first_call_seconds": 0.05,
+        "clock_seconds": 3e-8,
+        **({"cpu_threads": 2} if device == "cpu" else {}),
+    }
+    return [
+        {
+            **common,
+            "instance": place,
+            "latency_passes": 10_000 - place,
+            "real_time": own * 1e3,
+            "cpu_time": own * 1e3,
+            **{f"latency_{key}_seconds": own * times for key, times in _QUANTILES.items()},
+        }
+        for place, own in enumerate((seconds * (1 + noise)).tolist())
+    ]
+
+
+@pytest.fixture
+def used(write):
+    ladder = [f"disc-{depth}" for depth in range(2, 13)]
+    entries = [
+        entry
+        for model in (*ladder, "heart")
+        for batch in (1, 1024)
+        for device in ("cpu", "cuda")
+        for entry in passes(model, batch, device)
+    ]
+    return write(synthetic.document(entries, gpu="synthetic GPU"))
+
+
+def test_latency_has_a_crossover_for_each_batch(used, shell):
+    printed = shell("crossover", used, "--of=latency-p99", "--format=json", "--all")
+    crossovers, ratios = json.loads(printed.out)
+    found = {line["batch"]: line["crossover"] for line in crossovers["rows"]}
+    # 1 us and 2 params batch / 2e10 are 20 us at 190,000 parameters, and of 1,024 at 186.
+    assert found == {1: pytest.approx(190_000, rel=0.1), 1024: pytest.approx(186, rel=0.2)}
+    assert {line["model"] for line in ratios["rows"]} >= {"heart", "disc-12"}
+
+
+def test_crossovers_of_training_know_nothing_of_networks_in_use(used, write, shell):
+    alone = synthetic.sweep()
+    content = json.loads(used.read_text("utf-8"))
+    both = synthetic.as_file(alone)
+    for part in ("rows", "benchmarks"):
+        both[part] += content[part]
+    of_training = shell("crossover", write(alone, "a.json"), "--format=json").out
+    of_both = shell("crossover", write(both, "b.json"), "--format=json").out
+    titles = [table["title"] for table in json.loads(of_both)]
+    training = json.loads(of_training)
+    assert [table for table in json.loads(of_both) if "pass" not in table["title"]] == training
+    assert sum("pass" in title for title in titles) == 2
+    assert shell("crossover", write(both, "b.json"), "--summary").out == (
+        shell("crossover", write(alone, "b.json"), "--summary").out
+    )
+
+
+def test_passes_are_shown_with_their_latencies(used, shell):
+    best, latencies = json.loads(shell("times", used, "--format=json").out)
+    assert best["title"].startswith("Time of one forward pass")
+    line = next(one for one in latencies["rows"] if one["network"] == "heart")
+    assert line["latency_p99_seconds"] == pytest.approx(2 * line["latency_p50_seconds"], rel=0.05)
+    assert line["latency_passes"] == 10_000 - 4
+    samples = plots.load(str(used)).where(model="heart", batch="1", device="cpu")
+    (p99,) = {len(samples.where(quantity="latency-p99"))}
+    assert p99 == 9
+
+
+def test_the_page_answers_for_networks_in_use(used, shell, tmp_path):
+    shell("report", used, f"--out={tmp_path}")
+    page = (tmp_path / "index.html").read_text("utf-8")
+    assert "To use the trained network, do you need a GPU?" in page
+    assert "Latency of single passes (48)" in page

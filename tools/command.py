@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `crossover`, of an installed copy and in .venv/bin: ./run, and the commands that read
+result files, under one name."""
+
+import sys
+
+from tools import run
+from tools.console import guarded, say
+
+NAME = "crossover"
+FIRST_MINUTE = "--budget=1m"
+HELP = """\
+usage: crossover                measure for a minute, and answer: from what size is a GPU worth it?
+       crossover run ...        measure more, a network of your own, two programs: run --help
+       crossover networks ...   import a network of your own, or show one: networks --help
+       crossover COMMAND ...    read result files:
+
+"""
+
+
+def main() -> int:
+    words = sys.argv[1:]
+    if not words:
+        return guarded(NAME, first_minute)
+    if words[0] == "run":
+        return guarded(f"{NAME} run", lambda _: run.main(words[1:]))
+    if words[0] == "networks":
+        from networks.__main__ import main as networks  # noqa: PLC0415
+
+        return networks(words[1:])
+    # NumPy and the like: what measures is to start without them.
+    from plots import cli, commands  # noqa: PLC0415
+
+    if words[0] in ("-h", "--help"):
+        lines = [f"  {name:<18}{said}" for name, (_, said) in commands.COMMANDS.items()]
+        return guarded(NAME, lambda _: print(HELP + "\n".join(lines), flush=True) or 0)
+    return cli.main(words)
+
+
+def first_minute(_: list[str]) -> int:
+    code = run.main([FIRST_MINUTE])
+    if code in (0, 1):  # 1: some row has no result
+        sys.stdout.flush()
+        say(
+            "\nThis was a minute's answer; the full one: crossover run --resume goes on with the "
+            "rows that are left, and crossover --help lists what else there is"
+        )
+    return code

@@ -1,0 +1,448 @@
+# SPDX-License-Identifier: Apache-2.0
+"""./run, and `crossover run` of an installed copy: set up, build, measure and draw."""
+
+import ctypes
+import datetime
+import os
+import signal
+import subprocess
+import sys
+import time
+from argparse import Namespace
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+from plots import __version__
+from tools import build, cuda, environment, other, own_network, peers, results, setup, two
+from tools.console import HOME, IS_CHECKOUT, ROOT, Failure, Parser, can_write, friendly, say
+
+HELP = """\
+usage: ./run [--setup-only] [--no-report] [--cuda=auto|on|off] [--budget=TIME] [--resume]
+             [--with-peers[=NAMES|PYTHON]] [--compare-with=COMMIT] [--check-statistics]
+             [arguments for bench ...]
+       ./run two ...  any two commands, each with a size and a number of steps: ./run two --help
+
+Installs what is missing (system packages with apt, Python packages into .venv), builds, measures,
+writes results/<machine>/<date>-<commit>.json and draws report/index.html from it: one page with
+the answer, charts and tables. All that is no complete default or full sweep is a try: it stays in
+results/tries/<machine>/, which git ignores, and its page is report/try/index.html.
+
+  --setup-only    set up and build, but measure nothing
+  --no-report     measure, but draw no report
+  --cuda=MODE     auto (the default): use the installed CUDA toolkit, or its Python wheels if there
+                  is only a driver, or no GPU; on: require a GPU; off: no GPU, and a build
+                  without CUDA unless there is one with it. Also passed on to bench
+  --budget=TIME   measure for this time (90s, 5m, 1.5h), what matters most first; setting up and
+                  building come before and are not counted
+  --resume        go on with the latest run of this machine and commit that did not finish, with
+                  its flags; with --budget, for that time. With --out, with the run in that file
+  --with-peers    measure PyTorch on the same work, in turn with bench, and print the ratios;
+                  installs it into .venv-peers (3 GB to download) unless PYTHON names an
+                  interpreter that has it. --with-peers=pytorch,jax measures JAX as well, =jax it
+                  alone, from .venv-jax (150 MB). --mode=eager,compile,graph, --layout=, --pages=
+                  and --devices= choose among PyTorch's rows (python -m peers.pytorch --help),
+                  --loop=scan,unrolled and --devices= among JAX's; --program=pytorch measures
+                  them without bench's
+  --compare-with=COMMIT
+                  build that commit as well, measure both in turn, and say which rows differ and,
+                  in pairs, which networks do by 5 % or less
+  --check-statistics
+                  measure this build against itself in the same way: how often is a difference seen
+                  where there is none? Either takes the quick sweep unless flags say otherwise
+  --network=X     a network of your own: a file in JSON (docs/networks.md), or mynet.py:make or
+                  mynet.onnx, which are imported by the PyTorch of --with-peers. --input=3x32x32
+                  gives the shape of a sample, once for each of several inputs; --scale=0.25,1,4
+                  and --batch=10,100,1000 find the size and the batch from which a GPU pays. It
+                  ends with the answer on one screen; --gpu=4090,h200 names the cards in it
+                  (python -m plots advise --help). A module of PyTorch's that can't be imported is
+                  trained there as it is; --loss-function=, --output=0, --data=mynet.py:batches and
+                  --torch-device= say how (docs/networks.md)
+  --ranks=1,2     train also on that many processes (ranks), which share each batch and sum their
+                  gradients over MPI (docs/cluster.md); installs Open MPI where there is none
+  --out=FILE      write the results to FILE
+  --check         tell in a minute at most what works on this machine, and measure nothing; runs by
+                  itself before the first run on a GPU, and is kept beside the results as .check
+  --version       print the version
+  -h, --help      print this text, and bench's flags once it is built
+
+All other arguments go to bench, for example
+
+  ./run --sweep=quick
+  ./run --model=disc-10 --threads=1,2
+
+Paths are relative to the current directory. Exit codes: 0 all rows measured, 1 a row failed,
+2 wrong usage or something to install first, 130 stopped by Ctrl-C.
+"""
+INSTALLED = f"""
+This copy is installed: it has bench for the CPU, builds nothing, and predicts GPUs. What builds
+(--compare-with, --ranks, --cuda=on) takes a checkout of the repository, which also has docs/.
+results/, report/ and .venv-peers lie in {HOME}.
+"""
+
+# With one of these bench only tells something: there will be no results to keep or draw.
+TELLING = {
+    "--check",
+    "--machine",
+    "--models",
+    "--commit",
+    "--cost",
+    "--describe",
+    "--context",
+    "--plan",
+    "--benchmark_list_tests",
+}
+OUTPUTS = ("--out=", "--benchmark_out=")
+WITH_PEERS = "--with-peers"
+# Flags that say which rows to measure, in place of a sweep's.
+ROWS = ("--sweep=", "--family=", "--model=", "--mlp=", "--network=", "--benchmark_filter=")
+REPORT = HOME / "report"
+_BUILDS = ("--compare-with", "--ranks", "--cuda=on")
+CHECK_SECONDS = 180  # of one that hangs; it takes a minute at most
+
+
+class Arguments(Namespace):
+    """The command line, taken apart into our own flags and what bench gets."""
+
+    report = True
+    bench: list[str] = []  # noqa: RUF012 - parse() sets it
+    check_statistics = resume = False
+    peers: tuple[str, ...] = ()
+    peers_python: str | None = None  # that of PyTorch, where one is named
+    compare_with: str | None = None
+    gpu: str | None = None
+    networks: list[Path] = []  # noqa: RUF012 - main() sets it
+    modules: list[Path] = []  # noqa: RUF012 - main() sets it: what is measured as it is
+    cuda = "auto"
+    commands: two.Asked | None = None  # of ./run two; parse() sets it
+
+    @property
+    def only_tells(self) -> bool:
+        for argument in self.bench:
+            name, _, value = argument.partition("=")
+            if name in TELLING and value.lower() not in ("false", "no", "off", "0"):
+                return True
+        return False
+
+    @property
+    def with_peers(self) -> bool:
+        return bool(self.peers)
+
+    @property
+    def trains_on_ranks(self) -> bool:
+        return any(argument.startswith("--ranks=") for argument in self.bench)
+
+    @property
+    def measures_builds(self) -> bool:
+        return bool(self.compare_with) or self.check_statistics
+
+    @property
+    def out(self) -> Path | None:
+        """The file the user names for the results; the last one counts, as in bench."""
+        given: Path | None = None
+        for argument in self.bench:
+            if argument.startswith(OUTPUTS):
+                given = Path(argument.partition("=")[2]).absolute()
+        return given
+
+
+def _at_home(argument: str) -> str:
+    """With the home folder for a ~ behind =, where a shell leaves it."""
+    name, equals, value = argument.partition("=")
+    is_home = equals and value.startswith("~") and not argument.startswith(own_network.FLAG)
+    return f"{name}={os.path.expanduser(value)}" if is_home else argument
+
+
+def parse(arguments: list[str]) -> Arguments:
+    for word in arguments:
+        if not IS_CHECKOUT and word.startswith(_BUILDS):
+            raise Failure(
+                f"{word} builds what an installed copy brings built, for the CPU alone; it takes a "
+                "checkout of the repository",
+                2,
+            )
+    parser = Parser(prog="./run", add_help=False, allow_abbrev=False)
+    for flags in (["--setup-only"], ["-h", "--help"], ["--version"], ["--check-statistics"]):
+        parser.add_argument(*flags, action="store_true")
+    parser.add_argument("--no-report", dest="report", action="store_false")
+    parser.add_argument(WITH_PEERS, dest="said_peers", nargs="?", const="")
+    parser.add_argument("--compare-with", type=other.commit_named)
+    parser.add_argument("--gpu")
+    commands = two.asked(arguments[1:]) if arguments[:1] == [two.WORD] else None
+    words = [_at_home(word) for word in (commands.words if commands else arguments)]
+    parsed = Arguments()
+    _, parsed.bench = parser.parse_known_args(words, parsed)
+    parsed.commands = commands
+    if parsed.said_peers is not None:
+        parsed.peers, parsed.peers_python = peers.named(parsed.said_peers)
+    parsed.resume = "--resume" in parsed.bench
+    modes = [mode for mode in map(cuda.parse, parsed.bench) if mode]
+    parsed.cuda = modes[-1] if modes else "auto"
+    _check_combination(parsed)
+    return parsed
+
+
+def _check_combination(parsed: Arguments) -> None:
+    others = (parsed.with_peers, bool(parsed.compare_with), parsed.check_statistics)
+    if others.count(True) > 1:
+        raise Failure(
+            "--with-peers, --compare-with and --check-statistics each measure something in turn "
+            "with bench; ask for one of them",
+            2,
+        )
+    if parsed.gpu is not None and not (parsed.resume or own_network.paths(parsed.bench)):
+        raise Failure("--gpu names cards for the answer on a --network; name that, too", 2)
+    if parsed.measures_builds and parsed.resume:
+        raise Failure("--resume can't go on with two builds in turn; measure them again", 2)
+
+
+def show_help(parsed: Arguments) -> int:
+    if parsed.commands:
+        print(two.HELP, end="")
+        return 0
+    print(HELP + ("" if IS_CHECKOUT else INSTALLED), flush=True)
+    if not build.BENCH.exists():
+        print("(bench is not built yet; ./run --setup-only builds it)")
+        return 0
+    print("bench:", flush=True)
+    return subprocess.run([build.BENCH, "--help"], check=False).returncode
+
+
+def with_other(parsed: Arguments, command: list[str]) -> Path:
+    """Has `command` measure another build of bench, or this one again, in turn. The results are no
+    run of this machine, and stand beside that build."""
+    name, bench = "same", build.BENCH
+    if parsed.compare_with:
+        name, bench = other.built(parsed.compare_with, parsed.cuda)
+    flags = [word for word in command[1:] if not word.startswith((*OUTPUTS, "--resume"))]
+    if not any(word.startswith(ROWS) for word in flags):
+        flags.append("--sweep=quick")
+        command.append("--sweep=quick")
+    if not any(word.startswith("--refine=") for word in flags):
+        command.append("--refine=program")
+    command.append(other.as_peer(name, bench, flags))
+    path = parsed.out
+    if path is None:
+        commit, folder = results.commit_of(build.BENCH), other.FOLDER / "results" / name
+        path = results.new_file(commit, datetime.date.today(), folder)
+        results.make_folder(path.parent)
+        command.append(f"--out={path}")
+    return path
+
+
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
+
+
+def _end_with_parent() -> None:
+    """Of a child: asked to end, as by kill, when we do, be it by `kill -9`. The rows that have
+    finished are kept."""
+    with suppress(AttributeError):  # a system without it
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def measure(command: list[str]) -> int:
+    """Run bench to its end, whatever signals come, and return its exit code as a shell would.
+
+    Ctrl-C goes to everything on the terminal, so bench has it too, keeps its finished rows and
+    ends; we wait for that. Other signals may come to us alone and are handed on.
+    """
+    process: subprocess.Popen[bytes] | None = None
+
+    def hand_on(signum: int, _frame: FrameType | None) -> None:
+        if process is not None and signum != signal.SIGINT:
+            process.send_signal(signum)
+
+    before = {}
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(signum) != signal.SIG_IGN:
+            before[signum] = signal.signal(signum, hand_on)
+    try:
+        process = subprocess.Popen(command, preexec_fn=_end_with_parent)  # noqa: PLW1509 - one thread
+        returncode = process.wait()
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+    if returncode >= 0:
+        return returncode
+    say(f"./run: bench was ended by a signal ({signal.strsignal(-returncode)})")
+    return 128 - returncode
+
+
+def check(out: Path) -> None:
+    """Tell what works, and keep it as JSON, before anything is measured; whatever comes of it."""
+    say(f"no complete run of this GPU yet: first what works on it, also in {friendly(out)}")
+    with suppress(OSError, subprocess.TimeoutExpired):
+        command: list[str | Path] = [build.BENCH, "--check", f"--out={out}"]
+        subprocess.run(command, check=False, timeout=CHECK_SECONDS)
+    print(flush=True)
+
+
+def plots(*words: str | Path) -> bool:
+    """Run `plots`; False if it failed."""
+    sys.stdout.flush()
+    command = [environment.PYTHON, "-m", "plots", *words]
+    variables = environment.variables()
+    return subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode == 0
+
+
+def destination(parsed: Arguments, command: list[str]) -> Path:
+    """Where the results of a run go that names no file; `command` gets what follows from it."""
+    machine, commit = results.machine_of(build.BENCH), results.commit_of(build.BENCH)
+
+    def runs(complete: bool) -> list[results.EarlierRun]:
+        of_commit = results.earlier_runs(machine, commit, complete)
+        return [r for r in of_commit if two.is_of_two(r.flags) == (parsed.commands is not None)]
+
+    earlier = runs(complete=False)
+    if parsed.resume:
+        if not earlier and (whole := runs(complete=True)):
+            say(
+                f"{friendly(whole[0].out)} is complete: no row is left to measure; ./run without "
+                "--resume measures all again"
+            )
+            sys.exit(0)
+        if not earlier:
+            raise Failure(
+                f"{machine} has no unfinished run of commit {commit} to go on with; ./run without "
+                "--resume starts one",
+                2,
+            )
+        given = {word.partition("=")[0] for word in command}
+        path = earlier[0].out
+        said = [word for word in earlier[0].flags if word.partition("=")[0] == WITH_PEERS]
+        found = [name for word in said for name in peers.named(word.partition("=")[2])[0]]
+        parsed.peers = tuple(dict.fromkeys([*parsed.peers, *found]))
+        own = [word for word in earlier[0].flags if word not in said]
+        own = [word for word in own if word.partition("=")[0] not in given]
+        for word in own:
+            data = Path(word.removeprefix("--data="))
+            if word.startswith("--data=") and not data.exists():
+                raise Failure(
+                    f"the run in {friendly(path)} read {data}, and result files name no folders; "
+                    f"say where it is: ./run --resume --data=FOLDER/{data}",
+                    2,
+                )
+        is_network = own_network.FLAG
+        command += [own_network.found(w, path) if w.startswith(is_network) else w for w in own]
+    else:
+        path = results.new_file(commit, datetime.date.today(), *results.folders_of(machine))
+        if earlier:
+            again = f"./run {'two ... ' if parsed.commands else ''}--resume"
+            say(
+                f"{friendly(earlier[0].out)} has {earlier[0].rows} rows of a run that did not "
+                f"finish; {again} goes on with it. This is a new one"
+            )
+    results.make_folder(path.parent)
+    command.append(f"--out={path}")
+    return path
+
+
+def built_for(parsed: Arguments) -> str:
+    """The --cuda to build with: where none is given, that of the run that --resume goes on with."""
+    given = any(cuda.parse(word) for word in parsed.bench)
+    if parsed.resume and not given and parsed.out is None and build.BENCH.exists():
+        with suppress(Failure):  # a program that cannot be asked will be built anew
+            machine, commit = results.machine_of(build.BENCH), results.commit_of(build.BENCH)
+            for earlier in results.earlier_runs(machine, commit, complete=False)[:1]:
+                return next(filter(None, map(cuda.parse, earlier.flags)), parsed.cuda)
+    return parsed.cuda
+
+
+def bring_up_to_date(parsed: Arguments) -> None:
+    """Install and build what is missing, except in a checkout that is only to be read."""
+    if not IS_CHECKOUT:
+        return
+    if build.BENCH.exists() and not can_write(build.BENCH.parent):
+        say(f"{friendly(build.BENCH.parent)} can't be written, so bench is used as it was built")
+        return
+    with setup.alone():
+        build.program(setup.for_run(built_for(parsed), ranks=parsed.trains_on_ranks))
+
+
+def conclude(asked: Path, code: int, started: float, parsed: Arguments) -> int:
+    """Say where everything is; rows that finished are drawn even if others failed."""
+    path = results.written_since(asked, started)
+    rows = results.finished_rows(path) if path else 0
+    if path is None or rows == 0:
+        return code
+    counted = f"{rows} finished row{'' if rows == 1 else 's'}"
+    if code not in (0, 1):
+        say(
+            f"\n./run: bench ended early (exit code {code}); {counted} kept in {friendly(path)}; "
+            "--resume goes on with them"
+        )
+        return code
+    if parsed.measures_builds:
+        told = plots("compare" if parsed.compare_with else "check-statistics", path)
+        print(f"\nresults: {friendly(path)}")
+        return code or (0 if told else 1)
+    if parsed.commands:
+        plots(*two.screen(path, parsed.commands.at))
+    elif parsed.with_peers and (parsed.networks or not parsed.modules):
+        plots("peers", path)  # what others take for the same work
+    why_try = results.why_try(path)
+    path = results.settle(path)
+    page = results.page_folder(REPORT, path, bool(why_try))
+    own = [*parsed.networks, *parsed.modules]
+    told = bool(own or parsed.commands)
+    drawn = parsed.report and plots("report", path, "-o", page, *([] if told else ["--summary"]))
+    cards = [] if parsed.gpu is None else ["--gpu", parsed.gpu]
+    for network in own:
+        plots("advise", "--network", network, *cards, path)
+    print(f"\nresults: {friendly(path)}")
+    if why_try:
+        print(f"a try:   {why_try}; report/index.html stays as it was")
+    if drawn:
+        print(f"report:  {friendly(page / 'index.html')}")
+    elif parsed.report:
+        say("./run: the report could not be written, but the results are there")
+        return code or 1
+    return code
+
+
+def main(arguments: list[str]) -> int:
+    parsed = parse(arguments)
+    if parsed.help:
+        return show_help(parsed)
+    if parsed.version:
+        print(f"crossover {__version__}")
+        return 0
+    bring_up_to_date(parsed)
+    if parsed.setup_only:
+        measuring = [given for given in parsed.bench if cuda.parse(given) is None]
+        if measuring:
+            raise Failure(f"--setup-only measures nothing, but got {' '.join(measuring)}", 2)
+        for name in parsed.peers:
+            say(f"ready: {friendly(peers.python_of(name, parsed.peers_python))}")
+        say(f"ready: {friendly(build.BENCH)}")
+        return 0
+
+    def python() -> Path:
+        return peers.python_of("pytorch", parsed.peers_python)
+
+    parsed.bench = own_network.imported(parsed.bench, python)
+    if parsed.only_tells:
+        return measure([str(build.BENCH), *own_network.as_it_is(parsed.bench, python)])
+
+    command = [str(build.BENCH), *parsed.bench]
+    if parsed.measures_builds:
+        path = with_other(parsed, command)
+    else:
+        path = parsed.out or destination(parsed, command)
+    asked, command = command, own_network.as_it_is(command, python, parsed.with_peers)
+    parsed.networks = own_network.paths(command)
+    parsed.modules = own_network.modules(asked)
+    is_first = parsed.cuda != "off" and not (parsed.resume or parsed.commands)
+    if is_first and results.has_new_gpu(build.BENCH, path):
+        check(path.with_suffix(".check"))
+    if parsed.with_peers:
+        pythons = {name: peers.python_of(name, parsed.peers_python) for name in parsed.peers}
+        command = peers.beside(pythons, command)
+    started = time.time()
+    try:
+        code = measure(command)
+    finally:
+        if parsed.out is None:
+            results.remove_if_empty(path)
+    return conclude(path, code, started, parsed)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python part of an installed copy: python tools/wheel.py FOLDER (cmake/wheel.cmake calls it).
+
+FOLDER becomes the package crossover_bench: plots, networks, peers and tools without their tests,
+and what an installed copy's texts call its commands.
+"""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("plots", "networks", "peers", "tools")
+FILES = ("LICENSE", "requirements-peers.txt", "requirements-jax.txt")
+ENTRY = "tools/installed.py"
+START = """\
+import sys
+
+from crossover_bench import main
+
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+# Of the repository alone: its tests, what ./test and the GPU's side start, and this.
+_LEFT_OUT = re.compile(
+    r"(^|/)(tests|__pycache__)/|\.pyc$|"
+    r"^tools/(fuzz|gpu|gpu_sweep|installed|limited|pack|runners|sources|stages|wheel)(\.py)?$"
+)
+_WITH_TEXTS = {".py", ".js", ".j2"}
+# It says how to measure a commit again, which takes the repository.
+_OF_A_CHECKOUT = "plots/features/record/section.py"
+_SAID = (
+    # What only the ./run of a checkout does: measure GPUs and several ranks, and build.
+    (
+        re.compile(
+            r"\./run\b(?= on a machine| measures (?:both|it in a)| --compare-with| --family=Coll)|"
+            r"(?<=build it with )\./run\b"
+        ),
+        "a checkout's ./run",
+    ),
+    (re.compile(r"(?<!a checkout's )\./run\b"), "crossover run"),
+    (re.compile(r"(\.venv/bin/)?python -m plots\b"), "crossover"),
+    (re.compile(r"python -m networks\b"), "crossover networks"),
+)
+
+
+def said(name: str, text: str) -> str:
+    """The text of the file `name` with the commands as an installed copy has them."""
+    if name != _OF_A_CHECKOUT:
+        for there, here in _SAID:
+            text = there.sub(here, text)
+    return text
+
+
+def names() -> list[str]:
+    """The files of the packages, from the repository's root."""
+    found = [path for package in PACKAGES for path in (ROOT / package).rglob("*")]
+    every = sorted(str(path.relative_to(ROOT)) for path in found if path.is_file())
+    return [name for name in every if not _LEFT_OUT.search(name)]
+
+
+def write(folder: Path) -> None:
+    for name in [*names(), *FILES]:
+        _copy(name, folder / name)
+    _copy(ENTRY, folder / "__init__.py")
+    (folder / "__main__.py").write_text(START, encoding="utf-8")
+
+
+def _copy(name: str, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix in _WITH_TEXTS:
+        path.write_text(said(name, (ROOT / name).read_text(encoding="utf-8")), encoding="utf-8")
+    else:
+        shutil.copyfile(ROOT / name, path)
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
