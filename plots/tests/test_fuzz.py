@@ -33,7 +33,13 @@ from plots.core.cost import Cost, CostError, load_cost
 from plots.file import loading
 from plots.file.families import FAMILIES, PROBES
 from plots.file.rows import File, Row
-from plots.tests import synthetic, synthetic_machine, synthetic_probes, synthetic_steps
+from plots.tests import (
+    synthetic,
+    synthetic_machine,
+    synthetic_passes,
+    synthetic_probes,
+    synthetic_steps,
+)
 from plots.text import printable
 
 EXAMPLES = 200  # of each property, within ./test
@@ -58,6 +64,8 @@ def whole() -> dict[str, Any]:
     seen = set()
     every = synthetic_probes.everything(gpu=True)["benchmarks"]
     every += [*synthetic_probes.sums(), *synthetic_steps.steps(["fcn-r"])]
+    for device in ("cpu", "cuda"):
+        every += synthetic_passes.passes("heart", 1, device)
     for entry in every:
         configuration = entry.get("configuration", {})
         kind = (configuration.get("family"), configuration.get("device"))
