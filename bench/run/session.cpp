@@ -190,6 +190,15 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
 
 bool measure(Session& session, std::vector<PlannedRow> plan) {
   const auto& [arguments, command, devices, rows, worker, peers, spent] = session;
+  const std::unique_ptr<EnergyWatch> energy = energy_watch_of(arguments);
+  nlohmann::ordered_json of_energy = energy ? energy->describe() : nlohmann::ordered_json();
+  if (energy && of_energy.contains("reason")) {
+    if (const std::string why = of_energy["reason"]; arguments.meter.empty()) {
+      say("no energy of the processors: " + why);
+    } else {
+      throw UsageError(why);
+    }
+  }
   std::optional<ResultFile> file;
   const bool with_networks = has_networks(plan);  // before those of an earlier run are taken out
   std::size_t kept = 0;
@@ -216,8 +225,6 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   if (devices.gpus().empty() && arguments.cuda != CudaUse::off) {
     say("no GPU rows: " + devices.gpu_reason);
   }
-  const std::unique_ptr<EnergyWatch> energy = energy_watch_of(arguments);
-  nlohmann::ordered_json of_energy = energy ? energy->describe() : nlohmann::ordered_json();
   const auto note_idle = [&](const char* when) {
     constexpr double a_while = 5;  // seconds
     if (energy && of_energy.contains("meters") && !plan.empty()) {
@@ -229,9 +236,6 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
       file->note("energy", of_energy);
     }
   };
-  if (energy && of_energy.contains("reason")) {
-    say("no energy of the processors: " + of_energy["reason"].get<std::string>());
-  }
   note_idle("idle_watts_before");
   const std::vector<std::string> names = names_of(plan);
   Reporter reporter(rows, names.size(), {.file = file ? &*file : nullptr, .kept = kept});
