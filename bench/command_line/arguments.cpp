@@ -61,8 +61,7 @@ std::vector<Flag> run_flags(Arguments& to) {
        set(to.energy, true)},
       {"--meter", "COMMAND",
        "--energy by this command in place of the processors' meters: it prints the joules so far "
-       "of "
-       "the whole machine, as a wall meter counts them",
+       "of the whole machine, as a wall meter counts them",
        into(to.meter)},
       {"--mixed", "",
        "of ranks that were started on several machines: allow different processors or numbers of "

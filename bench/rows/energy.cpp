@@ -33,7 +33,7 @@ std::string first_line(const files::path& path) {
 
 class PowercapMeter : public Meter {
  public:
-  explicit PowercapMeter(files::path zone)
+  explicit PowercapMeter(const files::path& zone)
       : energy_(zone / "energy_uj"),
         name_("rapl " + first_line(zone / "name")),
         wraps_joules_(number_in(zone / "max_energy_range_uj") * microjoule) {
