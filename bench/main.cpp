@@ -160,7 +160,8 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
     require_no_ranks(arguments);
   }
   RowContext context(arguments, devices);
-  const std::unique_ptr<Worker> local = child ? nullptr : local_worker(rows_of(context), energy_watch_of(arguments));
+  const std::unique_ptr<Worker> local =
+      child ? nullptr : local_worker(rows_of(context), energy_watch_of(arguments));
   Session session{arguments, command, devices, rows, child ? *child : *local, peers, spent};
   const bool is_complete = measure(session, std::move(plan));
   const int of_child = child ? child->close() : 0;
