@@ -79,7 +79,8 @@ def test_sweeps_use_some_networks_or_all_or_none() -> None:
     assert not used("--sweep=quick") and not used("--model=disc-2")
     assert ("policy", "1") in used() and len(used()) == 14
     full = used("--sweep=full")
-    assert {("resnet-50", "32"), ("gpt-512", "1024")} < full
+    assert {("resnet-50", "1"), ("gpt-512", "32"), ("disc-2", "1024")} < full
+    assert ("resnet-50", "1024") not in full  # it takes minutes
     assert used("--sweep=quick", "--family=Forward") > {("disc-2", "1"), ("gpt-64", "32")}
 
 

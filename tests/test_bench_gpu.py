@@ -181,7 +181,7 @@ def test_energy_is_that_of_the_meters(tmp_path: Path) -> None:
     meter.chmod(0o755)
     document, _ = emulated(
         *(tmp_path, "--model=heart", "--family=Minibatch", "--execution=fused,graph"),
-        *("--data=generated", "--threads=1", "--benchmark_repetitions=1", f"--meter={meter}"),
+        *("--placement=resident", "--threads=1", "--benchmark_repetitions=1", f"--meter={meter}"),
         LD_LIBRARY_PATH=str(EMULATED.parent / "fake_nvml"),
     )
     energy = document["context"]["crossover"]["energy"]

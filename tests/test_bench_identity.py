@@ -107,7 +107,7 @@ def test_the_file_says_what_is_an_axis(tmp_path: Path) -> None:
     assert values["data"] == ["resident", "pageable", "pinned", "pinned-async"]
     assert values["products"] == ["heuristic", "autotuned"]
     assert values["family"] == [
-        *("Peak", "Copy", "Collective", "Gemm", "Layer", "Epoch", "Minibatch", "Command")
+        *("Peak", "Copy", "Collective", "Gemm", "Layer", "Epoch", "Minibatch", "Forward", "Command")
     ]
     assert values["model"] is None
     for row in samples(document):

@@ -124,9 +124,9 @@ def test_failed_run_leaves_an_older_file(tmp_path: Path) -> None:
 
 
 def small_disk() -> None:
-    """A file may have 20 KiB: more is refused as where the disk is full."""
+    """A file may have 24 KiB: more is refused as where the disk is full."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_480, 20_480))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (24_576, 24_576))
 
 
 @pytest.mark.slow
