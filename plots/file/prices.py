@@ -109,12 +109,16 @@ def rates(prices: Sequence[Price]) -> dict[str, Price]:
     return {price.side: price for price in sorted(prices, key=lambda own: own.purchase == 0)}
 
 
+def _side(row: Row) -> str:
+    return "cpu" if row.device == "cpu" else "gpu"
+
+
 def with_costs(file: File, prices: Sequence[Price]) -> File:
     """`file`, each row of which has what an iteration costs, where its side has a price."""
     known = rates(prices)
 
     def priced(row: Row) -> Row:
-        price = known.get("cpu" if row.device == "cpu" else "gpu")
+        price = known.get(_side(row))
         if price is None or row.failure:
             return row
         cost = row.samples * (price.per_hour / _SECONDS_PER_HOUR)
@@ -156,7 +160,6 @@ def sentences(prices: Sequence[Price]) -> list[str]:
 
 def lacking(files: Sequence[File], prices: Sequence[Price]) -> str:
     """What is wrong where rows of a side have no price, in a sentence; else empty."""
-    rows = [row for file in files for row in file.rows if not row.failure]
-    needed = {"cpu" if row.device == "cpu" else "gpu" for row in rows}
+    needed = {_side(row) for file in files for row in file.rows if not row.failure}
     sides = sorted(needed - rates(prices).keys())
     return f"--of=cost needs --price, of the {' and of the '.join(sides)}: {_HOW}" if sides else ""

@@ -42,12 +42,11 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 def _block(file: File) -> Block:
     rows = training_rows(file, FORWARD)
     every = on_page(every_table(rows), ("network", "batch", "seconds_per_pass", "on"))
-    folds = [Fold(f"Forward passes: every row of every way to compute ({len(rows)})", (every,))]
+    folds = [Fold.of(every, "Forward passes: every row of every way to compute")]
     latencies = latency_table(rows)
     if latencies.lines:
         keys = ("network", "batch", "on", "latency_p50_seconds", "latency_p99_seconds")
-        summary = f"Latency of single passes ({len(latencies.lines)})"
-        folds.append(Fold(summary, (on_page(latencies, keys),)))
+        folds.append(Fold.of(on_page(latencies, keys), "Latency of single passes"))
     return Block(
         machine=file.machine.id,
         tables=(on_page(best_table(rows), _ANSWER, _TITLE),),
