@@ -107,9 +107,9 @@ TEST(EnergyWatch, OfALoopThatIsTooShortThereIsNoEnergy) {
   std::vector<std::unique_ptr<Meter>> meters;
   meters.push_back(std::make_unique<Script>(std::vector<double>{1, 2}));
   EnergyWatch watch(std::move(meters), /*of_whole_machine=*/false);
-  const auto cpu = make_cpu_backend();
-  watch.before(*cpu);
-  watch.after(*cpu);
+  const Device cpu{.backend = make_cpu_backend(), .is_host = true, .failure = {}, .facts = {}};
+  watch.before(cpu);
+  watch.after(cpu);
   nlohmann::ordered_json counters = nlohmann::ordered_json::object();
   watch.count(1, counters);
   EXPECT_TRUE(counters.empty());

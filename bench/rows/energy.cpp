@@ -134,7 +134,7 @@ EnergyWatch::EnergyWatch(const std::string& command) : of_whole_machine_(!comman
 EnergyWatch::EnergyWatch(std::vector<std::unique_ptr<Meter>> meters, bool of_whole_machine)
     : meters_(std::move(meters)), of_whole_machine_(of_whole_machine) {}
 
-EnergyWatch::Readings EnergyWatch::read(const Backend* backend) {
+EnergyWatch::Readings EnergyWatch::read(const Device* device) {
   Readings found;
   try {
     for (const std::unique_ptr<Meter>& meter : meters_) {
@@ -144,19 +144,19 @@ EnergyWatch::Readings EnergyWatch::read(const Backend* backend) {
     found.joules.clear();
     reason_ = why.what();
   }
-  if (backend != nullptr) {
-    found.of_gpu = backend->state().joules;
+  if (device != nullptr) {
+    found.of_gpu = device->backend->state().joules;
   }
   found.when = std::chrono::steady_clock::now();
   return found;
 }
 
-void EnergyWatch::before(const Backend& backend) {
-  is_host_ = backend.describe().device == "cpu";
-  before_ = read(&backend);
+void EnergyWatch::before(const Device& device) {
+  is_host_ = device.is_host;
+  before_ = read(&device);
 }
 
-void EnergyWatch::after(const Backend& backend) { after_ = read(&backend); }
+void EnergyWatch::after(const Device& device) { after_ = read(&device); }
 
 std::optional<double> EnergyWatch::between(const Readings& first, const Readings& last) const {
   if (first.joules.empty() || first.joules.size() != last.joules.size()) {
@@ -215,6 +215,10 @@ nlohmann::ordered_json EnergyWatch::describe() const {
     json["reason"] = reason_;
   }
   return json;
+}
+
+std::unique_ptr<EnergyWatch> energy_watch_of(const Arguments& arguments) {
+  return arguments.energy ? std::make_unique<EnergyWatch>(arguments.meter) : nullptr;
 }
 
 }  // namespace crossover::bench

@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "crossover/backend.h"
+#include "command_line/arguments.h"
+#include "rows/device.h"
 
 namespace crossover::bench {
 
@@ -59,8 +60,8 @@ class EnergyWatch {
   explicit EnergyWatch(std::vector<std::unique_ptr<Meter>> meters, bool of_whole_machine);
 
   /// Right before and right after a timed loop.
-  void before(const Backend& backend);
-  void after(const Backend& backend);
+  void before(const Device& device);
+  void after(const Device& device);
 
   /// Adds the joules of one of the `iterations` of the last loop: joules_cpu, or joules_machine by
   /// a command; joules_gpu; and joules, their sum as far as it is of all that computed. Nothing
@@ -79,7 +80,7 @@ class EnergyWatch {
     std::optional<double> of_gpu;
     std::chrono::steady_clock::time_point when;
   };
-  [[nodiscard]] Readings read(const Backend* backend);
+  [[nodiscard]] Readings read(const Device* device);
   [[nodiscard]] std::optional<double> between(const Readings& first, const Readings& last) const;
 
   std::vector<std::unique_ptr<Meter>> meters_;
@@ -88,5 +89,8 @@ class EnergyWatch {
   std::string reason_;   ///< why there is no meter, or why it did not tell
   Readings before_, after_;
 };
+
+/// Null where the command line asks for none.
+std::unique_ptr<EnergyWatch> energy_watch_of(const Arguments& arguments);
 
 }  // namespace crossover::bench

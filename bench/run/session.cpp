@@ -20,11 +20,11 @@
 #include "file/reporter.h"
 #include "file/result_file.h"
 #include "file/row_json.h"
+#include "rows/energy.h"
 #include "rows/watches.h"
 #include "run/passes.h"
 #include "run/refine/refine.h"
 #include "run/sampler.h"
-#include "worker/bench_worker.h"
 
 namespace crossover::bench {
 namespace {

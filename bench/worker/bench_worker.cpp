@@ -74,10 +74,6 @@ Devices devices_in(WorkerProcess& child, double limit_seconds) {
   }
 }
 
-std::unique_ptr<EnergyWatch> energy_watch_of(const Arguments& arguments) {
-  return arguments.energy ? std::make_unique<EnergyWatch>(arguments.meter) : nullptr;
-}
-
 std::unique_ptr<Worker> local_worker(RowServer::Find find, std::unique_ptr<EnergyWatch> energy) {
   const auto server = std::make_shared<RowServer>(
       std::move(find), [](const std::string& /*doing*/) {}, std::move(energy));

@@ -37,9 +37,6 @@ Devices devices_in(WorkerProcess& child, double limit_seconds);
 std::unique_ptr<Worker> local_worker(RowServer::Find find,
                                      std::unique_ptr<EnergyWatch> energy = nullptr);
 
-/// Null where the command line asks for none.
-std::unique_ptr<EnergyWatch> energy_watch_of(const Arguments& arguments);
-
 /// Bench's own rows. `context` outlives what it finds.
 RowServer::Find rows_of(RowContext& context);
 

@@ -191,7 +191,7 @@ Json RowServer::repeat(const Json& request) {
       spent_.making += seconds_since(start);
       held.gpu.before(*device.backend);
       if (energy_) {
-        energy_->before(*device.backend);
+        energy_->before(device);
       }
       held.cpu.before();
       start = std::chrono::steady_clock::now();
@@ -200,7 +200,7 @@ Json RowServer::repeat(const Json& request) {
       spent_.warm_up += seconds_since(start);
       held.cpu.after();
       if (energy_) {
-        energy_->after(*device.backend);
+        energy_->after(device);
       }
       held.gpu.after(*device.backend);
       start = std::chrono::steady_clock::now();

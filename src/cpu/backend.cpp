@@ -28,8 +28,6 @@ namespace {
 
 // ---- Which executions a network has on the CPU, and Execution::automatic there.
 
-bool trains(const Workload& workload) { return !tensors_of(workload, Role::loss).empty(); }
-
 /// How a Workload that was optimize()d can be executed. Beside eager it is winograd where there are
 /// convolutions that its products may compute, or fused where all layers are Linear; auto where
 /// there is a choice.

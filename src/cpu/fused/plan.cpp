@@ -42,11 +42,13 @@ class FusedPlan : public Plan {
 
 }  // namespace
 
+bool trains(const Workload& workload) { return !tensors_of(workload, Role::loss).empty(); }
+
 std::unique_ptr<Plan> plan_fused(const Workload& workload, const CompileOptions& options) {
   if (options.precision != Precision::f32) {
     throw Unsupported("fused execution computes in f32, not in " + to_string(options.precision));
   }
-  if (tensors_of(workload, Role::loss).empty()) {
+  if (!trains(workload)) {
     return plan_pass(workload);
   }
   return std::make_unique<FusedPlan>(workload, options);
