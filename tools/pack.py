@@ -24,7 +24,7 @@ _BUILD = ROOT / "build" / "pack"
 # Processors since 2013 and GPUs since 2018; later GPUs translate the code for the last.
 _CONFIGURE = (
     *("--preset=default", "-DCROSSOVER_TESTS=OFF", "-DCROSSOVER_NATIVE=OFF"),
-    "-DCMAKE_CXX_FLAGS=-march=x86-64-v3",
+    "-DCROSSOVER_PROCESSOR=x86-64-v3",
     # A program is not started where MPI is missing. CUDA's libraries it loads when it calls them.
     "-DCROSSOVER_MPI=OFF",
     "-DCMAKE_CUDA_ARCHITECTURES=75-real;80-real;86-real;89-real;90-real;100-real;120",

@@ -1,62 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probes.h"
 
+// Highway compiles what lies between its markers once for each target.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "fma.cpp"  // NOLINT(cppcoreguidelines-macro-usage): Highway's way
+// Without it Highway 1.0.3 does not compile for processors that have those instructions.
+#define HWY_WANT_AVX3_DL  // NOLINT
+// Arrays of vectors need sizes that are known to the compiler.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)  // NOLINT
+#include <hwy/foreach_target.h>
+// clang-format off
 #include <array>
-#include <cstring>
 #include <utility>
 
-#include "../probe/expected.h"
+#include <hwy/highway.h>
 
-namespace crossover::cpu {
+#include "../probe/expected.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace crossover::cpu::HWY_NAMESPACE {
 namespace {
 
-// The vectors of this build's instructions, and as many of them as its registers hold beside the
-// factor and the summand: two units of four or five cycles' latency need ten.
-#if defined(__AVX512F__)
-constexpr int vector_bytes = 64;
-constexpr int chains = 24;
-#elif defined(__aarch64__)
-constexpr int vector_bytes = 16;
-constexpr int chains = 24;
-#elif defined(__AVX2__)
-constexpr int vector_bytes = 32;
-constexpr int chains = 12;
-#else
-constexpr int vector_bytes = 16;
-constexpr int chains = 12;
-#endif
-constexpr int lanes = vector_bytes / static_cast<int>(sizeof(float));
-using Vector [[gnu::vector_size(vector_bytes)]] = float;
+namespace hn = hwy::HWY_NAMESPACE;
 
-}  // namespace
-
-const std::int64_t fma_block = static_cast<std::int64_t>(lanes) * chains;
-
-bool has_fma() {
-#if defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__)
-  return true;
-#else
-  return false;
-#endif
-}
+using Vectors = hn::ScalableTag<float>;
+// As many vectors as the registers hold beside the factor and the summand: two units of four or
+// five cycles' latency need ten.
+constexpr int chains = HWY_MAX_BYTES == 64 || HWY_ARCH_ARM_A64 ? 24 : 12;
+constexpr std::int64_t lanes = HWY_MAX_BYTES / sizeof(float);
+static_assert(fma_block % (lanes * chains) == 0);
 
 void fma(std::int64_t begin, std::int64_t end, std::int64_t length, float* results) {
-  const Vector factor = Vector{} + probe::fma_factor;
-  const Vector summand = Vector{} + probe::fma_summand;
-  for (std::int64_t first = begin; first < end; first += fma_block) {
-    std::array<Vector, chains> x{};
-    for (int i = 0; i < lanes * chains; ++i) {
-      x[static_cast<std::size_t>(i / lanes)][i % lanes] = probe::fma_start(first + i);
+  const Vectors d;
+  const auto factor = hn::Set(d, probe::fma_factor);
+  const auto summand = hn::Set(d, probe::fma_summand);
+  for (std::int64_t first = begin; first < end; first += lanes * chains) {
+    for (std::int64_t i = first; i < first + lanes * chains; ++i) {
+      results[i] = probe::fma_start(i);
     }
-    for (std::int64_t step = 0; step < length; ++step) {
-      // Contracted by the compiler; if not, the check finds other roundings.
-      [&]<std::size_t... chain>(std::index_sequence<chain...>) {
-        ((x[chain] = x[chain] * factor + summand), ...);
+    [&]<std::size_t... chain>(std::index_sequence<chain...>) {
+      std::array<hn::Vec<Vectors>, chains> x{hn::LoadU(d, results + first + chain * lanes)...};
+      for (std::int64_t step = 0; step < length; ++step) {
+        ((x[chain] = hn::MulAdd(x[chain], factor, summand)), ...);
       }
-      (std::make_index_sequence<chains>{});
+      (hn::StoreU(x[chain], d, results + first + chain * lanes), ...);
     }
-    std::memcpy(results + first, x.data(), sizeof x);
+    (std::make_index_sequence<chains>{});
   }
 }
 
+/// Null where the processor has no fused multiply-add.
+FusedMultiplyAdds fused_multiply_adds() { return HWY_NATIVE_FMA != 0 ? &fma : nullptr; }
+
+}  // namespace
+}  // namespace crossover::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace crossover::cpu {
+
+HWY_EXPORT(fused_multiply_adds);
+
+FusedMultiplyAdds best_fused_multiply_adds() { return HWY_DYNAMIC_DISPATCH(fused_multiply_adds)(); }
+
 }  // namespace crossover::cpu
+#endif

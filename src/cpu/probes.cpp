@@ -146,8 +146,8 @@ class MultiplyAdd : public Probe {
     {
       const std::int64_t mine = omp_get_thread_num();
       const std::int64_t all = omp_get_num_threads();
-      fma(blocks_ * mine / all * fma_block, blocks_ * (mine + 1) / all * fma_block, spec_.length,
-          results());
+      fma_(blocks_ * mine / all * fma_block, blocks_ * (mine + 1) / all * fma_block, spec_.length,
+           results());
     }
   }
 
@@ -160,6 +160,7 @@ class MultiplyAdd : public Probe {
   [[nodiscard]] float* results() const { return reinterpret_cast<float*>(results_.get()); }
 
   FmaProbe spec_;
+  FusedMultiplyAdds fma_ = best_fused_multiply_adds();
   std::int64_t blocks_;
   Block results_;
   probe::ExpectedFma expected_;
@@ -252,8 +253,8 @@ std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) {
                    throw Unsupported("the CPU's multiply-adds are measured in f32, not in " +
                                      to_string(probe.precision));
                  }
-                 if (!has_fma()) {
-                   throw Unsupported("this build's instructions have no fused multiply-add");
+                 if (best_fused_multiply_adds() == nullptr) {
+                   throw Unsupported("this processor has no fused multiply-add");
                  }
                  allow_threads(probe.threads);
                  return std::make_unique<MultiplyAdd>(probe);

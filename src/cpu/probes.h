@@ -17,14 +17,15 @@ std::unique_ptr<Probe> make_matrix_probe(const MatrixProbe& spec);
 
 // ---- The arithmetic units alone: fused multiply-adds that touch no memory.
 
-/// Values that go through the arithmetic at once, on one thread: as many independent chains as hide
-/// an instruction's latency, a vector each.
-extern const std::int64_t fma_block;
-
-/// False where this build's instructions have no fused multiply-add.
-bool has_fma();
+/// Values that go through the arithmetic at once, on one thread: of any processor's vectors a
+/// multiple of as many independent chains as hide an instruction's latency.
+inline constexpr std::int64_t fma_block = 384;
 
 /// results[i] for positions i in [begin, end), both multiples of fma_block: see FmaProbe.
-void fma(std::int64_t begin, std::int64_t end, std::int64_t length, float* results);
+using FusedMultiplyAdds = void (*)(std::int64_t begin, std::int64_t end, std::int64_t length,
+                                   float* results);
+
+/// Null where the processor has none.
+FusedMultiplyAdds best_fused_multiply_adds();
 
 }  // namespace crossover::cpu
