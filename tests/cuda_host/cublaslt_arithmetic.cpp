@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "crossover/float16.h"
 #include "cublaslt.h"
 #include "numbers.h"
 
@@ -104,6 +105,7 @@ CUDA_HOST_CHECKED_BEFORE void finish(double* d, const Product& product, const Op
   const bool drelu = product.has(CUBLASLT_EPILOGUE_DRELU);
   const bool has_mask = product.has_mask();
   const bool mask_at_zero = state().device.mask_at_zero;
+  const bool rounds_first = state().device.rounds_before_bias && product.d.type == CUDA_R_16BF;
   for (std::int64_t i = 0; i < product.m; ++i) {
     for (std::int64_t j = 0; j < product.n; ++j) {
       double& x = d[i * product.n + j];
@@ -111,7 +113,7 @@ CUDA_HOST_CHECKED_BEFORE void finish(double* d, const Product& product, const Op
         x += double{operands.beta} * stored_c.get(j * product.c.ld + i);
       }
       if (bias) {
-        x += vector.get(i);
+        x = (rounds_first ? crossover::rounded_to_bf16(x) : x) + vector.get(i);
       }
       if (relu) {
         if (has_mask) {

@@ -39,6 +39,7 @@ struct Device {
   Tf32 tf32 = Tf32::rounded;
   bool no_odd_16_bits = false;      ///< no product of 16 bits at an odd leading dimension
   bool mask_at_zero = false;        ///< relu's mask has its bit set where the input is 0
+  bool rounds_before_bias = false;  ///< a product in bf16 rounds its sum, and then adds the bias
   unsigned failing_algorithms = 0;  ///< bits by number: proposed, and not supported when run
   std::string no_cudnn;             ///< why there is none, as in a build without it
   bool refuses_fused_convolutions = false;  ///< no plan with a bias or a ReLU
