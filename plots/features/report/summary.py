@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `report --summary` prints of a file: the answer at a glance, and a few of its times."""
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,11 +14,10 @@ from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import Table
 from plots.features.answer.glance import Glance, glance
 from plots.features.answer.section import measured
-from plots.features.doubts.section import missing_table
 from plots.features.predict.answer import Verdict
-from plots.features.training.table import best_table
+from plots.features.training.table import best_table, compared_and_alone
 from plots.file.families import EPOCH, TRAINING
-from plots.file.rows import File
+from plots.file.rows import Failure, File
 from plots.text import printable
 
 _MOST = 10  # lines of times
@@ -46,7 +46,8 @@ def summary(file: File, compared: Sequence[Comparison], found: Sequence[Verdict]
     families = [family for family in TRAINING if training_rows(file, family)]
     left = 0
     for family in families:
-        table = best_table(familiar(training_rows(file, family)))
+        rows = familiar(training_rows(file, family))
+        table = best_table(compared_and_alone(rows)[0] or rows)
         most = _MOST
         if len(families) > 1:
             most = _MOST - _STEPS if family == EPOCH else _STEPS
@@ -56,12 +57,29 @@ def summary(file: File, compared: Sequence[Comparison], found: Sequence[Verdict]
     if families:
         more = f"{left} more, and ranges" if left else "Ranges"
         parts[-1] += f"\n{more}: .venv/bin/python -m plots times {path}"
-    missing = missing_table(file)
-    if missing.lines:
-        parts.append(as_text(missing).rstrip())
+    if missing := _without_a_result(file):
+        parts.append(missing)
     if answer.to_share:
         parts.append(f"To share: {answer.to_share}")
     return "\n\n".join(parts)
+
+
+def _without_a_result(file: File) -> str:
+    """Those rows, of one reason together: their messages differ in numbers and names alone."""
+    reasons: dict[str, list[tuple[str, Failure]]] = {}
+    for row in file.rows:
+        if row.failure:
+            reason = re.sub(r"'[^']*'|[\d.]+(e-?\d+)?", "", row.failure.message)
+            reasons.setdefault(reason, []).append((row.name, row.failure))
+    if not reasons:
+        return ""
+    lines = ["Rows without a result"]
+    for alike in reasons.values():
+        name, failure = alike[0]
+        more = f" ({len(alike) - 1} more like it)" if len(alike) > 1 else ""
+        text = f"{printable(name, _ROOM)} {failure.outcome}: {printable(failure.message, _ROOM)}"
+        lines.append(wrapped(text + more, "    ", "  - "))
+    return "\n".join(lines)
 
 
 def glance_text(one: Glance) -> str:

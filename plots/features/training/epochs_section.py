@@ -4,12 +4,12 @@
 from collections.abc import Sequence
 
 from plots.core.charts.style import Pictures
-from plots.core.network import epoch_rows, familiar, networks, on_device
+from plots.core.network import epoch_rows, familiar, on_device
 from plots.core.page.columns import brief, on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.features.training.chart import best_of_devices, draw_epochs, lines_of
-from plots.features.training.table import best_table, every_table
-from plots.file.rows import File, Row
+from plots.features.training.table import best_table, compared_and_alone, every_table
+from plots.file.rows import File
 
 _NOTES = (
     "Median: of the wall-clock times of a whole epoch over the data. Range: from the fastest to "
@@ -58,7 +58,7 @@ def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
         "a line for each way to compute. The table below has the same figures.",
         caption=(_FEWER if is_part else "") + "Grey: what others published (docs/published.md).",
     )
-    compared, alone = _compared(rows)
+    compared, alone = compared_and_alone(rows)
     main = on_page(best_table(compared or rows), _ANSWER, _TITLE)
     folds = []
     for device, own in alone.items() if compared else ():
@@ -75,14 +75,3 @@ def _block(file: File, pictures: Pictures | None, context: Context) -> Block:
         tables=(brief(main, "the table of every row"),),
         folds=tuple(folds),
     )
-
-
-def _compared(rows: Sequence[Row]) -> tuple[list[Row], dict[str, list[Row]]]:
-    """The rows of networks that several devices have in one precision; the others by device."""
-    compared: list[Row] = []
-    alone: dict[str, list[Row]] = {}
-    for members in networks(rows).values():
-        devices = {row.device for row in members}
-        own = compared if len(devices) > 1 else alone.setdefault(devices.pop(), [])
-        own += members
-    return compared, alone

@@ -76,6 +76,17 @@ def best_table(rows: Sequence[Row]) -> Table:
     return Table(title, tuple(columns), tuple(lines), tuple(notes))
 
 
+def compared_and_alone(rows: Sequence[Row]) -> tuple[list[Row], dict[str, list[Row]]]:
+    """The rows of networks that several devices have in one precision; the others by device."""
+    compared: list[Row] = []
+    alone: dict[str, list[Row]] = {}
+    for members in networks(rows).values():
+        devices = {row.device for row in members}
+        own = compared if len(devices) > 1 else alone.setdefault(devices.pop(), [])
+        own += members
+    return compared, alone
+
+
 def every_table(rows: Sequence[Row]) -> Table:
     """A line for each network and way to compute it, the fastest first. `rows` as above."""
     groups, family = networks(rows), rows[0].family
