@@ -234,7 +234,7 @@ if (askForm) {
     const label = `${card.name}, ${way.execution}, ${way.data}`;
     const named = {label, device: card.id, name: card.name, data: way.data};
     if (factor) {
-      const ours = Math.exp(known.parameters[6]);
+      const ours = known.launches.expected;
       const floor = one =>
         Math.max(middleOf(card.node) + inner.middle * one.inner, middleOf(started)) * ours;
       const seconds = steps * sum(kinds.map(one => one.count * Math.max(floor(one), one.arithmetic + one.traffic))) +
@@ -248,9 +248,11 @@ if (askForm) {
     const step = tails("inner", inner.count - 1)
       .map(one => inner.middle * Math.exp(inner.spread * one));
     const node = within(card.node, "node"), start = within(started, "launch");
+    const {spread} = known.launches, ours = within([Math.exp(-spread), Math.exp(spread)], "ours")
+      .map(one => one * known.launches.expected);
     const hosts = beside.map((band, place) => within(band, `host ${place}`));
     const totals = range(known.draws).map(i => sum(hosts.map(host => host[i])) + steps * sum(kinds.map(
-      one => one.count * Math.max(node[i] + step[i] * one.inner, start[i],
+      one => one.count * Math.max(ours[i] * (node[i] + step[i] * one.inner), ours[i] * start[i],
         whole[i] * (arithmetic[i] * one.arithmetic + memory[i] * one.traffic)))));
     totals.sort((a, b) => a - b);
     const [low, seconds, high] = [0.05, 0.5, 0.95].map(share => quantile(totals, share));

@@ -21,7 +21,7 @@ from plots.features.predict.data import card_of
 from plots.features.predict.files import Predictions
 from plots.features.predict.fit import Fit, band_notes
 from plots.features.predict.floors import floor
-from plots.features.predict.model import ceiling, power_of
+from plots.features.predict.model import LAUNCH_SPREAD, ceiling, our_launches, power_of
 from plots.features.predict.simulate import DIMENSIONS, DRAWS, GENERATOR
 from plots.features.predict.ways import WAYS, Band, Way, launch, published
 from plots.file.rows import File
@@ -151,6 +151,7 @@ def _model(fit: Fit) -> dict[str, Any]:
         "farthest": FARTHEST,
         "ways": [[way.execution, way.data] for way in WAYS],
         "parameters": fit.parameters.tolist(),
+        "launches": {"expected": our_launches(fit.parameters), "spread": LAUNCH_SPREAD},
         "errors": [[one.spread, one.cards] for one in errors],
         "factor": fit.factor if fit.measured else 0,
         "inner": {"middle": inner.middle, "spread": inner.spread, "count": inner.count},

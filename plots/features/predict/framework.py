@@ -64,7 +64,7 @@ def step_draws(
     asked = demand(Cost("step", precision, 1, 0.0, 0.0, {}, tuple(operations)), card)
     if not isinstance(asked, Demand):
         return asked
-    step = device_seconds(asked, fit.parameters, fit.errors, floor(card), Band(0.0, 0.0))
+    step = device_seconds(asked, fit.parameters, fit.errors, floor(card), None)
     # The processor starts operations meanwhile; one that is slow at that is slow beside it, too.
     torch = several(overheads("torch_operation"))
     operation = among(torch, "operation")

@@ -17,7 +17,7 @@ from functools import cache
 import numpy as np
 
 from plots.features.predict.floors import LONGEST, Floor, Several
-from plots.features.predict.model import Demand, Stack
+from plots.features.predict.model import LAUNCH_SPREAD, Demand, Stack, our_launches
 from plots.features.predict.ways import Band
 
 DRAWS = 2039  # a prime
@@ -29,6 +29,7 @@ DIMENSIONS = (
     *("device", "arithmetic", "memory", "inner", "node", "launch"),
     *("host 0", "host 1", "host 2", "operation", "intercept"),
     *("latency", "bandwidth", "sums", "overlap", "loss"),  # of several cards
+    "ours",  # of our programs: their launches, times published ones
 )
 
 
@@ -101,9 +102,10 @@ def among(sources: Several, name: str) -> np.ndarray:
 
 
 def device_seconds(
-    asked: Demand, parameters: np.ndarray, errors: Errors, floor: Floor, launch: Band
+    asked: Demand, parameters: np.ndarray, errors: Errors, floor: Floor, launch: Band | None
 ) -> np.ndarray:
-    """Draws of the seconds of a step on the device, or while it waits for the next launch."""
+    """Draws of the seconds of a step on the device, or while it waits for the next launch; `launch`
+    is None of a program that is not ours."""
     stack = Stack([asked])
     whole, arithmetic, memory = (
         unlike(error, name)[:, None]
@@ -117,7 +119,10 @@ def device_seconds(
     step = among(floor.inner, "inner")
     least = within(Band(floor.least, floor.most), "node")[:, None]
     least = least + step[:, None] * np.minimum(asked.inner, LONGEST)
-    least = np.maximum(least, within(launch, "launch")[:, None])
+    if launch is not None:
+        least = np.maximum(least, within(launch, "launch")[:, None])
+        spread = within(Band(math.exp(-LAUNCH_SPREAD), math.exp(LAUNCH_SPREAD)), "ours")
+        least = our_launches(parameters) * spread[:, None] * least
     return (asked.count * np.maximum(least, whole * work)).sum(axis=1)
 
 
