@@ -68,28 +68,32 @@ def test_a_stage_leaves_nothing_running(tmp_path: Path) -> None:
 
 # ---- the commands, with programs that stand in for bench and its tests ---------------------------
 STAND_IN = """
-import json, os, sys, time
+import json, os, sys
 from pathlib import Path
 me, words = Path(__file__), sys.argv[1:]
 if "--machine" in words:
-    gpu = {"name": "H200"} if os.environ["HAS_GPU"] else None
+    gpu = {"name": "H200"} if me.parent.name in os.environ["FINDS_GPU"].split() else None
     print(json.dumps({"gpu": gpu, "gpu_reason": "none"}))
     sys.exit()
 with open(os.environ["CALLS"], "a") as calls:
     calls.write(f"{me.parent.name} {' '.join(words)}\\n")
 out = [word.partition("=")[2] for word in words if word.startswith("--out=")]
-for trouble in os.environ["TROUBLE"].split():
-    if trouble in " ".join(words):
-        os.abort()
-if out and "early" in out[0]:
-    time.sleep(600)
+if os.environ["TROUBLE"] in " ".join(words):
+    os.abort()
 if out:
     Path(out[0]).write_text('{"rows": [1], "benchmarks": []}')
+"""
+TESTS = """
+import os, time
+if os.environ["TROUBLE"] == f"shard {os.environ['GTEST_SHARD_INDEX']}":
+    os.abort()
+time.sleep(0.3)
+print(f"[  PASSED  ] {1 + int(os.environ['GTEST_SHARD_INDEX'])} tests.")
 """
 
 
 class Commands:
-    """What the sweep started, by name and words."""
+    """What the sweep started, by name and words. The machine has a GPU, which every bench finds."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.patch, self.out = folder, monkeypatch, folder / "out"
@@ -102,23 +106,24 @@ class Commands:
         }.items():
             monkeypatch.setattr(gpu, name, folder / place)
         monkeypatch.setattr(gpu, "times", lambda path: f"times of {path.name}")
-        self.set(CALLS=str(self._calls), TROUBLE="", HAS_GPU="yes")
-        self.built = f"cp {script(folder / 'made', STAND_IN)} {folder}/build/bench"
-        self.make(self.built)
+        self.set(CALLS=str(self._calls), TROUBLE="nothing", FINDS_GPU="bin build")
+        made, built = script(folder / "made", STAND_IN), folder / "build"
+        self.make(f"mkdir -p {built}; cp {made} {built}/bench")
+        monkeypatch.setenv("PATH", str(folder), prepend=":")
+        script(folder / "nvidia-smi", "print('GPU 0: H200')")
 
     def set(self, **variables: str) -> None:
         for name, value in variables.items():
             self.patch.setenv(name, value)
 
-    def make(self, text: str, after: str = "") -> None:
-        """What builds the native bench, at the earliest when there is a call of this."""
-        if after:
-            text = f"until grep -q {after} {self._calls}; do sleep 0.02; done; {text}"
-        self.patch.setattr(gpu.Sweep, "make", lambda _, target: ["sh", "-c", text])
+    def make(self, text: str) -> None:
+        """What builds the native bench."""
+        self.patch.setattr(gpu.Sweep, "make", lambda _, program: ["sh", "-c", text])
 
     def packed(self) -> None:
         (self.folder / "tree/bin").mkdir(parents=True)
         script(self.folder / "tree/bin/bench", STAND_IN)
+        script(self.folder / "tree/bin/crossover_tests", TESTS)
         shutil.make_archive(str(self.folder / "brought/pack"), "gztar", self.folder / "tree")
 
     def run(self, *words: str) -> tuple[int, list[str]]:
@@ -128,80 +133,69 @@ class Commands:
         calls = (line.split() for line in self._calls.read_text("utf-8").splitlines())
         return code, [f"{call[0]} {Path(call[1]).name or call[1]}" for call in calls]
 
+    def log(self) -> str:
+        return (self.out / "gpu_sweep.log").read_text("utf-8")
+
 
 @pytest.fixture
 def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
     return Commands(tmp_path, monkeypatch)
 
 
-FIRST = ["bin --check", "bin pytorch.json", "bin early.json", "build gpu.json"]
-
-
-def test_a_packed_bench_measures_while_the_native_one_is_built(commands: Commands) -> None:
+@pytest.mark.parametrize("trouble", ["nothing", "--check", "gpu.json"])
+def test_a_packed_bench_measures_without_a_build(trouble: str, commands: Commands) -> None:
+    """And no stage prevents the others."""
     commands.packed()
-    commands.make(commands.built, after="early")
-    code, calls = commands.run()
-    assert (code, calls) == (0, FIRST)
-    kept = {path.name for path in commands.out.iterdir()}
-    assert {"pytorch.json", "gpu.json", "gpu_sweep.log", "bench"} <= kept
-    assert len(kept) <= 8
-    assert "times of gpu.json\n" in (commands.out / "gpu_sweep.log").read_text("utf-8")
-
-
-@pytest.mark.parametrize("trouble", ["--check", "pytorch", "early", "--check pytorch early gpu"])
-def test_no_stage_prevents_the_others(trouble: str, commands: Commands) -> None:
-    commands.packed()
-    commands.make(commands.built, after="early")
-    commands.set(TROUBLE=trouble)
-    code, calls = commands.run()
-    assert (code, calls[:4]) == (trouble != "pytorch", FIRST)
-    assert calls[4:] == (["bin gpu.json"] if "gpu" in trouble else []), "where the native one ends"
-
-
-def test_without_a_native_bench_the_packed_one_measures(commands: Commands) -> None:
-    commands.packed()
-    commands.make("exit 3", after="early")
-    assert commands.run() == (1, [*FIRST[:-1], "bin gpu.json"])
-
-
-def test_without_a_packed_bench_or_a_gpu_for_it_the_build_comes_first(commands: Commands) -> None:
-    native = ["build --check", "build pytorch.json", "build gpu.json"]
-    assert commands.run() == (0, native)
-    commands.packed()
-    commands.set(HAS_GPU="")
-    assert commands.run() == (0, native)
-    script(commands.folder / "nvidia-smi", "print('GPU 0: H200')")
-    commands.patch.setenv("PATH", str(commands.folder), prepend=":")
-    assert commands.run() == (1, []), "a GPU that bench does not find is not paid for"
-
-
-def test_a_second_command_goes_on_with_the_rows_and_the_bench_of_the_first(
-    commands: Commands,
-) -> None:
     commands.make("exit 3")
+    commands.set(TROUBLE=trouble)
+    assert commands.run() == (trouble != "nothing", ["bin --check", "bin gpu.json"])
+    assert ("times of gpu.json\n" in commands.log()) == (trouble != "gpu.json")
+
+
+def test_the_build_is_for_a_machine_whose_gpu_no_packed_bench_finds(commands: Commands) -> None:
+    native = ["build --check", "build gpu.json"]
+    assert commands.run() == (0, native)
+    commands.packed()
+    commands.set(FINDS_GPU="build")
+    assert commands.run() == (0, native)
+    commands.set(FINDS_GPU="")
+    assert commands.run() == (1, []), "a GPU that bench does not find is not paid for"
+    script(commands.folder / "nvidia-smi", "")
+    assert commands.run() == (0, ["bin --check", "bin gpu.json"]), "there is none to find"
+
+
+def test_a_second_command_goes_on_with_the_rows_of_the_first(commands: Commands) -> None:
+    commands.packed()
+    commands.set(TROUBLE="pytorch")
     (earlier := commands.folder / "earlier").mkdir()
     (earlier / "gpu.json.partial").write_text(INTERRUPTED)
     (earlier / "seven.json").write_text(INTERRUPTED.replace("false", "true"))
-    script(earlier / "bench", STAND_IN).chmod(0o644)
     code, calls = commands.run(f"--resume={earlier}")
-    assert (code, calls) == (0, ["build gpu.json", "build transformers.json", "build chosen.json"])
-    log = (commands.out / "gpu_sweep.log").read_text("utf-8")
-    assert re.search(r"/gpu\.json --sweep=gpu --resume\n", log)
+    assert (code, calls) == (0, ["bin gpu.json", "bin pytorch.json", "bin transformers.json"])
+    assert re.search(r"/gpu\.json --sweep=gpu --resume\n", commands.log())
+    assert re.search(r"'--peer=\S+ -m peers\.pytorch [^']+'", commands.log())
 
 
-def test_the_third_command_measures_and_tests(commands: Commands) -> None:
-    tests = script(commands.folder / "crossover_tests", "")
-    commands.patch.setattr(gpu, "TESTS", tests)
-    for name in ("ctest", "compute-sanitizer"):
-        script(
-            commands.folder / name,
-            "import sys; print(*sys.argv); sys.exit('race' in str(sys.argv))",
-        )
-    commands.patch.setenv("PATH", str(commands.folder), prepend=":")
-    assert commands.run("--tests") == (0, ["build between.json"]), "racecheck may fail"
-    log = (commands.out / "gpu_sweep.log").read_text("utf-8")
-    stages = re.findall(r"^([\w ]+?) +[\d.]+ s  (?:passed|failed)", log, re.MULTILINE)
-    assert stages == ["build", *(stage.name for stage in gpu.COMMANDS["third"])]
+@pytest.mark.parametrize(("is_packed", "trouble"), [(True, "shard 3"), (False, "nothing")])
+def test_the_third_command_tests_and_measures(
+    is_packed: bool, trouble: str, commands: Commands
+) -> None:
+    """Each of 8 shards once, though one crashes; racecheck may fail."""
+    if is_packed:
+        commands.packed()
+    commands.set(TROUBLE=trouble)
+    commands.patch.setattr(gpu, "TESTS", script(commands.folder / "crossover_tests", TESTS))
+    commands.patch.setattr(gpu, "cores", lambda: 16)
+    sanitizer = "import sys; print(*sys.argv); sys.exit('race' in str(sys.argv))"
+    script(commands.folder / "compute-sanitizer", sanitizer)
+    place = "bin" if is_packed else "build"
+    assert commands.run("--tests") == (trouble != "nothing", [f"{place} between.json"])
+    stages = re.findall(r"^([\w ]+?) +[\d.]+ s  (?:passed|failed)", commands.log(), re.MULTILINE)
+    built = [] if is_packed else ["build", "build tests"]
+    assert stages == [*built, "GPU tests", "memcheck", "racecheck", "between"]
+    sanitized = re.findall(r"\n\$ .*--tool=.* \S+/(\S+) '--gtest_filter=", commands.log())
+    assert sanitized == ["crossover_tests"] * 2
+    assert f"; {36 if trouble == 'nothing' else 32} passed\n" in commands.log()
 
 
 def test_sanitizers_are_given_tests_that_exist() -> None:
@@ -214,7 +208,7 @@ def test_sanitizers_are_given_tests_that_exist() -> None:
 def test_packing_never_writes_into_a_folder_in_use(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     with refused("is not empty"):
-        pack.collect(tmp_path)
+        pack.collect(tmp_path, [])
 
 
 # --- what --pack collects, and the commit that a copy without git knows by it
@@ -313,8 +307,9 @@ def test_the_packed_bench_measures_in_a_bare_root(
     monkeypatch.setattr(pack, "_BUILD", tmp_path / "build")
     monkeypatch.setattr(cuda, "choose", lambda _: cuda.Choice(None))
     packed = tmp_path / "packed"
-    for collected in (pack._debian, pack._wheels, pack._bench):
-        collected(packed)
+    pack._debian(packed)
+    pack._wheels(packed)
+    pack._programs(packed, [])
     assert run_in_a_bare_root(tmp_path / "started", packed, "--version").returncode == 0
     quick = ("--model=disc-2", "--threads=1", "--budget=10s", "--out=/tmp/quick.json")
     root = tmp_path / "measured"

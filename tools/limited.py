@@ -22,27 +22,18 @@ _MOST_LOGGED = 2**20  # of one stage: log and results must stay below 16 MiB
 
 @dataclass(frozen=True)
 class Stage:
-    """Seconds at most, of MINUTES, and as expected; of rows, named by flags of bench, bench
-    --plan tells."""
+    """Seconds at most, of MINUTES; and flags of bench that name rows."""
 
     name: str
     most: float
-    expected: float = 0
     rows: str = ""
     may_fail: bool = False
 
 
-def never() -> bool:
-    return False
-
-
-def run_limited(
-    command: Sequence[str | Path], path: Path, seconds: float, until: Callable[[], bool] = never
-) -> tuple[str, str]:
+def run_limited(command: Sequence[str | Path], path: Path, seconds: float) -> tuple[str, str]:
     """Run a command; a verdict ("passed" or why not), and its output, which is in `path` meanwhile.
 
-    At the limit, or once `until` says so, it is asked to end, as by Ctrl-C, with everything it
-    started, and then made to.
+    At the limit it is asked to end, as by Ctrl-C, with everything it started, and then made to.
     """
     if seconds < 1:
         return "no time left", ""
@@ -58,18 +49,14 @@ def run_limited(
             stderr=subprocess.STDOUT,
         )
     try:
-        while process.poll() is None and not until():
-            time.sleep(0.05)
-        ended = process.poll() is None
+        process.wait()
     finally:
         process.send_signal(signal.SIGINT)
         code = process.wait()
         with suppress(ProcessLookupError):  # what it left running
             os.killpg(process.pid, signal.SIGKILL)
     verdict = f"failed (exit code {code})" if code else "passed"
-    if ended:
-        verdict = "ended"
-    elif code and time.monotonic() > last:
+    if code and time.monotonic() > last:
         verdict = f"out of time after {seconds:.0f} s"
     output = path.read_text(encoding="utf-8", errors="replace")
     path.unlink()
@@ -87,7 +74,7 @@ def summary(output: str) -> str:
     for word in ("PASSED", "FAILED", "SKIPPED"):
         count = sum(map(int, re.findall(rf"\[ +{word} +\] (\d+) tests?[.,]", output)))
         told += [f"{count} {word.lower()}"] if count else []
-    told += re.findall(r"Skipped\n(?:\d+: )?(.+)", output)[:1]
+    told += re.findall(r"Skipped\n(.+)", output)[:1]
     told += re.findall(r"(?:-- (?=(?:No )?GPU b)|=+ (?=[A-Z]+ SUMMARY))(.*)", output)
     return "; ".join(map(str.strip, told))
 
@@ -111,19 +98,17 @@ class Limited:
         stage: Stage,
         command: Sequence[str | Path],
         note: Callable[[str], str] = summary,
-        until: Callable[[], bool] = never,
     ) -> bool:
         """Run it; whether it passed. `note` makes of its output what to say."""
         begin = time.monotonic()
         most = min(stage.most * self._scale, self._end - begin)
         path = Path(self._log.name).with_name(f"{stage.name.replace(' ', '_')}.log")
-        verdict, output = run_limited(command, path, most, until)
+        verdict, output = run_limited(command, path, most)
         extra = note(output)
         self._log.write(f"\n$ {shlex.join(map(str, command))}\n{output}")
         self.say(
             f"{stage.name:<16}{time.monotonic() - begin:7.1f} s  {verdict}"
             + (f"; {extra}" if extra else "")
         )
-        passed = verdict in ("passed", "ended")
-        self.bad |= not passed and not stage.may_fail
-        return passed
+        self.bad |= verdict != "passed" and not stage.may_fail
+        return verdict == "passed"

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collect what a machine without a network lacks beside the sources: libraries to build with, a
-bench that is built already, and the commit, which a copy without .git cannot tell."""
+"""Collect what a machine without a network lacks beside the sources: libraries to build with,
+programs that are built already, and the commit, which a copy without .git cannot tell."""
 
 import hashlib
 import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,17 +22,17 @@ _PACKAGES = (
 )
 _LEFT_OUT = ("/usr/share/doc", "/usr/src", "/usr/share/man", "/usr/share/lintian")
 _BUILD = ROOT / "build" / "pack"
-# Processors since 2013 and GPUs since 2018; later GPUs translate the code for the last.
+# GPUs since 2018; later ones translate the code for the last.
+_EVERY_GPU = "75-real;80-real;86-real;89-real;90-real;100-real;120"
 _CONFIGURE = (
-    *("--preset=default", "-DCROSSOVER_TESTS=OFF", "-DCROSSOVER_NATIVE=OFF"),
-    "-DCROSSOVER_PROCESSOR=x86-64-v3",
+    *("--preset=default", "-DCROSSOVER_NATIVE=OFF"),
+    "-DCROSSOVER_PROCESSOR=x86-64-v3",  # since 2013
     # A program is not started where MPI is missing. CUDA's libraries it loads when it calls them.
     "-DCROSSOVER_MPI=OFF",
-    "-DCMAKE_CUDA_ARCHITECTURES=75-real;80-real;86-real;89-real;90-real;100-real;120",
     "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON",
     "-DCMAKE_INSTALL_RPATH=$ORIGIN/../lib;$ORIGIN/../lib/x86_64-linux-gnu",
 )
-# What the packed bench may need to start: what every machine has, and what is packed.
+# What a packed program may need to start: what every machine has, and what is packed.
 _MAY_NEED = {"ld-linux-x86-64", "libc", "libdl", "libgcc_s", "libm", "libpthread", "librt"}
 _MAY_NEED |= {"libstdc++", "libbenchmark", "libdnnl", "libgomp", "libhwy"}
 MOST_BYTES = 64 * 2**20  # of the sources and the folder together
@@ -50,7 +51,7 @@ def _copy(path: Path, to: Path) -> None:
         shutil.copy2(path, to)
 
 
-def strip(path: Path) -> None:
+def _strip(path: Path) -> None:
     """Make it smaller, where that can be done."""
     with suppress(OSError):
         subprocess.run(["strip", "--strip-unneeded", path], capture_output=True, check=False)
@@ -82,7 +83,7 @@ def _wheels(folder: Path) -> None:
         raise Failure(f"--pack: there is no oneDNN in {friendly(VENV)}; ./run installs it", 2)
     copy = folder / "lib" / libraries[0].name
     _copy(libraries[0], copy)
-    strip(copy)
+    _strip(copy)
     # Wheels hold copies where there should be links.
     for name in ("libdnnl.so", "libdnnl.so." + copy.name.split(".")[2]):
         (folder / "lib" / name).symlink_to(copy.name)
@@ -113,26 +114,32 @@ def _openmp(program: Path, folder: Path) -> None:
         shutil.copy(Path(found[1]).resolve(), folder / "lib" / "libgomp.so.1")
 
 
-def _bench(folder: Path) -> None:
-    """One for any machine, so that measuring there can begin at once. Its libraries are found
-    beside it, those of CUDA by tools/gpu_sweep."""
+def _programs(folder: Path, gpus: Sequence[str]) -> None:
+    """For any machine, so that measuring there can begin at once; tests only for the GPUs named, as
+    for all they would be too large. The pack's libraries are found beside them, those of CUDA by
+    tools/gpu_sweep."""
+    programs = [_BUILD / "bench", *([_BUILD / "tests" / "crossover_tests"] if gpus else [])]
+    codes = ";".join(f"{gpu}-real" for gpu in gpus) or _EVERY_GPU
     configure = ["cmake", *_CONFIGURE, "-B", str(_BUILD), f"-DCMAKE_PREFIX_PATH={VENV}"]
-    make = ["cmake", "--build", str(_BUILD), "--target", "bench"]
+    configure += [f"-DCMAKE_CUDA_ARCHITECTURES={codes}"]
+    configure += [f"-DCROSSOVER_TESTS={'ON' if gpus else 'OFF'}"]
+    make = ["cmake", "--build", str(_BUILD), "--target", *(path.name for path in programs)]
     try:
-        with stage("Building a bench for any machine (for all GPUs: many minutes the first time)"):
+        with stage("Building for any machine (many minutes the first time)"):
             configure += cuda.choose("on").switches
             run_logged("configuring", configure, LOGS / "pack-configure.log")
             run_logged("building", make, LOGS / "pack-build.log")
     except Failure as failure:
-        say(f"without a bench that is built already: {failure}")
+        say(f"without programs that are built already: {failure}")
         return
-    if strange := needed_beyond_the_pack(_BUILD / "bench"):
-        raise Failure(
-            f"--pack: the bench needs {', '.join(strange)}, which the other machine may lack, and "
-            f"would not start there; remove {friendly(_BUILD)} and try again"
-        )
-    _copy(_BUILD / "bench", folder / "bin" / "bench")
-    strip(folder / "bin" / "bench")
+    for path in programs:
+        if strange := needed_beyond_the_pack(path):
+            raise Failure(
+                f"--pack: {path.name} needs {', '.join(strange)}, which the other machine may "
+                f"lack, and would not start there; remove {friendly(_BUILD)} and try again"
+            )
+        _copy(path, folder / "bin" / path.name)
+        _strip(folder / "bin" / path.name)
     _openmp(folder / "bin" / "bench", folder)
 
 
@@ -150,19 +157,23 @@ def _commit(folder: Path) -> None:
     (folder / COMMIT).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def collect(folder: Path) -> int:
+def collect(folder: Path, gpus: Sequence[str]) -> int:
     if folder.exists() and not {path.name for path in folder.iterdir()} <= {COMMIT, ARCHIVE}:
         raise Failure(f"--pack: {friendly(folder)} is not empty; name a new folder", 2)
     folder.mkdir(parents=True, exist_ok=True)
     _commit(folder)
     with tempfile.TemporaryDirectory() as temporary:
-        for collected in (_debian, _wheels, _bench):
-            collected(Path(temporary))
+        _debian(Path(temporary))
+        _wheels(Path(temporary))
+        _programs(Path(temporary), gpus)
         shutil.make_archive(str(folder / ARCHIVE.partition(".")[0]), "gztar", temporary)
     size = sum(path.stat().st_size for path in folder.iterdir())
     total = size + sum(path.lstat().st_size for path in every_file() if path.is_file())
     sizes = f"{friendly(folder)}: {size / 2**20:.1f} MiB, {total / 2**20:.1f} with the sources"
     if total >= MOST_BYTES:
-        raise Failure(f"--pack: {sizes}, more than the limit of {MOST_BYTES / 2**20:g} MiB")
+        raise Failure(
+            f"--pack: {sizes}, more than the limit of {MOST_BYTES / 2**20:g} MiB; name fewer GPUs "
+            "with --gpu"
+        )
     say(sizes)
     return 0
