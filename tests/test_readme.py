@@ -34,7 +34,7 @@ from plots.features.peers.table import peer_tables  # noqa: E402
 from plots.features.predict.files import Predictions, predictions  # noqa: E402
 from plots.features.shi.analysis import load_shi  # noqa: E402
 from plots.features.shi.table import ratio_table  # noqa: E402
-from plots.features.training.table import best_table  # noqa: E402
+from plots.features.training.table import best_table, compared_and_alone  # noqa: E402
 from plots.file import loading, rows  # noqa: E402
 from plots.file.families import TRAINING  # noqa: E402
 from tools.sources import tracked_files  # noqa: E402
@@ -108,9 +108,10 @@ def chosen(whole: Table, keys: Sequence[str], lines: Sequence[tuple[Cell, ...]])
 
 def epochs() -> str:
     """The best times of the networks in SHOWN."""
-    whole = best_table(epoch_rows(measured()))
+    whole = best_table(compared_and_alone(epoch_rows(measured()))[0])
     lines = [line for line in whole.lines if line[0].text in SHOWN]
-    return chosen(whole, [column.key for column in whole.columns], lines)
+    times = [f"{side}_{key}" for side in ("cpu", "gpu") for key in ("seconds_per_epoch", "on")]
+    return chosen(whole, ["network", "params", "speed_up", *times], lines)
 
 
 @cache
@@ -175,11 +176,16 @@ def shares() -> str:
 
 
 def chart() -> bytes:
+    """What was measured of a GPU, above what is predicted for the machine of another file."""
     from plots.core.charts.strip import draw_strips  # noqa: PLC0415
 
-    strips = at_a_glance().strips
-    assert strips
-    return draw_strips(strips).pictures.png
+    file = linked(README, "another")
+    guess = glance(file, comparisons(file), predictions([file]).of(file))
+    real = at_a_glance()
+    assert real.strips and guess.strips
+    above = [replace(one, label=f"{one.label}, measured") for one in real.strips.strips]
+    both = replace(real.strips, strips=(*above, *guess.strips.strips))
+    return draw_strips(both).pictures.png
 
 
 class Block(NamedTuple):

@@ -25,15 +25,17 @@ from plots.features.predict.analysis import (
 )
 from plots.features.predict.answer import ends, verdicts
 from plots.features.predict.cards import chosen_cards
-from plots.features.predict.data import observations
+from plots.features.predict.data import measured, observations
 from plots.features.predict.fit import Fit, fit
 from plots.features.predict.framework import operations_of, predict_step
 from plots.features.predict.simulate import Error, Errors, Times
 from plots.features.predict.ways import WAYS, Way
+from plots.file import loading
 from plots.file.rows import File, Row
 from plots.tests import synthetic, synthetic_machine, synthetic_steps
 
 CARDS = load_cards()
+RESULTS = Path(__file__).parents[2] / "results"
 RESIDENT = (Way("graph", "resident"),)
 EAGER = Way("eager", "resident")
 CPU = {"modes": (), "models": tuple(m for m in synthetic.MODELS if m.startswith(("disc", "heart")))}
@@ -85,6 +87,20 @@ def test_the_band_holds_the_point_and_the_factor(fitted, network):
             if network[0] == "disc-12" and card.compute_capability == "5.2":  # hardly any launches
                 factor = math.exp(fitted.errors.half_width(0.6, 0.3))
                 assert answer.high / answer.seconds == pytest.approx(factor, rel=0.15)
+
+
+def test_graphs_that_an_h200_trained_lie_in_the_band(fitted):
+    """Of what was published, and of our launches, which that card taught: no test of another."""
+    file = loading.load_file(RESULTS / "intel-xeon-6-207-16c" / "2026-11-26-fac305e.json")
+    found = [one for one in measured(file, CARDS) if one.precision == "f32" and one.way]
+    graphs = [one for one in found if one.way.execution != "eager"]
+    assert len(graphs) > 30
+    for one in graphs:
+        cost = find_cost(one.network, one.batch, one.precision)
+        assert cost
+        times = predict_times(fitted, cost, CARDS[one.card], one.way, one.steps)
+        assert isinstance(times, Times)
+        assert times.low <= one.seconds * one.steps <= times.high, (one.network, one.label)
 
 
 def test_a_faster_card_is_never_slower(fitted):

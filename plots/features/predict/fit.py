@@ -242,6 +242,5 @@ def _simulated_note() -> str:
     return (
         "These cards were not measured on this machine. The band holds 90 % of simulated cards, on "
         "which computing, launches and waits vary independently, as far as published times do; "
-        "no whole step of a small network on such a card was there to test it on "
-        "(docs/method/prediction.md)."
+        "small networks were measured on one card alone, an H200 (docs/method/prediction.md)."
     )

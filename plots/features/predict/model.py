@@ -62,8 +62,8 @@ PARAMETERS = (
     Parameter("narrow", 0.0, 0.3, "exponent of width in the share of the ceiling", True),
     Parameter("matrix_units", math.log(0.8), 0.4, "the same on matrix units, times"),
     Parameter("operation", math.log(1e-5), 0.7, "seconds of a framework's operation"),
-    # Of disc-2 to disc-11 and heart on an H200 (results/intel-xeon-6-207-16c) 1.4 to 1.7 in graphs:
-    # a product of cuBLASLt's takes 5 µs there, however small, where published nodes take 1.3 to 2.4.
+    # 1.4 to 1.7 in graphs of disc-2 to disc-11 on an H200 (results/intel-xeon-6-207-16c): a product
+    # of cuBLASLt's takes 5 µs there, however small, where published nodes take 1.3 to 2.4.
     Parameter("launch", math.log(1.6), 0.3, "our launches, times what was published of them"),
     Parameter("software", 0.0, 0.5, "published times, times ours"),
     Parameter("reduction", math.log(0.6), 0.3, "share of the bandwidth where a kernel reduces"),
