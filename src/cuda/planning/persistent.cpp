@@ -16,7 +16,7 @@ namespace crossover::cuda {
 // for four); many lanes shorten the sums that a thread waits for. Estimates from published
 // latencies (reads of shared memory, of another block's in a cluster and of the L2 cache, 29, 180
 // and 263 cycles: Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture,
-// 2024); no GPU has run this yet.
+// 2024), which an H200 did not keep: docs/method/persistent.md.
 
 namespace {
 
