@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/adding.md adds a network, an operation, an activation, a layer, an execution."""
+"""docs/adding.md adds a network, an operation, an activation, a layer, a norm, an execution."""
 
 import re
 import shutil
@@ -96,6 +96,11 @@ def test_an_operation_stands_in_the_file_of_its_theme_in_each_of_three_folders()
 def test_a_network_takes_one_file():
     files = [block.path for block in blocks() if block.language != "diff"]
     assert [path for path in files if "models" in path] == ["src/models/mnist.cpp"]
+
+
+def test_a_norm_is_a_layer_in_the_file_of_its_theme():
+    files = [block.path for block in blocks() if "InstanceNorm" in block.text]
+    assert sorted(set(files)) == ["include/crossover/layers.h", "src/layers/normalization.cpp"]
 
 
 def test_an_activation_is_one_entry_and_its_name():
