@@ -51,8 +51,9 @@ def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
 def test_every_committed_file_has_a_short_sentence(path):
-    one = seen(loading.load_file(path))
-    assert "predicted" in one.sentence or not one.strips
+    file = loading.load_file(path)
+    one = seen(file)
+    assert "predicted" in one.sentence or not one.strips or file.machine.gpu
 
 
 @pytest.mark.slow
