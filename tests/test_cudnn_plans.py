@@ -7,13 +7,16 @@ python tests/test_cudnn_plans.py      ask again, and write the table
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tools.stages import weekly
-
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools.stages import weekly  # noqa: E402
+
 PROGRAM = ROOT / "build" / "tests" / "cudnn_plans"
 TABLE = ROOT / "tests" / "fixtures" / "cudnn_plans.txt"
 GENERATIONS = ("75", "86", "89", "90", "100", "120")
