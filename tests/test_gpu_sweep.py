@@ -192,7 +192,7 @@ def test_the_third_command_tests_and_measures(
     assert commands.run("--tests") == (trouble != "nothing", [f"{place} between.json"])
     stages = re.findall(r"^([\w ]+?) +[\d.]+ s  (?:passed|failed)", commands.log(), re.MULTILINE)
     built = [] if is_packed else ["build", "build tests"]
-    assert stages == [*built, "GPU tests", "memcheck", "racecheck", "between"]
+    assert stages == [*built, "GPU tests", "memcheck", "racecheck", "profile", "between"]
     sanitized = re.findall(r"\n\$ .*--tool=.* \S+/(\S+) '--gtest_filter=", commands.log())
     assert sanitized == ["crossover_tests"] * 2
     assert f"; {36 if trouble == 'nothing' else 32} passed\n" in commands.log()

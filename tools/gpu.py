@@ -45,6 +45,7 @@ BUILT_TESTS = Stage("build tests", 300)
 GPU_TESTS = Stage("GPU tests", 380)
 MEMCHECK = Stage("memcheck", 70, may_fail=True)
 RACECHECK = Stage("racecheck", 50, may_fail=True)
+PROFILE = Stage("profile", 30, may_fail=True)
 _SIZES = ",".join(f"disc-{depth}x{by}" for depth in range(2, 10) for by in (1.25, 1.5, 1.75))
 _BETWEEN = f"--family=Epoch --precision=f32 --placement=resident --model={_SIZES}"
 BETWEEN = Stage("between", _ALL, _BETWEEN)
@@ -76,8 +77,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         allow_abbrev=False,
         description="Measures on a GPU machine without a network, in three commands of minutes: "
         "plain, with --resume, with --tests. docs/gpu.md says how.",
-        epilog="Exit codes: 0 all stages passed (PyTorch, memcheck and racecheck may fail), 1 one "
-        "failed or ran out of time, 2 wrong usage",
+        epilog="Exit codes: 0 all stages passed (PyTorch, memcheck, racecheck and profile may "
+        "fail), 1 one failed or ran out of time, 2 wrong usage",
     )
     for flag, text, more in (
         ("brought", "what --pack made, or a prefix of libraries (./brought)", {"type": _place}),
@@ -236,6 +237,12 @@ class Sweep(Limited):
             flags = [f"--tool={stage.name}", "--kernel-regex", f"kns={kernels}"]
             command = [sanitizer, *flags, "--error-exitcode=1", str(program)]
             self.stage(stage, [*command, f"--gtest_filter={tests}"])
+        # What the warps of the training kernel wait for: disc-2 has one block, disc-6 a cluster.
+        ncu = [shutil.which("ncu", path=places) or "ncu", "--clock-control=none"]
+        ncu += ["--kernel-name=regex:train_kernel", "--print-details=all"]
+        ncu += [f"--section={name}" for name in ("WarpStateStats", "SourceCounters", "LaunchStats")]
+        wanted = "--gtest_filter=Gpu/GpuPersistent.Trajectory/disc_2:*Persistent*/disc_6"
+        self.stage(PROFILE, [*ncu, str(program), wanted])
 
 
 def sweep_all(arguments: argparse.Namespace, log: TextIO) -> int:

@@ -15,6 +15,7 @@ from plots.core.crossover import banded_crossover, comparisons
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import SCALES, pairings
 from plots.core.mlp import Mlp
+from plots.core.network import epoch_rows
 from plots.features.predict import analysis as predict
 from plots.features.predict.analysis import (
     DEFAULT_CARDS,
@@ -29,8 +30,9 @@ from plots.features.predict.data import measured, observations
 from plots.features.predict.fit import Fit, fit
 from plots.features.predict.framework import operations_of, predict_step
 from plots.features.predict.simulate import Error, Errors, Times
-from plots.features.predict.ways import WAYS, Way
+from plots.features.predict.ways import PERSISTENT, WAYS, Way
 from plots.file import loading
+from plots.file.families import steps_of
 from plots.file.rows import File, Row
 from plots.tests import synthetic, synthetic_machine, synthetic_steps
 
@@ -89,9 +91,36 @@ def test_the_band_holds_the_point_and_the_factor(fitted, network):
                 assert answer.high / answer.seconds == pytest.approx(factor, rel=0.15)
 
 
+H200 = RESULTS / "intel-xeon-6-207-16c" / "2026-11-26-fac305e.json"
+
+
+def test_what_one_kernel_saves_is_what_it_saved_on_an_h200(fitted):
+    rows = {
+        (row.model, row.configuration["execution"]): row
+        for row in epoch_rows(loading.load_file(H200))
+        if row.device == "cuda"
+        and row.precision == "f32"
+        and row.configuration["data"] == "resident"
+        and "products" not in row.configuration
+    }
+    sizes = {row.counters["params"]: model for (model, _), row in rows.items()}
+    for size, share in PERSISTENT:
+        kernel, graph = (rows[sizes[size], name] for name in ("persistent", "graph-epoch"))
+        assert share == pytest.approx(kernel.median / graph.median, abs=0.01)
+    for (model, execution), row in rows.items():
+        if execution == "auto":
+            cost = find_cost(model, row.counters["batch"], "f32")
+            assert cost
+            times = predict_times(
+                fitted, cost, CARDS["h200"], Way("auto", "resident"), steps_of(row)
+            )
+            assert isinstance(times, Times)
+            assert times.low <= row.median <= times.high, model
+
+
 def test_graphs_that_an_h200_trained_lie_in_the_band(fitted):
     """Of what was published, and of our launches, which that card taught: no test of another."""
-    file = loading.load_file(RESULTS / "intel-xeon-6-207-16c" / "2026-11-26-fac305e.json")
+    file = loading.load_file(H200)
     found = [one for one in measured(file, CARDS) if one.precision == "f32" and one.way]
     graphs = [one for one in found if one.way.execution != "eager"]
     assert len(graphs) > 30
@@ -316,7 +345,7 @@ def test_a_headline_takes_the_way_that_is_sure_first(file, fitted):
         for one in verdict.outlooks
         if one.way.data == "resident"
     }
-    assert verdict.chosen.way == min(latest, key=latest.__getitem__) == Way("graph", "resident")
+    assert verdict.chosen.way == min(latest, key=latest.__getitem__) == Way("auto", "resident")
 
 
 def test_what_a_data_sheet_does_not_say_matters_little(fitted):

@@ -137,7 +137,7 @@ def test_advise_adds_cards(without_disc_7, saved, capsys):
     (table,) = json.loads(printed(capsys, *flags))
     assert NOT_MEASURED in table["title"]
     cards = [row for row in table["rows"] if row["device"] != "cpu"]
-    assert [row["device"] for row in cards] == ["l4"] * 4 + ["rtx-4090"] * 4
+    assert [row["device"] for row in cards] == ["l4"] * 5 + ["rtx-4090"] * 5
     for row in cards:
         assert row["low_seconds"] < row["seconds"] < row["high_seconds"]
         assert row["step_seconds"] == pytest.approx(row["seconds"] / 10)

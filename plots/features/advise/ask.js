@@ -218,14 +218,24 @@ if (askForm) {
     return sorted[left] + (place - left) * ((sorted[left + 1] ?? sorted[left]) - sorted[left]);
   }
 
+  /// Of a graph of the epoch's time what one kernel for the epoch takes: ways.py.
+  function persistentShare(params, precision) {
+    const shares = known.persistent.shares, after = shares.findIndex(([size]) => size > params);
+    if (precision !== "f32" || after < 0) return 1;
+    if (after === 0) return shares[0][1];
+    const [[size, share], [next, last]] = shares.slice(after - 1, after + 1);
+    return share + (last - share) * Math.log(params / size) / Math.log(next / size);
+  }
+
   function ofCard(card, way, work, precision) {
     if (!card.flops[precision]) return `no source gives the ${precision} rate of ${card.name}`;
     const {wait, graph_launch: graph, small_copy: copied, launch} = known.overheads;
     const copies = way.data === "resident" ? 0 : 2, {steps} = work;
     if (copies && !card.link) return `no source gives the link of ${card.name}`;
-    const kinds = demand(work, card, precision, launchesIn(work, way) / steps - copies);
+    const isAuto = way.execution === "auto", counted = isAuto ? {...way, execution: "graph-epoch"} : way;
+    const kinds = demand(work, card, precision, launchesIn(work, counted) / steps - copies);
     const beside = [wait];
-    if (way.execution === "graph") beside.push(graph.map(one => one * steps));
+    if (way.execution !== "eager") beside.push(graph.map(one => one * (isAuto ? 1 : steps)));
     if (copies) {
       const transfer = work.toDevice / steps / card.link;
       beside.push([0, (copied[1] * copies + 2 * transfer) * steps]);
@@ -237,8 +247,9 @@ if (askForm) {
       const ours = known.launches.expected;
       const floor = one =>
         Math.max(middleOf(card.node) + inner.middle * one.inner, middleOf(started)) * ours;
-      const seconds = steps * sum(kinds.map(one => one.count * Math.max(floor(one), one.arithmetic + one.traffic))) +
+      const graphs = steps * sum(kinds.map(one => one.count * Math.max(floor(one), one.arithmetic + one.traffic))) +
         ours * sum(beside.map(middleOf));
+      const seconds = isAuto ? graphs * Math.min(persistentShare(work.params, precision), 1) : graphs;
       return {...named, seconds, low: seconds / factor, high: seconds * factor};
     }
     const [whole, arithmetic, memory] = ["device", "arithmetic", "memory"].map((name, place) => {
@@ -254,6 +265,11 @@ if (askForm) {
     const totals = range(known.draws).map(i => sum(hosts.map(host => host[i])) + steps * sum(kinds.map(
       one => one.count * Math.max(ours[i] * (node[i] + step[i] * one.inner), ours[i] * start[i],
         whole[i] * (arithmetic[i] * one.arithmetic + memory[i] * one.traffic)))));
+    if (isAuto) {
+      const share = persistentShare(work.params, precision);
+      const band = within(known.persistent.band, "persistent");
+      if (share < 1) band.forEach((one, i) => totals[i] *= Math.min(share * one, 1));
+    }
     totals.sort((a, b) => a - b);
     const [low, seconds, high] = [0.05, 0.5, 0.95].map(share => quantile(totals, share));
     return {...named, seconds, low, high};

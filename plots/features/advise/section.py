@@ -23,7 +23,15 @@ from plots.features.predict.fit import Fit, band_notes
 from plots.features.predict.floors import floor
 from plots.features.predict.model import LAUNCH_SPREAD, ceiling, our_launches, power_of
 from plots.features.predict.simulate import DIMENSIONS, DRAWS, GENERATOR
-from plots.features.predict.ways import WAYS, Band, Way, launch, published
+from plots.features.predict.ways import (
+    PERSISTENT,
+    PERSISTENT_BAND,
+    WAYS,
+    Band,
+    Way,
+    launch,
+    published,
+)
 from plots.file.rows import File
 from plots.text import printable
 
@@ -151,6 +159,10 @@ def _model(fit: Fit) -> dict[str, Any]:
         "farthest": FARTHEST,
         "ways": [[way.execution, way.data] for way in WAYS],
         "parameters": fit.parameters.tolist(),
+        "persistent": {
+            "shares": PERSISTENT,
+            "band": [PERSISTENT_BAND.low, PERSISTENT_BAND.high],
+        },
         "launches": {"expected": our_launches(fit.parameters), "spread": LAUNCH_SPREAD},
         "errors": [[one.spread, one.cards] for one in errors],
         "factor": fit.factor if fit.measured else 0,

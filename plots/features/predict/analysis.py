@@ -30,8 +30,18 @@ from plots.features.predict.simulate import (
     device_seconds,
     ends,
     whole_seconds,
+    within,
 )
-from plots.features.predict.ways import OURS, WAYS, Way, launch, overhead
+from plots.features.predict.ways import (
+    AUTO,
+    OURS,
+    PERSISTENT_BAND,
+    WAYS,
+    Way,
+    launch,
+    overhead,
+    persistent_share,
+)
 from plots.file.axes import Items
 from plots.file.families import EPOCH, FAMILIES, TRAINING, steps_of
 from plots.file.rows import File, Row, median_of
@@ -67,6 +77,8 @@ def predict_times(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> T
 
 def predict_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> np.ndarray | str:
     """The same in each draw; with the same draws for all networks, cards and numbers of rows."""
+    if way.execution == AUTO:
+        return _auto_draws(fit, cost, card, way, steps)
     if (memory_of(cost, "cuda") or 0.0) > (card.figure("memory_bytes") or math.inf):
         return TOO_LARGE
     cost = with_updates(cost)
@@ -84,6 +96,17 @@ def predict_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> n
     theirs = step_draws(fit, operations_of(cost), cost.precision, card)
     assert isinstance(theirs, np.ndarray), theirs  # as our demand is known
     return whole_seconds(theirs, steps, beside)
+
+
+def _auto_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> np.ndarray | str:
+    """Of a graph of the epoch, or of one kernel where that is the faster; with the band of measured
+    rows where these take over."""
+    graph = predict_draws(fit, cost, card, replace(way, execution="graph-epoch"), steps)
+    share = persistent_share(cost)
+    if isinstance(graph, str) or share >= 1:
+        return graph
+    varied = 1.0 if fit.measured else within(PERSISTENT_BAND, "persistent")
+    return graph * np.minimum(share * varied, 1)
 
 
 def with_updates(cost: Cost) -> Cost:
@@ -208,7 +231,7 @@ def _banded_speed_up(pairing: Pairing) -> SpeedUp:
 def _times_of(row: Row, fit: Fit, card: Card, way: Way, precision: str) -> Times | str:
     if not is_plain(row):
         return "only plain training is predicted: one wait an epoch, an update each batch"
-    if way.execution == "graph-epoch" and row.family != EPOCH:
+    if way.counted["execution"] == "graph-epoch" and row.family != EPOCH:
         return f"{FAMILIES[row.family].a} has no graph of an epoch"
     model, batch = row.model, row.counters["batch"]
     cost = cost_of(model, batch, precision, BENCH_PATH)

@@ -37,7 +37,7 @@ from plots.features.predict.table import (
     networks_table,
     problems_of,
 )
-from plots.features.predict.ways import EXECUTIONS, PLACEMENTS, PYTORCH, Way
+from plots.features.predict.ways import AUTO, EXECUTIONS, PLACEMENTS, PYTORCH, Way
 from plots.file import loading
 from plots.file.families import TRAINING
 from plots.file.rows import File
@@ -71,7 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--execution",
         metavar="NAME,...",
-        help="eager, graph or graph-epoch (default: eager,graph)",
+        help="eager, graph, graph-epoch or auto (default: eager,graph,auto)",
     )
     parser.add_argument(
         "--placement",
@@ -224,12 +224,17 @@ def _wanted(options: argparse.Namespace, cards: tuple[Card, ...]) -> Wanted:
             f"--execution={printable(options.execution, 40)}: of PyTorch the eager loop alone is "
             "predicted; leave out --execution"
         )
-    executions = options.execution or ("eager" if options.loop == PYTORCH else "eager,graph")
+    executions = options.execution or ("eager" if options.loop == PYTORCH else "eager,graph,auto")
     ways = tuple(
         Way(execution, data, options.loop)
         for execution in listed("execution", executions, EXECUTIONS)
         for data in listed("placement", options.placement, PLACEMENTS)
+        if execution != AUTO or data == "resident"  # what `auto` is chosen for
     )
+    if not ways:
+        raise CostError(
+            "--execution=auto is predicted with the data on the GPU alone: --placement=resident"
+        )
     if options.batch is not None and not whole(options.batch):
         raise CostError(f"--batch={printable(options.batch, 40)}: a number from 1 on is needed")
     batch = None if options.batch is None else str(whole(options.batch))

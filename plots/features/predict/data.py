@@ -15,7 +15,15 @@ from plots.core.network import best, networks, on_device
 from plots.features.predict.model import CEILINGS, Demand, ceiling, demand
 from plots.features.predict.products import NETWORK, load_kernels, load_products
 from plots.features.predict.training_rates import TrainingRate, load_training_rates
-from plots.features.predict.ways import EXECUTIONS, PLACEMENTS, Way, launch, launches, overhead
+from plots.features.predict.ways import (
+    AUTO,
+    EXECUTIONS,
+    PLACEMENTS,
+    Way,
+    launch,
+    launches,
+    overhead,
+)
 from plots.features.shi.analysis import PRECISION, load_shi
 from plots.file.families import TRAINING, steps_of
 from plots.file.rows import File, Row
@@ -245,7 +253,7 @@ def _observation(row: Row, way: Way, card: Card, file: File) -> Observation | No
     cost = find_cost(model, row.counters["batch"], precision)
     if not cost or cost.params != row.counters["params"] or not is_plain(row):
         return None
-    known = way.execution in EXECUTIONS and way.data in PLACEMENTS
+    known = way.execution in set(EXECUTIONS) - {AUTO} and way.data in PLACEMENTS
     asked = our_demand(cost, card, way) if known else ""
     steps = steps_of(row)
     if isinstance(asked, str) or isinstance(beside := overhead(cost, card, way, steps), str):

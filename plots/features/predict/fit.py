@@ -200,9 +200,8 @@ def band_notes(fit: Fit, precision: str = "f32", loop: str = OURS) -> tuple[str,
     notes = [_measured_note(fit) if fit.measured and loop == OURS else _simulated_note()]
     if loop == OURS:
         notes.append(
-            "It is for this program, without the kernel that trains an epoch in one launch: with "
-            "that an H200 won from 5,400 parameters on, with graphs from 29,800. PyTorch starts "
-            "each operation from Python, which takes "
+            "It is for this program; auto has the share of a graph's time that one kernel for an "
+            "epoch took on an H200. PyTorch starts each operation from Python, which takes "
             f"{_ends('torch_operation')} where a node of a graph takes {_ends('graph_node')}, so "
             "that there a GPU wins from a larger network on: predict --as=pytorch."
         )

@@ -29,7 +29,7 @@ DIMENSIONS = (
     *("device", "arithmetic", "memory", "inner", "node", "launch"),
     *("host 0", "host 1", "host 2", "operation", "intercept"),
     *("latency", "bandwidth", "sums", "overlap", "loss"),  # of several cards
-    "ours",  # of our programs: their launches, times published ones
+    *("ours", "persistent"),  # of our programs: launches, times published ones; one kernel's share
 )
 
 

@@ -8,10 +8,13 @@ import math
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
+
 from plots.core.cards import Card, overheads
 from plots.core.cost import Cost
 
-EXECUTIONS = ("eager", "graph", "graph-epoch")
+AUTO = "auto"
+EXECUTIONS = ("eager", "graph", "graph-epoch", AUTO)
 OURS, PYTORCH = "ours", "pytorch"  # whose loop trains
 # Where the data is while it trains; of pageable memory nobody publishes rates to go by.
 PLACEMENTS = ("resident", "pinned", "pinned-async")
@@ -37,12 +40,17 @@ class Way:
         """As rows have it."""
         return {"device": "cuda", "execution": self.execution, "data": self.data}
 
+    @property
+    def counted(self) -> dict[str, str]:
+        """Of the way that `auto` is counted as: a graph of the epoch, which one kernel may beat."""
+        execution = "graph-epoch" if self.execution == AUTO else self.execution
+        return {**self.configuration, "execution": execution}
+
 
 # What is predicted unless another is asked for.
-WAYS = tuple(
-    Way(execution, data)
-    for execution in ("eager", "graph")
-    for data in ("resident", "pinned-async")
+WAYS = (
+    *(Way(execution, data) for execution in ("eager", "graph") for data in PLACEMENTS[::2]),
+    Way(AUTO, "resident"),
 )
 
 
@@ -74,7 +82,7 @@ def published(id: str) -> Band:
 
 def launches(cost: Cost, way: Way) -> float | None:
     """How many launches a step of `cost` starts in our loop; None where that is not counted."""
-    work = cost.work(way.configuration)
+    work = cost.work(way.counted)
     return None if work is None else work.calls / work.steps - _copies(cost, way)
 
 
@@ -92,11 +100,11 @@ def launch(way: Way) -> Band:
 def overhead(cost: Cost, card: Card, way: Way, steps: float) -> tuple[Band, ...] | str:
     """Seconds of an iteration of so many `steps` of `cost`, after which the host waits once, beside
     its launches: independent parts, or the reason why they are not known, a phrase."""
-    if cost.work(way.configuration) is None:
+    if cost.work(way.counted) is None:
         return f"bench --cost does not count {way.execution} execution with {way.data} data"
     parts = [published("wait")]
     if way.execution != "eager":
-        graphs = 1.0 if way.execution == "graph-epoch" else steps
+        graphs = 1.0 if way.counted["execution"] == "graph-epoch" else steps
         parts.append(published("graph_launch") * graphs)
     copies = _copies(cost, way)
     if not copies:
@@ -104,7 +112,7 @@ def overhead(cost: Cost, card: Card, way: Way, steps: float) -> tuple[Band, ...]
     link = card.figure("link_bytes_per_second")
     if not link:
         return "no source gives its link_bytes_per_second"
-    work = cost.work(way.configuration)
+    work = cost.work(way.counted)
     transfer = ((work.bytes_to_device if work else 0.0) or 0.0) / cost.fields["steps"] / link
     copied = published("small_copy") * copies + Band(transfer, transfer / _LEAST_OF_LINK)
     # At best copies that run beside the steps take no time of their own.
@@ -112,11 +120,33 @@ def overhead(cost: Cost, card: Card, way: Way, steps: float) -> tuple[Band, ...]
     return (*parts, Band(least, copied.high) * steps)
 
 
+# Of a graph of the epoch's time that one kernel for the epoch took: of disc-2 to disc-11, by their
+# parameters, on an H200 (results/intel-xeon-6-207-16c, fac305e). Other cards have less or more room
+# on the chip, and no clusters before 9.0.
+PERSISTENT = (
+    *((22, 0.26), (70, 0.25), (230, 0.25), (806, 0.28), (2_982, 0.31)),
+    *((11_430, 0.38), (44_710, 0.57), (176_806, 0.65), (703_142, 0.76), (2_804_390, 1.09)),
+)
+PERSISTENT_BAND = Band(0.75, 1.6)
+
+
+def persistent_share(cost: Cost) -> float:
+    """The share for a network of `cost`; 1 where no kernel trains it alone, as its operations or
+    its precision are others than those of fully connected networks in f32."""
+    kinds = {"product", "elementwise", "loss", "update"}
+    products = [one for one in cost.operations if one.kind == "product"]
+    is_dense = {one.kind for one in cost.operations} <= kinds and all(
+        one.products for one in products
+    )
+    if cost.precision != "f32" or not is_dense:
+        return 1.0
+    sizes, shares = np.array(PERSISTENT).T
+    return float(np.interp(math.log(cost.params), np.log(sizes), shares, right=1.0))
+
+
 def _copies(cost: Cost, way: Way) -> float:
     """How many arrays a step copies to the device."""
-    eager, streamed = (
-        cost.work(Way("eager", data).configuration) for data in ("resident", way.data)
-    )
+    eager, streamed = (cost.work(Way("eager", data).counted) for data in ("resident", way.data))
     if eager is None or streamed is None:
         return 0.0
     return (streamed.calls - eager.calls) / eager.steps
