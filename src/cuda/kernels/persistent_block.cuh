@@ -11,9 +11,13 @@
 #ifdef __CUDACC__
 #define CROSSOVER_UNROLL _Pragma("unroll")
 #define CROSSOVER_NO_UNROLL _Pragma("unroll 1")
+// What is rare has its code in one place: at each product of each shape it would push what a step
+// runs out of the instruction cache.
+#define CROSSOVER_NO_INLINE __noinline__
 #else
 #define CROSSOVER_UNROLL
 #define CROSSOVER_NO_UNROLL
+#define CROSSOVER_NO_INLINE
 #endif
 
 namespace crossover::cuda::persistent {

@@ -8,16 +8,54 @@
 
 namespace crossover::cuda::persistent {
 
-/// Of those whose result tells their derivative.
-__device__ inline float activate_in_registers(Activation activation, float x) {
+template <class Of>
+__device__ float4 each(const float4& a, const float4& b, const Of& of) {
+  return {of(a.x, b.x), of(a.y, b.y), of(a.z, b.z), of(a.w, b.w)};
+}
+
+inline __device__ CROSSOVER_NO_INLINE float4 activate_otherwise(Activation activation, float4 v) {
   if (derivative_takes_input(activation)) {
     __builtin_unreachable();
   }
-  return activate(activation, x);
+  return each(v, v, [=](float x, float) { return activate(activation, x); });
+}
+
+/// Of those whose result tells their derivative.
+inline __device__ float4 activate4(Activation activation, const float4& v) {
+  switch (activation) {
+    case Activation::identity:
+      return v;
+    case Activation::relu:
+      return each(v, v, [](float x, float) { return activate(Activation::relu, x); });
+    default:
+      return activate_otherwise(activation, v);
+  }
+}
+
+inline __device__ CROSSOVER_NO_INLINE float4 times_derivative_otherwise(Activation activation,
+                                                                        float4 dy, float4 y) {
+  return each(dy, y,
+              [=](float d, float at) { return times_derivative_from_result(activation, d, at); });
+}
+
+/// dy times the derivative, from the result y, of the same.
+inline __device__ float4 times_derivative4(Activation activation, const float4& dy,
+                                           const float4& y) {
+  switch (activation) {
+    case Activation::identity:
+      return dy;
+    case Activation::relu:
+      return each(dy, y, [](float d, float at) {
+        return times_derivative_from_result(Activation::relu, d, at);
+      });
+    default:
+      return times_derivative_otherwise(activation, dy, y);
+  }
 }
 
 /// Of the others, with their derivatives, of a vector in shared memory.
-__device__ inline void activate_in_place(Activation activation, float* y, float* slope) {
+inline __device__ CROSSOVER_NO_INLINE void activate_in_place(Activation activation, float* y,
+                                                             float* slope) {
   if (!derivative_takes_input(activation)) {
     __builtin_unreachable();
   }
@@ -106,16 +144,9 @@ __device__ int row_product(const Block<Team>& block, const PersistentLayer& of, 
         const float4 slope = load4(block.shared + layer.x_slope + place);
         v = {v.x * slope.x, v.y * slope.y, v.z * slope.z, v.w * slope.w};
       } else if (backward) {
-        const float4 y = load4(x + place);
-        v.x = times_derivative_from_result(layer.x_activation, v.x, y.x);
-        v.y = times_derivative_from_result(layer.x_activation, v.y, y.y);
-        v.z = times_derivative_from_result(layer.x_activation, v.z, y.z);
-        v.w = times_derivative_from_result(layer.x_activation, v.w, y.w);
+        v = times_derivative4(layer.x_activation, v, load4(x + place));
       } else if (!by_slope) {
-        v.x = activate_in_registers(layer.activation, v.x);
-        v.y = activate_in_registers(layer.activation, v.y);
-        v.z = activate_in_registers(layer.activation, v.z);
-        v.w = activate_in_registers(layer.activation, v.w);
+        v = activate4(layer.activation, v);
       }
       store4(result + place, v);
       if (!backward && by_slope) {

@@ -6,6 +6,28 @@
 
 namespace crossover::cuda::persistent {
 
+/// By any rule, the first `count` of four parameters, whose states lie `next` floats apart. What is
+/// beyond stays as it is.
+template <class Factors>
+__device__ void update4(const Factors& factors, float* at, int next, const float4& gradient,
+                        int count) {
+  const float g[tile_columns] = {gradient.x, gradient.y, gradient.z, gradient.w};
+  const float4 before = load4(at);
+  float w[tile_columns] = {before.x, before.y, before.z, before.w};
+  CROSSOVER_UNROLL
+  for (int c = 0; c < tile_columns; ++c) {
+    if (c < count) {
+      factors.update(w[c], g[c], at[next + c], at[2 * next + c]);
+    }
+  }
+  store4(at, {w[0], w[1], w[2], w[3]});
+}
+
+inline __device__ CROSSOVER_NO_INLINE void update4_by_adamw(AdamWFactors<float> factors, float* at,
+                                                            int next, float4 gradient, int count) {
+  update4(factors, at, next, gradient, count);
+}
+
 /// Updates parameters as soon as somebody has a gradient of some of them. Where the rows of a batch
 /// are spread over several memories, that is a part of it, which is stored until add_up().
 template <class Team>
@@ -36,26 +58,15 @@ class Updater {
 
   /// What is beyond `count` must stay zero.
   __device__ void update(int at, const float4& gradient, int count) const {
-    const float g[tile_columns] = {gradient.x, gradient.y, gradient.z, gradient.w};
-    const float4 before = load4(shared_ + at);
-    float w[tile_columns] = {before.x, before.y, before.z, before.w};
-    float* states = shared_ + at + of_.places.parameters;
-    const auto by = [&](const auto& factors) {
-      CROSSOVER_UNROLL
-      for (int c = 0; c < tile_columns; ++c) {
-        if (c < count) {
-          factors.update(w[c], g[c], states[c], states[of_.places.parameters + c]);
-        }
-      }
-    };
+    float* const place = shared_ + at;
+    const int next = of_.places.parameters;
     if (of_.places.states == states_of_adamw) {
-      by(factors_);
+      update4_by_adamw(factors_, place, next, gradient, count);
     } else if (of_.places.states > 0) {
-      by(of_.momentum);
+      update4(of_.momentum, place, next, gradient, count);
     } else {
-      by(of_.sgd);
+      update4(of_.sgd, place, next, gradient, count);
     }
-    store4(shared_ + at, {w[0], w[1], w[2], w[3]});
   }
 
  private:
