@@ -383,7 +383,8 @@ if (askForm) {
     if (typeof what === "string") return answer.replaceChildren(element("p", what, "note"));
     const {network: {widths, rows}, epochs} = what;
     const found = advise(what), lines = [...found.cpus, ...found.gpus];
-    const reasons = found.reasons.map(reason => element("p", `${reason}.`, "note"));
+    const reasons = found.reasons.map(
+      one => element("p", `${one[0].toUpperCase()}${one.slice(1)}.`, "note"));
     if (!lines.length) return answer.replaceChildren(...reasons);
     const table = document.createElement("table"), head = table.createTHead().insertRow();
     const titles = ["on", epochs === 1 ? "epoch" : counted(epochs, "epoch"), "from", "to", "than the CPU"];
