@@ -147,12 +147,13 @@ def _table(file: File, family: str, program: str, found: Sequence[Pair]) -> Tabl
     added = instances_words(file, [family]) if any(pair.low for pair in found) else ""
     framework = name_of(file, program)
     one = FAMILIES[family].one if family in FAMILIES else "copy"
-    return Table(
+    table = Table(
         f"What {framework} takes for the same {one}",
         (*(_TRAINED if trains else _WORK), *_columns(framework)),
         lines,
         (*notes, *([added] if added else ())),
     )
+    return table if any(pair.most for pair in found) else table.without("most")
 
 
 def _what(row: Row) -> tuple[Cell, ...]:
