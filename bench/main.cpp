@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "base/say.h"
@@ -256,8 +257,10 @@ int main(int argc, char** argv) {
     const int code = run({argv, argv + argc}, spent);
     return is_written() ? code : exit_row_failed;
   } catch (const UsageError& error) {
-    if (crossover::launched_rank() == 0) {  // the others find the same
+    if (crossover::launched_rank() == 0) {
       say(error.what());
+    } else {  // they find the same; mpirun ends all as soon as one ends, and the first must say why
+      std::this_thread::sleep_for(std::chrono::seconds(1));
     }
     return exit_usage;
   } catch (const std::bad_alloc&) {

@@ -56,7 +56,7 @@ Model asking() {
 
 /// Images made smaller and larger again, with functions, dropout and groups.
 Model enlarging() {
-  Model model{.name = "", .sample = {8, 8, 8}, .classes = 64, .loss = LossFunction::mse};
+  Model model{.name = "", .sample = {16, 8, 8}, .classes = 64, .loss = LossFunction::mse};
   const Value whole = model.add(ConvolutionLayer{16, {.size = 3, .padding = 1}}, {0});
   Value value = model.add(GroupNormLayer{.groups = 2}, {whole});
   value = model.add(FunctionLayer<functions::Elu>{}, {value});

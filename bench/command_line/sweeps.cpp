@@ -146,6 +146,7 @@ std::vector<Sweep> sweeps() {
        .cpu_modes = fastest,
        .gpu_modes = most,
        .minibatch_models = {"alexnet-r"},
+       .minibatch_repetitions = 5,  // as in the default sweep
        .operation_effort = {.repetitions = 3, .min_time_seconds = 0.02},
        .small_operations_on_threads = false,
        .square_sizes = squares,
