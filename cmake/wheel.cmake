@@ -6,8 +6,8 @@ set(package crossover_bench)
 
 set_target_properties(bench PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS bench DESTINATION ${package}/build)
-# The loops that are no library's would be slower on later processors than a build for them is, and the rate of
-# multiply-adds could not be measured: so bench once more for each level of x86-64. tools/build.py chooses.
+# The loops that are no library's would be slower on later processors than a build for them is: so bench once more for
+# each level of x86-64. tools/build.py chooses.
 set(CROSSOVER_WHEEL_LEVELS v3 v4 CACHE STRING "The levels of x86-64 that have a bench of their own in the wheel")
 add_custom_target(wheel DEPENDS bench)
 foreach(level IN LISTS CROSSOVER_WHEEL_LEVELS)
