@@ -25,6 +25,9 @@ class Reference {
   /// gradient that no operation uses.
   [[nodiscard]] std::span<double> operator[](Id id);
 
+  /// The values as an operation at that position of the order reads them: of a view its rows.
+  [[nodiscard]] std::span<const double> read(Id id, std::int64_t position);
+
   /// Runs positions [first, first + count) of the order.
   void run(std::int64_t first, std::int64_t count);
 

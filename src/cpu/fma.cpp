@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probes.h"
+#include "targets.h"
 
 // Highway compiles what lies between its markers once for each target.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "fma.cpp"  // NOLINT(cppcoreguidelines-macro-usage): Highway's way
-// Without it Highway 1.0.3 does not compile for processors that have those instructions.
-#define HWY_WANT_AVX3_DL  // NOLINT
-// Arrays of vectors need sizes that are known to the compiler.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)  // NOLINT
 #include <hwy/foreach_target.h>
 // clang-format off
 #include <array>

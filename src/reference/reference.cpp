@@ -100,6 +100,11 @@ Reference::Reference(Workload workload, SumOverRanks sum)
 
 std::span<double> Reference::operator[](Id id) { return values_.at(static_cast<std::size_t>(id)); }
 
+std::span<const double> Reference::read(Id id, std::int64_t position) {
+  ReferenceRun run(workload_, values_, position, sum_);
+  return {run.at(id), static_cast<std::size_t>(run.size(id))};
+}
+
 void Reference::run(std::int64_t first, std::int64_t count) {
   for (std::int64_t position = first; position < first + count; ++position) {
     if (workload_.epoch != none) {

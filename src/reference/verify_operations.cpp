@@ -135,7 +135,7 @@ class Comparison {
     const Workload& workload = reference_.workload();
     const auto width = static_cast<std::size_t>(workload[linear->w].shape[1]);
     const auto outputs = static_cast<std::size_t>(workload[linear->w].shape[0]);
-    const std::span<const double> x = read(linear->x, of.position);
+    const std::span<const double> x = reference_.read(linear->x, of.position);
     const std::span<const double> w = reference_[linear->w];
     const double unit =
         unit_roundoff(is_16_bit(workload[linear->y].type) ? precision_ : Precision::f32);
@@ -171,19 +171,6 @@ class Comparison {
       }
     }
     return nullptr;
-  }
-
-  /// The values of a tensor; of a view those that it shows at that position.
-  std::span<const double> read(Id id, std::int64_t position) {
-    const Workload& workload = reference_.workload();
-    const Tensor& tensor = workload[id];
-    if (tensor.role != Role::input || workload.epoch != none) {
-      return reference_[id];
-    }
-    const auto count = static_cast<std::size_t>(elements(tensor.shape));
-    const std::size_t row = count / static_cast<std::size_t>(tensor.shape[0]);
-    const Run& run = workload.order[static_cast<std::size_t>(position)];
-    return reference_[tensor.source].subspan(static_cast<std::size_t>(run.first_row) * row, count);
   }
 
   /// Where terms cancel, a sum that is stored in float32 is nothing but rounding, however right.

@@ -49,7 +49,11 @@ class Way:
 
 # What is predicted unless another is asked for.
 WAYS = (
-    *(Way(execution, data) for execution in ("eager", "graph") for data in PLACEMENTS[::2]),
+    *(
+        Way(execution, data)
+        for execution in ("eager", "graph")
+        for data in ("resident", "pinned-async")
+    ),
     Way(AUTO, "resident"),
 )
 

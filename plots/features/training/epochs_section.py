@@ -8,7 +8,7 @@ from plots.core.network import epoch_rows, familiar, on_device
 from plots.core.page.columns import brief, on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.features.training.chart import best_of_devices, draw_epochs, lines_of
-from plots.features.training.table import best_table, compared_and_alone, every_table
+from plots.features.training.table import SPEED_UP, best_table, compared_and_alone, every_table
 from plots.file.rows import File
 
 _NOTES = (
@@ -17,7 +17,6 @@ _NOTES = (
     "which flatters it by as much as the repetitions vary.",
 )
 _FEWER = "Only the fastest way of each device is drawn; the table of every row has all. "
-_SPEED_UP = "Speedup: CPU time / GPU time, each the best of its device, in the same precision."
 _ANSWER = (
     *("network", "speed_up", "cpu_seconds_per_epoch", "gpu_seconds_per_epoch", "cpu_on", "gpu_on"),
     *("params", "batch"),
@@ -36,7 +35,7 @@ def build(files: Sequence[File], context: Context) -> Section:
         anchor="epochs",
         lead="How long one epoch takes, by size of the network.",
         blocks=tuple(_block(file, pictures.get(id(file)), context) for file in shown),
-        notes=(*_NOTES, _SPEED_UP) if both else _NOTES,
+        notes=(*_NOTES, SPEED_UP) if both else _NOTES,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from plots.core.network import on_device, training_rows
 from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Fold, Section
-from plots.features.training.table import best_table, every_table, latency_table
+from plots.features.training.table import SPEED_UP, best_table, every_table, latency_table
 from plots.file.families import FORWARD
 from plots.file.rows import File
 
@@ -15,7 +15,6 @@ _NOTES = (
     "Where a GPU's way says pageable or pinned, the batch comes from the host and the outputs go "
     "back there; else both stay on the GPU.",
 )
-_SPEED_UP = "Speedup: CPU time / GPU time, each the best of its device, in the same precision."
 _ANSWER = (
     *("network", "batch", "speed_up", "cpu_seconds_per_pass", "gpu_seconds_per_pass"),
     *("cpu_on", "gpu_on", "params"),
@@ -35,7 +34,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         lead="To use the trained network, do you need a GPU? How long one forward pass takes, by "
         "network and batch size.",
         blocks=tuple(map(_block, shown)),
-        notes=(*_NOTES, _SPEED_UP) if both else _NOTES,
+        notes=(*_NOTES, SPEED_UP) if both else _NOTES,
     )
 
 

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from plots.core.network import on_device, step_rows
 from plots.core.page.columns import brief, on_page
 from plots.core.page.section import Block, Context, Fold, Section
-from plots.features.training.table import best_table, every_table, memory_table
+from plots.features.training.table import SPEED_UP, best_table, every_table, memory_table
 from plots.file.rows import File
 
 _NOTES = (
     "A step is one mini-batch: forward pass, loss, backward pass and update, by the wall clock. "
     "Range: from the fastest to the slowest repetition, none left out.",
 )
-_SPEED_UP = "Speedup: CPU time / GPU time, each the best of its device, in the same precision."
 _ANSWER = (
     *("network", "batch", "speed_up", "cpu_seconds_per_step", "gpu_seconds_per_step"),
     *("cpu_on", "gpu_on", "params"),
@@ -32,7 +31,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         anchor="steps",
         lead="How long one training step takes, by network and batch size.",
         blocks=tuple(map(_block, shown)),
-        notes=(*_NOTES, _SPEED_UP) if both else _NOTES,
+        notes=(*_NOTES, SPEED_UP) if both else _NOTES,
     )
 
 

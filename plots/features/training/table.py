@@ -30,6 +30,8 @@ _NETWORK = (
     Column("params", "parameters", numeric=True),
     Column("batch", "batch", numeric=True),
 )
+# Of best_table() on a page.
+SPEED_UP = "Speedup: CPU time / GPU time, each the best of its device, in the same precision."
 _GROUPS = {"cpu": "CPU", "cuda": "GPU"}
 _PREFIXES = {"cpu": "cpu", "cuda": "gpu"}
 _QUANTILES = {"p50": "50 %", "p90": "90 %", "p99": "99 %", "p999": "99.9 %", "max": "longest"}
