@@ -39,14 +39,13 @@ struct RowVerification {
   std::optional<double> operation_tolerance, operation_error;
   std::int64_t undetermined = 0;            ///< updates that could not be verified
   std::optional<Tf32Factors> tf32_factors;  ///< of products in tf32
-  bool relu_passes_zero = false;
+  bool relu_passes_zero = false;            ///< and an input of 0 was met
 
   /// What the verification of a program in that precision took into account.
   void take(const Arithmetic& arithmetic, Precision precision) {
     if (precision == Precision::tf32) {
       tf32_factors = arithmetic.tf32;
     }
-    relu_passes_zero = arithmetic.relu_passes_zero;
   }
 };
 

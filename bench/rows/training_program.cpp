@@ -57,7 +57,8 @@ RowVerification record(const Verification& verification, const OperationVerifica
           .parameter_error = verification.parameter_error,
           .operation_tolerance = operations.tolerance,
           .operation_error = operations.error,
-          .undetermined = verification.undetermined};
+          .undetermined = verification.undetermined,
+          .relu_passes_zero = operations.passes_at_zero};
 }
 
 /// Of an iteration that the program has just run.

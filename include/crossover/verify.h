@@ -137,6 +137,7 @@ struct OperationVerification {
   std::int64_t operations = 0;  ///< of one step
   double tolerance = 0;         ///< largest of all tensors
   double error = 0;             ///< largest of all tensors, as verify_operations() takes it
+  bool passes_at_zero = false;  ///< a gradient did at a ReLU's input of 0: see Arithmetic
 };
 
 /// Compares whatever each operation of the first steps wrote with what the reference makes of the

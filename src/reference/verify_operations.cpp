@@ -156,6 +156,7 @@ class Comparison {
           unit * std::abs(bias) + unit_roundoff(Precision::f32) * (sizes + std::abs(bias));
       if (std::abs(input) <= rounding) {
         expected[i] = got[i];
+        result_.passes_at_zero = true;
       }
     }
   }
