@@ -10,8 +10,8 @@ include(${CMAKE_CURRENT_LIST_DIR}/cublaslt.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/cuda_libraries.cmake)
 
 set(CROSSOVER_CUDA_GENERATIONS all CACHE STRING
-    "Kernels where there is no GPU: for all generations, or only the newest, which compiles faster")
-set_property(CACHE CROSSOVER_CUDA_GENERATIONS PROPERTY STRINGS all newest)
+    "Kernels where there is no GPU: for all generations, or only the newest, which compiles faster; every: all, with or without one")
+set_property(CACHE CROSSOVER_CUDA_GENERATIONS PROPERTY STRINGS all newest every)
 
 # For the GPUs here, which the compiler asks the driver for; it may no longer know them, which is a reason to
 # have none. Without a GPU for each generation that it knows, and for the newest what a later driver translates.
@@ -27,7 +27,7 @@ function(crossover_cuda_architectures compiler architectures reason)
     return()
   endif()
   string(REGEX MATCHALL "[= ]sm_[0-9]+" list "${said}")
-  if(list AND NOT said MATCHES "annot find valid GPU")
+  if(list AND NOT said MATCHES "annot find valid GPU" AND NOT CROSSOVER_CUDA_GENERATIONS STREQUAL "every")
     list(TRANSFORM list REPLACE ".*sm_(.*)" "\\1-real")
     list(REMOVE_DUPLICATES list)
     set(${architectures} "${list}" PARENT_SCOPE)

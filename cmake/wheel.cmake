@@ -7,8 +7,11 @@ set(package crossover_bench)
 set_target_properties(bench PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS bench DESTINATION ${package}/build)
 # The loops that are no library's would be slower on later processors than a build for them is: so bench once more for
-# each level of x86-64. tools/build.py chooses.
+# each level of x86-64. tools/build.py chooses. They have the GPU backend, too: who has a GPU has such a processor.
 set(CROSSOVER_WHEEL_LEVELS v3 v4 CACHE STRING "The levels of x86-64 that have a bench of their own in the wheel")
+set(CROSSOVER_WHEEL_CUDA AUTO CACHE STRING "The GPU backend of these: AUTO, ON or OFF, as CROSSOVER_CUDA has it")
+cmake_path(GET Python_EXECUTABLE PARENT_PATH python_prefix) # whose packages bring cuDNN's headers
+cmake_path(GET python_prefix PARENT_PATH python_prefix)
 add_custom_target(wheel DEPENDS bench)
 foreach(level IN LISTS CROSSOVER_WHEEL_LEVELS)
   ExternalProject_Add(bench_${level}
@@ -16,8 +19,9 @@ foreach(level IN LISTS CROSSOVER_WHEEL_LEVELS)
     SOURCE_DIR ${PROJECT_SOURCE_DIR}
     BINARY_DIR ${PROJECT_BINARY_DIR}/${level}/build
     DEPENDS bench
-    CMAKE_ARGS -DCROSSOVER_PROCESSOR=x86-64-${level} -DCROSSOVER_NATIVE=OFF -DCROSSOVER_CUDA=OFF -DCROSSOVER_MPI=OFF
-      -DCROSSOVER_TESTS=OFF -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE} -DCMAKE_UNITY_BUILD=${CMAKE_UNITY_BUILD}
+    CMAKE_ARGS -DCROSSOVER_PROCESSOR=x86-64-${level} -DCROSSOVER_NATIVE=OFF -DCROSSOVER_MPI=OFF
+      -DCROSSOVER_CUDA=${CROSSOVER_WHEEL_CUDA} -DCROSSOVER_CUDA_GENERATIONS=every -DCROSSOVER_NCCL=OFF
+      -DCMAKE_PREFIX_PATH=${python_prefix} -DCROSSOVER_TESTS=OFF -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE} -DCMAKE_UNITY_BUILD=${CMAKE_UNITY_BUILD}
       -DCMAKE_UNITY_BUILD_BATCH_SIZE=${CMAKE_UNITY_BUILD_BATCH_SIZE} -Ddnnl_DIR=${dnnl_DIR}
       -DFETCHCONTENT_SOURCE_DIR_BENCHMARK=${benchmark_SOURCE_DIR} # empty where it is installed
       -DFETCHCONTENT_SOURCE_DIR_NLOHMANN_JSON=${nlohmann_json_SOURCE_DIR}

@@ -6,6 +6,7 @@ python tests/test_cudnn_plans.py      ask again, and write the table
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -27,12 +28,14 @@ HEAD = """\
 """
 
 
-def run(generation: str, *libraries: Path) -> subprocess.CompletedProcess[str]:
+def run(
+    generation: str, *libraries: Path, program: Path = PROGRAM
+) -> subprocess.CompletedProcess[str]:
     path = [*map(str, libraries), str(PROGRAM.parent / "driver_for_plans")]
     path.append(os.environ.get("LD_LIBRARY_PATH", ""))
     environment = os.environ | {"LD_LIBRARY_PATH": ":".join(filter(None, path))}
     return subprocess.run(
-        [PROGRAM, generation], env=environment, capture_output=True, text=True, check=False
+        [program, generation], env=environment, capture_output=True, text=True, check=False
     )
 
 
@@ -55,11 +58,30 @@ def test_a_library_is_loaded_when_it_is_called_and_what_is_wrong_with_it_is_said
     said = run(ALWAYS, tmp_path).stderr
     assert f"there is no libcudnn.so.9 ({library}: " in said
     assert "): install the Python package nvidia-cudnn-cu" in said
-    source = tmp_path / "empty.cpp"
+    library.unlink()
+    make_empty(library)
+    assert OLDER in run(ALWAYS, tmp_path).stderr
+
+
+@needs_cudnn
+def test_a_python_package_beside_an_installed_program_comes_first(tmp_path):
+    """As pip lays them out: site-packages/nvidia/cudnn and site-packages/crossover_bench/build."""
+    program = tmp_path / "crossover_bench" / "build" / PROGRAM.name
+    make_empty(tmp_path / "nvidia" / "cudnn" / "lib" / "libcudnn.so.9")
+    (tmp_path / "nvidia" / "without_libraries").mkdir()
+    program.parent.mkdir(parents=True)
+    shutil.copy(PROGRAM, program)
+    assert OLDER in run(ALWAYS, program=program).stderr
+
+
+OLDER = "the libcudnn.so.9 that is loaded has no cudnnGetVersion: it is older than"
+
+
+def make_empty(library: Path) -> None:
+    library.parent.mkdir(parents=True, exist_ok=True)
+    source = library.with_name("empty.cpp")
     source.touch()
     subprocess.run(["c++", "-shared", "-o", library, source], check=True)
-    said = run(ALWAYS, tmp_path).stderr
-    assert "the libcudnn.so.9 that is loaded has no cudnnGetVersion: it is older than" in said
 
 
 @needs_cudnn

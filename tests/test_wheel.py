@@ -67,7 +67,8 @@ def test_it_names_its_own_commands(copy: Path) -> None:
         for line in path.read_text(encoding="utf-8").splitlines()
     )
     assert not re.findall(r"(?<!a checkout's )\./run.*|python -m (?:plots|networks).*", every)
-    assert "a checkout's ./run on a machine with a GPU" in every
+    assert "crossover run on a machine with a GPU" in every
+    assert "a checkout's ./run --compare-with" in every
     assert "crossover run --check-statistics" in every and "; crossover run two ..." in every
 
 
@@ -85,7 +86,6 @@ def test_it_names_its_own_commands(copy: Path) -> None:
         (["nonsense"], 2, "crossover: "),
         (["run", "--compare-with=HEAD"], 2, "takes a checkout of the repository"),
         (["run", "--ranks=1,2"], 2, "takes a checkout of the repository"),
-        (["run", "--cuda=on"], 2, "takes a checkout of the repository"),
         (["networks", "import", "net.py:make"], 1, "crossover networks: "),
     ],
     ids=lambda value: str(value[-1]) if isinstance(value, list) else "",

@@ -75,9 +75,9 @@ Paths are relative to the current directory. Exit codes: 0 all rows measured, 1 
 2 wrong usage or something to install first, 130 stopped by Ctrl-C.
 """
 INSTALLED = f"""
-This copy is installed: it has bench for the CPU, builds nothing, and predicts GPUs. What builds
-(--compare-with, --ranks, --cuda=on) takes a checkout of the repository, which also has docs/.
-results/, report/ and .venv-peers lie in {HOME}.
+This copy is installed and builds nothing. What builds (--compare-with, --ranks) takes a checkout
+of the repository, which also has docs/. A GPU takes NVIDIA's libraries beside this copy:
+pip install 'crossover-bench[cuda]'. results/, report/ and .venv-peers lie in {HOME}.
 """
 
 # With one of these bench only tells something: there will be no results to keep or draw.
@@ -97,7 +97,7 @@ WITH_PEERS = "--with-peers"
 # Flags that say which rows to measure, in place of a sweep's.
 ROWS = ("--sweep=", "--family=", "--model=", "--mlp=", "--network=", "--benchmark_filter=")
 REPORT = HOME / "report"
-_BUILDS = ("--compare-with", "--ranks", "--cuda=on")
+_BUILDS = ("--compare-with", "--ranks")
 CHECK_SECONDS = 180  # of one that hangs; it takes a minute at most
 
 
@@ -157,8 +157,8 @@ def parse(arguments: list[str]) -> Arguments:
     for word in arguments:
         if not IS_CHECKOUT and word.startswith(_BUILDS):
             raise Failure(
-                f"{word} builds what an installed copy brings built, for the CPU alone; it takes a "
-                "checkout of the repository",
+                f"{word} builds what an installed copy does not have; it takes a checkout of the "
+                "repository",
                 2,
             )
     parser = Parser(prog="./run", add_help=False, allow_abbrev=False)

@@ -31,12 +31,9 @@ _WITH_TEXTS = {".py", ".js", ".j2"}
 # It says how to measure a commit again, which takes the repository.
 _OF_A_CHECKOUT = "plots/features/record/section.py"
 _SAID = (
-    # What only the ./run of a checkout does: measure GPUs and several ranks, and build.
+    # What only the ./run of a checkout does: measure several ranks, and build.
     (
-        re.compile(
-            r"\./run\b(?= on a machine| measures (?:both|it in a)| --compare-with| --family=Coll)|"
-            r"(?<=build it with )\./run\b"
-        ),
+        re.compile(r"\./run\b(?= --compare-with| --family=Coll)|(?<=build it with )\./run\b"),
         "a checkout's ./run",
     ),
     (re.compile(r"(?<!a checkout's )\./run\b"), "crossover run"),

@@ -12,8 +12,8 @@ from plots.file.families import FAMILIES, steps_of
 from plots.file.rows import Row
 from plots.text import printable
 
-# Where ./run builds it, beside this package; an installed copy has none. Never that of the current
-# folder: whoever reads files that others made runs nothing of theirs.
+# Where ./run builds it, beside this package, and where an installed copy has it. Never that of the
+# current folder: whoever reads files that others made runs nothing of theirs.
 BENCH_PATH = Path(__file__).parents[2] / "build" / "bench"
 
 _LIMIT_SECONDS = 60

@@ -429,7 +429,7 @@ std::string cudnn_version() try {
 std::string nvrtc_version() {
   constexpr int major_factor = 1000;
   void* const library =
-      dlopen(("libnvrtc.so." + std::to_string(CUDART_VERSION / major_factor)).c_str(), RTLD_NOW);
+      open_library("libnvrtc.so." + std::to_string(CUDART_VERSION / major_factor));
   using Version = int (*)(int*, int*);
   const auto version =
       library == nullptr ? nullptr : reinterpret_cast<Version>(dlsym(library, "nvrtcVersion"));

@@ -105,6 +105,11 @@ std::unique_ptr<SdpaLibrary> make_sdpa_library_for(const std::string& device, Pr
 /// "9.19.0"; empty without cuDNN.
 std::string cudnn_version();
 
+/// Opens it for dlsym(). NVIDIA's Python packages come first where pip has put them beside the one
+/// that has this program (site-packages/nvidia/*/lib and site-packages/crossover_bench/build); then
+/// LD_LIBRARY_PATH, where the build found it, and where the system looks. Null: dlerror() says why.
+void* open_library(const std::string& name);
+
 /// "13.0", of the compiler that cuDNN finds; empty where there is none, and so no attention of
 /// cuDNN's and fewer of its convolutions.
 std::string nvrtc_version();

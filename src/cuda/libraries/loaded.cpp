@@ -8,7 +8,9 @@
 #include <dlfcn.h>
 
 #include <cstddef>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -20,22 +22,39 @@
 #endif
 
 #include "crossover/backend.h"
+#include "library.h"
 
 namespace crossover::cuda {
+
+void* open_library(const std::string& name) {
+  std::error_code none;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", none);
+  const std::filesystem::path beside = program.parent_path() / "../../nvidia";
+  for (const auto& package : std::filesystem::directory_iterator(beside, none)) {
+    const std::filesystem::path file = package.path() / "lib" / name;
+    if (!std::filesystem::exists(file, none)) {
+      continue;
+    }
+    if (void* const opened = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL); opened != nullptr) {
+      return opened;
+    }
+  }
+  return dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 namespace {
 
-/// A library, which stays loaded. It is looked for in LD_LIBRARY_PATH, where the build found it,
-/// and where the system has its own.
+/// A library, which stays loaded.
 class Loaded {
  public:
   /// `package`: Python's, which brings it.
   Loaded(std::string name, const std::string& package)
-      : name_(std::move(name)), file_(dlopen(name_.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+      : name_(std::move(name)), file_(open_library(name_)) {
     if (file_ == nullptr) {
       const char* const why = dlerror();
       missing_ = "there is no " + name_ + " (" + (why == nullptr ? "" : why) +
                  "): install the Python package " + package +
-                 ", and add the folder of its libraries to LD_LIBRARY_PATH";
+                 " beside crossover-bench, or add the folder of its libraries to LD_LIBRARY_PATH";
     }
   }
 
