@@ -15,6 +15,7 @@ from bench_runs import BENCH, needs_bench
 
 from plots import __version__
 from tools import build, setup, wheel
+from tools.cuda import find_toolkit
 from tools.stages import weekly
 
 ROOT = wheel.ROOT
@@ -224,6 +225,18 @@ def test_the_wheel_holds_one_package_and_its_libraries(made: Path) -> None:
 @pytest.mark.slow
 def test_the_wheel_measures_where_there_is_no_compiler(installed: Path, user: Path) -> None:
     measures([installed / "bin" / "crossover"], user, PATH="/nonexistent")
+
+
+@with_all
+@pytest.mark.slow
+@pytest.mark.skipif(find_toolkit().nvcc is None, reason="no CUDA toolkit, so a wheel without it")
+def test_the_wheel_looks_for_a_gpu(installed: Path, user: Path) -> None:
+    (builds,) = installed.glob("lib/python*/site-packages/crossover_bench/build")
+    told = started(user, build.fitting(builds), "--machine")
+    assert told.returncode == 0, told.stderr
+    assert "built without CUDA" not in told.stdout and '"gpu"' in told.stdout
+    linked = started(user, "ldd", build.fitting(builds)).stdout
+    assert "libgomp" in linked and not re.findall("libcu|libnv", linked)
 
 
 _OWN_VECTORS = re.compile(r"%[yz]mm")
