@@ -19,6 +19,8 @@ import jaxlib  # noqa: E402
 import numpy as np  # noqa: E402
 
 from peers.axes import COMPILER, LOOP, LOOPS  # noqa: E402
+from peers.forward import forward_row  # noqa: E402
+from peers.jax.forward import Forward, exact_outputs  # noqa: E402
 from peers.jax.training import Training  # noqa: E402
 from peers.protocol import Answer, Configuration, serve  # noqa: E402
 from peers.rows import Prepared, Served, training_row  # noqa: E402
@@ -26,7 +28,7 @@ from peers.tasks import Unsupported  # noqa: E402
 from peers.verification import References  # noqa: E402
 
 DEVICES = ("cpu", "cuda")
-_FAMILIES = ("Epoch", "Minibatch")
+_FAMILIES = ("Epoch", "Minibatch", "Forward")
 # How bench computes; a row of JAX's that does the same work is one for all of its ways.
 _WAYS = ("execution", "data", "products", "cudnn")
 
@@ -38,18 +40,21 @@ def counterparts(
 ) -> list[Configuration]:
     """The rows of JAX that do the work of a row of bench's; none where it has no such thing: other
     families and precisions, summed or kept gradients, losses waited for step by step, batches that
-    are loaded."""
+    are loaded, passes that copy."""
     if (
         ours["family"] not in _FAMILIES
         or ours["device"] not in devices
         or ours["precision"] != "f32"
         or {"accumulate", "loss", "ranks", "shuffle", "loader", "zero"} & ours.keys()
+        or (ours["family"] == "Forward" and ours.get("data", "resident") != "resident")
     ):
         return []
     shared = {key: value for key, value in ours.items() if key not in _WAYS}
     shared |= {"program": "jax", "execution": "eager", "compiler": "xla"}  # as of torch.compile
     if "data" in ours:
         shared["data"] = "resident"
+    if ours["family"] == "Forward":
+        return [shared]
     # A step alone is not repeated.
     own = loops if ours["family"] == "Epoch" else LOOPS[:1]
     return [{**shared, "loop": loop} for loop in own]
@@ -101,7 +106,10 @@ class Rows(Served):
             raise ValueError(
                 f"this process has {OWN_THREADS} threads, and the row asks for {count}"
             )
-        prepared = training_row(Training, configuration, counted, self._references)
+        if configuration["family"] == "Forward":
+            prepared = forward_row(Forward, exact_outputs, "JAX", configuration, counted)
+        else:
+            prepared = training_row(Training, configuration, counted, self._references)
         if not is_on_gpu:
             prepared.facts["cpu_threads"] = count
         return prepared

@@ -27,11 +27,12 @@ Parameters = Sequence[Array]
 
 @dataclass(frozen=True)
 class Start:
-    """A parameter: uniform in +- `bound`, or `constant`."""
+    """A parameter: uniform in `center` +- `bound`, or `constant`."""
 
     shape: tuple[int, ...]
     bound: float = 0.0
     constant: float | None = None
+    center: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -195,6 +196,15 @@ def _batch_norm(x: Any, eps: float = 1e-5) -> Layer:
         return _normalized(x, 0, eps) * w + b
 
     return Layer(of if x.ndim > 2 else of_vectors, _scaled(x.shape[1]))
+
+
+def _batch_norm_in_use(x: Any, eps: float = 1e-5) -> Layer:
+    """A factor and an offset of each channel (docs/method/forward.md)."""
+    del eps  # within the factor
+    starts = (Start((x.shape[1],), 0.5, center=2.0), Start((x.shape[1],), 0.1))
+    if x.ndim > 2:
+        return Layer(lambda w, b, x: x * w[:, None, None] + b[:, None, None], starts)
+    return Layer(lambda w, b, x: x * w + b, starts)
 
 
 def _group_norm(x: Any, num_groups: int, eps: float = 1e-5) -> Layer:
@@ -379,8 +389,16 @@ _LAYERS: dict[str, Callable[..., Layer]] = {
 }
 
 
-def network_of(described: dict[str, Any]) -> Network:
+# In place of those, in a network that does not train.
+_IN_USE: dict[str, Callable[..., Layer]] = {
+    "batch_norm": _batch_norm_in_use,
+    "dropout": lambda x, p=0.5: Layer(lambda x: x),
+}
+
+
+def network_of(described: dict[str, Any], trains: bool = True) -> Network:
     """Unsupported, in a sentence that names the layer, where it can't be had."""
+    layers = _LAYERS if trains else _LAYERS | _IN_USE
     reads_tokens = described["input"]["type"] == "i32"
     batch, sample = 2, described["input"]["shape"]
     shapes = {
@@ -399,7 +417,7 @@ def network_of(described: dict[str, Any]) -> Network:
         if "tied" in stated:
             layer, own = Layer(lambda w, x: x @ w.T), places[stated["tied"]]
         else:
-            layer = _layer_of(stated, [shapes[one] for one in read])
+            layer = _layer_of(layers, stated, [shapes[one] for one in read])
             own = slice(len(starts), len(starts) + len(layer.starts))
             if "shared" in stated:
                 own = places[stated["shared"]]
@@ -421,15 +439,17 @@ def network_of(described: dict[str, Any]) -> Network:
     return Network(tuple(starts), outputs)
 
 
-def _layer_of(stated: dict[str, Any], read: list[Any]) -> Layer:
+def _layer_of(
+    layers: dict[str, Callable[..., Layer]], stated: dict[str, Any], read: list[Any]
+) -> Layer:
     where = f"{stated['name']} ({stated['type']})"
-    if stated["type"] not in _LAYERS:
+    if stated["type"] not in layers:
         raise Unsupported(
-            f"{where}: peers/jax/networks.py has no such layer, but {', '.join(sorted(_LAYERS))}"
+            f"{where}: peers/jax/networks.py has no such layer, but {', '.join(sorted(layers))}"
         )
     own = {key: value for key, value in stated.items() if key not in OF_ALL}
     try:
-        return _LAYERS[stated["type"]](*read, **own)
+        return layers[stated["type"]](*read, **own)
     except TypeError as error:
         raise Unsupported(f"{where}: {error}") from error
 
@@ -440,7 +460,8 @@ def start_of(network: Network) -> list[np.ndarray]:
     for start in network.starts:
         count = math.prod(start.shape)
         if start.constant is None:
-            flat = (2 * uniform(PARAMETERS, position, count) - 1) * start.bound
+            drawn = 2 * uniform(PARAMETERS, position, count) - 1
+            flat = start.center + start.bound * drawn
         else:
             flat = np.full(count, start.constant)
         position += count

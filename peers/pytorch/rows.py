@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 
+from peers.forward import forward_row
 from peers.protocol import Configuration
 from peers.pytorch.counterparts import TRAINING
-from peers.pytorch.forward import forward_row
+from peers.pytorch.forward import Forward, exact_outputs
 from peers.pytorch.operations import Copy, Product
 from peers.pytorch.ranks import SharedTraining
 from peers.pytorch.training import Training
@@ -30,7 +31,7 @@ def prepare(
     torch.set_num_threads(threads)
     family = configuration["family"]
     if family == "Forward":
-        prepared = forward_row(configuration, counted)
+        prepared = forward_row(Forward, exact_outputs, "PyTorch", configuration, counted)
         prepared.once["first_call_seconds"] += device_start_seconds if is_on_gpu else 0
     elif family in TRAINING:
         kind = SharedTraining if "ranks" in configuration else Training

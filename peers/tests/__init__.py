@@ -110,3 +110,39 @@ def deep(layers: int = 32, norm: str = "batch_norm") -> Task:
     named = [{"name": f"layer {i}", **layer} for i, layer in enumerate(network["layers"])]
     network["layers"] = named
     return Task(network, "uniform", 2, 4, Optimizer("sgd", 0.05), "", 1, 1e6)
+
+
+def of_images() -> dict[str, Any]:
+    """What bench tells of a network in use."""
+    layers = [
+        {"name": "a", "type": "conv2d", "out_channels": 4, "kernel_size": 3},
+        {"name": "b", "type": "batch_norm"},
+        {"name": "c", "type": "relu"},
+        {"name": "d", "type": "dropout", "p": 0.5},
+        {"name": "e", "type": "flatten"},
+        {"name": "f", "type": "linear", "out_features": 3},
+    ]
+    network = {
+        "name": "n",
+        "loss": "cross_entropy",
+        "layers": layers,
+        "input": {"type": "f32", "shape": [2, 5, 5]},
+        "classes": 3,
+    }
+    return {
+        "network": network,
+        "data": "uniform",
+        "batch": 3,
+        "rows": 30,
+        "optimizer": "sgd lr=0.1",
+        "params": 4 * 2 * 9 + 4 + 8 + 36 * 3 + 3,
+        "pass": {"flops": 5e3},
+    }
+
+
+# The same numbers stand in tests/forward_test.cpp.
+OUTPUTS = [
+    pytest.approx([0.0279358404789, -0.242967570016, -0.398105105315], abs=1e-11),
+    pytest.approx([-0.223550004056, -0.375574303393, -0.500092879876], abs=1e-11),
+    pytest.approx([-0.0950225236163, -0.259074703824, -0.211076447412], abs=1e-11),
+]

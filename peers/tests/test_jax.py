@@ -16,11 +16,12 @@ jax = pytest.importorskip("jax", reason="jax is not installed here")
 import numpy as np  # noqa: E402
 
 from peers.jax.__main__ import OWN_THREADS, Rows, counterparts  # noqa: E402
+from peers.jax.forward import exact_outputs  # noqa: E402
 from peers.jax.networks import network_of  # noqa: E402
 from peers.jax.training import Training  # noqa: E402
 from peers.rows import repetition, training_row  # noqa: E402
 from peers.tasks import Optimizer, Task, Unsupported  # noqa: E402
-from peers.tests import GOLDEN, NETWORKS, deep, is_golden, ours, trained  # noqa: E402
+from peers.tests import GOLDEN, NETWORKS, OUTPUTS, deep, is_golden, of_images, ours, trained  # noqa: E402
 from peers.verification import Mismatch, References, Tolerance, verified  # noqa: E402
 
 CPU = {"device": "cpu", "precision": "f32"}
@@ -218,3 +219,27 @@ def test_one_thread_is_one_thread():
         [sys.executable, "-c", _COUNT], env=variables, capture_output=True, text=True, check=True
     )
     assert float(done.stdout) > 0.85  # of all processor time; the rest is who waits for it
+
+
+def test_a_network_in_use_comes_to_what_bench_comes_to():
+    assert exact_outputs(Task.of("Forward", of_images()), 3).tolist() == OUTPUTS
+
+
+def test_a_network_in_use_is_verified_and_timed_pass_by_pass():
+    rows = Rows()
+    configuration = {**CPU, "family": "Forward", "execution": "auto", "cpu_threads": THREADS}
+    (own,) = (told["configuration"] for told in rows.rows(configuration)["rows"])
+    assert own == {
+        **configuration,
+        **{"program": "jax", "execution": "eager", "compiler": "xla"},
+    }
+    prepared = rows.made(own, of_images())
+    checked = prepared.facts["verification"]
+    assert checked["reference"] == "JAX in float64" and checked["entries"] == 9
+    assert 0 < checked["relative_error"] <= checked["tolerance"]
+    times = repetition(prepared, 1e-3)
+    assert 0 < times["latency_p50_seconds"] <= times["latency_max_seconds"]
+    prepared.work._parameters[-1] += 0.1
+    with pytest.raises(Mismatch, match="the outputs differ from float64"):
+        repetition(prepared, 1e-3)
+    assert not counterparts({**configuration, "device": "cuda", "data": "pinned"})

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network in use: its passes verified, and each timed by itself, whatever framework computes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, Protocol
+
+import numpy as np
+
+from peers.protocol import Configuration, alive, going_on
+from peers.rows import Prepared
+from peers.tasks import Task
+from peers.verification import Mismatch
+
+_PRODUCTS = ("linear", "conv2d", "conv_transpose2d", "rnn", "lstm", "gru")
+_OF_SUMS, _OF_BF16 = 1e-5, 2.0**-8
+_MOST_FLOPS = 5e10  # of the reference
+_MOST_PASSES, _FEWEST_PASSES, _LONG_PASS_NS = 10_000, 20, 5_000_000
+_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "max": 1.0}
+
+
+class Passes(Protocol):
+    """A network, and one batch on its device."""
+
+    parameters: int
+
+    def restart(self) -> None: ...
+
+    def run(self) -> None:
+        """One pass: returns when it is done."""
+
+    def outputs(self) -> np.ndarray:
+        """Of the last pass, in float64."""
+
+
+def forward_row(
+    make: Callable[[Task, Configuration], Passes],
+    exact_outputs: Callable[[Task, int], np.ndarray],
+    framework: str,
+    configuration: Configuration,
+    counted: dict[str, Any] | None,
+) -> Prepared:
+    """Makes, first runs and verifies a pass; Mismatch where it computes something else.
+    `exact_outputs`: those of the first so many rows, by the framework in float64."""
+    if counted is None:
+        raise ValueError("nothing is known of its network")
+    task = Task.of("Forward", counted)
+    is_compiled = configuration.get("compiler", "none") != "none"
+    start = time.perf_counter()
+    with going_on("compiling it") if is_compiled else nullcontext():
+        made = make(task, configuration)
+        made.run()
+    first_call_seconds = time.perf_counter() - start
+    if made.parameters != task.params:
+        raise Mismatch(f"it has {made.parameters} parameters, and bench's has {task.params}")
+    rows = max(1, min(task.batch, int(_MOST_FLOPS / task.flops * task.batch)))
+    alive("verifying it")
+    with going_on("verifying it") if is_compiled else nullcontext():
+        expected = exact_outputs(task, rows)
+    products = sum(layer["type"] in _PRODUCTS for layer in task.network["layers"])
+    unit = _OF_SUMS + (4 * _OF_BF16 if configuration["precision"] == "bf16" else 0)
+    tolerance = unit * math.sqrt(max(1, products))
+    by_place = rows_first(task, expected)
+
+    def error() -> float:
+        got = rows_first(task, made.outputs())[:rows]
+        size = max(float(np.linalg.norm(by_place)), 1e-30)
+        found = float(np.linalg.norm(got - by_place)) / size
+        if not found <= tolerance:
+            raise Mismatch(
+                f"the outputs differ from float64 by {found:.3g} of their norm, and the tolerance "
+                f"is {tolerance:.3g}"
+            )
+        return found
+
+    all_entries = made.outputs().size
+    facts: dict[str, Any] = {
+        "verification": {
+            "reference": f"{framework} in float64",
+            "entries": expected.size,
+            "entries_of": all_entries,
+            "tolerance": tolerance,
+            "relative_error": error(),
+        },
+        "params": task.params,
+        "batch": task.batch,
+        "flops": task.flops,
+    }
+    prepared = Prepared(
+        *(made, configuration["device"] == "cuda", lambda: None, facts),
+        once={"first_call_seconds": first_call_seconds},
+    )
+
+    def check() -> None:
+        prepared.counters = latencies(made, prepared.iterations * prepared.iteration_seconds)
+        error()
+
+    prepared.check = check
+    return prepared
+
+
+def rows_first(task: Task, outputs: np.ndarray) -> np.ndarray:
+    """[rows, ...] of outputs, which of places are [places x rows, classes]."""
+    if "labels" not in task.network:
+        return outputs
+    places = math.prod(task.network["labels"])
+    return outputs.reshape(places, -1, outputs.shape[-1]).swapaxes(0, 1)
+
+
+def latencies(work: Passes, seconds: float) -> dict[str, float]:
+    """What single passes take, each timed by itself, as bench has them (docs/method/forward.md)."""
+    run, clock = work.run, time.perf_counter_ns
+    begin = clock()
+    run()
+    if clock() - begin > _LONG_PASS_NS:
+        return {}
+    taken = np.zeros(_MOST_PASSES, dtype=np.int64)
+    end, passes, now = begin + int(seconds * 1e9), 0, begin
+    while passes < _MOST_PASSES and (now < end or passes < _FEWEST_PASSES):
+        begin = clock()
+        run()
+        now = clock()
+        taken[passes] = now - begin
+        passes += 1
+    taken = np.sort(taken[:passes])
+    found = {
+        f"latency_{key}_seconds": taken[math.ceil(share * passes) - 1] / 1e9
+        for key, share in _QUANTILES.items()
+        if (1 - share) * passes >= 1 or share == 1
+    }
+    start = clock()
+    for _ in range(999):
+        clock()
+    return {**found, "latency_passes": passes, "clock_seconds": (clock() - start) / 1e12}

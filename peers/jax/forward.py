@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network in use as a user of JAX would write it: one jitted function of parameters and batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from peers.jax.networks import Array, network_of, start_of
+from peers.protocol import Configuration
+from peers.tasks import Task, data_of
+
+
+class Forward:
+    """A network, and one batch on its device; `rows` are its first ones, if not all."""
+
+    def __init__(
+        self,
+        task: Task,
+        configuration: Configuration,
+        dtype: Any = np.float32,
+        rows: int | None = None,
+    ) -> None:
+        device = jax.devices("gpu" if configuration["device"] == "cuda" else "cpu")[0]
+        network = network_of(task.network, trains=False)
+        starts = start_of(network)
+        self.parameters = sum(values.size for values in starts)
+        self._parameters = [jax.device_put(values.astype(dtype), device) for values in starts]
+        inputs, _ = data_of(task)
+        by_time = inputs.dtype == np.int64  # tokens [time, rows]
+        inputs = inputs[:, :rows] if by_time else inputs[:rows]
+        self._x = jax.device_put(inputs.astype(np.int32 if by_time else dtype), device)
+        self._call = jax.jit(network.outputs)
+        self._outputs: Array | None = None
+
+    def restart(self) -> None:
+        """Nothing changes."""
+
+    def run(self) -> None:
+        """One pass: returns when it is done."""
+        self._outputs = self._call(self._parameters, self._x).block_until_ready()
+
+    def outputs(self) -> np.ndarray:
+        """Of the last pass, in float64."""
+        return np.asarray(self._outputs).astype(np.float64)
+
+
+def exact_outputs(task: Task, rows: int) -> np.ndarray:
+    """Of the first so many rows, computed in float64."""
+    with jax.enable_x64(True):
+        reference = Forward(task, {"device": "cpu"}, np.float64, rows)
+        reference.run()
+        return reference.outputs()
