@@ -38,7 +38,7 @@ COMMANDS = {
     "shi": ("shi", "print the table of Shi et al. 2016 with your own rows in it"),
     "peers": (
         "peers",
-        "print what PyTorch or JAX takes for the same work, and the ratio to ours",
+        "print what PyTorch, JAX or ONNX Runtime takes for the same work, and the ratio to ours",
     ),
     "two": (
         "two",

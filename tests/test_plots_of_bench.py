@@ -48,7 +48,7 @@ def test_the_built_in_table_is_that_of_bench(document):
     of_bench = {axis["key"]: (axis["role"], tuple(axis.get("values", ()))) for axis in written}
     of_bench["program"] = (
         "how",
-        ("bench", "pytorch", "jax"),
+        ("bench", "pytorch", "jax", "onnxruntime"),
     )  # whose names are not bench's to know
     of_peers = {axis["key"]: ("how", tuple(axis["values"])) for axis in AXES}
     assert of_bench | of_peers == {axis.key: (axis.role, axis.values) for axis in BUILT_IN}

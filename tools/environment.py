@@ -30,6 +30,7 @@ FOR_RUN = (ROOT / "requirements.txt",)
 FOR_TEST = (*FOR_RUN, ROOT / "requirements-test.txt")
 FOR_PEERS = (ROOT / "requirements-peers.txt",)
 FOR_JAX = (ROOT / "requirements-jax.txt",)
+FOR_ONNXRUNTIME = (*FOR_PEERS, ROOT / "requirements-onnxruntime.txt")
 # Only where tools/cuda.py wants them; pinned to packages that the others do not use.
 FOR_TOOLKIT = (ROOT / "requirements-cudnn-frontend.txt",)
 FOR_CUDNN = (ROOT / "requirements-cudnn.txt", *FOR_TOOLKIT)

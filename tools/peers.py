@@ -13,6 +13,7 @@ from tools import environment, setup
 FLAGS = {
     "pytorch": ("--devices", "--layout", "--mode", "--pages"),
     "jax": ("--devices", "--loop"),
+    "onnxruntime": (),
 }
 
 
@@ -40,6 +41,8 @@ def python_of(name: str, own: str | None = None) -> Path:
 def _made_by_us(name: str) -> tuple[environment.Environment, Sequence[Path]]:
     if name == "jax":
         return environment.JAX, environment.FOR_JAX
+    if name == "onnxruntime":
+        return environment.PEERS, environment.FOR_ONNXRUNTIME
     return environment.PEERS, environment.FOR_PEERS
 
 

@@ -40,7 +40,8 @@ results/tries/<machine>/, which git ignores, and its page is report/try/index.ht
   --with-peers    measure PyTorch on the same work, in turn with bench, and print the ratios;
                   installs it into .venv-peers (3 GB to download) unless PYTHON names an
                   interpreter that has it. --with-peers=pytorch,jax measures JAX as well, =jax it
-                  alone, from .venv-jax (150 MB). --mode=eager,compile,graph, --layout=, --pages=
+                  alone, from .venv-jax (150 MB); onnxruntime, beside PyTorch's, measures forward
+                  passes (--family=Forward) alone. --mode=eager,compile,graph, --layout=, --pages=
                   and --devices= choose among PyTorch's rows (python -m peers.pytorch --help),
                   --loop=scan,unrolled and --devices= among JAX's; --program=pytorch measures
                   them without bench's

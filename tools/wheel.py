@@ -12,7 +12,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("plots", "networks", "peers", "tools")
-FILES = ("LICENSE", "requirements-peers.txt", "requirements-jax.txt")
+FILES = (
+    "LICENSE",
+    "requirements-peers.txt",
+    "requirements-jax.txt",
+    "requirements-onnxruntime.txt",
+)
 ENTRY = "tools/installed.py"
 START = """\
 import sys

@@ -32,12 +32,12 @@ class Forward:
         inputs, _ = data_of(task)
         by_time = inputs.dtype == np.int64  # tokens [time, rows]
         inputs = inputs[:, :rows] if by_time else inputs[:rows]
-        self._x = torch.from_numpy(np.ascontiguousarray(inputs)).to(self.device)
+        self.x = torch.from_numpy(np.ascontiguousarray(inputs)).to(self.device)
         if not by_time:
-            self._x = self._x.to(dtype)
-        self._network: Any = network
+            self.x = self.x.to(dtype)
+        self.network: Any = network
         if configuration.get("compiler") == "inductor":
-            self._network = torch.compile(network, dynamic=False)
+            self.network = torch.compile(network, dynamic=False)
         self._is_narrowed = is_bf16 and not by_time
         self._outputs = torch.empty(0)
 
@@ -47,8 +47,8 @@ class Forward:
     def run(self) -> None:
         """One pass: returns when it is done."""
         with torch.inference_mode():
-            x = self._x.to(torch.bfloat16) if self._is_narrowed else self._x
-            self._outputs = self._network(x)
+            x = self.x.to(torch.bfloat16) if self._is_narrowed else self.x
+            self._outputs = self.network(x)
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 

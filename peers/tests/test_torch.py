@@ -406,7 +406,7 @@ def test_a_network_in_use_is_verified_and_timed_pass_by_pass(precision):
     times = repetition(prepared, 1e-3)
     assert 0 < times["latency_p50_seconds"] <= times["latency_max_seconds"]
     assert times["latency_passes"] >= 20
-    bias = prepared.work._network[-1].bias
+    bias = prepared.work.network[-1].bias
     with torch.no_grad():
         bias[1] += 0.1
     with pytest.raises(Mismatch, match="the outputs differ from float64"):

@@ -234,10 +234,10 @@ BUILT_IN = Axes(
         Axis(
             "program",
             "how",
-            (OWN, "pytorch", "jax"),
+            (OWN, "pytorch", "jax", "onnxruntime"),
             "program that computes",
             BARE,
-            {"pytorch": "PyTorch", "jax": "JAX"},
+            {"pytorch": "PyTorch", "jax": "JAX", "onnxruntime": "ONNX Runtime"},
             is_common=True,
             ladder=(),
         ),
