@@ -78,6 +78,7 @@ def test_it_names_its_own_commands(copy: Path) -> None:
     [
         (["--version"], 0, f"crossover {__version__}\n"),
         (["--help"], 0, "from what size is a GPU worth it?"),
+        (["run", "--help"], 0, "pip install 'crossover-bench[cuda]'"),
         (["run", "--version"], 0, f"crossover {__version__}\n"),
         (["run", "two", "--help"], 0, "usage: crossover run two "),
         (["networks", "--help"], 0, "usage: crossover networks "),

@@ -17,7 +17,7 @@ from plots import __version__
 from tools import build, cuda, environment, other, own_network, peers, results, setup, two
 from tools.console import HOME, IS_CHECKOUT, ROOT, Failure, Parser, can_write, friendly, say
 
-HELP = """\
+_USAGE = """\
 usage: ./run [--setup-only] [--no-report] [--cuda=auto|on|off] [--budget=TIME] [--resume]
              [--with-peers[=NAMES|PYTHON]] [--compare-with=COMMIT] [--check-statistics]
              [arguments for bench ...]
@@ -29,10 +29,32 @@ the answer, charts and tables. All that is no complete default or full sweep is 
 results/tries/<machine>/, which git ignores, and its page is report/try/index.html.
 
   --setup-only    set up and build, but measure nothing
-  --no-report     measure, but draw no report
   --cuda=MODE     auto (the default): use the installed CUDA toolkit, or its Python wheels if there
                   is only a driver, or no GPU; on: require a GPU; off: no GPU, and a build
                   without CUDA unless there is one with it. Also passed on to bench
+  --compare-with=COMMIT
+                  build that commit as well, measure both in turn, and say which rows differ and,
+                  in pairs, which networks do by 5 % or less
+  --ranks=1,2     train also on that many processes (ranks), which share each batch and sum their
+                  gradients over MPI (docs/cluster.md); installs Open MPI where there is none
+"""
+# Of an installed copy, which sets up and builds nothing.
+_USAGE_INSTALLED = f"""\
+usage: ./run [--no-report] [--cuda=auto|on|off] [--budget=TIME] [--resume]
+             [--with-peers[=NAMES|PYTHON]] [--check-statistics] [arguments for bench ...]
+       ./run two ...  any two commands, each with a size and a number of steps: ./run two --help
+
+Measures, writes results/<machine>/<date>-<commit>.json and draws report/index.html from it: one
+page with the answer, charts and tables. All that is no complete default or full sweep is a try: it
+stays in results/tries/<machine>/, and its page is report/try/index.html. results/, report/ and
+.venv-peers lie in {HOME}. To measure several ranks
+or another commit (--ranks, --compare-with) takes a checkout of the repository, with docs/.
+
+  --cuda=MODE     auto (the default): use a GPU where there is one; on: require it; off: no GPU. It
+                  takes NVIDIA's libraries: pip install 'crossover-bench[cuda]'
+"""
+_FLAGS = """\
+  --no-report     measure, but draw no report
   --budget=TIME   measure for this time (90s, 5m, 1.5h), what matters most first; setting up and
                   building come before and are not counted
   --resume        go on with the latest run of this machine and commit that did not finish, with
@@ -45,12 +67,9 @@ results/tries/<machine>/, which git ignores, and its page is report/try/index.ht
                   and --devices= choose among PyTorch's rows (python -m peers.pytorch --help),
                   --loop=scan,unrolled and --devices= among JAX's; --program=pytorch measures
                   them without bench's
-  --compare-with=COMMIT
-                  build that commit as well, measure both in turn, and say which rows differ and,
-                  in pairs, which networks do by 5 % or less
   --check-statistics
-                  measure this build against itself in the same way: how often is a difference seen
-                  where there is none? Either takes the quick sweep unless flags say otherwise
+                  measure this build against itself, in turn: how often is a difference seen where
+                  there is none? It takes the quick sweep, unless flags say otherwise
   --network=X     a network of your own: a file in JSON (docs/networks.md), or mynet.py:make or
                   mynet.onnx, which are imported by the PyTorch of --with-peers. --input=3x32x32
                   gives the shape of a sample, once for each of several inputs; --scale=0.25,1,4
@@ -59,8 +78,6 @@ results/tries/<machine>/, which git ignores, and its page is report/try/index.ht
                   (python -m plots advise --help). A module of PyTorch's that can't be imported is
                   trained there as it is; --loss-function=, --output=0, --data=mynet.py:batches and
                   --torch-device= say how (docs/networks.md)
-  --ranks=1,2     train also on that many processes (ranks), which share each batch and sum their
-                  gradients over MPI (docs/cluster.md); installs Open MPI where there is none
   --out=FILE      write the results to FILE
   --check         tell in a minute at most what works on this machine, and measure nothing; runs by
                   itself before the first run on a GPU, and is kept beside the results as .check
@@ -75,11 +92,7 @@ All other arguments go to bench, for example
 Paths are relative to the current directory. Exit codes: 0 all rows measured, 1 a row failed,
 2 wrong usage or something to install first, 130 stopped by Ctrl-C.
 """
-INSTALLED = f"""
-This copy is installed and builds nothing. What builds (--compare-with, --ranks) takes a checkout
-of the repository, which also has docs/. A GPU takes NVIDIA's libraries beside this copy:
-pip install 'crossover-bench[cuda]'. results/, report/ and .venv-peers lie in {HOME}.
-"""
+HELP = (_USAGE if IS_CHECKOUT else _USAGE_INSTALLED) + _FLAGS
 
 # With one of these bench only tells something: there will be no results to keep or draw.
 TELLING = {
@@ -201,7 +214,7 @@ def show_help(parsed: Arguments) -> int:
     if parsed.commands:
         print(two.HELP, end="")
         return 0
-    print(HELP + ("" if IS_CHECKOUT else INSTALLED), flush=True)
+    print(HELP, flush=True)
     if not build.BENCH.exists():
         print("(bench is not built yet; ./run --setup-only builds it)")
         return 0
