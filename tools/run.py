@@ -89,8 +89,8 @@ All other arguments go to bench, for example
   ./run --sweep=quick
   ./run --model=disc-10 --threads=1,2
 
-Paths are relative to the current directory. Exit codes: 0 all rows measured, 1 a row failed,
-2 wrong usage or something to install first, 130 stopped by Ctrl-C.
+Paths are relative to the current directory. Exit codes: 0 all rows measured, 1 a row failed
+or was skipped, 2 wrong usage or something to install first, 130 stopped by Ctrl-C.
 """
 HELP = (_USAGE if IS_CHECKOUT else _USAGE_INSTALLED) + _FLAGS
 
