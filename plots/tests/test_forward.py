@@ -65,3 +65,6 @@ def test_the_page_answers_for_networks_in_use(used, shell, tmp_path):
     page = (tmp_path / "index.html").read_text("utf-8")
     assert "To use the trained network, do you need a GPU?" in page
     assert "Latency of single passes (48)" in page
+    assert "Batch 1. " in page
+    chart = next(tmp_path.glob("*.passes.svg")).read_text("utf-8")
+    assert "wall-clock time of one pass" in chart and "published" not in chart

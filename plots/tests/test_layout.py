@@ -22,7 +22,7 @@ from plots.core.crossover import comparisons
 from plots.core.network import epoch_rows
 from plots.core.rates import lines
 from plots.features.crossover.chart import by_work, draw_crossovers
-from plots.features.training.chart import best_of_devices, draw_epochs
+from plots.features.training.chart import best_of_devices, draw_times
 from plots.features.why.analysis import splits
 from plots.features.why.chart import chosen, draw_why
 from plots.file import loading
@@ -118,7 +118,7 @@ def machine(read):
 
 
 def test_epochs(machine, drawn):
-    figures = drawn(draw_epochs, machine, epoch_rows(machine))
+    figures = drawn(draw_times, machine, epoch_rows(machine))
     check(figures)
     for one in figures:
         assert any("heart, batch 10" in name for name in one.texts)
@@ -133,7 +133,7 @@ def test_crossovers_of_epochs(read, drawn):
 
 
 MANY = {
-    "epochs": lambda file: (draw_epochs, file, best_of_devices(epoch_rows(file))),
+    "epochs": lambda file: (draw_times, file, best_of_devices(epoch_rows(file))),
     "crossovers": lambda file: (draw_crossovers, file, by_work(comparisons(file))[0]),
 }
 

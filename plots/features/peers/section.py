@@ -39,8 +39,8 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         anchor="pytorch",
         lead=_ALONE
         if all(row.as_is or row.failure for file in found for row in file.peers)
-        else f"The same networks from the same start on the same data, trained with {names} as "
-        "their users write it, and verified in the same way.",
+        else f"The same networks from the same start on the same data, trained and used with "
+        f"{names} as their users write it, and verified in the same way.",
         blocks=tuple(_block(file) for file in found),
         notes=_NOTES,
     )

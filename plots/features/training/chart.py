@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws seconds per epoch against the number of parameters, both axes logarithmic; and which lines
-of them are few enough for a chart."""
+"""Draws seconds per epoch, or per forward pass, against the number of parameters, both axes
+logarithmic; and which lines of them are few enough for a chart."""
 
 import math
 from collections.abc import Sequence
@@ -31,6 +31,7 @@ from plots.core.charts.style import (
 )
 from plots.core.series import SeriesKey, series_key, series_labels
 from plots.core.statistics import spread
+from plots.file.families import FORWARD
 from plots.file.rows import File, Row
 from plots.text import printable
 
@@ -42,6 +43,14 @@ _HEART = 1522  # parameters
 _HEART_EPOCH = {"CPU": 27.75 / 100, "GPU": 27.89 / 100}  # seconds
 _MOST_POINTS = 6  # networks on no ladder
 _BESIDE_A_POINT = ((-7, 6), (7, -6), (7, 6), (-7, -6), (-7, 18), (7, -18))  # for a name, in points
+# Of a family: the chart's title, and what its upper axis is.
+_NAMES = {
+    "Epoch": ("Epochs: time of one, by size of the network", "wall-clock time of one epoch"),
+    FORWARD: (
+        "Forward passes: time of one, by size of the network",
+        "wall-clock time of one pass, the mean of many",
+    ),
+}
 _Line = list[Row]  # of one ladder, by size
 _Place = tuple[float, float]
 _Box = tuple[float, float, float, float]  # left, lower, right and upper edge
@@ -81,9 +90,10 @@ def _is_plain(row: Row) -> bool:
     return own and row.axes.value(row.configuration, "precision") == axis.plainest
 
 
-def draw_epochs(file: File, rows: Sequence[Row]) -> Pictures:
-    """Draws `rows`, the Epoch rows of `file` that have a result, beside what was published on the
-    same networks; of networks on no ladder _MOST_POINTS, evenly spread over their sizes.
+def draw_times(file: File, rows: Sequence[Row]) -> Pictures:
+    """Draws `rows` of `file`, which have a result and are of one family: epochs beside what was
+    published on the same networks, or forward passes; of networks on no ladder _MOST_POINTS, evenly
+    spread over their sizes.
 
     A point is the median over the repetitions. The middle half of the repetitions is shaded behind
     a line and drawn as a bar at a single point: one wild repetition is for the tables.
@@ -94,16 +104,19 @@ def draw_epochs(file: File, rows: Sequence[Row]) -> Pictures:
 def _draw(file: File, rows: Sequence[Row], figure: Figure) -> None:
     figure.set_figheight(3.9 if is_narrow(figure) else 4.6)
     axes = figure.add_subplot()
+    family = rows[0].family
+    title, above = _NAMES[family]
     looks = Looks(file.rows)
     labels = {key: printable(label, 60) for key, label in series_labels(rows).items()}
-    _set_axes(axes, rows)
+    has_published = family != FORWARD
+    _set_axes(axes, rows, has_published)
     handles = name_ends(axes, _draw_lines(axes, rows, labels, looks))
     points = _on_no_ladder(rows)
     handles += _draw_points(axes, points, looks)
     _name_points(axes, points, lines_of(rows))
-    handles += _draw_published(axes)
-    write_above(axes, "wall-clock time of one epoch", figure.get_figwidth() - 1)
-    finish(figure, "Epochs: time of one, by size of the network", _subtitle(file, rows), handles)
+    handles += _draw_published(axes) if has_published else []
+    write_above(axes, above, figure.get_figwidth() - 1)
+    finish(figure, title, _subtitle(file, rows), handles)
 
 
 def _draw_lines(
@@ -271,10 +284,12 @@ def _overlap(one: _Box, other: _Box) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
-def _set_axes(axes: Axes, rows: Sequence[Row]) -> None:
+def _set_axes(axes: Axes, rows: Sequence[Row], has_published: bool) -> None:
     times = [time for row in rows for time in _middle_half(row)]
-    times += _HEART_EPOCH.values()
-    params = [*(row.counters["params"] for row in rows), _WINS_FROM, _HEART]
+    params = [row.counters["params"] for row in rows]
+    if has_published:
+        times += _HEART_EPOCH.values()
+        params += [_WINS_FROM, _HEART]
     axes.set_xscale("log")
     axes.set_yscale("log")
     # Starting at the same place makes charts of different machines comparable.

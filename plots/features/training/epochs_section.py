@@ -7,7 +7,7 @@ from plots.core.charts.style import Pictures
 from plots.core.network import epoch_rows, familiar, on_device
 from plots.core.page.columns import brief, on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
-from plots.features.training.chart import best_of_devices, draw_epochs, lines_of
+from plots.features.training.chart import best_of_devices, draw_times, lines_of
 from plots.features.training.table import SPEED_UP, best_table, compared_and_alone, every_table
 from plots.file.rows import File
 
@@ -41,7 +41,7 @@ def build(files: Sequence[File], context: Context) -> Section:
 
 def draw(file: File) -> Pictures:
     """The chart of `file`."""
-    return draw_epochs(file, best_of_devices(familiar(epoch_rows(file))))
+    return draw_times(file, best_of_devices(familiar(epoch_rows(file))))
 
 
 def _block(file: File, pictures: Pictures | None, context: Context) -> Block:

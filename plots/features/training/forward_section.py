@@ -3,12 +3,14 @@
 
 from collections.abc import Sequence
 
+from plots.core.charts.style import Pictures
 from plots.core.network import on_device, training_rows
 from plots.core.page.columns import on_page
-from plots.core.page.section import Block, Context, Fold, Section
+from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.features.training.chart import best_of_devices, draw_times
 from plots.features.training.table import SPEED_UP, best_table, every_table, latency_table
 from plots.file.families import FORWARD
-from plots.file.rows import File
+from plots.file.rows import File, Row
 
 _NOTES = (
     "A pass is the forward pass of one batch, from the batch to the outputs, by the wall clock. "
@@ -27,19 +29,48 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     shown = [file for file in files[: context.detailed] if training_rows(file, FORWARD)]
     if not shown:
         return None
+    drawn = context.map(draw, shown)
     both = any(on_device(training_rows(file, FORWARD), "cuda") for file in shown)
     return Section(
         title="Using it",
         anchor="using",
         lead="To use the trained network, do you need a GPU? How long one forward pass takes, by "
         "network and batch size.",
-        blocks=tuple(map(_block, shown)),
+        blocks=tuple(
+            _block(file, pictures, context) for file, pictures in zip(shown, drawn, strict=True)
+        ),
         notes=(*_NOTES, SPEED_UP) if both else _NOTES,
     )
 
 
-def _block(file: File) -> Block:
+def draw(file: File) -> Pictures:
+    """The chart of `file`."""
+    return draw_times(file, best_of_devices(_of_smallest_batch(file)))
+
+
+def _of_smallest_batch(file: File) -> list[Row]:
+    """At which whoever asks waits for one answer; in the plainest precision that there is."""
     rows = training_rows(file, FORWARD)
+    batch = min(row.counters["batch"] for row in rows)
+    own = [row for row in rows if row.counters["batch"] == batch]
+    plain = [
+        row
+        for row in own
+        if row.axes.value(row.configuration, "precision") == row.axes["precision"].plainest
+    ]
+    return plain or own
+
+
+def _block(file: File, pictures: Pictures, context: Context) -> Block:
+    rows = training_rows(file, FORWARD)
+    picture = Picture(
+        pictures,
+        context.stem(file, "passes"),
+        alt="Seconds per forward pass of the smallest batch against the number of trainable "
+        "parameters, both axes logarithmic, a line for each way to compute. The table below has "
+        "the same figures.",
+        caption=f"Batch {min(row.counters['batch'] for row in rows):,.0f}.",
+    )
     every = on_page(every_table(rows), ("network", "batch", "seconds_per_pass", "on"))
     folds = [Fold.of(every, "Forward passes: every row of every way to compute")]
     latencies = latency_table(rows)
@@ -48,6 +79,7 @@ def _block(file: File) -> Block:
         folds.append(Fold.of(on_page(latencies, keys), "Latency of single passes"))
     return Block(
         machine=file.machine.id,
+        pictures=(picture,),
         tables=(on_page(best_table(rows), _ANSWER, _TITLE),),
         folds=tuple(folds),
     )
