@@ -105,7 +105,7 @@ def test_several_frameworks_each_get_their_own_flags(
     monkeypatch.setenv("PYTHONPATH", "a b")  # of no use to environments of ours
     made: list[object] = []
     j = SimpleNamespace(has=lambda _: False, ensure=made.append, python=Path("/j/python"))
-    t = SimpleNamespace(python=Path("/t/python"))
+    t = SimpleNamespace(has=lambda _: False, ensure=made.append, python=Path("/t/python"))
     monkeypatch.setattr(environment, "JAX", j)
     monkeypatch.setattr(environment, "PEERS", t)
     flags = ["--mode=compile", "--devices=cpu", "--loop=scan", "--threads=1"]
@@ -126,6 +126,8 @@ def test_several_frameworks_each_get_their_own_flags(
     assert peers.python_of("jax") == j.python and made == [environment.FOR_JAX]
     j.has = lambda _: True  # so that nothing has to be written, in a checkout of another user's
     assert peers.python_of("jax") == j.python and len(made) == 1
+    assert peers.python_of("onnxruntime") == t.python  # whose PyTorch exports what it runs
+    assert made[1:] == [environment.FOR_ONNXRUNTIME]
 
 
 def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(
