@@ -113,7 +113,7 @@ struct Argument {
     return part;
   }
 };
-inline Argument reads(Id id, Layout layout = {}) { return {id, true, false, std::move(layout)}; }
+inline Argument reads(Id id, const Layout& layout = {}) { return {id, true, false, layout}; }
 inline Argument writes(Id id, Layout layout = {}) { return {id, false, true, std::move(layout)}; }
 inline Argument updates(Id id, Layout layout = {}) { return {id, true, true, std::move(layout)}; }
 

@@ -81,7 +81,8 @@ struct Layer {
 struct PassLayer {
   std::int64_t in = 0, out = 0;
   Activation activation = Activation::identity;
-  /// Weights are [out][ld], a product over the inputs for each output; else [in][ld].
+  /// Weights are [out][ld], a product over the inputs for each output; else [in][ld]. With it ld,
+  /// y_stride and bias need no whole lines, and there may be no bias.
   bool by_inputs = false;
   std::int64_t ld = 0;
   std::int64_t x_stride = 0, y_stride = 0;  ///< of y whole lines

@@ -74,19 +74,33 @@ HWY_INLINE void outputs_of(const PassLayer& layer, const float* x, float* y, std
   }
 }
 
-/// So many outputs from `o` on of one sample, each a product over the inputs.
+/// So many floats, fewer than a vector has, wherever they lie; zeros behind.
+HWY_INLINE Vector first_of(const float* at, std::int64_t count) {
+  const Lanes d;
+#if HWY_TARGET <= HWY_AVX2
+  return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(count)), d, at);
+#else  // where that reads a whole vector, from where one may begin
+  HWY_ALIGN std::array<float, lanes> whole{};
+  std::copy_n(at, count, whole.data());
+  return hn::Load(d, whole.data());
+#endif
+}
+
+/// So many outputs from `o` on of one sample, each a product over the inputs. Weights may lie one
+/// row behind the other, as they do where nothing was laid out beforehand.
 template <int outputs>
 HWY_INLINE void inputs_tile(const PassLayer& layer, const float* x, float* y, std::int64_t o) {
   const Lanes d;
   constexpr int series = std::max(1, chains / outputs);
   std::array<Sums<outputs, 1>, series> sums;
-  const auto add = [&](int of, Vector inputs, std::int64_t i) HWY_ATTR {
+  const auto add = [&](int of, Vector inputs, std::int64_t i, const auto& weights_at) HWY_ATTR {
 #pragma GCC unroll 8
     for (int f = 0; f < outputs; ++f) {
       Vector& sum = sums[static_cast<std::size_t>(of)](f, 0);
-      sum = hn::MulAdd(hn::Load(d, layer.weights + (o + f) * layer.ld + i), inputs, sum);
+      sum = hn::MulAdd(weights_at(layer.weights + (o + f) * layer.ld + i), inputs, sum);
     }
   };
+  const auto whole = [](const float* at) HWY_ATTR { return hn::LoadU(Lanes(), at); };
   for (Sums<outputs, 1>& sum : sums) {
     for_each<outputs, 1>([&](int f, int v) { sum(f, v) = hn::Zero(d); });
   }
@@ -94,31 +108,38 @@ HWY_INLINE void inputs_tile(const PassLayer& layer, const float* x, float* y, st
   for (; i + series * lanes <= layer.in; i += series * lanes) {
 #pragma GCC unroll 8
     for (int of = 0; of < series; ++of) {
-      add(of, hn::LoadU(d, x + i + of * lanes), i + of * lanes);
+      add(of, hn::LoadU(d, x + i + of * lanes), i + of * lanes, whole);
     }
   }
   for (; i + lanes <= layer.in; i += lanes) {
-    add(0, hn::LoadU(d, x + i), i);
+    add(0, hn::LoadU(d, x + i), i, whole);
   }
   if (i < layer.in) {
-    const auto last = hn::FirstN(d, static_cast<std::size_t>(layer.in - i));
-    add(0, hn::MaskedLoad(last, d, x + i), i);
+    const std::int64_t rest = layer.in - i;
+    add(0, first_of(x + i, rest), i,
+        [rest](const float* at) HWY_ATTR { return first_of(at, rest); });
   }
   for (std::size_t of = 1; of < series; ++of) {
     for_each<outputs, 1>(
         [&](int f, int v) { sums[0](f, v) = hn::Add(sums[0](f, v), sums[of](f, v)); });
   }
   for (int f = 0; f < outputs; ++f) {
-    y[o + f] = layer.bias[o + f] + hn::GetLane(hn::SumOfLanes(d, sums[0](f, 0)));
+    const float bias = layer.bias == nullptr ? 0 : layer.bias[o + f];
+    y[o + f] = bias + hn::GetLane(hn::SumOfLanes(d, sums[0](f, 0)));
   }
 }
 
 /// In place.
-inline void apply_to(Activation activation, float* y, std::int64_t vectors) {
+inline void apply_to(Activation activation, float* y, std::int64_t count) {
   const Lanes d;
   HWY_NAMESPACE::with_activation(activation, [=](auto of) {
-    for (std::int64_t v = 0; v < vectors; ++v) {
-      hn::Store(of.value(LaneMaths(), hn::Load(d, y + v * lanes)), d, y + v * lanes);
+    std::int64_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+      hn::StoreU(of.value(LaneMaths(), hn::LoadU(d, y + i)), d, y + i);
+    }
+    if (i < count) {
+      const auto last = hn::FirstN(d, static_cast<std::size_t>(count - i));
+      hn::BlendedStore(of.value(LaneMaths(), first_of(y + i, count - i)), last, d, y + i);
     }
   });
 }
@@ -144,7 +165,9 @@ inline void pass(const PassLayer& layer, const float* x, float* y, std::int64_t 
   }
   if (layer.activation != Activation::identity) {
     for (row = 0; row < rows; ++row) {
-      apply_to(layer.activation, y + row * layer.y_stride, outputs / lanes);
+      // A whole vector where there is room for it.
+      apply_to(layer.activation, y + row * layer.y_stride,
+               layer.y_stride < outputs ? layer.out : outputs);
     }
   }
 }

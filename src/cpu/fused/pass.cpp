@@ -37,11 +37,16 @@ std::int64_t rows_at_once(const std::vector<DenseLayer>& layers, std::int64_t ba
 }
 
 /// Whether products over the inputs take fewer multiplications of vectors, each of which loads two
-/// vectors then, and not one for several samples.
+/// vectors then, and not one for several samples; or whether few samples read more weights than a
+/// cache holds, which arrive faster in the order in which they lie.
 bool is_by_inputs(const DenseLayer& layer, std::int64_t batch) {
   constexpr std::int64_t lanes = 8;  // of the processors that most have
   constexpr std::int64_t of_sum = 4;
   constexpr std::int64_t few = 4;
+  constexpr std::int64_t floats_of_cache = 1 << 18;  // the second one's, of most processors
+  if (batch < few && layer.in * layer.out > floats_of_cache) {
+    return true;
+  }
   const auto vectors = [](std::int64_t count) { return (count + lanes - 1) / lanes; };
   const std::int64_t of_inputs = layer.out * (vectors(layer.in) + of_sum);
   return (batch < few ? 1 : 2) * of_inputs < layer.in * vectors(layer.out);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossover/operations/dense.h"
 
+#include <utility>
+
 #include "../column_sums.h"
+#include "../fused/kernels.h"
 #include "../primitives.h"
 #include "operations.h"
 
@@ -9,9 +12,47 @@ namespace crossover::cpu {
 
 // ---- A linear layer: one product forward; two, and a sum for the bias, backward.
 
+namespace {
+
+/// Of one sample on one thread, where a call of oneDNN's takes longer than the work of a small
+/// layer.
+void add_row(const Linear& op, Lowering& to) {
+  const std::int64_t in = to[op.w].shape[1];
+  const std::int64_t out = to[op.w].shape[0];
+  const fused::PassLayer layer{.in = in,
+                               .out = out,
+                               .activation = op.activation,
+                               .by_inputs = true,
+                               .ld = in,
+                               .x_stride = in,
+                               .y_stride = out};
+  Loop run = [layer, has_bias = op.bias != none,
+              pass = fused::best_kernels().pass](const Invocation& invocation) {
+    fused::PassLayer now = layer;
+    now.weights = invocation.operand<const float>(1);
+    now.bias = has_bias ? invocation.operand<const float>(3) : nullptr;
+    pass(now, invocation.operand<const float>(0), invocation.operand<float>(2), 1);
+  };
+  if (op.bias == none) {
+    to.add(OpCategory::product, 1, {reads(op.x), reads(op.w), writes(op.y)}, std::move(run));
+  } else {
+    to.add(OpCategory::product, 1, {reads(op.x), reads(op.w), writes(op.y), reads(op.bias)},
+           std::move(run));
+  }
+}
+
+}  // namespace
+
 void lower(const Linear& op, Lowering& to) {
   const std::int64_t in = to[op.w].shape[1];
   const std::int64_t out = to[op.w].shape[0];
+  const bool is_f32 =
+      to[op.x].type == Type::f32 && to[op.w].type == Type::f32 && to[op.y].type == Type::f32;
+  if (is_f32 && leading(to[op.x].shape) == 1 &&
+      to.threads_for_flops(2 * static_cast<double>(in * out)) == 1) {
+    add_row(op, to);
+    return;
+  }
   add_product(to,
               {.m = leading(to[op.x].shape),
                .n = out,
