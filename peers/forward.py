@@ -12,29 +12,36 @@ from typing import Any, Protocol
 import numpy as np
 
 from peers.protocol import Configuration, alive, going_on
-from peers.rows import Prepared
-from peers.tasks import Task
+from peers.rows import Prepared, Work
+from peers.tasks import Task, data_of
 from peers.verification import Mismatch
 
-_PRODUCTS = ("linear", "conv2d", "conv_transpose2d", "rnn", "lstm", "gru")
 _OF_SUMS, _OF_BF16 = 1e-5, 2.0**-8
 _MOST_FLOPS = 5e10  # of the reference
 _MOST_PASSES, _FEWEST_PASSES, _LONG_PASS_NS = 10_000, 20, 5_000_000
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "max": 1.0}
 
 
-class Passes(Protocol):
-    """A network, and one batch on its device."""
+class Passes(Work, Protocol):
+    """A network, and one batch on its device; an iteration is one pass. Of the `products` each
+    rounds anew."""
 
     parameters: int
-
-    def restart(self) -> None: ...
-
-    def run(self) -> None:
-        """One pass: returns when it is done."""
+    products: int
 
     def outputs(self) -> np.ndarray:
         """Of the last pass, in float64."""
+
+
+def copies(ours: Configuration) -> bool:
+    """Whether a row of bench's is of passes that get their batch from the host."""
+    return ours["family"] == "Forward" and ours.get("data", "resident") != "resident"
+
+
+def inputs_of(task: Task, rows: int | None) -> np.ndarray:
+    """Of the first rows, or of all: float64 [rows, ...], or tokens int64 [places, rows]."""
+    inputs, _ = data_of(task)
+    return inputs[:, :rows] if inputs.dtype == np.int64 else inputs[:rows]
 
 
 def forward_row(
@@ -61,9 +68,8 @@ def forward_row(
     alive("verifying it")
     with going_on("verifying it") if is_compiled else nullcontext():
         expected = exact_outputs(task, rows)
-    products = sum(layer["type"] in _PRODUCTS for layer in task.network["layers"])
     unit = _OF_SUMS + (4 * _OF_BF16 if configuration["precision"] == "bf16" else 0)
-    tolerance = unit * math.sqrt(max(1, products))
+    tolerance = unit * math.sqrt(max(1, made.products))
     by_place = rows_first(task, expected)
 
     def error() -> float:

@@ -22,6 +22,7 @@ PROGRAM = ROOT / "build" / "tests" / "cudnn_plans"
 TABLE = ROOT / "tests" / "fixtures" / "cudnn_plans.txt"
 GENERATIONS = ("75", "86", "89", "90", "100", "120")
 ALWAYS = "90"  # its networks have plans of every kind, and each generation takes a minute
+OLDER = "the libcudnn.so.9 that is loaded has no cudnnGetVersion: it is older than"
 HEAD = """\
 # Which plans of cuDNN the networks' convolutions and attention get: how many forms which engine,
 # and the largest workspace. Written by .venv/bin/python tests/test_cudnn_plans.py
@@ -72,9 +73,6 @@ def test_a_python_package_beside_an_installed_program_comes_first(tmp_path):
     program.parent.mkdir(parents=True)
     shutil.copy(PROGRAM, program)
     assert OLDER in run(ALWAYS, program=program).stderr
-
-
-OLDER = "the libcudnn.so.9 that is loaded has no cudnnGetVersion: it is older than"
 
 
 def make_empty(library: Path) -> None:

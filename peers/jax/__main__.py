@@ -19,7 +19,7 @@ import jaxlib  # noqa: E402
 import numpy as np  # noqa: E402
 
 from peers.axes import COMPILER, LOOP, LOOPS  # noqa: E402
-from peers.forward import forward_row  # noqa: E402
+from peers.forward import copies, forward_row  # noqa: E402
 from peers.jax.forward import Forward, exact_outputs  # noqa: E402
 from peers.jax.training import Training  # noqa: E402
 from peers.protocol import Answer, Configuration, serve  # noqa: E402
@@ -46,7 +46,7 @@ def counterparts(
         or ours["device"] not in devices
         or ours["precision"] != "f32"
         or {"accumulate", "loss", "ranks", "shuffle", "loader", "zero"} & ours.keys()
-        or (ours["family"] == "Forward" and ours.get("data", "resident") != "resident")
+        or copies(ours)
     ):
         return []
     shared = {key: value for key, value in ours.items() if key not in _WAYS}

@@ -8,9 +8,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from peers.forward import inputs_of
 from peers.jax.networks import Array, network_of, start_of
 from peers.protocol import Configuration
-from peers.tasks import Task, data_of
+from peers.tasks import Task
+
+_PRODUCTS = ("linear", "conv2d", "conv_transpose2d")
 
 
 class Forward:
@@ -28,10 +31,13 @@ class Forward:
         starts = start_of(network)
         self.parameters = sum(values.size for values in starts)
         self._parameters = [jax.device_put(values.astype(dtype), device) for values in starts]
-        inputs, _ = data_of(task)
-        by_time = inputs.dtype == np.int64  # tokens [time, rows]
-        inputs = inputs[:, :rows] if by_time else inputs[:rows]
-        self._x = jax.device_put(inputs.astype(np.int32 if by_time else dtype), device)
+        self.products = sum(
+            layer["type"] in _PRODUCTS and not {"tied", "shared"} & layer.keys()
+            for layer in task.network["layers"]
+        )
+        inputs = inputs_of(task, rows)
+        own = np.int32 if inputs.dtype == np.int64 else dtype
+        self._x = jax.device_put(inputs.astype(own), device)
         self._call = jax.jit(network.outputs)
         self._outputs: Array | None = None
 

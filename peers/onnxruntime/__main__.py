@@ -41,7 +41,7 @@ class Forward:
         torch.set_num_threads(1)
         exported = pytorch.Forward(task, plain)
         exported.run()
-        self.parameters = exported.parameters
+        self.parameters, self.products = exported.parameters, exported.products
         self._outputs = np.empty(exported.outputs().shape, np.float32)
         self._x = exported.x.numpy()
         options = onnxruntime.SessionOptions()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from peers.axes import COMPILER, LAYOUT, LAYOUTS, PAGES_AXIS
+from peers.forward import copies
 from peers.protocol import Configuration
 
 FAMILIES = ("Epoch", "Minibatch", "Forward", "Gemm", "Copy")
@@ -46,7 +47,7 @@ def counterparts(ours: Configuration, wanted: Wanted) -> list[Configuration]:
         or ours.get("precision", "f32") not in PRECISIONS
         or ours.get("cache", "warm") != "warm"
         or {"accumulate", "loss", "shuffle", "loader"} & ours.keys()
-        or (family == "Forward" and ours.get("data", "resident") != "resident")
+        or copies(ours)
     ):
         return []
     shared = {key: value for key, value in ours.items() if key not in _WAYS}

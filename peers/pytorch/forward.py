@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
+from peers.forward import inputs_of
 from peers.protocol import Configuration
 from peers.pytorch.networks import fill, network_of
-from peers.tasks import Task, data_of
+from peers.tasks import Task
+
+_PRODUCTS = (nn.Linear, nn.Conv2d, nn.ConvTranspose2d, nn.RNNBase, nn.MultiheadAttention)
 
 
 class Forward:
@@ -29,9 +33,9 @@ class Forward:
         fill(network, trains=False)
         network.eval().to(device=self.device, dtype=torch.bfloat16 if is_bf16 else dtype)
         self.parameters = sum(parameter.numel() for parameter in network.parameters())
-        inputs, _ = data_of(task)
-        by_time = inputs.dtype == np.int64  # tokens [time, rows]
-        inputs = inputs[:, :rows] if by_time else inputs[:rows]
+        self.products = sum(isinstance(module, _PRODUCTS) for module in network.modules())
+        inputs = inputs_of(task, rows)
+        by_time = inputs.dtype == np.int64
         self.x = torch.from_numpy(np.ascontiguousarray(inputs)).to(self.device)
         if not by_time:
             self.x = self.x.to(dtype)

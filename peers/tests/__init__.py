@@ -2,13 +2,16 @@
 """What tests of peers share."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from peers.rows import Prepared, repetition
 from peers.tasks import Optimizer, Task
+from peers.verification import Mismatch
 
 FIXTURES = Path(__file__).resolve().parents[2] / "tests" / "fixtures"
 NETWORKS: dict[str, Any] = json.loads((FIXTURES / "networks.json").read_text("utf-8"))
@@ -138,6 +141,20 @@ def of_images() -> dict[str, Any]:
         "params": 4 * 2 * 9 + 4 + 8 + 36 * 3 + 3,
         "pass": {"flops": 5e3},
     }
+
+
+def is_verified_and_timed(prepared: Prepared, reference: str, spoil: Callable[[Any], None]) -> None:
+    """Asserts it of passes of of_images(), and that they are refused once `spoil` was at them."""
+    checked = prepared.facts["verification"]
+    assert checked["reference"] == f"{reference} in float64"
+    assert checked["entries"] == checked["entries_of"] == 9
+    assert 0 < checked["relative_error"] <= checked["tolerance"]
+    times = repetition(prepared, 1e-3)
+    assert 0 < times["latency_p50_seconds"] <= times["latency_max_seconds"]
+    assert times["latency_passes"] >= 20
+    spoil(prepared.work)
+    with pytest.raises(Mismatch, match="the outputs differ from float64"):
+        repetition(prepared, 1e-3)
 
 
 # The same numbers stand in tests/forward_test.cpp.

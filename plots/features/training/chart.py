@@ -31,7 +31,7 @@ from plots.core.charts.style import (
 )
 from plots.core.series import SeriesKey, series_key, series_labels
 from plots.core.statistics import spread
-from plots.file.families import FORWARD
+from plots.file.families import EPOCH, FORWARD
 from plots.file.rows import File, Row
 from plots.text import printable
 
@@ -45,7 +45,7 @@ _MOST_POINTS = 6  # networks on no ladder
 _BESIDE_A_POINT = ((-7, 6), (7, -6), (7, 6), (-7, -6), (-7, 18), (7, -18))  # for a name, in points
 # Of a family: the chart's title, and what its upper axis is.
 _NAMES = {
-    "Epoch": ("Epochs: time of one, by size of the network", "wall-clock time of one epoch"),
+    EPOCH: ("Epochs: time of one, by size of the network", "wall-clock time of one epoch"),
     FORWARD: (
         "Forward passes: time of one, by size of the network",
         "wall-clock time of one pass, the mean of many",
@@ -84,10 +84,13 @@ def best_of_devices(rows: Sequence[Row]) -> list[Row]:
     return [row for row in plain if series_key(row) in kept] or plain
 
 
+def is_in_plainest_precision(row: Row) -> bool:
+    return row.axes.value(row.configuration, "precision") == row.axes["precision"].plainest
+
+
 def _is_plain(row: Row) -> bool:
-    axis = row.axes["precision"]
     own = row.ladder is None or row.batch == row.ladder.batch
-    return own and row.axes.value(row.configuration, "precision") == axis.plainest
+    return own and is_in_plainest_precision(row)
 
 
 def draw_times(file: File, rows: Sequence[Row]) -> Pictures:
@@ -108,7 +111,7 @@ def _draw(file: File, rows: Sequence[Row], figure: Figure) -> None:
     title, above = _NAMES[family]
     looks = Looks(file.rows)
     labels = {key: printable(label, 60) for key, label in series_labels(rows).items()}
-    has_published = family != FORWARD
+    has_published = family == EPOCH
     _set_axes(axes, rows, has_published)
     handles = name_ends(axes, _draw_lines(axes, rows, labels, looks))
     points = _on_no_ladder(rows)

@@ -7,7 +7,7 @@ from plots.core.charts.style import Pictures
 from plots.core.network import on_device, training_rows
 from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
-from plots.features.training.chart import best_of_devices, draw_times
+from plots.features.training.chart import best_of_devices, draw_times, is_in_plainest_precision
 from plots.features.training.table import SPEED_UP, best_table, every_table, latency_table
 from plots.file.families import FORWARD
 from plots.file.rows import File, Row
@@ -53,12 +53,7 @@ def _of_smallest_batch(file: File) -> list[Row]:
     rows = training_rows(file, FORWARD)
     batch = min(row.counters["batch"] for row in rows)
     own = [row for row in rows if row.counters["batch"] == batch]
-    plain = [
-        row
-        for row in own
-        if row.axes.value(row.configuration, "precision") == row.axes["precision"].plainest
-    ]
-    return plain or own
+    return [row for row in own if is_in_plainest_precision(row)] or own
 
 
 def _block(file: File, pictures: Pictures, context: Context) -> Block:
@@ -69,7 +64,7 @@ def _block(file: File, pictures: Pictures, context: Context) -> Block:
         alt="Seconds per forward pass of the smallest batch against the number of trainable "
         "parameters, both axes logarithmic, a line for each way to compute. The table below has "
         "the same figures.",
-        caption=f"Batch {min(row.counters['batch'] for row in rows):,.0f}.",
+        caption=f"Batch {_of_smallest_batch(file)[0].counters['batch']:,.0f}.",
     )
     every = on_page(every_table(rows), ("network", "batch", "seconds_per_pass", "on"))
     folds = [Fold.of(every, "Forward passes: every row of every way to compute")]
