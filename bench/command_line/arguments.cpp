@@ -276,6 +276,14 @@ void resolve_choices(Arguments& arguments, const NetworkFlags& networks) {
   }
   arguments.buckets = choices.numbers("bucket");
   arguments.accumulate = choices.numbers("accumulate");
+  arguments.copies = choices.numbers("copies");
+  for (const auto& [key, plain] : {std::pair("ranks", "1"), {"shuffle", "none"}, {"loader", "0"}}) {
+    if (arguments.copies != std::vector<std::int64_t>{1} &&
+        choices.of(key) != std::vector<std::string>{plain}) {
+      throw UsageError("--copies trains in one process, on rows as they lie; leave out " +
+                       find_axis(key).flag.name);
+    }
+  }
   arguments.loss_every_step = options_of({{"loss", choices.of("loss").front()}}).loss_every_step;
   arguments.cpu_modes = modes_on(AxisDevices::cpu, choices, arguments.sweep.cpu_modes);
   arguments.gpu_modes = modes_on(AxisDevices::gpu, choices, arguments.sweep.gpu_modes);

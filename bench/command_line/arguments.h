@@ -66,6 +66,7 @@ struct Arguments {
   DeviceModes cpu_modes, gpu_modes;
   std::vector<Configuration> forward_gpu_modes;
   std::vector<std::int64_t> accumulate;  ///< of epochs
+  std::vector<std::int64_t> copies;      ///< of epochs
   bool loss_every_step = false;
   CudaUse cuda = CudaUse::automatic;
   std::optional<std::string> data;  ///< the user's CSV file

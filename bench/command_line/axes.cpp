@@ -70,6 +70,7 @@ std::map<std::string, ValueScope> execution_scopes() {
 
 constexpr int most_threads = 4096;
 constexpr int most_ranks = 4096;
+constexpr int most_copies = 4096;
 
 // ---- what is computed
 
@@ -137,6 +138,15 @@ std::vector<Axis> computation_axes() {
                 "in an epoch, update the parameters once every K batches, with summed gradients "
                 "(default: 1)",
                 largest_size}},
+      {.key = "copies",
+       .description =
+           "networks that train at once on the same rows, each with parameters of its own",
+       .unsaid = "1",
+       .flag = {"--copies", "K,...",
+                "in an epoch, train K copies of the network at once on the same rows, each from "
+                "other parameters: on the CPU each thread trains some of them, on a GPU each has a "
+                "stream (default: 1)",
+                most_copies}},
       {.key = "shuffle",
        .description =
            "order in which an epoch reads the rows: as they lie (none), or another one in "

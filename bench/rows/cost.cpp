@@ -140,6 +140,7 @@ void require_one_network(const Arguments& arguments) {
   require(arguments.batches.size() <= 1, "give one batch size with --batch=N");
   require(arguments.precisions.size() == 1, "give one --precision");
   require(arguments.accumulate.size() == 1, "give one --accumulate");
+  require(arguments.copies == std::vector<std::int64_t>{1}, "leave out --copies");
 }
 
 }  // namespace

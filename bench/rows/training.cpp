@@ -32,7 +32,7 @@ void add_choice(const TrainingPlan& plan, bool on_gpu, ExpectedWork& work) {
 /// batches show whether their gradients are added up.
 std::vector<Execution> executions_on(const Backend& backend, const TrainingPlan& plan) {
   TrainingPlan few = plan;
-  few.options = of_one_step(plan.options, plan.options.batch);
+  few.options = of_one_copy(of_one_step(plan.options, plan.options.batch));
   few.options.rows *= std::min<std::int64_t>(2, plan.options.accumulate);
   return backend.executions(workload_of(few), plan.options.precision);
 }
@@ -174,7 +174,10 @@ std::vector<TrainingPlan> Training::plans() {
           for (const std::string& shuffle : arguments_.choices.of("shuffle")) {
             options.accumulate = accumulate;
             options.shuffle = shuffle == "epoch";
-            plans.push_back(counted(task, options, trains_));
+            for (const std::int64_t copies : arguments_.copies) {
+              options.copies = copies;
+              plans.push_back(counted(task, options, trains_));
+            }
           }
         }
       }
@@ -207,6 +210,7 @@ TrainingPlan Training::plan_of(const Configuration& row) {
                           .optimizer = task->optimizer,
                           .accumulate = number_of(row, "accumulate"),
                           .precision = options_of(row).precision,
+                          .copies = number_of(row, "copies"),
                           .shuffle = value_or_unsaid(row, "shuffle") == "epoch",
                           .bucket_bytes = number_of(row, "bucket")};
   if (!is_of_epochs()) {
@@ -222,13 +226,17 @@ Configuration Training::configuration(const TrainingPlan& plan) const {
             {"batch", std::to_string(plan.options.batch)},
             {"precision", to_string(plan.options.precision)}};
   }
-  return {{"family", trains_ == Trains::steps ? "Minibatch" : "Epoch"},
-          {"model", plan.task.model.name},
-          {"batch", std::to_string(plan.options.batch)},
-          {"precision", to_string(plan.options.precision)},
-          {"accumulate", std::to_string(plan.options.accumulate)},
-          {"shuffle", plan.options.shuffle ? "epoch" : "none"},
-          {"loss", arguments_.choices.of("loss").front()}};
+  Configuration configuration{{"family", trains_ == Trains::steps ? "Minibatch" : "Epoch"},
+                              {"model", plan.task.model.name},
+                              {"batch", std::to_string(plan.options.batch)},
+                              {"precision", to_string(plan.options.precision)},
+                              {"accumulate", std::to_string(plan.options.accumulate)},
+                              {"shuffle", plan.options.shuffle ? "epoch" : "none"},
+                              {"loss", arguments_.choices.of("loss").front()}};
+  if (plan.options.copies > 1) {
+    configuration.emplace_back("copies", std::to_string(plan.options.copies));
+  }
+  return configuration;
 }
 
 std::vector<Configuration> Training::rows_of(const TrainingPlan& plan,
@@ -376,13 +384,14 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
   if (!target.device->is_host) {
     TrainingOptions one_batch = of_one_step(plan.options, plan.options.batch);
     one_batch.shuffle = false;  // the row itself will refuse
+    one_batch = of_one_copy(one_batch);
     try {
       const Backend& gpu = *target.device->backend;
       TrainingPlan of_batch = plan;
       of_batch.options = one_batch;
       const Estimate estimate =
           gpu.estimate(gpu.optimize(workload_of(of_batch), target.options), target.options);
-      work.launches = static_cast<double>(estimate.launches);
+      work.launches = static_cast<double>(estimate.launches * plan.options.copies);
       work.multiprocessors = estimate.multiprocessors;
       if (target.options.execution != Execution::persistent) {
         work.launches *= rows / static_cast<double>(one_batch.rows);
@@ -394,7 +403,8 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
     }
     if (target.options.placement != Placement::resident) {
       work.bytes_copied =
-          rows * static_cast<double>(elements(plan.task.model.sample)) * sizeof(float);
+          rows * static_cast<double>(elements(plan.task.model.sample) * plan.options.copies) *
+          sizeof(float);
     }
   }
   Effort effort = arguments_.sweep.effort;

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "crossover/copies.h"
 #include "crossover/cost.h"
 #include "crossover/loader.h"
 #include "crossover/shared_training.h"
@@ -28,6 +29,11 @@ constexpr std::int64_t least_batch = 2;
 TrainingOptions of_one_step(TrainingOptions options, std::int64_t batch) {
   options.batch = std::min(batch, options.rows);
   options.rows = options.batch;
+  return options;
+}
+
+TrainingOptions of_one_copy(TrainingOptions options) {
+  options.copies = 1;
   return options;
 }
 
@@ -143,6 +149,9 @@ std::shared_ptr<const Backend> Training::backend_of(const TrainingPlan& plan,
     throw Unsupported(
         "several ranks take the rows of an epoch as they lie; leave out --shuffle=epoch, or "
         "--ranks");
+  }
+  if (plan.options.copies > 1) {
+    return make_copies_backend(own, plan.options.copies);
   }
   if (shuffle || target.loader > 0) {
     return make_loading_backend(own, target.loader);

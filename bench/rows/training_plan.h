@@ -41,6 +41,8 @@ constexpr double more_steps_seconds = 1;
 /// Of one full batch.
 TrainingOptions of_one_step(TrainingOptions options, std::int64_t batch);
 
+TrainingOptions of_one_copy(TrainingOptions options);
+
 /// Of all rows, from one full batch: the list of all steps may be too long to make.
 double approximate_flops(const TrainingPlan& plan);
 

@@ -338,6 +338,12 @@ OperationVerification Training::operations_verified(const Subject& subject, cons
     return operations_verified(subject_of(share, training_epoch(share.task.model, share.options)),
                                alone(target));
   }
+  if (subject.plan.options.copies > 1) {  // each of which computes what the first does
+    TrainingPlan one = subject.plan;
+    one.options = of_one_copy(one.options);
+    return operations_verified(subject_of(one, training_epoch(one.task.model, one.options)),
+                               target);
+  }
   const Workload workload = target.device->backend->optimize(
       with_visible_updates(unshuffled(subject.workload)), target.options);
   CompileOptions options = target.options;
@@ -355,7 +361,7 @@ const Trajectory& Training::trajectory_of(const Subject& subject) {
     return at->second;
   }
   std::int64_t steps =
-      std::max(verified_steps,
+      std::max(verified_steps * subject.plan.options.copies,
                steps_to_verify(subject.workload, reference_flops_per_second * more_steps_seconds) /
                    subject.shares);
   if (subject.workload.epoch != none && steps == std::ssize(subject.workload.order)) {

@@ -24,6 +24,11 @@ struct TrainingOptions {
   /// This process is all ranks, one after the other: each share is a step, of which the last one of
   /// a batch updates. The rows lie in the order in which they are trained.
   bool in_turn = false;
+  /// So many networks train at once on the same rows, each with parameters of its own: each run
+  /// stands in the order once for each copy, one behind the other, and each copy's steps have
+  /// tensors of their own but for the rows and the losses. Those of copy 0 are numbered as if it
+  /// were alone; each further copy has its own behind all before it, in the same order.
+  std::int64_t copies = 1;
   /// All layers add to the gradients, which each update sets to zero behind it; else the first
   /// gradient of an update overwrites what was there.
   bool zero_gradients = false;

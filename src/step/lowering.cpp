@@ -31,18 +31,23 @@ struct Variant {
 
 class Lowering {
  public:
-  Lowering(const Model& model, const TrainingOptions& options, bool trains)
+  /// `before`: of the copies before this one, whose rows it reads and whose losses it goes on with.
+  Lowering(const Model& model, const TrainingOptions& options, bool trains, std::int64_t copy = 0,
+           Workload before = {})
       : model_(model),
         options_(options),
         trains_(trains),
         type_(storage_of(options.precision)),
-        loss_scale_(type_ == Type::f16 ? options.loss_scale : 1) {}
+        loss_scale_(type_ == Type::f16 ? options.loss_scale : 1),
+        copy_(copy),
+        workload_(std::move(before)) {}
 
   Workload run() {
     validate();
     const std::int64_t batches = (options_.rows - 1) / options_.batch + 1;
     const int first_rank = options_.in_turn ? 0 : options_.rank;
     const int last_rank = options_.in_turn ? options_.ranks - 1 : options_.rank;
+    workload_.order.clear();
     workload_.order.resize(static_cast<std::size_t>(batches * (last_rank - first_rank + 1)));
     add_tensors();
     auto run = workload_.order.begin();
@@ -86,6 +91,9 @@ class Lowering {
             "the last batch has " + std::to_string(last) + " of " + std::to_string(options_.rows) +
                 " rows, not one for each of " + std::to_string(options_.ranks) +
                 " ranks; choose another --batch");
+    require(
+        options_.copies == 1 || (options_.copies > 1 && options_.ranks == 1 && !options_.shuffle),
+        "copies train in one process, on rows as they lie, and are one at least");
     require(!model_.layers.empty(), "the model has no layers");
     require(model_.labels.size() <= 1, "a sample has one label, or one for each time step");
     require(classifies() || model_.labels.empty(), std::string("the loss ") +
@@ -106,8 +114,16 @@ class Lowering {
   }
 
   Id add(Tensor tensor) {
+    if (copy_ > 0) {
+      tensor.name += " of copy " + std::to_string(copy_ + 1);
+    }
     workload_.tensors.push_back(std::move(tensor));
     return static_cast<Id>(workload_.tensors.size()) - 1;
+  }
+
+  /// The one that all copies have.
+  Id shared(Tensor tensor) {
+    return copy_ > 0 ? find(workload_, tensor.name) : add(std::move(tensor));
   }
 
   Id activation(std::string name, const Shape& shape, Type type) {
@@ -156,22 +172,22 @@ class Lowering {
   // ---- tensors that all steps share
 
   void add_tensors() {
-    inputs_ = add({.name = "inputs",
-                   .shape = batched(own_rows(), model_.sample),
-                   .type = model_.sample_type,
-                   .role = Role::data});
+    inputs_ = shared({.name = "inputs",
+                      .shape = batched(own_rows(), model_.sample),
+                      .type = model_.sample_type,
+                      .role = Role::data});
     if (!trains_) {
       infer_shapes();
       store_as_read();
       return;
     }
-    wanted_ = add({.name = classifies() ? "labels" : "targets",
-                   .shape = batched(own_rows(), shape_of_wanted()),
-                   .type = classifies() ? Type::i32 : Type::f32,
-                   .role = Role::data});
-    loss_ = add({.name = "loss",
-                 .shape = {static_cast<std::int64_t>(workload_.order.size())},
-                 .role = Role::loss});
+    wanted_ = shared({.name = classifies() ? "labels" : "targets",
+                      .shape = batched(own_rows(), shape_of_wanted()),
+                      .type = classifies() ? Type::i32 : Type::f32,
+                      .role = Role::data});
+    loss_ = shared({.name = "loss",
+                    .shape = {static_cast<std::int64_t>(workload_.order.size()) * options_.copies},
+                    .role = Role::loss});
     infer_shapes();
     for (Parameter& parameter : parameters_) {
       Tensor gradient = workload_[parameter.value];
@@ -501,6 +517,7 @@ class Lowering {
   const bool trains_;  ///< else it is the forward pass alone, of a network that is used
   const Type type_;    ///< of activations and their gradients
   const double loss_scale_;
+  const std::int64_t copy_;
   Workload workload_;
   Id inputs_ = none, wanted_ = none, loss_ = none;
   std::vector<Parameter> parameters_;
@@ -525,7 +542,19 @@ std::int64_t rows_of_rank(std::int64_t batch, int rank, int ranks) {
 }
 
 Workload training_epoch(const Model& model, const TrainingOptions& options) {
-  return Lowering(model, options, true).run();
+  Workload all = Lowering(model, options, true).run();
+  std::vector<std::vector<Run>> orders{all.order};
+  for (std::int64_t copy = 1; copy < options.copies; ++copy) {
+    all = Lowering(model, options, true, copy, std::move(all)).run();
+    orders.push_back(all.order);
+  }
+  all.order.clear();
+  for (std::size_t run = 0; run < orders.front().size(); ++run) {
+    for (const std::vector<Run>& of_copy : orders) {
+      all.order.push_back(of_copy[run]);
+    }
+  }
+  return all;
 }
 
 Workload forward_pass(const Model& model, std::int64_t batch, Precision precision) {

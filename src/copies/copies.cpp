@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossover/copies.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "../cpu/threads.h"
+#include "crossover/executions.h"
+#include "crossover/training.h"
+
+namespace crossover {
+namespace {
+
+bool is_shared(const Tensor& tensor) {
+  return tensor.role == Role::data || tensor.role == Role::loss;
+}
+
+/// Of a training of copies: that of one, and where in it the tensors of the others are.
+class Copies {
+ public:
+  Copies(const Workload& all, std::int64_t count) : count_(count) {
+    const std::int64_t shared = std::count_if(all.tensors.begin(), all.tensors.end(), is_shared);
+    const std::int64_t own = (std::ssize(all.tensors) - shared) / count;
+    one_.tensors.assign(all.tensors.begin(), all.tensors.begin() + shared + own);
+    one_.steps.assign(all.steps.begin(), all.steps.begin() + std::ssize(all.steps) / count);
+    for (std::size_t at = 0; at < all.order.size(); at += static_cast<std::size_t>(count)) {
+      one_.order.push_back(all.order[at]);
+    }
+    for (std::size_t id = 0; id < one_.tensors.size(); ++id) {
+      if (Tensor& tensor = one_.tensors[id]; !is_shared(tensor)) {
+        own_.push_back(static_cast<Id>(id));
+      } else if (tensor.role == Role::loss) {
+        tensor.shape = {std::ssize(one_.order)};
+      }
+    }
+  }
+
+  [[nodiscard]] std::int64_t count() const { return count_; }
+  [[nodiscard]] const Workload& one() const { return one_; }
+  [[nodiscard]] Role role(Id id) const {
+    return is_of_first(id) ? one_[id].role : Role::activation;
+  }
+  [[nodiscard]] std::int64_t copy(Id id) const {
+    return is_of_first(id) ? 0 : 1 + behind(id) / std::ssize(own_);
+  }
+  /// Its number in the training of that copy alone.
+  [[nodiscard]] Id number(Id id) const {
+    return is_of_first(id) ? id : own_[static_cast<std::size_t>(behind(id) % std::ssize(own_))];
+  }
+
+ private:
+  [[nodiscard]] bool is_of_first(Id id) const { return id < std::ssize(one_.tensors); }
+  [[nodiscard]] std::int64_t behind(Id id) const { return id - std::ssize(one_.tensors); }
+
+  std::int64_t count_;
+  Workload one_;
+  std::vector<Id> own_;  ///< of copy 0
+};
+
+/// work(copy) for each, on so many threads, of which each always has the same copies.
+template <class Work>
+void for_each_copy(std::int64_t copies, int threads, const Work& work) {
+  if (threads == 1) {
+    for (std::int64_t copy = 0; copy < copies; ++copy) {
+      work(copy);
+    }
+    return;
+  }
+  std::exception_ptr failure;
+  std::mutex failing;
+#pragma omp parallel num_threads(threads)
+  for (std::int64_t copy = omp_get_thread_num(); copy < copies; copy += omp_get_num_threads()) {
+    try {
+      work(copy);
+    } catch (...) {
+      const std::lock_guard lock(failing);
+      failure = std::current_exception();
+    }
+  }
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+}
+
+class CopiesProgram : public Program {
+ public:
+  /// `step_by_step`: they are given one step each, in turn.
+  CopiesProgram(const Copies& copies, std::vector<std::unique_ptr<Program>> programs, int threads,
+                bool step_by_step)
+      : Program(programs.front()->facts()),
+        copies_(copies),
+        programs_(std::move(programs)),
+        threads_(threads),
+        step_by_step_(step_by_step) {
+    facts_.bytes *= copies_.count();
+    facts_.launches *= copies_.count();
+    facts_.reorders.count *= copies_.count();
+    facts_.reorders.bytes *= copies_.count();
+    if (facts_.threads) {
+      facts_.threads = threads;
+    }
+    if (facts_.chosen) {
+      facts_.chosen->threads = threads;
+    }
+  }
+
+  void upload(Id id, std::span<const std::byte> from) override {
+    if (copies_.role(id) == Role::data) {
+      for (const auto& program : programs_) {
+        program->upload(id, from);
+      }
+    } else if (copies_.role(id) == Role::loss) {
+      for_each_loss(from.size(), [&](std::int64_t copy, std::vector<float>& losses) {
+        for_each_place(copy, losses, [&](float& loss, std::size_t place) {
+          std::memcpy(&loss, from.data() + place, sizeof(float));
+        });
+        program_of(copy).upload(id, std::as_bytes(std::span(losses)));
+      });
+    } else {
+      program_of(copies_.copy(id)).upload(copies_.number(id), from);
+    }
+  }
+
+  void download(Id id, std::span<std::byte> to) override {
+    if (copies_.role(id) == Role::loss) {
+      for_each_loss(to.size(), [&](std::int64_t copy, std::vector<float>& losses) {
+        program_of(copy).download(id, std::as_writable_bytes(std::span(losses)));
+        for_each_place(copy, losses, [&](const float& loss, std::size_t place) {
+          std::memcpy(to.data() + place, &loss, sizeof(float));
+        });
+      });
+    } else {
+      program_of(copies_.copy(id)).download(copies_.number(id), to);
+    }
+  }
+
+  void enqueue(std::int64_t first, std::int64_t count) override {
+    const std::int64_t copies = copies_.count();
+    if (step_by_step_) {
+      for (std::int64_t position = first; position < first + count; ++position) {
+        program_of(position % copies).enqueue(position / copies, 1);
+      }
+      return;
+    }
+    for_each_copy(copies, threads_, [=, this](std::int64_t copy) {
+      // Of the copy's own runs those that begin at or behind a position of the order.
+      const auto runs = [=](std::int64_t position) {
+        return (position - copy + copies - 1) / copies;
+      };
+      const std::int64_t own = runs(first);
+      program_of(copy).enqueue(own, runs(first + count) - own);
+    });
+  }
+
+  void wait() override {
+    for (const auto& program : programs_) {
+      program->wait();
+    }
+  }
+
+  Profile profile() override {
+    Profile all;
+    for (const auto& program : programs_) {
+      for (const auto& [category, seconds] : program->profile()) {
+        all[category] += seconds;
+      }
+    }
+    return all;
+  }
+
+ private:
+  [[nodiscard]] Program& program_of(std::int64_t copy) const {
+    return *programs_[static_cast<std::size_t>(copy)];
+  }
+
+  /// work(copy, its losses); throws std::invalid_argument where all are of another size.
+  template <class Work>
+  void for_each_loss(std::size_t bytes, const Work& work) const {
+    std::vector<float> losses(copies_.one().order.size());
+    if (bytes != losses.size() * programs_.size() * sizeof(float)) {
+      throw std::invalid_argument("losses of another size than those of all copies");
+    }
+    for (std::int64_t copy = 0; copy < copies_.count(); ++copy) {
+      work(copy, losses);
+    }
+  }
+
+  /// visit(loss, its place among those of all copies, in bytes).
+  template <class Visit>
+  void for_each_place(std::int64_t copy, std::vector<float>& losses, const Visit& visit) const {
+    for (std::size_t run = 0; run < losses.size(); ++run) {
+      visit(losses[run], (run * programs_.size() + static_cast<std::size_t>(copy)) * sizeof(float));
+    }
+  }
+
+  const Copies copies_;
+  const std::vector<std::unique_ptr<Program>> programs_;
+  const int threads_;
+  const bool step_by_step_;
+};
+
+class CopiesPlan : public Plan {
+ public:
+  CopiesPlan(const Backend& own, Copies copies, CompileOptions options, int threads)
+      : own_(own), copies_(std::move(copies)), options_(std::move(options)), threads_(threads) {
+    options_.threads = 1;
+    first_ = own.plan(copies_.one(), options_);
+  }
+
+  [[nodiscard]] std::int64_t bytes() const override { return copies_.count() * first_->bytes(); }
+  [[nodiscard]] std::int64_t bytes_keeping_activations() const override {
+    return copies_.count() * first_->bytes_keeping_activations();
+  }
+  [[nodiscard]] std::int64_t launches() const override {
+    return copies_.count() * first_->launches();
+  }
+
+  /// Each by the thread that will train it: so its memory lies near, and denormal numbers are zero
+  /// there.
+  [[nodiscard]] std::unique_ptr<Program> instantiate() override {
+    std::vector<std::unique_ptr<Program>> programs(static_cast<std::size_t>(copies_.count()));
+    programs.front() = first_->instantiate();
+    const ProgramFacts& facts = programs.front()->facts();
+    if (facts.chosen) {
+      options_.execution = facts.chosen->execution;
+      options_.products = facts.chosen->products;
+      options_.convolutions = facts.chosen->convolutions;
+    }
+    options_.graph_form = facts.graph_form;
+    for_each_copy(copies_.count(), threads_, [&](std::int64_t copy) {
+      if (copy > 0) {
+        programs[static_cast<std::size_t>(copy)] = own_.compile(copies_.one(), options_);
+      }
+    });
+    return std::make_unique<CopiesProgram>(copies_, std::move(programs), threads_,
+                                           goes_step_by_step());
+  }
+
+ private:
+  /// A GPU's streams hold but so many launches, behind which the host would wait for one copy
+  /// before it comes to the next.
+  [[nodiscard]] bool goes_step_by_step() const {
+    return own_.describe().device != "cpu" && options_.placement == Placement::resident &&
+           !facts_of(options_.execution).of_whole_order;
+  }
+
+  const Backend& own_;
+  const Copies copies_;
+  CompileOptions options_;  ///< of one copy
+  const int threads_;
+  std::unique_ptr<Plan> first_;
+};
+
+class CopiesBackend : public Backend {
+ public:
+  CopiesBackend(const Backend& own, std::int64_t copies) : own_(own), copies_(copies) {}
+
+  [[nodiscard]] Description describe() const override { return own_.describe(); }
+  [[nodiscard]] GpuState state() const override { return own_.state(); }
+  [[nodiscard]] std::string missing_for(Precision precision) const override {
+    return own_.missing_for(precision);
+  }
+  [[nodiscard]] Workload optimize(Workload workload, const CompileOptions& options) const override {
+    return own_.optimize(std::move(workload), options);
+  }
+  [[nodiscard]] std::vector<Execution> executions(const Workload& workload,
+                                                  Precision precision) const override {
+    return own_.executions(Copies(workload, copies_).one(), precision);
+  }
+  [[nodiscard]] Estimate estimate(const Workload& workload,
+                                  const CompileOptions& options) const override {
+    Estimate all = own_.estimate(Copies(workload, copies_).one(), options);
+    all.launches *= copies_;
+    all.bytes *= copies_;
+    all.workspace_bytes *= copies_;
+    return all;
+  }
+  [[nodiscard]] std::unique_ptr<Plan> plan(const Workload& workload,
+                                           const CompileOptions& options) const override {
+    check(workload);
+    const auto threads = static_cast<int>(std::min<std::int64_t>(options.threads, copies_));
+    cpu::allow_threads(threads);
+    return std::make_unique<CopiesPlan>(own_, Copies(workload, copies_), options, threads);
+  }
+  [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {
+    return own_.make_probe(spec);
+  }
+
+ private:
+  const Backend& own_;
+  const std::int64_t copies_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_copies_backend(const Backend& own, std::int64_t copies) {
+  return std::make_unique<CopiesBackend>(own, copies);
+}
+
+}  // namespace crossover

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of a network that train at once on a GPU, each in a stream of its own.
+#include <gtest/gtest.h>
+
+#include "crossover/catalogue.h"
+#include "crossover/copies.h"
+#include "crossover/verify.h"
+#include "gpu_variants.h"
+#include "support.h"
+
+namespace crossover::test {
+namespace {
+
+class GpuCopiesOfNetworks : public OnGpu {};
+
+TEST_P(GpuCopiesOfNetworks, TrainEachAsTheReferenceDoes) {
+  constexpr std::int64_t copies = 3;
+  const auto backend = make_copies_backend(gpu(), copies);
+  const Training training{
+      backend->optimize(training_epoch(mlp("small", {4, 9, 3}, Activation::relu),
+                                       {.rows = 13,
+                                        .batch = 5,
+                                        .optimizer = SgdOptions{.learning_rate = 0.1},
+                                        .copies = copies})),
+      uniform_rows({4}, 13, 3)};
+  const std::int64_t steps = 2 * std::ssize(training.workload.order);
+  const Trajectory expected = reference_trajectory(training.workload, training.data, steps);
+  for (const GpuMode& mode : gpu_modes()) {
+    const auto program = started(*backend, training, mode.options);
+    EXPECT_NO_THROW(verify(*program, training.workload, expected)) << mode;
+  }
+  for (const Execution execution : {Execution::persistent, Execution::automatic}) {
+    try {
+      const auto program = started(*backend, training, {.execution = execution});
+      EXPECT_NO_THROW(verify(*program, training.workload, expected)) << static_cast<int>(execution);
+    } catch (const Unsupported&) {
+      EXPECT_EQ(execution, Execution::persistent);  // not every GPU has clusters
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, GpuCopiesOfNetworks, testing::ValuesIn(gpu_variants()),
+                         [](const auto& parameters) { return parameters.param.name; });
+
+}  // namespace
+}  // namespace crossover::test
