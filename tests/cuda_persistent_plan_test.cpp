@@ -24,8 +24,10 @@ inline Workload epoch_of(const std::string& network) {
 }
 
 inline cuda::PersistentPlan persistent_plan(const std::string& network,
-                                            const cuda::OnChip& chip = {}) {
-  return cuda::plan_persistent(epoch_of(network), {.execution = Execution::persistent}, chip);
+                                            const cuda::OnChip& chip = {},
+                                            std::int64_t copies = 1) {
+  return cuda::plan_persistent(epoch_of(network),
+                               {.execution = Execution::persistent, .copies = copies}, chip);
 }
 
 /// The blocks that share out the rows of a batch.
@@ -255,6 +257,18 @@ TEST(PersistentPlan, TakesNoLargerClusterThanThereIs) {
   for (const int blocks : {1, 2, 4, 8}) {
     EXPECT_EQ(team_of("disc-7", {.cluster_blocks = blocks}), std::to_string(blocks));
   }
+}
+
+/// The more of them share a device of 128 multiprocessors, the fewer each has.
+TEST(PersistentPlan, LeavesOtherCopiesTheirMultiprocessors) {
+  int before = 8;
+  for (const std::int64_t copies : {1, 16, 32, 64, 128, 1024}) {
+    const int blocks = persistent_plan("disc-7", {}, copies).blocks;
+    EXPECT_LE(blocks, before) << copies;
+    before = blocks;
+  }
+  EXPECT_EQ(persistent_plan("disc-7", {}, 16).blocks, 8);
+  EXPECT_EQ(persistent_plan("disc-7", {}, 128).blocks, 1);
 }
 
 /// Each block has all parameters, their gradients once more, and its rows of the batch.

@@ -126,7 +126,8 @@ struct CompileOptions {
       false;  ///< wait for each step's loss on the host, as training loops that print it do
   bool keep_activations =
       false;  ///< they share no memory: after a step each can be downloaded (verify_operations())
-  Ranks* ranks = nullptr;  ///< over which an AllReduce sums; it outlives the Program
+  std::int64_t copies = 1;  ///< Programs of this kind that run at once and share the device
+  Ranks* ranks = nullptr;   ///< over which an AllReduce sums; it outlives the Program
 };
 
 /// Seconds of one pass over the whole order, by category.

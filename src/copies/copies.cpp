@@ -212,6 +212,7 @@ class CopiesPlan : public Plan {
   CopiesPlan(const Backend& own, Copies copies, CompileOptions options, int threads)
       : own_(own), copies_(std::move(copies)), options_(std::move(options)), threads_(threads) {
     options_.threads = 1;
+    options_.copies = copies_.count();
     first_ = own.plan(copies_.one(), options_);
   }
 

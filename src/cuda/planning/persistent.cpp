@@ -523,6 +523,9 @@ PersistentPlan plan_persistent(const Workload& workload, const CompileOptions& o
     if (least.plan.bytes == 0 || candidate.plan.bytes < least.plan.bytes) {
       least = candidate;
     }
+    // A multiprocessor takes one block at a time.
+    const std::int64_t at_once = std::max(1, chip.multiprocessors / blocks);
+    candidate.cycles *= static_cast<double>((options.copies + at_once - 1) / at_once);
     if (candidate.plan.bytes <= chip.shared_bytes && candidate.cycles < best.cycles) {
       best = std::move(candidate);
     }
