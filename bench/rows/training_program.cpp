@@ -168,7 +168,7 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
   }
   result.counters = target.counters;
   result.counters.merge(std::map<std::string, double>{
-      {"params", static_cast<double>(parameter_count(made.workload))},
+      {"params", static_cast<double>(parameter_count(made.workload) / plan.options.copies)},
       {"batch", static_cast<double>(plan.options.batch)},
       {"flops", counted.flops},
       {"bytes", counted.bytes},

@@ -7,7 +7,7 @@ docs/method/crossover.md defines every word used here.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -17,7 +17,7 @@ import numpy as np
 from plots.core import statistics
 from plots.core.curves import NETWORKS, SCALES, Alike, Curve, Pairing, pairings
 from plots.core.statistics import Estimate, estimate, fewest_samples, log_medians
-from plots.file.families import EPOCH
+from plots.file.families import EPOCH, Scale
 from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File, median_of
 
@@ -93,7 +93,7 @@ class Comparison(Alike):
     in their places of fewer and more threads, of one process and several ranks.
 
     The precision of `common` is "tf32 (CPU: f32)" where no CPU curve has the GPU's. `measure` names
-    the sizes: "parameters", "batch", "size" (of a square product), "width".
+    the sizes: "parameters", "batch", "copies", "size" (of a square product), "width".
     """
 
     measure: str
@@ -153,12 +153,13 @@ def find_crossover(
     return _find(cpu, gpu, question, estimate(cpu, _CPU), estimate(gpu, _GPU))
 
 
-def comparisons(file: File) -> list[Comparison]:
+def comparisons(file: File, scales: Mapping[str, Scale] = SCALES) -> list[Comparison]:
     """Every CPU curve of `file` (each thread count, and the best of all) against every GPU curve
-    that computes the same, in the order of the file. Curves need two sizes in common."""
+    that computes the same, in the order of the file, of the families in `scales`. Curves need two
+    sizes in common."""
     found = []
     estimates: dict[Curve, Estimate] = {}  # each curve is in many comparisons
-    for pairing in pairings(file, SCALES):
+    for pairing in pairings(file, scales):
         gpu = pairing.gpu
         estimates[gpu] = estimate(gpu, _GPU)
         for cpu in pairing.sides:

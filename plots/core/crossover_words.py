@@ -17,6 +17,7 @@ from plots.file.rows import File, Spread, median_of
 from plots.file.samples import FEW
 from plots.text import counted, printable
 
+_COUNTED = ("parameters", "copies")  # measures that stand behind their number
 _SAID = {"family", "model", "batch", "precision"}  # these have a place of their own
 
 
@@ -205,7 +206,7 @@ def _spread(one: Spread) -> str:
 def _several(one: Crossover, beside: str) -> str:
     """Of a GPU that wins in parts: "only up to 22,500 parameters", "up to 90 and from 703,000"."""
     measure = one.question.measure
-    before, after = ("", " parameters") if measure == "parameters" else (f"{measure} ", "")
+    before, after = ("", f" {measure}") if measure in _COUNTED else (f"{measure} ", "")
     ends = [before + _significant(crossing, one) for crossing in one.crossings]
     spans = []
     if next(filter(None, one.winners)) == GPU_WINS:
@@ -238,4 +239,4 @@ def _significant(size: float, one: Crossover) -> str:
 
 
 def _sized(number: str, measure: str) -> str:
-    return f"{number} parameters" if measure == "parameters" else f"{measure} {number}"
+    return f"{number} {measure}" if measure in _COUNTED else f"{measure} {number}"

@@ -4,7 +4,7 @@
 docs/method/crossover.md, "What is compared", gives the rules.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -112,7 +112,7 @@ NETWORKS = {
 }
 
 
-def pairings(file: File, families: dict[str, Scale]) -> list[Pairing]:
+def pairings(file: File, families: Mapping[str, Scale]) -> list[Pairing]:
     """Every GPU curve of `file` with the CPU curves that compute the same, in the file's order.
 
     What should be alike and no CPU curve has, such as a GPU's precision, is compared with the
@@ -195,7 +195,7 @@ def rank_pairs(file: File) -> list[tuple[dict[str, str], int, Curve, Curve]]:
 
 
 def _groups(
-    file: File, families: dict[str, Scale], shared: bool = False
+    file: File, families: Mapping[str, Scale], shared: bool = False
 ) -> dict[Items, list[list[Row]]]:
     """What is computed → the rows of each way to compute it; those that several ranks share only
     where they are asked for, as they are no answer for one CPU."""

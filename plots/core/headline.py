@@ -91,12 +91,17 @@ def own_batch(compared: Sequence[Comparison]) -> str | None:
 
 
 def over_batches(compared: Iterable[Comparison]) -> list[Comparison]:
-    """For each network whose training steps were compared over batch sizes the way of the GPU that
-    wins earliest, of those with the most sizes, in the plainest training that the network has."""
-    groups: dict[str, dict[str, list[Comparison]]] = {}
+    """Those of training steps, over batch sizes."""
+    return of_each_network(compared, MINIBATCH)
+
+
+def of_each_network(compared: Iterable[Comparison], family: str) -> list[Comparison]:
+    """For each network and batch whose rows of `family` were compared the way of the GPU that wins
+    earliest, of those with the most sizes, in the plainest training that the network has."""
+    groups: dict[tuple[str, str], dict[str, list[Comparison]]] = {}
     for one in compared:
-        if one.family == MINIBATCH and one.cpu.candidates:
-            trainings = groups.setdefault(one.model, {})
+        if one.family == family and one.cpu.candidates:
+            trainings = groups.setdefault((one.model, one.batch), {})
             trainings.setdefault(unusual(one), []).append(one)
     own = (trainings.get("") or next(iter(trainings.values())) for trainings in groups.values())
     return [chosen for curves in own if (chosen := _earliest_of(curves))]

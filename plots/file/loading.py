@@ -89,6 +89,7 @@ def _read(path: Path) -> File:
     axes = BUILT_IN.extended(crossover.get("axes", ()))
     ladders = declared(crossover)
     rows = rows_of(path, document, axes, ladders)
+    own = [row for row in rows if row.program == OWN and row.family != COMMAND]
     return File(
         path=path,
         date=_date(path, context["date"]),
@@ -98,7 +99,8 @@ def _read(path: Path) -> File:
             **{name: crossover["software"][name] for name in Software.__dataclass_fields__}
         ),
         run=_run(crossover["configuration"], crossover.get("budget", {})),
-        rows=tuple(row for row in rows if row.program == OWN and row.family != COMMAND),
+        rows=tuple(row for row in own if row.copies == 1),
+        copies=tuple(row for row in own if row.copies > 1),
         refinements=tuple(map(refinement_of, crossover.get("refinements", ()))),
         peers=tuple(
             row

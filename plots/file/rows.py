@@ -258,6 +258,11 @@ class Row:
         return whole(self.configuration.get("ranks", "")) or 1
 
     @property
+    def copies(self) -> int:
+        """How many networks train at once."""
+        return whole(self.configuration.get("copies", "")) or 1
+
+    @property
     def threads(self) -> int | None:
         """The CPU's threads; None for a row of a GPU."""
         return whole(self.configuration.get("cpu_threads", ""))
@@ -347,6 +352,7 @@ class File:
     run: Run
     rows: tuple[Row, ...]
     refinements: tuple[Refinement, ...] = ()
+    copies: tuple[Row, ...] = ()  # bench's, of several networks that train at once
     peers: tuple[Row, ...] = ()  # of other frameworks: no reader of `rows` meets them
     builds: tuple[Row, ...] = ()  # of other builds of bench, measured in turn with this one
     commands: tuple[Row, ...] = ()  # of ./run two; nothing of theirs is verified

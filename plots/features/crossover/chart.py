@@ -38,6 +38,7 @@ from plots.text import printable, slug
 _SIZES = {
     "parameters": "trainable parameters",
     "batch": "samples in a batch",
+    "copies": "networks that train at once",
     "size": "rows and columns of the square matrices",
     "width": "width of the layer",
 }

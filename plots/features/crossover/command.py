@@ -26,6 +26,8 @@ from plots.core.tables.plain import wrapped
 from plots.core.tables.table import Table
 from plots.features.answer.analysis import LONGEST
 from plots.features.answer.glance import glance
+from plots.features.copies.analysis import copies_of, copies_sentences, over_copies
+from plots.features.copies.table import copies_table
 from plots.features.crossover.summary import crossover_text
 from plots.features.crossover.table import crossover_tables, speed_up_table
 from plots.features.machines.table import summary_table
@@ -75,6 +77,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="print instead from which size several ranks train faster than one process, and "
         "several GPUs faster than one, and what their sums cost",
     )
+    either.add_argument(
+        "--copies",
+        action="store_true",
+        help="print instead from how many copies of a network on, trained at once, the GPU wins, "
+        "and what a copy takes",
+    )
     parser.add_argument(
         "--scaling",
         choices=("strong", "weak"),
@@ -96,6 +104,8 @@ def run(options: argparse.Namespace) -> int:
         return _compare_threads(files, problems, options)
     if options.ranks:
         return _compare_ranks(files, problems, options)
+    if options.copies:
+        return _compare_copies(files, problems, options)
     if options.scaling:
         return complain(["crossover: --scaling is of --ranks; say that, too, or leave it out"])
     crossovers = [(file, comparisons(file)) for file in files]
@@ -252,6 +262,34 @@ def _compare_ranks(files: list[File], problems: list[str], options: argparse.Nam
         from plots.features.ranks.chart import draw_charts  # noqa: PLC0415
 
         drawn = (draw_charts(file, pairs) for file, pairs in found)
+        problems += save_charts(files, drawn, options.charts)
+    return complain(problems)
+
+
+def _compare_copies(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
+    """Prints from how many copies on the GPU wins; returns the exit code."""
+    tables = []
+    for file in files:
+        own = copies_of(file)
+        if not own:
+            print(
+                f"{printable(str(file.path))}: no network was trained in copies; "
+                "./run --family=Epoch --model=disc-5,policy --copies=1,4,16,64 does it",
+                file=sys.stderr,
+            )
+            continue
+        if options.format == "text":
+            print(wrapped(f"{printable(file.machine.id)}, {printable(file.path.name)}"))
+            for sentence in copies_sentences(file):
+                print(wrapped(printable(sentence, LONGEST), "  "))
+        tables.append(copies_table(file, own))
+    if tables:
+        print_tables(tables, options)
+    if options.charts:
+        # Imported here because matplotlib takes longer to load than the tables take to make.
+        from plots.features.crossover.chart import draw_crossovers  # noqa: PLC0415
+
+        drawn = ([draw_crossovers(file, [one]) for one in over_copies(file)] for file in files)
         problems += save_charts(files, drawn, options.charts)
     return complain(problems)
 

@@ -111,14 +111,14 @@ def crossovers_of(file: File) -> dict[str, Comparison]:
     """From which size the GPU wins: by our two curves (OWN), and by those of each framework."""
     found = {OWN: foremost(comparisons(file))}
     for program in programs_of(file):
-        own = tuple(row for row in file.peers if row.program == program)
+        own = tuple(row for row in file.peers if row.program == program and row.copies == 1)
         found[program] = foremost(comparisons(replace(file, rows=own, refinements=())))
     return {program: one for program, one in found.items() if one}
 
 
 def _groups(file: File) -> Iterator[tuple[Sequence[Row], Sequence[Row]]]:
     """Rows of ours and theirs that do the same on the same device; those that both have."""
-    ours, theirs = _by_work(file.rows), _by_work(file.peers)
+    ours, theirs = _by_work((*file.rows, *file.copies)), _by_work(file.peers)
     return ((ours[key], theirs[key]) for key in ours if key in theirs)
 
 

@@ -11,6 +11,7 @@ from plots.features.advise import own_section as own
 from plots.features.advise import section as ask
 from plots.features.answer import section as verdict
 from plots.features.ceilings import section as ceilings
+from plots.features.copies import section as copies
 from plots.features.crossover import section as crossovers
 from plots.features.doubts import section as doubts
 from plots.features.machines import section as machines
@@ -40,6 +41,7 @@ SECTIONS: tuple[ModuleType, ...] = (
     predicted,
     threads,
     ranks,
+    copies,
     reasons,
     peers,
     shi_table,

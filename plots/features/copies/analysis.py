@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From how many copies of one network on, trained at once, the GPU wins, and what a copy takes.
+
+docs/method/copies.md defines each figure.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from plots import units
+from plots.core.crossover import Comparison, comparisons
+from plots.core.crossover_words import claim
+from plots.core.headline import of_each_network
+from plots.file.families import EPOCH, Scale
+from plots.file.rows import File, Row
+from plots.text import printable
+
+_NAME = 60
+COPIES = {EPOCH: Scale("copies", lambda row: float(row.copies), ("copies",))}
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """So many `copies` of a network at once, on each device in its fastest way; `one` is the row of
+    one copy there, None where there is none."""
+
+    copies: int
+    cpu: Row | None
+    gpu: Row | None
+    one_cpu: Row | None
+    one_gpu: Row | None
+
+    @property
+    def row(self) -> Row:
+        """That of either device."""
+        row = self.cpu or self.gpu
+        assert row is not None
+        return row
+
+    @property
+    def ratio(self) -> float | None:
+        """CPU time / GPU time."""
+        return self.cpu.median / self.gpu.median if self.cpu and self.gpu else None
+
+
+def copies_of(file: File) -> list[Copies]:
+    """Each network that was trained in copies, in each batch size and precision, by their number:
+    the one of one network first."""
+    groups: dict[tuple[tuple[str, str], ...], dict[tuple[int, str], Row]] = {}
+    for row in _rows(file):
+        alike = row.axes.of(row.configuration, "alike")
+        work = (
+            *row.axes.what(row.configuration, ("copies",)),
+            *((axis.key, value) for axis, value in alike),
+        )
+        fastest = groups.setdefault(work, {})
+        key = row.copies, row.device
+        if key not in fastest or row.median < fastest[key].median:
+            fastest[key] = row
+    found = []
+    for fastest in groups.values():
+        for copies in sorted({copies for copies, _ in fastest}):
+            rows = [fastest.get((count, device)) for count in (copies, 1) for device in _DEVICES]
+            found.append(Copies(copies, *rows))
+    return found
+
+
+_DEVICES = ("cpu", "cuda")
+
+
+def over_copies(file: File) -> list[Comparison]:
+    """Each network's best of the CPU against the GPU, over the number of copies."""
+    compared = comparisons(replace(file, rows=tuple(_rows(file))), COPIES)
+    return of_each_network(compared, EPOCH)
+
+
+def _rows(file: File) -> list[Row]:
+    """Those of networks that were trained in copies, and of each alone."""
+    every = [row for row in (*file.rows, *file.copies) if row.family == EPOCH and not row.failure]
+    work = {_without_copies(row) for row in every if row.copies > 1}
+    return [row for row in every if row.ranks == 1 and _without_copies(row) in work]
+
+
+def _without_copies(row: Row) -> tuple[tuple[str, str], ...]:
+    return row.axes.what(row.configuration, ("copies",))
+
+
+def copies_sentences(file: File) -> list[str]:
+    """The answer for each network in a sentence: who wins from how many copies on, or without two
+    devices, what the most copies take of one's time."""
+    compared = over_copies(file)
+    if compared:
+        return [_sentence(one) for one in compared]
+    return [
+        f"{_called(most.row)}: {most.copies:,} copies at once take "
+        f"{units.significant(row.median / one.median)} times as long as one, "
+        f"{units.seconds(row.median / most.copies)} a copy instead of "
+        f"{units.seconds(one.median)}, on the {'CPU' if row is most.cpu else 'GPU'}."
+        for most in _most(copies_of(file))
+        for row, one in ((most.cpu, most.one_cpu), (most.gpu, most.one_gpu))
+        if row and one
+    ]
+
+
+def _sentence(one: Comparison) -> str:
+    name = f"{printable(one.model, _NAME)}, batch {printable(one.batch, _NAME)}"
+    return f"{name}: with copies of it trained at once, {claim(one.crossover)}."
+
+
+def _called(row: Row) -> str:
+    return f"{printable(row.model, _NAME)}, batch {printable(row.configuration['batch'], _NAME)}"
+
+
+def _most(found: Sequence[Copies]) -> list[Copies]:
+    """Of each network the one with the most copies."""
+    most: dict[tuple[tuple[str, str], ...], Copies] = {}
+    for one in found:
+        most[_without_copies(one.row)] = one
+    return [one for one in most.values() if one.copies > 1]

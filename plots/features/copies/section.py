@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many networks at once: from how many copies of a network on the GPU wins."""
+
+from collections.abc import Sequence
+
+from plots.core.page.columns import on_page
+from plots.core.page.section import Block, Context, Picture, Section
+from plots.features.copies.analysis import copies_of, copies_sentences, over_copies
+from plots.features.copies.table import copies_table
+from plots.features.crossover.chart import draw_crossovers
+from plots.file.rows import File
+
+_MOST_CHARTS = 2
+_FIRST = ("copies", "cpu_seconds_a_copy", "gpu_seconds_a_copy", "speedup")
+_NOTES = (
+    "Copies are networks of one kind that train at once on the same rows, each from other "
+    "parameters; each is verified. On the CPU each thread trains some of them, one after the "
+    "other; on a GPU each has a stream of its own. docs/method/copies.md says more.",
+)
+
+
+def build(files: Sequence[File], context: Context) -> Section | None:
+    """The section on `files`; None where none has rows of copies."""
+    found = [(file, copies_of(file)) for file in files[: context.detailed]]
+    found = [(file, own) for file, own in found if own]
+    if not found:
+        return None
+    return Section(
+        title="Many networks at once",
+        anchor="copies",
+        lead="From how many copies of a network on, trained at once, the GPU wins.",
+        blocks=tuple(
+            Block(
+                machine=file.machine.id,
+                points=tuple(copies_sentences(file)),
+                pictures=tuple(
+                    Picture(chart.pictures, context.stem(file, chart.name), alt=chart.alt)
+                    for one in over_copies(file)[:_MOST_CHARTS]
+                    for chart in [draw_crossovers(file, [one])]
+                ),
+                tables=(on_page(copies_table(file, own), _FIRST),),
+            )
+            for file, own in found
+        ),
+        notes=_NOTES,
+    )
