@@ -23,11 +23,13 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{rounded:,.{max(decimals, 0)}f}"
 
 
-def money(value: float) -> str:
+def money(value: float, digits: int = 3) -> str:
     """An amount of the currency that prices are in: 1,500, 1.20, 1.25e-5."""
     if value >= 1000:
         return count(value)
-    return significant(value) if value >= 0.001 else f"{value:.2e}".replace("e-0", "e-")
+    if value >= 0.001:
+        return significant(value, digits)
+    return f"{value:.{digits - 1}e}".replace("e-0", "e-")
 
 
 def _with_unit(value: float, units: Sequence[tuple[float, str]], digits: int) -> str:
@@ -44,9 +46,9 @@ def seconds(value: float, digits: int = 3) -> str:
     return _with_unit(value, _TIME_UNITS, digits)
 
 
-def joules(value: float) -> str:
+def joules(value: float, digits: int = 3) -> str:
     """An energy in the unit that suits it: 12.3 µJ, 31.2 mJ, 1.25 J, 2.50 kJ."""
-    return _with_unit(value, _ENERGY_UNITS, 3)
+    return _with_unit(value, _ENERGY_UNITS, digits)
 
 
 def seconds_range(low: float, high: float) -> str:
@@ -57,9 +59,13 @@ def seconds_range(low: float, high: float) -> str:
 
 def seconds_ends(low: float, high: float, digits: int = 3) -> tuple[str, str]:
     """Both times as seconds() gives them, the first without its unit where the second shares it."""
-    first, second = seconds(low, digits), seconds(high, digits)
-    number, unit = first.split()
-    return number if second.endswith(f" {unit}") else first, second
+    return sharing_unit(seconds(low, digits), seconds(high, digits))
+
+
+def sharing_unit(first: str, second: str) -> tuple[str, str]:
+    """Both, the first without its unit where the second shares it."""
+    number, _, unit = first.partition(" ")
+    return number if unit and second.endswith(f" {unit}") else first, second
 
 
 def power_of_ten_seconds(value: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,16 @@ from plots.core.tables.formats import FORMATS, render
 from plots.core.tables.table import Table
 from plots.file import loading
 from plots.file.file_order import machine, newest_per_machine, passed_over
-from plots.file.prices import PriceError, lacking, read_prices, with_costs
+from plots.file.prices import (
+    SIDES,
+    Price,
+    PriceError,
+    lacking,
+    per_second,
+    read_prices,
+    sides_of,
+    with_costs,
+)
 from plots.file.prices import sentences as price_sentences
 from plots.file.quantities import QUANTITIES, TIME
 from plots.file.rows import File
@@ -94,34 +103,61 @@ def add_of(parser: argparse.ArgumentParser) -> None:
 
 
 def asked_for(files: Iterable[File], options: argparse.Namespace) -> list[File]:
-    """`files` in the quantity of --of, with a sentence on stderr for each that has rows without,
-    and the prices that a cost is of. Raises WrongUsageError where those are missing."""
-    quantity, found = QUANTITIES[options.of], []
-    if options.price and not quantity.is_priced:
-        raise WrongUsageError("--price is of costs; say --of=cost, too, or leave it out")
+    """asked_and_said(), with what is said on stderr."""
+    found, said = asked_and_said(files, options)
+    for sentence in said:
+        print(sentence, file=sys.stderr)
+    return found
+
+
+def asked_and_said(
+    files: Iterable[File], options: argparse.Namespace
+) -> tuple[list[File], list[str]]:
+    """`files` in the quantity of --of, and in sentences the prices that a cost is of, and how many
+    rows of a file have none of it. Raises WrongUsageError where prices are missing."""
+    quantity, prices = QUANTITIES[options.of], _prices(options)
+    found: list[File] = []
+    said: list[str] = []
     if quantity.is_priced:
-        files = _with_costs(list(files), options.price)
+        files = list(files)
+        if fault := lacking(sides_of(files), prices):
+            raise WrongUsageError(fault)
+        said += price_sentences(prices)
+        files = [with_costs(file, prices) for file in files]
     for file in files:
         found.append(in_quantity(file, quantity))
         if left_out := len(file.rows) - len(found[-1].rows):
             of = counted(len(file.rows), "row")
-            print(
+            said.append(
                 f"{printable(str(file.path))}: {left_out} of {of} left out, for want of "
-                f"{quantity.noun} (counter {quantity.counter})",
-                file=sys.stderr,
+                f"{quantity.noun} (counter {quantity.counter})"
             )
-    return found
+    return found, said
 
 
-def _with_costs(files: Sequence[File], said: Sequence[str]) -> list[File]:
+def asked_of_times(command: str, options: argparse.Namespace) -> Mapping[str, float]:
+    """What a second of each side counts for in the quantity of --of, which `command` predicts:
+    itself, or its cost. Raises WrongUsageError where that does not follow from times."""
+    quantity, prices = QUANTITIES[options.of], _prices(options)
+    if quantity is TIME:
+        return dict.fromkeys(SIDES, 1.0)
+    if not (quantity.is_priced and quantity.is_amount):
+        raise WrongUsageError(
+            f"{command} tells times, and --of=cost what they cost; no {quantity.noun} follows from "
+            f"these, so measure it, and say crossover --of={quantity.name}"
+        )
+    if fault := lacking(SIDES, prices):
+        raise WrongUsageError(fault)
+    return per_second(prices)
+
+
+def _prices(options: argparse.Namespace) -> list[Price]:
+    if options.price and not QUANTITIES[options.of].is_priced:
+        raise WrongUsageError("--price is of costs; say --of=cost, too, or leave it out")
     try:
-        prices = [price for text in said for price in read_prices(text)]
+        return [price for text in options.price for price in read_prices(text)]
     except PriceError as error:
         raise WrongUsageError(f"--price: {error}") from error
-    if fault := lacking(files, prices):
-        raise WrongUsageError(fault)
-    print(*price_sentences(prices), sep="\n", file=sys.stderr)
-    return [with_costs(file, prices) for file in files]
 
 
 def print_tables(tables: Sequence[Table], options: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ docs/howto/money.md says what a price should hold.
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -109,19 +109,24 @@ def rates(prices: Sequence[Price]) -> dict[str, Price]:
     return {price.side: price for price in sorted(prices, key=lambda own: own.purchase == 0)}
 
 
+def per_second(prices: Sequence[Price]) -> dict[str, float]:
+    """What a second of each side costs."""
+    return {side: price.per_hour / _SECONDS_PER_HOUR for side, price in rates(prices).items()}
+
+
 def _side(row: Row) -> str:
     return "cpu" if row.device == "cpu" else "gpu"
 
 
 def with_costs(file: File, prices: Sequence[Price]) -> File:
     """`file`, each row of which has what an iteration costs, where its side has a price."""
-    known = rates(prices)
+    known = per_second(prices)
 
     def priced(row: Row) -> Row:
         price = known.get(_side(row))
         if price is None or row.failure:
             return row
-        cost = row.samples * (price.per_hour / _SECONDS_PER_HOUR)
+        cost = row.samples * price
         added = {COST: cost}
         words = FAMILIES.get(row.family)
         if words and words.samples in row.counters:
@@ -158,8 +163,12 @@ def sentences(prices: Sequence[Price]) -> list[str]:
     return said
 
 
-def lacking(files: Sequence[File], prices: Sequence[Price]) -> str:
-    """What is wrong where rows of a side have no price, in a sentence; else empty."""
-    needed = {_side(row) for file in files for row in file.rows if not row.failure}
-    sides = sorted(needed - rates(prices).keys())
+def sides_of(files: Iterable[File]) -> set[str]:
+    """Those of SIDES that rows with a result are of."""
+    return {_side(row) for file in files for row in file.rows if not row.failure}
+
+
+def lacking(needed: Iterable[str], prices: Sequence[Price]) -> str:
+    """What is wrong where a side that needs a price has none, in a sentence; else empty."""
+    sides = sorted({*needed} - rates(prices).keys())
     return f"--of=cost needs --price, of the {' and of the '.join(sides)}: {_HOW}" if sides else ""

@@ -7,6 +7,7 @@ A new quantity is a counter in the files (bench/rows/counters.cpp) and one entry
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from plots import units
 
@@ -14,11 +15,13 @@ from plots import units
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """`name` is what --of takes, `noun` what sentences say, `unit` how keys of columns end, and
-    `show` makes text of a value. `counter` has the values; without one they are the clock's.
+    `show` makes text of a value, in so many digits where they are given. `counter` has the values;
+    without one they are the clock's.
 
     `is_fact`: it is counted once for the row; else each repetition has a value of its own.
     `is_amount`: a value is of one epoch, step or operation. `is_priced`: it follows from times and
-    the user's prices. The other words follow from `noun`
+    the user's prices. `rate`: what it is in a second, which `show_rate` makes text of; empty where
+    it does not grow with time. The other words follow from `noun`
     where they are not given: that a side `wins`, that several `win`, `how` they train then, by
     what `ratio`, and what the `better` and the `worse` row is called. What is below `least` is no
     difference.
@@ -27,12 +30,14 @@ class Quantity:
     name: str
     noun: str
     unit: str
-    show: Callable[[float], str]
+    show: Callable[..., str]
     counter: str = ""
     is_fact: bool = False
     is_amount: bool = True
     is_more_better: bool = False
     is_priced: bool = False
+    rate: str = ""
+    show_rate: Callable[[float], str] = str
     wins: str = ""
     win: str = ""
     how: str = ""
@@ -60,6 +65,10 @@ class Quantity:
         """A number that is smaller for the better of two values."""
         return -value if self.is_more_better else value
 
+    def ends(self, low: float, high: float) -> tuple[str, str]:
+        """Both ends of a band, the first without its unit where the second shares it."""
+        return units.sharing_unit(self.show(low, 2), self.show(high, 2))
+
     def quotient(self, sides: tuple[str, str] = ("CPU", "GPU")) -> str:
         """By how many times the second of two sides is better: "CPU time / GPU time"."""
         first, second = reversed(sides) if self.is_more_better else sides
@@ -83,7 +92,11 @@ _ALL = (
         is_fact=True,
         is_amount=False,
     ),
-    Quantity(*("energy", "energy", "joules", units.joules, "joules")),
+    Quantity(
+        *("energy", "energy", "joules", units.joules, "joules"),
+        rate="power",
+        show_rate=partial(units.rate, unit="W"),
+    ),
     *(
         Quantity(
             *(name, f"cost{of}", "money", units.money, counter),
@@ -95,6 +108,8 @@ _ALL = (
             worse="dearer",
             is_amount=not of,
             is_priced=True,
+            rate="" if of else "price",
+            show_rate=lambda money: f"{units.money(3600 * money)} an hour",
         )
         for name, of, counter in (
             ("cost", "", "cost"),

@@ -150,12 +150,13 @@ def predict_limits(fit: Fit, cost: Cost, card: Card, way: Way) -> Limits | str:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What to predict: each of `cards` in each of `ways`, in one precision; of one batch size alone
-    where `batch` names it."""
+    where `batch` names it. `second`: what a second of a card is in the quantity of the file."""
 
     cards: tuple[Card, ...]
     ways: tuple[Way, ...] = WAYS
     precision: str = "f32"
     batch: str | None = None
+    second: float = 1.0
 
 
 def outlooks(file: File, fit: Fit, wanted: Wanted) -> list[Outlook]:
@@ -163,7 +164,7 @@ def outlooks(file: File, fit: Fit, wanted: Wanted) -> list[Outlook]:
     own = card_of(file, load_cards())
     measured = measured_rows(file, wanted.batch)
     return [
-        _outlook(file, measured, fit, card, way=way, precision=wanted.precision)
+        _outlook(file, measured, fit, card, way=way, wanted=wanted)
         for card in wanted.cards
         if card != own
         for way in wanted.ways
@@ -185,7 +186,7 @@ def measured_rows(file: File, batch: str | None) -> list[Row]:
 
 
 def _outlook(
-    file: File, measured: Sequence[Row], fit: Fit, card: Card, *, way: Way, precision: str
+    file: File, measured: Sequence[Row], fit: Fit, card: Card, *, way: Way, wanted: Wanted
 ) -> Outlook:
     predicted: dict[Items, Row] = {}
     problems: dict[str, list[str]] = {}
@@ -193,9 +194,9 @@ def _outlook(
         key = row.axes.what(row.configuration)
         if key in predicted:
             continue
-        answer = _times_of(row, fit, card, way, precision)
+        answer = _times_of(row, fit, card, way, wanted.precision)
         if isinstance(answer, Times):
-            predicted[key] = _predicted_row(row, answer, way, precision)
+            predicted[key] = _predicted_row(row, answer, way, wanted)
         else:
             names = problems.setdefault(answer, [])
             names += [model for model in [row.model] if model not in names]
@@ -242,14 +243,14 @@ def _times_of(row: Row, fit: Fit, card: Card, way: Way, precision: str) -> Times
     return predict_times(fit, cost, card, way, steps_of(row))
 
 
-def _predicted_row(row: Row, times: Times, way: Way, precision: str) -> Row:
+def _predicted_row(row: Row, times: Times, way: Way, wanted: Wanted) -> Row:
     """What a row of that GPU would be, with the ends of the band for samples."""
     kept = {key: value for key, value in row.configuration.items() if row.axes[key].role == "what"}
     return replace(
         row,
         name=f"{NOT_MEASURED}: {row.name}",
-        configuration={**kept, **way.configuration, "precision": precision},
-        samples=np.array([times.low, times.seconds, times.high]),
+        configuration={**kept, **way.configuration, "precision": wanted.precision},
+        samples=wanted.second * np.array([times.low, times.seconds, times.high]),
         counters={
             k: row.counters[k] for k in ("params", "batch", "rows", "steps") if k in row.counters
         },

@@ -14,6 +14,7 @@ from plots.core.machines import short_gpu
 from plots.features.predict.analysis import NOT_MEASURED, Outlook
 from plots.features.predict.ways import PYTORCH
 from plots.file.families import EPOCH
+from plots.file.quantities import TIME
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +66,7 @@ def sentence(verdict: Verdict) -> str:
     batch = one.batch or "?"
     loop = "PyTorch" if verdict.chosen and verdict.chosen.way.loop == PYTORCH else ""
     training = ", ".join(filter(None, [loop, way(one), f"batch {batch}", unusual(one)]))
-    said = claim(one.crossover, "would win")
+    said = claim(one.crossover, f"would {one.gpu.quantity.win}")
     return f"{short_gpu(verdict.card.name)}: {said} ({training}); {NOT_MEASURED}."
 
 
@@ -78,14 +79,18 @@ def _of_networks(verdict: Verdict) -> str:
         return f"{name}: nothing is predicted ({'; '.join(dict.fromkeys(reasons))})."
     sure = [one for _, one in fastest if one.winner == "gpu"]
     only = fastest[0][1].common["model"] if len(fastest) == 1 else ""
+    quantity = fastest[0][1].gpu.quantity
     if not sure:
         none = f"{only} would not" if only else f"none of {len(fastest)} networks would"
-        return f"{name}: {none} surely be faster; {NOT_MEASURED}."
+        return f"{name}: {none} surely be {quantity.better}; {NOT_MEASURED}."
     ratios = [end for one in sure for end in (one.low, one.high) if end]
     least, most = units.significant(min(ratios), 2), units.significant(max(ratios), 2)
     share = "all" if len(sure) == len(fastest) else f"{len(sure)} of"
     networks = only or f"{share} {len(fastest)} networks measured"
-    return f"{name}: {networks} would train {least} to {most} times as fast; {NOT_MEASURED}."
+    how = f"{least} to {most} times as fast"
+    if quantity is not TIME:
+        how = f"{quantity.how} ({quantity.quotient()}: {least} to {most})"
+    return f"{name}: {networks} would train {how}; {NOT_MEASURED}."
 
 
 def fastest_ways(outlooks: Sequence[Outlook]) -> list[tuple[Outlook, SpeedUp]]:

@@ -32,6 +32,7 @@ from plots.core.machines import short_gpu
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Verdict, ends
 from plots.features.predict.fit import Fit
+from plots.file.quantities import TIME
 from plots.file.rows import File
 from plots.text import printable, slug
 
@@ -46,7 +47,7 @@ def _behind(fit: Fit) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """A card's band over sizes: seconds."""
+    """A card's band over sizes: seconds, or what they cost."""
 
     label: str
     colour: str
@@ -72,12 +73,12 @@ def _epochs(file: File, found: Sequence[Verdict], fit: Fit) -> Chart:
         findings.append(f"{label}: {said}")
         colour = CARD_COLOURS[place % len(CARD_COLOURS)]
         series.append(_Series(label, colour, one.gpu.sizes, low, middle, high))
-    common = compared[0][1].common
+    common, cpu = compared[0][1].common, compared[0][1].cpu
     name = slug("-".join(["predicted", *common.values()]), 100)
     pictures = render(partial(_draw_epochs, file, compared, series, fit))
     alt = (
-        f"Time of one epoch against trainable parameters: the CPU measured, and the bands of cards "
-        f"that are {NOT_MEASURED}. {'; '.join(findings)}."
+        f"{cpu.quantity.noun.capitalize()} of one epoch against trainable parameters: the CPU "
+        f"measured, and the bands of cards that are {NOT_MEASURED}. {'; '.join(findings)}."
     )
     return Chart(name, pictures, alt)
 
@@ -101,13 +102,14 @@ def _draw_epochs(
     axes.set_yscale("log")
     axes.set_xlim(sizes.min() / 1.6, sizes.max() * 1.6)
     axes.set_ylim(low / 2, high * 2)
-    set_logarithmic_axes(axes, "trainable parameters")
+    set_logarithmic_axes(axes, "trainable parameters", cpu.quantity)
     cpu_line = _draw_cpu(axes, file, cpu, times)
     _draw_band(axes, series)
     cards = [_draw_card(axes, one) for one in series]
     handles = name_ends(axes, [cpu_line, *cards])
     _draw_range(axes, compared)
-    write_above(axes, "wall-clock time of one epoch", figure.get_figwidth() - 1)
+    noun = "wall-clock time" if cpu.quantity is TIME else cpu.quantity.noun
+    write_above(axes, f"{noun} of one epoch", figure.get_figwidth() - 1)
     title = f"If this machine had {'another' if file.machine.gpu else 'a'} GPU: epochs"
     finish(figure, title, _lines(file, compared, fit), handles)
 

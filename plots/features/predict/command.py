@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from plots.core.cards import Card, load_cards
@@ -13,7 +14,10 @@ from plots.core.command import (
     add_all,
     add_charts,
     add_format,
+    add_of,
     add_paths,
+    asked_for,
+    asked_of_times,
     complain,
     newest,
     print_tables,
@@ -40,6 +44,7 @@ from plots.features.predict.table import (
 from plots.features.predict.ways import AUTO, EXECUTIONS, PLACEMENTS, PYTORCH, Way
 from plots.file import loading
 from plots.file.families import TRAINING
+from plots.file.quantities import TIME
 from plots.file.rows import File
 from plots.text import printable, whole
 
@@ -60,6 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
     add_all(parser)
     add_gpu(parser)
+    add_of(parser)
     parser.add_argument("--gpus", action="store_true", help="list the cards, and exit")
     parser.add_argument(
         "--precision",
@@ -114,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
             print_tables([cards_table(load_cards())], options)
             return complain([])
         cards = chosen_cards(options.gpu)
-        wanted = _wanted(options, cards)
+        wanted = replace(_wanted(options, cards), second=asked_of_times("predict", options)["gpu"])
         if not options.paths:
             raise CostError("predict: name result files, or folders; or ask for --gpus")
         ranks = _ranks(options)
@@ -125,7 +131,7 @@ def run(options: argparse.Namespace) -> int:
             return complain([*problems, *untold])
     except (CostError, OSError) as error:
         return complain([said(error)])
-    return _predict(newest(files)[0], fitted, wanted, problems, options)
+    return _predict(asked_for(newest(files)[0], options), fitted, wanted, problems, options)
 
 
 def _predict(
@@ -165,8 +171,9 @@ def _ranks(options: argparse.Namespace) -> tuple[int, ...]:
             if getattr(options, flag) is not None:
                 raise CostError(f"predict: --{flag} is about several cards; add --ranks=2,4,8")
         return ()
-    if options.charts:
-        raise CostError("predict: --ranks has no --charts; leave out one of them")
+    for flag, is_given in (("charts", options.charts), ("of", options.of != TIME.name)):
+        if is_given:
+            raise CostError(f"predict: --ranks has no --{flag}; leave out one of them")
     found = [whole(part.strip()) or 0 for part in options.ranks.split(",")]
     if not all(2 <= ranks <= _MOST_RANKS for ranks in found):
         raise CostError(

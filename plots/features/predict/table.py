@@ -9,14 +9,16 @@ from plots import units
 from plots.core.cards import Card
 from plots.core.crossover import Comparison, SpeedUp
 from plots.core.crossover_words import crossover_words
+from plots.core.curves import Curve
 from plots.core.machines import short_gpu
-from plots.core.tables.cells import bytes_cell, count_cell, number_cell, seconds_cell, text_cell
+from plots.core.tables.cells import bytes_cell, count_cell, number_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.predict.analysis import NOT_MEASURED, Outlook
 from plots.features.predict.answer import Verdict, shown_ways
 from plots.features.predict.fit import Fit, band_notes
 from plots.features.predict.ways import OURS, PYTORCH
 from plots.file.families import FAMILIES
+from plots.file.quantities import TIME, Quantity
 
 _BAND = "predicted"
 _WORK = (Column("batch", "batch", numeric=True), Column("precision", "precision"))
@@ -54,7 +56,8 @@ def crossover_table(found: Sequence[Verdict], fit: Fit, machine: str) -> Table:
         Column("measured", "measured", for_programs=True),
         Column("answer", "answer"),
     )
-    title = f"From which size on a GPU would win on {machine}; {NOT_MEASURED}"
+    win = _quantity(found).win
+    title = f"From which size on a GPU would {win} on {machine}; {NOT_MEASURED}"
     return Table(title, columns, tuple(lines), _notes(found, fit))
 
 
@@ -81,24 +84,26 @@ def networks_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str
         if one.family == family
     ]
     pairs.sort(key=lambda pair: pair[1].parameters)
-    short = FAMILIES[family].short
+    short, quantity = FAMILIES[family].short, _quantity(found)
+    unit, ratio = quantity.unit, "GPU than CPU" if quantity is TIME else quantity.quotient()
+    times = "times as fast" if quantity is TIME else "ratio"
     columns = (
         Column("model", "network"),
         Column("params", "parameters", numeric=True),
         *_WORK,
-        Column(f"cpu_{short}_seconds", f"{short}, measured", numeric=True, group="CPU"),
+        Column(f"cpu_{short}_{unit}", f"{short}, measured", numeric=True, group="CPU"),
         Column("cpu_on", "on", group="CPU"),
         *_GPU,
-        Column(f"predicted_{short}_seconds", short, numeric=True, group=_BAND),
-        Column("low_seconds", "from", numeric=True, group=_BAND),
-        Column("high_seconds", "to", numeric=True, group=_BAND),
+        Column(f"predicted_{short}_{unit}", short, numeric=True, group=_BAND),
+        Column(f"low_{unit}", "from", numeric=True, group=_BAND),
+        Column(f"high_{unit}", "to", numeric=True, group=_BAND),
         Column("measured", "measured", for_programs=True),
-        Column("speed_up", "times as fast", numeric=True, group="GPU than CPU"),
-        Column("speed_up_low", "at least", numeric=True, group="GPU than CPU"),
-        Column("speed_up_high", "at most", numeric=True, group="GPU than CPU"),
-        Column("winner", "faster"),
+        Column("speed_up", times, numeric=True, group=ratio),
+        Column("speed_up_low", "at least", numeric=True, group=ratio),
+        Column("speed_up_high", "at most", numeric=True, group=ratio),
+        Column("winner", quantity.better),
     )
-    title = f"{FAMILIES[family].title} on {machine} and on cards; those of cards are {NOT_MEASURED}"
+    title = f"{_title(family, found)} on {machine} and on cards; those of cards are {NOT_MEASURED}"
     lines = tuple(_network_line(*pair) for pair in pairs)
     return Table(title, columns, lines, _notes(found, fit))
 
@@ -116,16 +121,17 @@ def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -
                 ways[f"{outlook.way.name}, {outlook.way.data}"] = None
     ordered = sorted(lines.values(), key=lambda line: (line[0].parameters, line[0].common["batch"]))
     batches = {one.batch for one, _ in ordered}
-    short = FAMILIES[family].short
+    short, quantity = FAMILIES[family].short, _quantity(found)
     columns = (
         Column("model", "network"),
         Column("params", "parameters", numeric=True),
         *([_WORK[0]] if len(batches) > 1 else []),
-        Column(f"cpu_{short}_seconds", "CPU", numeric=True),
+        Column(f"cpu_{short}_{quantity.unit}", "CPU", numeric=True),
         *(Column(verdict.card.id, short_gpu(verdict.card.name), numeric=True) for verdict in found),
     )
-    title = f"{FAMILIES[family].title} on {machine}: CPU measured, cards {NOT_MEASURED} (from – to)"
-    how = f"GPU: {' or '.join(ways)}. Bold, or with an asterisk: surely faster than the CPU."
+    title = f"{_title(family, found)} on {machine}: CPU measured, cards {NOT_MEASURED} (from – to)"
+    bold = f"Bold, or with an asterisk: surely {quantity.better} than the CPU."
+    how = f"GPU: {' or '.join(ways)}. {bold}"
     return Table(
         title,
         columns,
@@ -134,7 +140,7 @@ def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -
                 text_cell(one.model),
                 Cell(units.count(one.parameters), int(one.parameters)),
                 *([_work(one.common)[0]] if len(batches) > 1 else []),
-                seconds_cell(float(np.median(one.cpu.samples[0])), 3),
+                _shown(one.cpu, float(np.median(one.cpu.samples[0])), 3),
                 *(cells.get(verdict.card.id, NOTHING) for verdict in found),
             )
             for one, cells in ordered
@@ -145,7 +151,7 @@ def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -
 
 def _band(one: SpeedUp) -> Cell:
     low, point, high = one.gpu.samples[0].tolist()
-    band = " – ".join(units.seconds_ends(low, high, 2))
+    band = " – ".join(one.gpu.quantity.ends(low, high))
     return Cell(band, (low, point, high), bold=one.winner == "gpu")
 
 
@@ -156,10 +162,10 @@ def _network_line(outlook: Outlook, one: SpeedUp) -> tuple[Cell, ...]:
         text_cell(one.model),
         Cell(units.count(one.parameters), int(one.parameters)),
         *_work(one.common),
-        seconds_cell(float(np.median(one.cpu.samples[0])), 3),
+        _shown(one.cpu, float(np.median(one.cpu.samples[0])), 3),
         text_cell(one.cpu.words.there),
         *_gpu(outlook),
-        *(seconds_cell(value, 2) for value in (point, low, high)),
+        *(_shown(one.gpu, value, 2) for value in (point, low, high)),
         Cell("no", 0),
         *(number_cell(value, 2) for value in (one.ratio, one.low, one.high)),
         Cell(winner, one.winner, bold=one.winner is not None),
@@ -214,6 +220,21 @@ def _notes(found: Sequence[Verdict], fit: Fit) -> tuple[str, ...]:
     """What the bands of what is predicted are worth, and for whom they are."""
     loops = {one.way.loop for verdict in found for one in verdict.outlooks}
     return band_notes(fit, _precision(found), PYTORCH if loops == {PYTORCH} else OURS)
+
+
+def _quantity(found: Sequence[Verdict]) -> Quantity:
+    """What is predicted: time, or what it costs."""
+    ways = (one for verdict in found for one in verdict.outlooks)
+    return next((one.gpu.quantity for way in ways for one in way.networks), TIME)
+
+
+def _title(family: str, found: Sequence[Verdict]) -> str:
+    quantity, title = _quantity(found), FAMILIES[family].title
+    return title if quantity is TIME else f"{quantity.noun.capitalize()} of {title.lower()}"
+
+
+def _shown(curve: Curve, value: float, digits: int) -> Cell:
+    return Cell(curve.quantity.show(value, digits), value)
 
 
 def _precision(found: Sequence[Verdict]) -> str:
