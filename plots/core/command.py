@@ -137,7 +137,8 @@ def asked_and_said(
 
 def asked_of_times(command: str, options: argparse.Namespace) -> Mapping[str, float]:
     """What a second of each side counts for in the quantity of --of, which `command` predicts:
-    itself, or its cost. Raises WrongUsageError where that does not follow from times."""
+    itself, or its cost, with the prices on stderr. Raises WrongUsageError where the quantity does
+    not follow from times."""
     quantity, prices = QUANTITIES[options.of], _prices(options)
     if quantity is TIME:
         return dict.fromkeys(SIDES, 1.0)
@@ -148,6 +149,7 @@ def asked_of_times(command: str, options: argparse.Namespace) -> Mapping[str, fl
         )
     if fault := lacking(SIDES, prices):
         raise WrongUsageError(fault)
+    print(*price_sentences(prices), sep="\n", file=sys.stderr)
     return per_second(prices)
 
 

@@ -65,6 +65,10 @@ class Quantity:
         """A number that is smaller for the better of two values."""
         return -value if self.is_more_better else value
 
+    def of(self, what: str) -> str:
+        """`what` where it is of time, which goes without saying; else "Cost of" it."""
+        return f"{self.noun.capitalize()} of {what}" if self.counter else what
+
     def ends(self, low: float, high: float) -> tuple[str, str]:
         """Both ends of a band, the first without its unit where the second shares it."""
         return units.sharing_unit(self.show(low, 2), self.show(high, 2))

@@ -85,7 +85,7 @@ def test_without_noise_the_formula_is_found(load, target):
     for item in series:
         assert len(item.residuals) == len(MEASURED)
         # The GPU's one wait in an epoch is not in the model.
-        assert predicted(item, target).seconds == pytest.approx(truth(item), rel=0.1)
+        assert predicted(item, target).middle == pytest.approx(truth(item), rel=0.1)
     cpu = series[0]
     weights = dict(zip(cpu.features, cpu.weights, strict=True))
     assert weights["calls"] == pytest.approx(synthetic_machine.PRODUCT, rel=1e-3)
@@ -98,7 +98,7 @@ def test_without_noise_the_formula_is_found(load, target):
 def test_predictions_lie_within_the_band(load, target):
     for item in fitted(load(noise=0.1, seed=3), target):
         answer = predicted(item, target)
-        assert answer.low < answer.seconds < answer.high
+        assert answer.low < answer.middle < answer.high
         assert answer.low <= truth(item) <= answer.high
         assert 0.02 < item.typical_error < 0.3
 
@@ -128,7 +128,7 @@ def test_the_band_is_that_of_networks_left_out(load, target):
     assert max(item.residuals, key=lambda model: item.residuals[model]) == "disc-7"
     assert item.residuals["disc-7"] == pytest.approx(np.log(2), abs=0.05)
     answer = predicted(item, target)
-    assert answer.high > 1.8 * answer.seconds
+    assert answer.high > 1.8 * answer.middle
 
 
 def test_older_rows_without_products_count_as_their_networks_do(load, target):
@@ -160,7 +160,7 @@ def test_a_network_unlike_those_measured_has_a_wider_band():
         alike = predicted(item, Mlp((784, 512, 10)).cost())
         for widths in ((10, 10000, 2), (2, 4096, 2), (2000, 2)):
             answer = predicted(item, Mlp(widths).cost())
-            assert answer.high / answer.seconds > 1.4 * alike.high / alike.seconds
+            assert answer.high / answer.middle > 1.4 * alike.high / alike.middle
 
 
 def test_no_prediction_is_below_the_ceiling(load, cost_path):
@@ -175,7 +175,7 @@ def test_no_prediction_is_below_the_ceiling(load, cost_path):
     (item,) = fitted(loading.load_file(path), cost)
     answer = predicted(item, cost)
     floor = cost.fields["epoch"]["flops"] / synthetic_machine.CPU_FLOPS
-    assert answer.low == answer.seconds == pytest.approx(floor)
+    assert answer.low == answer.middle == pytest.approx(floor)
 
 
 # --- beyond what was measured
@@ -188,7 +188,7 @@ def test_beyond_the_measured_sizes_the_band_widens_and_then_ends(load, cost_path
         predicted(item, load_cost(cost_path(params=most * factor))) for factor in (1, 5)
     )
     assert within.beyond == 1 and beyond.beyond == pytest.approx(5)
-    widths = [np.log(answer.high / answer.seconds) for answer in (within, beyond)]
+    widths = [np.log(answer.high / answer.middle) for answer in (within, beyond)]
     assert widths[1] >= widths[0] and widths[1] >= item.band * (1 + np.log10(5)) - 1e-12
     refusal = advise.predict(item, load_cost(cost_path(params=most * 11)))
     assert isinstance(refusal, str)
@@ -347,7 +347,7 @@ def test_of_another_batch_size_both_ends_are_in_the_band():
         if row.model == "alexnet-r" and row.configuration["cpu_threads"] == "2"
     ]
     found = fastest(from_own_rows(file.rows, other), "cpu")
-    assert found.seconds == pytest.approx(row.median) and found.low == pytest.approx(row.minimum)
+    assert found.middle == pytest.approx(row.median) and found.low == pytest.approx(row.minimum)
     assert found.high == pytest.approx(4 * row.maximum)
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -18,6 +18,8 @@ from plots.features.predict.fit import band_notes
 from plots.features.predict.simulate import Times
 from plots.features.predict.ways import WAYS, Way
 from plots.file.families import TRAINING
+from plots.file.prices import SIDES
+from plots.file.quantities import TIME, Quantity
 from plots.text import printable
 
 if TYPE_CHECKING:
@@ -69,6 +71,11 @@ class Advice:
     reasons: Reasons
 
     @property
+    def quantity(self) -> Quantity:
+        """That of all predictions."""
+        return next((one.quantity for one in self.predictions), TIME)
+
+    @property
     def cpu(self) -> Prediction | None:
         """The fastest on the file's CPU; None where nothing is predicted of it."""
         return fastest(self.predictions, CPU)
@@ -92,7 +99,7 @@ def fastest(predictions: Iterable[Prediction], device: str) -> Prediction | None
     the headline compares."""
     own = [one for one in predictions if one.device == device]
     there = [one for one in own if one.data == "resident"]
-    return min(there or own, key=lambda one: one.seconds, default=None)
+    return min(there or own, key=lambda one: one.middle, default=None)
 
 
 def winner(cpu: Prediction | None, gpu: Prediction | None) -> str | None:
@@ -123,7 +130,8 @@ def seen(file: File) -> dict[str, list[str]]:
 
 class Adviser:
     """Fitted to a file once, it answers for any network that is trained in one precision, with an
-    update every so many batches; on `cards` too, in each of `ways`, by `fit`."""
+    update every so many batches; on `cards` too, in each of `ways`, by `fit`. It answers in
+    `quantity`, for which a second of each side counts as `second` says."""
 
     def __init__(
         self,
@@ -134,7 +142,10 @@ class Adviser:
         cards: Sequence[Card] = (),
         fit: Fit | None = None,
         ways: Sequence[Way] = WAYS,
+        quantity: Quantity = TIME,
+        second: Mapping[str, float] | None = None,
     ) -> None:
+        self.quantity, self._second = quantity, second or dict.fromkeys(SIDES, 1.0)
         self._file, self.fit, self._ways = file, fit, ways
         self.cards = tuple(cards) if fit else ()
         self.series, self.reasons = fit_series(file, precision, accumulate)
@@ -196,7 +207,13 @@ class Adviser:
             for way in self._ways:
                 answer = self._of_card(card, way, network.cost)
                 self._add(found, reasons, short_gpu(card.name), answer)
-        return Advice(network, tuple(found), reasons)
+        return Advice(network, tuple(map(self._told, found)), reasons)
+
+    def _told(self, one: Prediction) -> Prediction:
+        """`one` in the quantity that is asked for."""
+        second = self._second["cpu" if one.device == CPU else "gpu"]
+        middle, low, high = (second * end for end in (one.middle, one.low, one.high))
+        return replace(one, middle=middle, low=low, high=high, quantity=self.quantity)
 
     @staticmethod
     def _add(
@@ -229,7 +246,7 @@ class Adviser:
             other = network if factor == 1 else network.scaled(factor)
             advice = self.advice(other, most_cards=1) if other else None
             if other and advice and advice.cpu and advice.rival:
-                ratio = math.log(advice.cpu.seconds / advice.rival.seconds)
+                ratio = math.log(advice.cpu.middle / advice.rival.middle)
                 points.append((other.cost.params, ratio, factor))
         points.sort()
         here = next((ratio for _, ratio, factor in points if factor == 1), None)

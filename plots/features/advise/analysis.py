@@ -15,6 +15,7 @@ from plots.core.mlp import network_of
 from plots.core.series import SeriesKey, series_key, series_labels
 from plots.core.statistics import conformal
 from plots.file.families import FAMILIES, TRAINING, steps_of
+from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File, Row
 from plots.text import counted, printable, whole
 
@@ -76,7 +77,8 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Seconds of one epoch of a network in one way to compute, in the band from `low` to `high`.
+    """Seconds of one epoch of a network in one way to compute, or another `quantity` of it: the
+    `middle` of the band from `low` to `high`.
 
     `device` is cpu, cuda for the file's own GPU, or the id of a card, whose `name` people know;
     `data` is where the data lies. Of a fitted `series`, `beyond` says how many times the network is
@@ -87,13 +89,14 @@ class Prediction:
     device: str
     name: str
     data: str
-    seconds: float
+    middle: float
     low: float
     high: float
     series: Series | None = None
     beyond: float = 1.0
     measured: str = ""
     row: Row | None = None
+    quantity: Quantity = TIME
 
 
 def fit_series(file: File, precision: str, accumulate: int = 1) -> tuple[list[Series], Reasons]:
@@ -351,7 +354,7 @@ def predict(series: Series, cost: Cost) -> Prediction | str:
         device=series.device,
         name=series.name,
         data=dict(series.key).get("data", "resident"),
-        seconds=seconds,
+        middle=seconds,
         low=max(seconds / width, floor),
         high=seconds * width,
         series=series,

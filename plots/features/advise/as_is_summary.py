@@ -109,7 +109,7 @@ class _Counted(Adviser):
         found = super()._of_card(card, way, cost)
         if isinstance(found, str):
             return found
-        ends = found.seconds / left_out().factor, found.seconds * left_out().factor
+        ends = found.middle / left_out().factor, found.middle * left_out().factor
         return replace(found, low=min(found.low, ends[0]), high=max(found.high, ends[1]))
 
 

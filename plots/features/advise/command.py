@@ -14,7 +14,9 @@ from plots.core.cards import Card, load_cards
 from plots.core.command import (
     add_all,
     add_format,
+    add_of,
     add_paths,
+    asked_of_times,
     complain,
     named_path,
     newest,
@@ -36,17 +38,14 @@ from plots.features.advise.as_is_summary import (
 from plots.features.advise.own import nearest_batch, own_network
 from plots.features.advise.own_table import screen, sizes_table
 from plots.features.advise.table import advice_table
-from plots.features.advise.words import (
-    meeting_words,
-    reasons_said,
-    sentence,
-)
+from plots.features.advise.words import meeting_words, reasons_said, sentence
 from plots.features.answer.glance import why_it_cannot_tell
 from plots.features.predict.cards import add_gpu, chosen_cards, said
 from plots.features.predict.data import card_of, observations
 from plots.features.predict.fit import Fit, fit
 from plots.file import loading, rows
 from plots.file.file_order import by_id
+from plots.file.quantities import QUANTITIES, TIME
 from plots.text import printable, whole
 
 DESCRIPTION = (
@@ -89,6 +88,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--threads", metavar="N", help="use only this CPU thread count")
     add_gpu(parser, default=None)
+    add_of(parser)
     add_all(parser, "show every way of each device, not only the best; other formats have them")
     parser.add_argument(
         "--bench",
@@ -106,12 +106,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    second = asked_of_times("advise", options)
     files, problems = loading.load_files(options.paths)
     shown = list(reversed(newest(files, by_id)[0]))
     try:
         epochs = _number("--epochs", options.epochs)
         module = _module(options)
         is_module = bool(module) or (_names_nothing(options) and any(map(modules, shown)))
+        if is_module and options.of != TIME.name:
+            raise CostError("advise: of a module as it is only times are known; leave out --of")
         network = None if is_module else _network(options)
         asked = chosen_cards(options.gpu) if options.gpu is not None else None
         others = chosen_cards("") if asked is None else asked
@@ -132,7 +135,8 @@ def run(options: argparse.Namespace) -> int:
                     tables += _as_is(file, name, its, fitted, options)
                 continue
             own = _of_threads(file, options.threads)
-            adviser = _adviser(own, network, its, fitted)
+            quantity = QUANTITIES[options.of]
+            adviser = _adviser(own, network, its, fitted, quantity=quantity, second=second)
             told, words = _answer(own, adviser, network, epochs, options)
         except CostError as error:
             problems.append(f"{printable(str(file.path))}: {error}")
@@ -147,11 +151,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _adviser(
-    file: rows.File, network: Network, cards: tuple[Card, ...], fitted: Fit | None
+    file: rows.File, network: Network, cards: tuple[Card, ...], fitted: Fit | None, **of: Any
 ) -> Adviser:
-    own = card_of(file, load_cards())
+    own, cost = card_of(file, load_cards()), network.cost
     others = tuple(card for card in cards if card != own)
-    return Adviser(file, network.cost.precision, network.cost.accumulate, cards=others, fit=fitted)
+    return Adviser(file, cost.precision, cost.accumulate, cards=others, fit=fitted, **of)
 
 
 def _answer(
@@ -167,7 +171,7 @@ def _answer(
         raise CostError(" ".join(reasons_said(advice)).removesuffix("."))
     every = options.all or options.format != "text"
     tables = [advice_table(advice, adviser, epochs, every=every)]
-    if options.network is None:
+    if options.network is None or adviser.quantity is not TIME:
         lines = [
             why_it_cannot_tell(file),
             sentence(advice, epochs),

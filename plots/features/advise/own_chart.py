@@ -86,7 +86,7 @@ def _draw_lines(axes: Axes, line: Sequence[tuple[float, Size]], handles: dict[st
         name = title_of(first)
         style = _style(first, cards.index(key) if key in cards else 0)
         (drawn,) = axes.plot(
-            places, [one.seconds for _, one in points], label=name, markersize=4.5, **style
+            places, [one.middle for _, one in points], label=name, markersize=4.5, **style
         )
         if first.row is None:
             low, high = ([getattr(one, end) for _, one in points] for end in ("low", "high"))

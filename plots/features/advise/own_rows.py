@@ -57,7 +57,7 @@ def _scaled(row: Row, label: str, cost: Cost) -> Prediction:
         device=row.device,
         name=name_of(row.configuration),
         data=row.configuration.get("data", "resident"),
-        seconds=row.median * by_sample,
+        middle=row.median * by_sample,
         low=row.minimum * min(ends),
         high=row.maximum * max(ends),
         measured=f"measured at batch {row.counters['batch']:,.0f}, scaled by the number of rows",

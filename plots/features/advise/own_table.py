@@ -3,16 +3,18 @@
 size and batch that was measured."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from plots.core.cost import memory_of
 from plots.core.tables.cells import bytes_cell, count_cell, seconds_cell, text_cell
 from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import NOTHING, Cell, Column, Table
-from plots.features.advise.advice import CPU, Adviser, winner
+from plots.features.advise.advice import CPU, Adviser
 from plots.features.advise.analysis import Prediction
 from plots.features.advise.own import Own, Size, key_of, name_of, title_of
 from plots.features.advise.own_words import own_sentences
-from plots.features.advise.words import AGAINST, span
+from plots.features.advise.table import against
+from plots.features.advise.words import span
 from plots.text import counted
 
 WIDTH = 80  # of the screen
@@ -45,16 +47,12 @@ def screen(own: Own, adviser: Adviser, epochs: int) -> str:
 
 
 def _line(one: Prediction, own: Own, epochs: int) -> tuple[Cell, ...]:
-    against: Cell = NOTHING
-    if own.cpu is not None and one is not own.cpu:
-        side = winner(own.cpu, one)  # "gpu": whatever it is compared with
-        against = Cell(AGAINST[side], side, bold=side == "gpu")
     return (
         text_cell(name_of(one)),
-        seconds_cell(one.seconds / float(own.cost.fields["steps"]), 2),
-        seconds_cell(epochs * one.seconds, 2),
+        seconds_cell(one.middle / float(own.cost.fields["steps"]), 2),
+        seconds_cell(epochs * one.middle, 2),
         text_cell(span(one, epochs)),
-        against,
+        NOTHING if own.cpu is None or one is own.cpu else against(own.cpu, one),
     )
 
 
@@ -98,23 +96,22 @@ def _size_line(size: Size, programs: Sequence[str], cards: Sequence[str]) -> tup
         count_cell(size.cost.params),
         count_cell(size.cost.batch),
         bytes_cell(memory_of(size.cost, CPU)),
-        seconds_cell(size.cpu.seconds / steps, 2),
+        seconds_cell(size.cpu.middle / steps, 2),
     ]
     for key in programs:
         one = theirs.get(key)
-        cells.append(seconds_cell(one.seconds / steps if one else None, 2))
+        cells.append(seconds_cell(one.middle / steps if one else None, 2))
     for key in cards:
         one = theirs.get(key)
         if one is None:
             cells += [NOTHING] * 4
             continue
-        side = winner(size.cpu, one)
-        time = one.seconds / steps
+        compared, time = against(size.cpu, one), one.middle / steps
         middle = seconds_cell(time, 2)
         cells += [
-            Cell(middle.text, time, bold=side == "gpu"),
+            Cell(middle.text, time, bold=compared.bold),
             seconds_cell(one.low / steps, 2),
             seconds_cell(one.high / steps, 2),
-            Cell(AGAINST[side], side),
+            replace(compared, bold=False),
         ]
     return tuple(cells)

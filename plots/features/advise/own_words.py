@@ -111,7 +111,7 @@ def _cpu_limit(own: Own) -> str:
         return ""
     bound, said = limit.bound, []
     if bound is not None and bound.name and bound.percent is not None:
-        step = bound.percent / 100 * own.cpu.seconds / float(own.cost.fields["steps"])
+        step = bound.percent / 100 * own.cpu.middle / float(own.cost.fields["steps"])
         said.append(
             f"The CPU is bound by {_BOUNDS.get(bound.name, bound.name)}: by the ceilings measured "
             f"here a step takes {units.seconds(step, 2)} at least, {bound.percent:.0f} % of its "

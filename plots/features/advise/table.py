@@ -2,11 +2,11 @@
 """The advice on a network as a table: a line for each device, or for each way of each."""
 
 from plots import units
-from plots.core.tables.cells import number_cell, seconds_cell, text_cell
+from plots.core.tables.cells import number_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.advise.advice import CPU, Advice, Adviser, winner
 from plots.features.advise.analysis import FARTHEST, Prediction, Series
-from plots.features.advise.words import AGAINST, reasons_said
+from plots.features.advise.words import reasons_said
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.text import counted
 
@@ -17,15 +17,15 @@ def advice_table(
     """What `adviser` said: `every` way of each device, or the best one."""
     shown = advice.predictions if every else advice.shortened()
     cost = advice.network.cost
-    of = "epoch" if epochs == 1 else counted(epochs, "epoch")
+    of, unit = "epoch" if epochs == 1 else counted(epochs, "epoch"), adviser.quantity.unit
     columns = (
         Column("on", "on"),
         Column("device", "device", for_programs=True),
-        Column("seconds", of, numeric=True),
-        Column("low_seconds", "from", numeric=True),
-        Column("high_seconds", "to", numeric=True),
-        Column("epoch_seconds", "an epoch", numeric=True, for_programs=epochs == 1),
-        Column("step_seconds", "a step", numeric=True),
+        Column(unit, of, numeric=True),
+        Column(f"low_{unit}", "from", numeric=True),
+        Column(f"high_{unit}", "to", numeric=True),
+        Column(f"epoch_{unit}", "an epoch", numeric=True, for_programs=epochs == 1),
+        Column(f"step_{unit}", "a step", numeric=True),
         Column("winner", "than the CPU"),
         Column("measured", "measured", for_programs=True),
         Column("networks", "networks", for_programs=True),
@@ -33,7 +33,8 @@ def advice_table(
     )
     sources = {"from its own rows" if one.measured else NOT_MEASURED for one in shown}
     title = (
-        f"{cost.model}, batch {cost.batch:,.0f}, {cost.precision}, on {adviser.machine}; "
+        f"{adviser.quantity.of(cost.model)}, batch {cost.batch:,.0f}, {cost.precision}, on "
+        f"{adviser.machine}; "
         f"{' or '.join(sorted(sources))}"
     )
     return Table(
@@ -48,21 +49,28 @@ def advice_table(
     )
 
 
+def against(cpu: Prediction, one: Prediction) -> Cell:
+    """How `one`, of a GPU or another program, compares with `cpu`."""
+    side = winner(cpu, one)
+    words = {"gpu": one.quantity.better, "cpu": one.quantity.worse, None: "not sure"}
+    return Cell(words[side], side, bold=side == "gpu")
+
+
 def _line(one: Prediction, advice: Advice, epochs: int) -> tuple[Cell, ...]:
     cpu = advice.cpu
-    against: Cell = NOTHING
-    if one.device != CPU and cpu is not None:
-        side = winner(cpu, one)
-        against = Cell(AGAINST[side], side, bold=side == "gpu")
     steps = float(advice.network.cost.fields["steps"])
+
+    def shown(value: float) -> Cell:
+        return Cell(one.quantity.show(value, 2), value)
+
     fitted = (len(one.series.residuals), 100 * one.series.typical_error) if one.series else ()
     return (
         text_cell(one.label),
         text_cell(one.device),
-        *(seconds_cell(epochs * each, 2) for each in (one.seconds, one.low, one.high)),
-        seconds_cell(one.seconds, 2),
-        seconds_cell(one.seconds / steps, 2),
-        against,
+        *(shown(epochs * each) for each in (one.middle, one.low, one.high)),
+        shown(one.middle),
+        shown(one.middle / steps),
+        NOTHING if one.device == CPU or cpu is None else against(cpu, one),
         Cell("yes", 1) if one.measured else Cell("no", 0),
         *([number_cell(each, 2) for each in fitted] or [NOTHING, NOTHING]),
     )

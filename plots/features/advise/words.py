@@ -6,14 +6,15 @@ from plots.features.advise.advice import Advice, Adviser, Network, winner
 from plots.features.advise.analysis import Prediction
 from plots.text import counted
 
-AGAINST = {"gpu": "faster", "cpu": "slower", None: "not sure"}  # a winner, of a GPU
 _AN = "AEFHILMNORSX"  # letters whose names begin with a vowel, as names of cards are spelt out
 
 
 def sentence(advice: Advice, epochs: int, what: str = "") -> str:
-    """How long so many epochs, or `what` they are, take here and on a GPU, and which is faster."""
+    """How long so many epochs, or `what` they are, take here and on a GPU, or what they cost, and
+    which is better."""
     rows = advice.network.cost.fields["rows"]
-    what = what or f"{counted(epochs, 'epoch')} of {counted_rows(rows)}"
+    quantity = advice.quantity
+    what = quantity.of(what or f"{counted(epochs, 'epoch')} of {counted_rows(rows)}")
     cpu, gpu = advice.cpu, advice.rival
     said = [f"{span(cpu, epochs)} here ({cpu.name})"] if cpu else []
     said += [f"{span(gpu, epochs)} on {_the(gpu)}"] if gpu else []
@@ -21,7 +22,8 @@ def sentence(advice: Advice, epochs: int, what: str = "") -> str:
     if cpu is None or gpu is None:
         missing = "no GPU to compare with" if cpu else "nothing is known of this CPU"
         return f"{times}; {missing}."
-    return f"{times}: {verdict(winner(cpu, gpu))}."
+    side = winner(cpu, gpu)
+    return f"{times}: {f'the {side.upper()} {quantity.wins}' if side else 'too close to call'}."
 
 
 def reasons_said(advice: Advice) -> list[str]:
@@ -33,14 +35,9 @@ def reasons_said(advice: Advice) -> list[str]:
     ]
 
 
-def verdict(side: str | None) -> str:
-    """Who is faster, a clause."""
-    return {"gpu": "the GPU wins", "cpu": "the CPU wins", None: "too close to call"}[side]
-
-
 def span(one: Prediction, epochs: int = 1) -> str:
     """The band of so many epochs: "0.2 to 2.2 s"."""
-    low, high = units.seconds_ends(epochs * one.low, epochs * one.high, 2)
+    low, high = one.quantity.ends(epochs * one.low, epochs * one.high)
     return high if high.startswith(f"{low} ") or low == high else f"{low} to {high}"
 
 
@@ -71,6 +68,7 @@ def meeting_words(adviser: Adviser, network: Network) -> str:
     size = f"{units.significant(params, 2)} parameters"
     where = f"from about {size} on" if params > own else f"below about {size}"
     return (
-        f"With wider or narrower hidden layers the {other} would win {where}; this network has "
+        f"With wider or narrower hidden layers the {other} would {adviser.quantity.win} {where}; "
+        f"this network has "
         f"{units.count(own)}."
     )

@@ -16,7 +16,7 @@ from plots.core.command import (
     add_format,
     add_of,
     add_paths,
-    asked_for,
+    asked_and_said,
     asked_of_times,
     complain,
     newest,
@@ -131,7 +131,8 @@ def run(options: argparse.Namespace) -> int:
             return complain([*problems, *untold])
     except (CostError, OSError) as error:
         return complain([said(error)])
-    return _predict(asked_for(newest(files)[0], options), fitted, wanted, problems, options)
+    shown, _ = asked_and_said(newest(files)[0], options)
+    return _predict(shown, fitted, wanted, problems, options)
 
 
 def _predict(

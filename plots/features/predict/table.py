@@ -229,8 +229,7 @@ def _quantity(found: Sequence[Verdict]) -> Quantity:
 
 
 def _title(family: str, found: Sequence[Verdict]) -> str:
-    quantity, title = _quantity(found), FAMILIES[family].title
-    return title if quantity is TIME else f"{quantity.noun.capitalize()} of {title.lower()}"
+    return _quantity(found).of(FAMILIES[family].title).capitalize()
 
 
 def _shown(curve: Curve, value: float, digits: int) -> Cell:
