@@ -6,10 +6,13 @@ import sys
 from pathlib import Path
 
 from plots.core.command import (
+    WrongUsageError,
     add_all,
     add_charts,
     add_format,
+    add_of,
     add_paths,
+    asked_for,
     charts_missing,
     complain,
     load_answering,
@@ -19,16 +22,18 @@ from plots.core.command import (
 )
 from plots.core.crossover import comparisons
 from plots.core.tables.table import Table
-from plots.features.why.summary import why_text
-from plots.features.why.table import why_tables
+from plots.features.why.summary import quotient_text, why_text
+from plots.features.why.table import quotient_tables, why_tables
 from plots.file import rows
+from plots.file.quantities import QUANTITIES, TIME, Quantity
 from plots.text import printable
 
 DESCRIPTION = (
     "Splits the time of each Epoch and Minibatch row into launches, copies, computation by kind, "
     "update and waits; names its bound; says what more CPU threads bring, what would change the "
-    "crossover, and after how long the GPU's start-up is repaid. As text it shows the fastest way "
-    "of each device and what matters most; --all shows every row."
+    "crossover, and after how long the GPU's start-up is repaid. --of=energy and --of=cost say of "
+    "what their quotient is made. As text it shows the fastest way of each device and what matters "
+    "most; --all shows every row."
 )
 EXAMPLE = "why results --charts report"
 
@@ -37,24 +42,35 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_paths(parser)
     add_format(parser)
     add_all(parser)
+    add_of(parser)
     add_charts(
         parser, "also draw a chart of each file (PNG and SVG) into this folder, made if missing"
     )
 
 
 def run(options: argparse.Namespace) -> int:
+    quantity = QUANTITIES[options.of]
+    if quantity is not TIME and (options.charts or not quantity.rate):
+        raise WrongUsageError(_refusal(quantity))
     files, problems = load_answering(options.paths)
     short = options.format == "text" and not options.all
     tables: list[Table] = []
     texts: list[str] = []
-    for file in files:
-        compared = comparisons(file)
-        text = why_text(file, compared) if short else ""
-        own = [] if short else why_tables(file, compared)
-        if not (text or any(own)):
-            problems.append(f"{printable(str(file.path))}: no Epoch or Minibatch row has a result")
+    for file, own in zip(files, asked_for(files, options), strict=True):
+        compared = comparisons(own)
+        if quantity is TIME:
+            text = why_text(file, compared) if short else ""
+            found = [] if short else why_tables(file, compared)
+        else:
+            text = quotient_text(file, own, compared) if short else ""
+            found = [] if short else quotient_tables(file, own, compared)
+        if not (text or found):
+            reason = "no Epoch or Minibatch row has a result"
+            if quantity is not TIME:
+                reason = f"no network was trained on both devices with {quantity.noun}"
+            problems.append(f"{printable(str(file.path))}: {reason}")
         texts += [text] if text else []
-        tables += own
+        tables += found
     if short:
         sys.stdout.write("\n".join(texts))
     else:
@@ -62,6 +78,16 @@ def run(options: argparse.Namespace) -> int:
     if options.charts:
         problems += _draw(files, options.charts)
     return complain(problems)
+
+
+def _refusal(quantity: Quantity) -> str:
+    if quantity.rate:
+        return "why --charts draws what times consist of; leave out --of, or --charts"
+    grow = " and ".join(one.name for one in QUANTITIES.values() if one.rate)
+    return (
+        f"why splits time, {grow}, which grow with it; a row does not say of what its "
+        f"{quantity.noun} consists, so say crossover --of={quantity.name}, which compares it"
+    )
 
 
 def _draw(files: list[rows.File], folder: Path) -> list[str]:

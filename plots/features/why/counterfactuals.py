@@ -19,6 +19,7 @@ from plots.core.series import series_key
 from plots.features.why.analysis import Split, splits
 from plots.file.axes import Axis, Items
 from plots.file.families import EPOCH
+from plots.file.quantities import TIME
 from plots.file.rows import File
 from plots.units import significant
 
@@ -104,7 +105,8 @@ def counterfactuals(
     pairs = best or own
     found = [item for axis in _ladders(pairs) for item in _climb(pairs, axis)]
     found += _more_threads(own)
-    found += _by_profile(file, pairs, family)
+    if all(pair.gpu.quantity is TIME for pair in pairs):
+        found += _by_profile(file, pairs, family)
     batch = own_batch(compared)
 
     def rank(item: Counterfactual) -> tuple[bool, bool, bool, float]:

@@ -5,7 +5,7 @@ each device, of each network in one batch size, and the columns that answer."""
 from collections.abc import Sequence
 from dataclasses import replace
 
-from plots.core.crossover import Comparison
+from plots.core.crossover import Comparison, SpeedUp, speed_ups
 from plots.core.headline import own_batch
 from plots.core.network import best, familiar, networks, on_device, training_rows
 from plots.core.tables.cells import text_cell
@@ -13,9 +13,11 @@ from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import Cell, Column, Table
 from plots.features.why.analysis import missing_gpu
 from plots.features.why.counterfactuals import Counterfactual, counterfactuals
+from plots.features.why.quotient import quotient_table
 from plots.features.why.table import engine_table, repayment_table, split_table, thread_table
 from plots.file.axes import BUILT_IN
 from plots.file.families import FAMILIES, MINIBATCH, TRAINING
+from plots.file.quantities import TIME
 from plots.file.rows import File, Row
 from plots.text import printable, sentence
 
@@ -49,6 +51,32 @@ def why_text(file: File, compared: Sequence[Comparison]) -> str:
     timed = " and ".join(f"the {FAMILIES[family].one}s" for family in shown)
     head = f"{printable(file.machine.id)}: why {timed} take the time they take"
     return "\n\n".join([wrapped(head), *filter(None, blocks)]) + "\n"
+
+
+def quotient_text(file: File, own: File, compared: Sequence[Comparison]) -> str:
+    """What makes the quotient of each network on the fastest way of the GPU, in the quantity of
+    `own`, which is `file` in that, and what would change the crossover. Empty without a network on
+    both devices."""
+    blocks, quantity = [], TIME
+    for family in TRAINING:
+        rows = tuple(_own_rows(own, compared, family))
+        found: dict[str, SpeedUp] = {}
+        for one in speed_ups(replace(own, rows=rows), family, compared):
+            found[one.model] = max(found.get(one.model, one), one, key=lambda own: own.ratio)
+        if found:
+            quantity = next(iter(found.values())).gpu.quantity
+            table = quotient_table(file, list(found.values()))
+            title = table.title.removesuffix(f", on {file.machine.id}")
+            words = FAMILIES[family]
+            blocks += [
+                _block(table, f"{title}{words.beside('of')}"),
+                _changes(counterfactuals(own, compared, family), words.over),
+            ]
+    if not blocks:
+        return ""
+    head = f"{printable(file.machine.id)}: what makes the {quantity.noun}"
+    more = f"{quantity.noun.capitalize()} grows with time; why without --of says where that goes."
+    return "\n\n".join([wrapped(head), *filter(None, blocks), wrapped(more)]) + "\n"
 
 
 def _family(file: File, compared: Sequence[Comparison], rows: Sequence[Row]) -> list[str]:

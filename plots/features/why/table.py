@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from plots import units
 from plots.core.bounds import bounds
-from plots.core.crossover import Comparison, Crossover
+from plots.core.crossover import Comparison, Crossover, speed_ups
 from plots.core.crossover_words import crossover_words
 from plots.core.network import training_rows
 from plots.core.series import series_key, series_labels
@@ -22,6 +22,7 @@ from plots.features.why.analysis import (
     threads,
 )
 from plots.features.why.counterfactuals import counterfactuals
+from plots.features.why.quotient import quotient_table
 from plots.file.families import EPOCH, FAMILIES, TRAINING
 from plots.file.rows import Bound, File, Row
 from plots.text import counted, sentence
@@ -46,6 +47,17 @@ def why_tables(file: File, compared: Sequence[Comparison]) -> list[Table]:
             repayment_table(file, rows),
             engine_table(file, rows),
         ]
+    return [table for table in tables if table.lines]
+
+
+def quotient_tables(file: File, own: File, compared: Sequence[Comparison]) -> list[Table]:
+    """What makes the quotients of `own`, which is `file` in another quantity, whose comparisons()
+    are `compared`, and what changes its crossovers. Tables without a line are left out."""
+    tables = []
+    for family in TRAINING:
+        found = speed_ups(own, family, compared)
+        tables += [quotient_table(file, found)] if found else []
+        tables.append(counterfactual_table(own, compared, family))
     return [table for table in tables if table.lines]
 
 
