@@ -16,7 +16,7 @@ from plots.core.crossover import Comparison, Crossover, SpeedUp, intervals_overl
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import AUTO
 from plots.core.statistics import log_medians
-from plots.file.families import EPOCH, MINIBATCH
+from plots.file.families import EPOCH, FORWARD, MINIBATCH
 from plots.file.ladders import DISC
 from plots.file.rows import File
 from plots.text import whole
@@ -104,6 +104,17 @@ def of_each_network(compared: Iterable[Comparison], family: str) -> list[Compari
             trainings = groups.setdefault((one.model, one.batch), {})
             trainings.setdefault(unusual(one), []).append(one)
     own = (trainings.get("") or next(iter(trainings.values())) for trainings in groups.values())
+    return [chosen for curves in own if (chosen := _earliest_of(curves))]
+
+
+def over_passes(compared: Iterable[Comparison]) -> list[Comparison]:
+    """For each batch whose forward passes were compared over network sizes the way of the GPU that
+    wins earliest, of those with the most sizes, in the plainest precision; the smallest first."""
+    batches: dict[str, list[Comparison]] = {}
+    for one in compared:
+        if one.family == FORWARD and one.cpu.candidates and not unusual(one):
+            batches.setdefault(one.batch, []).append(one)
+    own = (batches[batch] for batch in sorted(batches, key=lambda batch: whole(batch) or 0))
     return [chosen for curves in own if (chosen := _earliest_of(curves))]
 
 

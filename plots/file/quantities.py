@@ -65,6 +65,12 @@ class Quantity:
         """A number that is smaller for the better of two values."""
         return -value if self.is_more_better else value
 
+    @property
+    def how_much(self) -> str:
+        """A question: "How much faster", "With how much less energy"."""
+        start = "With how much" if self.how.startswith("with ") else "How much"
+        return f"{start} {self.how.removeprefix('with ')}"
+
     def of(self, what: str) -> str:
         """`what` where it is of time, which goes without saying; else "Cost of" it."""
         return f"{self.noun.capitalize()} of {what}" if self.counter else what
@@ -120,8 +126,16 @@ _ALL = (
             ("cost-per-million-samples", " of a million samples", "cost_per_million_samples"),
         )
     ),
-    Quantity(*("latency-p50", "p50 latency", "seconds", units.seconds, "latency_p50_seconds")),
-    Quantity(*("latency-p99", "p99 latency", "seconds", units.seconds, "latency_p99_seconds")),
+    *(
+        Quantity(
+            *(f"latency-{of}", f"{of} latency", "seconds", units.seconds, f"latency_{of}_seconds"),
+            wins=f"has lower {of} latency",
+            win=f"have lower {of} latency",
+            how=f"with lower {of} latency",
+            ratio=f"the {{loser}}'s {of} latency is {{ratio}} times as long",
+        )
+        for of in ("p50", "p99")
+    ),
     Quantity(*("products", "time in products", "seconds", units.seconds, "seconds_product")),
 )
 QUANTITIES = {one.name: one for one in _ALL}

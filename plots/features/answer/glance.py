@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from plots import units
 from plots.core.crossover import Comparison, SpeedUp, speed_ups
 from plots.core.crossover_words import claim, crossover_words, ratio_words, speed_up_words
-from plots.core.headline import Headline, foremost, headline, over_batches, unusual
+from plots.core.headline import Headline, foremost, headline, over_batches, over_passes, unusual
 from plots.core.machines import short_gpu, short_processor
 from plots.core.network import ODD, epoch_rows, on_device, step_rows, training_rows
 from plots.core.strip import Mark, Strip, Strips, segments_of, side_of
@@ -68,6 +68,8 @@ def _said(file: File, compared: Sequence[Comparison], found: Sequence[Verdict]) 
         return _of_batches(steps)
     if on_device([*epoch_rows(file), *step_rows(file)], "cuda"):
         return _of_networks(file)
+    if passes := over_passes(compared):
+        return _of_passes(passes)
     predicted = [(verdict, one) for verdict in found if (one := verdict.comparison)]
     if predicted:
         return _of_cards(file, predicted)
@@ -179,6 +181,28 @@ def _of_batches(steps: Sequence[Comparison]) -> Glance:
     place = f", training {_name(first.model)} step by step"
     sentence = _shortest(claim(first.crossover), [place, ""])
     return Glance(_strips(strips, first), sentence, tuple(said))
+
+
+def _of_passes(passes: Sequence[Comparison]) -> Glance:
+    """Of a file with forward passes alone: from which network size on the GPU wins, by batch."""
+    first, *others = passes
+    strips = [
+        Strip(
+            f"batch {units.written(one.batch)}",
+            segments_of(one.crossover),
+            crossover=one.crossover.size,
+        )
+        for one in passes[:_MOST_STRIPS]
+    ]
+    place = f", in forward passes at batch {units.written(first.batch)}"
+    return Glance(
+        _strips(strips, first, "forward passes"),
+        _shortest(claim(first.crossover), [place, ""]),
+        tuple(
+            f"At batch {units.written(one.batch)}: {crossover_words(one.crossover)}."
+            for one in others[:3]
+        ),
+    )
 
 
 def _of_networks(file: File) -> Glance:

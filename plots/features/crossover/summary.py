@@ -127,7 +127,7 @@ def _how_much(file: File, first: Comparison | None, ratios: Sequence[SpeedUp]) -
     table = speed_up_table([(file, shown)])
     if not first:
         return table
-    how = f"How much {first.gpu.quantity.how} the GPU trains, {way(first)}"
+    how = f"{first.gpu.quantity.how_much} the GPU trains, {way(first)}"
     title = f"{how}: {ratio_title(first.gpu)}"
     return _more(
         table.without(*_SAID, title=title), len(ratios) - len(shown), "batches, ways of the GPU"
@@ -149,7 +149,7 @@ def _of_batches(file: File, ratios: Sequence[SpeedUp], does: str) -> Table | Non
     ways = {(way(one), one.precision) for one in shown}
     if ways == {(how := way(shown[0]), _PLAIN)}:
         gpu = shown[0].gpu
-        title = f"How much {gpu.quantity.how} the GPU {does}, {how}: {ratio_title(gpu)}"
+        title = f"{gpu.quantity.how_much} the GPU {does}, {how}: {ratio_title(gpu)}"
         table = table.without(*_SAID, title=title)
     return _more(table, len(ratios) - len(shown), "ways of the GPU")
 
