@@ -11,7 +11,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from plots import units
 from plots.core.statistics import units as drawn
 from plots.file.rows import Row
 from plots.file.samples import FEW
@@ -97,11 +96,12 @@ def peaks_words(row: Row) -> str:
     found = peaks(row)
     if found is None:
         return ""
+    show = row.quantity.show
     what = "instances of the program" if row.instances.of else "repetitions"
     return (
         f"Two peaks: {found.lows} of {found.lows + found.highs} {what} take about "
-        f"{units.seconds(found.low)}, {found.highs} about {units.seconds(found.high)}, and the "
-        "median shows one of them alone."
+        f"{show(found.low)}, {found.highs} about {show(found.high)}, and the median shows one of "
+        "them alone."
     )
 
 

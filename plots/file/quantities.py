@@ -61,6 +61,10 @@ class Quantity:
         for field, text in words.items():
             object.__setattr__(self, field, getattr(self, field) or text)
 
+    def __reduce__(self) -> tuple[Callable[[str], "Quantity"], tuple[str]]:
+        """Another process gets its own entry, so that `is TIME` holds there, too."""
+        return _named, (self.name,)
+
     def cost(self, value: float) -> float:
         """A number that is smaller for the better of two values."""
         return -value if self.is_more_better else value
@@ -83,6 +87,10 @@ class Quantity:
         """By how many times the second of two sides is better: "CPU time / GPU time"."""
         first, second = reversed(sides) if self.is_more_better else sides
         return f"{first} {self.noun} / {second} {self.noun}"
+
+
+def _named(name: str) -> Quantity:
+    return QUANTITIES[name]
 
 
 TIME = Quantity(

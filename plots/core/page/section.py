@@ -15,6 +15,7 @@ from plots.core.charts.style import Pictures
 from plots.core.crossover import Comparison
 from plots.core.machines import SideBySide
 from plots.core.tables.table import Table
+from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File
 from plots.parallel import Map, in_process
 
@@ -123,8 +124,9 @@ class Context:
 
     The first `detailed` files are shown in full, the others as lines of tables. `older` files are
     of machines that have a newer one. `stems` are the machines' parts of file names, `side` has the
-    files beside each other, `predictions` what cards would do on their machines. Work on many files
-    goes through `map`.
+    files beside each other, `predictions` what cards would do on their machines. The files are in
+    `quantity`, of which `said` tells where it is another than time. Work on many files goes through
+    `map`.
     """
 
     detailed: int = 1
@@ -133,6 +135,8 @@ class Context:
     compared: dict[Path, list[Comparison]] | None = None
     side: SideBySide | None = None
     predictions: Predicted | None = None
+    quantity: Quantity = TIME
+    said: tuple[str, ...] = ()
     map: Map = in_process
 
     def comparisons(self, file: File) -> list[Comparison]:

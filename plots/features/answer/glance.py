@@ -319,6 +319,8 @@ def _strips(strips: Iterable[Strip], first: Comparison, conditions: str = "") ->
 
 
 def _to_share(file: File, one: Comparison, gpu: str) -> str:
+    if one.gpu.quantity.is_priced:
+        return ""  # one line has no room for the prices
     cpu = file.machine.cpu
     processor = printable(short_processor(cpu.model), _NAME)
     said = (
@@ -335,7 +337,8 @@ def _sentence(one: Comparison, predicted: str = "") -> str:
     training = f" at batch {batch}" if batch else ""
     also = f", {_name(unusual(one))}" if unusual(one) else ""
     places = [f", on {kind}{training}{also}", f", on {kind}{training}", f", on {kind}", ""]
-    some = f"The GPU wins some sizes and loses others of the {kind}{training}, as the strip shows"
+    wins = one.gpu.quantity.wins
+    some = f"The GPU {wins} at some sizes of the {kind}{training} and not at others, see the strip"
     article = "a" if predicted else "the"
     said = claim(one.crossover, article=article, beside=predicted)
     return _shortest(said, places, some)

@@ -45,7 +45,7 @@ def build(files: Sequence[File], context: Context) -> Section:
         chart = draw_strips(side, "strips")
         blocks.insert(0, Block(pictures=(Picture(chart.pictures, chart.name, chart.alt),)))
     rest = list(zip(files, glances, strict=True))[context.detailed :]
-    notes = []
+    notes = [*context.said]
     if rest:
         blocks.append(Block(folds=(Fold.of(_overview(rest)),)))
         notes.append(

@@ -9,25 +9,24 @@ from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.core.tables.table import Table
 from plots.features.crossover.chart import by_work, draw_crossovers
-from plots.features.crossover.table import crossover_table, speed_up_table
+from plots.features.crossover.table import crossover_table, ratio_name, ratio_title, speed_up_table
 from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
 from plots.file.rows import File
 
 _QUESTIONS = {
-    EPOCH: "from how many parameters on the GPU wins",
-    MINIBATCH: "from which batch size on the GPU wins",
+    EPOCH: "from how many parameters on the GPU {wins}",
+    MINIBATCH: "from which batch size on the GPU {wins}",
 }
 _FIRST = {  # columns
     EPOCH: ("execution", "data", "crossover", "kind", "low", "high"),
     MINIBATCH: ("what", "crossover", "kind", "low", "high", "execution", "data"),
 }
 _ANSWER_OF_WORK = ("what", "crossover", "kind", "low", "high", "execution")
-_RATIO = ("model", "speed_up", "low", "high", "cpu_seconds", "gpu_seconds", "execution", "data")
-_NOTES = (
-    "The crossover is the smallest size from which the GPU wins at all larger measured sizes. Its "
-    "95 % interval is a bootstrap of the instances and repetitions of this run, and knows nothing "
-    "of what differs between runs. docs/method/crossover.md defines each word.",
-    "SPEEDUP = CPU time / GPU time.",
+_RATIO = ("model", "speed_up", "low", "high", "cpu_{unit}", "gpu_{unit}", "execution", "data")
+_NOTE = (
+    "The crossover is the smallest size from which the GPU {wins} at all larger measured sizes. "
+    "Its 95 % interval is a bootstrap of the instances and repetitions of this run, and knows "
+    "nothing of what differs between runs. docs/method/crossover.md defines each word."
 )
 
 
@@ -41,13 +40,14 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     return Section(
         title="Crossover",
         anchor="crossover",
-        lead="The size from which the GPU wins, against the best number of CPU threads, and by how "
-        "much. An interval reaches over all sizes at which the repetitions leave the answer open.",
+        lead=f"The size from which the GPU {context.quantity.wins}, against the best number of CPU "
+        "threads, and by how much. An interval reaches over all sizes at which the repetitions "
+        "leave the answer open.",
         blocks=tuple(
             _block(file, found, own, context)
             for (file, found), own in zip(pairs, charts, strict=True)
         ),
-        notes=_NOTES,
+        notes=(_NOTE.format(wins=context.quantity.wins), f"{ratio_title(pairs[0][1][0].gpu)}."),
     )
 
 
@@ -113,16 +113,20 @@ def _training(
         folds.append(Fold.of(table, name))
     ratios = speed_ups(file, family, found)
     if ratios:
-        table = on_page(speed_up_table([(file, ratios)]), _RATIO)
-        folds.append(Fold.of(table, f"{title}: speedup of every network"))
-    name = f"{title}: {_QUESTIONS[family]}"
+        quantity = ratios[0].gpu.quantity
+        columns = [key.format(unit=quantity.unit) for key in _RATIO]
+        table = on_page(speed_up_table([(file, ratios)]), columns)
+        folds.append(Fold.of(table, f"{title}: {ratio_name(quantity).lower()} of every network"))
+    wins = found[0].gpu.quantity.wins if found else ""
+    name = f"{title}: {_QUESTIONS[family].format(wins=wins)}"
     return [on_page(summary, first, name)] if found else [], folds
 
 
 def _fold(
     file: File, found: Sequence[Comparison], pictures: Sequence[Picture], family: str
 ) -> Fold:
-    title = f"{FAMILIES[family].title}: the size from which the GPU wins"
+    wins = found[0].gpu.quantity.wins
+    title = f"{FAMILIES[family].title}: the size from which the GPU {wins}"
     table = on_page(crossover_table([(file, found)]), _ANSWER_OF_WORK, title)
     return Fold.of(table, title, tuple(pictures))
 

@@ -147,21 +147,22 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
         Column(f"cpu_{quantity.unit}", quantity.noun, numeric=True, group="CPU"),
         *_GPU,
         Column(f"gpu_{quantity.unit}", quantity.noun, numeric=True, group="GPU"),
-        Column("speed_up", _ratio_name(quantity), numeric=True),
+        Column("speed_up", ratio_name(quantity), numeric=True),
         *_INTERVAL,
     )
     families = {one.family for _, own in found for one in own} or {EPOCH}
-    of = f"{_ratio_name(quantity)} = {quantity.quotient()} of one {FAMILIES[families.pop()].one}"
+    of = f"{ratio_name(quantity)} = {quantity.quotient()} of one {FAMILIES[families.pop()].one}"
     notes = (*flags, *_left_out(file for file, _ in found), *_instances(found))
     return Table(f"{of}{_on(found)}", columns, tuple(lines), notes)
 
 
 def ratio_title(curve: Curve) -> str:
     """What the column of ratios is called, and what it is: "SPEEDUP = CPU time / GPU time"."""
-    return f"{_ratio_name(curve.quantity)} = {curve.quantity.quotient()}"
+    return f"{ratio_name(curve.quantity)} = {curve.quantity.quotient()}"
 
 
-def _ratio_name(quantity: Quantity) -> str:
+def ratio_name(quantity: Quantity) -> str:
+    """What the column of ratios is called."""
     return "SPEEDUP" if quantity is TIME else "RATIO"
 
 

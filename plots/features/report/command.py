@@ -2,9 +2,19 @@
 """`report`: writes the page of everything, and its charts."""
 
 import argparse
+import sys
 from pathlib import Path
 
-from plots.core.command import add_baseline, add_paths, add_sort, complain, named_path, newest
+from plots.core.command import (
+    add_baseline,
+    add_of,
+    add_paths,
+    add_sort,
+    asked_and_said,
+    complain,
+    named_path,
+    newest,
+)
 from plots.core.machines import UnknownMachineError, named
 from plots.core.reference import REFERENCE, RESTORE
 from plots.core.tables.formats import FORMATS
@@ -13,6 +23,8 @@ from plots.features.report import report
 from plots.features.report.summary import summary
 from plots.file import loading
 from plots.file.file_order import gpus_first, newest_first
+from plots.file.quantities import QUANTITIES, TIME, Quantity
+from plots.file.rows import File
 from plots.parallel import Pool
 from plots.text import printable, whole
 
@@ -53,6 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="",
         help="also write each table of the page beside it, as a file of this format",
     )
+    add_of(parser)
     add_sort(parser)
     add_baseline(parser, "the newest with a GPU, or the newest")
     parser.add_argument(
@@ -69,13 +82,21 @@ def run(options: argparse.Namespace) -> int:
         if not files:
             problems.append("no report was written, because there is no valid result file")
             return complain(problems)
+        quantity = QUANTITIES[options.of]
+        files, said = asked_and_said(files, options)
         try:
             baseline = named(files, options.baseline) if options.baseline else None
         except UnknownMachineError as error:
             return complain([*problems, str(error)])
         try:
-            predicted = predictions(files, older, pool.map)
+            predicted = predictions(files, older, pool.map) if quantity is TIME else None
             compared = report.compared_files(files, pool.map)
+            if quantity is not TIME:
+                said += [_left_out(one, quantity) for one in files if not compared[one.path]]
+                files = [one for one in files if compared[one.path]]
+            print(*said, sep="\n", end="\n" if said else "", file=sys.stderr)
+            if not files:
+                return complain([*problems, "no report was written, as no file is left"])
             contents = report.build_report(
                 files,
                 older,
@@ -86,6 +107,8 @@ def run(options: argparse.Namespace) -> int:
                 compared=compared,
                 predicted=predicted,
                 tables=options.tables,
+                quantity=quantity,
+                said=said,
             )
             # Before anything is printed: whoever closes a pipe early has the page all the same.
             page, *others = report.write_report(contents, options.output)
@@ -94,12 +117,22 @@ def run(options: argparse.Namespace) -> int:
         else:
             if options.summary:
                 shown = gpus_first(files)[: options.detail]
-                texts = [summary(one, compared[one.path], predicted.of(one)) for one in shown]
+                texts = [
+                    summary(one, compared[one.path], predicted.of(one) if predicted else ())
+                    for one in shown
+                ]
                 print("\n\n".join(texts), end="\n\n")
             what = "charts and tables" if options.tables else "charts"
             beside = f", and {len(others)} files of {what} beside it" if others else ""
             print(f"wrote {printable(str(page), 400)}{beside}")
     return complain(problems)
+
+
+def _left_out(file: File, quantity: Quantity) -> str:
+    return (
+        f"{printable(str(file.path))}: left out, because CPU and GPU have {quantity.noun} in "
+        "common at fewer than two sizes"
+    )
 
 
 def _detail(text: str) -> int | None:

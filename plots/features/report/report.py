@@ -14,7 +14,8 @@ from plots.core.page.section import Context, Section
 from plots.core.tables.formats import ENDINGS, FORMATS
 from plots.core.tables.table import Table
 from plots.features.predict.files import Predictions
-from plots.features.report.sections import SECTIONS
+from plots.features.report.sections import OF_ANY_QUANTITY, SECTIONS
+from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File
 from plots.parallel import Map, in_process
 from plots.text import slug
@@ -34,6 +35,8 @@ def build_report(
     predicted: Predictions | None = None,
     tables: str = "",
     home: str = "",
+    quantity: Quantity = TIME,
+    said: Sequence[str] = (),
 ) -> dict[str, bytes]:
     """The report on `files`, one or more: file name → content, ready to be written.
 
@@ -41,7 +44,8 @@ def build_report(
     where a caller has it, `predicted` what GPUs would do on the machines, `tables` the format in
     which each table of the page is a file as well (empty: none is), `home` the page of all
     machines, to link to. The first `detailed` files (None: all) are shown in full, the others as
-    lines of a table; `older` files are only named.
+    lines of a table; `older` files are only named. They are in `quantity`; what is `said` of that
+    stands below the answer, and only the sections that know it are there.
     Names are made of lower case letters, digits, hyphens and dots between them whatever the
     files hold, so nothing lands outside the folder they are written to.
     """
@@ -56,11 +60,15 @@ def build_report(
         compared=found,
         side=side,
         predictions=predicted,
+        quantity=quantity,
+        said=tuple(said),
         map=apply,
     )
-    built = [module.build(files, context) for module in SECTIONS]
+    modules = SECTIONS if quantity is TIME else OF_ANY_QUANTITY
+    built = [module.build(files, context) for module in modules]
     sections = [section for section in built if section is not None]
-    contents = {PAGE: render_page(sections, home=home).encode()}
+    title = "Crossover report" if quantity is TIME else f"Crossover report: {quantity.noun}"
+    contents = {PAGE: render_page(sections, title, home=home).encode()}
     for section in sections:
         contents |= charts_of(section)
         if tables:

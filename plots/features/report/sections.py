@@ -50,3 +50,5 @@ SECTIONS: tuple[ModuleType, ...] = (
     doubts,
     record,
 )
+# Those that say the same of another quantity than time.
+OF_ANY_QUANTITY: tuple[ModuleType, ...] = (verdict, crossovers, doubts, record)

@@ -17,7 +17,8 @@ from plots.features.answer.section import measured
 from plots.features.predict.answer import Verdict
 from plots.features.training.table import best_table, compared_and_alone
 from plots.file.families import EPOCH, TRAINING
-from plots.file.rows import Failure, File
+from plots.file.quantities import TIME
+from plots.file.rows import Failure, File, Row
 from plots.text import printable
 
 _MOST = 10  # lines of times
@@ -43,10 +44,10 @@ def summary(file: File, compared: Sequence[Comparison], found: Sequence[Verdict]
             f"{printable(str(file.path), _ROOM)}"
         ),
     ]
-    families = [family for family in TRAINING if training_rows(file, family)]
+    families = [family for family in TRAINING if _times(file, family)]
     left = 0
     for family in families:
-        rows = familiar(training_rows(file, family))
+        rows = familiar(_times(file, family))
         table = best_table(compared_and_alone(rows)[0] or rows)
         most = _MOST
         if len(families) > 1:
@@ -62,6 +63,10 @@ def summary(file: File, compared: Sequence[Comparison], found: Sequence[Verdict]
     if answer.to_share:
         parts.append(f"To share: {answer.to_share}")
     return "\n\n".join(parts)
+
+
+def _times(file: File, family: str) -> list[Row]:
+    return [row for row in training_rows(file, family) if row.quantity is TIME]
 
 
 def _without_a_result(file: File) -> str:
