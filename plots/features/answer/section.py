@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from plots.core.charts.strip import draw_strips
 from plots.core.charts.style import Chart
-from plots.core.network import epoch_rows, on_device, step_rows
+from plots.core.network import epoch_rows, on_device, step_rows, training_rows
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.core.strip import Strips
 from plots.core.tables.cells import count_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.answer.analysis import sentences
 from plots.features.answer.glance import Glance, glance, machines
+from plots.file.families import FORWARD
 from plots.file.file_order import passed_over
 from plots.file.rows import File
 from plots.text import counted
@@ -87,7 +88,8 @@ def _block(file: File, one: Glance, chart: Chart | None, context: Context) -> Bl
         pictures = (Picture(chart.pictures, context.stem(file, chart.name), chart.alt),)
     found = sentences(file, context.comparisons(file), context.predicted(file))
     epochs, steps = on_device(epoch_rows(file), "cuda"), on_device(step_rows(file), "cuda")
-    how = [text for text, has in ((_COMPARED, epochs), (_STEPS, steps)) if has]
+    passes = on_device(training_rows(file, FORWARD), "cuda")
+    how = [text for text, has in ((_COMPARED, epochs or passes), (_STEPS, steps)) if has]
     fold = Fold("In full, and how it was found", points=(*found, *(how or [_WITHOUT_GPU])))
     return Block(
         machine=file.machine.id,

@@ -83,7 +83,7 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
         *_GPU,
         Column("kind", "answer"),
         Column("measure", "over"),
-        Column("crossover", "GPU wins from", numeric=True),
+        Column("crossover", f"GPU {quantity.wins} from", numeric=True),
         *_INTERVAL,
         *(PAIRS if paired else ()),
         *LOST,

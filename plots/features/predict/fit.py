@@ -203,7 +203,7 @@ def band_notes(fit: Fit, precision: str = "f32", loop: str = OURS) -> tuple[str,
             "It is for this program; auto has the share of a graph's time that one kernel for an "
             "epoch took on an H200. PyTorch starts each operation from Python, which takes "
             f"{_ends('torch_operation')} where a node of a graph takes {_ends('graph_node')}, so "
-            "that there a GPU wins from a larger network on: predict --as=pytorch."
+            "that there a GPU pays from a larger network on: predict --as=pytorch."
         )
     else:
         notes.append(

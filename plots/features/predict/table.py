@@ -39,6 +39,7 @@ _RATES = {
 
 def crossover_table(found: Sequence[Verdict], fit: Fit, machine: str) -> Table:
     """From which size each card would win, in each way."""
+    quantity = _quantity(found)
     lines = [
         _crossover_line(outlook, one)
         for verdict in found
@@ -50,14 +51,13 @@ def crossover_table(found: Sequence[Verdict], fit: Fit, machine: str) -> Table:
         Column("what", "of"),
         *_WORK,
         Column("measure", "over", for_programs=True),
-        Column("crossover", "wins from", numeric=True, group=_BAND),
+        Column("crossover", f"{quantity.wins} from", numeric=True, group=_BAND),
         Column("low", "earliest", numeric=True, group=_BAND),
         Column("high", "latest", numeric=True, group=_BAND),
         Column("measured", "measured", for_programs=True),
         Column("answer", "answer"),
     )
-    win = _quantity(found).win
-    title = f"From which size on a GPU would {win} on {machine}; {NOT_MEASURED}"
+    title = f"From which size on a GPU would {quantity.win} on {machine}; {NOT_MEASURED}"
     return Table(title, columns, tuple(lines), _notes(found, fit))
 
 
