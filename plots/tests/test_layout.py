@@ -19,14 +19,15 @@ from plots.core.charts.lines import MOST_LINES
 from plots.core.charts.rates import MOST_PANELS, draw_rates, panels
 from plots.core.charts.style import NARROW, WIDE, thinned
 from plots.core.crossover import comparisons
-from plots.core.network import epoch_rows
+from plots.core.network import epoch_rows, training_rows
 from plots.core.rates import lines
 from plots.features.crossover.chart import by_work, draw_crossovers
 from plots.features.training.chart import best_of_devices, draw_times
+from plots.features.training.forward_chart import draw_latencies, draw_throughput
 from plots.features.why.analysis import splits
 from plots.features.why.chart import chosen, draw_why
 from plots.file import loading
-from plots.file.families import MINIBATCH
+from plots.file.families import FORWARD, MINIBATCH
 from plots.tests import (
     synthetic,
     synthetic_machine,
@@ -34,6 +35,7 @@ from plots.tests import (
     synthetic_steps,
     synthetic_sweep,
 )
+from plots.tests.synthetic_passes import passes
 
 pytestmark = pytest.mark.slow
 
@@ -246,6 +248,24 @@ def test_copies(read, drawn):
     found = panels(lines(rows, lambda row: row.counters["bytes"], ("bytes",), "bytes"), ("bytes",))
     options = {"title": "Copies", "size_label": "size", "rate_label": "bandwidth", "unit": "B/s"}
     check(drawn(draw_rates, file, found, **options, tick=units.binary_bytes))
+
+
+@pytest.mark.parametrize(("draw", "panels"), [(draw_throughput, 4), (draw_latencies, 1)])
+def test_forward_passes(read, drawn, draw, panels):
+    entries = [
+        entry
+        for model in ("disc-3", "disc-7", "disc-11", "heart", "fcn-r")
+        for batch in (1, 32, 1024)
+        for device in ("cpu", "cuda")
+        for entry in passes(model, batch, device)
+    ]
+    file = read(synthetic.document(entries, gpu="synthetic GPU"))
+    rows = training_rows(file, FORWARD)
+    figures = drawn(draw, file, rows if panels > 1 else [row for row in rows if row.batch == "1"])
+    check(figures)
+    for one in figures:
+        assert [len(axes.lines) for axes in one.figure.axes] == panels * [2]  # of five networks
+    assert draw_throughput(file, [row for row in rows if row.batch == "1"]) is None
 
 
 def test_where_the_time_goes(machine, drawn):

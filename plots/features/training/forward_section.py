@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 from plots.core.charts.style import Pictures
 from plots.core.network import on_device, training_rows
-from plots.core.page.columns import on_page
+from plots.core.page.columns import brief, on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.features.training.chart import best_of_devices, draw_times, is_in_plainest_precision
+from plots.features.training.forward_chart import draw_latencies, draw_throughput
 from plots.features.training.table import SPEED_UP, best_table, every_table, latency_table
 from plots.file.families import FORWARD
 from plots.file.rows import File, Row
@@ -30,15 +31,14 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     if not shown:
         return None
     drawn = context.map(draw, shown)
+    more = context.map(draw_more, shown)
     both = any(on_device(training_rows(file, FORWARD), "cuda") for file in shown)
     return Section(
         title="Using it",
         anchor="using",
         lead="To use the trained network, do you need a GPU? How long one forward pass takes, by "
         "network and batch size.",
-        blocks=tuple(
-            _block(file, pictures, context) for file, pictures in zip(shown, drawn, strict=True)
-        ),
+        blocks=tuple(_block(*each, context) for each in zip(shown, drawn, more, strict=True)),
         notes=(*_NOTES, SPEED_UP) if both else _NOTES,
     )
 
@@ -46,6 +46,22 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 def draw(file: File) -> Pictures:
     """The chart of `file`."""
     return draw_times(file, best_of_devices(_of_smallest_batch(file)))
+
+
+def draw_more(file: File) -> list[tuple[str, Pictures, str]]:
+    """Of throughput and of latencies, where there are any: a name, the chart, what it shows."""
+    plain = [row for row in training_rows(file, FORWARD) if is_in_plainest_precision(row)]
+    found = []
+    if throughput := draw_throughput(file, plain):
+        alt = (
+            "Samples per second against the batch, both axes logarithmic, a panel for each network."
+        )
+        found.append(("throughput", throughput, alt))
+    if late := draw_latencies(file, _of_smallest_batch(file)):
+        name, pictures = late
+        alt = f"What 50 % to all of the single passes of {name} do not exceed, on each device."
+        found.append(("latencies", pictures, alt))
+    return found
 
 
 def _of_smallest_batch(file: File) -> list[Row]:
@@ -56,7 +72,12 @@ def _of_smallest_batch(file: File) -> list[Row]:
     return [row for row in own if is_in_plainest_precision(row)] or own
 
 
-def _block(file: File, pictures: Pictures, context: Context) -> Block:
+def _block(
+    file: File,
+    pictures: Pictures,
+    more: Sequence[tuple[str, Pictures, str]],
+    context: Context,
+) -> Block:
     rows = training_rows(file, FORWARD)
     picture = Picture(
         pictures,
@@ -74,7 +95,10 @@ def _block(file: File, pictures: Pictures, context: Context) -> Block:
         folds.append(Fold.of(on_page(latencies, keys), "Latency of single passes"))
     return Block(
         machine=file.machine.id,
-        pictures=(picture,),
-        tables=(on_page(best_table(rows), _ANSWER, _TITLE),),
+        pictures=(
+            picture,
+            *(Picture(one, context.stem(file, name), alt) for name, one, alt in more),
+        ),
+        tables=(brief(on_page(best_table(rows), _ANSWER, _TITLE), "the table of every row"),),
         folds=tuple(folds),
     )

@@ -34,7 +34,7 @@ _NETWORK = (
 SPEED_UP = "Speedup: CPU time / GPU time, each the best of its device, in the same precision."
 _GROUPS = {"cpu": "CPU", "cuda": "GPU"}
 _PREFIXES = {"cpu": "cpu", "cuda": "gpu"}
-_QUANTILES = {"p50": "50 %", "p90": "90 %", "p99": "99 %", "p999": "99.9 %", "max": "longest"}
+QUANTILES = {"p50": "50 %", "p90": "90 %", "p99": "99 %", "p999": "99.9 %", "max": "longest"}
 _MEMORY = ("peak_bytes", "reorders", "reorder_bytes")
 
 
@@ -173,7 +173,7 @@ def latency_table(rows: Sequence[Row]) -> Table:
         Column("on", "on"),
         *(
             Column(f"latency_{key}_seconds", title, numeric=True, group="of passes, latency")
-            for key, title in _QUANTILES.items()
+            for key, title in QUANTILES.items()
         ),
         Column("latency_passes", "passes each", numeric=True),
         Column("clock_seconds", "clock", numeric=True),
@@ -189,18 +189,22 @@ def latency_table(rows: Sequence[Row]) -> Table:
                     text_cell(network_label(key, list(groups), row.axes)),
                     count_cell(row.counters["batch"]),
                     text_cell(str(device_label(row))),
-                    *(_over_repetitions(row, f"latency_{key}_seconds") for key in _QUANTILES),
+                    *(
+                        seconds_cell(over_repetitions(row, f"latency_{key}_seconds"))
+                        for key in QUANTILES
+                    ),
                     count_cell(float(np.nanmedian(passes))),
-                    _over_repetitions(row, "clock_seconds"),
+                    seconds_cell(over_repetitions(row, "clock_seconds")),
                 )
             )
     note = "Each latency has one reading of the clock in it."
     return Table("Latency of forward passes", columns, tuple(lines), (note,) if lines else ())
 
 
-def _over_repetitions(row: Row, counter: str) -> Cell:
+def over_repetitions(row: Row, counter: str) -> float | None:
+    """The median over the repetitions that have the counter; None where none has."""
     values = row.measured.get(counter)
-    return NOTHING if values is None else seconds_cell(float(np.nanmedian(values)))
+    return None if values is None else float(np.nanmedian(values))
 
 
 def memory_table(rows: Sequence[Row]) -> Table:
