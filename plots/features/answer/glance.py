@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer of a file at a glance: a strip, one sentence of at most MOST_WORDS, three lines."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from plots import units
@@ -65,11 +65,11 @@ def _said(file: File, compared: Sequence[Comparison], found: Sequence[Verdict]) 
     if first := foremost(compared):
         return _of_curve(file, compared, first)
     if steps := over_batches(compared):
-        return _of_batches(steps)
+        return _of_curves(steps, lambda one: _name(one.model), "training {} step by step")
     if on_device([*epoch_rows(file), *step_rows(file)], "cuda"):
         return _of_networks(file)
     if passes := over_passes(compared):
-        return _of_passes(passes)
+        return _of_curves(passes, _batch, "in forward passes at {}", "forward passes")
     predicted = [(verdict, one) for verdict in found if (one := verdict.comparison)]
     if predicted:
         return _of_cards(file, predicted)
@@ -104,7 +104,7 @@ def _of_curve(file: File, compared: Sequence[Comparison], first: Comparison) -> 
     gpu = short_gpu(printable(file.machine.gpu or "GPU", _NAME))
     strips = [
         Strip(
-            ", ".join([gpu, *([f"batch {units.written(one.batch)}"] if len(batches) > 1 else [])]),
+            ", ".join([gpu, *([_batch(one)] if len(batches) > 1 else [])]),
             segments_of(one.crossover),
             marks=_marks(file, one) if one is first else (),
             crossover=one.crossover.size,
@@ -115,7 +115,7 @@ def _of_curve(file: File, compared: Sequence[Comparison], first: Comparison) -> 
     lines = [speed_up_words(largest)] if largest else []
     lines += _moved(batches[1:], answer)
     lines += _placed(answer)
-    batch = "" if len(batches) > 1 else f", batch {units.written(first.batch)}"
+    batch = "" if len(batches) > 1 else f", {_batch(first)}"
     shown = _strips(strips, first, f"{_kind(first)}{batch}")
     return Glance(shown, _sentence(first), tuple(lines), _to_share(file, first, gpu))
 
@@ -137,9 +137,7 @@ def at_each_batch(compared: Sequence[Comparison], first: Comparison) -> list[Com
 
 def _moved(others: Sequence[Comparison], answer: Headline) -> list[str]:
     """What other batches say, and networks on no curve that disagree, in a line."""
-    said = [
-        f"batch {units.written(one.batch)}: {crossover_words(one.crossover)}" for one in others[:3]
-    ]
+    said = [f"{_batch(one)}: {crossover_words(one.crossover)}" for one in others[:3]]
     for one in answer.answers[0].exceptions[:2]:
         network = f"{_name(one.model)} ({units.count(one.parameters)} parameters)"
         said.append(f"on {network} {ratio_words(one, 2)}")
@@ -170,39 +168,19 @@ def _marks(file: File, first: Comparison) -> tuple[Mark, ...]:
     return _spread(Mark(_name(name), one.parameters, side_of(one)) for name, one in chosen.items())
 
 
-def _of_batches(steps: Sequence[Comparison]) -> Glance:
-    """Of a file without epochs: from which batch size on the GPU wins, of each network."""
+def _of_curves(
+    curves: Sequence[Comparison], name: Callable[[Comparison], str], place: str, of: str = ""
+) -> Glance:
+    """Of a file without epochs: from which size on the GPU wins on each of `curves`, the first of
+    which `place` is about."""
     strips = [
-        Strip(_name(one.model), segments_of(one.crossover), crossover=one.crossover.size)
-        for one in steps[:_MOST_STRIPS]
+        Strip(name(one), segments_of(one.crossover), crossover=one.crossover.size)
+        for one in curves[:_MOST_STRIPS]
     ]
-    said = [f"{_name(one.model)}: {crossover_words(one.crossover)}." for one in steps[1:4]]
-    first = steps[0]
-    place = f", training {_name(first.model)} step by step"
-    sentence = _shortest(claim(first.crossover), [place, ""])
-    return Glance(_strips(strips, first), sentence, tuple(said))
-
-
-def _of_passes(passes: Sequence[Comparison]) -> Glance:
-    """Of a file with forward passes alone: from which network size on the GPU wins, by batch."""
-    first, *others = passes
-    strips = [
-        Strip(
-            f"batch {units.written(one.batch)}",
-            segments_of(one.crossover),
-            crossover=one.crossover.size,
-        )
-        for one in passes[:_MOST_STRIPS]
-    ]
-    place = f", in forward passes at batch {units.written(first.batch)}"
-    return Glance(
-        _strips(strips, first, "forward passes"),
-        _shortest(claim(first.crossover), [place, ""]),
-        tuple(
-            f"At batch {units.written(one.batch)}: {crossover_words(one.crossover)}."
-            for one in others[:3]
-        ),
-    )
+    said = [f"{name(one)}: {crossover_words(one.crossover)}." for one in curves[1:4]]
+    first = curves[0]
+    sentence = _shortest(claim(first.crossover), [f", {place.format(name(first))}", ""])
+    return Glance(_strips(strips, first, of), sentence, tuple(said))
 
 
 def _of_networks(file: File) -> Glance:
@@ -242,7 +220,7 @@ def _of_cards(file: File, predicted: Sequence[tuple[Verdict, Comparison]]) -> Gl
         )
         for each, one in predicted[:_MOST_STRIPS]
     )
-    conditions = f"{_kind(first)}, batch {units.written(first.batch)}"
+    conditions = f"{_kind(first)}, {_batch(first)}"
     return Glance(
         _strips(strips, first, conditions),
         _sentence(first, f"predicted for the {name}"),
@@ -324,7 +302,7 @@ def _to_share(file: File, one: Comparison, gpu: str) -> str:
     cpu = file.machine.cpu
     processor = printable(short_processor(cpu.model), _NAME)
     said = (
-        f"{claim(one.crossover).removeprefix('the ')}, batch {units.written(one.batch)}",
+        f"{claim(one.crossover).removeprefix('the ')}, {_batch(one)}",
         f"{processor}, {counted(cpu.cores, 'core')}, vs {gpu}",
         f"crossover {printable(file.software.commit[:7], 7)}".strip(),
     )
@@ -362,6 +340,10 @@ def _spread(marks: Iterable[Mark]) -> tuple[Mark, ...]:
     familiar = [mark for mark in marks if mark.name not in ODD]
     ordered = sorted(familiar, key=lambda mark: not mark.name.startswith("mlp-"))
     return tuple(ordered[:_MOST_MARKS])
+
+
+def _batch(one: Comparison) -> str:
+    return f"batch {units.written(one.batch)}"
 
 
 def _name(text: str) -> str:

@@ -15,7 +15,7 @@ from plots.core.charts.looks import Looks
 from plots.core.charts.rates import MOST_PANELS, Panel, draw_rates
 from plots.core.charts.style import (
     RULE,
-    Pictures,
+    Chart,
     devices,
     finish,
     is_narrow,
@@ -34,7 +34,7 @@ from plots.text import printable
 _BESIDES = 3  # networks on no ladder that do without those of ladders
 
 
-def draw_throughput(file: File, rows: Sequence[Row]) -> Pictures | None:
+def draw_throughput(file: File, rows: Sequence[Row]) -> Chart | None:
     """A panel for each of a few networks of `rows`, forward passes of `file`: samples per second
     over the batch. None where no network was measured in two batches."""
     lines_of: dict[tuple[str, SeriesKey], list[Row]] = {}
@@ -50,7 +50,7 @@ def draw_throughput(file: File, rows: Sequence[Row]) -> Pictures | None:
         )
         for name, members in own.items()
     ]
-    return draw_rates(
+    pictures = draw_rates(
         file,
         panels,
         title="Forward passes: samples per second, by batch",
@@ -58,12 +58,14 @@ def draw_throughput(file: File, rows: Sequence[Row]) -> Pictures | None:
         rate_label="samples per second, passes one behind the other",
         unit="/s",
     )
+    alt = f"Samples per second against the batch, both axes logarithmic, of {', '.join(own)}."
+    return Chart("throughput", pictures, alt)
 
 
-def draw_latencies(file: File, rows: Sequence[Row]) -> tuple[str, Pictures] | None:
-    """How late passes of one network are, in the middle and at worst, and the network's name; of
-    `rows`, forward passes of `file` in one batch. None where none was timed pass by pass."""
-    timed = [row for row in _fastest(rows) if "latency_passes" in row.measured]
+def draw_latencies(file: File, rows: Sequence[Row]) -> Chart | None:
+    """How late passes of one network are, in the middle and at worst; of `rows`, forward passes of
+    `file` in one batch. None where none was timed pass by pass."""
+    timed = [row for row in _fastest(rows) if _latencies(row)]
     devices_of: dict[str, set[str]] = {}
     for row in timed:
         devices_of.setdefault(row.model, set()).add(row.device)
@@ -72,7 +74,8 @@ def draw_latencies(file: File, rows: Sequence[Row]) -> tuple[str, Pictures] | No
     if not own:
         return None
     name = list(own)[len(own) // 2]
-    return name, render(partial(_draw_latencies, file, own[name]))
+    alt = f"What 50 % to all of the single passes of {name} do not exceed, on each device."
+    return Chart("latencies", render(partial(_draw_latencies, file, own[name])), alt)
 
 
 def _draw_latencies(file: File, rows: Sequence[Row], figure: Figure) -> None:
@@ -80,10 +83,10 @@ def _draw_latencies(file: File, rows: Sequence[Row], figure: Figure) -> None:
     axes: Axes = figure.add_subplot()
     looks, labels, drawn = Looks(file.rows), series_labels(rows), []
     for row in rows:
-        late = [over_repetitions(row, f"latency_{key}_seconds") for key in QUANTILES]
-        known = [(place, one) for place, one in enumerate(late) if one is not None]
+        late = _latencies(row)
         drawn += axes.plot(
-            *zip(*known, strict=True),
+            [*late],
+            [*late.values()],
             linewidth=1.8,
             markersize=5.5,
             label=printable(labels[series_key(row)], 60),
@@ -104,6 +107,12 @@ def _draw_latencies(file: File, rows: Sequence[Row], figure: Figure) -> None:
     note = "points: median over the repetitions"
     title = "Forward passes: the latency of single ones"
     finish(figure, title, [devices(file), f"{printable(what, 60)}, {batch}; {note}"], drawn)
+
+
+def _latencies(row: Row) -> dict[int, float]:
+    """Place in QUANTILES → seconds, of those that were measured."""
+    late = (over_repetitions(row, f"latency_{key}_seconds") for key in QUANTILES)
+    return {place: one for place, one in enumerate(late) if one and one > 0}
 
 
 def _fastest(rows: Sequence[Row]) -> list[Row]:

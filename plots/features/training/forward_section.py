@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from plots.core.charts.style import Pictures
+from plots.core.charts.style import Chart
 from plots.core.network import on_device, training_rows
 from plots.core.page.columns import brief, on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
@@ -22,6 +22,10 @@ _ANSWER = (
     *("network", "batch", "speed_up", "cpu_seconds_per_pass", "gpu_seconds_per_pass"),
     *("cpu_on", "gpu_on", "params"),
 )
+_ALT = (
+    "Seconds per forward pass of the smallest batch against the number of trainable parameters, "
+    "both axes logarithmic, a line for each way to compute. The table below has the same figures."
+)
 _TITLE = "Forward passes: the fastest way of each device"
 
 
@@ -31,37 +35,25 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     if not shown:
         return None
     drawn = context.map(draw, shown)
-    more = context.map(draw_more, shown)
     both = any(on_device(training_rows(file, FORWARD), "cuda") for file in shown)
     return Section(
         title="Using it",
         anchor="using",
         lead="To use the trained network, do you need a GPU? How long one forward pass takes, by "
         "network and batch size.",
-        blocks=tuple(_block(*each, context) for each in zip(shown, drawn, more, strict=True)),
+        blocks=tuple(
+            _block(file, charts, context) for file, charts in zip(shown, drawn, strict=True)
+        ),
         notes=(*_NOTES, SPEED_UP) if both else _NOTES,
     )
 
 
-def draw(file: File) -> Pictures:
-    """The chart of `file`."""
-    return draw_times(file, best_of_devices(_of_smallest_batch(file)))
-
-
-def draw_more(file: File) -> list[tuple[str, Pictures, str]]:
-    """Of throughput and of latencies, where there are any: a name, the chart, what it shows."""
+def draw(file: File) -> list[Chart]:
+    """The charts of `file`: of times, and where there are any of throughput and of latencies."""
+    single = _of_smallest_batch(file)
     plain = [row for row in training_rows(file, FORWARD) if is_in_plainest_precision(row)]
-    found = []
-    if throughput := draw_throughput(file, plain):
-        alt = (
-            "Samples per second against the batch, both axes logarithmic, a panel for each network."
-        )
-        found.append(("throughput", throughput, alt))
-    if late := draw_latencies(file, _of_smallest_batch(file)):
-        name, pictures = late
-        alt = f"What 50 % to all of the single passes of {name} do not exceed, on each device."
-        found.append(("latencies", pictures, alt))
-    return found
+    times = Chart("passes", draw_times(file, best_of_devices(single)), _ALT)
+    return [times, *filter(None, [draw_throughput(file, plain), draw_latencies(file, single)])]
 
 
 def _of_smallest_batch(file: File) -> list[Row]:
@@ -72,21 +64,8 @@ def _of_smallest_batch(file: File) -> list[Row]:
     return [row for row in own if is_in_plainest_precision(row)] or own
 
 
-def _block(
-    file: File,
-    pictures: Pictures,
-    more: Sequence[tuple[str, Pictures, str]],
-    context: Context,
-) -> Block:
+def _block(file: File, charts: Sequence[Chart], context: Context) -> Block:
     rows = training_rows(file, FORWARD)
-    picture = Picture(
-        pictures,
-        context.stem(file, "passes"),
-        alt="Seconds per forward pass of the smallest batch against the number of trainable "
-        "parameters, both axes logarithmic, a line for each way to compute. The table below has "
-        "the same figures.",
-        caption=f"Batch {_of_smallest_batch(file)[0].counters['batch']:,.0f}.",
-    )
     every = on_page(every_table(rows), ("network", "batch", "seconds_per_pass", "on"))
     folds = [Fold.of(every, "Forward passes: every row of every way to compute")]
     latencies = latency_table(rows)
@@ -95,9 +74,8 @@ def _block(
         folds.append(Fold.of(on_page(latencies, keys), "Latency of single passes"))
     return Block(
         machine=file.machine.id,
-        pictures=(
-            picture,
-            *(Picture(one, context.stem(file, name), alt) for name, one, alt in more),
+        pictures=tuple(
+            Picture(one.pictures, context.stem(file, one.name), one.alt) for one in charts
         ),
         tables=(brief(on_page(best_table(rows), _ANSWER, _TITLE), "the table of every row"),),
         folds=tuple(folds),
