@@ -95,17 +95,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     load = loading.load_files if options.summary else load_answering
     files, problems = load(options.paths)
-    if options.of != TIME.name and (options.summary or options.ranks):
-        return complain(["crossover: --summary and --ranks are of time; leave out --of, or these"])
+    if options.of != TIME.name and (options.summary or options.ranks or options.copies):
+        return complain(
+            ["crossover: --summary, --ranks and --copies are of time; leave out --of, or these"]
+        )
     files = asked_for(files, options)
-    if options.summary:
-        return _summarize(files, problems, options)
-    if options.threads:
-        return _compare_threads(files, problems, options)
-    if options.ranks:
-        return _compare_ranks(files, problems, options)
-    if options.copies:
-        return _compare_copies(files, problems, options)
+    for asked, answer in (
+        (options.summary, _summarize),
+        (options.threads, _compare_threads),
+        (options.ranks, _compare_ranks),
+        (options.copies, _compare_copies),
+    ):
+        if asked:
+            return answer(files, problems, options)
     if options.scaling:
         return complain(["crossover: --scaling is of --ranks; say that, too, or leave it out"])
     crossovers = [(file, comparisons(file)) for file in files]
