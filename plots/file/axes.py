@@ -339,6 +339,7 @@ BUILT_IN = Axes(
             {"1": "1 thread"},
         ),
         Axis("accumulate", "what", (), "batches whose gradients are summed for one update"),
+        Axis("copies", "what", (), "networks that train at once on the same rows", "{} copies"),
         Axis(
             "shuffle",
             "what",

@@ -3,12 +3,12 @@
 
 import pytest
 
+from plots.core.charts.crossover import draw_charts
 from plots.core.crossover import comparisons, speed_ups
 from plots.core.network import epoch_rows
 from plots.core.series import series_labels
 from plots.core.tables.formats import render
 from plots.features.answer import section as verdict
-from plots.features.crossover.chart import draw_charts
 from plots.features.crossover.table import crossover_table, speed_up_table
 from plots.features.report import report
 from plots.features.why.counterfactuals import counterfactuals

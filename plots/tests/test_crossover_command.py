@@ -11,10 +11,10 @@ import pytest
 from matplotlib.image import imread
 
 from plots.cli import main
+from plots.core.charts.crossover import draw_charts, draw_crossovers
 from plots.core.charts.files import write_charts
 from plots.core.crossover import comparisons, speed_ups
 from plots.core.crossover_words import crossover_words
-from plots.features.crossover.chart import draw_charts, draw_crossovers
 from plots.features.crossover.table import crossover_table, speed_up_table
 from plots.file import loading
 from plots.tests import synthetic

@@ -15,13 +15,13 @@ from matplotlib.transforms import Bbox
 
 from plots import units
 from plots.core.charts import style
+from plots.core.charts.crossover import by_work, draw_crossovers
 from plots.core.charts.lines import MOST_LINES
 from plots.core.charts.rates import MOST_PANELS, draw_rates, panels
 from plots.core.charts.style import NARROW, WIDE, thinned
 from plots.core.crossover import comparisons
 from plots.core.network import epoch_rows, training_rows
 from plots.core.rates import lines
-from plots.features.crossover.chart import by_work, draw_crossovers
 from plots.features.training.chart import best_of_devices, draw_times
 from plots.features.training.forward_chart import draw_latencies, draw_throughput
 from plots.features.why.analysis import splits

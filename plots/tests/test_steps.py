@@ -6,6 +6,7 @@ import re
 import pytest
 
 from plots.core.bounds import bounds
+from plots.core.charts.crossover import draw_charts
 from plots.core.cost import has_own_rates
 from plots.core.crossover import comparisons, speed_ups
 from plots.core.crossover_words import crossover_words
@@ -18,7 +19,6 @@ from plots.features.answer import section as verdict
 from plots.features.answer.analysis import sentences
 from plots.features.compare.analysis import compare
 from plots.features.crossover import section as crossovers
-from plots.features.crossover.chart import draw_charts
 from plots.features.machines.table import machines_table
 from plots.features.record import section as record
 from plots.features.training import steps_section as steps

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From how many copies of one network on, trained at once, the GPU wins, and what a copy takes.
 
-docs/method/copies.md defines each figure.
+docs/method/many_networks.md defines each figure.
 """
 
 from collections.abc import Sequence

@@ -3,11 +3,11 @@
 
 from collections.abc import Sequence
 
+from plots.core.charts.crossover import draw_crossovers
 from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Picture, Section
 from plots.features.copies.analysis import copies_of, copies_sentences, over_copies
 from plots.features.copies.table import copies_table
-from plots.features.crossover.chart import draw_crossovers
 from plots.file.rows import File
 
 _MOST_CHARTS = 2
@@ -15,7 +15,7 @@ _FIRST = ("copies", "cpu_seconds_a_copy", "gpu_seconds_a_copy", "speedup")
 _NOTES = (
     "Copies are networks of one kind that train at once on the same rows, each from other "
     "parameters; each is verified. On the CPU each thread trains some of them, one after the "
-    "other; on a GPU each has a stream of its own. docs/method/copies.md says more.",
+    "other; on a GPU each has a stream of its own. docs/method/many_networks.md says more.",
 )
 
 

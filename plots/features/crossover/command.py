@@ -146,8 +146,8 @@ def _draw(
 ) -> list[str]:
     """Writes the charts; returns what is wrong, a sentence each."""
     # Imported here because matplotlib takes longer to load than the tables take to make.
+    from plots.core.charts.crossover import draw_charts  # noqa: PLC0415
     from plots.core.charts.strip import draw_strips  # noqa: PLC0415
-    from plots.features.crossover.chart import draw_charts  # noqa: PLC0415
     from plots.features.predict.files import predictions  # noqa: PLC0415
 
     files = [file for file, _ in crossovers]
@@ -289,7 +289,7 @@ def _compare_copies(files: list[File], problems: list[str], options: argparse.Na
         print_tables(tables, options)
     if options.charts:
         # Imported here because matplotlib takes longer to load than the tables take to make.
-        from plots.features.crossover.chart import draw_crossovers  # noqa: PLC0415
+        from plots.core.charts.crossover import draw_crossovers  # noqa: PLC0415
 
         drawn = ([draw_crossovers(file, [one]) for one in over_copies(file)] for file in files)
         problems += save_charts(files, drawn, options.charts)

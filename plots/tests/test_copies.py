@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From how many copies of a network on, trained at once, the GPU wins. Nobody measured any time
+here."""
+
+import re
+from typing import Any
+
+import pytest
+
+from plots.cli import main
+from plots.core.crossover import comparisons
+from plots.core.page.section import Context
+from plots.features.copies import section
+from plots.features.copies.analysis import copies_of, copies_sentences, over_copies
+from plots.features.copies.table import copies_table
+from plots.features.peers.analysis import pairs
+from plots.tests import synthetic
+from plots.tests.synthetic_sweep import epochs
+
+COPIES = (1, 4, 16, 64)
+AT = 10  # copies: there the CPU, whose time grows with them, takes as long as the GPU
+MODELS = ("disc-4", "disc-5")
+
+
+def ways(model: str, copies: int, *, gpu: bool = True) -> list[dict[str, str]]:
+    own = {} if copies == 1 else {"copies": str(copies)}
+    cpu = [synthetic.cpu_configuration(model, threads) for threads in (1, 2)]
+    gpus = [synthetic.gpu_configuration(model, "graph", "resident")] if gpu else []
+    return [{**one, **own} for one in (*cpu, *gpus)]
+
+
+def seconds(way: dict[str, str], _params: float) -> float:
+    copies = int(way.get("copies", "1"))
+    if way["device"] == "cuda":
+        return 1e-3
+    threads = min(int(way["cpu_threads"]), copies)
+    return 1e-3 * copies / AT * 2 / threads if copies > 1 else 2e-3 / AT
+
+
+def document(*, gpu: bool = True) -> dict[str, Any]:
+    configurations = [
+        one for model in MODELS for copies in COPIES for one in ways(model, copies, gpu=gpu)
+    ]
+    return synthetic.document(epochs(configurations, seconds), gpu="synthetic GPU" if gpu else None)
+
+
+def test_the_gpu_wins_from_as_many_copies_as_it_takes(read):
+    found = over_copies(read(document()))
+    assert [one.model for one in found] == list(MODELS)
+    for one in found:
+        assert one.measure == "copies"
+        assert one.crossover.size == pytest.approx(AT, rel=0.1)
+        assert one.crossover.low < AT < one.crossover.high
+    first, _ = copies_sentences(read(document()))
+    assert first.startswith("disc-4, batch 100: with copies of it trained at once, the GPU wins ")
+    assert re.fullmatch(r".*from [\d.]+ copies \([\d.]+ to [\d.]+\)\.", first)
+
+
+def test_copies_are_no_rows_of_one_network(read):
+    file = read(document())
+    assert {row.copies for row in file.rows} == {1}
+    assert {row.copies for row in file.copies} == {4, 16, 64}
+    assert {one.measure for one in comparisons(file)} == {"parameters"}
+
+
+def test_without_a_gpu_it_says_what_a_copy_takes(read):
+    file = read(document(gpu=False))
+    assert over_copies(file) == []
+    first, second = copies_sentences(file)
+    assert first.startswith("disc-4, batch 100: 64 copies at once take 3")
+    assert re.fullmatch(
+        r".* times as long as one, 1\d\d µs a copy instead of [\d.]+ µs, on the CPU\.", first
+    )
+    assert second.startswith("disc-5")
+
+
+def test_each_number_of_copies_has_a_line(read):
+    file = read(document())
+    table = copies_table(file, copies_of(file))
+    records = table.records()
+    assert [record["copies"] for record in records] == [*COPIES, *COPIES]
+    for record in records:
+        assert record["speedup"] == pytest.approx(
+            record["cpu_seconds"] / record["gpu_seconds"], rel=1e-9
+        )
+        assert record["gpu_seconds_a_copy"] == record["gpu_seconds"] / record["copies"]
+    assert records[1]["cpu_how"] == "2 threads"
+
+
+def test_a_section_shows_them(read):
+    shown = section.build([read(document())], Context())
+    (block,) = shown.blocks
+    assert len(block.points) == len(block.pictures) == len(MODELS)
+    assert (
+        section.build([read(synthetic.document(epochs(ways("disc-4", 1), seconds)))], Context())
+        is None
+    )
+
+
+def test_a_peers_copies_stand_beside_ours(read):
+    configurations = ways("disc-4", 4)[:1]
+    theirs = [{**configurations[0], "program": "pytorch"}]
+    file = read(
+        synthetic.document(epochs(configurations, seconds) + epochs(theirs, seconds), gpu=None)
+    )
+    (pair,) = pairs(file)
+    assert pair.ours.copies == pair.theirs.copies == 4
+
+
+def test_the_command_prints_and_draws(write, tmp_path, capsys):
+    path = write(document())
+    assert main(["crossover", "--copies", str(path), "--charts", str(tmp_path / "charts")]) == 0
+    said = capsys.readouterr().out
+    assert "with copies of it trained at once" in said and "a copy" in said
+    assert len(list((tmp_path / "charts").glob("*.png"))) == len(MODELS)
+    assert main(["crossover", "--copies", str(write(synthetic.document([])))]) in (0, 2)
+    assert "no network was trained in copies" in capsys.readouterr().err
