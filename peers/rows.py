@@ -62,7 +62,7 @@ def training_row(
     if counted is None:
         raise ValueError("nothing is known of its network")
     family = configuration["family"]
-    task = Task.of(family, counted)
+    task = Task.of(family, counted, int(configuration.get("copies", "1")))
     is_compiled = configuration.get("compiler", "none") != "none"
     start = time.perf_counter()
     with going_on("compiling it") if is_compiled else nullcontext():

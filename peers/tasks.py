@@ -47,10 +47,11 @@ class Task:
     label: str  # of the optimizer, as bench says it
     params: int
     flops: float  # of an iteration
+    copies: int = 1  # that train at once on the same rows, `params` and `flops` being of all
 
     @staticmethod
-    def of(family: str, counted: dict[str, Any]) -> Task:
-        """From what bench tells of a row's network (docs/protocol.md)."""
+    def of(family: str, counted: dict[str, Any], copies: int = 1) -> Task:
+        """From what bench tells of a row's network (docs/protocol.md), which is of one copy."""
         one = {"Minibatch": "step", "Forward": "pass"}.get(family, "epoch")
         return Task(
             network=counted["network"],
@@ -59,8 +60,9 @@ class Task:
             rows=counted["rows"] if one == "epoch" else counted["batch"],
             optimizer=Optimizer.of(counted["optimizer"]),
             label=counted["optimizer"],
-            params=counted["params"],
-            flops=counted[one]["flops"],
+            params=copies * counted["params"],
+            flops=copies * counted[one]["flops"],
+            copies=copies,
         )
 
     @property

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -48,16 +48,20 @@ class Training(Protocol):
     def __init__(self, task: Task, configuration: Configuration) -> None: ...
 
     def run_steps(self, count: int) -> list[float]:
-        """So many steps from the start, with the reference's dropout; returns their losses."""
+        """So many steps from the start, with the reference's dropout; returns their losses, in each
+        step those of all copies."""
 
     def loss(self) -> float:
-        """Of the first batch at the start."""
+        """Of the first batch at the start, of one that is no copies."""
+
+    def begin_as(self, copy: int) -> None:
+        """From now on it starts as that copy, counted from 0, and is no copies itself."""
 
     def start_off(self, by: float, seed: int) -> None:
         """From now on each parameter starts off by up to so much of itself, at random."""
 
     def parameters(self) -> list[np.ndarray]:
-        """As they are now, in float64."""
+        """As they are now, in float64; those of one copy behind those of the one before."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +74,13 @@ class Tolerance:
 @dataclass(frozen=True)
 class Trajectory:
     """Of the reference: losses of the first steps, parameters after them. `batch` is a smaller one
-    than the row's, whose first loss is then `first_loss`; None where it is the row's own."""
+    than the row's, whose first losses, one of each copy, are then `first_losses`; None where it is
+    the row's own."""
 
     losses: list[float]
     parameters: list[np.ndarray]
     batch: int | None = None
-    first_loss: float | None = None
+    first_losses: list[float] = field(default_factory=list)
 
     @property
     def mean_loss(self) -> float:
@@ -98,6 +103,42 @@ def tolerance_of(task: Task, precision: str) -> Tolerance:
         return replace(tolerance, loss=1e-3) if normalized else tolerance
     two_roundings = 2 * 2.0**-8 * magnified
     return Tolerance(2e-2 if normalized else two_roundings, two_roundings)
+
+
+class _InTurn:
+    """What copies must come to: one training that begins as each of them in turn."""
+
+    def __init__(self, one: Training, copies: int) -> None:
+        self._one, self._copies = one, copies
+        self._off: tuple[float, int] | None = None
+        self._parameters: list[np.ndarray] = []
+
+    def _each(self) -> Iterator[Training]:
+        for copy in range(self._copies):
+            if self._copies > 1:
+                self._one.begin_as(copy)
+                if self._off:
+                    self._one.start_off(*self._off)
+            yield self._one
+
+    def run_steps(self, count: int) -> list[float]:
+        losses: list[list[float]] = []
+        self._parameters = []
+        for one in self._each():
+            losses.append(one.run_steps(count))
+            self._parameters += map(np.copy, one.parameters())  # it goes on with those it has
+        return [loss for step in zip(*losses, strict=True) for loss in step]
+
+    def first_losses(self) -> list[float]:
+        return [one.loss() for one in self._each()]
+
+    def start_off(self, by: float, seed: int) -> None:
+        self._off = by, seed
+        if self._copies == 1:
+            self._one.start_off(by, seed)
+
+    def parameters(self) -> list[np.ndarray]:
+        return self._parameters
 
 
 class References:
@@ -129,43 +170,45 @@ class References:
         self, task: Task, usual: Tolerance, trajectory: Trajectory
     ) -> tuple[Trajectory, Tolerance]:
         compared = task if trajectory.batch is None else of_batch(task, trajectory.batch)
-        plain = self._in_float64(compared)
+        plain = self._training(compared)
         plain.run_steps(0)
-        update = _distances(plain.parameters(), trajectory.parameters)
-        norms = _distances(trajectory.parameters, [0.0] * len(trajectory.parameters))
-        loss, moved, all_moved = usual.loss, [0.0] * len(norms), 0.0
+        update = _distances(plain.parameters(), trajectory.parameters, task)
+        norms = _norms(trajectory.parameters, task)
+        loss, moved = usual.loss, [0.0] * len(norms)
         for seed in range(1, _STARTS + 1):
-            other = self._in_float64(compared)
+            other = self._training(compared)
             other.start_off(_SIXTEEN_ROUNDINGS, seed)
-            losses = other.run_steps(len(trajectory.losses))
+            losses = other.run_steps(len(trajectory.losses) // task.copies)
             apart_in_loss = [
                 _FURTHER * _relative_loss(*both)
                 for both in zip(losses, trajectory.losses, strict=True)
             ]
-            for step in range(_FEWEST_STEPS, len(losses)):
-                if apart_in_loss[step] > _MOST_OF_LOSS:
-                    losses = plain.run_steps(step)
+            for place in range(_FEWEST_STEPS * task.copies, len(losses)):
+                if apart_in_loss[place] > _MOST_OF_LOSS:
+                    losses = plain.run_steps(place // task.copies)
                     shorter = replace(trajectory, losses=losses, parameters=plain.parameters())
                     return self._within_roundings(task, usual, shorter)
-            apart = _distances(other.parameters(), trajectory.parameters)
-            moved, all_moved = list(map(max, moved, apart)), max(all_moved, math.hypot(*apart))
+            apart = _distances(other.parameters(), trajectory.parameters, task)
+            moved = list(map(max, moved, apart))
             loss = max(loss, min(max(apart_in_loss), _MOST_OF_LOSS))
-        all_update, norm = math.hypot(*update), math.hypot(*norms)
+        # Of a copy.
+        all_update, norm = (math.hypot(*of) / math.sqrt(task.copies) for of in (update, norms))
 
         def allowed(moved: float, update: float, norm: float) -> float:
             own = min(_FURTHER * moved, _MOST_OF_UPDATE * update) / max(norm, _LEAST_NORM)
             return max(usual.parameters, own)
 
-        if is_compared_together(task):
-            return trajectory, Tolerance(loss, allowed(all_moved, all_update, norm))
         # One that hardly changes has no gradient but rounding.
         tensors = tuple(
             allowed(own_moved, own_update, own_norm)
-            if own_update > _SIXTEEN_ROUNDINGS * all_update
+            if is_compared_together(task) or own_update > _SIXTEEN_ROUNDINGS * all_update
             else usual.parameters * max(1.0, norm / max(own_norm, _LEAST_NORM))
             for own_moved, own_update, own_norm in zip(moved, update, norms, strict=True)
         )
         return trajectory, Tolerance(loss, max(tensors), tensors)
+
+    def _training(self, task: Task) -> _InTurn:
+        return _InTurn(self._in_float64(replace(task, copies=1)), task.copies)
 
     def _trajectory(self, task: Task) -> Trajectory:
         own = min(task.batch, task.rows)
@@ -174,13 +217,13 @@ class References:
         while _FEWEST_STEPS * flops * batch / own > _AFFORDABLE_FLOPS and batch > _LEAST_BATCH:
             batch = 1 << ((batch - 1).bit_length() - 1)
         if batch == own:
-            training = self._in_float64(task)
+            training = self._training(task)
             losses = _losses(training, task.steps)
             return Trajectory(losses, training.parameters())
-        first_loss = self._in_float64(replace(task, rows=own)).loss()
-        training = self._in_float64(of_batch(task, batch))
+        first_losses = self._training(replace(task, rows=own)).first_losses()
+        training = self._training(of_batch(task, batch))
         losses = training.run_steps(_FEWEST_STEPS)
-        return Trajectory(losses, training.parameters(), batch, first_loss)
+        return Trajectory(losses, training.parameters(), batch, first_losses)
 
 
 def of_batch(task: Task, batch: int) -> Task:
@@ -188,7 +231,7 @@ def of_batch(task: Task, batch: int) -> Task:
     return replace(task, batch=batch, rows=batch, flops=task.flops / task.rows * batch)
 
 
-def _losses(training: Training, steps: int) -> list[float]:
+def _losses(training: _InTurn, steps: int) -> list[float]:
     """Of two steps; of as many more of the iteration as take little time."""
     start = time.perf_counter()
     losses = training.run_steps(_FEWEST_STEPS)
@@ -210,34 +253,34 @@ def verified(
     compared = training
     if trajectory.batch is not None:
         compared = type(training)(of_batch(task, trajectory.batch), configuration)
-    together = is_compared_together(task)
-    losses = compared.run_steps(len(trajectory.losses))
+    losses = compared.run_steps(len(trajectory.losses) // task.copies)
     parameters = compared.parameters()
     try:
-        error, parameter_error = _errors(losses, parameters, trajectory, tolerance, together)
+        error, parameter_error = _errors(losses, parameters, trajectory, tolerance, task)
     except Mismatch as found:
         if configuration["precision"] != "f32":
             raise
         trajectory, tolerance = references.within_roundings(task, tolerance)
-        losses = compared.run_steps(len(trajectory.losses))
+        losses = compared.run_steps(len(trajectory.losses) // task.copies)
         parameters = compared.parameters()
         try:
-            error, parameter_error = _errors(losses, parameters, trajectory, tolerance, together)
+            error, parameter_error = _errors(losses, parameters, trajectory, tolerance, task)
         except Mismatch:
             raise found from None
-    if compared is training and len(losses) >= task.steps:
-        first = losses[: task.steps]
+    steps = len(losses) // task.copies
+    if compared is training and steps >= task.steps:
+        first = losses[: task.steps * task.copies]
     else:
         first = training.run_steps(task.steps)
         if compared is training:  # a whole epoch may be another program than its first steps
             expected = trajectory.losses
-            error = max(error, _worst_loss(first[: len(expected)], expected, tolerance.loss))
-    if trajectory.first_loss is not None:
-        error = max(error, _worst_loss(first[:1], [trajectory.first_loss], tolerance.loss))
+            error = max(error, _worst_loss(first, expected, tolerance.loss, task.copies))
+    expected = trajectory.first_losses
+    error = max(error, _worst_loss(first, expected, tolerance.loss, task.copies))
     checked = {
         "reference": references.name,
-        "steps": len(losses),
-        "steps_of": max(len(losses), 2 if trajectory.batch is not None else task.steps),
+        "steps": steps,
+        "steps_of": max(steps, 2 if trajectory.batch is not None else task.steps),
         "tolerance": tolerance.loss,
         "relative_error": error,
         "parameter_tolerance": tolerance.parameters,
@@ -253,49 +296,55 @@ def _errors(
     parameters: list[np.ndarray],
     trajectory: Trajectory,
     tolerance: Tolerance,
-    together: bool,
+    task: Task,
 ) -> tuple[float, float]:
     """The largest of a loss, and of the parameters."""
-    error = _worst_loss(losses, trajectory.losses, tolerance.loss)
-    found = _parameter_errors(parameters, trajectory.parameters, together)
+    error = _worst_loss(losses, trajectory.losses, tolerance.loss, task.copies)
+    differences = _distances(parameters, trajectory.parameters, task)
+    norms = _norms(trajectory.parameters, task)
+    found = [d / max(n, _LEAST_NORM) for d, n in zip(differences, norms, strict=True)]
     tolerances = tolerance.tensors or (tolerance.parameters,) * len(found)
-    for own, allowed in zip(found, tolerances, strict=True):
+    for place, (own, allowed) in enumerate(zip(found, tolerances, strict=True)):
         if not own <= allowed:
             raise Mismatch(
-                f"after {len(losses)} steps the parameters differ from float64 by {own:.3g} of "
-                f"their norm, and the tolerance is {allowed:.3g}"
+                f"after {len(losses) // task.copies} steps the parameters"
+                f"{_of_copy(place * task.copies // len(found), task.copies)} differ from float64 "
+                f"by {own:.3g} of their norm, and the tolerance is {allowed:.3g}"
             )
     return error, max(found)
+
+
+def _of_copy(copy: int, copies: int) -> str:
+    return f" of copy {copy + 1}" if copies > 1 else ""
 
 
 def _relative_loss(here: float, there: float) -> float:
     return abs(here - there) / max(abs(there), _SMALL_LOSS)
 
 
-def _distances(here: list[np.ndarray], there: Sequence[np.ndarray | float]) -> list[float]:
-    return [math.sqrt(float(((a - b) ** 2).sum())) for a, b in zip(here, there, strict=True)]
+def _distances(here: list[np.ndarray], there: list[np.ndarray], task: Task) -> list[float]:
+    return _norms([a - b for a, b in zip(here, there, strict=True)], task)
 
 
-def _worst_loss(got: list[float], expected: list[float], tolerance: float) -> float:
+def _norms(values: list[np.ndarray], task: Task) -> list[float]:
+    """Euclidean, of each tensor, or of the vector of all of a copy that are compared together."""
+    norms = [math.sqrt(float((one**2).sum())) for one in values]
+    if not is_compared_together(task):
+        return norms
+    own = len(norms) // task.copies
+    return [math.hypot(*norms[first : first + own]) for first in range(0, len(norms), own)]
+
+
+def _worst_loss(got: list[float], expected: list[float], tolerance: float, copies: int) -> float:
+    """Of the first ones, as many as are expected."""
     worst = 0.0
-    for step, (here, there) in enumerate(zip(got, expected, strict=True), 1):
+    for place, (here, there) in enumerate(zip(got[: len(expected)], expected, strict=True)):
         error = _relative_loss(here, there)
         if not error <= tolerance:
             raise Mismatch(
-                f"the loss of step {step} is {here:.9g}, and {there:.9g} in float64: they differ "
+                f"the loss of step {place // copies + 1}{_of_copy(place % copies, copies)} is "
+                f"{here:.9g}, and {there:.9g} in float64: they differ "
                 f"by {error:.3g} of it, and the tolerance is {tolerance:g}"
             )
         worst = max(worst, error)
     return worst
-
-
-def _parameter_errors(
-    got: list[np.ndarray], expected: list[np.ndarray], together: bool
-) -> list[float]:
-    """Of each tensor, or with `together` of the vector of all: Euclidean norm of the difference
-    over the norm."""
-    differences = _distances(got, expected)
-    norms = _distances(expected, [0.0] * len(expected))
-    if together:
-        differences, norms = [math.hypot(*differences)], [math.hypot(*norms)]
-    return [d / max(n, _LEAST_NORM) for d, n in zip(differences, norms, strict=True)]

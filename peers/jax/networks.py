@@ -454,9 +454,9 @@ def _layer_of(
         raise Unsupported(f"{where}: {error}") from error
 
 
-def start_of(network: Network) -> list[np.ndarray]:
-    """The deterministic start, in float64."""
-    position, values = 0, []
+def start_of(network: Network, copy: int = 0) -> list[np.ndarray]:
+    """The deterministic start, in float64. Each copy draws behind the one before."""
+    position, values = copy * sum(math.prod(start.shape) for start in network.starts), []
     for start in network.starts:
         count = math.prod(start.shape)
         if start.constant is None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -41,7 +42,8 @@ class Training:
 
     What is timed is one call: lax.scan over the batches, rolled or unrolled, and behind it the
     short batch, if there is one. It gets parameters and state to overwrite, and nothing comes back
-    to the host.
+    to the host. Of several copies parameters and state have one more dimension, the first, over
+    which jax.vmap takes the step.
     """
 
     def __init__(self, task: Task, configuration: Configuration, dtype: type = np.float32) -> None:
@@ -69,6 +71,9 @@ class Training:
             value, gradients = jax.value_and_grad(loss_of)(parameters, *batch)
             return update(parameters, gradients, state), value
 
+        if task.copies > 1:
+            step = jax.vmap(step, in_axes=(0, None))
+
         def epoch(parameters: list[Array], state: State, data: list[Any]) -> Any:
             carry, losses = (parameters, state), []
             for x, y, count in zip(*data, (full, 1), strict=False):
@@ -84,12 +89,22 @@ class Training:
             self._step = jax.jit(step, donate_argnums=0)
             self._epoch = jax.jit(epoch, donate_argnums=(0, 1))
             self._loss = jax.jit(loss_of)
-            self._start = [self._put(values.astype(dtype)) for values in start_of(network)]
+            self._begin_as(range(task.copies))
             self._data = self._batches(full)
             self.losses: Array | None = None
             self.restart()
             if self._is_exact:
                 self.run_steps(1)  # compiles, before the reference's steps are timed
+
+    def begin_as(self, copy: int) -> None:
+        """From now on it starts as that copy, counted from 0, and is no copies itself."""
+        with jax.enable_x64(self._is_exact):
+            self._begin_as(range(copy, copy + 1))
+
+    def _begin_as(self, copies: range) -> None:
+        starts = [start_of(self._network, copy) for copy in copies]
+        together = starts[0] if len(starts) == 1 else map(np.stack, zip(*starts, strict=True))
+        self._start = [self._put(values.astype(self._dtype)) for values in together]
 
     def _put(self, values: np.ndarray) -> Array:
         return jax.device_put(values, self._device)
@@ -119,7 +134,8 @@ class Training:
         """Parameters at their start, the optimizer's state at zero."""
         with jax.enable_x64(self._is_exact):
             self._parameters = [jnp.copy(values) for values in self._start]
-            self._state = _state(self.task.optimizer, self._parameters)
+            state = partial(_state, self.task.optimizer)
+            self._state = (jax.vmap(state) if self.task.copies > 1 else state)(self._parameters)
             jax.block_until_ready((self._parameters, self._state))
 
     def start_off(self, by: float, seed: int) -> None:
@@ -140,17 +156,19 @@ class Training:
         self.losses.block_until_ready()
 
     def run_steps(self, count: int) -> list[float]:
-        """So many steps from the start; whole epochs as they are timed. Returns their losses."""
+        """So many steps from the start; whole epochs as they are timed. Returns their losses, in
+        each step those of all copies."""
         self.restart()
         losses: list[float] = []
-        while not self._is_exact and count - len(losses) >= self.task.steps:
+        epochs = 0 if self._is_exact else count // self.task.steps
+        for _ in range(epochs):
             self.run()
-            losses += np.asarray(self.losses).tolist()
+            losses += np.asarray(self.losses).ravel().tolist()
         with jax.enable_x64(self._is_exact):
-            for step in range(len(losses), count):
+            for step in range(epochs * self.task.steps, count):
                 carry = self._parameters, self._state
                 (self._parameters, self._state), loss = self._step(carry, self._batch(step))
-                losses.append(float(loss))
+                losses += np.asarray(loss).ravel().tolist()
                 alive("verifying it")
         return losses
 
@@ -167,7 +185,10 @@ class Training:
         return (x[1][0], y[1][0]) if is_short else (x[0][place], y[0][place])
 
     def parameters(self) -> list[np.ndarray]:
-        return [np.asarray(values).astype(np.float64) for values in self._parameters]
+        found = [np.asarray(values).astype(np.float64) for values in self._parameters]
+        if self.task.copies == 1:
+            return found
+        return [one for copy in zip(*found, strict=True) for one in copy]
 
     def count_parameters(self) -> int:
         return sum(values.size for values in self._start)

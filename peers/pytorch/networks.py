@@ -416,10 +416,11 @@ def module_of(layer: dict[str, Any], read: list[torch.Tensor], batch_axis: int) 
         raise Unsupported(f"{where}: {error}") from error
 
 
-def fill(network: nn.Module, trains: bool = True) -> None:
+def fill(network: nn.Module, trains: bool = True, copy: int = 0) -> None:
     """Sets every parameter to its deterministic start, and statistics to PyTorch's. Of a network
-    that is used a batch normalization is a factor and an offset (docs/method/forward.md)."""
-    position = 0
+    that is used a batch normalization is a factor and an offset (docs/method/forward.md). Each copy
+    draws behind the one before."""
+    position = copy * sum(parameter.numel() for parameter in network.parameters())
     for module in network.modules():
         if isinstance(module, BATCH_NORMS):
             module.reset_running_stats()

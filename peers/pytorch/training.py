@@ -34,6 +34,7 @@ class Training:
     """
 
     share = slice(None)
+    vectors = 1  # dimensions of a parameter that is one
 
     def __init__(
         self, task: Task, configuration: Configuration, dtype: torch.dtype = torch.float32
@@ -49,14 +50,12 @@ class Training:
         if task.network["loss"] not in _LOSSES:
             raise Unsupported(f"PyTorch's side has no loss {task.network['loss']!r}")
         self._loss = _LOSSES[task.network["loss"]]
-        self.network = network_of(task.network).to(dtype)
-        fill(self.network)
-        self.network.to(device=self.device, memory_format=self._layout)
+        self.network = self._made(dtype)
         self._start = [parameter.detach().clone() for parameter in self.network.parameters()]
         self._dropouts = [m for m in self.network.modules() if isinstance(m, Dropout)]
         self.called: nn.Module = self.network  # what a step calls
         self.batches = self._batches(dtype)
-        self.optimizer = optimizer_of(self.network, task, capturable=is_graph)
+        self.optimizer = optimizer_of(self.network, task, capturable=is_graph, vectors=self.vectors)
         self.losses: list[torch.Tensor] = []
         self._forward = self._plain_forward
         if configuration.get("compiler") == "inductor":
@@ -66,6 +65,12 @@ class Training:
             if self._dropouts:
                 raise Unsupported("a CUDA graph takes no masks, so dropout can't be verified in it")
             self._step = Graphs(self._eager_step, self.optimizer, self.batches)
+
+    def _made(self, dtype: torch.dtype) -> nn.Module:
+        """The network, at its start."""
+        network = network_of(self.task.network).to(dtype)
+        fill(network)
+        return network.to(device=self.device, memory_format=self._layout)
 
     def _batches(self, dtype: torch.dtype) -> list[tuple[torch.Tensor, torch.Tensor]]:
         return self._batches_of(self.share, dtype)
@@ -110,6 +115,11 @@ class Training:
                     if isinstance(value, torch.Tensor):
                         value.zero_()
 
+    def begin_as(self, copy: int) -> None:
+        """From now on it starts as that copy, counted from 0."""
+        fill(self.network, copy=copy)
+        self._start = [parameter.detach().clone() for parameter in self.network.parameters()]
+
     def start_off(self, by: float, seed: int) -> None:
         """From now on each parameter starts off by up to so much of itself, at random."""
         random = torch.Generator().manual_seed(seed)
@@ -127,13 +137,14 @@ class Training:
         self.wait()
 
     def run_steps(self, count: int) -> list[float]:
-        """So many steps from the start, with the reference's dropout; returns their losses."""
+        """So many steps from the start, with the reference's dropout; returns their losses, in each
+        step those of all copies."""
         self.restart()
         losses = []
         for step in range(count):
             x, y = self.batches[step % len(self.batches)]
             self._take_masks(step, rows_of(x))
-            losses.append(float(self._step(x, y)))
+            losses += self._step(x, y).reshape(-1).tolist()
             alive("verifying it")
         for dropout in self._dropouts:
             dropout.mask = None
@@ -157,7 +168,7 @@ class Training:
         return sum(parameter.numel() for parameter in self.network.parameters())
 
     def losses_are_finite(self) -> bool:
-        return all(bool(torch.isfinite(loss)) for loss in self.losses)
+        return all(bool(torch.isfinite(loss).all()) for loss in self.losses)
 
     def parameters_are_finite(self) -> bool:
         return all(bool(torch.isfinite(p).all()) for p in self.network.parameters())
@@ -216,7 +227,10 @@ def rows_of(x: torch.Tensor) -> int:
     return x.shape[1 if x.dtype == torch.int64 else 0]  # tokens are [time, rows]
 
 
-def optimizer_of(network: nn.Module, task: Task, capturable: bool) -> torch.optim.Optimizer:
+def optimizer_of(
+    network: nn.Module, task: Task, capturable: bool, vectors: int = 1
+) -> torch.optim.Optimizer:
+    """Only parameters of more dimensions than `vectors` decay."""
     stated = task.optimizer
     if stated.kind == "sgd":
         return torch.optim.SGD(network.parameters(), lr=stated.learning_rate)
@@ -226,10 +240,11 @@ def optimizer_of(network: nn.Module, task: Task, capturable: bool) -> torch.opti
         return torch.optim.Adam(
             network.parameters(), lr=stated.learning_rate, capturable=capturable
         )
-    parameters = list(network.parameters())
+    matrices = [p for p in network.parameters() if p.ndim > vectors]
+    others = [p for p in network.parameters() if p.ndim <= vectors]
     groups = [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": stated.weight_decay},
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+        {"params": matrices, "weight_decay": stated.weight_decay},
+        {"params": others, "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=stated.learning_rate, capturable=capturable)
 

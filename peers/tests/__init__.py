@@ -3,15 +3,17 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from peers.generator import PARAMETERS, uniform
 from peers.rows import Prepared, repetition
 from peers.tasks import Optimizer, Task
-from peers.verification import Mismatch
+from peers.verification import Mismatch, References, Training, verified
 
 FIXTURES = Path(__file__).resolve().parents[2] / "tests" / "fixtures"
 NETWORKS: dict[str, Any] = json.loads((FIXTURES / "networks.json").read_text("utf-8"))
@@ -141,6 +143,30 @@ def of_images() -> dict[str, Any]:
         "params": 4 * 2 * 9 + 4 + 8 + 36 * 3 + 3,
         "pass": {"flops": 5e3},
     }
+
+
+def copies_are_verified(
+    make: Callable[[Task], Training],
+    configuration: dict[str, str],
+    references: References,
+    task: Task,
+    spoil: Callable[[Any], None],
+) -> None:
+    """Asserts that three copies are what each is alone in float64, and that they are refused once
+    `spoil` was at the last one."""
+    training = make(replace(task, copies=3, params=3 * task.params, flops=3 * task.flops))
+    checked, loss = verified(training, configuration, references)
+    assert checked["steps"] == checked["steps_of"] == task.steps
+    assert 0 < checked["relative_error"] <= checked["tolerance"]
+    assert 0 < checked["parameter_error"] <= checked["parameter_tolerance"]
+    assert loss == pytest.approx(np.mean(training.run_steps(task.steps)))
+    training.run_steps(0)
+    starts = 2 * uniform(PARAMETERS, 0, 3 * task.params) - 1  # of all, not times their bounds
+    flat = np.concatenate([values.ravel() for values in training.parameters()])
+    assert np.array_equal(np.sign(flat), np.sign(starts))
+    spoil(training)
+    with pytest.raises(Mismatch, match="of copy 3 "):
+        verified(training, configuration, references)
 
 
 def is_verified_and_timed(prepared: Prepared, reference: str, spoil: Callable[[Any], None]) -> None:

@@ -25,6 +25,7 @@ from peers.tests import (  # noqa: E402
     GOLDEN,
     NETWORKS,
     OUTPUTS,
+    copies_are_verified,
     deep,
     is_golden,
     is_verified_and_timed,
@@ -96,6 +97,29 @@ def test_where_rounding_decides_the_tolerance_is_what_roundings_do(norm):
     moved, plain = Training(deep(1), CPU, np.float64), Training(deep(1), CPU, np.float64)
     moved.start_off(0.5, 1)
     assert moved.run_steps(1) != plain.run_steps(1)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "loop"),
+    [(DISC.optimizer, "unrolled"), (Optimizer("adamw", 1e-3, 0.1), "scan")],
+)
+def test_copies_are_what_each_is_alone(optimizer, loop):
+    configuration = {**CPU, "loop": loop}
+
+    def spoil(training):
+        training._start[1] = training._start[1].at[2].multiply(1.01)
+
+    small = {**trained("disc-2"), "params": 22}
+    task = replace(DISC, **small, rows=250, optimizer=optimizer)  # the last batch has 50
+    copies_are_verified(
+        lambda own: Training(own, configuration), configuration, references(), task, spoil
+    )
+
+
+def test_copies_have_a_row():
+    own = {**counterparts(ours("heart", copies="4"))[0], "cpu_threads": THREADS}
+    facts = Rows().prepare("one", own, COUNTED)["facts"]
+    assert (facts["params"], facts["flops"], facts["steps"]) == (4 * 1522, 4e5, 5)
 
 
 def _other_rate(training: Training) -> None:
