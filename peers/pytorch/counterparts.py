@@ -67,7 +67,8 @@ def _ways(ours: Configuration, device: str, wanted: Wanted) -> Iterator[Configur
                 yield {"execution": "eager", "compiler": compiler}
         return
     trains = ours["family"] in TRAINING
-    layouts = wanted.layouts if trains and ours["model"] in OF_IMAGES else ("default",)
+    of_images = trains and ours["model"] in OF_IMAGES and "copies" not in ours
+    layouts = wanted.layouts if of_images else ("default",)
     alone = trains and "ranks" not in ours  # DistributedDataParallel runs eagerly here
     modes = wanted.modes if alone else ("eager",)
     pages = wanted.pages if device == "cpu" else ("default",)

@@ -9,6 +9,7 @@ import torch
 
 from peers.forward import forward_row
 from peers.protocol import Configuration
+from peers.pytorch.copies import Copies
 from peers.pytorch.counterparts import TRAINING
 from peers.pytorch.forward import Forward, exact_outputs
 from peers.pytorch.operations import Copy, Product
@@ -34,7 +35,11 @@ def prepare(
         prepared = forward_row(Forward, exact_outputs, "PyTorch", configuration, counted)
         prepared.once["first_call_seconds"] += device_start_seconds if is_on_gpu else 0
     elif family in TRAINING:
-        kind = SharedTraining if "ranks" in configuration else Training
+        kind: type[Training | SharedTraining] = Training
+        if "ranks" in configuration:
+            kind = SharedTraining
+        elif "copies" in configuration:
+            kind = Copies
         prepared = training_row(kind, configuration, counted, references)
         prepared.once["first_call_seconds"] += device_start_seconds if is_on_gpu else 0
     else:

@@ -48,6 +48,13 @@ def test_ranks_have_one_counterpart_of_as_many() -> None:
     ]
 
 
+def test_copies_have_one_counterpart_of_as_many_in_each_mode() -> None:
+    assert ways(ours("disc-2", copies="16"), EVERY) == ways(ours("disc-2"), EVERY)
+    assert {row["copies"] for row in counterparts(on_gpu(copies="16"), EVERY)} == {"16"}
+    assert len(ways(on_gpu(copies="16"), EVERY)) == 3
+    assert ways(ours("alexnet-r", copies="4")) == [{}]
+
+
 def test_a_gpu_row_has_its_data_resident():
     assert counterparts(on_gpu(), Wanted()) == [
         {**on_gpu(), **PLAIN, "program": "pytorch", "data": "resident"}

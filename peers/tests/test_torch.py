@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed here")
 from peers import verification  # noqa: E402
 from peers.pytorch import networks, ranks  # noqa: E402
 from peers.pytorch.__main__ import Rows  # noqa: E402
+from peers.pytorch.copies import Copies  # noqa: E402
 from peers.pytorch.counterparts import Wanted, counterparts  # noqa: E402
 from peers.pytorch.forward import Forward  # noqa: E402
 from peers.pytorch.ranks import SharedTraining, SharesInTurn  # noqa: E402
@@ -26,6 +27,7 @@ from peers.tests import (  # noqa: E402
     NETWORKS,
     OUTPUTS,
     configuration_of,
+    copies_are_verified,
     deep,
     is_golden,
     is_verified_and_timed,
@@ -91,6 +93,64 @@ def test_a_training_is_verified(precision):
     assert 0 < checked["parameter_error"] <= checked["parameter_tolerance"]
     exact = sum(Training(DISC, CPU, torch.float64).run_steps(10)) / 10
     assert loss == pytest.approx(exact, rel=checked["tolerance"])
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "changes"),
+    [
+        (SGD, {}),
+        (SGD, {"compiler": "inductor", "zero": "keep"}),
+        (Optimizer("adamw", 1e-3, 0.1), {"precision": "bf16"}),
+        (Optimizer("adamw", 1e-3, 0.1), {}),
+    ],
+)
+def test_copies_are_what_each_is_alone(optimizer, changes):
+    configuration = CPU | changes
+
+    def spoil(training):
+        training._start[1][2] *= 2 if "precision" in changes else 1.01
+
+    task = replace(DISC, rows=250, optimizer=optimizer)  # the last batch has 50
+    copies_are_verified(
+        lambda own: Copies(own, configuration), configuration, References(1), task, spoil
+    )
+
+
+def test_copies_of_large_batches_are_verified_in_part():
+    large = replace(DISC, rows=100, flops=1e11, copies=2)
+    training = Copies(large, CPU)
+    assert verified(training, CPU, References(1))[0]["batch"] == 64
+    plain = training._loss
+    training._loss = lambda z, y: plain(z, y) * 1.1
+    with pytest.raises(Mismatch, match="step 1 of copy 1"):
+        verified(training, CPU, References(1))
+
+
+def test_copies_that_are_normalized_are_compared_copy_by_copy():
+    task = replace(deep(1), copies=3)
+    checked, _ = verified(Copies(task, CPU), CPU, References(1))
+    assert 0 < checked["parameter_error"] <= checked["parameter_tolerance"]
+    _, tolerance = References(1).within_roundings(task, Tolerance(1e-3, 1e-4))
+    assert len(tolerance.tensors) == 3
+
+
+def test_copies_have_a_row_where_vmap_takes_the_network():
+    counted = {
+        **trained("disc-2"),
+        **{"params": 22, "batch": 100, "rows": 200, "optimizer": "sgd lr=0.1"},
+        "epoch": {"flops": 1e5},
+    }
+    (configuration,) = counterparts(ours("disc-2", copies="4"), Wanted())
+    made = prepare(configuration, counted, References(1), 0)
+    assert repetition(made, 0.001)["real_time"] > 0
+    assert (made.facts["params"], made.facts["flops"]) == (88, 4e5)
+    assert (made.facts["rows"], made.facts["steps"]) == (200, 2)
+    with pytest.raises(Unsupported, match="does not take this network: Batching rule"):
+        prepare(configuration, {**counted, **trained("lstm")}, References(1), 0)
+    with pytest.raises(Unsupported, match=r"does not take this network: vmap: .*random"):
+        drops = {"name": "drops", "type": "dropout", "p": 0.5}
+        network = {**NETWORKS["disc-2"], "layers": [*NETWORKS["disc-2"]["layers"], drops]}
+        prepare(configuration, {**counted, "network": network}, References(1), 0)
 
 
 def test_gradients_that_are_kept_are_added_to():
