@@ -28,10 +28,11 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return bench(*arguments, variables=variables)
 
 
-def first_loss(tmp_path: Path, model: str) -> str:
+def first_loss(tmp_path: Path, model: str, *more: str) -> str:
     """As bench has it."""
     out = tmp_path / "ours.json"
-    run("--family=Epoch", f"--model={model}", "--threads=1", "--cuda=off", *SHORT, f"--out={out}")
+    flags = ("--family=Epoch", f"--model={model}", "--threads=1", "--cuda=off", *SHORT, *more)
+    run(*flags, f"--out={out}")
     loss = json.loads(out.read_text("utf-8"))["rows"][0]["loss_first_epoch"]
     out.unlink()
     return str(loss)
@@ -96,6 +97,14 @@ def test_a_peer_is_told_the_network_and_its_data(tmp_path):
     flags = [*SMALL[:1], "--model=disc-2", *SMALL[2:]]
     document = measured(tmp_path, *flags, *SHORT, FAKE_LOSS=first_loss(tmp_path, "disc-2"))
     assert [row["label"] for row in document["rows"][1:]] == ["disc-2 of disc points"] * 2
+
+
+def test_a_peer_is_told_of_one_copy(tmp_path):
+    flags = [*SMALL[:1], "--model=disc-2", "--copies=4", *SMALL[2:]]
+    loss = first_loss(tmp_path, "disc-2", "--copies=4")
+    ours, *theirs = measured(tmp_path, *flags, *SHORT, FAKE_LOSS=loss)["rows"]
+    told = [(row["configuration"]["copies"], 4 * row["params"]) for row in theirs]
+    assert told == [("4", ours["params"])] * 2
 
 
 def test_networks_that_tests_of_peers_read_are_those_of_bench():

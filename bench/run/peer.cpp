@@ -19,8 +19,8 @@
 namespace crossover::bench {
 namespace {
 
-/// What --cost says of the row's network at its batch (of a family that trains no epochs, of a
-/// batch alone), the network itself, and what its data are called.
+/// What --cost says of the row's network, of one copy, at its batch (of a family that trains no
+/// epochs, of a batch alone), the network itself, and what its data are called.
 nlohmann::ordered_json counted(Arguments arguments, const Configuration& configuration) {
   const std::string model = value_of(configuration, "model");
   const std::int64_t batch = number_of(configuration, "batch");
@@ -30,6 +30,7 @@ nlohmann::ordered_json counted(Arguments arguments, const Configuration& configu
   arguments.batches = {batch};
   arguments.precisions = {Precision::f32};
   arguments.accumulate = {1};
+  arguments.copies = {1};
   nlohmann::ordered_json json = cost_json(arguments);
   json["pass"] = {{"flops", cost(forward_pass(arguments.tasks.front().model, batch)).flops}};
   json["network"] = describe(arguments.tasks.front().model);
