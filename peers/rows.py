@@ -80,7 +80,7 @@ def training_row(
     facts = {
         "verification": checked,
         "label": task.label,
-        "params": training.count_parameters(),
+        "params": training.count_parameters() // task.copies,
         "batch": task.batch,
         "flops": task.flops,
         _FIRST_LOSS[family]: loss,

@@ -47,7 +47,7 @@ class Task:
     label: str  # of the optimizer, as bench says it
     params: int
     flops: float  # of an iteration
-    copies: int = 1  # that train at once on the same rows, `params` and `flops` being of all
+    copies: int = 1  # that train at once on the same rows; `flops` are those of all
 
     @staticmethod
     def of(family: str, counted: dict[str, Any], copies: int = 1) -> Task:
@@ -60,7 +60,7 @@ class Task:
             rows=counted["rows"] if one == "epoch" else counted["batch"],
             optimizer=Optimizer.of(counted["optimizer"]),
             label=counted["optimizer"],
-            params=copies * counted["params"],
+            params=counted["params"],
             flops=copies * counted[one]["flops"],
             copies=copies,
         )

@@ -154,7 +154,7 @@ def copies_are_verified(
 ) -> None:
     """Asserts that three copies are what each is alone in float64, and that they are refused once
     `spoil` was at the last one."""
-    training = make(replace(task, copies=3, params=3 * task.params, flops=3 * task.flops))
+    training = make(replace(task, copies=3, flops=3 * task.flops))
     checked, loss = verified(training, configuration, references)
     assert checked["steps"] == checked["steps_of"] == task.steps
     assert 0 < checked["relative_error"] <= checked["tolerance"]
