@@ -143,7 +143,7 @@ def test_copies_have_a_row_where_vmap_takes_the_network():
     (configuration,) = counterparts(ours("disc-2", copies="4"), Wanted())
     made = prepare(configuration, counted, References(1), 0)
     assert repetition(made, 0.001)["real_time"] > 0
-    assert (made.facts["params"], made.facts["flops"]) == (88, 4e5)
+    assert (made.facts["params"], made.facts["flops"]) == (22, 4e5)
     assert (made.facts["rows"], made.facts["steps"]) == (200, 2)
     with pytest.raises(Unsupported, match="does not take this network: Batching rule"):
         prepare(configuration, {**counted, **trained("lstm")}, References(1), 0)
