@@ -167,8 +167,9 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
                                           as_chosen(target, result).options, *target.device);
   }
   result.counters = target.counters;
+  const auto copies = static_cast<double>(plan.options.copies);
   result.counters.merge(std::map<std::string, double>{
-      {"params", static_cast<double>(parameter_count(made.workload) / plan.options.copies)},
+      {"params", static_cast<double>(parameter_count(made.workload)) / copies},
       {"batch", static_cast<double>(plan.options.batch)},
       {"flops", counted.flops},
       {"bytes", counted.bytes},

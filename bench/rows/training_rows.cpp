@@ -50,7 +50,8 @@ class PreparedTraining : public PreparedBenchmark {
 /// Adds the counters that only epochs have.
 void count_epoch(const TrainingPlan& plan, const TrainingProgram& made, Result& result) {
   result.counters["rows"] = static_cast<double>(plan.options.rows);
-  result.counters["steps"] = static_cast<double>(made.steps() / plan.options.copies);
+  result.counters["steps"] =
+      static_cast<double>(made.steps()) / static_cast<double>(plan.options.copies);
   result.counters["loss_first_epoch"] = made.first_loss;
 }
 

@@ -93,10 +93,10 @@ void for_each_copy(std::int64_t copies, int threads, const Work& work) {
 class CopiesProgram : public Program {
  public:
   /// `step_by_step`: they are given one step each, in turn.
-  CopiesProgram(const Copies& copies, std::vector<std::unique_ptr<Program>> programs, int threads,
+  CopiesProgram(Copies copies, std::vector<std::unique_ptr<Program>> programs, int threads,
                 bool step_by_step)
       : Program(programs.front()->facts()),
-        copies_(copies),
+        copies_(std::move(copies)),
         programs_(std::move(programs)),
         threads_(threads),
         step_by_step_(step_by_step) {

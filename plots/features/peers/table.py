@@ -191,7 +191,7 @@ def _where(row: Row) -> str:
     return ", ".join(row.axes.words(named))
 
 
-_PLACE = ("device", "ranks", "cpu_threads")
+_PLACE = ("copies", "device", "ranks", "cpu_threads")
 
 
 def _how(row: Row) -> str:
