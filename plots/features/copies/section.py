@@ -11,7 +11,7 @@ from plots.features.copies.table import copies_table
 from plots.file.rows import File
 
 _MOST_CHARTS = 2
-_FIRST = ("copies", "cpu_seconds_a_copy", "gpu_seconds_a_copy", "speedup")
+_FIRST = ("network", "copies", "cpu_seconds_a_copy", "gpu_seconds_a_copy", "speedup")
 _NOTES = (
     "Copies are networks of one kind that train at once on the same rows, each from other "
     "parameters; each is verified. On the CPU each thread trains some of them, one after the "
