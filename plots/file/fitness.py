@@ -37,7 +37,7 @@ def place(file: File) -> Path:
 
 def praise(file: File) -> str:
     """What makes `file` fit, in a phrase that names every row that failed."""
-    rows = (*file.rows, *file.peers)
+    rows = (*file.own_rows, *file.peers)
     failed = [row for row in rows if row.failure and row.failure.outcome == "failed"]
     skipped = sum(row.failure is not None for row in rows) - len(failed)
     flagged = sum(bool(row.warnings) for row in rows)
@@ -99,7 +99,9 @@ def _row_faults(file: File) -> Iterator[str]:
             f"{printable(few[0].name)}: measure again"
         )
     unnamed = [
-        row for row in (*file.rows, *file.peers) if row.failure and not row.failure.message.strip()
+        row
+        for row in (*file.own_rows, *file.peers)
+        if row.failure and not row.failure.message.strip()
     ]
     if unnamed:
         yield (

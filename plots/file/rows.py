@@ -362,6 +362,11 @@ class File:
     networks: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def own_rows(self) -> tuple[Row, ...]:
+        """All of bench's."""
+        return (*self.rows, *self.copies)
+
+    @property
     def ended(self) -> str:
         """What the run was, so that rows are missing: "interrupted"; empty where none are."""
         if self.complete:

@@ -67,7 +67,7 @@ def long_table(files: Iterable[File]) -> Samples:
     rows = [
         (file, row)
         for file in files
-        for row in (*file.rows, *file.peers, *file.builds, *file.commands)
+        for row in (*file.own_rows, *file.peers, *file.builds, *file.commands)
         if not row.failure
     ]
     axes = {key: key for _, row in rows for key in row.configuration}
@@ -157,7 +157,7 @@ def _with_spreads(file: File, known: dict[tuple[str, str], Spread]) -> File:
         (row.family, row.device): known.get(
             (row.family, row.device), Spread(_ASSUMED.get(row.family, _OTHERS))
         )
-        for row in (*file.rows, *file.peers, *file.builds)
+        for row in (*file.own_rows, *file.peers, *file.builds)
     }
 
     def told(rows: Iterable[Row]) -> tuple[Row, ...]:
@@ -172,6 +172,7 @@ def _with_spreads(file: File, known: dict[tuple[str, str], Spread]) -> File:
     return replace(
         file,
         rows=told(file.rows),
+        copies=told(file.copies),
         peers=told(file.peers),
         builds=told(file.builds),
         spreads=spreads,

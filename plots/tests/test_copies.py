@@ -14,6 +14,7 @@ from plots.features.copies import section
 from plots.features.copies.analysis import copies_of, copies_sentences, over_copies
 from plots.features.copies.table import copies_table
 from plots.features.peers.analysis import pairs
+from plots.file.samples import long_table
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import epochs
 
@@ -115,3 +116,11 @@ def test_the_command_prints_and_draws(write, tmp_path, capsys):
     assert len(list((tmp_path / "charts").glob("*.png"))) == len(MODELS)
     assert main(["crossover", "--copies", str(write(synthetic.document([])))]) in (0, 2)
     assert "no network was trained in copies" in capsys.readouterr().err
+
+
+def test_copies_count_among_the_samples_and_in_doubt(read):
+    file = read(document())
+    assert {row.instances.spread for row in file.copies} == {
+        row.instances.spread for row in file.rows
+    }
+    assert set(long_table([file]).columns["copies"]) == {None, "4", "16", "64"}

@@ -76,7 +76,7 @@ def over_copies(file: File) -> list[Comparison]:
 
 def _rows(file: File) -> list[Row]:
     """Those of networks that were trained in copies, and of each alone."""
-    every = [row for row in (*file.rows, *file.copies) if row.family == EPOCH and not row.failure]
+    every = [row for row in file.own_rows if row.family == EPOCH and not row.failure]
     work = {_without_copies(row) for row in every if row.copies > 1}
     return [row for row in every if row.ranks == 1 and _without_copies(row) in work]
 

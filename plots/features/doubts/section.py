@@ -31,9 +31,9 @@ def _block(file: File) -> Block:
     if file.software.dirty:
         points.append("Measured from a checkout with uncommitted changes.")
     missing, wrong, flagged = missing_table(file), _not_verified(file), _flagged(file)
-    rows = len(file.rows)
-    doubtful = sum(bool(row.warnings) for row in file.rows)
-    peaked = sum(peaks(row) is not None for row in file.rows)
+    rows = len(file.own_rows)
+    doubtful = sum(bool(row.warnings) for row in file.own_rows)
+    peaked = sum(peaks(row) is not None for row in file.own_rows)
     said = f"{_of(rows - len(missing.lines), rows)} a result, {_of(doubtful, rows)} a flag"
     said += f", {_of(peaked, rows)} two peaks." if peaked else "."
     lead = said[:1].upper() + said[1:]
@@ -67,7 +67,7 @@ def missing_table(file: File) -> Table:
             text_cell(row.failure.outcome),
             text_cell(row.failure.message),
         )
-        for row in file.rows
+        for row in file.own_rows
         if row.failure
     ]
     return Table("Rows without a result", columns, tuple(lines))
@@ -88,7 +88,7 @@ def _not_verified(file: File) -> Table:
             number_cell(row.failure.relative_error),
             number_cell(row.failure.tolerance),
         )
-        for row in (*file.rows, *file.peers)
+        for row in (*file.own_rows, *file.peers)
         if row.failure and row.failure.seconds is not None
     ]
     return Table("Times of wrong results, which count nowhere", columns, tuple(lines))
@@ -96,5 +96,7 @@ def _not_verified(file: File) -> Table:
 
 def _flagged(file: File) -> Table:
     columns = (Column("row", "row"), Column("flag", "what casts doubt on it"))
-    lines = [(text_cell(row.name), text_cell(flag)) for row in file.rows for flag in doubts(row)]
+    lines = [
+        (text_cell(row.name), text_cell(flag)) for row in file.own_rows for flag in doubts(row)
+    ]
     return Table("Rows in doubt", columns, tuple(lines))

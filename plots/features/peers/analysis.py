@@ -118,7 +118,7 @@ def crossovers_of(file: File) -> dict[str, Comparison]:
 
 def _groups(file: File) -> Iterator[tuple[Sequence[Row], Sequence[Row]]]:
     """Rows of ours and theirs that do the same on the same device; those that both have."""
-    ours, theirs = _by_work((*file.rows, *file.copies)), _by_work(file.peers)
+    ours, theirs = _by_work(file.own_rows), _by_work(file.peers)
     return ((ours[key], theirs[key]) for key in ours if key in theirs)
 
 

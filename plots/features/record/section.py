@@ -86,8 +86,8 @@ def _block(file: File) -> Block:
         notes=tuple(notes),
         folds=(
             Fold(
-                f"How {len(file.rows)} rows were verified, and how to measure one again",
-                (_verified(file.rows),),
+                f"How {len(file.own_rows)} rows were verified, and how to measure one again",
+                (_verified(file.own_rows),),
                 commands=(template(file.run),),
             ),
         ),
@@ -167,7 +167,7 @@ def _older(files: Sequence[File]) -> Table:
             text_cell(file.machine.id),
             text_cell(file.path.name),
             Cell(file.date.date().isoformat(), file.date.isoformat()),
-            Cell(units.count(len(file.rows)), len(file.rows)),
+            Cell(units.count(len(file.own_rows)), len(file.own_rows)),
         )
         for file in files
     )
