@@ -124,3 +124,14 @@ def test_copies_count_among_the_samples_and_in_doubt(read):
         row.instances.spread for row in file.rows
     }
     assert set(long_table([file]).columns["copies"]) == {None, "4", "16", "64"}
+
+
+def test_a_file_of_copies_alone_is_read(write, tmp_path, capsys):
+    configurations = [one for copies in (4, 16) for one in ways("disc-4", copies)]
+    path = str(write(synthetic.document(epochs(configurations, seconds), gpu="synthetic GPU")))
+    assert main(["crossover", path]) == 0
+    assert "it has copies of networks alone; crossover --copies compares" in capsys.readouterr().err
+    assert main(["report", path, "-o", str(tmp_path / "page")]) == 0
+    assert "Many networks at once" in (tmp_path / "page" / "index.html").read_text("utf-8")
+    assert main(["validate", path]) == 0
+    assert "6 rows" in capsys.readouterr().out

@@ -95,7 +95,7 @@ def _draw(
     narrow = is_narrow(figure)
     figure.set_figheight(3.6 if narrow else 4.4)
     axes = figure.add_subplot()
-    looks = Looks(file.rows)
+    looks = Looks(file.own_rows)
     _set_limits(axes, drawn)
     # Each thread count, or where these are not drawn the best of them.
     cpus = {each.cpu: None for each in drawn if not each.cpu.candidates}

@@ -188,6 +188,8 @@ def _nothing_to_compare(file: File, has_networks: bool, quantity: Quantity) -> s
     """Why `file` has no crossover, and what would give one."""
     place = f"{printable(str(file.path))}: no crossover, because"
     results = [row for row in file.rows if not row.failure]
+    if not file.rows and file.copies:
+        return f"{place} it has copies of networks alone; crossover --copies compares those"
     if not results and quantity is not TIME:
         return f"{place} no row has {quantity.noun}; measure again with a bench that counts it"
     if has_networks:
