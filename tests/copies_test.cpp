@@ -15,39 +15,42 @@
 namespace crossover::test {
 namespace {
 
-constexpr std::int64_t copies = 3;
+constexpr std::int64_t count_of_copies = 3;
 
 /// Three batches, the last of which is short.
 TrainingOptions of_copies(const Optimizer& optimizer, std::int64_t accumulate = 1) {
-  return {
-      .rows = 13, .batch = 5, .optimizer = optimizer, .accumulate = accumulate, .copies = copies};
+  return {.rows = 13,
+          .batch = 5,
+          .optimizer = optimizer,
+          .accumulate = accumulate,
+          .copies = count_of_copies};
 }
 
-Model small() { return mlp("small", {4, 9, 3}, Activation::tanh); }
+Model of_tanh() { return mlp("small", {4, 9, 3}, Activation::tanh); }
 
-Workload fused(const TrainingOptions& options) {
-  return make_cpu_backend()->optimize(training_epoch(small(), options));
+Workload optimized(const TrainingOptions& options) {
+  return make_cpu_backend()->optimize(training_epoch(of_tanh(), options));
 }
 
 TEST(Copies, HaveTensorsOfTheirOwnButForRowsAndLosses) {
   TrainingOptions options = of_copies(SgdOptions{});
-  const Workload all = training_epoch(small(), options);
+  const Workload all = training_epoch(of_tanh(), options);
   options.copies = 1;
-  const Workload one = training_epoch(small(), options);
+  const Workload one = training_epoch(of_tanh(), options);
 
-  EXPECT_EQ(parameter_count(all), copies * parameter_count(one));
+  EXPECT_EQ(parameter_count(all), count_of_copies * parameter_count(one));
   EXPECT_EQ(tensors_of(all, Role::data), tensors_of(one, Role::data));
-  EXPECT_EQ(all[find(all, "loss")].shape, (Shape{copies * std::ssize(one.order)}));
-  ASSERT_EQ(all.order.size(), copies * one.order.size());
+  EXPECT_EQ(all[find(all, "loss")].shape, (Shape{count_of_copies * std::ssize(one.order)}));
+  ASSERT_EQ(all.order.size(), count_of_copies * one.order.size());
   for (std::size_t at = 0; at < all.order.size(); ++at) {
-    EXPECT_EQ(all.order[at].first_row, one.order[at / copies].first_row);
+    EXPECT_EQ(all.order[at].first_row, one.order[at / count_of_copies].first_row);
   }
   EXPECT_NO_THROW(check(all));
 }
 
 /// Their starting values follow one another.
 TEST(Copies, StartFromOtherParameters) {
-  const Workload all = training_epoch(small(), of_copies(SgdOptions{}));
+  const Workload all = training_epoch(of_tanh(), of_copies(SgdOptions{}));
   const std::vector<Id> parameters = tensors_of(all, Role::parameter);
   std::uint64_t position = 0;
   for (const Id id : parameters) {
@@ -62,20 +65,20 @@ TEST(Copies, StartFromOtherParameters) {
 TEST(Copies, TrainOneProcessOnRowsAsTheyLie) {
   TrainingOptions options = of_copies(SgdOptions{});
   options.shuffle = true;
-  EXPECT_THROW(training_epoch(small(), options), std::invalid_argument);
+  EXPECT_THROW(training_epoch(of_tanh(), options), std::invalid_argument);
   options = of_copies(SgdOptions{});
   options.ranks = 2;
-  EXPECT_THROW(training_epoch(small(), options), std::invalid_argument);
+  EXPECT_THROW(training_epoch(of_tanh(), options), std::invalid_argument);
 }
 
 class CpuCopies : public testing::TestWithParam<int> {};
 
 TEST_P(CpuCopies, TrainEachAsTheReferenceDoes) {
   const auto own = make_cpu_backend();
-  const auto backend = make_copies_backend(*own, copies);
+  const auto backend = make_copies_backend(*own, count_of_copies);
   for (const auto& options : {of_copies(SgdOptions{.learning_rate = 0.1}),
                               of_copies(AdamWOptions{}), of_copies(SgdOptions{}, 2)}) {
-    const Training training{fused(options), uniform_rows({4}, 13, 3)};
+    const Training training{optimized(options), uniform_rows({4}, 13, 3)};
     const std::int64_t steps = 2 * std::ssize(training.workload.order);
     const Trajectory expected = reference_trajectory(training.workload, training.data, steps);
     for (const Execution execution : backend->executions(training.workload, Precision::f32)) {
@@ -91,8 +94,8 @@ TEST_P(CpuCopies, TrainEachAsTheReferenceDoes) {
 /// Whatever parts of the order it is given.
 TEST_P(CpuCopies, TrainAnyPartOfTheOrder) {
   const auto own = make_cpu_backend();
-  const auto backend = make_copies_backend(*own, copies);
-  const Training training{fused(of_copies(SgdOptions{.learning_rate = 0.1})),
+  const auto backend = make_copies_backend(*own, count_of_copies);
+  const Training training{optimized(of_copies(SgdOptions{.learning_rate = 0.1})),
                           uniform_rows({4}, 13, 3)};
   const CompileOptions options{.threads = GetParam(), .execution = Execution::fused};
   const auto at_once = started(*backend, training, options);
@@ -114,8 +117,8 @@ TEST_P(CpuCopies, TrainAnyPartOfTheOrder) {
 /// Which of them is wrong is named.
 TEST_P(CpuCopies, AreVerifiedOneByOne) {
   const auto own = make_cpu_backend();
-  const auto backend = make_copies_backend(*own, copies);
-  const Training training{fused(of_copies(SgdOptions{.learning_rate = 0.1})),
+  const auto backend = make_copies_backend(*own, count_of_copies);
+  const Training training{optimized(of_copies(SgdOptions{.learning_rate = 0.1})),
                           uniform_rows({4}, 13, 3)};
   const std::int64_t steps = std::ssize(training.workload.order);
   const Trajectory expected = reference_trajectory(training.workload, training.data, steps);
@@ -138,13 +141,13 @@ INSTANTIATE_TEST_SUITE_P(Threads, CpuCopies, testing::Values(1, 2, 4));
 
 TEST(Copies, CountTheirMemoryAndLaunches) {
   const auto own = make_cpu_backend();
-  const auto backend = make_copies_backend(*own, copies);
+  const auto backend = make_copies_backend(*own, count_of_copies);
   TrainingOptions options = of_copies(SgdOptions{});
-  const auto planned = backend->plan(fused(options), {.threads = 2});
+  const auto planned = backend->plan(optimized(options), {.threads = 2});
   options.copies = 1;
-  const auto alone = own->plan(fused(options), {});
-  EXPECT_EQ(planned->bytes(), copies * alone->bytes());
-  EXPECT_EQ(planned->launches(), copies * alone->launches());
+  const auto alone = own->plan(optimized(options), {});
+  EXPECT_EQ(planned->bytes(), count_of_copies * alone->bytes());
+  EXPECT_EQ(planned->launches(), count_of_copies * alone->launches());
   EXPECT_EQ(planned->instantiate()->facts().bytes, planned->bytes());
 }
 

@@ -10,6 +10,8 @@ import pytest
 from plots.cli import main
 from plots.core.crossover import comparisons
 from plots.core.page.section import Context
+from plots.features.answer.analysis import sentences
+from plots.features.answer.glance import glance
 from plots.features.copies import section
 from plots.features.copies.analysis import copies_of, copies_sentences, over_copies
 from plots.features.copies.table import copies_table
@@ -135,3 +137,14 @@ def test_a_file_of_copies_alone_is_read(write, tmp_path, capsys):
     assert "Many networks at once" in (tmp_path / "page" / "index.html").read_text("utf-8")
     assert main(["validate", path]) == 0
     assert "6 rows" in capsys.readouterr().out
+
+
+def test_copies_answer_where_no_sizes_do(read):
+    file = read(synthetic.document(epochs([*ways("disc-4", 1), *ways("disc-4", 64)], seconds)))
+    shown = glance(file, comparisons(file))
+    assert shown.sentence.startswith("The GPU wins from ")
+    assert shown.sentence.endswith(" copies, training copies of disc-4 at once.") or (
+        "), training copies of disc-4 at once." in shown.sentence
+    )
+    assert shown.strips.title == "From how many copies of a network does a GPU win?"
+    assert copies_sentences(file)[0] in sentences(file, comparisons(file))

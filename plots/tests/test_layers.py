@@ -15,7 +15,7 @@ SHOWN = {"table": 1, "chart": 1, "summary": 1, "section": 2, "command": 3}
 TOP = SHOWN["command"]  # a command composes; so does the report, which has every feature's section
 # Whose analysis may use whose: those that stand before it.
 ANALYSES = (
-    *("shi", "predict", "why", "advise", "threads", "answer", "crossover"),
+    *("shi", "predict", "why", "advise", "threads", "copies", "answer", "crossover"),
     *("site", "compare", "peers"),
 )
 

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from plots import units
 from plots.core.charts.lines import MOST_LINES, name_ends
 from plots.core.charts.looks import Looks
+from plots.core.charts.strip import AXES
 from plots.core.charts.style import (
     Chart,
     annotate,
@@ -34,14 +35,6 @@ from plots.file.families import FAMILIES, TRAINING
 from plots.file.quantities import TIME
 from plots.file.rows import File
 from plots.text import printable, slug
-
-_SIZES = {
-    "parameters": "trainable parameters",
-    "batch": "samples in a batch",
-    "copies": "networks that train at once",
-    "size": "rows and columns of the square matrices",
-    "width": "width of the layer",
-}
 
 
 def draw_charts(file: File, comparisons: Sequence[Comparison]) -> list[Chart]:
@@ -164,7 +157,7 @@ def _set_limits(axes: Axes, comparisons: Sequence[Comparison]) -> None:
     axes.set_xlim(sizes.min() / 1.6, sizes.max() * 1.6)
     # The numbers of the crossovers stand on top, beside each other's lines.
     axes.set_ylim(times.min() / 2, times.max() * (times.max() / times.min()) ** 0.3 * 2)
-    set_logarithmic_axes(axes, _SIZES[measure], comparisons[0].gpu.quantity)
+    set_logarithmic_axes(axes, AXES[measure], comparisons[0].gpu.quantity)
     if measure != "parameters":
         name_sizes(axes, sizes.tolist(), units.count)
 
@@ -207,6 +200,6 @@ def _alt(first: Comparison, decisive: Sequence[Comparison]) -> str:
     )
     return (
         f"{_timed([first]).capitalize()} against "
-        f"{_SIZES[first.measure]}, {_conditions(first)}, on CPU and GPU, logarithmic axes. "
+        f"{AXES[first.measure]}, {_conditions(first)}, on CPU and GPU, logarithmic axes. "
         f"Crossover with the CPU's best thread count: {findings}."
     )

@@ -35,9 +35,10 @@ _HEIGHT, _ABOVE = 0.46, 0.54  # of a bar, and of what stands above it, in strips
 _INCHES = 0.62  # of a strip
 _LINE = 0.3  # strips that a line of names takes
 _HATCH = "////"
-_AXES = {  # what the scale counts
+AXES = {  # what a scale of sizes counts
     "parameters": "trainable parameters",
     "batch": "samples in a batch",
+    "copies": "networks that train at once",
     "size": "rows and columns of the square matrices",
     "width": "width of the layer",
 }
@@ -63,7 +64,7 @@ def _draw(strips: Strips, figure: Figure) -> None:
         axes.spines[spine].set_visible(False)
     axes.set_yticks([])
     logarithmic(axes.xaxis, units.power_of_ten_count)
-    axes.set_xlabel(_AXES.get(strips.measure, strips.measure))
+    axes.set_xlabel(AXES.get(strips.measure, strips.measure))
     _draw_guides(axes, names, count)
     for place in range(count):
         _draw_strip(axes, strips, place, figure, room / math.log(high / low or math.e))

@@ -22,6 +22,7 @@ from plots.core.headline import (
 from plots.core.network import best, epoch_rows, on_device, step_rows
 from plots.core.paired import pairs_sentence
 from plots.core.series import device_label
+from plots.features.copies.analysis import copies_sentences
 from plots.features.threads.analysis import more_threads, threads_sentence
 from plots.file.families import FAMILIES, MINIBATCH
 from plots.file.ladders import networks_of_any
@@ -48,11 +49,12 @@ def sentences(file: File, compared: Sequence[Comparison], predicted: str = "") -
     """
     epochs, steps = epoch_rows(file), step_rows(file)
     if not epochs and not steps:
-        return _of_passes(compared) or [no_training(file)]
+        return _of_passes(compared) or copies_sentences(file) or [no_training(file)]
     batches = _over_batches(compared)
     if not epochs:
         return _one_sided(file, steps, predicted) or _of_steps(file, batches)
-    return [*(_one_sided(file, epochs, predicted) or _of_epochs(file, compared)), *batches]
+    answered = _one_sided(file, epochs, predicted) or _of_epochs(file, compared)
+    return [*answered, *batches, *copies_sentences(file)]
 
 
 def no_training(file: File) -> str:
@@ -62,6 +64,8 @@ def no_training(file: File) -> str:
             "PyTorch alone trained what was measured; the answer is under Your network on the "
             "page, and in python -m plots advise."
         )
+    if file.copies:
+        return "Copies of networks alone were measured; crossover --copies says what they take."
     return "No training epoch was measured, so there is no answer in this file."
 
 

@@ -12,6 +12,7 @@ from plots.core.machines import short_gpu, short_processor
 from plots.core.network import ODD, epoch_rows, on_device, step_rows, training_rows
 from plots.core.strip import Mark, Strip, Strips, segments_of, side_of
 from plots.features.answer.analysis import no_training, reach, why_no_gpu
+from plots.features.copies.analysis import copies_sentences, over_copies
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Verdict, shown_ways
 from plots.file.families import EPOCH, FAMILIES, TRAINING
@@ -23,6 +24,7 @@ MOST_WORDS = 25
 _MOST_STRIPS = 5
 _MOST_MARKS = 6
 _NAME = 24  # characters of a name from the file
+_PLACES = {"batch": "training {} step by step", "copies": "training copies of {} at once"}
 _KINDS = {DISC.networks: "fully connected networks"}  # what people call the networks of a ladder
 
 
@@ -64,8 +66,8 @@ def why_it_cannot_tell(file: File) -> str:
 def _said(file: File, compared: Sequence[Comparison], found: Sequence[Verdict]) -> Glance:
     if first := foremost(compared):
         return _of_curve(file, compared, first)
-    if steps := over_batches(compared):
-        return _of_curves(steps, lambda one: _name(one.model), "training {} step by step")
+    if curves := over_batches(compared) or over_copies(file):
+        return _of_curves(curves, lambda one: _name(one.model), _PLACES[curves[0].measure])
     if on_device([*epoch_rows(file), *step_rows(file)], "cuda"):
         return _of_networks(file)
     if passes := over_passes(compared):
@@ -279,7 +281,7 @@ def _of_cpu(file: File, found: Sequence[Verdict]) -> Glance:
     lines = [sentence(reach(file, rows))]
     for verdict in found[:1]:
         lines += _other_networks(file, verdict)
-    lines.append(_measure_it(file))
+    lines += [*copies_sentences(file)[:2], _measure_it(file)]
     return Glance(
         None, "No GPU was measured, and no curve of networks to predict one from.", tuple(lines)
     )
@@ -291,8 +293,8 @@ def _of_cpu(file: File, found: Sequence[Verdict]) -> Glance:
 def _strips(strips: Iterable[Strip], first: Comparison, conditions: str = "") -> Strips:
     """`strips`, the first of which is of `first`, with what they ask."""
     quantity = first.gpu.quantity
-    size = "batch" if first.measure == "batch" else "network"
-    title = f"From which {size} size does a GPU {quantity.win}?"
+    which = {"batch": "which batch size", "copies": "how many copies of a network"}
+    title = f"From {which.get(first.measure, 'which network size')} does a GPU {quantity.win}?"
     return Strips(title, tuple(strips), first.measure, conditions, quantity)
 
 
