@@ -279,9 +279,10 @@ def _of_cpu(file: File, found: Sequence[Verdict]) -> Glance:
     if not rows:
         return Glance(None, no_training(file), ())
     lines = [sentence(reach(file, rows))]
-    for verdict in found[:1]:
+    copies = copies_sentences(file)[:1]
+    for verdict in found[: 0 if copies else 1]:
         lines += _other_networks(file, verdict)
-    lines += [*copies_sentences(file)[:2], _measure_it(file)]
+    lines += [*copies, _measure_it(file)]
     return Glance(
         None, "No GPU was measured, and no curve of networks to predict one from.", tuple(lines)
     )
