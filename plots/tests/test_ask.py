@@ -108,7 +108,7 @@ def check(file: File, fitted, question: dict[str, str], widths, found) -> None:
     expected = advice.shortened()
     assert [line[0] for line in found["lines"]] == [one.label for one in expected], question
     for line, one in zip(found["lines"], expected, strict=True):
-        times = [epochs * each for each in (one.seconds, one.low, one.high)]
+        times = [epochs * each for each in (one.middle, one.low, one.high)]
         assert line[2:] == pytest.approx(times, rel=1e-6), (question, line[0])
     if expected:
         assert found["sentence"] == sentence(advice, epochs), question
