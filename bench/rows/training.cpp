@@ -226,17 +226,14 @@ Configuration Training::configuration(const TrainingPlan& plan) const {
             {"batch", std::to_string(plan.options.batch)},
             {"precision", to_string(plan.options.precision)}};
   }
-  Configuration configuration{{"family", trains_ == Trains::steps ? "Minibatch" : "Epoch"},
-                              {"model", plan.task.model.name},
-                              {"batch", std::to_string(plan.options.batch)},
-                              {"precision", to_string(plan.options.precision)},
-                              {"accumulate", std::to_string(plan.options.accumulate)},
-                              {"shuffle", plan.options.shuffle ? "epoch" : "none"},
-                              {"loss", arguments_.choices.of("loss").front()}};
-  if (plan.options.copies > 1) {
-    configuration.emplace_back("copies", std::to_string(plan.options.copies));
-  }
-  return configuration;
+  return {{"family", trains_ == Trains::steps ? "Minibatch" : "Epoch"},
+          {"model", plan.task.model.name},
+          {"batch", std::to_string(plan.options.batch)},
+          {"precision", to_string(plan.options.precision)},
+          {"accumulate", std::to_string(plan.options.accumulate)},
+          {"copies", std::to_string(plan.options.copies)},
+          {"shuffle", plan.options.shuffle ? "epoch" : "none"},
+          {"loss", arguments_.choices.of("loss").front()}};
 }
 
 std::vector<Configuration> Training::rows_of(const TrainingPlan& plan,

@@ -16,6 +16,7 @@ from plots.features.copies import section
 from plots.features.copies.analysis import copies_of, copies_sentences, over_copies
 from plots.features.copies.table import copies_table
 from plots.features.peers.analysis import pairs
+from plots.file.rows import File
 from plots.file.samples import long_table
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import epochs
@@ -47,6 +48,10 @@ def document(*, gpu: bool = True) -> dict[str, Any]:
     return synthetic.document(epochs(configurations, seconds), gpu="synthetic GPU" if gpu else None)
 
 
+def sentences_of(file: File) -> list[str]:
+    return copies_sentences(file, over_copies(file))
+
+
 def test_the_gpu_wins_from_as_many_copies_as_it_takes(read):
     found = over_copies(read(document()))
     assert [one.model for one in found] == list(MODELS)
@@ -54,7 +59,7 @@ def test_the_gpu_wins_from_as_many_copies_as_it_takes(read):
         assert one.measure == "copies"
         assert one.crossover.size == pytest.approx(AT, rel=0.1)
         assert one.crossover.low < AT < one.crossover.high
-    first, _ = copies_sentences(read(document()))
+    first, _ = sentences_of(read(document()))
     assert first.startswith("disc-4, batch 100: with copies of it trained at once, the GPU wins ")
     assert re.fullmatch(r".*from [\d.]+ copies \([\d.]+ to [\d.]+\)\.", first)
 
@@ -69,7 +74,7 @@ def test_copies_are_no_rows_of_one_network(read):
 def test_without_a_gpu_it_says_what_a_copy_takes(read):
     file = read(document(gpu=False))
     assert over_copies(file) == []
-    first, second = copies_sentences(file)
+    first, second = sentences_of(file)
     assert first.startswith("disc-4, batch 100: 64 copies at once take 3")
     assert re.fullmatch(
         r".* times as long as one, 1\d\d µs a copy instead of [\d.]+ µs, on the CPU\.", first
@@ -147,4 +152,4 @@ def test_copies_answer_where_no_sizes_do(read):
         "), training copies of disc-4 at once." in shown.sentence
     )
     assert shown.strips.title == "From how many copies of a network does a GPU win?"
-    assert copies_sentences(file)[0] in sentences(file, comparisons(file))
+    assert sentences_of(file)[0] in sentences(file, comparisons(file))

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../cpu/threads.h"
+#include "crossover/backend_over.h"
 #include "crossover/executions.h"
 #include "crossover/training.h"
 
@@ -260,25 +261,17 @@ class CopiesPlan : public Plan {
   std::unique_ptr<Plan> first_;
 };
 
-class CopiesBackend : public Backend {
+class CopiesBackend : public BackendOver {
  public:
-  CopiesBackend(const Backend& own, std::int64_t copies) : own_(own), copies_(copies) {}
+  CopiesBackend(const Backend& own, std::int64_t copies) : BackendOver(own), copies_(copies) {}
 
-  [[nodiscard]] Description describe() const override { return own_.describe(); }
-  [[nodiscard]] GpuState state() const override { return own_.state(); }
-  [[nodiscard]] std::string missing_for(Precision precision) const override {
-    return own_.missing_for(precision);
-  }
-  [[nodiscard]] Workload optimize(Workload workload, const CompileOptions& options) const override {
-    return own_.optimize(std::move(workload), options);
-  }
   [[nodiscard]] std::vector<Execution> executions(const Workload& workload,
                                                   Precision precision) const override {
-    return own_.executions(Copies(workload, copies_).one(), precision);
+    return own().executions(Copies(workload, copies_).one(), precision);
   }
   [[nodiscard]] Estimate estimate(const Workload& workload,
                                   const CompileOptions& options) const override {
-    Estimate all = own_.estimate(Copies(workload, copies_).one(), options);
+    Estimate all = own().estimate(Copies(workload, copies_).one(), options);
     all.launches *= copies_;
     all.bytes *= copies_;
     all.workspace_bytes *= copies_;
@@ -289,14 +282,10 @@ class CopiesBackend : public Backend {
     check(workload);
     const auto threads = static_cast<int>(std::min<std::int64_t>(options.threads, copies_));
     cpu::allow_threads(threads);
-    return std::make_unique<CopiesPlan>(own_, Copies(workload, copies_), options, threads);
-  }
-  [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {
-    return own_.make_probe(spec);
+    return std::make_unique<CopiesPlan>(own(), Copies(workload, copies_), options, threads);
   }
 
  private:
-  const Backend& own_;
   const std::int64_t copies_;
 };
 

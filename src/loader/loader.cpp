@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "crossover/backend_over.h"
 #include "crossover/loader.h"
 #include "crossover/training.h"
 
@@ -252,37 +253,21 @@ class LoadingPlan : public Plan {
   std::vector<LoadedBatch> batches_;
 };
 
-class LoadingBackend : public Backend {
+class LoadingBackend : public BackendOver {
  public:
-  LoadingBackend(const Backend& own, int workers) : own_(own), workers_(workers) {}
+  LoadingBackend(const Backend& own, int workers) : BackendOver(own), workers_(workers) {}
 
-  [[nodiscard]] Description describe() const override { return own_.describe(); }
-  [[nodiscard]] GpuState state() const override { return own_.state(); }
-  [[nodiscard]] std::string missing_for(Precision precision) const override {
-    return own_.missing_for(precision);
-  }
-  [[nodiscard]] Workload optimize(Workload workload, const CompileOptions& options) const override {
-    return own_.optimize(std::move(workload), options);
-  }
-  [[nodiscard]] std::vector<Execution> executions(const Workload& workload,
-                                                  Precision precision) const override {
-    return own_.executions(workload, precision);
-  }
   [[nodiscard]] Estimate estimate(const Workload& workload,
                                   const CompileOptions& options) const override {
-    return own_.estimate(unshuffled(workload), options);
+    return own().estimate(unshuffled(workload), options);
   }
   [[nodiscard]] std::unique_ptr<Plan> plan(const Workload& workload,
                                            const CompileOptions& options) const override {
     check(workload);
-    return std::make_unique<LoadingPlan>(own_, workload, options, workers_);
-  }
-  [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {
-    return own_.make_probe(spec);
+    return std::make_unique<LoadingPlan>(own(), workload, options, workers_);
   }
 
  private:
-  const Backend& own_;
   const int workers_;
 };
 

@@ -22,7 +22,7 @@ from plots.core.headline import (
 from plots.core.network import best, epoch_rows, on_device, step_rows
 from plots.core.paired import pairs_sentence
 from plots.core.series import device_label
-from plots.features.copies.analysis import copies_sentences
+from plots.features.copies.analysis import copies_sentences, over_copies
 from plots.features.threads.analysis import more_threads, threads_sentence
 from plots.file.families import FAMILIES, MINIBATCH
 from plots.file.ladders import networks_of_any
@@ -48,13 +48,14 @@ def sentences(file: File, compared: Sequence[Comparison], predicted: str = "") -
     disagrees with it. It is about epochs; about training steps where the file has no epoch.
     """
     epochs, steps = epoch_rows(file), step_rows(file)
+    copies = copies_sentences(file, over_copies(file))
     if not epochs and not steps:
-        return _of_passes(compared) or copies_sentences(file) or [no_training(file)]
+        return _of_passes(compared) or copies or [no_training(file)]
     batches = _over_batches(compared)
     if not epochs:
         return _one_sided(file, steps, predicted) or _of_steps(file, batches)
     answered = _one_sided(file, epochs, predicted) or _of_epochs(file, compared)
-    return [*answered, *batches, *copies_sentences(file)]
+    return [*answered, *batches, *copies]
 
 
 def no_training(file: File) -> str:

@@ -279,7 +279,7 @@ def _of_cpu(file: File, found: Sequence[Verdict]) -> Glance:
     if not rows:
         return Glance(None, no_training(file), ())
     lines = [sentence(reach(file, rows))]
-    copies = copies_sentences(file)[:1]
+    copies = copies_sentences(file, over_copies(file))[:1]
     for verdict in found[: 0 if copies else 1]:
         lines += _other_networks(file, verdict)
     lines += [*copies, _measure_it(file)]

@@ -16,6 +16,7 @@ from plots.file.rows import File, Row
 from plots.text import printable
 
 _NAME = 60
+_DEVICES = ("cpu", "cuda")
 COPIES = {EPOCH: Scale("copies", lambda row: float(row.copies), ("copies",))}
 
 
@@ -65,9 +66,6 @@ def copies_of(file: File) -> list[Copies]:
     return found
 
 
-_DEVICES = ("cpu", "cuda")
-
-
 def over_copies(file: File) -> list[Comparison]:
     """Each network's best of the CPU against the GPU, over the number of copies."""
     compared = comparisons(replace(file, rows=tuple(_rows(file))), COPIES)
@@ -76,6 +74,8 @@ def over_copies(file: File) -> list[Comparison]:
 
 def _rows(file: File) -> list[Row]:
     """Those of networks that were trained in copies, and of each alone."""
+    if not file.copies:
+        return []
     every = [row for row in file.own_rows if row.family == EPOCH and not row.failure]
     work = {_without_copies(row) for row in every if row.copies > 1}
     return [row for row in every if row.ranks == 1 and _without_copies(row) in work]
@@ -85,15 +85,18 @@ def _without_copies(row: Row) -> tuple[tuple[str, str], ...]:
     return row.axes.what(row.configuration, ("copies",))
 
 
-def copies_sentences(file: File) -> list[str]:
-    """The answer for each network in a sentence: who wins from how many copies on, or without two
-    devices, what the most copies take of one's time."""
-    compared = over_copies(file)
+def copies_sentences(file: File, compared: Sequence[Comparison]) -> list[str]:
+    """The answer for each network in a sentence, of `compared`, which are over_copies(): who wins
+    from how many copies on, or without two devices, what the most copies take of one's time."""
     if compared:
-        return [_sentence(one) for one in compared]
+        return [
+            f"{_called(one.model, one.batch)}: with copies of it trained at once, "
+            f"{claim(one.crossover)}."
+            for one in compared
+        ]
     return [
-        f"{_called(most.row)}: {most.copies:,} copies at once take "
-        f"{units.significant(row.median / one.median)} times as long as one, "
+        f"{_called(most.row.model, most.row.configuration['batch'])}: {most.copies:,} copies at "
+        f"once take {units.significant(row.median / one.median)} times as long as one, "
         f"{units.seconds(row.median / most.copies)} a copy instead of "
         f"{units.seconds(one.median)}, on the {'CPU' if row is most.cpu else 'GPU'}."
         for most in _most(copies_of(file))
@@ -102,13 +105,8 @@ def copies_sentences(file: File) -> list[str]:
     ]
 
 
-def _sentence(one: Comparison) -> str:
-    name = f"{printable(one.model, _NAME)}, batch {printable(one.batch, _NAME)}"
-    return f"{name}: with copies of it trained at once, {claim(one.crossover)}."
-
-
-def _called(row: Row) -> str:
-    return f"{printable(row.model, _NAME)}, batch {printable(row.configuration['batch'], _NAME)}"
+def _called(model: str, batch: str) -> str:
+    return f"{printable(model, _NAME)}, batch {printable(batch, _NAME)}"
 
 
 def _most(found: Sequence[Copies]) -> list[Copies]:

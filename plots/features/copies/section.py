@@ -21,8 +21,8 @@ _NOTES = (
 
 def build(files: Sequence[File], context: Context) -> Section | None:
     """The section on `files`; None where none has rows of copies."""
-    found = [(file, copies_of(file)) for file in files[: context.detailed]]
-    found = [(file, own) for file, own in found if own]
+    shown = [(file, copies_of(file)) for file in files[: context.detailed]]
+    found = [(file, own, over_copies(file)) for file, own in shown if own]
     if not found:
         return None
     return Section(
@@ -32,15 +32,15 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         blocks=tuple(
             Block(
                 machine=file.machine.id,
-                points=tuple(copies_sentences(file)),
+                points=tuple(copies_sentences(file, compared)),
                 pictures=tuple(
                     Picture(chart.pictures, context.stem(file, chart.name), alt=chart.alt)
-                    for one in over_copies(file)[:_MOST_CHARTS]
+                    for one in compared[:_MOST_CHARTS]
                     for chart in [draw_crossovers(file, [one])]
                 ),
                 tables=(on_page(copies_table(file, own), _FIRST),),
             )
-            for file, own in found
+            for file, own, compared in found
         ),
         notes=_NOTES,
     )

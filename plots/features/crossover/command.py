@@ -273,7 +273,8 @@ def _compare_ranks(files: list[File], problems: list[str], options: argparse.Nam
 def _compare_copies(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
     """Prints from how many copies on the GPU wins; returns the exit code."""
     tables = []
-    for file in files:
+    found = [(file, over_copies(file)) for file in files]
+    for file, compared in found:
         own = copies_of(file)
         if not own:
             print(
@@ -284,7 +285,7 @@ def _compare_copies(files: list[File], problems: list[str], options: argparse.Na
             continue
         if options.format == "text":
             print(wrapped(f"{printable(file.machine.id)}, {printable(file.path.name)}"))
-            for sentence in copies_sentences(file):
+            for sentence in copies_sentences(file, compared):
                 print(wrapped(printable(sentence, LONGEST), "  "))
         tables.append(copies_table(file, own))
     if tables:
@@ -293,7 +294,7 @@ def _compare_copies(files: list[File], problems: list[str], options: argparse.Na
         # Imported here because matplotlib takes longer to load than the tables take to make.
         from plots.core.charts.crossover import draw_crossovers  # noqa: PLC0415
 
-        drawn = ([draw_crossovers(file, [one]) for one in over_copies(file)] for file in files)
+        drawn = ([draw_crossovers(file, [one]) for one in compared] for file, compared in found)
         problems += save_charts(files, drawn, options.charts)
     return complain(problems)
 
