@@ -11,6 +11,7 @@ from plots.features.advise import own_section as own
 from plots.features.advise import section as ask
 from plots.features.answer import section as verdict
 from plots.features.ceilings import section as ceilings
+from plots.features.conditions import section as conditions
 from plots.features.copies import section as copies
 from plots.features.crossover import section as crossovers
 from plots.features.doubts import section as doubts
@@ -47,6 +48,7 @@ SECTIONS: tuple[ModuleType, ...] = (
     shi_table,
     ceilings,
     products,
+    conditions,
     doubts,
     record,
 )
