@@ -106,7 +106,7 @@ def _draw(file: File, rows: Sequence[Row], strips: Sequence[_Strip], figure: Fig
     figure.set_figheight(0.95 * len(strips) + 0.4)
     ends = np.cumsum([len(row.samples) for row in rows])
     held = [place for place, row in enumerate(rows) if _held_back(row)]
-    every: Sequence[Axes] = np.ravel(figure.subplots(len(strips), 1, sharex=True))
+    every: list[Axes] = [*figure.subplots(len(strips), 1, sharex=True, squeeze=False)[:, 0]]
     for axes, strip in zip(every, strips, strict=True):
         for place in held:
             axes.axvspan(ends[place - 1] if place else 0, ends[place], color=_HELD, linewidth=0)
