@@ -21,6 +21,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+bool is_of_passes(const Arguments& arguments) {
+  return arguments.families == std::vector<std::string>{"Forward"};
+}
+
 Json operation_json(const Workload& workload, const Op& op) {
   const Cost counted = cost(workload, op);
   Json json = {{"kind", to_string(category(op))},
@@ -51,17 +55,25 @@ Json step_json(const Workload& epoch) {
   return json;
 }
 
+/// Whether one process runs Workloads in that mode, which comes to no other.
+bool is_counted(const Configuration& mode, const Arguments& arguments) {
+  const CompileOptions options = options_of(mode);
+  const ExecutionFacts& facts = facts_of(options.execution);
+  return makes_sense(mode, arguments.loss_every_step) &&
+         options.execution != Execution::automatic && !facts.on_ranks_alone &&
+         !(is_of_passes(arguments) &&
+           (facts.of_whole_order || options.placement == Placement::pinned_async));
+}
+
 /// By execution and placement.
 Json gpu_launches(const Workload& epoch, const Arguments& arguments) {
   Json json = Json::object();
   const auto gpu = make_planned_gpu();
   for (const Configuration& mode : every_gpu_mode({"execution", "data"})) {
-    CompileOptions options = options_of(mode);
-    if (!makes_sense(mode, arguments.loss_every_step) ||
-        options.execution == Execution::automatic ||  // which comes to one of the others
-        facts_of(options.execution).on_ranks_alone) {
+    if (!is_counted(mode, arguments)) {
       continue;
     }
+    CompileOptions options = options_of(mode);
     options.precision = arguments.precisions.front();
     options.loss_every_step = arguments.loss_every_step;
     try {
@@ -148,9 +160,10 @@ void require_one_network(const Arguments& arguments) {
 Json cost_json(const Arguments& arguments) {
   require_one_network(arguments);
   const Task& task = arguments.tasks.front();
+  const std::int64_t batch = batches_of(arguments, task.batch).front();
   const TrainingOptions training{
-      .rows = task.rows,
-      .batch = std::min(batches_of(arguments, task.batch).front(), task.rows),
+      .rows = is_of_passes(arguments) ? batch : task.rows,
+      .batch = is_of_passes(arguments) ? batch : std::min(batch, task.rows),
       .optimizer = task.optimizer,
       .accumulate = arguments.accumulate.front(),
       .precision = arguments.precisions.front()};
@@ -160,7 +173,9 @@ Json cost_json(const Arguments& arguments) {
                           3.0 * static_cast<double>(training.rows) /
                               static_cast<double>(training.batch) * sizeof(Run),
                           "to count the steps of an epoch of " + task.model.name);
-    const Workload epoch = training_epoch(task.model, training);
+    const Workload epoch = is_of_passes(arguments)
+                               ? forward_pass(task.model, training.batch, training.precision)
+                               : training_epoch(task.model, training);
     Json json = {{"model", task.model.name},
                  {"params", parameter_count(epoch)},
                  {"batch", training.batch},
@@ -168,9 +183,13 @@ Json cost_json(const Arguments& arguments) {
                  {"steps", epoch.order.size()},
                  {"logits", training.rows * logits_of_a_sample(task.model)},
                  {"precision", to_string(training.precision)},
-                 {"optimizer", optimizer_label(training.optimizer)},
                  {"accumulate", training.accumulate}};
     json["epoch"] = epoch_json(epoch, arguments);
+    if (is_of_passes(arguments)) {
+      json["epoch"]["bytes_from_device"] = bytes(epoch[find(epoch, "outputs")]);
+    } else {
+      json["optimizer"] = optimizer_label(training.optimizer);
+    }
     json["step"] = step_json(epoch);
     json["device_bytes"] = device_bytes(epoch, arguments);
     return json;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What training a network costs, as `bench --cost` counts it and as rows have counted it."""
+"""What training or using a network costs, as `bench --cost` counts it and as rows have counted it."""
 
 import json
 import subprocess
@@ -88,6 +88,11 @@ class Cost:
     batch: float
     fields: dict[str, Any]
     operations: tuple[Operation, ...] = ()
+
+    @property
+    def bytes_from_device(self) -> float:
+        """What a forward pass returns to the host that gave it the batch; 0 of what trains."""
+        return float(self.fields.get("epoch", {}).get("bytes_from_device", 0.0))
 
     @property
     def has_own_rates(self) -> bool:

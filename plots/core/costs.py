@@ -69,6 +69,28 @@ def cost_of(model: str, batch: float, precision: str, bench: Path) -> Cost | Non
 
 
 @cache
+def pass_cost_of(
+    model: str, batch: float, precision: str, bench: Path, network: str = ""
+) -> Cost | None:
+    """What a forward pass of `batch` samples costs, as `bench` counts it; `network` is the JSON of
+    one that is not built in. None where there is no bench, or it does not know the network."""
+    flags = ["--family=Forward", f"--batch={batch:.0f}", f"--precision={precision}"]
+    if network:
+        return described_cost(network, tuple(flags), bench)
+    own = network_of(model) if model.startswith("mlp-") else None
+    if own:
+        flags.append(f"--mlp={','.join(map(str, own.widths))}")
+        flags.append(f"--activation={own.activation}")
+        flags.append(f"--loss-function={own.loss.replace('_', '-')}")
+    else:
+        flags.append(f"--model={model}")
+    try:
+        return run_bench(bench, flags) if bench.is_file() else None
+    except CostError:
+        return None
+
+
+@cache
 def described_cost(network: str, flags: tuple[str, ...], bench: Path) -> Cost | None:
     """The cost of a network by its JSON, trained as `flags` say, as `bench` counts it; None where
     it does not."""

@@ -15,7 +15,7 @@ import numpy as np
 from plots.core import statistics
 from plots.core.cards import Card, load_cards
 from plots.core.cost import BENCH_PATH, Cost, Operation, memory_of
-from plots.core.costs import cost_of
+from plots.core.costs import cost_of, pass_cost_of
 from plots.core.crossover import Comparison, SpeedUp, banded_crossover
 from plots.core.curves import NETWORKS, SCALES, Pairing, pairings
 from plots.core.statistics import estimate, fewest_samples
@@ -41,9 +41,10 @@ from plots.features.predict.ways import (
     launch,
     overhead,
     persistent_share,
+    ways_of_passes,
 )
 from plots.file.axes import Items
-from plots.file.families import EPOCH, FAMILIES, TRAINING, steps_of
+from plots.file.families import EPOCH, FAMILIES, FORWARD, TRAINING, steps_of
 from plots.file.rows import File, Row, median_of
 
 # From the small desktop card to the largest of servers: what is predicted unless others are named.
@@ -149,20 +150,27 @@ def predict_limits(fit: Fit, cost: Cost, card: Card, way: Way) -> Limits | str:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to predict: each of `cards` in each of `ways`, in one precision; of one batch size alone
-    where `batch` names it. `second`: what a second of a card is in the quantity of the file."""
+    """What to predict of rows of `families`: each of `cards` in each of `ways`, in one precision;
+    of one batch size alone where `batch` names it. `second`: what a second of a card is in the
+    quantity of the file."""
 
     cards: tuple[Card, ...]
     ways: tuple[Way, ...] = WAYS
     precision: str = "f32"
     batch: str | None = None
     second: float = 1.0
+    families: tuple[str, ...] = TRAINING
+
+    @property
+    def of_passes(self) -> "Wanted":
+        """The same of networks in use."""
+        return replace(self, ways=ways_of_passes(self.ways), families=(FORWARD,))
 
 
 def outlooks(file: File, fit: Fit, wanted: Wanted) -> list[Outlook]:
     """What each card would do in each way, but for the card that `file` measured."""
     own = card_of(file, load_cards())
-    measured = measured_rows(file, wanted.batch)
+    measured = measured_rows(file, wanted)
     return [
         _outlook(file, measured, fit, card, way=way, wanted=wanted)
         for card in wanted.cards
@@ -171,17 +179,17 @@ def outlooks(file: File, fit: Fit, wanted: Wanted) -> list[Outlook]:
     ]
 
 
-def measured_rows(file: File, batch: str | None) -> list[Row]:
-    """The CPU's rows that train, a network with each thread count; the sizes in between would add
-    nothing to a band."""
+def measured_rows(file: File, wanted: Wanted) -> list[Row]:
+    """The CPU's rows, a network with each thread count; the sizes in between would add nothing to a
+    band."""
     return [
         row
         for row in file.rows
-        if row.family in TRAINING
+        if row.family in wanted.families
         and row.failure is None
         and row.device == "cpu"
         and not row.is_between
-        and batch in (None, row.batch)
+        and wanted.batch in (None, row.batch)
     ]
 
 
@@ -194,7 +202,8 @@ def _outlook(
         key = row.axes.what(row.configuration)
         if key in predicted:
             continue
-        answer = _times_of(row, fit, card, way, wanted.precision)
+        network = file.networks.get(row.model, "")
+        answer = _times_of(row, network, fit, card, way=way, precision=wanted.precision)
         if isinstance(answer, Times):
             predicted[key] = _predicted_row(row, answer, way, wanted)
         else:
@@ -207,7 +216,7 @@ def _outlook(
         way=way,
         crossovers=tuple(
             Comparison(one.common, one.measure, one.best, one.gpu, banded_crossover(one))
-            for one in pairings(virtual, {family: SCALES[family] for family in TRAINING})
+            for one in pairings(virtual, {family: SCALES[family] for family in wanted.families})
             if len(np.intersect1d(one.best.sizes, one.gpu.sizes)) > 1
         ),
         networks=tuple(_banded_speed_up(one) for one in pairings(virtual, NETWORKS)),
@@ -229,13 +238,18 @@ def _banded_speed_up(pairing: Pairing) -> SpeedUp:
     return SpeedUp(pairing.common, size, chosen, pairing.gpu, ratio, *ends)
 
 
-def _times_of(row: Row, fit: Fit, card: Card, way: Way, precision: str) -> Times | str:
+def _times_of(
+    row: Row, network: str, fit: Fit, card: Card, *, way: Way, precision: str
+) -> Times | str:
     if not is_plain(row):
         return "only plain training is predicted: one wait an epoch, an update each batch"
     if way.counted["execution"] == "graph-epoch" and row.family != EPOCH:
         return f"{FAMILIES[row.family].a} has no graph of an epoch"
     model, batch = row.model, row.counters["batch"]
-    cost = cost_of(model, batch, precision, BENCH_PATH)
+    if row.family == FORWARD:
+        cost = pass_cost_of(model, batch, precision, BENCH_PATH, network)
+    else:
+        cost = cost_of(model, batch, precision, BENCH_PATH)
     if cost is None:
         return f"its cost at batch {batch:,.0f} is not kept, and bench is not built to count it"
     if cost.params != row.counters["params"]:

@@ -13,7 +13,7 @@ from plots.core.headline import own_batch, unusual, way
 from plots.core.machines import short_gpu
 from plots.features.predict.analysis import NOT_MEASURED, Outlook
 from plots.features.predict.ways import PYTORCH
-from plots.file.families import EPOCH
+from plots.file.families import FORWARD, MINIBATCH
 from plots.file.quantities import TIME
 
 
@@ -32,19 +32,22 @@ def verdicts(outlooks: Iterable[Outlook]) -> list[Verdict]:
     """What each card would do, in the order in which they first come.
 
     The headline is at the batch of a measured one, with the data on the GPU where that is among the
-    ways, and in the way that wins earliest at the latest.
+    ways, and in the way that wins earliest at the latest. Of forward passes it is in the smallest
+    batch, which comes from the host: whoever asks waits for it.
     """
     cards: dict[str, list[Outlook]] = {}
     for one in outlooks:
         cards.setdefault(one.card.id, []).append(one)
     found = []
     for own in cards.values():
-        batch = own_batch([each for one in own for each in one.crossovers])
+        compared = [each for one in own for each in one.crossovers if each.family != MINIBATCH]
+        of_passes = [each.batch for each in compared if each.family == FORWARD]
+        batch = min(of_passes, key=int) if of_passes else own_batch(compared)
         pairs = [
             (one, each)
             for one in own
             for each in one.crossovers
-            if each.family == EPOCH and each.batch == batch
+            if each.family != MINIBATCH and each.batch == batch
         ]
         chosen, comparison = min(pairs, key=_lateness, default=(None, None))
         found.append(Verdict(own[0].card, tuple(own), chosen, comparison))
@@ -55,7 +58,8 @@ def _lateness(pair: tuple[Outlook, Comparison]) -> tuple[bool, float, float, flo
     outlook, comparison = pair
     low, high = ends(comparison.crossover)
     seconds = sum(float(samples[1]) for samples in comparison.gpu.samples)
-    return outlook.way.data != "resident", high, comparison.crossover.size or 0.0, low, seconds
+    is_there = (outlook.way.data == "resident") != (comparison.family == FORWARD)
+    return not is_there, high, comparison.crossover.size or 0.0, low, seconds
 
 
 def sentence(verdict: Verdict) -> str:
@@ -65,7 +69,8 @@ def sentence(verdict: Verdict) -> str:
         return _of_networks(verdict)
     batch = one.batch or "?"
     loop = "PyTorch" if verdict.chosen and verdict.chosen.way.loop == PYTORCH else ""
-    training = ", ".join(filter(None, [loop, way(one), f"batch {batch}", unusual(one)]))
+    passes = "a forward pass" if one.family == FORWARD else ""
+    training = ", ".join(filter(None, [passes, loop, way(one), f"batch {batch}", unusual(one)]))
     said = claim(one.crossover, f"would {one.gpu.quantity.win}")
     return f"{short_gpu(verdict.card.name)}: {said} ({training}); {NOT_MEASURED}."
 
@@ -82,15 +87,17 @@ def _of_networks(verdict: Verdict) -> str:
     quantity = fastest[0][1].gpu.quantity
     if not sure:
         none = f"{only} would not" if only else f"none of {len(fastest)} networks would"
-        return f"{name}: {none} surely be {quantity.better}; {NOT_MEASURED}."
+        passes = " at forward passes" if fastest[0][1].family == FORWARD else ""
+        return f"{name}: {none} surely be {quantity.better}{passes}; {NOT_MEASURED}."
     ratios = [end for one in sure for end in (one.low, one.high) if end]
     least, most = units.significant(min(ratios), 2), units.significant(max(ratios), 2)
     share = "all" if len(sure) == len(fastest) else f"{len(sure)} of"
     networks = only or f"{share} {len(fastest)} networks measured"
+    does = "compute a forward pass" if sure[0].family == FORWARD else "train"
     how = f"{least} to {most} times as fast"
     if quantity is not TIME:
         how = f"{quantity.how} ({quantity.quotient()}: {least} to {most})"
-    return f"{name}: {networks} would train {how}; {NOT_MEASURED}."
+    return f"{name}: {networks} would {does} {how}; {NOT_MEASURED}."
 
 
 def fastest_ways(outlooks: Sequence[Outlook]) -> list[tuple[Outlook, SpeedUp]]:

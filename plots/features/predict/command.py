@@ -43,7 +43,7 @@ from plots.features.predict.table import (
 )
 from plots.features.predict.ways import AUTO, EXECUTIONS, PLACEMENTS, PYTORCH, Way
 from plots.file import loading
-from plots.file.families import TRAINING
+from plots.file.families import FORWARD, OF_NETWORKS
 from plots.file.quantities import TIME
 from plots.file.rows import File
 from plots.text import printable, whole
@@ -51,7 +51,8 @@ from plots.text import printable, whole
 DESCRIPTION = (
     "Predicts how long the networks of each file would train on graphics cards that were not "
     "measured, with a band from published times, and from which size the card would "
-    "overtake the file's measured CPU. Of several files from one machine the newest complete "
+    "overtake the file's measured CPU; and where the file has forward passes, the same of using "
+    "them. Of several files from one machine the newest complete "
     "sweep counts; the GPU's rows of all files join the fit. docs/method/prediction.md says how. "
     "Nothing predicted is written into a result file."
 )
@@ -144,11 +145,14 @@ def _predict(
 ) -> int:
     found: list[tuple[File, list[Verdict]]] = []
     for file in files:
-        own = verdicts(outlooks(file, fitted, wanted))
-        if any(outlook.networks for verdict in own for outlook in verdict.outlooks):
-            found.append((file, own))
-        else:
-            problems.append(_nothing(file, problems_of(own), wanted.batch, bool(own)))
+        uses = FORWARD in (row.family for row in file.rows)
+        both = [wanted, wanted.of_passes] if uses and wanted.of_passes.ways else [wanted]
+        asked = [verdicts(outlooks(file, fitted, one)) for one in both]
+        told = [own for own in asked if any(one.networks for each in own for one in each.outlooks)]
+        found += [(file, own) for own in told]
+        if not told:
+            said = [problem for own in asked for problem in problems_of(own)]
+            problems.append(_nothing(file, said, wanted.batch, any(asked)))
     if options.format == "text":
         for file, own in found:
             sys.stdout.write(_text(file, own, fitted, options.all))
@@ -254,9 +258,9 @@ def _tables(file: File, found: Sequence[Verdict], fitted: Fit, every: bool) -> l
     machine = file.machine.id
     if every:
         tables = [crossover_table(found, fitted, machine)]
-        tables += [networks_table(found, fitted, machine, family) for family in TRAINING]
+        tables += [networks_table(found, fitted, machine, family) for family in OF_NETWORKS]
     else:
-        tables = [bands_table(found, fitted, machine, family) for family in TRAINING]
+        tables = [bands_table(found, fitted, machine, family) for family in OF_NETWORKS]
     return [table for table in tables if table.lines]
 
 

@@ -63,7 +63,8 @@ PARAMETERS = (
     Parameter("matrix_units", math.log(0.8), 0.4, "the same on matrix units, times"),
     Parameter("operation", math.log(1e-5), 0.7, "seconds of a framework's operation"),
     # 1.4 to 1.7 in graphs of disc-2 to disc-11 on an H200 (results/intel-xeon-6-207-16c): a product
-    # of cuBLASLt's takes 5 µs there, however small, where published nodes take 1.3 to 2.4.
+    # of cuBLASLt's takes 5 µs there, however small, where published nodes take 1.3 to 2.4; of one
+    # row, in forward passes of one sample, it takes 2.
     Parameter("launch", math.log(1.6), 0.3, "our launches, times what was published of them"),
     Parameter("software", 0.0, 0.5, "published times, times ours"),
     Parameter("reduction", math.log(0.6), 0.3, "share of the bandwidth where a kernel reduces"),
@@ -86,9 +87,11 @@ class Demand:
     In seconds of one launch at the card's ceilings: `compute` with the multiprocessors as busy as
     its shape allows, `memory` and `reduction` at the full bandwidth. The logarithm of the share of
     the ceiling is `efficiency`, a line for each launch with an entry for each parameter, times the
-    parameters. `inner` is the product's inner dimension, 0 of what is none. A launch takes at least
+    parameters. `inner` is the product's inner dimension, 0 of one row or of what is no product. A
+    launch takes at least
     `floor` seconds. Of a framework `operations` counts what it starts; of our own programs `host`
-    are the seconds that is expected to be beside the launches.
+    are the seconds that is expected to be beside the launches. Where all products are of one row,
+    our launches take what was published of them.
     """
 
     count: np.ndarray
@@ -100,6 +103,7 @@ class Demand:
     floor: np.ndarray
     operations: float
     host: float = 0.0
+    is_of_one_row: bool = False
 
 
 class Stack:
@@ -118,6 +122,8 @@ class Stack:
         self._memory, self._reduction = padded("memory"), padded("reduction")
         self._rest = np.array([[each.operations, each.host] for each in demands])
         self._framework = np.array([float(each.operations > 0) for each in demands])
+        ours = [not each.operations and not each.is_of_one_row for each in demands]
+        self._ours = np.array(ours, dtype=float)
 
     def arithmetic(self, parameters: np.ndarray) -> np.ndarray:
         """Seconds that one launch of each kind computes: a line each."""
@@ -162,7 +168,7 @@ class Stack:
         for place, own in zip((_MEMORY, _REDUCTION), self._traffic(parameters), strict=True):
             found[:, place] -= (works * own).sum(axis=1)
         found[:, _OPERATION] += others[:, 0]
-        found[:, _LAUNCH] += others[:, 1] + least * (1 - self._framework)
+        found[:, _LAUNCH] += others[:, 1] + least * self._ours
         found[:, _SOFTWARE] += total * self._framework
         return found / total[:, None]
 
@@ -178,8 +184,7 @@ class Stack:
 
     def _least(self, parameters: np.ndarray) -> np.ndarray:
         """The floors: our launches may take more or less than published ones."""
-        ours = 1 - self._framework
-        return self._floor * np.exp(parameters[_LAUNCH] * ours)[:, None]
+        return self._floor * np.exp(parameters[_LAUNCH] * self._ours)[:, None]
 
     def _others(self, parameters: np.ndarray) -> np.ndarray:
         return self._rest * np.exp(parameters[[_OPERATION, _LAUNCH]])
@@ -226,7 +231,8 @@ def demand(cost: Cost, card: Card, launches: float | None = None) -> Demand | st
             narrow = math.log(max(min(*shape, _WIDEST), _NARROWEST) / _UNIT)
             power = math.log(min(power_of(card) / share, _WATTS_ENOUGH) / _WATTS_ENOUGH)
             moved_each = operation.bytes / sum(each.count for each in own) / bandwidth
-            key = (operation.kind, seconds, narrow, power, moved_each, one.k)
+            # Of one row a library takes the entries of the inner dimension side by side.
+            key = (operation.kind, seconds, narrow, power, moved_each, one.k if one.m > 1 else 0.0)
             kinds[key] += one.count * operation.count
     operations = sum(each.launches * each.count for each in cost.operations)
     others = (operations if launches is None else launches) - sum(kinds.values())
@@ -245,6 +251,7 @@ def demand(cost: Cost, card: Card, launches: float | None = None) -> Demand | st
         inner=inner,
         floor=floor(card).seconds(inner),
         operations=operations if launches is None else 0.0,
+        is_of_one_row=all(one.m == 1 for each in cost.operations for one in each.products),
     )
 
 

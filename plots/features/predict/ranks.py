@@ -116,7 +116,7 @@ def prospect(file: File, fit: Fit, wanted: Wanted, plan: Plan) -> Prospect:
     networks: list[Together] = []
     problems: dict[str, list[str]] = {}
     curves: dict[tuple[int, Items], list[tuple[Row, np.ndarray]]] = {}
-    for row in _once(measured_rows(file, wanted.batch)):
+    for row in _once(measured_rows(file, wanted)):
         for ranks in plan.ranks:
             found = _draws(row, row.counters["batch"], fit, wanted, plan, ranks=ranks)
             if isinstance(found, str):

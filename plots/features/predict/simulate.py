@@ -122,7 +122,8 @@ def device_seconds(
     if launch is not None:
         least = np.maximum(least, within(launch, "launch")[:, None])
         spread = within(Band(math.exp(-LAUNCH_SPREAD), math.exp(LAUNCH_SPREAD)), "ours")
-        least = our_launches(parameters) * spread[:, None] * least
+        ours = 1.0 if asked.is_of_one_row else our_launches(parameters)
+        least = ours * spread[:, None] * least
     return (asked.count * np.maximum(least, whole * work)).sum(axis=1)
 
 
