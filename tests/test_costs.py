@@ -114,6 +114,26 @@ def test_precisions_that_are_kept_once_cost_the_same_on_a_gpu():
             assert ours["bytes"] == theirs["bytes"]
 
 
+@needs_bench
+def test_a_forward_pass_is_counted():
+    asked = ("--mlp=784,512,10", "--batch=64", "--rows=1000")
+    of_pass = bench("--cost", "--family=Forward", *asked)
+    cost, training = parsed(of_pass.stdout), parsed(bench("--cost", *asked).stdout)
+    assert (cost.params, cost.batch, cost.fields["steps"]) == (training.params, 64, 1)
+    assert [(one.m, one.n, one.k) for each in cost.operations for one in each.products] == [
+        (64, 512, 784),
+        (64, 10, 512),
+    ]
+    assert {one.kind for one in cost.operations} == {"product", "elementwise"}
+    assert (cost.bytes_from_device, training.bytes_from_device) == (64 * 10 * 4, 0)
+    launches = cost.fields["epoch"]["device_launches"]["cuda"]
+    placements = ["resident", "pageable", "pinned"]
+    assert {way: [*data] for way, data in launches.items()} == {
+        "eager": placements,
+        "graph": placements,
+    }
+
+
 def same(one: Cost, other: Cost) -> None:
     assert amounts(one) == amounts(other), other.model
     for name in ("model", "params", "batch", "rows", "steps", "logits", "accumulate"):

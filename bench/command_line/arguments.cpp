@@ -94,7 +94,8 @@ std::vector<Flag> run_flags(Arguments& to) {
       {"--network-schema", "", "print the JSON Schema of files for --network and exit",
        set(to.action, Action::network_schema)},
       {"--cost", "",
-       "print the operations, bytes and launches of training one network as JSON and exit",
+       "print the operations, bytes and launches of training one network, or with "
+       "--family=Forward of using it, as JSON and exit",
        set(to.action, Action::cost)},
       {"--machine", "", "print what result files record about this machine as JSON and exit",
        set(to.action, Action::machine)},

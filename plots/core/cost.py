@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What training or using a network costs, as `bench --cost` counts it and as rows have counted it."""
+"""What training or using a network costs, as `bench --cost` counts it and as rows do."""
 
 import json
 import subprocess

@@ -6,6 +6,8 @@ import json
 import pytest
 
 import plots
+from plots.core.cost import BENCH_PATH
+from plots.features.predict import analysis
 from plots.tests import synthetic
 from plots.tests.synthetic_passes import passes
 
@@ -58,6 +60,23 @@ def test_passes_are_shown_with_their_latencies(used, shell):
     samples = plots.load(str(used)).where(model="heart", batch="1", device="cpu")
     (p99,) = {len(samples.where(quantity="latency-p99"))}
     assert p99 == 9
+
+
+@pytest.mark.skipif(not BENCH_PATH.is_file(), reason="no bench is built to count forward passes")
+def test_cards_that_nobody_measured_are_predicted(write, shell, monkeypatch):
+    monkeypatch.setattr(analysis, "BENCH_PATH", BENCH_PATH)
+    ladder = [f"disc-{depth}" for depth in range(2, 13)]
+    entries = [entry for model in ladder for entry in passes(model, 1, "cpu")]
+    file = write(synthetic.document(entries))
+    said = " ".join(shell("predict", file, "--gpu=rtx-4060").out.split())
+    assert said.count("(a forward pass, graph, pinned, batch 1); predicted, not measured.") == 1
+    every = shell("predict", file, "--gpu=rtx-4060", "--format=json", "--all").out
+    lines = [line for table in json.loads(every) for line in table["rows"] if "model" in line]
+    here = {(line["execution"], line["data"]): line for line in lines if line["model"] == "disc-5"}
+    assert len(here) == 4 and all(line["low_seconds"] for line in here.values())
+    times = (here["graph", data]["predicted_pass_seconds"] for data in ("resident", "pinned"))
+    resident, pinned = times
+    assert 6e-6 < pinned - resident < 2e-5  # two copies
 
 
 def test_the_page_answers_for_networks_in_use(used, shell, tmp_path):

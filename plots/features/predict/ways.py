@@ -62,7 +62,7 @@ WAYS = (
 def ways_of_passes(ways: Iterable[Way]) -> tuple[Way, ...]:
     """Those of `ways` that forward passes have: eager or as a graph, and no pass before one
     computes while its batch is copied."""
-    kept = (way for way in ways if way.execution in ("eager", "graph"))
+    kept = (way for way in ways if way.execution in ("eager", "graph") and way.loop == OURS)
     pinned = {"pinned-async": "pinned"}
     return tuple(dict.fromkeys(replace(way, data=pinned.get(way.data, way.data)) for way in kept))
 
