@@ -15,7 +15,6 @@ from plots.core.costs import kept_cost
 from plots.core.mlp import Mlp, of_size
 from plots.features.advise import analysis as advise
 from plots.features.advise.advice import Advice, Adviser, Network, fastest
-from plots.features.advise.own_rows import from_own_rows
 from plots.features.advise.words import meeting_words, sentence
 from plots.file import loading, rows
 from plots.tests import synthetic, synthetic_machine
@@ -346,7 +345,7 @@ def test_of_another_batch_size_both_ends_are_in_the_band():
         for row in file.rows
         if row.model == "alexnet-r" and row.configuration["cpu_threads"] == "2"
     ]
-    found = fastest(from_own_rows(file.rows, other), "cpu")
+    found = fastest(advise.from_own_rows(file.rows, other), "cpu")
     assert found.middle == pytest.approx(row.median) and found.low == pytest.approx(row.minimum)
     assert found.high == pytest.approx(4 * row.maximum)
 

@@ -18,9 +18,7 @@ from plots.core.page.section import Context
 from plots.features.advise import section
 from plots.features.advise.advice import Adviser, Network
 from plots.features.advise.words import sentence
-from plots.features.predict.data import observations
 from plots.features.predict.files import Predictions
-from plots.features.predict.fit import fit
 from plots.file import loading
 from plots.file.rows import File
 from plots.tests import synthetic_machine
@@ -61,11 +59,6 @@ frame.onload = () => {
 frame.srcdoc = SOURCE;
 document.body.append(frame);
 </script></body>"""
-
-
-@pytest.fixture(scope="module")
-def fitted():
-    return fit(observations(()))
 
 
 @pytest.fixture(scope="module")

@@ -21,9 +21,7 @@ from plots.features.advise.analysis import Prediction
 from plots.features.advise.own import Own, Size, first_win, own_network, own_networks, rows_of
 from plots.features.advise.own_table import screen
 from plots.features.advise.own_words import own_sentences
-from plots.features.predict.data import observations
 from plots.features.predict.files import Predictions
-from plots.features.predict.fit import fit
 from plots.file.rows import File
 from plots.tests import synthetic, synthetic_peers
 
@@ -67,11 +65,6 @@ def file(read) -> File:
     crossover["networks"] = [{"name": name, "training": training} for name in NAMES]
     crossover["ladders"] = {"mine": list(NAMES), "disc": ["disc-2"]}
     return read(document)
-
-
-@pytest.fixture(scope="module")
-def fitted():
-    return fit(observations(()))
 
 
 def asked(file: File, fitted) -> tuple[Own, Adviser]:

@@ -26,8 +26,8 @@ from plots.features.predict.analysis import (
 )
 from plots.features.predict.answer import ends, verdicts
 from plots.features.predict.cards import chosen_cards
-from plots.features.predict.data import measured, observations
-from plots.features.predict.fit import Fit, fit
+from plots.features.predict.data import measured
+from plots.features.predict.fit import Fit
 from plots.features.predict.framework import operations_of, predict_step
 from plots.features.predict.simulate import Error, Errors, Times
 from plots.features.predict.ways import PERSISTENT, WAYS, Way
@@ -41,11 +41,6 @@ RESULTS = Path(__file__).parents[2] / "results"
 RESIDENT = (Way("graph", "resident"),)
 EAGER = Way("eager", "resident")
 CPU = {"modes": (), "models": tuple(m for m in synthetic.MODELS if m.startswith(("disc", "heart")))}
-
-
-@pytest.fixture(scope="module")
-def fitted() -> Fit:
-    return fit(observations())
 
 
 @pytest.fixture

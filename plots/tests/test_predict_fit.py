@@ -20,22 +20,16 @@ from plots.features.predict.data import (
     observations,
     our_demand,
 )
-from plots.features.predict.fit import (
-    LEFT,
-    errors_of,
-    fit,
-    is_network,
-    parameters_of,
-)
+from plots.features.predict.fit import errors_of, fit, is_network, left_out, parameters_of
 from plots.features.predict.model import EXPECTED, PARAMETERS, SPREADS, Stack
-from plots.features.predict.products import KERNELS, load_kernels, load_products
+from plots.features.predict.published import KERNELS, load_kernels, load_products
 from plots.features.predict.simulate import Error
 from plots.features.predict.ways import PYTORCH, Way, overhead
 from plots.features.shi.analysis import load_shi
 from plots.file import loading
 from plots.file.rows import File
 from plots.tests import synthetic, synthetic_machine
-from plots.tests.test_prediction_docs import POINTS, before
+from plots.tests.test_prediction_docs import LEFT, POINTS, before
 
 CARDS = load_cards()
 MODELS = tuple(name for name in synthetic.MODELS if name.startswith(("disc-", "heart")))
@@ -45,11 +39,6 @@ WAYS = (("eager", "resident"), ("graph", "resident"), ("eager", "pinned-async"))
 @pytest.fixture(scope="module")
 def published() -> list[Observation]:
     return observations()
-
-
-@pytest.fixture(scope="module")
-def fitted(published):
-    return fit(published, LEFT)
 
 
 def with_times(published: list[Observation], parameters: np.ndarray) -> list[Observation]:
@@ -228,9 +217,10 @@ def test_the_fit_finds_the_parameters_of_an_exact_world(published):
 
 
 def test_in_an_exact_world_what_is_left_out_is_predicted(published):
-    found = fit(with_times(published, EXPECTED), LEFT)
-    for left in LEFT:
-        assert found.residuals[left] == pytest.approx(0.0, abs=1e-3)
+    exact = with_times(published, EXPECTED)
+    for shares in LEFT.values():
+        assert left_out(exact, shares) == pytest.approx(0.0, abs=1e-3)
+    found = fit(exact)
     assert found.errors.half_width(1.0, 1.0) < 1e-2
 
 
@@ -243,25 +233,18 @@ def test_one_outlier_does_not_move_the_others(published):
 def test_what_is_left_out_is_not_in_the_fit(published):
     """A wrong time changes its own residual by as much, and none of those that were fitted without
     it."""
-    before = fit(published, LEFT)
     place = next(i for i, one in enumerate(published) if one.network == "fcn-s")
     wrong = published[place]
     poisoned = list(published)
     poisoned[place] = replace(wrong, seconds=wrong.seconds * 10)
-    after = fit(poisoned, LEFT)
-    keeps = {
-        "card": lambda one: one.card == wrong.card,
-        "network": lambda one: one.network == wrong.network,
-        "both": lambda one: one.card == wrong.card or one.network == wrong.network,
-    }
-    for left, without in keeps.items():
-        change = after.residuals[left] - before.residuals[left]
+    for shares in LEFT.values():
+        change = left_out(poisoned, shares) - left_out(published, shares)
         for i, one in enumerate(published):
             if i == place:
                 assert change[i] == pytest.approx(-math.log(10))
-            elif without(one):
+            elif shares(wrong, one):
                 assert change[i] == pytest.approx(0.0, abs=1e-9)
-        assert any(abs(change[i]) > 1e-6 for i, one in enumerate(published) if not without(one))
+        assert np.abs(change[[not shares(wrong, one) for one in published]]).max() > 1e-6
 
 
 def test_errors_of_arithmetic_memory_and_networks_are_told_apart(published):
@@ -298,7 +281,7 @@ def test_errors_of_arithmetic_memory_and_networks_are_told_apart(published):
 def test_the_band_covers_what_is_left_out(fitted, published):
     """Nine of ten times of networks, in each precision, and of all single products and kernels."""
     inside: dict[str, list[bool]] = {}
-    for one, off, share in zip(published, fitted.residuals["both"], fitted.shares, strict=True):
+    for one, off, share in zip(published, fitted.residuals, fitted.shares, strict=True):
         half = fitted.errors.half_width(*share, whole=float(is_network(one)))
         sort = one.precision if is_network(one) else "single"
         inside.setdefault(sort, []).append(bool(abs(off) <= half))
@@ -311,7 +294,7 @@ def test_the_band_covers_what_is_left_out(fitted, published):
 def test_no_precision_is_predicted_too_fast_or_too_slow_on_the_whole(fitted, published):
     for precision in ("f32", "tf32", "f16"):
         alike = [is_network(one) and one.precision == precision for one in published]
-        assert 0.85 < math.exp(fitted.residuals["both"][alike].mean()) < 1.18, precision
+        assert 0.85 < math.exp(fitted.residuals[alike].mean()) < 1.18, precision
 
 
 def test_the_tails_are_those_of_students_t():
@@ -322,9 +305,9 @@ def test_the_tails_are_those_of_students_t():
 def test_better_than_the_experiment_that_came_before(fitted):
     """Four features and non-negative weights were off by a factor of 2.4 in the median and 5.2 at
     worst with a network left out, and by 4.2 at worst with a card."""
-    factors = {left: np.exp(np.abs(fitted.residuals[left])) for left in LEFT}
-    assert np.median(factors["both"]) < 1.15 and factors["both"].max() < 3.0
-    assert np.median(factors["network"]) < 1.15 and np.median(factors["card"]) < 1.15
+    for shares in LEFT.values():
+        factors = np.exp(np.abs(left_out(fitted.observations, shares)))
+        assert np.median(factors) < 1.15 and factors.max() < 3.0
 
 
 def test_the_conformal_rank():

@@ -8,7 +8,6 @@ import pytest
 
 from plots.core.cards import Card, load_cards, overheads
 from plots.core.costs import find_cost
-from plots.features.predict.floors import LONGEST, floor, several
 from plots.features.predict.model import (
     CEILINGS,
     EXPECTED,
@@ -20,13 +19,16 @@ from plots.features.predict.model import (
     demand,
 )
 from plots.features.predict.ways import (
+    LONGEST,
     WAYS,
     Band,
     Way,
+    floor,
     launch,
     launches,
     overhead,
     published,
+    several,
 )
 
 CARDS = load_cards()
@@ -175,13 +177,13 @@ def test_what_limits_a_step_adds_up_to_it():
 
 
 def test_floors_are_of_the_architecture_where_two_sources_are():
-    ada, hopper, turing = (floor(CARDS[name]) for name in ("rtx-4060", "h200", "t4"))
-    assert ada == floor(CARDS["l40s"]) != hopper
-    assert turing.least <= min(ada.least, hopper.least)
-    assert turing.most >= max(ada.most, hopper.most)
+    ada, hopper, turing = (floor(capability) for capability in ("8.9", "9.0", "7.5"))
+    assert ada != hopper
+    assert turing.node.low <= min(ada.node.low, hopper.node.low)
+    assert turing.node.high >= max(ada.node.high, hopper.node.high)
     assert ada.inner == turing.inner  # of all cards together
     short, long, longer = ada.seconds(np.array([0, LONGEST, 4 * LONGEST]))
-    assert short == ada.node and long == longer > 3 * short
+    assert short == ada.node.middle and long == longer > 3 * short
 
 
 def test_busy_is_a_share():

@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING
 
 from plots.core.machines import short_gpu
 from plots.core.mlp import network_of
-from plots.features.advise.analysis import Prediction, Reasons, Series, fit_series, predict
-from plots.features.advise.own_rows import from_own_rows
+from plots.features.advise.analysis import (
+    Prediction,
+    Reasons,
+    Series,
+    fit_series,
+    from_own_rows,
+    predict,
+)
 from plots.features.predict.analysis import predict_times
 from plots.features.predict.fit import band_notes
 from plots.features.predict.simulate import Times

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Predicts the time of an epoch of a network that nobody measured, on the devices of a file.
+"""Predicts the time of an epoch of a network that nobody measured, on the devices of a file; or
+tells that of one that it measured, from its own rows, the only way to a network with convolutions,
+whose rates hang on their shapes too much for a prediction from others.
 
 docs/method/advice.md defines the model and its error band; ask.js computes the same in a browser.
 """
@@ -105,7 +107,8 @@ def fit_series(file: File, precision: str, accumulate: int = 1) -> tuple[list[Se
 
     Also why there is none, for each series of a device that has none.
     """
-    rows = [row for row in file.rows if _is_alike(row, precision, accumulate)]
+    alike = (row for row in file.rows if _is_alike(row, precision, accumulate))
+    rows = [row for row in alike if not has_own_rates(row)]
     if not rows:
         shown = printable(precision, 40)
         reason = f"the file has no Epoch row in the precision of the network, {shown}"
@@ -154,7 +157,6 @@ def _is_alike(row: Row, precision: str, accumulate: int) -> bool:
     return (
         row.family in TRAINING
         and row.failure is None
-        and not has_own_rates(row)
         and configuration["precision"] == precision
         and configuration.get("accumulate", "1") == str(accumulate)
         and "shuffle" not in configuration
@@ -370,3 +372,52 @@ def _beyond(work: Work, ranges: dict[str, tuple[float, float]]) -> tuple[str, fl
         ratio = max(size / most, least / size)
         worst = max(worst, (name, ratio), key=lambda pair: pair[1])
     return worst
+
+
+def from_own_rows(measured: Sequence[Row], cost: Cost) -> list[Prediction]:
+    """An epoch of `cost` in each way in which `measured` trained that network, from the row of the
+    nearest batch size; none where they did not.
+
+    Of another batch size it is known that an epoch takes between as long per sample, and as long
+    per step; both ends are in the band, with the range of the repetitions.
+    """
+    rows = [
+        row
+        for row in measured
+        if _is_alike(row, cost.precision, cost.accumulate)
+        and row.model == cost.model
+        and row.counters["params"] == cost.params
+    ]
+    return [
+        _scaled(nearest([row for row in rows if series_key(row) == key], cost.batch), label, cost)
+        for key, label in series_labels(rows).items()
+    ]
+
+
+def nearest(rows: Sequence[Row], batch: float) -> Row:
+    """That in the batch nearest to it: the larger of both is the fewest times the smaller."""
+
+    def times_apart(row: Row) -> float:
+        own = row.counters["batch"]
+        return max(own, batch) / min(own, batch)
+
+    return min(rows, key=times_apart)
+
+
+def _scaled(row: Row, label: str, cost: Cost) -> Prediction:
+    asked_rows, asked_steps = float(cost.fields["rows"]), float(cost.fields["steps"])
+    rows = row.counters[FAMILIES[row.family].samples]
+    steps = steps_of(row)
+    by_sample, by_step = asked_rows / rows, asked_steps / steps
+    ends = by_sample, by_step if row.counters["batch"] != cost.batch else by_sample
+    return Prediction(
+        label=label,
+        device=row.device,
+        name=name_of(row.configuration),
+        data=row.configuration.get("data", "resident"),
+        middle=row.median * by_sample,
+        low=row.minimum * min(ends),
+        high=row.maximum * max(ends),
+        measured=f"measured at batch {row.counters['batch']:,.0f}, scaled by the number of rows",
+        row=row,
+    )

@@ -14,10 +14,9 @@ from plots.core.machines import short_gpu
 from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import Table
 from plots.features.advise.advice import CPU, Advice, Adviser, Network
-from plots.features.advise.analysis import Prediction
+from plots.features.advise.analysis import Prediction, from_own_rows, nearest
 from plots.features.advise.counted import left_out
-from plots.features.advise.own import Own, nearest, own_network
-from plots.features.advise.own_rows import from_own_rows
+from plots.features.advise.own import Own, own_network
 from plots.features.advise.own_table import WIDTH, own_table, sizes_table
 from plots.features.advise.own_words import where_it_wins
 from plots.features.advise.words import counted_rows

@@ -12,10 +12,9 @@ from math import inf
 from plots.core.bounds import bounds
 from plots.core.cost import Cost
 from plots.features.advise.advice import CPU, GPU, Adviser, Network, fastest, winner
-from plots.features.advise.analysis import Prediction
-from plots.features.advise.own_rows import from_own_rows, times_apart
+from plots.features.advise.analysis import Prediction, from_own_rows, nearest
 from plots.features.advise.words import reasons_said
-from plots.features.predict.analysis import Limits, predict_limits
+from plots.features.predict.analysis import predict_limits
 from plots.features.predict.ways import WAYS
 from plots.features.why.analysis import PARTS, splits
 from plots.file.axes import OWN
@@ -122,11 +121,6 @@ def nearest_batch(file: File, own: Cost) -> int | None:
     return int(nearest(rows, own.batch).counters["batch"]) if rows else None
 
 
-def nearest(rows: Sequence[Row], batch: float) -> Row:
-    """That in the batch nearest to it."""
-    return min(rows, key=lambda row: times_apart(row.counters["batch"], batch))
-
-
 def _trained(rows: Iterable[Row]) -> Iterator[Row]:
     return (row for row in rows if row.family in TRAINING and row.failure is None)
 
@@ -162,14 +156,13 @@ def _measured_limit(file: File, one: Prediction | None) -> Limit | None:
     """By the profile and the bound of the row that it is from."""
     if one is None or one.row is None:
         return None
-    shares = tuple(
+    shares = [
         (PARTS[part], seconds / max(split.total, sum(split.parts.values())))
         for split in splits([one.row])
         for part, seconds in split.parts.items()
-    )
-    shares = tuple(sorted(shares, key=lambda pair: -pair[1]))
+    ]
     bound = bounds(file).get(one.row.index)
-    return Limit(shares, bound) if shares or (bound and bound.name) else None
+    return _limit(shares, bound) if shares or (bound and bound.name) else None
 
 
 def _gpu_limit(
@@ -182,17 +175,12 @@ def _gpu_limit(
         return _measured_limit(file, gpus[0])
     card = next(one for one in adviser.cards if one.id == gpus[0].device)
     way = next(one for one in WAYS if gpus[0].label.endswith(f"{one.execution}, {one.data}"))
-    limits = predict_limits(adviser.fit, cost, card, way) if adviser.fit else None
-    if not isinstance(limits, Limits):
-        return None
-    total = limits.total
-    shares = [
-        ("launches too short to fill it", limits.launches / total),
-        ("arithmetic", limits.compute / total),
-        ("memory traffic", limits.memory / total),
-        ("starts, waits and copies by the host", limits.host / total),
-    ]
-    return Limit(tuple(sorted(shares, key=lambda pair: -pair[1])))
+    shares = predict_limits(adviser.fit, cost, card, way) if adviser.fit else {}
+    return _limit(shares.items()) if shares else None
+
+
+def _limit(shares: Iterable[tuple[str, float]], bound: Bound | None = None) -> Limit:
+    return Limit(tuple(sorted(shares, key=lambda pair: -pair[1])), bound)
 
 
 def first_win(line: Sequence[Size], device: str) -> float:

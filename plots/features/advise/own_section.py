@@ -11,6 +11,7 @@ from plots.core.cost import BENCH_PATH, Cost
 from plots.core.costs import described_cost
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.features.advise.advice import Adviser
+from plots.features.advise.analysis import nearest
 from plots.features.advise.as_is_summary import (
     AsIs,
     as_is,
@@ -21,7 +22,7 @@ from plots.features.advise.as_is_summary import (
     sentences,
     ways_table,
 )
-from plots.features.advise.own import Own, nearest, own_network, own_networks, rows_of
+from plots.features.advise.own import Own, own_network, own_networks, rows_of
 from plots.features.advise.own_chart import draw_own
 from plots.features.advise.own_table import own_table, sizes_table
 from plots.features.advise.own_words import own_lead, own_sentences

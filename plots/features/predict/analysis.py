@@ -21,7 +21,6 @@ from plots.core.curves import NETWORKS, SCALES, Pairing, pairings
 from plots.core.statistics import estimate, fewest_samples
 from plots.features.predict.data import card_of, is_plain, our_demand
 from plots.features.predict.fit import Fit
-from plots.features.predict.floors import floor
 from plots.features.predict.framework import operations_of, step_draws
 from plots.features.predict.model import Stack
 from plots.features.predict.simulate import (
@@ -38,6 +37,7 @@ from plots.features.predict.ways import (
     PERSISTENT_BAND,
     WAYS,
     Way,
+    floor,
     launch,
     overhead,
     persistent_share,
@@ -91,7 +91,9 @@ def predict_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> n
         total = steps * float(np.exp(Stack([asked]).log_seconds(fit.parameters)[0]))
         return total * around(fit.band)
     if way.loop == OURS:
-        step = device_seconds(asked, fit.parameters, fit.errors, floor(card), launch(way))
+        step = device_seconds(
+            asked, fit.parameters, fit.errors, floor(card.compute_capability), launch(way)
+        )
         return whole_seconds(step, steps, beside)
     theirs = step_draws(fit, operations_of(cost), cost.precision, card)
     assert isinstance(theirs, np.ndarray), theirs  # as our demand is known
@@ -120,31 +122,22 @@ def with_updates(cost: Cost) -> Cost:
     return replace(cost, operations=(*cost.operations, update))
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Where a step goes on a card, in seconds: `launches` too short to fill it, `compute`, `memory`
-    traffic, and what the `host` adds."""
-
-    launches: float
-    compute: float
-    memory: float
-    host: float
-
-    @property
-    def total(self) -> float:
-        """All of them."""
-        return self.launches + self.compute + self.memory + self.host
-
-
-def predict_limits(fit: Fit, cost: Cost, card: Card, way: Way) -> Limits | str:
-    """Where the middle of the prediction has a step of ours go, or the reason why that is not
-    known."""
+def predict_limits(fit: Fit, cost: Cost, card: Card, way: Way) -> dict[str, float]:
+    """Where the middle of the prediction has a step of ours go: shares of its time by what they
+    are; none where that is not known."""
     steps = float(cost.fields["steps"])
     asked, beside = our_demand(cost, card, way), overhead(cost, card, way, steps)
     if isinstance(asked, str) or isinstance(beside, str):
-        return asked if isinstance(asked, str) else str(beside)
+        return {}
     launches, compute, memory = Stack([asked]).parts(fit.parameters)[0].tolist()
-    return Limits(launches, compute, memory, sum(one.middle for one in beside) / steps)
+    host = sum(one.middle for one in beside) / steps
+    total = launches + compute + memory + host
+    return {
+        "launches too short to fill it": launches / total,
+        "arithmetic": compute / total,
+        "memory traffic": memory / total,
+        "starts, waits and copies by the host": host / total,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +244,7 @@ def _predicted_row(row: Row, times: Times, way: Way, wanted: Wanted) -> Row:
         name=f"{NOT_MEASURED}: {row.name}",
         configuration={**kept, **way.configuration, "precision": wanted.precision},
         samples=wanted.second * np.array([times.low, times.seconds, times.high]),
-        counters={
-            k: row.counters[k] for k in ("params", "batch", "rows", "steps") if k in row.counters
-        },
+        counters={key: row.counters[key] for key in _COUNTED if key in row.counters},
         warnings=(),
         verification=None,
         minimum_work=None,

@@ -13,8 +13,16 @@ from plots.core.cost import Cost
 from plots.core.costs import find_cost
 from plots.core.network import best, networks, on_device
 from plots.features.predict.model import CEILINGS, Demand, ceiling, demand
-from plots.features.predict.products import NETWORK, load_kernels, load_products
-from plots.features.predict.training_rates import TrainingRate, load_training_rates
+from plots.features.predict.published import (
+    KERNELS,
+    PRODUCTS,
+    KernelShare,
+    ProductTime,
+    TrainingRate,
+    load_kernels,
+    load_products,
+    load_training_rates,
+)
 from plots.features.predict.ways import (
     AUTO,
     EXECUTIONS,
@@ -64,7 +72,7 @@ class Observation:
 def observations(files: Sequence[File] = ()) -> list[Observation]:
     """All there are: published ones, and the GPU's rows of `files`."""
     cards = load_cards()
-    found = [*_published([*_table_7(), *_rates()], cards), *_products(cards), *_kernels(cards)]
+    found = [*_published([*_table_7(), *_rates()], cards), *_single(cards)]
     return [*found, *(one for file in files for one in measured(file, cards))]
 
 
@@ -137,26 +145,27 @@ def _rates() -> Iterator[_Time]:
         yield _Time(key, rate.seconds_per_batch, rate.framework, source)
 
 
-def _products(cards: dict[str, Card]) -> Iterator[Observation]:
-    for time in load_products():
-        card, cost = cards[time.card], time.cost
-        asked = demand(cost, card)
+def _single(cards: dict[str, Card]) -> Iterator[Observation]:
+    """Those of single products and kernels."""
+
+    def observation(
+        network: str, batch: float, one: ProductTime | KernelShare, seconds: float, label: str
+    ) -> Observation:
+        cost = Cost(network, one.precision, 1, 0.0, batch, {}, (one.operation,))
+        asked = demand(cost, cards[one.card])
         assert isinstance(asked, Demand), asked
-        label = f"{time.m} × {time.n} × {time.k}: {time.year}, {time.source_url}"
-        key = (NETWORK, cost.batch, cost.precision, card.id)
-        yield Observation(*key, time.seconds, asked, "published", label)
+        key = (network, batch, one.precision, one.card)
+        return Observation(*key, seconds, asked, "published", f"{label}{one.source_url}")
 
-
-def _kernels(cards: dict[str, Card]) -> Iterator[Observation]:
+    for time in load_products():
+        label = f"{time.m} × {time.n} × {time.k}: {time.year}, "
+        yield observation(PRODUCTS, float(time.m), time, time.seconds, label)
     for one in load_kernels():
-        card, cost = cards[one.card], one.cost
-        asked = demand(cost, card)
         is_product = one.kernel == "product"
-        rate = card.figure(CEILINGS[one.precision] if is_product else "memory_bytes_per_second")
-        assert isinstance(asked, Demand) and rate, asked
-        key = (one.network, cost.batch, one.precision, card.id)
-        label = f"{one.kernel}: {one.source_url}"
-        yield Observation(*key, one.work / rate / one.share, asked, "published", label)
+        figure = CEILINGS[one.precision] if is_product else "memory_bytes_per_second"
+        rate = cards[one.card].figures[figure].value
+        network = PRODUCTS if is_product else KERNELS
+        yield observation(network, 1.0, one, one.work / rate / one.share, f"{one.kernel}: ")
 
 
 def _published(times: Iterable[_Time], cards: dict[str, Card]) -> list[Observation]:

@@ -40,7 +40,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     if not shown:
         return None
     drawn = context.map(
-        partial(_draw, fit=predicted.fit), [(one, predicted.of(one)) for one in shown]
+        partial(draw_predicted, fit=predicted.fit), [(one, predicted.of(one)) for one in shown]
     )
     another = any(
         on_device(training_rows(file, family), "cuda") for file in shown for family in TRAINING
@@ -56,10 +56,6 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         ),
         notes=(*band_notes(predicted.fit), _CERTAIN),
     )
-
-
-def _draw(pair: tuple[File, list[Verdict]], fit: Fit) -> list[Chart]:
-    return draw_predicted(*pair, fit)
 
 
 def _block(
