@@ -227,13 +227,20 @@ def _times_of(row: Row, fit: Fit, card: Card, way: Way, precision: str) -> Times
         return "only plain training is predicted: one wait an epoch, an update each batch"
     if way.counted["execution"] == "graph-epoch" and row.family != EPOCH:
         return f"{FAMILIES[row.family].a} has no graph of an epoch"
-    model, batch = row.model, row.counters["batch"]
-    cost = cost_of(model, batch, precision, BENCH_PATH)
+    batch = row.counters["batch"]
+    cost = cost_for(row, batch, precision, f"its cost at batch {batch:,.0f}")
+    return predict_times(fit, cost, card, way, steps_of(row)) if isinstance(cost, Cost) else cost
+
+
+def cost_for(row: Row, batch: float, precision: str, what: str) -> Cost | str:
+    """The cost of the network of `row` in that batch, of which a phrase says `what` it is; or why
+    it is not known, a phrase."""
+    cost = cost_of(row.model, batch, precision, BENCH_PATH)
     if cost is None:
-        return f"its cost at batch {batch:,.0f} is not kept, and bench is not built to count it"
+        return f"{what} is not kept, and bench is not built to count it"
     if cost.params != row.counters["params"]:
         return "it is not the network of that name here"
-    return predict_times(fit, cost, card, way, steps_of(row))
+    return cost
 
 
 def _predicted_row(row: Row, times: Times, way: Way, wanted: Wanted) -> Row:

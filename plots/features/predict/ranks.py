@@ -13,12 +13,17 @@ import numpy as np
 
 from plots.core.all_reduce import FLOAT_BYTES
 from plots.core.cards import Card
-from plots.core.cost import BENCH_PATH, Cost
-from plots.core.costs import cost_of
+from plots.core.cost import Cost
 from plots.core.crossover import Crossover, Question, drawn_crossover
 from plots.core.crossover_words import doubt, faster
 from plots.core.machines import short_gpu
-from plots.features.predict.analysis import NOT_MEASURED, Wanted, measured_rows, predict_draws
+from plots.features.predict.analysis import (
+    NOT_MEASURED,
+    Wanted,
+    cost_for,
+    measured_rows,
+    predict_draws,
+)
 from plots.features.predict.data import is_plain
 from plots.features.predict.fit import Fit
 from plots.features.predict.simulate import Times, ends, slower
@@ -160,20 +165,17 @@ def together(
         return f"a batch of {batch:,.0f} has no row for each of {ranks} cards"
     if not is_plain(row):
         return _ONE_BATCH
-    params = row.counters["params"]
     costs = []
     for rows in (batch, plan.batch(batch, ranks)):
-        cost = cost_of(row.model, rows, wanted.precision, BENCH_PATH)
-        if cost is None:
-            return "its cost in smaller batches is not kept, and bench is not built to count it"
-        if cost.params != params:
-            return "it is not the network of that name here"
+        cost = cost_for(row, rows, wanted.precision, "its cost in smaller batches")
+        if isinstance(cost, str):
+            return cost
         costs.append(cost)
     steps = max(1.0, steps_of(row) * row.counters["batch"] / batch)
     one, share = (_fastest(fit, cost, wanted, plan.card, steps) for cost in costs)
     if isinstance(one, str) or isinstance(share, str):
         return one if isinstance(one, str) else str(share)
-    exposed = steps * waits(plan.link, ranks, FLOAT_BYTES * params, share / steps)
+    exposed = steps * waits(plan.link, ranks, FLOAT_BYTES * row.counters["params"], share / steps)
     many = (share + exposed) * slower(loss())
     rows_more = float(ranks) if plan.scaling == "weak" else 1.0
     gain = rows_more * one / many
