@@ -19,8 +19,8 @@ from plots.features.advise import own_section
 from plots.features.advise.advice import Adviser
 from plots.features.advise.analysis import Prediction
 from plots.features.advise.own import Own, Size, first_win, own_network, own_networks, rows_of
-from plots.features.advise.own_table import screen
-from plots.features.advise.own_words import own_sentences
+from plots.features.advise.table import screen
+from plots.features.advise.words import own_sentences
 from plots.features.predict.files import Predictions
 from plots.file.rows import File
 from plots.tests import synthetic, synthetic_peers

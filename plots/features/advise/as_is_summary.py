@@ -13,14 +13,12 @@ from plots.core.cost import Cost, operation_of
 from plots.core.machines import short_gpu
 from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import Table
-from plots.features.advise.advice import CPU, Advice, Adviser, Network
+from plots.features.advise.advice import CPU, Adviser
 from plots.features.advise.analysis import Prediction, from_own_rows, nearest
 from plots.features.advise.counted import left_out
-from plots.features.advise.own import Own, own_network
-from plots.features.advise.own_table import WIDTH, own_table, sizes_table
-from plots.features.advise.own_words import where_it_wins
-from plots.features.advise.words import counted_rows
-from plots.features.advise.words import sentence as answer
+from plots.features.advise.own import Own, cost_of_row, own_network
+from plots.features.advise.table import WIDTH, own_table, sizes_table
+from plots.features.advise.words import counted_rows, own_lead, where_it_wins
 from plots.features.predict.data import card_of
 from plots.features.predict.fit import Fit
 from plots.features.predict.ways import PYTORCH, Way
@@ -117,22 +115,20 @@ def _cost_of(row: Row) -> Cost:
     batch = row.counters["batch"]
     counted = row.cost or {"operations": (), "memory_bytes": {}}
     operations = tuple(map(operation_of, counted["operations"]))
-    rows = row.counters["rows"] if row.family == EPOCH else batch
-    steps = max(1, -(-int(rows) // int(batch)))
+    rows = int(row.counters["rows"] if row.family == EPOCH else batch)
+    steps = max(1, -(-rows // int(batch)))
     flops, size, launches = (
         steps * sum(getattr(one, key) * one.count for one in operations)
         for key in ("flops", "bytes", "launches")
     )
-    fields = {
-        **{"params": row.counters["params"], "batch": batch, "rows": int(rows), "steps": steps},
-        "epoch": {
-            **{"flops": flops, "bytes": size, "products": 0, "bytes_to_device": 0},
-            "device_launches": {"cuda": {WAY.execution: {WAY.data: launches}}},
-        },
-        "memory_bytes": counted["memory_bytes"],
-        "device_bytes": {CPU: {"bytes": counted["memory_bytes"].get("peak")}},
+    epoch = {
+        **{"flops": flops, "bytes": size, "products": 0, "bytes_to_device": 0},
+        "device_launches": {"cuda": {WAY.execution: {WAY.data: launches}}},
     }
-    return Cost(row.model, row.precision, 1, fields["params"], batch, fields, operations)
+    cost = cost_of_row(row, rows, epoch, operations)
+    memory = counted["memory_bytes"]
+    planned = {"memory_bytes": memory, "device_bytes": {CPU: {"bytes": memory.get("peak")}}}
+    return replace(cost, fields=cost.fields | planned)
 
 
 # ---- in words
@@ -156,10 +152,8 @@ def reason_said(found: AsIs) -> str:
 
 def lead(found: AsIs) -> str:
     """What an epoch, or a step, takes here and on the first GPU, a sentence."""
-    own = found.own
-    what = f"A step of {counted_rows(own.cost.batch)}" if found.by_step else ""
-    known = (*([own.cpu] if own.cpu else []), *own.gpus)
-    return answer(Advice(Network(own.cost), known, {}), 1, what)
+    batch = counted_rows(found.own.cost.batch)
+    return own_lead(found.own, f"A step of {batch}" if found.by_step else "")
 
 
 def ways_table(found: AsIs, epochs: int = 1) -> Table:

@@ -22,10 +22,10 @@ from plots.features.advise.as_is_summary import (
     sentences,
     ways_table,
 )
-from plots.features.advise.own import Own, own_network, own_networks, rows_of
+from plots.features.advise.own import Own, cost_of_row, own_network, own_networks, rows_of
 from plots.features.advise.own_chart import draw_own
-from plots.features.advise.own_table import own_table, sizes_table
-from plots.features.advise.own_words import own_lead, own_sentences
+from plots.features.advise.table import own_table, sizes_table
+from plots.features.advise.words import own_lead, own_sentences
 from plots.features.predict.analysis import DEFAULT_CARDS
 from plots.features.predict.data import card_of
 from plots.features.predict.files import Predictions
@@ -110,22 +110,15 @@ def _cost_of(file: File, rows: Sequence[Row]) -> Cost | None:
     epochs = [int(one.counters["rows"]) for one in rows if "rows" in one.counters]
     text, batch = file.networks[row.model], int(row.counters["batch"])
     samples = epochs[0] if epochs else json.loads(text).get("training", {}).get("rows", batch)
-    accumulate = int(row.configuration.get("accumulate", "1"))
     if BENCH_PATH.is_file():
         flags = {"batch": batch, "rows": max(samples, batch), "precision": row.precision}
-        flags["accumulate"] = accumulate
+        flags["accumulate"] = row.configuration.get("accumulate", "1")
         given = tuple(f"--{flag}={value}" for flag, value in flags.items())
         cost = described_cost(text, given, BENCH_PATH)
         if cost is not None and cost.params == row.counters["params"]:
             return cost
     nothing = {"flops": 0.0, "bytes": 0.0, "products": 0, "bytes_to_device": 0}
-    fields = {
-        **{"params": row.counters["params"], "batch": batch, "rows": samples},
-        "steps": max(1, -(-samples // batch)),
-        "epoch": {**nothing, "device_launches": {}},
-    }
-    params = row.counters["params"]
-    return Cost(row.model, row.precision, accumulate, params, float(batch), fields)
+    return cost_of_row(row, samples, {**nothing, "device_launches": {}})
 
 
 def _block(file: File, found: tuple[Own, list[str], AsIs | None], context: Context) -> Block:
