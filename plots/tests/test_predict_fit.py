@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from plots.core.cards import load_cards
-from plots.core.costs import find_cost
 from plots.core.statistics import conformal
 from plots.features.predict.analysis import predict_times
 from plots.features.predict.data import (
@@ -29,6 +28,7 @@ from plots.features.shi.analysis import load_shi
 from plots.file import loading
 from plots.file.rows import File
 from plots.tests import synthetic, synthetic_machine
+from plots.tests.test_predict_model import bytes_of, kept, product_flops
 from plots.tests.test_prediction_docs import LEFT, POINTS, before
 
 CARDS = load_cards()
@@ -64,8 +64,7 @@ def gpu_file(write, card: str, parameters: np.ndarray, name: str = "gpu.json") -
 
 
 def epoch_seconds(model: str, card: str, way: Way, parameters: np.ndarray) -> float:
-    cost = find_cost(model, synthetic.MODELS[model][1])
-    assert cost
+    cost = kept(model, synthetic.MODELS[model][1])
     steps = float(cost.fields["steps"])
     beside = overhead(cost, CARDS[card], way, steps)
     host = sum(each.middle for each in beside) / steps
@@ -88,20 +87,13 @@ def test_each_cell_of_table_7_is_its_fastest_framework_unless_it_beats_the_ceili
             if (figure.network.lower(), names.get(figure.device)) == (network, card)
         }
         # MXNet needed less than the operations of AlexNet-S take at the ceiling of a GTX 980.
-        kept = {key: each for key, each in cell.items() if (network, key) != ("alexnet-s", "MXNet")}
-        assert one.seconds == min(kept.values())
-        assert one.label == f"Shi et al. 2016, {min(kept, key=kept.__getitem__)}"
+        counted = {
+            key: each for key, each in cell.items() if (network, key) != ("alexnet-s", "MXNet")
+        }
+        assert one.seconds == min(counted.values())
+        assert one.label == f"Shi et al. 2016, {min(counted, key=counted.__getitem__)}"
     faster = CARDS["gtx-980"].figures["f32_flops"].value * 0.020
-    cost = find_cost("alexnet-s", 16)
-    assert (
-        cost
-        and sum(
-            2.0 * one.m * one.n * one.k * one.count * each.count
-            for each in cost.operations
-            for one in each.products
-        )
-        > faster
-    )
+    assert product_flops(kept("alexnet-s", 16)) > faster
 
 
 def test_rates_are_of_whole_steps_and_the_fastest(published):
@@ -146,9 +138,8 @@ def _key(one) -> tuple[str, ...]:
 
 def test_where_channels_lie_apart_matrix_units_need_them_moved(published):
     """Of PyTorch in NCHW, on matrix units alone: thrice the bytes of each convolution."""
-    cost = find_cost("resnet-50", 448, "f16")
-    moved = sum(one.bytes * one.count for one in cost.operations)
-    convolved = sum(one.bytes * one.count for one in cost.operations if one.kind == "convolution")
+    cost = kept("resnet-50", 448, "f16")
+    moved, convolved = bytes_of(cost), bytes_of(cost, "convolution")
     (one,) = (
         one
         for one in published
@@ -272,8 +263,8 @@ def test_errors_of_arithmetic_memory_and_networks_are_told_apart(published):
     off = np.array([0.3 * (one.network == "fcn-s") for one in published])
     again = [*published, *[one for one in published if one.network == "fcn-s"] * 5]
     twice = np.concatenate([off, np.full(len(again) - len(off), 0.3)])
-    kept = np.concatenate([shares, np.repeat(shares[off > 0], 5, axis=0)])
-    assert errors_of(again, twice, kept).whole.spread == pytest.approx(
+    repeated = np.concatenate([shares, np.repeat(shares[off > 0], 5, axis=0)])
+    assert errors_of(again, twice, repeated).whole.spread == pytest.approx(
         errors_of(published, off, shares).whole.spread, rel=0.05
     )
 
@@ -335,9 +326,8 @@ def test_measured_rows_take_over(write, fitted):
     assert found.parameters[6] == pytest.approx(math.log(0.8), abs=0.1)
     assert found.parameters[7] > 0.1  # published software takes longer
     for model in ("disc-5", "disc-12"):
-        cost = find_cost(model, 100)
         way = Way("graph", "resident")
-        answer = predict_times(found, cost, CARDS["h200"], way, 10.0)
+        answer = predict_times(found, kept(model, 100), CARDS["h200"], way, 10.0)
         real = epoch_seconds(model, "h200", way, truth)
         assert answer.low < real < answer.high
         assert answer.high / answer.seconds == pytest.approx(found.factor)
@@ -376,9 +366,8 @@ def test_what_python_starts_takes_longer(fitted):
     """In PyTorch a small step is operations times what one takes; a large one is the device's."""
     card = CARDS["rtx-4090"]
     for model, batch, slower in (("disc-5", 100, 5), ("resnet-56", 128, 0.9)):
-        cost = find_cost(model, batch)
         ours, theirs = (
-            predict_times(fitted, cost, card, Way("eager", "resident", loop), 1.0)
+            predict_times(fitted, kept(model, batch), card, Way("eager", "resident", loop), 1.0)
             for loop in ("ours", PYTORCH)
         )
         assert theirs.seconds > slower * ours.seconds

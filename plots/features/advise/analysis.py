@@ -180,19 +180,22 @@ def _work_of(row: Row) -> Work | None:
 def _ceilings(file: File, configuration: dict[str, str], precision: str) -> Ceilings:
     """The best sample of each Peak row of the same device and number of threads."""
 
+    threads = configuration.get("cpu_threads")
+    peaks = [
+        row
+        for row in file.rows
+        if row.family == "Peak" and row.failure is None and row.device == configuration["device"]
+        if row.configuration.get("cpu_threads", threads) == threads
+    ]
+
     def best(counter: str, **wanted: str) -> float:
-        rates = [0.0]
-        for row in file.rows:
-            has = row.configuration
-            alike = all(has.get(key) == value for key, value in wanted.items())
-            same = has.get("device") == configuration["device"]
-            threads = "cpu_threads" not in has or (
-                has["cpu_threads"] == configuration.get("cpu_threads")
-            )
-            if row.family == "Peak" and row.failure is None and alike and same and threads:
-                # Counters are medians; work over the shortest time is the best.
-                rates.append(row.counters[counter] * row.median / row.minimum)
-        return max(rates)
+        # Counters are medians; work over the shortest time is the best.
+        rates = (
+            row.counters[counter] * row.median / row.minimum
+            for row in peaks
+            if wanted.items() <= row.configuration.items()
+        )
+        return max(rates, default=0.0)
 
     return Ceilings(
         flops=max(
@@ -366,12 +369,11 @@ def predict(series: Series, cost: Cost) -> Prediction | str:
 
 def _beyond(work: Work, ranges: dict[str, tuple[float, float]]) -> tuple[str, float]:
     """In what, and how many times, `work` is outside of `ranges`; at least 1."""
-    worst = ("parameters", 1.0)
-    for name, size in sizes_of(work).items():
-        least, most = ranges[name]
-        ratio = max(size / most, least / size)
-        worst = max(worst, (name, ratio), key=lambda pair: pair[1])
-    return worst
+    ratios = (
+        (name, max(size / ranges[name][1], ranges[name][0] / size))
+        for name, size in sizes_of(work).items()
+    )
+    return max(("parameters", 1.0), *ratios, key=lambda pair: pair[1])
 
 
 def from_own_rows(measured: Sequence[Row], cost: Cost) -> list[Prediction]:

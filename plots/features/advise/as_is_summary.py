@@ -11,13 +11,12 @@ from plots import units
 from plots.core.cards import Card, load_cards, overheads
 from plots.core.cost import Cost, operation_of
 from plots.core.machines import short_gpu
-from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import Table
 from plots.features.advise.advice import CPU, Adviser
 from plots.features.advise.analysis import Prediction, from_own_rows, nearest
 from plots.features.advise.counted import left_out
 from plots.features.advise.own import Own, cost_of_row, own_network
-from plots.features.advise.table import WIDTH, own_table, sizes_table
+from plots.features.advise.table import own_table, screen, sizes_table
 from plots.features.advise.words import counted_rows, own_lead, where_it_wins
 from plots.features.predict.data import card_of
 from plots.features.predict.fit import Fit
@@ -136,12 +135,8 @@ def _cost_of(row: Row) -> Cost:
 
 def module_screen(found: AsIs, epochs: int) -> str:
     """All that is known of it on one screen."""
-    shown = [wrapped(reason_said(found), most=WIDTH), "", as_text(ways_table(found, epochs)), ""]
-    if len(found.own.sizes) > 1:
-        shown += [as_text(sizes_shown(found)), ""]
-    shown = [one.rstrip() for one in shown]
-    shown += [wrapped(one, "  ", "- ", most=WIDTH) for one in sentences(found)]
-    return "\n".join(shown) + "\n\n"
+    sizes = [sizes_shown(found)] if len(found.own.sizes) > 1 else []
+    return screen(sentences(found), reason_said(found), ways_table(found, epochs), *sizes)
 
 
 def reason_said(found: AsIs) -> str:

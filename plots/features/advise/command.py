@@ -37,8 +37,8 @@ from plots.features.advise.as_is_summary import (
     ways_table,
 )
 from plots.features.advise.own import nearest_batch, own_network
-from plots.features.advise.table import advice_table, screen, sizes_table
-from plots.features.advise.words import meeting_words, sentence
+from plots.features.advise.table import advice_table, own_table, screen, sizes_table
+from plots.features.advise.words import meeting_words, own_sentences, sentence
 from plots.features.answer.glance import why_it_cannot_tell
 from plots.features.predict.cards import add_gpu, chosen_cards, said
 from plots.features.predict.data import card_of, observations
@@ -199,7 +199,8 @@ def _answer(
 
     own = own_network(file, adviser, cost, count)
     tables += [sizes_table(own)] if len(own.sizes) > 1 else []
-    return screen(own, adviser, epochs), tables if every else []
+    said = own_sentences(own, adviser)
+    return screen(said, own_table(own, epochs)), tables if every else []
 
 
 def _as_is(

@@ -13,7 +13,7 @@ from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.advise.advice import CPU, Advice, Adviser, winner
 from plots.features.advise.analysis import FARTHEST, Prediction, Series
 from plots.features.advise.own import Own, Size, key_of, name_of, title_of
-from plots.features.advise.words import own_sentences, span
+from plots.features.advise.words import span
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.text import counted
 
@@ -136,11 +136,14 @@ def own_table(own: Own, epochs: int = 1) -> Table:
     return Table(title, columns, tuple(_line(one, own, epochs) for one in own.known))
 
 
-def screen(own: Own, adviser: Adviser, epochs: int) -> str:
-    """All that is known of it on one screen of 80 columns."""
-    shown = [as_text(own_table(own, epochs)).rstrip(), ""]
-    shown += [wrapped(one, "  ", "- ", most=WIDTH) for one in own_sentences(own, adviser)]
-    return "\n".join(shown) + "\n\n"
+def screen(said: Sequence[str], *blocks: str | Table) -> str:
+    """All that is known of it on one screen of 80 columns: `blocks`, and sentences behind them."""
+    shown = [
+        wrapped(one, most=WIDTH) if isinstance(one, str) else as_text(one).rstrip()
+        for one in blocks
+    ]
+    shown.append("\n".join(wrapped(one, "  ", "- ", most=WIDTH) for one in said))
+    return "\n\n".join(shown) + "\n\n"
 
 
 def _line(one: Prediction, own: Own, epochs: int) -> tuple[Cell, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from plots.core.cards import Card, load_cards
 from plots.core.cost import Cost
 from plots.core.costs import find_cost
-from plots.core.network import best, networks, on_device
+from plots.core.network import NetworkKey, best, networks, on_device
 from plots.features.predict.model import CEILINGS, Demand, ceiling, demand
 from plots.features.predict.published import (
     KERNELS,
@@ -227,17 +227,13 @@ def measured(file: File, cards: dict[str, Card]) -> list[Observation]:
     if card is None:
         return []
     rows = [row for row in file.rows if row.family in TRAINING and row.failure is None]
-    found = []
-    for alike in networks(on_device(rows, "cuda")).values():
-        ways: dict[Way, list[Row]] = {}
+    ways: dict[tuple[NetworkKey, Way], list[Row]] = {}
+    for network, alike in networks(on_device(rows, "cuda")).items():
         for row in alike:
-            said = [row.axes.value(row.configuration, key) for key in ("execution", "data")]
-            way = Way(*map(str, said))
-            ways.setdefault(way, []).append(row)
-        for way, own in ways.items():
-            if made := _observation(best(own), way, card, file):
-                found.append(made)
-    return found
+            how = (row.axes.value(row.configuration, key) for key in ("execution", "data"))
+            ways.setdefault((network, Way(*map(str, how))), []).append(row)
+    found = (_observation(best(own), way, card, file) for (_, way), own in ways.items())
+    return [one for one in found if one]
 
 
 def is_plain(row: Row) -> bool:
