@@ -23,7 +23,7 @@ from plots.features.predict.fit import errors_of, fit, is_network, left_out, par
 from plots.features.predict.model import EXPECTED, PARAMETERS, SPREADS, Stack
 from plots.features.predict.published import KERNELS, load_kernels, load_products
 from plots.features.predict.simulate import Error
-from plots.features.predict.ways import PYTORCH, Way, overhead
+from plots.features.predict.ways import PYTORCH, Way
 from plots.features.shi.analysis import load_shi
 from plots.file import loading
 from plots.file.rows import File
@@ -66,9 +66,7 @@ def gpu_file(write, card: str, parameters: np.ndarray, name: str = "gpu.json") -
 def epoch_seconds(model: str, card: str, way: Way, parameters: np.ndarray) -> float:
     cost = kept(model, synthetic.MODELS[model][1])
     steps = float(cost.fields["steps"])
-    beside = overhead(cost, CARDS[card], way, steps)
-    host = sum(each.middle for each in beside) / steps
-    asked = replace(our_demand(cost, CARDS[card], way), host=host)
+    asked, _ = our_demand(cost, CARDS[card], way, steps)
     return steps * math.exp(float(Stack([asked]).log_seconds(parameters)[0]))
 
 

@@ -39,7 +39,6 @@ from plots.features.predict.ways import (
     Way,
     floor,
     launch,
-    overhead,
     persistent_share,
 )
 from plots.file.axes import Items
@@ -82,12 +81,11 @@ def predict_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> n
     if (memory_of(cost, "cuda") or 0.0) > (card.figure("memory_bytes") or math.inf):
         return TOO_LARGE
     cost = with_updates(cost)
-    asked = our_demand(cost, card, way)
-    beside = overhead(cost, card, way, steps)
-    if isinstance(asked, str) or isinstance(beside, str):
-        return asked if isinstance(asked, str) else str(beside)
+    found = our_demand(cost, card, way, steps)
+    if isinstance(found, str):
+        return found
+    asked, beside = found
     if fit.measured and way.loop == OURS:  # whose band is that of whole times, launches and all
-        asked = replace(asked, host=sum(each.middle for each in beside) / steps)
         total = steps * float(np.exp(Stack([asked]).log_seconds(fit.parameters)[0]))
         return total * around(fit.band)
     if way.loop == OURS:
@@ -125,18 +123,17 @@ def with_updates(cost: Cost) -> Cost:
 def predict_limits(fit: Fit, cost: Cost, card: Card, way: Way) -> dict[str, float]:
     """Where the middle of the prediction has a step of ours go: shares of its time by what they
     are; none where that is not known."""
-    steps = float(cost.fields["steps"])
-    asked, beside = our_demand(cost, card, way), overhead(cost, card, way, steps)
-    if isinstance(asked, str) or isinstance(beside, str):
+    found = our_demand(cost, card, way, float(cost.fields["steps"]))
+    if isinstance(found, str):
         return {}
+    asked, _ = found
     launches, compute, memory = Stack([asked]).parts(fit.parameters)[0].tolist()
-    host = sum(one.middle for one in beside) / steps
-    total = launches + compute + memory + host
+    total = launches + compute + memory + asked.host
     return {
         "launches too short to fill it": launches / total,
         "arithmetic": compute / total,
         "memory traffic": memory / total,
-        "starts, waits and copies by the host": host / total,
+        "starts, waits and copies by the host": asked.host / total,
     }
 
 
