@@ -12,8 +12,7 @@ from plots.core.cards import load_cards
 from plots.core.page.page import render_page
 from plots.core.page.section import Context
 from plots.features.advise import own_section
-from plots.features.advise.as_is_summary import as_is, module_screen, modules
-from plots.features.advise.counted import left_out
+from plots.features.advise.as_is_summary import as_is, left_out, module_screen, modules
 from plots.features.answer import section as answer_section
 from plots.features.predict.files import Predictions
 from plots.tests import synthetic, synthetic_peers

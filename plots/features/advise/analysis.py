@@ -250,6 +250,18 @@ def clusters(rows: Sequence[Row]) -> list[str]:
     return [name(row) for row in rows]
 
 
+def weights_of(matrix: np.ndarray, times: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Non-negative weights with the least squares of the relative errors, each of which counts as
+    its `share` says."""
+    from scipy.optimize import nnls  # noqa: PLC0415 (takes long to load)
+
+    root = np.sqrt(share)
+    relative = matrix / times[:, None] * root[:, None]
+    scale = np.where(relative.max(axis=0) > 0, relative.max(axis=0), 1.0)
+    found, _ = nnls(relative / scale, root)
+    return found / scale
+
+
 class _Rows:
     """Rows as what they ask, what they took and how much each counts: all of a cluster as one."""
 
@@ -263,14 +275,7 @@ class _Rows:
         return _Rows(self.matrix[chosen], self.times[chosen], self.names[chosen], self._floor)
 
     def weights(self) -> np.ndarray:
-        """Non-negative weights with the least squares of the relative errors."""
-        from scipy.optimize import nnls  # noqa: PLC0415 (takes long to load)
-
-        root = np.sqrt(self.share)
-        relative = self.matrix / self.times[:, None] * root[:, None]
-        scale = np.where(relative.max(axis=0) > 0, relative.max(axis=0), 1.0)
-        found, _ = nnls(relative / scale, root)
-        return found / scale
+        return weights_of(self.matrix, self.times, self.share)
 
     def predicted(self, weights: np.ndarray) -> np.ndarray:
         return np.maximum(self.matrix @ weights, self.matrix[:, self._floor])

@@ -4,17 +4,23 @@ PyTorch's rows alone, on cards by what the worker counted of a step."""
 
 from __future__ import annotations
 
+import csv
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
 
 from plots import units
 from plots.core.cards import Card, load_cards, overheads
 from plots.core.cost import Cost, operation_of
 from plots.core.machines import short_gpu
+from plots.core.reference import REFERENCE
+from plots.core.statistics import conformal
 from plots.core.tables.table import Table
 from plots.features.advise.advice import CPU, Adviser
-from plots.features.advise.analysis import Prediction, from_own_rows, nearest
-from plots.features.advise.counted import left_out
+from plots.features.advise.analysis import Prediction, from_own_rows, nearest, weights_of
 from plots.features.advise.own import Own, cost_of_row, own_network
 from plots.features.advise.table import own_table, screen, sizes_table
 from plots.features.advise.words import counted_rows, own_lead, where_it_wins
@@ -28,6 +34,7 @@ from plots.text import listed, sentence
 WAY = Way("eager", "resident", PYTORCH)
 _MOST_OF_MEMORY = 0.9  # of a card's, that a training gets
 _PARTS = ("parameters", "optimizer", "activations")
+_COUNTS = ("launches", "flops", "bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +103,40 @@ def cards_of(file: File, name: str, others: Sequence[Card], asked: bool = False)
     if any(row.device != CPU and row.failure is None for row in _rows_of(file, name)):
         return rest if asked else []
     return [*([own] if own and (own in others or not asked) else []), *rest]
+
+
+# ---- how well a count of a step in PyTorch foretells its time
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Of each of `networks` that were measured on a processor, left out of the fit to the others,
+    the largest |log(predicted / measured)| over its batches, and what it is in the `median` of
+    steps. `factor` is what `coverage` of networks like these stay below."""
+
+    networks: dict[str, float]
+    median: float
+    factor: float
+    coverage: float
+
+
+@cache
+def left_out() -> LeftOut:
+    """From the steps in pytorch_steps.csv. Raises OSError where it cannot be read."""
+    with (REFERENCE / "pytorch_steps.csv").open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    names = np.array([line["network"] for line in lines])
+    seconds = np.array([float(line["seconds"]) for line in lines])
+    counts = np.array([[float(line[key]) for key in _COUNTS] for line in lines])
+    networks, errors = {}, []
+    for name in dict.fromkeys(names.tolist()):
+        own = names == name
+        weights = weights_of(counts[~own], seconds[~own], np.ones(sum(~own)))
+        off = np.abs(np.log(counts[own] @ weights / seconds[own]))
+        networks[name] = float(off.max())
+        errors += off.tolist()
+    band, coverage = conformal(list(networks.values()))
+    return LeftOut(networks, float(np.median(errors)), math.exp(band), coverage)
 
 
 class _Counted(Adviser):
