@@ -18,7 +18,7 @@ from plots.core.crossover import Comparison, comparisons
 from plots.features.predict import analysis as predict
 from plots.features.predict import files as predicted
 from plots.features.predict import fit as fitting
-from plots.features.predict.data import Observation
+from plots.features.predict.data import Observation, observations
 from plots.features.report import report
 from plots.file import loading
 from plots.file.rows import File
@@ -29,12 +29,10 @@ _fit = fitting.fit
 _fits: dict[Hashable, fitting.Fit] = {}
 
 
-def _fit_once(
-    found: Sequence[Observation], left: Sequence[fitting.Left] = ("both",)
-) -> fitting.Fit:
-    key = (tuple(map(_key, found)), tuple(left))
+def _fit_once(found: Sequence[Observation]) -> fitting.Fit:
+    key = tuple(map(_key, found))
     if key not in _fits:
-        _fits[key] = _fit(found, left)
+        _fits[key] = _fit(found)
     return _fits[key]
 
 
@@ -111,6 +109,12 @@ def undraw(patch: pytest.MonkeyPatch) -> None:
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures stay empty, for tests of what stands beside them."""
     undraw(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def fitted() -> fitting.Fit:
+    """The fit to what was published."""
+    return _fit_once(observations())
 
 
 @pytest.fixture

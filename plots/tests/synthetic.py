@@ -10,6 +10,7 @@ called "synthetic machine" wherever it is named, and such a file never belongs u
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,27 @@ def samples(
             **changes,
         }
         for instance, value in enumerate(seconds)
+    ]
+
+
+def operation(
+    configuration: dict[str, str], seconds: Iterable[float], count: int = 1, **facts: Any
+) -> list[dict[str, Any]]:
+    """The entries of a row that does `count` operations in an iteration, of so many `seconds` in
+    each of its repetitions; `facts` stand in every entry."""
+    return [
+        {
+            "name": row_name(configuration),
+            "iterations": 5,
+            "real_time": one * count * 1e3,
+            "cpu_time": one * count * 1e3,
+            "time_unit": "ms",
+            "configuration": configuration,
+            "verification": {"reference": "exact", "tolerance": 0, "relative_error": 0},
+            "count": count,
+            **facts,
+        }
+        for one in seconds
     ]
 
 

@@ -142,22 +142,8 @@ def peaks(threads: tuple[int, ...], gpu: bool) -> list[dict[str, Any]]:
 
 
 def _peak(configuration: dict[str, str], counter: str, rate: float) -> list[dict[str, Any]]:
-    configuration = {"family": "Peak", **configuration}
-    name = synthetic.row_name(configuration)
-    return [
-        {
-            "name": name,
-            "iterations": 10,
-            "real_time": 1.0,
-            "cpu_time": 1.0,
-            "time_unit": "ms",
-            "configuration": configuration,
-            "verification": {"reference": "exact", "tolerance": 0, "relative_error": 0},
-            "count": 1,
-            counter: rate * 1e-3,
-        }
-        for _ in range(3)
-    ]
+    facts = {counter: rate * 1e-3}
+    return synthetic.operation({"family": "Peak", **configuration}, [1e-3] * 3, **facts)
 
 
 def machine(

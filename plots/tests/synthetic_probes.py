@@ -27,31 +27,17 @@ def operation(
 
     `counters` are those of one operation; of Peak and Copy they are given for the iteration.
     """
-    entries = []
-    name = synthetic.row_name(configuration)
-    per = count if configuration["family"] in ("Peak", "Copy") else 1
-    noise = np.random.default_rng(len(name)).gamma(2.0, 0.02, 3)
-    for factor in 1 + noise:
-        entries.append(
-            {
-                "name": name,
-                "iterations": 5,
-                "real_time": seconds * factor * count * 1e9,
-                "cpu_time": seconds * factor * count * 1e9,
-                "time_unit": "ns",
-                "configuration": configuration,
-                "verification": {
-                    "reference": "sums in float64",
-                    "tolerance": 1e-5 if per == 1 and count > 1 else 0,
-                    "relative_error": 0,
-                    "entries": 1,
-                    "entries_of": 1,
-                },
-                "count": count,
-                **{key: value * per for key, value in counters.items()},
-            }
-        )
-    return entries
+    is_probe = configuration["family"] in ("Peak", "Copy")
+    per = count if is_probe else 1
+    noise = np.random.default_rng(len(synthetic.row_name(configuration))).gamma(2.0, 0.02, 3)
+    checked = {
+        "reference": "sums in float64",
+        "tolerance": 1e-5 if not is_probe and count > 1 else 0,
+        **{"relative_error": 0, "entries": 1, "entries_of": 1},
+    }
+    facts = {key: value * per for key, value in counters.items()}
+    times = (seconds * (1 + noise)).tolist()
+    return synthetic.operation(configuration, times, count, verification=checked, **facts)
 
 
 def peaks(gpu: bool = True) -> list[dict[str, Any]]:

@@ -97,31 +97,14 @@ def operation(
     configuration: dict[str, str], seconds: float, count: int, generator: np.random.Generator
 ) -> list[dict[str, Any]]:
     """The entries of a Gemm or Layer row: `count` operations an iteration, `seconds` for each."""
-    name = synthetic.row_name(configuration)
-    times = noisy(seconds, generator, repetitions=5)
-    return [
-        {
-            "name": name,
-            "iterations": 3,
-            "real_time": time * count * 1e3,
-            "cpu_time": time * count * 1e3,
-            "instance": instance,
-            "time_unit": "ms",
-            "configuration": configuration,
-            "verification": {
-                "reference": "float64 interpreter",
-                "entries": 64,
-                "entries_of": 64,
-                "tolerance": 1e-5,
-                "relative_error": 3e-8,
-            },
-            "count": count,
-            "flops": 1e6,
-            "bytes": 1e4,
-            "verified_entries": 64,
-        }
-        for instance, time in enumerate(times.tolist())
-    ]
+    checked = {
+        **{"reference": "float64 interpreter", "entries": 64, "entries_of": 64},
+        **{"tolerance": 1e-5, "relative_error": 3e-8},
+    }
+    facts = {"flops": 1e6, "bytes": 1e4, "verified_entries": 64, "verification": checked}
+    times = noisy(seconds, generator, repetitions=5).tolist()
+    entries = synthetic.operation(configuration, times, count, **facts)
+    return [{**entry, "instance": instance} for instance, entry in enumerate(entries)]
 
 
 def _epoch_seconds(configuration: dict[str, str], params: float) -> float:

@@ -9,13 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plots.cli import main
 from plots.core.cost import Cost, CostError, load_cost
 from plots.core.costs import kept_cost
 from plots.core.mlp import Mlp, of_size
 from plots.features.advise import analysis as advise
 from plots.features.advise.advice import Advice, Adviser, Network, fastest
-from plots.features.advise.own_rows import from_own_rows
 from plots.features.advise.words import meeting_words, sentence
 from plots.file import loading, rows
 from plots.tests import synthetic, synthetic_machine
@@ -260,30 +258,36 @@ def test_where_one_side_stays_ahead_is_said(load):
 # --- the command
 
 
-def run(path: Path, *arguments: object) -> int:
-    return main(["advise", *map(str, arguments), str(path)])
+@pytest.fixture
+def advised(shell):
+    """What the command prints of a file, with its lines joined."""
+    return lambda path, *flags: " ".join(shell("advise", *flags, path).out.split())
 
 
-def test_epochs_multiply(load, cost_path, capsys):
-    found = []
-    for epochs in ("1", "20"):
-        path = load().path
-        assert run(path, "--cost", cost_path(), "--epochs", epochs, "--format", "json") == 0
-        found.append(json.loads(capsys.readouterr().out)[0]["rows"])
+@pytest.fixture
+def lines(shell):
+    """The lines of the table that it prints, by what they are on."""
+
+    def printed(path: Path, *flags: object) -> dict[str, dict]:
+        (table,) = json.loads(shell("advise", *flags, "--format=json", path).out)
+        return {row["on"]: row for row in table["rows"]}
+
+    return printed
+
+
+def test_epochs_multiply(load, cost_path, lines):
+    found = [
+        lines(load().path, "--cost", cost_path(), "--epochs", epochs).values() for epochs in (1, 20)
+    ]
     for one, twenty in zip(*found, strict=True):
         assert twenty["seconds"] == pytest.approx(20 * one["seconds"])
         assert twenty["epoch_seconds"] == one["epoch_seconds"] == one["seconds"]
-    assert run(load().path, "--cost", cost_path(), "--epochs", "0") == 2
-    assert "--epochs=0: a number from 1 on is needed" in capsys.readouterr().err
 
 
-def test_threads_choose_among_the_cpus(load, cost_path, capsys):
-    path = load().path
-    assert run(path, "--cost", cost_path(), "--threads", "1", "--format", "json") == 0
-    (table,) = json.loads(capsys.readouterr().out)
-    lines = {row["on"]: row for row in table["rows"]}
-    assert "CPU, 1 thread" in lines and "CPU, 2 threads" not in lines
-    for row in lines.values():
+def test_threads_choose_among_the_cpus(load, cost_path, lines):
+    found = lines(load().path, "--cost", cost_path(), "--threads=1")
+    assert "CPU, 1 thread" in found and "CPU, 2 threads" not in found
+    for row in found.values():
         assert row["low_seconds"] < row["seconds"] < row["high_seconds"]
         assert row["step_seconds"] == pytest.approx(row["epoch_seconds"] / 10)
 
@@ -302,92 +306,85 @@ def test_a_gpu_of_autotuned_products_alone_is_predicted(read, target):
     ]
 
 
-def test_what_the_fit_has_not_seen_is_said(load, capsys):
-    flags = ("--mlp", "784,512,1", "--loss-function", "mse", "--optimizer", "adam")
-    assert run(load(**CPU_ONLY).path, *flags, "--gpu", "4090") == 0
-    said = " ".join(capsys.readouterr().out.split())
+def test_what_the_fit_has_not_seen_is_said(load, advised):
+    flags = ("--mlp=784,512,1", "--loss-function=mse", "--optimizer=adam", "--gpu=4090")
+    said = advised(load(**CPU_ONLY).path, *flags)
     assert "mlp-784-512-1-mse" in said and "was trained with adam or mse, so its band" in said
-    assert run(load(**CPU_ONLY).path, "--model", "heart", "--loss-function", "mse") == 2
-    assert "the network of --model has its own" in capsys.readouterr().err
 
 
-def test_a_network_by_its_number_of_parameters(load, capsys):
+def test_what_the_cpu_does_not_train_in_is_said(load, advised):
+    flags = ("--mlp=784,512,10", "--precision=bf16", "--gpu=4090")
+    assert "The CPU trains in f32." in advised(load(**CPU_ONLY).path, *flags)
+
+
+def test_a_network_by_its_number_of_parameters(load, advised):
     assert Mlp(of_size(44_710)).params == 44_710  # which is disc-8
     for params in (100, 5_000, 50_000, 3_000_000):
         assert Mlp(of_size(params)).params == pytest.approx(params, rel=0.1)
-    assert run(load(**CPU_ONLY).path, "--params", "44710", "--gpu", "4090") == 0
-    assert "mlp-2-4-8-16-32-64-128-256-2, batch 100" in capsys.readouterr().out
+    said = advised(load(**CPU_ONLY).path, "--params=44710", "--gpu=4090")
+    assert "mlp-2-4-8-16-32-64-128-256-2, batch 100" in said
 
 
-def test_a_network_with_convolutions_is_answered_from_its_own_rows(capsys):
-    path = RESULTS / "amd-epyc-25-17-2c" / "2026-11-23-bfe530f.json"
-    assert run(path, "--model", "alexnet-r", "--gpu", "4090", "--format", "json") == 0
-    lines = {row["on"]: row for row in json.loads(capsys.readouterr().out)[0]["rows"]}
-    (row,) = [
-        row
-        for row in loading.load_file(path).rows
-        if row.model == "alexnet-r" and row.configuration["cpu_threads"] == "2"
-    ]
-    own = lines["CPU, 2 threads"]
+@pytest.fixture(scope="module")
+def measured() -> tuple[rows.File, rows.Row]:
+    """A file, and its row of alexnet-r on two threads."""
+    file = loading.load_file(RESULTS / "amd-epyc-25-17-2c" / "2026-11-23-bfe530f.json")
+    own = [row for row in file.rows if row.model == "alexnet-r" and row.threads == 2]
+    (row,) = own
+    return file, row
+
+
+def test_a_network_with_convolutions_is_answered_from_its_own_rows(measured, lines):
+    file, row = measured
+    found = lines(file.path, "--model=alexnet-r", "--gpu=4090")
+    own = found["CPU, 2 threads"]
     assert own["seconds"] == pytest.approx(4 * row.median)  # of 1,024 of 4,096 rows each
     assert (own["low_seconds"], own["high_seconds"]) == pytest.approx(
         (4 * row.minimum, 4 * row.maximum)
     )
-    assert own["measured"] == 1 and lines["RTX 4090, graph, resident"]["measured"] == 0
+    assert own["measured"] == 1 and found["RTX 4090, graph, resident"]["measured"] == 0
 
 
-def test_of_another_batch_size_both_ends_are_in_the_band():
-    file = loading.load_file(RESULTS / "amd-epyc-25-17-2c" / "2026-11-23-bfe530f.json")
+def test_of_another_batch_size_both_ends_are_in_the_band(measured):
+    file, row = measured
     cost = kept_cost("alexnet-r")
     fields = {**cost.fields, "batch": 256, "rows": 1024, "steps": 4}
     other = replace(cost, batch=256.0, fields=fields)
-    (row,) = [
-        row
-        for row in file.rows
-        if row.model == "alexnet-r" and row.configuration["cpu_threads"] == "2"
-    ]
-    found = fastest(from_own_rows(file.rows, other), "cpu")
+    found = fastest(advise.from_own_rows(file.rows, other), "cpu")
     assert found.middle == pytest.approx(row.median) and found.low == pytest.approx(row.minimum)
     assert found.high == pytest.approx(4 * row.maximum)
 
 
-def test_what_the_cpu_does_not_train_in_is_said(load, capsys):
-    path = load(**CPU_ONLY).path
-    assert run(path, "--mlp", "784,512,10", "--precision", "bf16", "--gpu", "4090") == 0
-    assert "The CPU trains in f32." in capsys.readouterr().out
-
-
-def test_too_little_in_the_file_is_a_sentence(load, cost_path, write, capsys):
+def test_too_little_in_the_file_is_a_sentence(load, cost_path, write, shell):
     cost = cost_path()
     few = load(**{**CPU_ONLY, "models": MEASURED[:4]}).path
-    assert run(few, "--cost", cost) == 2
-    words = capsys.readouterr().err
+    words = shell("advise", few, "--cost", cost, code=2).err
     assert f"{few}: No prediction for CPU, 1 thread: 4 networks measured" in words
     assert words.count("\n") == 1
-    assert run(load(with_peaks=False).path, "--cost", cost) == 2
-    assert "has no Peak rows" in capsys.readouterr().err
-    assert run(write(synthetic.document([])), "--cost", cost) == 2
-    assert "no Epoch row in the precision of the network, f32" in capsys.readouterr().err
+    said = shell("advise", load(with_peaks=False).path, "--cost", cost, code=2).err
+    assert "has no Peak rows" in said
+    said = shell("advise", write(synthetic.document([])), "--cost", cost, code=2).err
+    assert "no Epoch row in the precision of the network, f32" in said
 
 
-def test_rows_that_do_not_say_what_they_copy(load, cost_path, capsys):
+def test_rows_that_do_not_say_what_they_copy(load, cost_path, advised):
     document = synthetic_machine.machine(models=MEASURED, modes=(("eager", "pinned"),))
     for entry in document["benchmarks"]:
         entry.pop("bytes_to_device", None)
     path = synthetic.write(load().path, document)
-    assert run(path, "--cost", cost_path()) == 0
-    assert "for GPU, eager, pinned: the rows do not say what they copy" in capsys.readouterr().out
+    said = advised(path, "--cost", cost_path())
+    assert "for GPU, eager, pinned: the rows do not say what they copy" in said
 
 
 @pytest.mark.parametrize(
     "text",
     ["", "[]", "{}", '{"epoch": 1}', "null", "[" * 100_000, '{"epoch": {"flops": NaN}}', "\x00"],
 )
-def test_a_cost_that_is_none(text, load, tmp_path, capsys):
+def test_a_cost_that_is_none(text, tmp_path):
     path = tmp_path / "cost.txt"
     path.write_text(text)
-    assert run(load().path, "--cost", path) == 2
-    assert "save its output again" in capsys.readouterr().err
+    with pytest.raises(CostError, match="save its output again"):
+        load_cost(path)
 
 
 @pytest.mark.parametrize(
@@ -412,15 +409,13 @@ def script(path: Path, text: str) -> Path:
     return path
 
 
-def test_what_bench_refuses_is_passed_on(load, tmp_path, capsys):
+def test_what_bench_refuses_is_passed_on(load, tmp_path, shell):
     bench = script(tmp_path / "bench", 'echo "bench: --model: $2 is no network" >&2; exit 2')
-    asked = (load().path, "--model", "foo", "--bench")
-    assert run(*asked, bench) == 2
-    assert capsys.readouterr().err == "bench: --model: --model=foo is no network\n"
-    assert run(*asked, tmp_path / "none") == 2
-    assert "--bench PATH" in capsys.readouterr().err
-    assert run(*asked, script(tmp_path / "b", "echo 1")) == 2
-    assert "is not the output of bench --cost" in capsys.readouterr().err
+    asked = ("advise", load().path, "--model=foo", "--bench")
+    assert shell(*asked, bench, code=2).err == "bench: --model: --model=foo is no network\n"
+    assert "--bench PATH" in shell(*asked, tmp_path / "none", code=2).err
+    said = shell(*asked, script(tmp_path / "b", "echo 1"), code=2).err
+    assert "is not the output of bench --cost" in said
 
 
 def test_a_batch_above_the_rows_of_a_network_raises_them(load, cost_path, tmp_path, shell):

@@ -12,12 +12,9 @@ from plots.core.cards import load_cards
 from plots.core.page.page import render_page
 from plots.core.page.section import Context
 from plots.features.advise import own_section
-from plots.features.advise.as_is_summary import as_is, module_screen, modules
-from plots.features.advise.counted import left_out
+from plots.features.advise.as_is_summary import as_is, left_out, module_screen, modules
 from plots.features.answer import section as answer_section
-from plots.features.predict.data import observations
 from plots.features.predict.files import Predictions
-from plots.features.predict.fit import fit
 from plots.tests import synthetic, synthetic_peers
 
 SIZES = {"pairs": 200_000, "pairsx2": 800_000}
@@ -61,11 +58,6 @@ def write_modules(write):
         return write(document)
 
     return made
-
-
-@pytest.fixture(scope="module")
-def fitted():
-    return fit(observations(()))
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@
 import html
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -18,9 +19,7 @@ from plots.core.page.section import Context
 from plots.features.advise import section
 from plots.features.advise.advice import Adviser, Network
 from plots.features.advise.words import sentence
-from plots.features.predict.data import observations
 from plots.features.predict.files import Predictions
-from plots.features.predict.fit import fit
 from plots.file import loading
 from plots.file.rows import File
 from plots.tests import synthetic_machine
@@ -64,11 +63,6 @@ document.body.append(frame);
 
 
 @pytest.fixture(scope="module")
-def fitted():
-    return fit(observations(()))
-
-
-@pytest.fixture(scope="module")
 def cpu_file() -> File:
     return loading.load_file(RESULTS / "amd-epyc-25-17-2c" / "2026-11-23-bfe530f.json")
 
@@ -101,7 +95,7 @@ def check(file: File, fitted, question: dict[str, str], widths, found) -> None:
         own = (row for row in file.rows if row.configuration.get("cpu_threads") in kept)
         file = replace(file, rows=tuple(own))
     sizes = int(question["batch"]), int(question["rows"])
-    how = (question.get(what, usual) for what, usual in USUAL.items())
+    how = (question[what] for what in USUAL)
     mlp = Mlp(widths, *sizes, question["precision"], *how)
     cards = (load_cards()[question["card"]],)
     advice = Adviser(file, mlp.precision, cards=cards, fit=fitted).advice(Network(mlp.cost(), mlp))
@@ -114,50 +108,34 @@ def check(file: File, fitted, question: dict[str, str], widths, found) -> None:
         assert found["sentence"] == sentence(advice, epochs), question
 
 
+def question(widths: Sequence[int], batch: int, rows: int, **how: str) -> dict[str, str]:
+    network = {"network": ",".join(map(str, widths)), "batch": str(batch), "rows": str(rows)}
+    return {**USUAL, "precision": "f32", "threads": "", "epochs": "1", **network, **how}
+
+
 def test_the_page_answers_as_advise_does(cpu_file, fitted, tmp_path):
     hows = (
-        ("f32", CARDS[0], "", "1"),
-        ("f32", CARDS[1], "1", "20"),
-        ("bf16", CARDS[1], "2", "3"),
-        ("tf32", CARDS[3], "", "1"),
-        ("f32", CARDS[2], "2", "1"),
-        ("f16", CARDS[2], "", "1"),
+        {"card": CARDS[0]},
+        {"card": CARDS[1], "threads": "1", "epochs": "20"},
+        {"precision": "bf16", "card": CARDS[1], "threads": "2", "epochs": "3"},
+        {"precision": "tf32", "card": CARDS[3]},
+        {"card": CARDS[2], "threads": "2"},
+        {"precision": "f16", "card": CARDS[2]},
+        {"activation": "tanh", "optimizer": "adam", "loss": "mse", "card": CARDS[0]},
+        {"activation": "gelu", "optimizer": "adamw", "precision": "bf16", "card": CARDS[1]},
+        {"activation": "sigmoid", "optimizer": "momentum", "loss": "bce", "card": CARDS[1]},
+        {"optimizer": "adamw", "precision": "f16", "card": CARDS[2]},
     )
-    names = ("network", "batch", "rows", "precision", "card", "threads", "epochs")
     questions = [
-        dict(zip(names, (",".join(map(str, widths)), str(batch), str(rows), *how), strict=True))
-        for (widths, batch, rows), how in product(NETWORKS, hows)
+        question(*network, **how)
+        for network, how in product([*NETWORKS, ((2, 20, 20, 1), 50, 120)], hows)
+        if network[0][-1] > 1 or "loss" in how
     ]
     found = answers(page_of(cpu_file, fitted), questions, tmp_path)
-    for question, one in zip(questions, found, strict=True):
+    for asked, one in zip(questions, found, strict=True):
         assert not one["hidden"]
-        check(cpu_file, fitted, question, widths_in(question["network"]), one)
-
-
-def test_the_page_knows_activations_optimizers_and_losses(cpu_file, fitted, tmp_path):
-    hows = (
-        ("tanh", "adam", "mse", "f32", CARDS[0]),
-        ("gelu", "adamw", "cross_entropy", "bf16", CARDS[1]),
-        ("sigmoid", "momentum", "bce", "f32", CARDS[1]),
-        ("relu", "adamw", "cross_entropy", "f16", CARDS[2]),
-    )
-    names = ("activation", "optimizer", "loss", "precision", "card")
-    usual = {"threads": "", "epochs": "1"}
-    questions = [
-        {
-            **usual,
-            "network": ",".join(map(str, widths)),
-            "batch": str(batch),
-            "rows": str(rows),
-            **dict(zip(names, how, strict=True)),
-        }
-        for (widths, batch, rows), how in product([*NETWORKS, ((2, 20, 20, 1), 50, 120)], hows)
-        if widths[-1] > 1 or how[2] != "cross_entropy"
-    ]
-    found = answers(page_of(cpu_file, fitted), questions, tmp_path)
-    for question, one in zip(questions, found, strict=True):
-        check(cpu_file, fitted, question, widths_in(question["network"]), one)
-    assert any("was trained with gelu," in note for note in found[1]["notes"])
+        check(cpu_file, fitted, asked, widths_in(asked["network"]), one)
+    assert any("was trained with gelu," in note for note in found[7]["notes"])
 
 
 def test_a_measured_gpu_answers_too_and_its_rows_take_over(read, fitted, tmp_path):
@@ -165,26 +143,23 @@ def test_a_measured_gpu_answers_too_and_its_rows_take_over(read, fitted, tmp_pat
     file = read(synthetic_machine.machine(noise=0.1, modes=modes))
     own = tuple(replace(one, kind="measured") for one in fitted.observations)
     over = replace(fitted, observations=own, measured=True, band=0.4, coverage=0.9)
-    usual = {"batch": "100", "rows": "1000", "epochs": "1", "precision": "f32", "threads": ""}
-    questions = [
-        {**usual, "network": text, "card": "l4"} for text in ("784,512,10", "44710", "50000")
-    ]
-    found = answers(page_of(file, over), questions, tmp_path)
     networks = ((784, 512, 10), of_size(44_710), of_size(50_000))
-    for question, widths, one in zip(questions, networks, found, strict=True):
-        check(file, over, question, widths, one)
+    sizes = ((784, 512, 10), (44_710,), (50_000,))
+    questions = [question(size, 100, 1000, card="l4") for size in sizes]
+    found = answers(page_of(file, over), questions, tmp_path)
+    for asked, widths, one in zip(questions, networks, found, strict=True):
+        check(file, over, asked, widths, one)
     assert any(line[0].startswith("GPU, ") for line in found[0]["lines"])
 
 
 def test_what_cannot_be_answered_is_a_sentence(cpu_file, fitted, tmp_path):
-    usual = {"network": "784,512,10", "batch": "100", "rows": "1000", "epochs": "1"}
     wrong = {
         "Layer widths are whole numbers": {"network": "784,x,10"},
         "number of classes": {"network": "784,1"},
         "whole numbers from 1 on": {"batch": "0"},
         "An epoch has 1,000 rows": {"batch": "1001"},
     }
-    questions = [{**usual, **one} for one in wrong.values()]
+    questions = [question((784, 512, 10), 100, 1000) | one for one in wrong.values()]
     found = answers(page_of(cpu_file, fitted), questions, tmp_path)
     for words, one in zip(wrong, found, strict=True):
         assert words in one["sentence"] and not one["lines"]

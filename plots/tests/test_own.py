@@ -19,11 +19,9 @@ from plots.features.advise import own_section
 from plots.features.advise.advice import Adviser
 from plots.features.advise.analysis import Prediction
 from plots.features.advise.own import Own, Size, first_win, own_network, own_networks, rows_of
-from plots.features.advise.own_table import screen
-from plots.features.advise.own_words import own_sentences
-from plots.features.predict.data import observations
+from plots.features.advise.table import own_table, screen
+from plots.features.advise.words import own_sentences
 from plots.features.predict.files import Predictions
-from plots.features.predict.fit import fit
 from plots.file.rows import File
 from plots.tests import synthetic, synthetic_peers
 
@@ -69,11 +67,6 @@ def file(read) -> File:
     return read(document)
 
 
-@pytest.fixture(scope="module")
-def fitted():
-    return fit(observations(()))
-
-
 def asked(file: File, fitted) -> tuple[Own, Adviser]:
     cards = [load_cards()[name] for name in ("rtx-4060", "h200")]
     adviser = Adviser(file, cards=cards, fit=fitted)
@@ -88,7 +81,7 @@ def replace_rates(adviser: Adviser) -> Adviser:
 
 def test_one_screen_has_every_program_and_card(file, fitted):
     own, adviser = asked(file, fitted)
-    text = screen(own, adviser, 1)
+    text = screen(own_sentences(own, adviser), own_table(own))
     assert max(map(len, text.splitlines())) <= 80 and text.count("\n") <= 25
     lines = {line.split("  ")[0]: line for line in text.splitlines()}
     assert "40 µs" in lines["CPU, 1 thread"]  # of 195 parameters
@@ -110,7 +103,7 @@ def test_a_card_whose_memory_does_not_suffice_has_no_time(file, fitted):
     small = replace(load_cards()["rtx-4060"], figures=short)
     adviser.cards = tuple(small if card.id == small.id else card for card in adviser.cards)
     own = own_network(file, adviser, own.cost, count)
-    said = " ".join(screen(own, adviser, 1).split())
+    said = " ".join(screen(own_sentences(own, adviser), own_table(own)).split())
     assert "RTX 4060, predicted" not in said and "H200 SXM 141 GB, predicted" in said
     assert "No prediction for RTX 4060: its memory does not hold what training takes" in said
     assert "That is more than the RTX 4060 has" in said and "H200" not in said.split("That is")[1]

@@ -10,7 +10,7 @@ import pytest
 
 from plots.core.cards import Card, load_cards
 from plots.core.cost import Operation
-from plots.core.costs import cost_of, find_cost
+from plots.core.costs import cost_of
 from plots.core.crossover import banded_crossover, comparisons
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import SCALES, pairings
@@ -26,8 +26,8 @@ from plots.features.predict.analysis import (
 )
 from plots.features.predict.answer import ends, verdicts
 from plots.features.predict.cards import chosen_cards
-from plots.features.predict.data import measured, observations
-from plots.features.predict.fit import Fit, fit
+from plots.features.predict.data import measured
+from plots.features.predict.fit import Fit
 from plots.features.predict.framework import operations_of, predict_step
 from plots.features.predict.simulate import Error, Errors, Times
 from plots.features.predict.ways import PERSISTENT, WAYS, Way
@@ -35,17 +35,13 @@ from plots.file import loading
 from plots.file.families import steps_of
 from plots.file.rows import File, Row
 from plots.tests import synthetic, synthetic_machine, synthetic_steps
+from plots.tests.test_predict_model import bytes_of, kept
 
 CARDS = load_cards()
 RESULTS = Path(__file__).parents[2] / "results"
 RESIDENT = (Way("graph", "resident"),)
 EAGER = Way("eager", "resident")
 CPU = {"modes": (), "models": tuple(m for m in synthetic.MODELS if m.startswith(("disc", "heart")))}
-
-
-@pytest.fixture(scope="module")
-def fitted() -> Fit:
-    return fit(observations())
 
 
 @pytest.fixture
@@ -77,7 +73,7 @@ def outlook(file: File, fitted: Fit, card: Card, way: Way = RESIDENT[0]) -> Outl
 
 @pytest.mark.parametrize("network", [("disc-2", 100), ("disc-12", 100), ("lstm", 128)])
 def test_the_band_holds_the_point_and_the_factor(fitted, network):
-    cost = find_cost(*network)
+    cost = kept(*network)
     for card in CARDS.values():
         for way in WAYS:
             answer = predict_times(fitted, cost, card, way, 10)
@@ -109,12 +105,8 @@ def test_what_one_kernel_saves_is_what_it_saved_on_an_h200(fitted):
         assert share == pytest.approx(kernel.median / graph.median, abs=0.01)
     for (model, execution), row in rows.items():
         if execution == "auto":
-            cost = find_cost(model, row.counters["batch"], "f32")
-            assert cost
-            times = predict_times(
-                fitted, cost, CARDS["h200"], Way("auto", "resident"), steps_of(row)
-            )
-            assert isinstance(times, Times)
+            cost, way = kept(model, row.counters["batch"], "f32"), Way("auto", "resident")
+            times = predict_times(fitted, cost, CARDS["h200"], way, steps_of(row))
             assert times.low <= row.median <= times.high, model
 
 
@@ -125,8 +117,7 @@ def test_graphs_that_an_h200_trained_lie_in_the_band(fitted):
     graphs = [one for one in found if one.way.execution != "eager"]
     assert len(graphs) > 30
     for one in graphs:
-        cost = find_cost(one.network, one.batch, one.precision)
-        assert cost
+        cost = kept(one.network, one.batch, one.precision)
         times = predict_times(fitted, cost, CARDS[one.card], one.way, one.steps)
         assert isinstance(times, Times)
         assert times.low <= one.seconds * one.steps <= times.high, (one.network, one.label)
@@ -134,7 +125,7 @@ def test_graphs_that_an_h200_trained_lie_in_the_band(fitted):
 
 def test_a_faster_card_is_never_slower(fitted):
     for network in (("disc-4", 100), ("disc-10", 100), ("resnet-56", 128)):
-        cost = find_cost(*network)
+        cost = kept(*network)
         for card in ("l4", "h200", "gtx-1080"):
             before = Times(np.inf, np.inf, np.inf)
             for factor in (0.3, 1.0, 1.1, 3.0, 100.0):
@@ -146,20 +137,19 @@ def test_a_faster_card_is_never_slower(fitted):
 
 def test_a_step_without_update_moves_a_share_of_it():
     """The first step of several for one update has none; an epoch's bytes tell what is missing."""
-    cost = find_cost("fcn-s", 64)
+    cost = kept("fcn-s", 64)
     without = tuple(one for one in cost.operations if one.kind != "update")
-    moved = sum(one.bytes * one.count for one in cost.operations if one.kind == "update")
-    first = sum(one.bytes * one.count for one in without)
+    moved = bytes_of(cost, "update")
+    first = bytes_of(cost) - moved
     epoch = {**cost.fields["epoch"], "bytes": cost.fields["steps"] * (first + moved / 4)}
     fields = {**cost.fields, "epoch": epoch}
     rare = replace(cost, accumulate=4, operations=without, fields=fields)
     assert predict.with_updates(cost) is cost
-    whole = sum(one.bytes * one.count for one in predict.with_updates(rare).operations)
-    assert whole == pytest.approx(first + moved / 4)
+    assert bytes_of(predict.with_updates(rare)) == pytest.approx(first + moved / 4)
 
 
 def test_what_a_memory_does_not_hold_is_said_instead_of_a_time(fitted):
-    cost = find_cost("resnet-50", 448, "f16")
+    cost = kept("resnet-50", 448, "f16")
     planned = cost.fields["device_bytes"]["cuda"]["bytes"]
     for name, card in CARDS.items():
         answer = predict_times(fitted, cost, card, EAGER, 1)
@@ -171,7 +161,7 @@ def test_what_a_memory_does_not_hold_is_said_instead_of_a_time(fitted):
 def test_a_framework_s_own_count_decides(fitted):
     """Of a step with a thousand more operations the processor takes so much longer, and of written
     out attention the device; one without any takes what a step takes beside them."""
-    card, cost = CARDS["rtx-4090"], find_cost("gpt-64", 12)
+    card, cost = CARDS["rtx-4090"], kept("gpt-64", 12)
     none = predict_step(fitted, (Operation("copy", 0.0, 4.0, 1.0, ()),), "f32", card)
     assert 1e-4 < none.low < none.seconds < none.high < 1e-3
     views = Operation("view", 0.0, 0.0, 1.0, (), 1000)
@@ -189,11 +179,8 @@ def test_a_framework_s_own_count_decides(fitted):
 def test_an_optimizer_of_pytorch_has_a_pass_for_each_term():
     for optimizer, times in (("sgd", 1), ("momentum", 8 / 5), ("adam", 19 / 7)):
         cost = Mlp((100, 100, 10), 100, 100, optimizer=optimizer).cost()
-        ours, theirs = (
-            sum(one.bytes * one.count for one in own if one.kind == "update")
-            for own in (cost.operations, operations_of(cost))
-        )
-        assert theirs == pytest.approx(times * ours)
+        theirs = replace(cost, operations=operations_of(cost))
+        assert bytes_of(theirs, "update") == pytest.approx(times * bytes_of(cost, "update"))
 
 
 # --- crossovers

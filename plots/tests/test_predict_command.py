@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from plots.cli import main
 from plots.core import costs
 from plots.core.cards import load_cards
 from plots.features.predict.analysis import NOT_MEASURED
@@ -27,34 +26,37 @@ def path(write) -> Path:
     return write(document, "cpu.json")
 
 
-def printed(capsys, *arguments: object) -> str:
-    assert main([*map(str, arguments)]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    return out
+@pytest.fixture
+def printed(shell):
+    """What a command prints, which complains of nothing."""
+
+    def run(*arguments: object) -> str:
+        out, err = shell(*arguments)
+        assert err == ""
+        return out
+
+    return run
 
 
-def test_every_table_says_that_nothing_was_measured(path, capsys):
+def test_every_table_says_that_nothing_was_measured(path, printed):
     for flags in ([], ["--ranks=2", "--all"]):
-        found = json.loads(printed(capsys, "predict", path, "--format=json", "--gpu=l4", *flags))
+        found = json.loads(printed("predict", path, "--format=json", "--gpu=l4", *flags))
         for table in found:
             assert NOT_MEASURED in table["title"]
             assert table["rows"] and all(row["measured"] == 0 for row in table["rows"])
 
 
-def test_nothing_is_written_into_result_files(path, capsys):
+def test_nothing_is_written_into_result_files(path, printed):
     before = path.read_bytes()
-    printed(capsys, "predict", path)
+    printed("predict", path)
     assert path.read_bytes() == before
 
 
-def test_all_shows_every_way(path, capsys):
-    text = printed(capsys, "predict", path, "--all", "--gpu=l4,h200", "--batch=100")
+def test_all_shows_every_way(path, printed):
+    text = printed("predict", path, "--all", "--gpu=l4,h200", "--batch=100")
     for words in ("eager", "graph", "pinned-async", "resident", "earliest", "latest"):
         assert words in text
-    only = printed(
-        capsys, "predict", path, "--gpu=l4", "--execution=graph-epoch", "--placement=resident"
-    )
+    only = printed("predict", path, "--gpu=l4", "--execution=graph-epoch", "--placement=resident")
     assert "graph-epoch, resident" in only and "eager" not in only
     assert "a training step has no graph of an epoch" in " ".join(only.split())
 
@@ -101,9 +103,9 @@ def test_missing_reference_figures_are_restored(path, shell, monkeypatch, tmp_pa
 
 
 @pytest.mark.slow
-def test_charts_are_named_predicted(path, tmp_path, capsys):
+def test_charts_are_named_predicted(path, tmp_path, shell):
     charts = tmp_path / "charts"
-    assert main(["predict", str(path), "--charts", str(charts), "--gpu=l4,h200"]) == 0
+    shell("predict", path, "--charts", charts, "--gpu=l4,h200")
     names = sorted(each.name for each in charts.iterdir())
     stem = "synthetic-machine.predicted-epoch-100-f32"
     assert names == [f"{stem}.png", f"{stem}.svg"]
@@ -132,9 +134,9 @@ def without_disc_7(write) -> Path:
     return write(synthetic_machine.machine(modes=(), models=models), "cpu.json")
 
 
-def test_advise_adds_cards(without_disc_7, saved, capsys):
+def test_advise_adds_cards(without_disc_7, saved, printed):
     flags = ["advise", without_disc_7, "--cost", saved, "--gpu=L4,rtx4090", "--format=json"]
-    (table,) = json.loads(printed(capsys, *flags))
+    (table,) = json.loads(printed(*flags))
     assert NOT_MEASURED in table["title"]
     cards = [row for row in table["rows"] if row["device"] != "cpu"]
     assert [row["device"] for row in cards] == ["l4"] * 5 + ["rtx-4090"] * 5
@@ -144,11 +146,11 @@ def test_advise_adds_cards(without_disc_7, saved, capsys):
         assert row["measured"] == 0 and row["winner"] in ("cpu", "gpu", None)
 
 
-def test_advise_knows_a_card_by_its_data_sheet(without_disc_7, saved, capsys):
+def test_advise_knows_a_card_by_its_data_sheet(without_disc_7, saved, printed):
     """What a sheet leaves out is told from what it says, so well that the band needs no more."""
     sheet = "tflops:82.6,bandwidth:1008"
     flags = ["advise", without_disc_7, "--cost", saved, f"--gpu=4090,{sheet}", "--format=json"]
-    (table,) = json.loads(printed(capsys, *flags))
+    (table,) = json.loads(printed(*flags))
     for way in ("eager, resident", "graph, resident"):
         own = {row["device"]: row["seconds"] for row in table["rows"] if row["on"].endswith(way)}
         assert own[sheet] == pytest.approx(own["rtx-4090"], rel=0.25)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from plots.core.cards import load_cards
-from plots.core.costs import find_cost
 from plots.core.statistics import conformal
 from plots.features.predict.analysis import predict_times
 from plots.features.predict.data import (
@@ -20,22 +19,17 @@ from plots.features.predict.data import (
     observations,
     our_demand,
 )
-from plots.features.predict.fit import (
-    LEFT,
-    errors_of,
-    fit,
-    is_network,
-    parameters_of,
-)
+from plots.features.predict.fit import errors_of, fit, is_network, left_out, parameters_of
 from plots.features.predict.model import EXPECTED, PARAMETERS, SPREADS, Stack
-from plots.features.predict.products import KERNELS, load_kernels, load_products
+from plots.features.predict.published import KERNELS, load_kernels, load_products
 from plots.features.predict.simulate import Error
-from plots.features.predict.ways import PYTORCH, Way, overhead
+from plots.features.predict.ways import PYTORCH, Way
 from plots.features.shi.analysis import load_shi
 from plots.file import loading
 from plots.file.rows import File
 from plots.tests import synthetic, synthetic_machine
-from plots.tests.test_prediction_docs import POINTS, before
+from plots.tests.test_predict_model import bytes_of, kept, product_flops
+from plots.tests.test_prediction_docs import LEFT, POINTS, before
 
 CARDS = load_cards()
 MODELS = tuple(name for name in synthetic.MODELS if name.startswith(("disc-", "heart")))
@@ -45,11 +39,6 @@ WAYS = (("eager", "resident"), ("graph", "resident"), ("eager", "pinned-async"))
 @pytest.fixture(scope="module")
 def published() -> list[Observation]:
     return observations()
-
-
-@pytest.fixture(scope="module")
-def fitted(published):
-    return fit(published, LEFT)
 
 
 def with_times(published: list[Observation], parameters: np.ndarray) -> list[Observation]:
@@ -75,12 +64,9 @@ def gpu_file(write, card: str, parameters: np.ndarray, name: str = "gpu.json") -
 
 
 def epoch_seconds(model: str, card: str, way: Way, parameters: np.ndarray) -> float:
-    cost = find_cost(model, synthetic.MODELS[model][1])
-    assert cost
+    cost = kept(model, synthetic.MODELS[model][1])
     steps = float(cost.fields["steps"])
-    beside = overhead(cost, CARDS[card], way, steps)
-    host = sum(each.middle for each in beside) / steps
-    asked = replace(our_demand(cost, CARDS[card], way), host=host)
+    asked, _ = our_demand(cost, CARDS[card], way, steps)
     return steps * math.exp(float(Stack([asked]).log_seconds(parameters)[0]))
 
 
@@ -99,20 +85,13 @@ def test_each_cell_of_table_7_is_its_fastest_framework_unless_it_beats_the_ceili
             if (figure.network.lower(), names.get(figure.device)) == (network, card)
         }
         # MXNet needed less than the operations of AlexNet-S take at the ceiling of a GTX 980.
-        kept = {key: each for key, each in cell.items() if (network, key) != ("alexnet-s", "MXNet")}
-        assert one.seconds == min(kept.values())
-        assert one.label == f"Shi et al. 2016, {min(kept, key=kept.__getitem__)}"
+        counted = {
+            key: each for key, each in cell.items() if (network, key) != ("alexnet-s", "MXNet")
+        }
+        assert one.seconds == min(counted.values())
+        assert one.label == f"Shi et al. 2016, {min(counted, key=counted.__getitem__)}"
     faster = CARDS["gtx-980"].figures["f32_flops"].value * 0.020
-    cost = find_cost("alexnet-s", 16)
-    assert (
-        cost
-        and sum(
-            2.0 * one.m * one.n * one.k * one.count * each.count
-            for each in cost.operations
-            for one in each.products
-        )
-        > faster
-    )
+    assert product_flops(kept("alexnet-s", 16)) > faster
 
 
 def test_rates_are_of_whole_steps_and_the_fastest(published):
@@ -157,9 +136,8 @@ def _key(one) -> tuple[str, ...]:
 
 def test_where_channels_lie_apart_matrix_units_need_them_moved(published):
     """Of PyTorch in NCHW, on matrix units alone: thrice the bytes of each convolution."""
-    cost = find_cost("resnet-50", 448, "f16")
-    moved = sum(one.bytes * one.count for one in cost.operations)
-    convolved = sum(one.bytes * one.count for one in cost.operations if one.kind == "convolution")
+    cost = kept("resnet-50", 448, "f16")
+    moved, convolved = bytes_of(cost), bytes_of(cost, "convolution")
     (one,) = (
         one
         for one in published
@@ -228,9 +206,10 @@ def test_the_fit_finds_the_parameters_of_an_exact_world(published):
 
 
 def test_in_an_exact_world_what_is_left_out_is_predicted(published):
-    found = fit(with_times(published, EXPECTED), LEFT)
-    for left in LEFT:
-        assert found.residuals[left] == pytest.approx(0.0, abs=1e-3)
+    exact = with_times(published, EXPECTED)
+    for shares in LEFT.values():
+        assert left_out(exact, shares) == pytest.approx(0.0, abs=1e-3)
+    found = fit(exact)
     assert found.errors.half_width(1.0, 1.0) < 1e-2
 
 
@@ -243,25 +222,18 @@ def test_one_outlier_does_not_move_the_others(published):
 def test_what_is_left_out_is_not_in_the_fit(published):
     """A wrong time changes its own residual by as much, and none of those that were fitted without
     it."""
-    before = fit(published, LEFT)
     place = next(i for i, one in enumerate(published) if one.network == "fcn-s")
     wrong = published[place]
     poisoned = list(published)
     poisoned[place] = replace(wrong, seconds=wrong.seconds * 10)
-    after = fit(poisoned, LEFT)
-    keeps = {
-        "card": lambda one: one.card == wrong.card,
-        "network": lambda one: one.network == wrong.network,
-        "both": lambda one: one.card == wrong.card or one.network == wrong.network,
-    }
-    for left, without in keeps.items():
-        change = after.residuals[left] - before.residuals[left]
+    for shares in LEFT.values():
+        change = left_out(poisoned, shares) - left_out(published, shares)
         for i, one in enumerate(published):
             if i == place:
                 assert change[i] == pytest.approx(-math.log(10))
-            elif without(one):
+            elif shares(wrong, one):
                 assert change[i] == pytest.approx(0.0, abs=1e-9)
-        assert any(abs(change[i]) > 1e-6 for i, one in enumerate(published) if not without(one))
+        assert np.abs(change[[not shares(wrong, one) for one in published]]).max() > 1e-6
 
 
 def test_errors_of_arithmetic_memory_and_networks_are_told_apart(published):
@@ -289,8 +261,8 @@ def test_errors_of_arithmetic_memory_and_networks_are_told_apart(published):
     off = np.array([0.3 * (one.network == "fcn-s") for one in published])
     again = [*published, *[one for one in published if one.network == "fcn-s"] * 5]
     twice = np.concatenate([off, np.full(len(again) - len(off), 0.3)])
-    kept = np.concatenate([shares, np.repeat(shares[off > 0], 5, axis=0)])
-    assert errors_of(again, twice, kept).whole.spread == pytest.approx(
+    repeated = np.concatenate([shares, np.repeat(shares[off > 0], 5, axis=0)])
+    assert errors_of(again, twice, repeated).whole.spread == pytest.approx(
         errors_of(published, off, shares).whole.spread, rel=0.05
     )
 
@@ -298,7 +270,7 @@ def test_errors_of_arithmetic_memory_and_networks_are_told_apart(published):
 def test_the_band_covers_what_is_left_out(fitted, published):
     """Nine of ten times of networks, in each precision, and of all single products and kernels."""
     inside: dict[str, list[bool]] = {}
-    for one, off, share in zip(published, fitted.residuals["both"], fitted.shares, strict=True):
+    for one, off, share in zip(published, fitted.residuals, fitted.shares, strict=True):
         half = fitted.errors.half_width(*share, whole=float(is_network(one)))
         sort = one.precision if is_network(one) else "single"
         inside.setdefault(sort, []).append(bool(abs(off) <= half))
@@ -311,7 +283,7 @@ def test_the_band_covers_what_is_left_out(fitted, published):
 def test_no_precision_is_predicted_too_fast_or_too_slow_on_the_whole(fitted, published):
     for precision in ("f32", "tf32", "f16"):
         alike = [is_network(one) and one.precision == precision for one in published]
-        assert 0.85 < math.exp(fitted.residuals["both"][alike].mean()) < 1.18, precision
+        assert 0.85 < math.exp(fitted.residuals[alike].mean()) < 1.18, precision
 
 
 def test_the_tails_are_those_of_students_t():
@@ -322,9 +294,9 @@ def test_the_tails_are_those_of_students_t():
 def test_better_than_the_experiment_that_came_before(fitted):
     """Four features and non-negative weights were off by a factor of 2.4 in the median and 5.2 at
     worst with a network left out, and by 4.2 at worst with a card."""
-    factors = {left: np.exp(np.abs(fitted.residuals[left])) for left in LEFT}
-    assert np.median(factors["both"]) < 1.15 and factors["both"].max() < 3.0
-    assert np.median(factors["network"]) < 1.15 and np.median(factors["card"]) < 1.15
+    for shares in LEFT.values():
+        factors = np.exp(np.abs(left_out(fitted.observations, shares)))
+        assert np.median(factors) < 1.15 and factors.max() < 3.0
 
 
 def test_the_conformal_rank():
@@ -352,9 +324,8 @@ def test_measured_rows_take_over(write, fitted):
     assert found.parameters[6] == pytest.approx(math.log(0.8), abs=0.1)
     assert found.parameters[7] > 0.1  # published software takes longer
     for model in ("disc-5", "disc-12"):
-        cost = find_cost(model, 100)
         way = Way("graph", "resident")
-        answer = predict_times(found, cost, CARDS["h200"], way, 10.0)
+        answer = predict_times(found, kept(model, 100), CARDS["h200"], way, 10.0)
         real = epoch_seconds(model, "h200", way, truth)
         assert answer.low < real < answer.high
         assert answer.high / answer.seconds == pytest.approx(found.factor)
@@ -393,9 +364,8 @@ def test_what_python_starts_takes_longer(fitted):
     """In PyTorch a small step is operations times what one takes; a large one is the device's."""
     card = CARDS["rtx-4090"]
     for model, batch, slower in (("disc-5", 100, 5), ("resnet-56", 128, 0.9)):
-        cost = find_cost(model, batch)
         ours, theirs = (
-            predict_times(fitted, cost, card, Way("eager", "resident", loop), 1.0)
+            predict_times(fitted, kept(model, batch), card, Way("eager", "resident", loop), 1.0)
             for loop in ("ours", PYTORCH)
         )
         assert theirs.seconds > slower * ours.seconds

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from plots.core.cards import Card, load_cards, overheads
+from plots.core.cost import Cost
 from plots.core.costs import find_cost
-from plots.features.predict.floors import LONGEST, floor, several
 from plots.features.predict.model import (
     CEILINGS,
     EXPECTED,
@@ -20,13 +20,16 @@ from plots.features.predict.model import (
     demand,
 )
 from plots.features.predict.ways import (
+    LONGEST,
     WAYS,
     Band,
     Way,
+    floor,
     launch,
     launches,
     overhead,
     published,
+    several,
 )
 
 CARDS = load_cards()
@@ -34,10 +37,14 @@ NETWORKS = [("disc-2", 100), ("disc-9", 100), ("disc-12", 100), ("heart", 10), (
 NETWORKS += [("fcn-s", 64), ("alexnet-s", 16), ("resnet-56", 128)]
 
 
+def kept(network: str, batch: int, precision: str = "f32") -> Cost:
+    found = find_cost(network, batch, precision)
+    assert found
+    return found
+
+
 def asked(network: str, batch: int, card: Card, precision: str = "f32") -> Demand:
-    cost = find_cost(network, batch, precision)
-    assert cost
-    found = demand(cost, card)
+    found = demand(kept(network, batch, precision), card)
     assert isinstance(found, Demand), found
     return found
 
@@ -49,6 +56,21 @@ def changed(card: Card, **factors: float) -> Card:
         for name, figure in card.figures.items()
     }
     return replace(card, figures=figures)
+
+
+def product_flops(cost: Cost) -> float:
+    """Of the products of a step."""
+    return sum(
+        2.0 * one.m * one.n * one.k * one.count * each.count
+        for each in cost.operations
+        for one in each.products
+    )
+
+
+def bytes_of(cost: Cost, *kinds: str) -> float:
+    """Moved by operations of a step of these kinds, or by all."""
+    own = (one for one in cost.operations if not kinds or one.kind in kinds)
+    return sum(one.bytes * one.count for one in own)
 
 
 def without(card: Card, name: str) -> Card:
@@ -85,18 +107,11 @@ def test_demands_in_a_stack_do_not_touch_each_other():
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_a_step_is_never_faster_than_its_operations_at_full_efficiency(network):
-    card, cost = CARDS["rtx-4090"], find_cost(*network)
-    assert cost
-    flops = sum(
-        2.0 * one.m * one.n * one.k * one.count * each.count
-        for each in cost.operations
-        for one in each.products
-    )
+    card, cost = CARDS["rtx-4090"], kept(*network)
     perfect = np.zeros(len(PARAMETERS))
     perfect[5] = -50.0  # launches take nothing
-    least = flops / card.figures["f32_flops"].value
-    bandwidth = card.figures["memory_bytes_per_second"].value
-    least += sum(each.bytes * each.count for each in cost.operations) / bandwidth
+    least = product_flops(cost) / card.figures["f32_flops"].value
+    least += bytes_of(cost) / card.figures["memory_bytes_per_second"].value
     assert seconds(asked(*network, card), perfect) >= least * (1 - 1e-9)
 
 
@@ -129,30 +144,28 @@ def test_a_launch_takes_its_floor_or_its_work_and_never_both():
             for count, least, own in zip(one.count, one.floor, work, strict=True)
         )
         assert Stack([one]).device_seconds(EXPECTED)[0] == pytest.approx(by_hand)
+        assert Stack([one]).parts(EXPECTED)[0].sum() == pytest.approx(by_hand)  # what limits it
     tiny = asked("disc-2", 100, CARDS["rtx-4060"])
     assert Stack([tiny]).device_seconds(EXPECTED)[0] == pytest.approx(tiny.count @ tiny.floor)
 
 
 def test_our_launches_are_products_and_what_is_not_fused_into_them():
     """bench --cost: disc-8 has 23 products, and as a graph 26 launches."""
-    cost = find_cost("disc-8", 100)
-    assert cost
+    cost = kept("disc-8", 100)
     started = launches(cost, Way("graph", "resident"))
     assert started == 26
     found = demand(cost, CARDS["rtx-4060"], started)
     assert isinstance(found, Demand)
     assert found.count.sum() == 26 and found.count[found.inner > 0].sum() == 23
     assert found.operations == 0
-    work = sum(each.bytes * each.count for each in cost.operations)
-    assert found.count @ (found.memory + found.reduction) == pytest.approx(
-        work / CARDS["rtx-4060"].figures["memory_bytes_per_second"].value
-    )
+    bandwidth = CARDS["rtx-4060"].figures["memory_bytes_per_second"].value
+    moved = found.count @ (found.memory + found.reduction)
+    assert moved == pytest.approx(bytes_of(cost) / bandwidth)
 
 
 def test_attention_counts_its_operations_and_its_bytes():
     """Of gpt-64 in batches of 12 twice three operations of products without their shapes."""
-    cost, card = find_cost("gpt-64", 12), CARDS["rtx-4060"]
-    assert cost
+    cost, card = kept("gpt-64", 12), CARDS["rtx-4060"]
     attention = [one for one in cost.operations if one.kind == "product" and not one.products]
     assert sum(one.count for one in attention) == 6
     flops = sum(one.flops * one.count for one in attention)
@@ -167,21 +180,14 @@ def test_attention_counts_its_operations_and_its_bytes():
     assert whole.count.sum() == less.count.sum()
 
 
-def test_what_limits_a_step_adds_up_to_it():
-    for network in NETWORKS:
-        one = asked(*network, CARDS["rtx-4060"])
-        parts = Stack([one]).parts(EXPECTED)[0]
-        assert parts.sum() == pytest.approx(Stack([one]).device_seconds(EXPECTED)[0])
-
-
 def test_floors_are_of_the_architecture_where_two_sources_are():
-    ada, hopper, turing = (floor(CARDS[name]) for name in ("rtx-4060", "h200", "t4"))
-    assert ada == floor(CARDS["l40s"]) != hopper
-    assert turing.least <= min(ada.least, hopper.least)
-    assert turing.most >= max(ada.most, hopper.most)
+    ada, hopper, turing = (floor(capability) for capability in ("8.9", "9.0", "7.5"))
+    assert ada != hopper
+    assert turing.node.low <= min(ada.node.low, hopper.node.low)
+    assert turing.node.high >= max(ada.node.high, hopper.node.high)
     assert ada.inner == turing.inner  # of all cards together
     short, long, longer = ada.seconds(np.array([0, LONGEST, 4 * LONGEST]))
-    assert short == ada.node and long == longer > 3 * short
+    assert short == ada.node.middle and long == longer > 3 * short
 
 
 def test_busy_is_a_share():
@@ -208,8 +214,7 @@ def test_busy_by_hand():
 
 
 def test_what_is_missing_is_said():
-    cost = find_cost("disc-4", 100)
-    assert cost
+    cost = kept("disc-4", 100)
     for name in ("f32_flops", "memory_bytes_per_second"):
         assert demand(cost, without(CARDS["h200"], name)) == f"no source gives its {name}"
     assert "list" in str(demand(replace(cost, operations=()), CARDS["h200"]))
@@ -222,8 +227,7 @@ def test_what_is_missing_is_said():
 
 
 def test_the_host_waits_and_starts_graphs():
-    cost, card = find_cost("disc-2", 100), CARDS["rtx-4090"]
-    assert cost
+    cost, card = kept("disc-2", 100), CARDS["rtx-4090"]
     # bench --cost: 7 launches a step eagerly; in graphs one more, which gathers the batch.
     assert launches(cost, Way("eager", "resident")) == 7
     assert launches(cost, Way("graph", "resident")) == 8
@@ -234,8 +238,7 @@ def test_the_host_waits_and_starts_graphs():
 
 
 def test_copies_take_time_and_beside_the_steps_at_best_none():
-    cost, card = find_cost("fcn-r", 1024), CARDS["rtx-4090"]
-    assert cost
+    cost, card = kept("fcn-r", 1024), CARDS["rtx-4090"]
     resident, pinned, beside = (
         overhead(cost, card, Way("eager", data), 1)
         for data in ("resident", "pinned", "pinned-async")
@@ -260,8 +263,7 @@ def test_what_starting_takes():
 
 
 def test_what_an_overhead_lacks_is_said():
-    cost = find_cost("disc-2", 100)
-    assert cost
+    cost = kept("disc-2", 100)
     card = without(CARDS["h200"], "link_bytes_per_second")
     assert isinstance(overhead(cost, card, WAYS[0], 1), tuple)
     streamed = overhead(cost, card, Way("eager", "pinned"), 1)

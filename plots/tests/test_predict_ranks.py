@@ -7,14 +7,20 @@ import pytest
 from plots.core.all_reduce import BUCKET_BYTES, exposed, fit_alpha_beta
 from plots.core.cards import load_cards, load_links
 from plots.core.cost import CostError
-from plots.features.predict import ranks, scaling
+from plots.features.predict import ranks, sums
 from plots.features.predict.analysis import NOT_MEASURED, Wanted
-from plots.features.predict.data import observations
-from plots.features.predict.fit import fit
-from plots.features.predict.links import LINKS, Link, fitted_link, link_of
 from plots.features.predict.ranks import Plan, plan_sentences, prospect
-from plots.features.predict.scaling import Scaling, load_scaling, loss_of, lost, others
 from plots.features.predict.simulate import Error
+from plots.features.predict.sums import (
+    LINKS,
+    Link,
+    Scaling,
+    fitted_link,
+    link_of,
+    load_scaling,
+    loss_of,
+    lost,
+)
 from plots.features.predict.ways import PYTORCH, Band, Way
 from plots.tests import synthetic
 from plots.tests.synthetic_probes import operation
@@ -167,14 +173,14 @@ def test_figures_of_a_network_belong_together(file, known):
     assert not few.networks and "a batch of 100 has no row for each of 101 cards" in few.problems
 
 
-def test_two_k80_lose_on_a_network_of_mnist(read, monkeypatch):
+def test_two_k80_lose_on_a_network_of_mnist(read, fitted, monkeypatch):
     """PyTorch's example for MNIST has 21,840 parameters; here a fully connected one of 21,475."""
     monkeypatch.setitem(synthetic.MODELS, "mlp-784-27-10", (21_475, 64))
     entries = synthetic.samples(synthetic.cpu_configuration("mlp-784-27-10", 1))
     file = read(synthetic.document(entries, gpu=None))
     wanted = Wanted((), (Way("eager", "resident", PYTORCH),))
     two = Plan(CARDS["k80"], link_of(CARDS["k80"]), (2,))
-    (one,) = prospect(file, fit(observations()), wanted, two).networks
+    (one,) = prospect(file, fitted, wanted, two).networks
     assert one.speed_up.high < 1 and one.many.seconds > one.one.seconds
 
 
@@ -196,11 +202,10 @@ def test_published_trainings_are_whole():
 
 
 def test_what_is_lost_is_what_the_model_does_not_explain(monkeypatch):
-    monkeypatch.setattr(scaling, "link_of", lambda *_: a_link(0.0))
+    monkeypatch.setattr(sums, "link_of", lambda *_: a_link(0.0))
     perfect = Scaling("a", 1000, 10, "k80", "m", "pcie3", "x", {1: 10.0, 2: 20.0})
     slow = Scaling("b", 1000, 10, "k80", "n", "pcie3", "x", {1: 10.0, 2: 10.0})
     assert lost(perfect, 2) == pytest.approx(0.0, abs=1e-6)
     assert lost(slow, 2) == pytest.approx(np.log(2), abs=1e-6)
     found = loss_of([perfect, slow])
     assert found.cards == 2 and found.spread == pytest.approx(np.log(2) / 2**0.5, abs=1e-6)
-    assert others(perfect, [perfect, slow]) == [slow]

@@ -26,14 +26,21 @@ from plots.core.tables.table import Cell, Column, Table
 from plots.features.predict.analysis import Wanted, outlooks, predict_times
 from plots.features.predict.answer import ends, verdicts
 from plots.features.predict.data import Observation, observations
-from plots.features.predict.fit import LEFT, Fit, errors_of, fit, is_network, parameters_of
-from plots.features.predict.floors import several
+from plots.features.predict.fit import (
+    Fit,
+    errors_of,
+    fit,
+    is_network,
+    left_out,
+    parameters_of,
+    shares_card_or_network,
+)
 from plots.features.predict.model import CEILINGS, PARAMETERS
-from plots.features.predict.products import KERNELS, NETWORK
-from plots.features.predict.scaling import Scaling, load_scaling, loss_of, modelled, others
+from plots.features.predict.published import KERNELS, PRODUCTS
 from plots.features.predict.simulate import Error, Errors, Times, slower
 from plots.features.predict.simulate import ends as ends_of
-from plots.features.predict.ways import PYTORCH, Way
+from plots.features.predict.sums import Scaling, load_scaling, loss_of, modelled
+from plots.features.predict.ways import PYTORCH, Way, several
 from plots.file import loading
 
 ROOT = Path(__file__).parents[2]
@@ -53,6 +60,12 @@ POINTS = (
     ("resnet-50-gtx-1080", "resnet-50", 16, "gtx-1080", 0.14982),
     ("resnet-50-k80", "resnet-50", 16, "k80", 0.39881),
 )
+# What is left out of a fit with a time: those of which it holds.
+LEFT = {
+    "the card": lambda one, other: other.card == one.card,
+    "the network": lambda one, other: other.network == one.network and is_network(one),
+    "both the card and the network": shares_card_or_network,
+}
 TABLE = re.compile(
     r"(<!-- (parameters|left out|errors|cards|networks|floors|points|widths|scaling) -->\n).*?"
     r"(<!-- end -->)",
@@ -63,7 +76,7 @@ PAGES = ("method.md", "method/prediction.md", "method/ranks.md")
 
 @cache
 def fitted() -> Fit:
-    return fit(observations(), LEFT)
+    return fit(observations())
 
 
 def table(
@@ -107,13 +120,12 @@ def half(errors: Errors, one: Observation, share: np.ndarray) -> float:
     return errors.half_width(*share.tolist(), whole=float(is_network(one)))
 
 
-def left_out() -> str:
+def without() -> str:
     found = fitted().observations
     lines = []
-    for left, residuals in fitted().residuals.items():
-        off = np.abs(residuals)
+    for said, shares in LEFT.items():
+        off = np.abs(left_out(found, shares))
         worst = found[int(off.argmax())]
-        said = "both the card and the network" if left == "both" else f"the {left}"
         far = factor(float(np.median(off))), factor(float(off.max()))
         lines.append((said, str(len(off)), *far, f"{worst.network} on {worst.card}"))
     networks, cards = ({getattr(one, name) for one in found} for name in ("network", "card"))
@@ -132,7 +144,7 @@ def left_out() -> str:
 def networks() -> str:
     """Of each network the errors of all its times, with it and the card left out."""
     found: dict[str, list[float]] = {}
-    for one, residual in zip(fitted().observations, fitted().residuals["both"], strict=True):
+    for one, residual in zip(fitted().observations, fitted().residuals, strict=True):
         found.setdefault(one.network, []).append(float(residual))
     return table(
         "Networks, each predicted without it and without the card",
@@ -148,14 +160,14 @@ def networks() -> str:
 def cards() -> str:
     """Of each card and precision the errors of all its times, with it and the network left out, and
     whether they lie in the band that the other cards give."""
-    residuals = fitted().residuals["both"].tolist()
+    residuals = fitted().residuals.tolist()
     found = list(zip(fitted().observations, residuals, fitted().shares, strict=True))
     without = {
         card: errors_of(*zip(*(each for each in found if each[0].card != card), strict=True))
         for card in dict.fromkeys(one.card for one, *_ in found)
     }
     lines, notes = [], []
-    single = (f"{kind} in {precision}" for kind in (NETWORK, KERNELS) for precision in CEILINGS)
+    single = (f"{kind} in {precision}" for kind in (PRODUCTS, KERNELS) for precision in CEILINGS)
     for sort in (*CEILINGS, *single):
         alike = [each for each in found if sort_of(each[0]) == sort]
         kept = times = 0
@@ -280,16 +292,21 @@ def scaling() -> str:
     lines, off = [], {}
     kept = 0
     for one in found:
-        error = loss_of(others(one, found))
+        error = loss_of(
+            other
+            for other in found
+            if other.network != one.network and other.machine != one.machine
+        )
         times = {count: gains(one, count, error) for count in one.several}
-        inside = sum(times[count].low <= one.gain(count) <= times[count].high for count in times)
+        told = {count: one.rates[count] / one.rates[1] for count in times}
+        inside = sum(times[count].low <= told[count] <= times[count].high for count in times)
         kept += inside
-        logs = [math.log(times[count].seconds / one.gain(count)) for count in times]
+        logs = [math.log(times[count].seconds / told[count]) for count in times]
         off.setdefault(one.summed_by, []).extend(logs)
         both = [
             units.significant(value)
             for count in gpus
-            for value in (one.gain(count), times[count].seconds)
+            for value in (told[count], times[count].seconds)
         ]
         named = (one.network, units.count(one.batch), one.card, one.summed_by, one.link)
         lines.append((*named, *both, f"{inside} of {len(times)}"))
@@ -379,7 +396,7 @@ def before(paths: Sequence[str]) -> str:
 
 TABLES = {
     "parameters": parameters,
-    "left out": left_out,
+    "left out": without,
     "errors": errors,
     "cards": cards,
     "networks": networks,

@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING
 
 from plots.core.machines import short_gpu
 from plots.core.mlp import network_of
-from plots.features.advise.analysis import Prediction, Reasons, Series, fit_series, predict
-from plots.features.advise.own_rows import from_own_rows
+from plots.features.advise.analysis import (
+    Prediction,
+    Reasons,
+    fit_series,
+    from_own_rows,
+    predict,
+)
 from plots.features.predict.analysis import predict_times
 from plots.features.predict.fit import band_notes
 from plots.features.predict.simulate import Times
@@ -71,27 +76,29 @@ class Advice:
     reasons: Reasons
 
     @property
-    def quantity(self) -> Quantity:
-        """That of all predictions."""
-        return next((one.quantity for one in self.predictions), TIME)
-
-    @property
     def cpu(self) -> Prediction | None:
         """The fastest on the file's CPU; None where nothing is predicted of it."""
         return fastest(self.predictions, CPU)
 
     @property
-    def rival(self) -> Prediction | None:
-        """What the CPU is up against: the file's own GPU, or else the first card."""
-        devices = [one.device for one in self.predictions if one.device != CPU]
-        return fastest(self.predictions, devices[0]) if devices else None
+    def gpus(self) -> tuple[Prediction, ...]:
+        """The fastest of each GPU: what the CPU is up against is the file's own, or else the first
+        card."""
+        devices = dict.fromkeys(one.device for one in self.predictions if one.device != CPU)
+        best = (fastest(self.predictions, device) for device in devices)
+        return tuple(one for one in best if one)
 
     def shortened(self) -> tuple[Prediction, ...]:
         """Each way of the CPU, and of every other device the best."""
-        devices = dict.fromkeys(one.device for one in self.predictions if one.device != CPU)
-        cpus = [one for one in self.predictions if one.device == CPU]
-        best = (fastest(self.predictions, device) for device in devices)
-        return (*cpus, *(one for one in best if one))
+        return (*(one for one in self.predictions if one.device == CPU), *self.gpus)
+
+    def reasons_said(self) -> list[str]:
+        """Why there are no other predictions, a sentence for each reason."""
+        return [
+            f"No prediction for {' and '.join(labels) if len(labels) < 3 else ', '.join(labels)}: "
+            f"{reason}."
+            for reason, labels in self.reasons.items()
+        ]
 
 
 def fastest(predictions: Iterable[Prediction], device: str) -> Prediction | None:
@@ -189,8 +196,8 @@ class Adviser:
     def advice(self, network: Network, most_cards: int | None = None) -> Advice:
         """What is predicted of it; on the first so many of the cards."""
         own = from_own_rows(self._file.rows, network.cost) if network.mlp is None else []
-        found = own
         reasons: Reasons = {}
+        answers: list[tuple[str, Prediction | str]] = [(one.label, one) for one in own]
         if not own and network.cost.has_own_rates:
             name = printable(network.cost.model, 60)
             reason = (
@@ -201,12 +208,20 @@ class Adviser:
             reasons = {reason: ("this machine",)}
         elif not own:
             reasons = dict(self.reasons)
-            for one in self.series:
-                self._add(found, reasons, one.label, self._of_series(one, network))
-        for card in self.cards[:most_cards]:
-            for way in self._ways:
-                answer = self._of_card(card, way, network.cost)
-                self._add(found, reasons, short_gpu(card.name), answer)
+            on_cpu = network.on_cpu(self.cpu_precision) if self.series else network.cost
+            answers = [
+                (one.label, predict(one, on_cpu if one.device == CPU else network.cost))
+                for one in self.series
+            ]
+        answers += [
+            (short_gpu(card.name), self._of_card(card, way, network.cost))
+            for card in self.cards[:most_cards]
+            for way in self._ways
+        ]
+        for label, answer in answers:
+            if isinstance(answer, str):
+                reasons[answer] = tuple(dict.fromkeys((*reasons.get(answer, ()), label)))
+        found = [one for _, one in answers if isinstance(one, Prediction)]
         return Advice(network, tuple(map(self._told, found)), reasons)
 
     def _told(self, one: Prediction) -> Prediction:
@@ -214,19 +229,6 @@ class Adviser:
         second = self._second["cpu" if one.device == CPU else "gpu"]
         middle, low, high = (second * end for end in (one.middle, one.low, one.high))
         return replace(one, middle=middle, low=low, high=high, quantity=self.quantity)
-
-    @staticmethod
-    def _add(
-        found: list[Prediction], reasons: Reasons, label: str, answer: Prediction | str
-    ) -> None:
-        if isinstance(answer, str):
-            reasons[answer] = tuple(dict.fromkeys((*reasons.get(answer, ()), label)))
-        else:
-            found.append(answer)
-
-    def _of_series(self, series: Series, network: Network) -> Prediction | str:
-        on_cpu = series.device == CPU
-        return predict(series, network.on_cpu(self.cpu_precision) if on_cpu else network.cost)
 
     def _of_card(self, card: Card, way: Way, cost: Cost) -> Prediction | str:
         assert self.fit is not None, "without a fit there are no cards"
@@ -245,8 +247,8 @@ class Adviser:
         for factor in _FACTORS:
             other = network if factor == 1 else network.scaled(factor)
             advice = self.advice(other, most_cards=1) if other else None
-            if other and advice and advice.cpu and advice.rival:
-                ratio = math.log(advice.cpu.middle / advice.rival.middle)
+            if other and advice and advice.cpu and advice.gpus:
+                ratio = math.log(advice.cpu.middle / advice.gpus[0].middle)
                 points.append((other.cost.params, ratio, factor))
         points.sort()
         here = next((ratio for _, ratio, factor in points if factor == 1), None)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Predicts the time of an epoch of a network that nobody measured, on the devices of a file.
+"""Predicts the time of an epoch of a network that nobody measured, on the devices of a file; or
+tells that of one that it measured, from its own rows, the only way to a network with convolutions,
+whose rates hang on their shapes too much for a prediction from others.
 
 docs/method/advice.md defines the model and its error band; ask.js computes the same in a browser.
 """
@@ -105,7 +107,8 @@ def fit_series(file: File, precision: str, accumulate: int = 1) -> tuple[list[Se
 
     Also why there is none, for each series of a device that has none.
     """
-    rows = [row for row in file.rows if _is_alike(row, precision, accumulate)]
+    alike = (row for row in file.rows if _is_alike(row, precision, accumulate))
+    rows = [row for row in alike if not has_own_rates(row)]
     if not rows:
         shown = printable(precision, 40)
         reason = f"the file has no Epoch row in the precision of the network, {shown}"
@@ -154,7 +157,6 @@ def _is_alike(row: Row, precision: str, accumulate: int) -> bool:
     return (
         row.family in TRAINING
         and row.failure is None
-        and not has_own_rates(row)
         and configuration["precision"] == precision
         and configuration.get("accumulate", "1") == str(accumulate)
         and "shuffle" not in configuration
@@ -178,19 +180,22 @@ def _work_of(row: Row) -> Work | None:
 def _ceilings(file: File, configuration: dict[str, str], precision: str) -> Ceilings:
     """The best sample of each Peak row of the same device and number of threads."""
 
+    threads = configuration.get("cpu_threads")
+    peaks = [
+        row
+        for row in file.rows
+        if row.family == "Peak" and row.failure is None and row.device == configuration["device"]
+        if row.configuration.get("cpu_threads", threads) == threads
+    ]
+
     def best(counter: str, **wanted: str) -> float:
-        rates = [0.0]
-        for row in file.rows:
-            has = row.configuration
-            alike = all(has.get(key) == value for key, value in wanted.items())
-            same = has.get("device") == configuration["device"]
-            threads = "cpu_threads" not in has or (
-                has["cpu_threads"] == configuration.get("cpu_threads")
-            )
-            if row.family == "Peak" and row.failure is None and alike and same and threads:
-                # Counters are medians; work over the shortest time is the best.
-                rates.append(row.counters[counter] * row.median / row.minimum)
-        return max(rates)
+        # Counters are medians; work over the shortest time is the best.
+        rates = (
+            row.counters[counter] * row.median / row.minimum
+            for row in peaks
+            if wanted.items() <= row.configuration.items()
+        )
+        return max(rates, default=0.0)
 
     return Ceilings(
         flops=max(
@@ -245,6 +250,18 @@ def clusters(rows: Sequence[Row]) -> list[str]:
     return [name(row) for row in rows]
 
 
+def weights_of(matrix: np.ndarray, times: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Non-negative weights with the least squares of the relative errors, each of which counts as
+    its `share` says."""
+    from scipy.optimize import nnls  # noqa: PLC0415 (takes long to load)
+
+    root = np.sqrt(share)
+    relative = matrix / times[:, None] * root[:, None]
+    scale = np.where(relative.max(axis=0) > 0, relative.max(axis=0), 1.0)
+    found, _ = nnls(relative / scale, root)
+    return found / scale
+
+
 class _Rows:
     """Rows as what they ask, what they took and how much each counts: all of a cluster as one."""
 
@@ -258,14 +275,7 @@ class _Rows:
         return _Rows(self.matrix[chosen], self.times[chosen], self.names[chosen], self._floor)
 
     def weights(self) -> np.ndarray:
-        """Non-negative weights with the least squares of the relative errors."""
-        from scipy.optimize import nnls  # noqa: PLC0415 (takes long to load)
-
-        root = np.sqrt(self.share)
-        relative = self.matrix / self.times[:, None] * root[:, None]
-        scale = np.where(relative.max(axis=0) > 0, relative.max(axis=0), 1.0)
-        found, _ = nnls(relative / scale, root)
-        return found / scale
+        return weights_of(self.matrix, self.times, self.share)
 
     def predicted(self, weights: np.ndarray) -> np.ndarray:
         return np.maximum(self.matrix @ weights, self.matrix[:, self._floor])
@@ -364,9 +374,57 @@ def predict(series: Series, cost: Cost) -> Prediction | str:
 
 def _beyond(work: Work, ranges: dict[str, tuple[float, float]]) -> tuple[str, float]:
     """In what, and how many times, `work` is outside of `ranges`; at least 1."""
-    worst = ("parameters", 1.0)
-    for name, size in sizes_of(work).items():
-        least, most = ranges[name]
-        ratio = max(size / most, least / size)
-        worst = max(worst, (name, ratio), key=lambda pair: pair[1])
-    return worst
+    ratios = (
+        (name, max(size / ranges[name][1], ranges[name][0] / size))
+        for name, size in sizes_of(work).items()
+    )
+    return max(("parameters", 1.0), *ratios, key=lambda pair: pair[1])
+
+
+def from_own_rows(measured: Sequence[Row], cost: Cost) -> list[Prediction]:
+    """An epoch of `cost` in each way in which `measured` trained that network, from the row of the
+    nearest batch size; none where they did not.
+
+    Of another batch size it is known that an epoch takes between as long per sample, and as long
+    per step; both ends are in the band, with the range of the repetitions.
+    """
+    rows = [
+        row
+        for row in measured
+        if _is_alike(row, cost.precision, cost.accumulate)
+        and row.model == cost.model
+        and row.counters["params"] == cost.params
+    ]
+    return [
+        _scaled(nearest([row for row in rows if series_key(row) == key], cost.batch), label, cost)
+        for key, label in series_labels(rows).items()
+    ]
+
+
+def nearest(rows: Sequence[Row], batch: float) -> Row:
+    """That in the batch nearest to it: the larger of both is the fewest times the smaller."""
+
+    def times_apart(row: Row) -> float:
+        own = row.counters["batch"]
+        return max(own, batch) / min(own, batch)
+
+    return min(rows, key=times_apart)
+
+
+def _scaled(row: Row, label: str, cost: Cost) -> Prediction:
+    asked_rows, asked_steps = float(cost.fields["rows"]), float(cost.fields["steps"])
+    rows = row.counters[FAMILIES[row.family].samples]
+    steps = steps_of(row)
+    by_sample, by_step = asked_rows / rows, asked_steps / steps
+    ends = by_sample, by_step if row.counters["batch"] != cost.batch else by_sample
+    return Prediction(
+        label=label,
+        device=row.device,
+        name=name_of(row.configuration),
+        data=row.configuration.get("data", "resident"),
+        middle=row.median * by_sample,
+        low=row.minimum * min(ends),
+        high=row.maximum * max(ends),
+        measured=f"measured at batch {row.counters['batch']:,.0f}, scaled by the number of rows",
+        row=row,
+    )

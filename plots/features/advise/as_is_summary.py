@@ -4,24 +4,26 @@ PyTorch's rows alone, on cards by what the worker counted of a step."""
 
 from __future__ import annotations
 
+import csv
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
 
 from plots import units
 from plots.core.cards import Card, load_cards, overheads
 from plots.core.cost import Cost, operation_of
 from plots.core.machines import short_gpu
-from plots.core.tables.plain import as_text, wrapped
+from plots.core.reference import REFERENCE
+from plots.core.statistics import conformal
 from plots.core.tables.table import Table
-from plots.features.advise.advice import CPU, Advice, Adviser, Network
-from plots.features.advise.analysis import Prediction
-from plots.features.advise.counted import left_out
-from plots.features.advise.own import Own, nearest, own_network
-from plots.features.advise.own_rows import from_own_rows
-from plots.features.advise.own_table import WIDTH, own_table, sizes_table
-from plots.features.advise.own_words import where_it_wins
-from plots.features.advise.words import counted_rows
-from plots.features.advise.words import sentence as answer
+from plots.features.advise.advice import CPU, Adviser
+from plots.features.advise.analysis import Prediction, from_own_rows, nearest, weights_of
+from plots.features.advise.own import Own, cost_of_row, own_network
+from plots.features.advise.table import own_table, screen, sizes_table
+from plots.features.advise.words import counted_rows, own_lead, where_it_wins
 from plots.features.predict.data import card_of
 from plots.features.predict.fit import Fit
 from plots.features.predict.ways import PYTORCH, Way
@@ -32,6 +34,7 @@ from plots.text import listed, sentence
 WAY = Way("eager", "resident", PYTORCH)
 _MOST_OF_MEMORY = 0.9  # of a card's, that a training gets
 _PARTS = ("parameters", "optimizer", "activations")
+_COUNTS = ("launches", "flops", "bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,40 @@ def cards_of(file: File, name: str, others: Sequence[Card], asked: bool = False)
     return [*([own] if own and (own in others or not asked) else []), *rest]
 
 
+# ---- how well a count of a step in PyTorch foretells its time
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Of each of `networks` that were measured on a processor, left out of the fit to the others,
+    the largest |log(predicted / measured)| over its batches, and what it is in the `median` of
+    steps. `factor` is what `coverage` of networks like these stay below."""
+
+    networks: dict[str, float]
+    median: float
+    factor: float
+    coverage: float
+
+
+@cache
+def left_out() -> LeftOut:
+    """From the steps in pytorch_steps.csv. Raises OSError where it cannot be read."""
+    with (REFERENCE / "pytorch_steps.csv").open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    names = np.array([line["network"] for line in lines])
+    seconds = np.array([float(line["seconds"]) for line in lines])
+    counts = np.array([[float(line[key]) for key in _COUNTS] for line in lines])
+    networks, errors = {}, []
+    for name in dict.fromkeys(names.tolist()):
+        own = names == name
+        weights = weights_of(counts[~own], seconds[~own], np.ones(sum(~own)))
+        off = np.abs(np.log(counts[own] @ weights / seconds[own]))
+        networks[name] = float(off.max())
+        errors += off.tolist()
+    band, coverage = conformal(list(networks.values()))
+    return LeftOut(networks, float(np.median(errors)), math.exp(band), coverage)
+
+
 class _Counted(Adviser):
     """Whose bands of cards are as wide at least as a count is off on a processor."""
 
@@ -118,22 +155,20 @@ def _cost_of(row: Row) -> Cost:
     batch = row.counters["batch"]
     counted = row.cost or {"operations": (), "memory_bytes": {}}
     operations = tuple(map(operation_of, counted["operations"]))
-    rows = row.counters["rows"] if row.family == EPOCH else batch
-    steps = max(1, -(-int(rows) // int(batch)))
+    rows = int(row.counters["rows"] if row.family == EPOCH else batch)
+    steps = max(1, -(-rows // int(batch)))
     flops, size, launches = (
         steps * sum(getattr(one, key) * one.count for one in operations)
         for key in ("flops", "bytes", "launches")
     )
-    fields = {
-        **{"params": row.counters["params"], "batch": batch, "rows": int(rows), "steps": steps},
-        "epoch": {
-            **{"flops": flops, "bytes": size, "products": 0, "bytes_to_device": 0},
-            "device_launches": {"cuda": {WAY.execution: {WAY.data: launches}}},
-        },
-        "memory_bytes": counted["memory_bytes"],
-        "device_bytes": {CPU: {"bytes": counted["memory_bytes"].get("peak")}},
+    epoch = {
+        **{"flops": flops, "bytes": size, "products": 0, "bytes_to_device": 0},
+        "device_launches": {"cuda": {WAY.execution: {WAY.data: launches}}},
     }
-    return Cost(row.model, row.precision, 1, fields["params"], batch, fields, operations)
+    cost = cost_of_row(row, rows, epoch, operations)
+    memory = counted["memory_bytes"]
+    planned = {"memory_bytes": memory, "device_bytes": {CPU: {"bytes": memory.get("peak")}}}
+    return replace(cost, fields=cost.fields | planned)
 
 
 # ---- in words
@@ -141,12 +176,8 @@ def _cost_of(row: Row) -> Cost:
 
 def module_screen(found: AsIs, epochs: int) -> str:
     """All that is known of it on one screen."""
-    shown = [wrapped(reason_said(found), most=WIDTH), "", as_text(ways_table(found, epochs)), ""]
-    if len(found.own.sizes) > 1:
-        shown += [as_text(sizes_shown(found)), ""]
-    shown = [one.rstrip() for one in shown]
-    shown += [wrapped(one, "  ", "- ", most=WIDTH) for one in sentences(found)]
-    return "\n".join(shown) + "\n\n"
+    sizes = [sizes_shown(found)] if len(found.own.sizes) > 1 else []
+    return screen(sentences(found), reason_said(found), ways_table(found, epochs), *sizes)
 
 
 def reason_said(found: AsIs) -> str:
@@ -157,10 +188,8 @@ def reason_said(found: AsIs) -> str:
 
 def lead(found: AsIs) -> str:
     """What an epoch, or a step, takes here and on the first GPU, a sentence."""
-    own = found.own
-    what = f"A step of {counted_rows(own.cost.batch)}" if found.by_step else ""
-    known = (*([own.cpu] if own.cpu else []), *own.gpus)
-    return answer(Advice(Network(own.cost), known, {}), 1, what)
+    batch = counted_rows(found.own.cost.batch)
+    return own_lead(found.own, f"A step of {batch}" if found.by_step else "")
 
 
 def ways_table(found: AsIs, epochs: int = 1) -> Table:

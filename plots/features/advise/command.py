@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,8 @@ from plots.features.advise.as_is_summary import (
     ways_table,
 )
 from plots.features.advise.own import nearest_batch, own_network
-from plots.features.advise.own_table import screen, sizes_table
-from plots.features.advise.table import advice_table
-from plots.features.advise.words import meeting_words, reasons_said, sentence
+from plots.features.advise.table import advice_table, own_table, screen, sizes_table
+from plots.features.advise.words import meeting_words, own_sentences, sentence
 from plots.features.answer.glance import why_it_cannot_tell
 from plots.features.predict.cards import add_gpu, chosen_cards, said
 from plots.features.predict.data import card_of, observations
@@ -76,12 +76,13 @@ _TRAINING = {
     "--accumulate": ("K", "update once every K batches"),
     "--precision": ("NAME", f"{', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}"),
 }
+_DESCRIBING = _NETWORK | _TRAINING
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_paths(parser)
     add_format(parser)
-    for flag, (value, text) in {**_NETWORK, **_TRAINING}.items():
+    for flag, (value, text) in _DESCRIBING.items():
         parser.add_argument(flag, metavar=value, help=text)
     parser.add_argument(
         "--epochs", metavar="N", default="1", help="how many epochs to train (default: 1)"
@@ -110,12 +111,16 @@ def run(options: argparse.Namespace) -> int:
     files, problems = loading.load_files(options.paths)
     shown = list(reversed(newest(files, by_id)[0]))
     try:
-        epochs = _number("--epochs", options.epochs)
-        module = _module(options)
-        is_module = bool(module) or (_names_nothing(options) and any(map(modules, shown)))
+        _number("--epochs", options.epochs)
+        flags = _given(options)
+        module = _module(flags, options)
+        is_unnamed = (
+            flags.keys() <= {"--batch"} and options.threads is None and options.cost is None
+        )
+        is_module = bool(module) or (is_unnamed and any(map(modules, shown)))
         if is_module and options.of != TIME.name:
             raise CostError("advise: of a module as it is only times are known; leave out --of")
-        network = None if is_module else _network(options)
+        network = None if is_module else _network(flags, options)
         asked = chosen_cards(options.gpu) if options.gpu is not None else None
         others = chosen_cards("") if asked is None else asked
     except (CostError, OSError) as error:
@@ -127,48 +132,57 @@ def run(options: argparse.Namespace) -> int:
         fitted = fit(observations(files)) if any(cards) else None
     except OSError as error:
         return complain([said(error)])
-    tables = []
+    tables: list[Table] = []
     for file, its in zip(shown, cards, strict=True):
         try:
             if network is None:
-                for name in [module] if module else modules(file):
-                    tables += _as_is(file, name, its, fitted, options)
-                continue
-            own = _of_threads(file, options.threads)
-            quantity = QUANTITIES[options.of]
-            adviser = _adviser(own, network, its, fitted, quantity=quantity, second=second)
-            told, words = _answer(own, adviser, network, epochs, options)
+                names = [module] if module else modules(file)
+                told = [_as_is(file, name, its, options, fitted=fitted) for name in names]
+            else:
+                told = [_answer(file, network, its, options, fitted=fitted, second=second)]
         except CostError as error:
             problems.append(f"{printable(str(file.path))}: {error}")
             continue
-        tables += told
-        if options.format == "text":
-            sys.stdout.write(words)
-            print_tables(told, options)
+        for words, own in told:
+            tables += own
+            if options.format == "text":
+                sys.stdout.write(words)
+                print_tables(own, options)
     if options.format != "text":
         print_tables(tables, options)
     return complain(problems)
 
 
-def _adviser(
-    file: rows.File, network: Network, cards: tuple[Card, ...], fitted: Fit | None, **of: Any
-) -> Adviser:
-    own, cost = card_of(file, load_cards()), network.cost
-    others = tuple(card for card in cards if card != own)
-    return Adviser(file, cost.precision, cost.accumulate, cards=others, fit=fitted, **of)
-
-
 def _answer(
-    file: rows.File, adviser: Adviser, network: Network, epochs: int, options: argparse.Namespace
-) -> tuple[list[Table], str]:
-    """As tables, and in words before it. Raises CostError where nothing is predicted."""
+    file: rows.File,
+    network: Network,
+    cards: tuple[Card, ...],
+    options: argparse.Namespace,
+    *,
+    fitted: Fit | None,
+    second: Mapping[str, float],
+) -> tuple[str, list[Table]]:
+    """In words, and as tables behind them. Raises CostError where nothing is predicted."""
+    file, cost = _of_threads(file, options.threads), network.cost
+    epochs = _number("--epochs", options.epochs)
+    its = card_of(file, load_cards())
+    adviser = Adviser(
+        file,
+        cost.precision,
+        cost.accumulate,
+        cards=[card for card in cards if card != its],
+        fit=fitted,
+        quantity=QUANTITIES[options.of],
+        second=second,
+    )
     flags = _flags(file, network, options)
     if options.network is not None:
-        batch = int(flags.get("--batch") or nearest_batch(file, network.cost) or network.cost.batch)
-        network = replace(network, cost=_cost_of(options, flags, "", batch))
+        batch = int(flags.get("--batch") or nearest_batch(file, cost) or cost.batch)
+        cost = _size_of(options, flags, "", batch)
+        network = replace(network, cost=cost)
     advice = adviser.advice(network)
     if not advice.predictions:
-        raise CostError(" ".join(reasons_said(advice)).removesuffix("."))
+        raise CostError(" ".join(advice.reasons_said()).removesuffix("."))
     every = options.all or options.format != "text"
     tables = [advice_table(advice, adviser, epochs, every=every)]
     if options.network is None or adviser.quantity is not TIME:
@@ -177,48 +191,45 @@ def _answer(
             sentence(advice, epochs),
             meeting_words(adviser, network),
         ]
-        return tables, "\n".join(wrapped(line) for line in lines if line) + "\n\n"
-    name = network.cost.model
-    own = own_network(
-        file,
-        adviser,
-        network.cost,
-        lambda model, batch: _cost_of(
-            options, flags, model.removeprefix(name).removeprefix("x"), batch
-        ),
-    )
+        return "\n".join(wrapped(line) for line in lines if line) + "\n\n", tables
+
+    def count(model: str, batch: int) -> Cost:
+        scale = model.removeprefix(cost.model).removeprefix("x")
+        return _size_of(options, flags, scale, batch)
+
+    own = own_network(file, adviser, cost, count)
     tables += [sizes_table(own)] if len(own.sizes) > 1 else []
-    return tables if every else [], screen(own, adviser, epochs)
+    said = own_sentences(own, adviser)
+    return screen(said, own_table(own, epochs)), tables if every else []
 
 
 def _as_is(
     file: rows.File,
     module: str,
     cards: tuple[Card, ...],
-    fitted: Fit | None,
     options: argparse.Namespace,
-) -> list[Table]:
-    """Of a module that PyTorch trained as it is; in text it is printed. Raises CostError."""
+    *,
+    fitted: Fit | None,
+) -> tuple[str, list[Table]]:
+    """Of a module that PyTorch trained as it is, in words alone or as tables. Raises CostError."""
+    epochs = _number("--epochs", options.epochs)
     others = cards_of(file, module, cards, options.gpu is not None)
     found = as_is(file, module, others, fitted, options.batch and _number("--batch", options.batch))
     if found is None:
         reasons = [row.failure.message for row in file.peers if row.failure]
         why = f": {printable(reasons[0], 400)}" if reasons else ""
         raise CostError(f"there is no result of {printable(module, 60)}{why}")
-    epochs = _number("--epochs", options.epochs)
     if options.format == "text":
-        sys.stdout.write(module_screen(found, epochs))
-        return []
-    return [ways_table(found, epochs), sizes_table(found.own)]
+        return module_screen(found, epochs), []
+    return "", [ways_table(found, epochs), sizes_table(found.own)]
 
 
-def _module(options: argparse.Namespace) -> str:
+def _module(flags: dict[str, str], options: argparse.Namespace) -> str:
     """The name of the module as it is that --network tells of; empty where it is another network.
     Raises CostError."""
     if not (options.network or "").endswith(_MODULE):
         return ""
-    given = [flag for flag in (*_NETWORK, *_TRAINING) if _given(options, flag) is not None]
-    given += ["--threads"] if options.threads is not None else []
+    given = [*flags, *(["--threads"] if options.threads is not None else [])]
     if others := [flag for flag in given if flag not in ("--network", "--batch")]:
         raise CostError(f"{others[0]}: a module as it is was trained as its rows say; leave it out")
     try:
@@ -230,25 +241,17 @@ def _module(options: argparse.Namespace) -> str:
         ) from None
 
 
-def _names_nothing(options: argparse.Namespace) -> bool:
-    """Whether it is asked of what the files have."""
-    named = [flag for flag in (*_NETWORK, *_TRAINING, "--threads") if flag != "--batch"]
-    return options.cost is None and all(_given(options, flag) is None for flag in named)
-
-
 def _flags(file: rows.File, network: Network, options: argparse.Namespace) -> dict[str, str]:
     """How the network of --network is trained: as asked, or else as `file` trained it."""
     training = json.loads(file.networks.get(network.cost.model, "{}")).get("training", {})
     measured = {f"--{key}": training[key] for key in ("rows", "optimizer") if key in training}
-    asked = {flag: _given(options, flag) for flag in ("--network", *_TRAINING)}
     if options.batch and "--rows" in measured:  # a larger batch needs more rows
         measured["--rows"] = max(measured["--rows"], _number("--batch", options.batch))
-    flags = {**measured, **{flag: value for flag, value in asked.items() if value is not None}}
-    return {flag: str(value) for flag, value in flags.items()}
+    return {flag: str(value) for flag, value in (measured | _given(options)).items()}
 
 
-def _cost_of(options: argparse.Namespace, flags: dict[str, str], scale: str, batch: int) -> Cost:
-    """Of one size of the network of --network. Raises CostError."""
+def _size_of(options: argparse.Namespace, flags: dict[str, str], scale: str, batch: int) -> Cost:
+    """The cost of one size of the network of --network. Raises CostError."""
     sizes = {"--batch": str(batch), **({"--scale": scale} if scale else {})}
     return _counted(options, {**flags, **sizes})
 
@@ -278,10 +281,8 @@ def _of_threads(file: rows.File, threads: str | None) -> rows.File:
     return replace(file, rows=tuple(own))
 
 
-def _network(options: argparse.Namespace) -> Network:
+def _network(flags: dict[str, str], options: argparse.Namespace) -> Network:
     """What --mlp, --params, --model or --cost describe. Raises CostError."""
-    values = {flag: _given(options, flag) for flag in (*_NETWORK, *_TRAINING)}
-    flags = {flag: value for flag, value in values.items() if value is not None}
     if options.cost is not None:
         if flags:
             raise CostError(
@@ -317,8 +318,10 @@ def _network(options: argparse.Namespace) -> Network:
     return Network(_counted(options, flags), mlp=None)
 
 
-def _given(options: argparse.Namespace, flag: str) -> str | None:
-    return getattr(options, flag[2:].replace("-", "_"))
+def _given(options: argparse.Namespace) -> dict[str, str]:
+    """The flags that describe a network and its training, as far as they are given."""
+    values = {flag: getattr(options, flag[2:].replace("-", "_")) for flag in _DESCRIBING}
+    return {flag: value for flag, value in values.items() if value is not None}
 
 
 def _mlp(flags: dict[str, str]) -> Mlp | None:
@@ -328,20 +331,14 @@ def _mlp(flags: dict[str, str]) -> Mlp | None:
         plain = Mlp(widths_in(flags["--mlp"]), loss=loss)
     elif "--params" in flags:
         plain = Mlp(of_size(_number("--params", flags["--params"])), loss=loss)
-    elif "--network" in flags:
-        return None
+    elif found := network_of(flags.get("--model", "")):
+        plain = found
     else:
-        known = network_of(flags["--model"])
-        if known is None:
-            return None
-        plain = known
+        return None
     changes: dict[str, Any] = {
-        flag[2:]: flags[flag]
-        for flag in ("--activation", "--optimizer", "--precision")
-        if flag in flags
-    }
-    changes |= {
-        flag[2:]: _number(flag, flags[flag]) for flag in ("--batch", "--rows") if flag in flags
+        flag[2:]: _number(flag, text) if flag in ("--batch", "--rows") else text
+        for flag, text in flags.items()
+        if flag in ("--activation", "--optimizer", "--precision", "--batch", "--rows")
     }
     if "batch" in changes and "rows" not in changes:
         changes["rows"] = max(plain.rows, changes["batch"])

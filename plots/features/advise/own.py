@@ -8,14 +8,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 from plots.core.bounds import bounds
-from plots.core.cost import Cost
+from plots.core.cost import Cost, Operation
 from plots.features.advise.advice import CPU, GPU, Adviser, Network, fastest, winner
-from plots.features.advise.analysis import Prediction
-from plots.features.advise.own_rows import from_own_rows, times_apart
-from plots.features.advise.words import reasons_said
-from plots.features.predict.analysis import Limits, predict_limits
+from plots.features.advise.analysis import Prediction, from_own_rows, nearest
+from plots.features.predict.analysis import predict_limits
 from plots.features.predict.ways import WAYS
 from plots.features.why.analysis import PARTS, splits
 from plots.file.axes import OWN
@@ -35,9 +34,14 @@ class Size:
     card, and of each other program there."""
 
     cost: Cost
-    cpu: Prediction
+    cpu: Prediction | None
     gpus: tuple[Prediction, ...]
     peers: tuple[Prediction, ...] = ()
+
+    @property
+    def known(self) -> tuple[Prediction, ...]:
+        """All of them, the CPU first."""
+        return (*([self.cpu] if self.cpu else []), *self.peers, *self.gpus)
 
     def winner(self, device: str) -> str | None:
         """Of the CPU and that GPU: cpu, gpu or None."""
@@ -54,17 +58,13 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class Own(Size):
     """The network at the batch that counts; `sizes` has every size and batch that was measured, the
     smallest first."""
 
-    cost: Cost
-    cpu: Prediction | None
-    gpus: tuple[Prediction, ...]
-    peers: tuple[Prediction, ...]
-    sizes: tuple[Size, ...]
-    cpu_limit: Limit | None
-    gpu_limit: Limit | None
+    sizes: tuple[Size, ...] = ()
+    cpu_limit: Limit | None = None
+    gpu_limit: Limit | None = None
     reasons: tuple[str, ...] = ()  # why something is not predicted, sentences
     rows: int = 0  # of it, of all sizes
     disturbed: int = 0  # of these by other programs
@@ -84,16 +84,21 @@ def own_network(file: File, adviser: Adviser, cost: Cost, count: Count) -> Own:
     """What is known of the network of `cost`, whose name is that of its rows or their ladder."""
     advice = adviser.advice(Network(cost))
     rows = rows_of(file, cost.model)
-    cpu, gpus = advice.cpu, _best(advice.predictions)
+    sizes = []
+    for model, batch in {(row.model, int(row.counters["batch"])) for row in rows}:
+        if own := count(model, batch):
+            found = adviser.advice(Network(own))
+            sizes += [Size(own, found.cpu, found.gpus, _peers(file, own))] if found.cpu else []
+    sizes.sort(key=lambda one: (one.cost.params, one.cost.batch))
     return Own(
         cost=cost,
-        cpu=cpu,
-        gpus=gpus,
+        cpu=advice.cpu,
+        gpus=advice.gpus,
         peers=_peers(file, cost),
-        sizes=tuple(_sizes(file, adviser, cost.model, count)),
-        cpu_limit=_measured_limit(file, cpu),
-        gpu_limit=_gpu_limit(file, adviser, cost, gpus),
-        reasons=tuple(reasons_said(advice)),
+        sizes=tuple(sizes),
+        cpu_limit=_measured_limit(file, advice.cpu),
+        gpu_limit=_gpu_limit(file, adviser, cost, advice.gpus),
+        reasons=tuple(advice.reasons_said()),
         rows=len(rows),
         disturbed=sum(row.is_disturbed for row in rows),
     )
@@ -122,19 +127,8 @@ def nearest_batch(file: File, own: Cost) -> int | None:
     return int(nearest(rows, own.batch).counters["batch"]) if rows else None
 
 
-def nearest(rows: Sequence[Row], batch: float) -> Row:
-    """That in the batch nearest to it."""
-    return min(rows, key=lambda row: times_apart(row.counters["batch"], batch))
-
-
 def _trained(rows: Iterable[Row]) -> Iterator[Row]:
     return (row for row in rows if row.family in TRAINING and row.failure is None)
-
-
-def _best(predictions: Sequence[Prediction]) -> tuple[Prediction, ...]:
-    """Of each GPU the fastest way."""
-    devices = dict.fromkeys(one.device for one in predictions if one.device != CPU)
-    return tuple(one for device in devices if (one := fastest(predictions, device)))
 
 
 def _peers(file: File, cost: Cost) -> tuple[Prediction, ...]:
@@ -147,29 +141,17 @@ def _peers(file: File, cost: Cost) -> tuple[Prediction, ...]:
     return tuple(found)
 
 
-def _sizes(file: File, adviser: Adviser, name: str, count: Count) -> list[Size]:
-    measured = {(row.model, int(row.counters["batch"])) for row in rows_of(file, name)}
-    found = []
-    for model, batch in measured:
-        cost = count(model, batch)
-        advice = adviser.advice(Network(cost)) if cost else None
-        if cost and advice and advice.cpu:
-            found.append(Size(cost, advice.cpu, _best(advice.predictions), _peers(file, cost)))
-    return sorted(found, key=lambda one: (one.cost.params, one.cost.batch))
-
-
 def _measured_limit(file: File, one: Prediction | None) -> Limit | None:
     """By the profile and the bound of the row that it is from."""
     if one is None or one.row is None:
         return None
-    shares = tuple(
+    shares = [
         (PARTS[part], seconds / max(split.total, sum(split.parts.values())))
         for split in splits([one.row])
         for part, seconds in split.parts.items()
-    )
-    shares = tuple(sorted(shares, key=lambda pair: -pair[1]))
+    ]
     bound = bounds(file).get(one.row.index)
-    return Limit(shares, bound) if shares or (bound and bound.name) else None
+    return _limit(shares, bound) if shares or (bound and bound.name) else None
 
 
 def _gpu_limit(
@@ -182,17 +164,23 @@ def _gpu_limit(
         return _measured_limit(file, gpus[0])
     card = next(one for one in adviser.cards if one.id == gpus[0].device)
     way = next(one for one in WAYS if gpus[0].label.endswith(f"{one.execution}, {one.data}"))
-    limits = predict_limits(adviser.fit, cost, card, way) if adviser.fit else None
-    if not isinstance(limits, Limits):
-        return None
-    total = limits.total
-    shares = [
-        ("launches too short to fill it", limits.launches / total),
-        ("arithmetic", limits.compute / total),
-        ("memory traffic", limits.memory / total),
-        ("starts, waits and copies by the host", limits.host / total),
-    ]
-    return Limit(tuple(sorted(shares, key=lambda pair: -pair[1])))
+    shares = predict_limits(adviser.fit, cost, card, way) if adviser.fit else {}
+    return _limit(shares.items()) if shares else None
+
+
+def _limit(shares: Iterable[tuple[str, float]], bound: Bound | None = None) -> Limit:
+    return Limit(tuple(sorted(shares, key=lambda pair: -pair[1])), bound)
+
+
+def cost_of_row(
+    row: Row, rows: int, epoch: dict[str, Any], operations: tuple[Operation, ...] = ()
+) -> Cost:
+    """That of the network of `row`, as far as it counted it, in an epoch of so many `rows`."""
+    params, batch = row.counters["params"], int(row.counters["batch"])
+    sizes = {"params": params, "batch": batch, "rows": rows, "steps": max(1, -(-rows // batch))}
+    accumulate = int(row.configuration.get("accumulate", "1"))
+    fields = {**sizes, "epoch": epoch}
+    return Cost(row.model, row.precision, accumulate, params, float(batch), fields, operations)
 
 
 def first_win(line: Sequence[Size], device: str) -> float:

@@ -77,7 +77,7 @@ def _draw_lines(axes: Axes, line: Sequence[tuple[float, Size]], handles: dict[st
     """Each of all that is known at any place of `line`; a GPU that is predicted in its band."""
     series: dict[str, list[tuple[float, Prediction]]] = {}
     for place, size in line:
-        for one in (size.cpu, *size.peers, *size.gpus):
+        for one in size.known:
             series.setdefault(key_of(one), []).append((place, one))
     cards = [key for key, points in series.items() if points[0][1].row is None]
     for key, points in series.items():

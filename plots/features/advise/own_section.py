@@ -10,9 +10,10 @@ from plots.core.cards import Card, load_cards
 from plots.core.cost import BENCH_PATH, Cost
 from plots.core.costs import described_cost
 from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.core.tables.table import Table
 from plots.features.advise.advice import Adviser
+from plots.features.advise.analysis import nearest
 from plots.features.advise.as_is_summary import (
-    AsIs,
     as_is,
     cards_of,
     lead,
@@ -21,10 +22,10 @@ from plots.features.advise.as_is_summary import (
     sentences,
     ways_table,
 )
-from plots.features.advise.own import Own, nearest, own_network, own_networks, rows_of
+from plots.features.advise.own import Own, cost_of_row, own_network, own_networks, rows_of
 from plots.features.advise.own_chart import draw_own
-from plots.features.advise.own_table import own_table, sizes_table
-from plots.features.advise.own_words import own_lead, own_sentences
+from plots.features.advise.table import own_table, sizes_table
+from plots.features.advise.words import own_lead, own_sentences
 from plots.features.predict.analysis import DEFAULT_CARDS
 from plots.features.predict.data import card_of
 from plots.features.predict.files import Predictions
@@ -36,6 +37,8 @@ _NOT_COUNTED = (
     "What GPUs would do, and the memory, are missing, because bench is not built here to count the "
     "network: ./run --setup-only, then python -m plots report again."
 )
+
+Answer = tuple[Own, str, list[str], Table]  # the first sentence, then all others
 
 
 def build(files: Sequence[File], context: Context) -> Section | None:
@@ -64,14 +67,15 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     )
 
 
-def _answer(pair: tuple[File, str], fit: Fit | None) -> tuple[Own, list[str], AsIs | None] | None:
-    """What is known of one network, and that in sentences; None where nothing is."""
+def _answer(pair: tuple[File, str], fit: Fit | None) -> Answer | None:
+    """What is known of one network; None where nothing is."""
     file, name = pair
     if name in modules(file):
         module = as_is(file, name, cards_of(file, name, _cards_of(file)), fit)
         if module is None:
             return None
-        return module.own, [reason_said(module), *sentences(module)], module
+        said = [reason_said(module), *sentences(module)]
+        return module.own, lead(module), said, ways_table(module)
     rows = rows_of(file, name)
     model = name if name in file.networks else rows[0].model
     own = [row for row in rows if row.model == model]
@@ -90,8 +94,8 @@ def _answer(pair: tuple[File, str], fit: Fit | None) -> tuple[Own, list[str], As
     cards = _cards_of(file) if cost.operations else []
     adviser = Adviser(file, cost.precision, cost.accumulate, cards=cards, fit=fit)
     found = own_network(file, adviser, cost, count)
-    said = own_sentences(found, adviser)
-    return found, said if cost.operations else [*said, _NOT_COUNTED], None
+    said = own_sentences(found, adviser) + ([] if cost.operations else [_NOT_COUNTED])
+    return found, own_lead(found), said, own_table(found)
 
 
 def _cards_of(file: File) -> list[Card]:
@@ -109,40 +113,30 @@ def _cost_of(file: File, rows: Sequence[Row]) -> Cost | None:
     epochs = [int(one.counters["rows"]) for one in rows if "rows" in one.counters]
     text, batch = file.networks[row.model], int(row.counters["batch"])
     samples = epochs[0] if epochs else json.loads(text).get("training", {}).get("rows", batch)
-    accumulate = int(row.configuration.get("accumulate", "1"))
     if BENCH_PATH.is_file():
         flags = {"batch": batch, "rows": max(samples, batch), "precision": row.precision}
-        flags["accumulate"] = accumulate
+        flags["accumulate"] = row.configuration.get("accumulate", "1")
         given = tuple(f"--{flag}={value}" for flag, value in flags.items())
         cost = described_cost(text, given, BENCH_PATH)
         if cost is not None and cost.params == row.counters["params"]:
             return cost
     nothing = {"flops": 0.0, "bytes": 0.0, "products": 0, "bytes_to_device": 0}
-    fields = {
-        **{"params": row.counters["params"], "batch": batch, "rows": samples},
-        "steps": max(1, -(-samples // batch)),
-        "epoch": {**nothing, "device_launches": {}},
-    }
-    params = row.counters["params"]
-    return Cost(row.model, row.precision, accumulate, params, float(batch), fields)
+    return cost_of_row(row, samples, {**nothing, "device_launches": {}})
 
 
-def _block(file: File, found: tuple[Own, list[str], AsIs | None], context: Context) -> Block:
-    own, said, module = found
-    chart = draw_own(file, own)
-    pictures = (
-        (Picture(chart.pictures, context.stem(file, chart.name), chart.alt),) if chart else ()
-    )
-    folds: tuple[Fold, ...] = ()
-    if len(own.sizes) > 1:
-        folds = (Fold.of(sizes_table(own), "Every size and batch"),)
+def _block(file: File, answer: Answer, context: Context) -> Block:
+    own, first, said, table = answer
+    charts = [chart] if (chart := draw_own(file, own)) else []
+    folds = [Fold.of(sizes_table(own), "Every size and batch")] if len(own.sizes) > 1 else []
     return Block(
         machine=file.machine.id,
         title=f"{own.cost.model}: {counted(int(own.cost.params), 'parameter')}",
-        lead=lead(module) if module else own_lead(own),
+        lead=first,
         points=tuple(said),
-        pictures=pictures,
-        tables=(ways_table(module) if module else own_table(own),),
-        folds=folds,
+        pictures=tuple(
+            Picture(one.pictures, context.stem(file, one.name), one.alt) for one in charts
+        ),
+        tables=(table,),
+        folds=tuple(folds),
         emphasis=True,
     )

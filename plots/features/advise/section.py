@@ -20,7 +20,6 @@ from plots.features.predict.analysis import DEFAULT_CARDS, NOT_MEASURED
 from plots.features.predict.data import card_of
 from plots.features.predict.files import Predictions
 from plots.features.predict.fit import Fit, band_notes
-from plots.features.predict.floors import floor
 from plots.features.predict.model import LAUNCH_SPREAD, ceiling, our_launches, power_of
 from plots.features.predict.simulate import DIMENSIONS, DRAWS, GENERATOR
 from plots.features.predict.ways import (
@@ -29,6 +28,7 @@ from plots.features.predict.ways import (
     WAYS,
     Band,
     Way,
+    floor,
     launch,
     published,
 )
@@ -126,7 +126,7 @@ def _series(one: Series) -> dict[str, Any]:
 
 
 def _card(card: Card) -> dict[str, Any]:
-    node = floor(card)
+    node = floor(card.compute_capability).node
     return {
         "id": card.id,
         "name": short_gpu(card.name),
@@ -135,7 +135,7 @@ def _card(card: Card) -> dict[str, Any]:
         "link": _short(card.figure("link_bytes_per_second") or 0.0),
         "power": round(power_of(card), 9),
         "multiprocessors": int(card.figure("multiprocessors") or 0),
-        "node": [node.least, node.most],
+        "node": [node.low, node.high],
     }
 
 
@@ -146,7 +146,7 @@ def _short(rate: float) -> float:
 
 def _model(fit: Fit) -> dict[str, Any]:
     """What predictions of cards have in common."""
-    inner = floor(next(iter(load_cards().values()))).inner
+    inner = floor("").inner
     bands: dict[str, Band] = {name: published(name) for name in _OVERHEADS}
     errors = (fit.errors.whole, fit.errors.arithmetic, fit.errors.memory)
     bands["launch"] = launch(Way("eager", "resident"))

@@ -15,13 +15,12 @@ import numpy as np
 from plots.core import statistics
 from plots.core.cards import Card, load_cards
 from plots.core.cost import BENCH_PATH, Cost, Operation, memory_of
-from plots.core.costs import cost_of, pass_cost_of
+from plots.core.costs import cost_of, described_cost, pass_cost_of
 from plots.core.crossover import Comparison, SpeedUp, banded_crossover
 from plots.core.curves import NETWORKS, SCALES, Pairing, pairings
 from plots.core.statistics import estimate, fewest_samples
 from plots.features.predict.data import card_of, is_plain, our_demand
 from plots.features.predict.fit import Fit
-from plots.features.predict.floors import floor
 from plots.features.predict.framework import operations_of, step_draws
 from plots.features.predict.model import Stack
 from plots.features.predict.simulate import (
@@ -38,8 +37,8 @@ from plots.features.predict.ways import (
     PERSISTENT_BAND,
     WAYS,
     Way,
+    floor,
     launch,
-    overhead,
     persistent_share,
     ways_of_passes,
 )
@@ -83,16 +82,17 @@ def predict_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> n
     if (memory_of(cost, "cuda") or 0.0) > (card.figure("memory_bytes") or math.inf):
         return TOO_LARGE
     cost = with_updates(cost)
-    asked = our_demand(cost, card, way)
-    beside = overhead(cost, card, way, steps)
-    if isinstance(asked, str) or isinstance(beside, str):
-        return asked if isinstance(asked, str) else str(beside)
+    found = our_demand(cost, card, way, steps)
+    if isinstance(found, str):
+        return found
+    asked, beside = found
     if fit.measured and way.loop == OURS:  # whose band is that of whole times, launches and all
-        asked = replace(asked, host=sum(each.middle for each in beside) / steps)
         total = steps * float(np.exp(Stack([asked]).log_seconds(fit.parameters)[0]))
         return total * around(fit.band)
     if way.loop == OURS:
-        step = device_seconds(asked, fit.parameters, fit.errors, floor(card), launch(way))
+        step = device_seconds(
+            asked, fit.parameters, fit.errors, floor(card.compute_capability), launch(way)
+        )
         return whole_seconds(step, steps, beside)
     theirs = step_draws(fit, operations_of(cost), cost.precision, card)
     assert isinstance(theirs, np.ndarray), theirs  # as our demand is known
@@ -121,31 +121,21 @@ def with_updates(cost: Cost) -> Cost:
     return replace(cost, operations=(*cost.operations, update))
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Where a step goes on a card, in seconds: `launches` too short to fill it, `compute`, `memory`
-    traffic, and what the `host` adds."""
-
-    launches: float
-    compute: float
-    memory: float
-    host: float
-
-    @property
-    def total(self) -> float:
-        """All of them."""
-        return self.launches + self.compute + self.memory + self.host
-
-
-def predict_limits(fit: Fit, cost: Cost, card: Card, way: Way) -> Limits | str:
-    """Where the middle of the prediction has a step of ours go, or the reason why that is not
-    known."""
-    steps = float(cost.fields["steps"])
-    asked, beside = our_demand(cost, card, way), overhead(cost, card, way, steps)
-    if isinstance(asked, str) or isinstance(beside, str):
-        return asked if isinstance(asked, str) else str(beside)
+def predict_limits(fit: Fit, cost: Cost, card: Card, way: Way) -> dict[str, float]:
+    """Where the middle of the prediction has a step of ours go: shares of its time by what they
+    are; none where that is not known."""
+    found = our_demand(cost, card, way, float(cost.fields["steps"]))
+    if isinstance(found, str):
+        return {}
+    asked, _ = found
     launches, compute, memory = Stack([asked]).parts(fit.parameters)[0].tolist()
-    return Limits(launches, compute, memory, sum(one.middle for one in beside) / steps)
+    total = launches + compute + memory + asked.host
+    return {
+        "launches too short to fill it": launches / total,
+        "arithmetic": compute / total,
+        "memory traffic": memory / total,
+        "starts, waits and copies by the host": asked.host / total,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,16 +235,28 @@ def _times_of(
         return "only plain training is predicted: one wait an epoch, an update each batch"
     if way.counted["execution"] == "graph-epoch" and row.family != EPOCH:
         return f"{FAMILIES[row.family].a} has no graph of an epoch"
-    model, batch = row.model, row.counters["batch"]
+    batch = row.counters["batch"]
+    what = f"its cost at batch {batch:,.0f}"
+    cost = cost_for(row, batch, precision, what, network)
+    return predict_times(fit, cost, card, way, steps_of(row)) if isinstance(cost, Cost) else cost
+
+
+def cost_for(row: Row, batch: float, precision: str, what: str, network: str = "") -> Cost | str:
+    """The cost of the network of `row` in that batch, of which a phrase says `what` it is; or why
+    it is not known, a phrase. `network` is the JSON of one that is not built in."""
     if row.family == FORWARD:
-        cost = pass_cost_of(model, batch, precision, BENCH_PATH, network)
+        cost = pass_cost_of(row.model, batch, precision, BENCH_PATH, network)
+    elif network:
+        rows = max(row.counters.get("rows", batch), batch)
+        flags = (f"--batch={batch:.0f}", f"--rows={rows:.0f}", f"--precision={precision}")
+        cost = described_cost(network, flags, BENCH_PATH)
     else:
-        cost = cost_of(model, batch, precision, BENCH_PATH)
+        cost = cost_of(row.model, batch, precision, BENCH_PATH)
     if cost is None:
-        return f"its cost at batch {batch:,.0f} is not kept, and bench is not built to count it"
+        return f"{what} is not kept, and bench is not built to count it"
     if cost.params != row.counters["params"]:
         return "it is not the network of that name here"
-    return predict_times(fit, cost, card, way, steps_of(row))
+    return cost
 
 
 def _predicted_row(row: Row, times: Times, way: Way, wanted: Wanted) -> Row:
@@ -265,9 +267,7 @@ def _predicted_row(row: Row, times: Times, way: Way, wanted: Wanted) -> Row:
         name=f"{NOT_MEASURED}: {row.name}",
         configuration={**kept, **way.configuration, "precision": wanted.precision},
         samples=wanted.second * np.array([times.low, times.seconds, times.high]),
-        counters={
-            k: row.counters[k] for k in ("params", "batch", "rows", "steps") if k in row.counters
-        },
+        counters={key: row.counters[key] for key in _COUNTED if key in row.counters},
         warnings=(),
         verification=None,
         minimum_work=None,

@@ -63,50 +63,64 @@ def _lateness(pair: tuple[Outlook, Comparison]) -> tuple[bool, float, float, flo
 
 
 def sentence(verdict: Verdict) -> str:
-    """From which size the card would win, or how much faster it would train what was measured."""
-    one = verdict.comparison
+    """From which size the card would win, or of a file without a curve in which of its networks it
+    would be faster for sure."""
+    name, one = short_gpu(verdict.card.name), verdict.comparison
     if one is None:
-        return _of_networks(verdict)
-    batch = one.batch or "?"
+        return f"{name}: {_of_networks(verdict)}"
     loop = "PyTorch" if verdict.chosen and verdict.chosen.way.loop == PYTORCH else ""
     passes = "a forward pass" if one.family == FORWARD else ""
-    training = ", ".join(filter(None, [passes, loop, way(one), f"batch {batch}", unusual(one)]))
+    batch = f"batch {one.batch or '?'}"
+    training = ", ".join(filter(None, [passes, loop, way(one), batch, unusual(one)]))
     said = claim(one.crossover, f"would {one.gpu.quantity.win}")
-    return f"{short_gpu(verdict.card.name)}: {said} ({training}); {NOT_MEASURED}."
+    return f"{name}: {said} ({training}); {NOT_MEASURED}."
 
 
 def _of_networks(verdict: Verdict) -> str:
-    """Of a file without a curve: in which of its networks the card would be faster for sure."""
-    fastest = fastest_ways(verdict.outlooks)
-    name = short_gpu(verdict.card.name)
-    if not fastest:
+    found = [one for _, one in fastest_ways(verdict.outlooks)]
+    if not found:
         reasons = [reason for one in verdict.outlooks for reason in one.problems]
-        return f"{name}: nothing is predicted ({'; '.join(dict.fromkeys(reasons))})."
-    sure = [one for _, one in fastest if one.winner == "gpu"]
-    only = fastest[0][1].common["model"] if len(fastest) == 1 else ""
-    quantity = fastest[0][1].gpu.quantity
+        return f"nothing is predicted ({'; '.join(dict.fromkeys(reasons))})."
+    sure = [one for one in found if one.winner == "gpu"]
+    models, batches = {one.model for one in found}, {one.batch for one in found}
+    only = found[0].model if len(found) == 1 else ""
+    of_batches = "" if only or len(models) > 1 or len(batches) < len(found) else found[0].model
+    quantity = found[0].gpu.quantity
     if not sure:
-        none = f"{only} would not" if only else f"none of {len(fastest)} networks would"
-        passes = " at forward passes" if fastest[0][1].family == FORWARD else ""
-        return f"{name}: {none} surely be {quantity.better}{passes}; {NOT_MEASURED}."
-    ratios = [end for one in sure for end in (one.low, one.high) if end]
-    least, most = units.significant(min(ratios), 2), units.significant(max(ratios), 2)
-    share = "all" if len(sure) == len(fastest) else f"{len(sure)} of"
-    networks = only or f"{share} {len(fastest)} networks measured"
+        of = f"{of_batches} in none of {len(found)} batch sizes" if of_batches else ""
+        none = f"{only} would not" if only else f"{of or f'none of {len(found)} networks'} would"
+        passes = " at forward passes" if found[0].family == FORWARD else ""
+        return f"{none} surely be {quantity.better}{passes}; {NOT_MEASURED}."
+    share = f"{len(sure)} of" if len(sure) < len(found) else "all"
+    networks = only or f"{share} {len(found)} networks measured"
+    if of_batches:
+        networks = f"{of_batches} in {share} {len(found)} batch sizes"
     does = "compute a forward pass" if sure[0].family == FORWARD else "train"
-    how = f"{least} to {most} times as fast"
+    how = f"{_ratios(sure)} times as fast"
     if quantity is not TIME:
-        how = f"{quantity.how} ({quantity.quotient()}: {least} to {most})"
-    return f"{name}: {networks} would {does} {how}; {NOT_MEASURED}."
+        how = f"{quantity.how} ({quantity.quotient()}: {_ratios(sure)})"
+    return f"{networks} would {does} {how}; {NOT_MEASURED}."
+
+
+def _ratios(found: Iterable[SpeedUp]) -> str:
+    """From the least to the largest end of their bands; empty where none has one."""
+    ends = [end for one in found for end in (one.low, one.high) if end]
+    texts = [units.significant(end, 2) for end in (min(ends), max(ends))] if ends else []
+    return " to ".join(texts)
 
 
 def fastest_ways(outlooks: Sequence[Outlook]) -> list[tuple[Outlook, SpeedUp]]:
-    """Of each network the way that is predicted to be the fastest, in the order of the networks."""
+    """Of each network the way that is predicted to be the fastest, in the order of the networks; of
+    forward passes, of those whose batch comes from the host."""
     found: dict[tuple[tuple[str, str], ...], tuple[Outlook, SpeedUp]] = {}
+
+    def rank(outlook: Outlook, one: SpeedUp) -> tuple[bool, float]:
+        return one.family != FORWARD or outlook.way.data != "resident", one.ratio
+
     for outlook in outlooks:
         for one in outlook.networks:
             key = tuple(one.common.items())
-            if key not in found or one.ratio > found[key][1].ratio:
+            if key not in found or rank(outlook, one) > rank(*found[key]):
                 found[key] = (outlook, one)
     return list(found.values())
 
@@ -123,35 +137,23 @@ def clause(found: Sequence[Verdict]) -> str:
 
     "predicted, not measured: a GPU would win from somewhere between 44 and 36,000 parameters"
     """
-    compared = [one for one in found if one.comparison]
-    if not compared:
-        return _clause_of_networks(found)
-    names = ", ".join(short_gpu(one.card.name) for one in compared)
-    first = compared[0].comparison
-    assert first is not None
-    crossovers = [one.comparison.crossover for one in compared if one.comparison]
-    ways = " or ".join(sorted({way(one.comparison) for one in compared if one.comparison}))
-    training = f"{ways}; batch {first.common['batch']}"
-    return f"{NOT_MEASURED}: {_range(crossovers, first)} ({names}; {training})"
+    compared = [one.comparison for one in found if one.comparison]
+    names = ", ".join(short_gpu(one.card.name) for one in found if one.comparison or not compared)
+    if compared:
+        ways = " or ".join(sorted({way(one) for one in compared}))
+        training = f"{ways}; batch {compared[0].common['batch']}"
+        return f"{NOT_MEASURED}: {_range(compared)} ({names}; {training})"
+    ratios = _ratios(one for verdict in found for _, one in fastest_ways(verdict.outlooks))
+    claim = f"a GPU would train these networks {ratios} times as fast"
+    return f"{NOT_MEASURED}: {claim} ({names})" if ratios else ""
 
 
-def _clause_of_networks(found: Sequence[Verdict]) -> str:
-    ways = [one for verdict in found for _, one in fastest_ways(verdict.outlooks)]
-    ratios = [ratio for one in ways for ratio in (one.low, one.high) if ratio]
-    if not ratios:
-        return ""
-    least, most = units.significant(min(ratios), 2), units.significant(max(ratios), 2)
-    names = ", ".join(short_gpu(one.card.name) for one in found)
-    claim = f"a GPU would train these networks {least} to {most} times as fast"
-    return f"{NOT_MEASURED}: {claim} ({names})"
-
-
-def _range(crossovers: Sequence[Crossover], first: Comparison) -> str:
-    if all(one.kind == "always" for one in crossovers):
-        return f"a GPU would win at every size, {size_range(first.sizes, first.measure)}"
-    if all(one.kind == "never" for one in crossovers):
-        return f"a GPU would win at no size, {size_range(first.sizes, first.measure)}"
-    reach = [ends(one) for one in crossovers]
+def _range(compared: Sequence[Comparison]) -> str:
+    sizes = size_range(compared[0].sizes, compared[0].measure)
+    kinds = {one.crossover.kind for one in compared}
+    if kinds in ({"always"}, {"never"}):
+        return f"a GPU would win at {'every' if 'always' in kinds else 'no'} size, {sizes}"
+    reach = [ends(one.crossover) for one in compared]
     low, high = min(low for low, _ in reach), max(high for _, high in reach)
     if low and high < math.inf:
         between = f"{units.significant(low, 2)} and {units.significant(high, 2)} parameters"

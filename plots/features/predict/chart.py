@@ -2,7 +2,6 @@
 """Draws the measured CPU, and the bands of cards that were predicted and not measured."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -38,75 +37,50 @@ from plots.text import printable, slug
 
 _BAND = "#D9D9D9"
 
-
-def _behind(fit: Fit) -> str:
-    if fit.measured:
-        return f"a factor of {units.significant(fit.factor, 2)} up and down"
-    return "90 % of cards as simulated from published times"
+Compared = tuple[Verdict, Comparison]
 
 
-@dataclass(frozen=True, slots=True)
-class _Series:
-    """A card's band over sizes: seconds, or what they cost."""
-
-    label: str
-    colour: str
-    sizes: np.ndarray
-    low: np.ndarray
-    middle: np.ndarray
-    high: np.ndarray
-
-
-def draw_predicted(file: File, found: Sequence[Verdict], fit: Fit) -> list[Chart]:
-    """The chart of the headline's curve, where there is one."""
-    return [_epochs(file, found, fit)] if any(verdict.comparison for verdict in found) else []
-
-
-def _epochs(file: File, found: Sequence[Verdict], fit: Fit) -> Chart:
+def draw_predicted(shown: tuple[File, Sequence[Verdict]], fit: Fit) -> list[Chart]:
+    """The chart of the headline's curve of a file, where there is one."""
+    file, found = shown
     compared = [(verdict, one) for verdict in found if (one := verdict.comparison)]
-    series, findings = [], []
-    for place, (verdict, one) in enumerate(compared):
-        low, middle, high = np.array(one.gpu.samples).T
+    if not compared:
+        return []
+    findings = []
+    for verdict, one in compared:
         is_open = one.crossover.kind == "ambiguous"
         said = doubt(one.crossover) if is_open else crossover_words(one.crossover)
-        label = f"{short_gpu(verdict.card.name)}, predicted"
-        findings.append(f"{label}: {said}")
-        colour = CARD_COLOURS[place % len(CARD_COLOURS)]
-        series.append(_Series(label, colour, one.gpu.sizes, low, middle, high))
+        findings.append(f"{_label(verdict)}: {said}")
     common, cpu = compared[0][1].common, compared[0][1].cpu
-    name = slug("-".join(["predicted", *common.values()]), 100)
-    pictures = render(partial(_draw_epochs, file, compared, series, fit))
     alt = (
         f"{cpu.quantity.noun.capitalize()} of one epoch against trainable parameters: the CPU "
         f"measured, and the bands of cards that are {NOT_MEASURED}. {'; '.join(findings)}."
     )
-    return Chart(name, pictures, alt)
+    pictures = render(partial(_draw, file, compared, fit))
+    return [Chart(slug("-".join(["predicted", *common.values()]), 100), pictures, alt)]
 
 
-def _draw_epochs(
-    file: File,
-    compared: Sequence[tuple[Verdict, Comparison]],
-    series: Sequence[_Series],
-    fit: Fit,
-    figure: Figure,
-) -> None:
+def _label(verdict: Verdict) -> str:
+    return f"{short_gpu(verdict.card.name)}, predicted"
+
+
+def _draw(file: File, compared: Sequence[Compared], fit: Fit, figure: Figure) -> None:
     narrow = is_narrow(figure)
     figure.set_figheight(3.8 if narrow else 4.8)
     axes = figure.add_subplot()
-    cpu = compared[0][1].cpu
+    cpu, cards = compared[0][1].cpu, [one.gpu for _, one in compared]
     times = np.array([np.median(samples) for samples in cpu.samples])
-    sizes = np.concatenate([cpu.sizes, *(one.sizes for one in series)])
-    low = min(times.min(), *(one.low.min() for one in series))
-    high = max(times.max(), *(one.high.max() for one in series))
+    sizes = np.concatenate([cpu.sizes, *(card.sizes for card in cards)])
+    every = np.concatenate([times, *(np.ravel(card.samples) for card in cards)])
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(sizes.min() / 1.6, sizes.max() * 1.6)
-    axes.set_ylim(low / 2, high * 2)
+    axes.set_ylim(every.min() / 2, every.max() * 2)
     set_logarithmic_axes(axes, "trainable parameters", cpu.quantity)
     cpu_line = _draw_cpu(axes, file, cpu, times)
-    _draw_band(axes, series)
-    cards = [_draw_card(axes, one) for one in series]
-    handles = name_ends(axes, [cpu_line, *cards])
+    _draw_band(axes, cards)
+    lines = [_draw_card(axes, place, *each) for place, each in enumerate(compared)]
+    handles = name_ends(axes, [cpu_line, *lines])
     _draw_range(axes, compared)
     noun = "wall-clock time" if cpu.quantity is TIME else cpu.quantity.noun
     write_above(axes, f"{noun} of one epoch", figure.get_figwidth() - 1)
@@ -129,32 +103,32 @@ def _draw_cpu(axes: Axes, file: File, cpu: Curve, times: np.ndarray) -> Line2D:
     return line
 
 
-def _draw_card(axes: Axes, one: _Series) -> Line2D:
+def _draw_card(axes: Axes, place: int, verdict: Verdict, one: Comparison) -> Line2D:
     (line,) = axes.plot(
-        one.sizes,
-        one.middle,
-        color=one.colour,
+        one.gpu.sizes,
+        [samples[1] for samples in one.gpu.samples],
+        color=CARD_COLOURS[place % len(CARD_COLOURS)],
         linewidth=1.6,
         linestyle=PREDICTED_DASH,
-        label=one.label,
+        label=_label(verdict),
     )
     return line
 
 
-def _draw_band(axes: Axes, series: Sequence[_Series]) -> None:
+def _draw_band(axes: Axes, cards: Sequence[Curve]) -> None:
     """One band for all cards, as several on each other would be of a colour that none has."""
-    sizes = np.unique(np.concatenate([one.sizes for one in series]))
+    sizes = np.unique(np.concatenate([card.sizes for card in cards]))
 
-    def at(one: _Series, values: np.ndarray) -> np.ndarray:
-        found = np.interp(np.log(sizes), np.log(one.sizes), np.log(values), np.nan, np.nan)
-        return np.exp(found)
+    def at(card: Curve, end: int) -> np.ndarray:
+        values = np.log([samples[end] for samples in card.samples])
+        return np.exp(np.interp(np.log(sizes), np.log(card.sizes), values, np.nan, np.nan))
 
-    low = np.nanmin([at(one, one.low) for one in series], axis=0)
-    high = np.nanmax([at(one, one.high) for one in series], axis=0)
+    low = np.nanmin([at(card, 0) for card in cards], axis=0)
+    high = np.nanmax([at(card, -1) for card in cards], axis=0)
     axes.fill_between(sizes, low, high, color=_BAND, alpha=0.35, linewidth=0)
 
 
-def _draw_range(axes: Axes, compared: Sequence[tuple[Verdict, Comparison]]) -> None:
+def _draw_range(axes: Axes, compared: Sequence[Compared]) -> None:
     """Shades from the earliest crossover of all cards to the latest."""
     left, right = axes.get_xlim()
     reach = [ends(one.crossover) for _, one in compared]
@@ -164,12 +138,15 @@ def _draw_range(axes: Axes, compared: Sequence[tuple[Verdict, Comparison]]) -> N
         axes.axvspan(low, high, color=GREY, alpha=0.08, linewidth=0, zorder=0)
 
 
-def _lines(file: File, compared: Sequence[tuple[Verdict, Comparison]], fit: Fit) -> list[str]:
+def _lines(file: File, compared: Sequence[Compared], fit: Fit) -> list[str]:
     common, cpu = compared[0][1].common, compared[0][1].cpu
     ways = {f"{one.way.name}, {one.way.data}" for each, _ in compared if (one := each.chosen)}
+    behind = "90 % of cards as simulated from published times"
+    if fit.measured:
+        behind = f"a factor of {units.significant(fit.factor, 2)} up and down"
     return [
         devices(file),
         f"GPU: {' or '.join(sorted(ways))}; batch {common['batch']}, {common['precision']}",
         f"line: {printable(cpu.label, 60)}, measured; dashed, grey band: {NOT_MEASURED}",
-        f"band: {_behind(fit)}; upright: from the earliest to the latest crossover",
+        f"band: {behind}; upright: from the earliest to the latest crossover",
     ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Literal
 
 from plots.core.cards import Card, load_cards
@@ -31,15 +32,16 @@ from plots.features.predict.answer import Verdict, sentence, verdicts
 from plots.features.predict.cards import add_gpu, chosen_cards, said
 from plots.features.predict.data import observations
 from plots.features.predict.fit import Fit, fit
-from plots.features.predict.links import link_of
 from plots.features.predict.ranks import Plan, plan_sentences, prospect
-from plots.features.predict.ranks_table import paying_table, together_table
+from plots.features.predict.sums import link_of
 from plots.features.predict.table import (
     bands_table,
     cards_table,
     crossover_table,
     networks_table,
+    paying_table,
     problems_of,
+    together_table,
 )
 from plots.features.predict.ways import AUTO, EXECUTIONS, PLACEMENTS, PYTORCH, Way
 from plots.file import loading
@@ -153,20 +155,31 @@ def _predict(
         if not told:
             said = [problem for own in asked for problem in problems_of(own)]
             problems.append(_nothing(file, said, wanted.batch, any(asked)))
+    every = options.all or options.format != "text"
+    tables = [_tables(file, own, fitted, every) for file, own in found]
     if options.format == "text":
-        for file, own in found:
-            sys.stdout.write(_text(file, own, fitted, options.all))
+        for (file, own), its in zip(found, tables, strict=True):
+            _write(file, map(sentence, own), its, problems_of(own))
     else:
-        print_tables(
-            [table for file, own in found for table in _tables(file, own, fitted, True)], options
-        )
+        print_tables([table for its in tables for table in its], options)
     if options.charts:
         # Imported here because matplotlib takes longer to load than the tables take to make.
         from plots.features.predict.chart import draw_predicted  # noqa: PLC0415
 
-        drawn = (draw_predicted(file, own, fitted) for file, own in found)
+        drawn = (draw_predicted(one, fitted) for one in found)
         problems += save_charts([file for file, _ in found], drawn, options.charts)
     return complain(problems)
+
+
+def _write(
+    file: File, said: Iterable[str], tables: Sequence[Table], problems: Iterable[str]
+) -> None:
+    """As text: sentences, tables, and why there is no more."""
+    sentences = [wrapped(printable(one, 400), "  ") for one in said]
+    blocks = ["\n".join([wrapped(printable(file.machine.id)), *sentences])]
+    blocks += [as_text(table).rstrip() for table in tables]
+    blocks += [wrapped(f"{printable(problem, 400)}.") for problem in problems]
+    sys.stdout.write("\n\n".join(blocks) + "\n\n")
 
 
 def _ranks(options: argparse.Namespace) -> tuple[int, ...]:
@@ -215,11 +228,7 @@ def _several(
         elif options.format != "text":
             print_tables([paying_table(found, machine), *tables], options)
         else:
-            said = [sentence for each in found for sentence in plan_sentences(each)]
-            blocks = ["\n".join([wrapped(machine), *(wrapped(one, "  ") for one in said)])]
-            blocks += [as_text(table).rstrip() for table in tables]
-            blocks += [wrapped(f"{printable(reason, 400)}.") for reason in reasons]
-            sys.stdout.write("\n\n".join(blocks) + "\n\n")
+            _write(file, chain.from_iterable(map(plan_sentences, found)), tables, reasons)
     return problems
 
 
@@ -262,15 +271,6 @@ def _tables(file: File, found: Sequence[Verdict], fitted: Fit, every: bool) -> l
     else:
         tables = [bands_table(found, fitted, machine, family) for family in OF_NETWORKS]
     return [table for table in tables if table.lines]
-
-
-def _text(file: File, found: Sequence[Verdict], fitted: Fit, every: bool) -> str:
-    """The verdicts, then tables: of each card's headline, or of everything."""
-    said = [wrapped(printable(sentence(verdict), 400), "  ") for verdict in found]
-    blocks = ["\n".join([wrapped(printable(file.machine.id)), *said])]
-    blocks += [as_text(table).rstrip() for table in _tables(file, found, fitted, every)]
-    blocks += [wrapped(f"{printable(problem, 400)}.") for problem in problems_of(found)]
-    return "\n\n".join(blocks) + "\n\n"
 
 
 def _nothing(file: File, reasons: Sequence[str], batch: str | None, tried: bool) -> str:

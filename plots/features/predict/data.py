@@ -2,7 +2,7 @@
 """What predictions are fitted to: published times of networks that we have, and measured rows."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -11,14 +11,23 @@ import numpy as np
 from plots.core.cards import Card, load_cards
 from plots.core.cost import Cost
 from plots.core.costs import find_cost
-from plots.core.network import best, networks, on_device
+from plots.core.network import NetworkKey, best, networks, on_device
 from plots.features.predict.model import CEILINGS, Demand, ceiling, demand
-from plots.features.predict.products import NETWORK, load_kernels, load_products
-from plots.features.predict.training_rates import TrainingRate, load_training_rates
+from plots.features.predict.published import (
+    KERNELS,
+    PRODUCTS,
+    KernelShare,
+    ProductTime,
+    TrainingRate,
+    load_kernels,
+    load_products,
+    load_training_rates,
+)
 from plots.features.predict.ways import (
     AUTO,
     EXECUTIONS,
     PLACEMENTS,
+    Band,
     Way,
     launch,
     launches,
@@ -64,7 +73,7 @@ class Observation:
 def observations(files: Sequence[File] = ()) -> list[Observation]:
     """All there are: published ones, and the GPU's rows of `files`."""
     cards = load_cards()
-    found = [*_published([*_table_7(), *_rates()], cards), *_products(cards), *_kernels(cards)]
+    found = [*_published(cards), *_single(cards)]
     return [*found, *(one for file in files for one in measured(file, cards))]
 
 
@@ -100,24 +109,6 @@ def _holds(words: list[str], wanted: list[str]) -> bool:
     return all(word in rest for word in wanted)
 
 
-@dataclass(frozen=True, slots=True)
-class _Time:
-    """A published time in seconds of one step, and who published it."""
-
-    key: Key
-    seconds: float
-    framework: str
-    source: str
-
-
-def _table_7() -> Iterator[_Time]:
-    for figure in load_shi():
-        card = SHI_CARDS.get(figure.device)
-        if figure.seconds is not None and card and figure.network.lower() not in _NOT_OURS:
-            key = (figure.network.lower(), float(figure.batch), PRECISION, card)
-            yield _Time(key, figure.seconds, figure.framework, "Shi et al. 2016")
-
-
 def fastest_rates() -> list[TrainingRate]:
     """Of each network, precision and card the rate with the most samples per second, of whole steps
     of a network that is ours: the fastest framework, and the batch that suits it."""
@@ -130,36 +121,42 @@ def fastest_rates() -> list[TrainingRate]:
     return list(found.values())
 
 
-def _rates() -> Iterator[_Time]:
+def _times() -> Iterator[tuple[Key, float, str, str]]:
+    """Published times of steps of networks: of what, in seconds, the framework, and who says so."""
+    for figure in load_shi():
+        card = SHI_CARDS.get(figure.device)
+        if figure.seconds is not None and card and figure.network.lower() not in _NOT_OURS:
+            key = (figure.network.lower(), float(figure.batch), PRECISION, card)
+            yield key, figure.seconds, figure.framework, "Shi et al. 2016"
     for rate in fastest_rates():
         key = (rate.network, float(rate.batch), rate.precision, rate.card)
-        source = f"{rate.year}, {rate.source_url}"
-        yield _Time(key, rate.seconds_per_batch, rate.framework, source)
+        yield key, rate.seconds_per_batch, rate.framework, f"{rate.year}, {rate.source_url}"
 
 
-def _products(cards: dict[str, Card]) -> Iterator[Observation]:
-    for time in load_products():
-        card, cost = cards[time.card], time.cost
-        asked = demand(cost, card)
+def _single(cards: dict[str, Card]) -> Iterator[Observation]:
+    """Those of single products and kernels."""
+
+    def observation(
+        network: str, batch: float, one: ProductTime | KernelShare, seconds: float, label: str
+    ) -> Observation:
+        cost = Cost(network, one.precision, 1, 0.0, batch, {}, (one.operation,))
+        asked = demand(cost, cards[one.card])
         assert isinstance(asked, Demand), asked
-        label = f"{time.m} × {time.n} × {time.k}: {time.year}, {time.source_url}"
-        key = (NETWORK, cost.batch, cost.precision, card.id)
-        yield Observation(*key, time.seconds, asked, "published", label)
+        key = (network, batch, one.precision, one.card)
+        return Observation(*key, seconds, asked, "published", f"{label}{one.source_url}")
 
-
-def _kernels(cards: dict[str, Card]) -> Iterator[Observation]:
+    for time in load_products():
+        label = f"{time.m} × {time.n} × {time.k}: {time.year}, "
+        yield observation(PRODUCTS, float(time.m), time, time.seconds, label)
     for one in load_kernels():
-        card, cost = cards[one.card], one.cost
-        asked = demand(cost, card)
         is_product = one.kernel == "product"
-        rate = card.figure(CEILINGS[one.precision] if is_product else "memory_bytes_per_second")
-        assert isinstance(asked, Demand) and rate, asked
-        key = (one.network, cost.batch, one.precision, card.id)
-        label = f"{one.kernel}: {one.source_url}"
-        yield Observation(*key, one.work / rate / one.share, asked, "published", label)
+        figure = CEILINGS[one.precision] if is_product else "memory_bytes_per_second"
+        rate = cards[one.card].figures[figure].value
+        network = PRODUCTS if is_product else KERNELS
+        yield observation(network, 1.0, one, one.work / rate / one.share, f"{one.kernel}: ")
 
 
-def _published(times: Iterable[_Time], cards: dict[str, Card]) -> list[Observation]:
+def _published(cards: dict[str, Card]) -> list[Observation]:
     """Of each network and card the fastest framework's time: ours calls the same libraries, with
     less around them.
 
@@ -168,27 +165,26 @@ def _published(times: Iterable[_Time], cards: dict[str, Card]) -> list[Observati
     left out.
     """
     counted = []
-    for time in times:
-        network, batch, precision, name = time.key
+    for key, seconds, framework, source in _times():
+        network, batch, precision, name = key
         cost, card = find_cost(network, batch, precision), cards.get(name)
-        if cost and precision != PRECISION and "NCHW" in time.framework:
+        if cost and precision != PRECISION and "NCHW" in framework:
             cost = transposed(cost)
         if cost is None or card is None:
             continue
         asked = demand(cost, card)
         if isinstance(asked, Demand):
-            counted.append((time, asked, _least(cost, card)))
-    other = {(time.key[0], time.framework) for time, _, least in counted if time.seconds < least}
-    fastest: dict[Key, tuple[_Time, Demand]] = {}
-    for time, asked, _ in counted:
-        here = fastest.get(time.key)
-        if (time.key[0], time.framework) in other or (here and here[0].seconds <= time.seconds):
-            continue
-        fastest[time.key] = (time, asked)
-    return [
-        Observation(*key, time.seconds, asked, "published", f"{time.source}, {time.framework}")
-        for key, (time, asked) in fastest.items()
-    ]
+            label = f"{source}, {framework}"
+            one = Observation(*key, seconds, asked, "published", label)
+            counted.append((framework, one, _least(cost, card)))
+    other = {(one.network, framework) for framework, one, least in counted if one.seconds < least}
+    fastest: dict[Key, Observation] = {}
+    for framework, one, _ in counted:
+        key = (one.network, one.batch, one.precision, one.card)
+        is_slower = key in fastest and fastest[key].seconds <= one.seconds
+        if (one.network, framework) not in other and not is_slower:
+            fastest[key] = one
+    return list(fastest.values())
 
 
 def transposed(cost: Cost) -> Cost:
@@ -218,17 +214,13 @@ def measured(file: File, cards: dict[str, Card]) -> list[Observation]:
     if card is None:
         return []
     rows = [row for row in file.rows if row.family in TRAINING and row.failure is None]
-    found = []
-    for alike in networks(on_device(rows, "cuda")).values():
-        ways: dict[Way, list[Row]] = {}
+    ways: dict[tuple[NetworkKey, Way], list[Row]] = {}
+    for network, alike in networks(on_device(rows, "cuda")).items():
         for row in alike:
-            said = [row.axes.value(row.configuration, key) for key in ("execution", "data")]
-            way = Way(*map(str, said))
-            ways.setdefault(way, []).append(row)
-        for way, own in ways.items():
-            if made := _observation(best(own), way, card, file):
-                found.append(made)
-    return found
+            how = (row.axes.value(row.configuration, key) for key in ("execution", "data"))
+            ways.setdefault((network, Way(*map(str, how))), []).append(row)
+    found = (_observation(best(own), way, card, file) for (_, way), own in ways.items())
+    return [one for one in found if one]
 
 
 def is_plain(row: Row) -> bool:
@@ -240,35 +232,28 @@ def is_plain(row: Row) -> bool:
     )
 
 
-def our_demand(cost: Cost, card: Card, way: Way) -> Demand | str:
-    """What a step of ours asks, where each launch takes at least what starting it takes."""
-    asked = demand(cost, card, launches(cost, way))
-    if isinstance(asked, str) or not launch(way).high:
-        return asked
-    return replace(asked, floor=np.maximum(asked.floor, launch(way).middle))
+def our_demand(
+    cost: Cost, card: Card, way: Way, steps: float
+) -> tuple[Demand, tuple[Band, ...]] | str:
+    """What a step of ours asks, of an iteration of so many, where each launch takes at least what
+    starting it takes; and the overhead() of such an iteration."""
+    asked, beside = demand(cost, card, launches(cost, way)), overhead(cost, card, way, steps)
+    if isinstance(asked, str) or isinstance(beside, str):
+        return asked if isinstance(asked, str) else str(beside)
+    floor = np.maximum(asked.floor, launch(way).middle) if launch(way).high else asked.floor
+    return replace(asked, floor=floor, host=sum(one.middle for one in beside) / steps), beside
 
 
 def _observation(row: Row, way: Way, card: Card, file: File) -> Observation | None:
-    model, precision = row.model, row.precision
+    model, precision, steps = row.model, row.precision, steps_of(row)
     cost = find_cost(model, row.counters["batch"], precision)
     if not cost or cost.params != row.counters["params"] or not is_plain(row):
         return None
-    known = way.execution in set(EXECUTIONS) - {AUTO} and way.data in PLACEMENTS
-    asked = our_demand(cost, card, way) if known else ""
-    steps = steps_of(row)
-    if isinstance(asked, str) or isinstance(beside := overhead(cost, card, way, steps), str):
+    if way.execution not in set(EXECUTIONS) - {AUTO} or way.data not in PLACEMENTS:
         return None
-    asked = replace(asked, host=sum(each.middle for each in beside) / steps)
-    where = f"{file.machine.id}, {file.date.date().isoformat()}"
-    return Observation(
-        model,
-        cost.batch,
-        precision,
-        card.id,
-        row.median / steps,
-        asked,
-        "measured",
-        f"{where}: {way.execution}, {way.data}",
-        way,
-        steps,
-    )
+    found = our_demand(cost, card, way, steps)
+    if isinstance(found, str):
+        return None
+    key = (model, cost.batch, precision, card.id)
+    label = f"{file.machine.id}, {file.date.date().isoformat()}: {way.execution}, {way.data}"
+    return Observation(*key, row.median / steps, found[0], "measured", label, way, steps)

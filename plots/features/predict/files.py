@@ -18,14 +18,19 @@ from plots.parallel import Map, in_process
 @dataclass(frozen=True, slots=True, eq=False)
 class Predictions:
     """The model, and what it says of each file by its path: a verdict for each card that predicts
-    anything."""
+    anything, of training and of forward passes."""
 
     fit: Fit
     verdicts: dict[Path, list[Verdict]] = field(default_factory=dict)
+    passes: dict[Path, list[Verdict]] = field(default_factory=dict)
 
     def of(self, file: File) -> list[Verdict]:
         """The verdicts on `file`; none where nothing is predicted."""
         return self.verdicts.get(file.path, [])
+
+    def of_passes(self, file: File) -> list[Verdict]:
+        """The same of the networks of `file` in use."""
+        return self.passes.get(file.path, [])
 
     def clause(self, file: File) -> str:
         """What a headline of `file` says of them; empty where nothing is predicted."""
@@ -38,14 +43,18 @@ def predictions(
     """What the default cards would do on the machine of each of `files`; the GPU's rows of these
     and of `older` files are in the fit. Raises OSError where reference figures cannot be read."""
     fitted = fit(observations([*files, *older]))
-    found = apply(partial(_verdicts, fitted=fitted), files)
-    return Predictions(
-        fitted, {file.path: own for file, own in zip(files, found, strict=True) if own}
-    )
+    found = [*apply(partial(_verdicts, fitted=fitted), files)]
+    trained, used = ({file.path: own[of] for file, own in found if own[of]} for of in (0, 1))
+    return Predictions(fitted, trained, used)
 
 
-def _verdicts(file: File, fitted: Fit) -> list[Verdict]:
+def _verdicts(file: File, fitted: Fit) -> tuple[File, tuple[list[Verdict], list[Verdict]]]:
+    """Of training, and of forward passes."""
     cards = load_cards()
     wanted = Wanted(tuple(cards[name] for name in DEFAULT_CARDS))
-    found = verdicts(outlooks(file, fitted, wanted))
-    return [one for one in found if any(outlook.networks for outlook in one.outlooks)]
+
+    def told(asked: Wanted) -> list[Verdict]:
+        found = verdicts(outlooks(file, fitted, asked))
+        return [one for one in found if any(outlook.networks for outlook in one.outlooks)]
+
+    return file, (told(wanted), told(wanted.of_passes))

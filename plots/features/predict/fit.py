@@ -5,9 +5,8 @@ docs/method/prediction.md says what is left out, and what came of it.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -15,15 +14,18 @@ from plots import units
 from plots.core.statistics import conformal
 from plots.features.predict.data import Observation
 from plots.features.predict.model import EXPECTED, PARAMETERS, SPREADS, Stack
-from plots.features.predict.products import KERNELS, NETWORK
+from plots.features.predict.published import KERNELS, PRODUCTS
 from plots.features.predict.simulate import Error, Errors
 from plots.features.predict.ways import OURS, published
 
+_SIMULATED = (
+    "These cards were not measured on this machine. The band holds 90 % of simulated cards, on "
+    "which computing, launches and waits vary independently, as far as published times do; "
+    "small networks were measured on one card alone, an H200 (docs/method/prediction.md)."
+)
 # Measured ones, from which the band is theirs alone. One card tells nothing of another.
 FEWEST_NETWORKS = 6
 FEWEST_CARDS = 2
-Left = Literal["card", "network", "both"]
-LEFT: tuple[Left, ...] = ("card", "network", "both")
 # By how much an observation may well differ from the model, as a logarithm: what others published
 # has their software in it, and is not of our networks to the last operation.
 _SPREAD = {"published": 0.3, "measured": 0.1}
@@ -34,28 +36,22 @@ _NAMES = [parameter.name for parameter in PARAMETERS]
 class Fit:
     """The model as fitted to `observations`.
 
-    `residuals[left]` are log(predicted / observed) of each observation where its card, its network,
-    or both were left out of the fit, as far as asked for; `shares` how much of each time is
-    arithmetic and traffic of memory. `errors` are what those with both left out say of a network
-    and a card more. Where `measured` rows take over, `scores` hold for each of their networks its
-    largest |residual|, and `band`, half the width of the band of whole times as a logarithm, covers
-    `coverage` of networks like these.
+    `residuals` are log(predicted / observed) of each observation where its card and its network
+    were left out of the fit; `shares` how much of each time is arithmetic and traffic of memory.
+    `errors` are what the residuals say of a network and a card more. Where `measured` rows take
+    over, `scores` hold for each of their networks its largest |residual|, and `band`, half the
+    width of the band of whole times as a logarithm, covers `coverage` of networks like these.
     """
 
     parameters: np.ndarray
     observations: tuple[Observation, ...]
-    residuals: dict[Left, np.ndarray]
+    residuals: np.ndarray
     shares: np.ndarray
     errors: Errors
     measured: bool
     scores: dict[str, float]
     band: float
     coverage: float
-
-    @property
-    def scored(self) -> list[Observation]:
-        """The observations that the band is earned on."""
-        return [one for one in self.observations if (one.kind == "measured") == self.measured]
 
     @property
     def factor(self) -> float:
@@ -68,20 +64,19 @@ class Fit:
         return {one.precision for one in self.observations if is_network(one)}
 
 
-def fit(observations: Sequence[Observation], left: Sequence[Left] = ("both",)) -> Fit:
-    """The fit to `observations`, of two networks and two cards at least, with the residuals of what
-    is `left` out, of both at least."""
-    stack, logs = _stacked(observations)
-    parameters = _fitted(observations, stack, logs)
-    shares = _shares(stack, parameters)
-    residuals = {each: _left_out(observations, each) for each in left}
+def fit(observations: Sequence[Observation]) -> Fit:
+    """The fit to `observations`, of two networks and two cards at least."""
+    parameters = parameters_of(observations)
+    parts = Stack([one.demand for one in observations]).parts(parameters)
+    shares = parts[:, 1:] / np.maximum(parts.sum(axis=1), 1e-300)[:, None]
+    residuals = left_out(observations, shares_card_or_network)
     own = [one for one in observations if one.kind == "measured"]
     measured = (
         len({one.network for one in own}) >= FEWEST_NETWORKS
         and len({one.card for one in own}) >= FEWEST_CARDS
     )
     scores: dict[str, float] = {}
-    for one, residual in zip(observations, residuals["both"], strict=True):
+    for one, residual in zip(observations, residuals, strict=True):
         if measured and one.kind == "measured":
             scores[one.network] = max(scores.get(one.network, 0.0), abs(float(residual)))
     band, coverage = conformal(list(scores.values())) if scores else (math.nan, math.nan)
@@ -90,7 +85,7 @@ def fit(observations: Sequence[Observation], left: Sequence[Left] = ("both",)) -
         observations=tuple(observations),
         residuals=residuals,
         shares=shares,
-        errors=errors_of(observations, residuals["both"], shares),
+        errors=errors_of(observations, residuals, shares),
         measured=measured,
         scores=scores,
         band=band,
@@ -100,7 +95,7 @@ def fit(observations: Sequence[Observation], left: Sequence[Left] = ("both",)) -
 
 def is_network(one: Observation) -> bool:
     """Whether it is of more than a single product or kernel."""
-    return one.network not in (NETWORK, KERNELS)
+    return one.network not in (PRODUCTS, KERNELS)
 
 
 def errors_of(
@@ -132,26 +127,15 @@ def errors_of(
     return Errors(*map(Error, np.sqrt(squares).tolist(), counts))
 
 
-def _shares(stack: Stack, parameters: np.ndarray) -> np.ndarray:
-    """How much of each is arithmetic, and how much traffic of memory: a line each."""
-    parts = stack.parts(parameters)
-    return parts[:, 1:] / np.maximum(parts.sum(axis=1), 1e-300)[:, None]
-
-
 def parameters_of(observations: Sequence[Observation]) -> np.ndarray:
-    """The parameters that fit `observations` best; what is expected of them where there is none."""
-    return _fitted(observations, *_stacked(observations)) if observations else EXPECTED
-
-
-def _stacked(observations: Iterable[Observation]) -> tuple[Stack, np.ndarray]:
-    chosen = list(observations)
-    return Stack([one.demand for one in chosen]), np.log([one.seconds for one in chosen])
-
-
-def _fitted(observations: Sequence[Observation], stack: Stack, logs: np.ndarray) -> np.ndarray:
-    """Least squares of logarithms, robust against what is far off, drawn to what is expected."""
+    """The parameters that fit `observations` best, or what is expected of them where there is none:
+    least squares of logarithms, robust against what is far off, drawn to what is expected."""
+    if not observations:
+        return EXPECTED
     from scipy.optimize import least_squares  # noqa: PLC0415 (takes long to load)
 
+    stack = Stack([one.demand for one in observations])
+    logs = np.log([one.seconds for one in observations])
     kinds = {one.kind for one in observations}
     spreads = np.array([_SPREAD[one.kind] for one in observations])
     # Only beside measured rows can it be known how much the software of others takes.
@@ -173,31 +157,29 @@ def _fitted(observations: Sequence[Observation], stack: Stack, logs: np.ndarray)
     return full(least_squares(off, EXPECTED[free], slope, loss="soft_l1").x)
 
 
-def _left_out(observations: Sequence[Observation], left: Left) -> np.ndarray:
-    """log(predicted / observed) of each, without those that share with it what is `left` out."""
+def shares_card_or_network(one: Observation, other: Observation) -> bool:
+    """Whether one tells of the other; single products and kernels share a card alone."""
+    return other.card == one.card or (other.network == one.network and is_network(one))
 
-    def unlike(one: Observation, other: Observation) -> bool:
-        return other.network != one.network or not is_network(one)
 
-    keeps: dict[Left, Callable[[Observation, Observation], bool]] = {
-        "card": lambda one, other: other.card != one.card,
-        "network": unlike,
-        "both": lambda one, other: other.card != one.card and unlike(one, other),
-    }
+def left_out(
+    observations: Sequence[Observation], shares: Callable[[Observation, Observation], bool]
+) -> np.ndarray:
+    """log(predicted / observed) of each, without those that it `shares` something with."""
     fitted: dict[tuple[int, ...], np.ndarray] = {}
     found = []
     for one in observations:
-        kept = tuple(i for i, other in enumerate(observations) if keeps[left](one, other))
+        kept = tuple(i for i, other in enumerate(observations) if not shares(one, other))
         if kept not in fitted:
             fitted[kept] = parameters_of([observations[i] for i in kept])
-        stack, log = _stacked([one])
-        found.append(float(stack.log_seconds(fitted[kept])[0] - log[0]))
+        log = float(Stack([one.demand]).log_seconds(fitted[kept])[0])
+        found.append(log - float(np.log([one.seconds])[0]))
     return np.array(found)
 
 
 def band_notes(fit: Fit, precision: str = "f32", loop: str = OURS) -> tuple[str, ...]:
     """What the band is worth, for whom it is, and where it is from."""
-    notes = [_measured_note(fit) if fit.measured and loop == OURS else _simulated_note()]
+    notes = [_measured_note(fit) if fit.measured and loop == OURS else _SIMULATED]
     if loop == OURS:
         notes.append(
             "It is for this program; auto has the share of a graph's time that one kernel for an "
@@ -225,8 +207,9 @@ def _ends(id: str) -> str:
 
 def _measured_note(fit: Fit) -> str:
     cards: dict[str, set[str]] = {}
-    for one in fit.scored:
-        cards.setdefault(one.network, set()).add(one.card)
+    for one in fit.observations:
+        if one.kind == "measured":
+            cards.setdefault(one.network, set()).add(one.card)
     counts = [len(own) for own in cards.values()]
     within = sum(score <= fit.band for score in fit.scores.values())
     factor = units.significant(fit.factor, 2)
@@ -236,12 +219,4 @@ def _measured_note(fit: Fit) -> str:
         f"were at most that far off where they and the card were left out of the fit to measured "
         f"rows, so it covers {100 * fit.coverage:.0f} % of networks like these "
         "(docs/method/prediction.md)."
-    )
-
-
-def _simulated_note() -> str:
-    return (
-        "These cards were not measured on this machine. The band holds 90 % of simulated cards, on "
-        "which computing, launches and waits vary independently, as far as published times do; "
-        "small networks were measured on one card alone, an H200 (docs/method/prediction.md)."
     )

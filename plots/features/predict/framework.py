@@ -24,10 +24,9 @@ import numpy as np
 from plots.core.cards import Card, overheads
 from plots.core.cost import Cost, Operation
 from plots.features.predict.fit import Fit
-from plots.features.predict.floors import floor, several
 from plots.features.predict.model import Demand, demand
 from plots.features.predict.simulate import Times, among, device_seconds, ends, within
-from plots.features.predict.ways import Band
+from plots.features.predict.ways import Band, floor, several
 
 # Seconds of a step beside its operations, on the machine that docs/method/prediction.md names: with
 # SGD and with Adam.
@@ -64,7 +63,7 @@ def step_draws(
     asked = demand(Cost("step", precision, 1, 0.0, 0.0, {}, tuple(operations)), card)
     if not isinstance(asked, Demand):
         return asked
-    step = device_seconds(asked, fit.parameters, fit.errors, floor(card), None)
+    step = device_seconds(asked, fit.parameters, fit.errors, floor(card.compute_capability), None)
     # The processor starts operations meanwhile; one that is slow at that is slow beside it, too.
     torch = several(overheads("torch_operation"))
     operation = among(torch, "operation")

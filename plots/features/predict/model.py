@@ -14,7 +14,7 @@ import numpy as np
 
 from plots.core.cards import Card
 from plots.core.cost import Cost
-from plots.features.predict.floors import floor
+from plots.features.predict.ways import floor
 
 # Which figure of a card is the ceiling of a precision's products.
 CEILINGS = {
@@ -249,7 +249,7 @@ def demand(cost: Cost, card: Card, launches: float | None = None) -> Demand | st
         memory=memory,
         reduction=reduction,
         inner=inner,
-        floor=floor(card).seconds(inner),
+        floor=floor(card.compute_capability).seconds(inner),
         operations=operations if launches is None else 0.0,
         is_of_one_row=all(one.m == 1 for each in cost.operations for one in each.products),
     )

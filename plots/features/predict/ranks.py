@@ -5,7 +5,7 @@ docs/method/ranks.md, "Predicted", says how. As with one card, nothing predicted
 into a result file.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,24 +13,27 @@ import numpy as np
 
 from plots.core.all_reduce import FLOAT_BYTES
 from plots.core.cards import Card
-from plots.core.cost import BENCH_PATH, Cost
-from plots.core.costs import cost_of
+from plots.core.cost import Cost
 from plots.core.crossover import Crossover, Question, drawn_crossover
 from plots.core.crossover_words import doubt, faster
 from plots.core.machines import short_gpu
-from plots.features.predict.analysis import NOT_MEASURED, Wanted, measured_rows, predict_draws
+from plots.features.predict.analysis import (
+    NOT_MEASURED,
+    Wanted,
+    cost_for,
+    measured_rows,
+    predict_draws,
+)
 from plots.features.predict.data import is_plain
 from plots.features.predict.fit import Fit
-from plots.features.predict.links import Link
-from plots.features.predict.scaling import loss, waits
 from plots.features.predict.simulate import Times, ends, slower
+from plots.features.predict.sums import Link, loss, waits
 from plots.file.axes import Items
 from plots.file.families import EPOCH, steps_of
 from plots.file.rows import File, Row
 from plots.text import printable
 
 Scales = Literal["strong", "weak"]
-SCALES: tuple[Scales, ...] = ("strong", "weak")
 _BATCHES = tuple(2**power for power in range(4, 17))  # of which one is sought that pays
 _LONGEST = 60
 _ONE_BATCH = "only networks whose rows do an update for each batch are predicted"
@@ -57,17 +60,23 @@ class Plan:
         return f"{short_gpu(self.card.name).partition(',')[0]} over {self.link.name}{each}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Together:
-    """One network on `ranks` cards beside one: seconds of an iteration on `one` and on `many`,
-    the `speed_up` for as many rows, and the share of `many` that is `exposed` communication."""
+    """One network on `ranks` cards beside one: seconds of an iteration on `one` and on `many`, the
+    share of `many` that is `exposed` communication, and draws of the `gain`, how many times as fast
+    as many rows are trained."""
 
     row: Row
     ranks: int
     one: Times
     many: Times
-    speed_up: Times
     exposed: Times
+    gain: np.ndarray
+
+    @property
+    def speed_up(self) -> Times:
+        """The gain's median and band."""
+        return ends(self.gain)
 
     @property
     def efficiency(self) -> Times:
@@ -97,122 +106,80 @@ class Prospect:
     problems: dict[str, tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Draws:
-    """Seconds of an iteration on one card and on several, and those of it that are exposed."""
-
-    one: np.ndarray
-    many: np.ndarray
-    exposed: np.ndarray
-    gain: float  # rows of an iteration of many, over those of one
-
-    @property
-    def speed_up(self) -> np.ndarray:
-        return self.gain * self.one / self.many
-
-
 def prospect(file: File, fit: Fit, wanted: Wanted, plan: Plan) -> Prospect:
-    """What `plan` would bring on the networks that the CPU of `file` trained."""
+    """What `plan` would bring on the networks that the CPU of `file` trained, in each batch,
+    whatever they were measured on."""
+    once: dict[Items, Row] = {}
+    for row in measured_rows(file, wanted):
+        once.setdefault(row.axes.what(row.configuration), row)
     networks: list[Together] = []
     problems: dict[str, list[str]] = {}
-    curves: dict[tuple[int, Items], list[tuple[Row, np.ndarray]]] = {}
-    for row in _once(measured_rows(file, wanted)):
+    curves: dict[tuple[int, str, str], list[Together]] = {}
+    for row in once.values():
         for ranks in plan.ranks:
-            found = _draws(row, row.counters["batch"], fit, wanted, plan, ranks=ranks)
+            found = together(row, row.counters["batch"], fit, wanted, plan, ranks=ranks)
             if isinstance(found, str):
                 problems.setdefault(found, []).append(row.model)
                 continue
-            networks.append(_together(row, found, ranks))
+            networks.append(found)
             if row.family == EPOCH and row.ladder:
-                key = (ranks, (("networks", row.ladder.networks), ("batch", row.batch)))
-                curves.setdefault(key, []).append((row, found.speed_up))
+                curves.setdefault((ranks, row.ladder.networks, row.batch), []).append(found)
     paying = []
-    for (ranks, common), own in curves.items():
-        own.sort(key=lambda pair: pair[0].counters["params"])
+    for (ranks, name, batch), own in curves.items():
+        own.sort(key=lambda one: one.row.counters["params"])
         if len(own) > 1:
-            sizes = [row.counters["params"] for row, _ in own]
-            said = dict(common)
-            crossover = _crossover(sizes, [draws for _, draws in own], ranks, "parameters")
-            paying.append(Paying(ranks, said["networks"], said["batch"], crossover))
-    paying += _of_batches(_largest(curves), fit, wanted, plan)
+            gains = [(one.row.counters["params"], one.gain) for one in own]
+            paying.append(Paying(ranks, name, batch, _crossover(gains, ranks, "parameters")))
+    if curves:  # and from which batch on the largest network of the first ladder
+        largest = max(next(iter(curves.values())), key=lambda one: one.row.counters["params"]).row
+        paying += _of_batches(largest, fit, wanted, plan)
     names = {reason: tuple(dict.fromkeys(own)) for reason, own in problems.items()}
     return Prospect(plan, tuple(networks), tuple(paying), names)
 
 
-def _once(rows: Iterable[Row]) -> Iterator[Row]:
-    """Each network in each batch, whatever it was measured on."""
-    seen: set[Items] = set()
-    for row in rows:
-        key = row.axes.what(row.configuration)
-        if key not in seen:
-            seen.add(key)
-            yield row
-
-
-def _largest(curves: dict[tuple[int, Items], list[tuple[Row, np.ndarray]]]) -> Row | None:
-    """The largest network of the first ladder."""
-    own = next(iter(curves.values()), [])
-    return max((row for row, _ in own), key=lambda row: row.counters["params"], default=None)
-
-
-def _of_batches(row: Row | None, fit: Fit, wanted: Wanted, plan: Plan) -> Iterator[Paying]:
+def _of_batches(row: Row, fit: Fit, wanted: Wanted, plan: Plan) -> Iterator[Paying]:
     """From which batch on each number of cards wins on the network of `row`."""
-    if row is None:
-        return
     for ranks in plan.ranks:
-        found = {}
-        for batch in _BATCHES:
-            own = _draws(row, float(batch), fit, wanted, plan, ranks=ranks)
-            if isinstance(own, _Draws):
-                found[float(batch)] = own.speed_up
+        found = [
+            (float(batch), own.gain)
+            for batch in _BATCHES
+            if isinstance(
+                own := together(row, float(batch), fit, wanted, plan, ranks=ranks), Together
+            )
+        ]
         if len(found) > 1:
-            crossover = _crossover(list(found), list(found.values()), ranks, "batch")
-            yield Paying(ranks, row.model, "", crossover)
+            yield Paying(ranks, row.model, "", _crossover(found, ranks, "batch"))
 
 
-def _crossover(
-    sizes: Sequence[float], draws: Sequence[np.ndarray], ranks: int, measure: str
-) -> Crossover:
+def _crossover(gains: Sequence[tuple[float, np.ndarray]], ranks: int, measure: str) -> Crossover:
     question = Question(measure, ("1 card", f"{ranks} cards"), is_band=True)
+    sizes, draws = zip(*gains, strict=True)
     return drawn_crossover(np.array(sizes), np.log(draws).T, question)
 
 
-def _together(row: Row, draws: _Draws, ranks: int) -> Together:
-    return Together(
-        row,
-        ranks,
-        one=ends(draws.one),
-        many=ends(draws.many),
-        speed_up=ends(draws.speed_up),
-        exposed=ends(draws.exposed / draws.many),
-    )
-
-
-def _draws(
+def together(
     row: Row, batch: float, fit: Fit, wanted: Wanted, plan: Plan, *, ranks: int
-) -> _Draws | str:
-    """Of the network of `row` in batches of `batch`, or why they are not known, a phrase."""
+) -> Together | str:
+    """Of the network of `row` in batches of `batch`, or why that is not known, a phrase."""
     if batch < ranks:
         return f"a batch of {batch:,.0f} has no row for each of {ranks} cards"
     if not is_plain(row):
         return _ONE_BATCH
-    params = row.counters["params"]
     costs = []
     for rows in (batch, plan.batch(batch, ranks)):
-        cost = cost_of(row.model, rows, wanted.precision, BENCH_PATH)
-        if cost is None:
-            return "its cost in smaller batches is not kept, and bench is not built to count it"
-        if cost.params != params:
-            return "it is not the network of that name here"
+        cost = cost_for(row, rows, wanted.precision, "its cost in smaller batches")
+        if isinstance(cost, str):
+            return cost
         costs.append(cost)
     steps = max(1.0, steps_of(row) * row.counters["batch"] / batch)
-    ways = [_fastest(fit, cost, wanted, plan.card, steps) for cost in costs]
-    one, share = ways
+    one, share = (_fastest(fit, cost, wanted, plan.card, steps) for cost in costs)
     if isinstance(one, str) or isinstance(share, str):
         return one if isinstance(one, str) else str(share)
-    exposed = steps * waits(plan.link, ranks, FLOAT_BYTES * params, share / steps)
+    exposed = steps * waits(plan.link, ranks, FLOAT_BYTES * row.counters["params"], share / steps)
     many = (share + exposed) * slower(loss())
-    return _Draws(one, many, exposed, float(ranks) if plan.scaling == "weak" else 1.0)
+    rows_more = float(ranks) if plan.scaling == "weak" else 1.0
+    gain = rows_more * one / many
+    return Together(row, ranks, ends(one), ends(many), ends(exposed / many), gain)
 
 
 def _fastest(fit: Fit, cost: Cost, wanted: Wanted, card: Card, steps: float) -> np.ndarray | str:
@@ -222,17 +189,18 @@ def _fastest(fit: Fit, cost: Cost, wanted: Wanted, card: Card, steps: float) -> 
     return min(known, key=lambda one: float(np.median(one))) if known else str(found[0])
 
 
-def plan_sentences(one: Prospect) -> list[str]:
+def plan_sentences(one: Prospect) -> Iterator[str]:
     """From which size the cards win, a sentence for each number of them: "H100 SXM5 80 GB over
     NVLink: at batch 100, 2 cards train disc networks faster than 1 card from 4,700,000 parameters
     (1,200,000 to 9,000,000); predicted, not measured."."""
-    return [f"{one.plan.name}: {_pays(each)}; {NOT_MEASURED}." for each in one.paying]
-
-
-def _pays(one: Paying) -> str:
-    networks, (first, second) = printable(one.networks, _LONGEST), one.crossover.question.sides
-    if one.crossover.kind == "ambiguous":
-        claim = f"no sure winner of {first} and {second} on {networks}: {doubt(one.crossover)}"
-    else:
-        claim = faster(one.crossover, networks)
-    return f"at batch {one.batch}, {claim}" if one.batch else claim
+    for each in one.paying:
+        networks, (first, second) = (
+            printable(each.networks, _LONGEST),
+            each.crossover.question.sides,
+        )
+        if each.crossover.kind == "ambiguous":
+            claim = f"no sure winner of {first} and {second} on {networks}: {doubt(each.crossover)}"
+        else:
+            claim = faster(each.crossover, networks)
+        batch = f"at batch {each.batch}, " if each.batch else ""
+        yield f"{one.plan.name}: {batch}{claim}; {NOT_MEASURED}."

@@ -12,12 +12,12 @@ from plots.core.page.columns import brief, on_page
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.core.tables.table import Table
 from plots.features.predict.analysis import NOT_MEASURED
-from plots.features.predict.answer import Verdict, sentence
+from plots.features.predict.answer import sentence
 from plots.features.predict.chart import draw_predicted
 from plots.features.predict.files import Predictions
-from plots.features.predict.fit import Fit, band_notes
+from plots.features.predict.fit import band_notes
 from plots.features.predict.table import bands_table, crossover_table
-from plots.file.families import FAMILIES, TRAINING
+from plots.file.families import FAMILIES, FORWARD, OF_NETWORKS, TRAINING
 from plots.file.rows import File
 from plots.text import printable
 
@@ -28,7 +28,7 @@ _CERTAIN = (
     "compare --cpu-of and --gpu-of set the two machines against each other in measured times."
 )
 _FIRST = ("card", "crossover", "low", "high", "answer", "execution", "data")
-_BANDS = ("model", "cpu_epoch_seconds", "cpu_step_seconds")
+_BANDS = ("model", "batch", "cpu_epoch_seconds", "cpu_step_seconds", "cpu_pass_seconds")
 
 
 def build(files: Sequence[File], context: Context) -> Section | None:
@@ -36,11 +36,15 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     predicted = context.predictions
     if not isinstance(predicted, Predictions):
         return None
-    shown = [file for file in files[: context.detailed] if predicted.of(file)]
+    shown = [
+        file
+        for file in files[: context.detailed]
+        if predicted.of(file) or predicted.of_passes(file)
+    ]
     if not shown:
         return None
     drawn = context.map(
-        partial(_draw, fit=predicted.fit), [(one, predicted.of(one)) for one in shown]
+        partial(draw_predicted, fit=predicted.fit), [(one, predicted.of(one)) for one in shown]
     )
     another = any(
         on_device(training_rows(file, family), "cuda") for file in shown for family in TRAINING
@@ -51,32 +55,28 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         anchor="predicted",
         lead=f"From which size a card would win against the measured CPU: {NOT_MEASURED}.",
         blocks=tuple(
-            _block(file, predicted.of(file), charts, predicted.fit, context)
+            _block(file, predicted, charts, context)
             for file, charts in zip(shown, drawn, strict=True)
         ),
         notes=(*band_notes(predicted.fit), _CERTAIN),
     )
 
 
-def _draw(pair: tuple[File, list[Verdict]], fit: Fit) -> list[Chart]:
-    return draw_predicted(*pair, fit)
-
-
-def _block(
-    file: File, found: Sequence[Verdict], charts: Sequence[Chart], fit: Fit, context: Context
-) -> Block:
+def _block(file: File, predicted: Predictions, charts: Sequence[Chart], context: Context) -> Block:
+    fit, found, used = predicted.fit, predicted.of(file), predicted.of_passes(file)
     pictures = [
         Picture(chart.pictures, context.stem(file, chart.name), alt=chart.alt) for chart in charts
     ]
     machine = file.machine.id
     tables, folds, notes = [], [], band_notes(fit)
-    cards = [verdict.card.id for verdict in found]
-    for family in TRAINING:
+    cards = [verdict.card.id for verdict in found or used]
+    for family in OF_NETWORKS:
+        of_family = used if family == FORWARD else found
         title = f"{FAMILIES[family].title}: CPU measured, cards {NOT_MEASURED} (from – to)"
-        bands = _familiar(_plain(bands_table(found, fit, machine, family), notes))
+        bands = _familiar(_plain(bands_table(of_family, fit, machine, family), notes))
         if bands.lines:
             tables.append(brief(on_page(bands, (*_BANDS, *cards), title), "the command below"))
-    crossovers = _plain(crossover_table(found, fit, machine), notes)
+    crossovers = _plain(crossover_table([*found, *used], fit, machine), notes)
     if crossovers.lines:
         name = f"From which size each card would win, in every way, {NOT_MEASURED}"
         table = on_page(crossovers, _FIRST, name)
@@ -84,7 +84,7 @@ def _block(
     path = shlex.quote(printable(str(file.path), 400))
     return Block(
         machine=machine,
-        points=tuple(sentence(verdict) for verdict in found),
+        points=tuple(sentence(verdict) for verdict in (*found, *used)),
         pictures=tuple(pictures),
         tables=tuple(tables),
         commands=(f".venv/bin/python -m plots predict {path} --all --gpu={','.join(cards)}",),

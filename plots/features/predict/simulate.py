@@ -16,9 +16,8 @@ from functools import cache
 
 import numpy as np
 
-from plots.features.predict.floors import LONGEST, Floor, Several
 from plots.features.predict.model import LAUNCH_SPREAD, Demand, Stack, our_launches
-from plots.features.predict.ways import Band
+from plots.features.predict.ways import LONGEST, Band, Floor, Several
 
 DRAWS = 2039  # a prime
 # Of lattices of this size the one with the least worst-case error (P2, each dimension weighted with
@@ -107,18 +106,12 @@ def device_seconds(
     """Draws of the seconds of a step on the device, or while it waits for the next launch; `launch`
     is None of a program that is not ours."""
     stack = Stack([asked])
-    whole, arithmetic, memory = (
-        unlike(error, name)[:, None]
-        for error, name in (
-            (errors.whole, "device"),
-            (errors.arithmetic, "arithmetic"),
-            (errors.memory, "memory"),
-        )
-    )
+    whole = unlike(errors.whole, "device")[:, None]
+    arithmetic = unlike(errors.arithmetic, "arithmetic")[:, None]
+    memory = unlike(errors.memory, "memory")[:, None]
     work = arithmetic * stack.arithmetic(parameters)[0] + memory * stack.traffic(parameters)[0]
-    step = among(floor.inner, "inner")
-    least = within(Band(floor.least, floor.most), "node")[:, None]
-    least = least + step[:, None] * np.minimum(asked.inner, LONGEST)
+    step = among(floor.inner, "inner")[:, None] * np.minimum(asked.inner, LONGEST)
+    least = within(floor.node, "node")[:, None] + step
     if launch is not None:
         least = np.maximum(least, within(launch, "launch")[:, None])
         spread = within(Band(math.exp(-LAUNCH_SPREAD), math.exp(LAUNCH_SPREAD)), "ours")

@@ -11,11 +11,20 @@ from plots.core.crossover import Comparison, SpeedUp
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import Curve
 from plots.core.machines import short_gpu
-from plots.core.tables.cells import bytes_cell, count_cell, number_cell, text_cell
+from plots.core.tables.cells import (
+    bytes_cell,
+    count_cell,
+    kind_cell,
+    network_cells,
+    number_cell,
+    text_cell,
+)
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.predict.analysis import NOT_MEASURED, Outlook
 from plots.features.predict.answer import Verdict, shown_ways
 from plots.features.predict.fit import Fit, band_notes
+from plots.features.predict.ranks import Prospect, Together
+from plots.features.predict.sums import loss
 from plots.features.predict.ways import OURS, PYTORCH
 from plots.file.families import FAMILIES
 from plots.file.quantities import TIME, Quantity
@@ -27,6 +36,8 @@ _GPU = (
     Column("execution", "execution", group="GPU"),
     Column("data", "data", group="GPU"),
 )
+_MEASURED = Column("measured", "measured", for_programs=True)
+_SHARED = {"strong": "cards share each batch", "weak": "a batch for each card"}
 _RATES = {
     "f32_flops": ("f32", "FLOP/s"),
     "tf32_flops": ("tf32", "FLOP/s"),
@@ -54,7 +65,7 @@ def crossover_table(found: Sequence[Verdict], fit: Fit, machine: str) -> Table:
         Column("crossover", f"{quantity.wins} from", numeric=True, group=_BAND),
         Column("low", "earliest", numeric=True, group=_BAND),
         Column("high", "latest", numeric=True, group=_BAND),
-        Column("measured", "measured", for_programs=True),
+        _MEASURED,
         Column("answer", "answer"),
     )
     title = f"From which size on a GPU would {quantity.win} on {machine}; {NOT_MEASURED}"
@@ -97,7 +108,7 @@ def networks_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str
         Column(f"predicted_{short}_{unit}", short, numeric=True, group=_BAND),
         Column(f"low_{unit}", "from", numeric=True, group=_BAND),
         Column(f"high_{unit}", "to", numeric=True, group=_BAND),
-        Column("measured", "measured", for_programs=True),
+        _MEASURED,
         Column("speed_up", times, numeric=True, group=ratio),
         Column("speed_up_low", "at least", numeric=True, group=ratio),
         Column("speed_up_high", "at most", numeric=True, group=ratio),
@@ -172,6 +183,99 @@ def _network_line(outlook: Outlook, one: SpeedUp) -> tuple[Cell, ...]:
     )
 
 
+def paying_table(found: Sequence[Prospect], machine: str) -> Table:
+    """From which size on each number of cards wins."""
+    lines = [
+        (
+            text_cell(each.plan.card.id),
+            text_cell(each.plan.link.name),
+            count_cell(one.ranks),
+            text_cell(one.networks),
+            text_cell(one.batch or None),
+            text_cell(one.crossover.question.measure),
+            kind_cell(one.crossover.kind),
+            *(
+                number_cell(size, 2)
+                for size in (one.crossover.size, one.crossover.low, one.crossover.high)
+            ),
+            Cell("no", 0),
+        )
+        for each in found
+        for one in each.paying
+    ]
+    columns = (
+        Column("card", "card"),
+        Column("link", "link"),
+        Column("ranks", "cards", numeric=True),
+        Column("networks", "networks"),
+        Column("batch", "batch", numeric=True),
+        Column("measure", "over"),
+        Column("kind", "answer"),
+        Column("crossover", "pay from", numeric=True),
+        Column("low", "from", numeric=True, group="95 % of draws"),
+        Column("high", "to", numeric=True, group="95 % of draws"),
+        _MEASURED,
+    )
+    how = _SHARED[found[0].plan.scaling]
+    title = f"From which size several cards train faster than one, {how}, networks of {machine}"
+    return Table(f"{title}; {NOT_MEASURED}", columns, tuple(lines))
+
+
+def together_table(each: Prospect, machine: str) -> Table:
+    """One line for each network and number of cards."""
+    columns = (
+        Column("network", "network"),
+        Column("params", "parameters", numeric=True),
+        Column("batch", "batch", numeric=True),
+        Column("card", "card", for_programs=True),
+        Column("link", "link", for_programs=True),
+        Column("ranks", "cards", numeric=True),
+        Column("one_seconds", "one card", numeric=True),
+        Column("seconds", "several", numeric=True),
+        Column("low_seconds", "from", numeric=True, for_programs=True),
+        Column("high_seconds", "to", numeric=True, for_programs=True),
+        Column("speed_up", "times", numeric=True, group="speedup"),
+        Column("speed_up_low", "from", numeric=True, group="speedup"),
+        Column("speed_up_high", "to", numeric=True, group="speedup"),
+        Column("efficiency", "efficiency", numeric=True),
+        Column("exposed", "sums", numeric=True),
+        _MEASURED,
+    )
+    lines = tuple(_together_line(each, one) for one in each.networks)
+    title = f"Several cards beside one, {each.plan.name}: networks of {machine}"
+    error = loss()
+    notes = (
+        "The band holds 90 % of draws, in which the card, the link and what of the sums the "
+        "backward pass hides vary independently, and several cards are slower than that by a loss "
+        f"of {100 * error.spread:.0f} % (root mean square), as {error.cards} published trainings "
+        "were (docs/method/ranks.md).",
+        "Sums: the share of the time of several that waits for them. Bold, or with an asterisk: "
+        "surely faster than one card.",
+    )
+    return Table(f"{title}; {NOT_MEASURED}", columns, lines, notes)
+
+
+def _together_line(each: Prospect, one: Together) -> tuple[Cell, ...]:
+    many, gain = one.many, one.speed_up
+    return (
+        *network_cells(one.row),
+        text_cell(each.plan.card.id),
+        text_cell(each.plan.link.name),
+        count_cell(one.ranks),
+        *(
+            Cell(units.seconds(value, 2), value)
+            for value in (one.one.seconds, many.seconds, many.low, many.high)
+        ),
+        Cell(units.significant(gain.seconds, 2), gain.seconds, bold=gain.low > 1),
+        *(number_cell(value, 2) for value in (gain.low, gain.high)),
+        *(
+            Cell(f"{100 * times.seconds:.0f} %", times.seconds)
+            for times in (one.efficiency, one.exposed)
+        ),
+        Cell("no", 0),
+    )
+
+
 def problems_of(found: Sequence[Verdict]) -> list[str]:
     """Why some have no prediction, a sentence for each reason with the cards that it holds for."""
     cards: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
@@ -219,13 +323,21 @@ def _card_line(card: Card) -> tuple[Cell, ...]:
 def _notes(found: Sequence[Verdict], fit: Fit) -> tuple[str, ...]:
     """What the bands of what is predicted are worth, and for whom they are."""
     loops = {one.way.loop for verdict in found for one in verdict.outlooks}
-    return band_notes(fit, _precision(found), PYTORCH if loops == {PYTORCH} else OURS)
+    curve = _any(found)
+    precision = curve.configuration["precision"] if curve else "f32"
+    return band_notes(fit, precision, PYTORCH if loops == {PYTORCH} else OURS)
+
+
+def _any(found: Sequence[Verdict]) -> Curve | None:
+    """One of the GPU's curves, which all are in one precision and of one quantity."""
+    outlooks = (outlook for verdict in found for outlook in verdict.outlooks)
+    return next((one.gpu for outlook in outlooks for one in outlook.networks), None)
 
 
 def _quantity(found: Sequence[Verdict]) -> Quantity:
     """What is predicted: time, or what it costs."""
-    ways = (one for verdict in found for one in verdict.outlooks)
-    return next((one.gpu.quantity for way in ways for one in way.networks), TIME)
+    curve = _any(found)
+    return curve.quantity if curve else TIME
 
 
 def _title(family: str, found: Sequence[Verdict]) -> str:
@@ -234,15 +346,6 @@ def _title(family: str, found: Sequence[Verdict]) -> str:
 
 def _shown(curve: Curve, value: float, digits: int) -> Cell:
     return Cell(curve.quantity.show(value, digits), value)
-
-
-def _precision(found: Sequence[Verdict]) -> str:
-    """That of what is predicted."""
-    for verdict in found:
-        for outlook in verdict.outlooks:
-            for one in outlook.networks:
-                return one.gpu.configuration["precision"]
-    return "f32"
 
 
 def _gpu(outlook: Outlook) -> tuple[Cell, ...]:

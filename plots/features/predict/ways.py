@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What software, driver and link add to what a GPU computes, in each execution and placement, and
-in PyTorch."""
+in PyTorch; and what a launch takes at least, whatever it computes, on a card's architecture.
+
+docs/method/prediction.md says which sources these are, and how well they foretell each other.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
-from plots.core.cards import Card, overheads
+from plots.core.cards import Card, Overhead, overheads
 from plots.core.cost import Cost
 
 AUTO = "auto"
@@ -21,6 +24,10 @@ OURS, PYTORCH = "ours", "pytorch"  # whose loop trains
 PLACEMENTS = ("resident", "pinned", "pinned-async")
 # Of the link's rate on paper, what a copy from pinned memory reaches at least.
 _LEAST_OF_LINK = 0.5
+# From this inner dimension on libraries split a small product among multiprocessors.
+LONGEST = 256
+# Sources on one architecture, from which they speak for it alone.
+FEWEST_SOURCES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +98,55 @@ class Band:
 _COPY_OF_PASS = Band(3e-6, 1e-5)
 
 
+def spanned(found: Sequence[Overhead]) -> Band:
+    """The band that all of these sources span."""
+    return Band(min(one.low_seconds for one in found), max(one.high_seconds for one in found))
+
+
 @cache
 def published(id: str) -> Band:
     """The band that all sources of one overhead span."""
-    found = overheads(id)
-    return Band(min(one.low_seconds for one in found), max(one.high_seconds for one in found))
+    return spanned(overheads(id))
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """What `count` sources say of one more: their `middle` in seconds, and the `spread` of its
+    logarithm, that of a prediction interval."""
+
+    middle: float
+    spread: float
+    count: int
+
+
+def several(found: Sequence[Overhead]) -> Several:
+    """What they say together, two at least."""
+    logs = np.log([one.low_seconds for one in found])
+    spread = float(logs.std(ddof=1)) * math.sqrt(1 + 1 / len(logs))
+    return Several(math.exp(float(logs.mean())), spread, len(logs))
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """The band of a node of a graph; of a product `inner` more for each entry of its inner
+    dimension, which it walks along one after another."""
+
+    node: Band
+    inner: Several
+
+    def seconds(self, inner: np.ndarray) -> np.ndarray:
+        """Of launches of these inner dimensions, 0 where they are no product: the middle."""
+        return self.node.middle + self.inner.middle * np.minimum(inner, LONGEST)
+
+
+@cache
+def floor(capability: str) -> Floor:
+    """That of cards of this compute capability, from the sources that measured it, or else from
+    all."""
+    nodes = overheads("graph_node")
+    alike = [one for one in nodes if one.compute_capability == capability]
+    own = alike if len(alike) >= FEWEST_SOURCES else nodes
+    return Floor(spanned(own), several(overheads("product_inner")))
 
 
 def launches(cost: Cost, way: Way) -> float | None:
