@@ -91,10 +91,11 @@ def _of_networks(verdict: Verdict) -> str:
         none = f"{only} would not" if only else f"{of or f'none of {len(found)} networks'} would"
         passes = " at forward passes" if found[0].family == FORWARD else ""
         return f"{none} surely be {quantity.better}{passes}; {NOT_MEASURED}."
-    share = f"{len(sure)} of" if len(sure) < len(found) else "all"
-    networks = only or f"{share} {len(found)} networks measured"
-    if of_batches:
-        networks = f"{of_batches} in {share} {len(found)} batch sizes"
+    things = "batch sizes" if of_batches else "networks measured"
+    share = f"{len(sure)} of {len(found)} {things}"
+    if len(sure) == len(found):
+        share = f"both {things}" if len(found) == 2 else f"all {len(found)} {things}"
+    networks = only or (f"{of_batches} in {share}" if of_batches else share)
     does = "compute a forward pass" if sure[0].family == FORWARD else "train"
     how = f"{_ratios(sure)} times as fast"
     if quantity is not TIME:
