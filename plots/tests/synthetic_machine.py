@@ -142,7 +142,7 @@ def peaks(threads: tuple[int, ...], gpu: bool) -> list[dict[str, Any]]:
 
 
 def _peak(configuration: dict[str, str], counter: str, rate: float) -> list[dict[str, Any]]:
-    facts = {counter: rate * 1e-3}
+    facts: dict[str, Any] = {counter: rate * 1e-3}
     return synthetic.operation({"family": "Peak", **configuration}, [1e-3] * 3, **facts)
 
 
