@@ -93,6 +93,9 @@ struct PassLayer {
 struct Batch {
   std::int64_t rows = 0;
   std::int64_t stride = 0;
+  /// Few samples, which would leave lanes idle: a matrix is [rows][whole lines of features], zeros
+  /// behind those of dy and dx, and has no stride.
+  bool by_rows = false;
 };
 
 /// What an optimizer makes of a gradient.
@@ -146,5 +149,9 @@ struct Kernels {
 
 /// Those for the best instructions that this processor has and this build was made for.
 Kernels best_kernels();
+
+/// Likewise, for few samples, which lie by rows; without gather, sums and pass. Parts begin at
+/// multiples of a line, those of the loss at any sample.
+Kernels best_kernels_of_rows();
 
 }  // namespace crossover::cpu::fused

@@ -34,7 +34,7 @@ FusedProgram::FusedProgram(const Workload& workload, const std::vector<DenseStep
       threads_(options.threads),
       block_(allocate(bytes, options.threads)),
       memory_(workload.tensors),
-      kernels_(best_kernels()),
+      kernels_(lie_by_rows(training) ? best_kernels_of_rows() : best_kernels()),
       loss_parts_(static_cast<std::size_t>(options.threads)) {
   Arena arena(block_.get());
   steps_ = bind_steps(workload, training, threads_, options.keep_activations, arena, memory_);
@@ -60,27 +60,38 @@ void FusedProgram::perform(const Phase& phase, const FusedStep& step, std::int64
     return by_samples ? Part{0, count} : part_of(count, unit, part, parts);
   };
   // Of what the thread updates; the gradients of its last chunk are summed there.
-  const Part inputs = part_of(layer.in, tile, part, parts);
-  const Part outputs = part_of(layer.out, tile, part, parts);
+  const std::int64_t unit = batch.by_rows ? floats_of_line : tile;
+  const Part inputs = part_of(layer.in, unit, part, parts);
+  const Part outputs = part_of(layer.out, unit, part, parts);
   const bool is_last = chunk + 1 == step.chunks;
   switch (phase.kind) {
     case Phase::Kind::gather: {
       const Part features = some(layer.in, 1);
-      kernels_.gather(step.data + row, step.data_ld, batch, samples.inputs, features.begin,
-                      features.end);
+      if (!batch.by_rows) {
+        kernels_.gather(step.data + row, step.data_ld, batch, samples.inputs, features.begin,
+                        features.end);
+        break;
+      }
+      for (std::int64_t i = 0; i < batch.rows; ++i) {
+        std::copy(step.data + (row + i) * layer.in + features.begin,
+                  step.data + (row + i) * layer.in + features.end,
+                  samples.inputs + i * whole_lines(layer.in) + features.begin);
+      }
       break;
     }
     case Phase::Kind::forward: {
-      const Part features = some(layer.out, tile);
+      const Part features = some(layer.out, unit);
       kernels_.forward(layer, batch, features.begin, features.end);
       break;
     }
     case Phase::Kind::loss: {
       Loss loss = samples.loss;
       loss.labels = step.labels == nullptr ? nullptr : step.labels + row;
-      loss.targets = step.targets == nullptr ? nullptr : step.targets + row;
-      loss.targets_ld = step.data_ld;
-      const Part rows = some(batch.stride, floats_of_line);
+      if (step.targets != nullptr) {
+        loss.targets = step.targets + (batch.by_rows ? row * loss.classes : row);
+        loss.targets_ld = batch.by_rows ? loss.classes : step.data_ld;
+      }
+      const Part rows = batch.by_rows ? some(batch.rows, 1) : some(batch.stride, floats_of_line);
       loss_parts_[own].sum = kernels_.loss(loss, batch, rows.begin, rows.end);
       if (own == 0) {
         update_ = step.optimizer.next();

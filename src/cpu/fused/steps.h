@@ -55,10 +55,10 @@ struct Samples {
 };
 
 struct FusedStep {
-  const float* data = nullptr;  ///< [features][data_ld]
+  const float* data = nullptr;  ///< [features][data_ld]; by rows [samples][features]
   std::int64_t data_ld = 0;
   const std::int32_t* labels = nullptr;  ///< null where there are targets
-  const float* targets = nullptr;        ///< [outputs][data_ld]
+  const float* targets = nullptr;        ///< [outputs][data_ld]; by rows [samples][outputs]
   std::int64_t summed_losses = 0;        ///< of which the step's loss is the mean
   float* losses = nullptr;               ///< of all runs
   /// The whole batch, of which parts are features, or one for each part: of each thread `chunks`.
@@ -81,6 +81,8 @@ Part part_of(std::int64_t count, std::int64_t unit, std::int64_t part, std::int6
 /// Binds the steps of `training` to the arena's memory, or counts what they take. `memory` learns
 /// where the tensors lie. `keep`: all of them, and so the parameters' gradients too. Throws
 /// Unsupported where an optimizer treats layers differently.
+bool lie_by_rows(const std::vector<DenseStep>& training);
+
 std::vector<FusedStep> bind_steps(const Workload& workload, const std::vector<DenseStep>& training,
                                   int threads, bool keep, Arena& arena, Memory& memory);
 

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training step of few samples, which would leave most lanes idle: features lie along the lanes
+// of vectors, and each sample is a row of a matrix (see Batch).
+// Compiled once for each target (Highway), so the guard opens again for each.
+#if defined(CROSSOVER_CPU_FUSED_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef CROSSOVER_CPU_FUSED_ROWS_INL_H
+#undef CROSSOVER_CPU_FUSED_ROWS_INL_H
+#else
+#define CROSSOVER_CPU_FUSED_ROWS_INL_H
+#endif
+
+// clang-format off
+#include "backward-inl.h"
+#include "forward-inl.h"
+#include "kernels.h"
+#include "loss-inl.h"
+#include "pass-inl.h"
+#include "tiles-inl.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace crossover::cpu::fused::HWY_NAMESPACE {
+namespace {
+
+/// Samples that are computed together.
+inline constexpr int most_rows = 4;
+
+inline std::int64_t vectors_between(std::int64_t begin, std::int64_t end) {
+  return (end - begin + lanes - 1) / lanes;
+}
+
+inline void forward_rows(const Layer& layer, const Batch& batch, std::int64_t begin,
+                         std::int64_t end) {
+  const PassLayer product{.in = layer.in,
+                          .out = layer.out,
+                          .ld = layer.ld,
+                          .x_stride = whole_lines(layer.in),
+                          .y_stride = whole_lines(layer.out),
+                          .weights = layer.weights,
+                          .bias = layer.bias};
+  const std::int64_t vectors = vectors_between(begin, end);
+  for_each_part<most_rows>(0, batch.rows, [&](auto rows, std::int64_t row) {
+    constexpr int vectors_at_once = rows == 1 ? chains : most_vectors;
+    outputs_of<rows, vectors_at_once>(product, layer.x + row * product.x_stride,
+                                      layer.y + row * product.y_stride, begin,
+                                      begin + vectors * lanes);
+  });
+  for (std::int64_t row = 0; row < batch.rows; ++row) {
+    const std::int64_t at = row * product.y_stride + begin;
+    if (layer.sum != nullptr) {
+      std::copy_n(layer.y + at, end - begin, layer.sum + at);
+    }
+    if (layer.activation != Activation::identity) {
+      apply(layer.activation, layer.y + at, layer.slope == nullptr ? nullptr : layer.slope + at,
+            vectors);
+    }
+  }
+}
+
+/// The classes or outputs of each sample, which are to a loss what samples are to it elsewhere.
+inline double loss_of_rows(const Loss& of, const Batch& /*batch*/, std::int64_t begin,
+                           std::int64_t end) {
+  const std::int64_t ld = whole_lines(of.classes);
+  double sum = 0;
+  for (std::int64_t row = begin; row < end; ++row) {
+    Loss one = of;
+    one.logits += row * ld;
+    one.dlogits += row * ld;
+    if (of.function == LossFunction::cross_entropy) {
+      one.labels += row;
+      sum += softmax_cross_entropy_of_row(one);
+    } else {
+      one.targets += row * of.targets_ld;
+      one.classes = 1;
+      sum += loss(one, {.rows = of.classes, .stride = ld}, 0, ld);
+    }
+  }
+  return sum;
+}
+
+/// dy w of `features` inputs, a tile of them at most, of so many samples; `weights` and `dx` point
+/// to the first of them.
+template <int features, int rows>
+void product_of_rows(const Layer& layer, const float* weights, const float* dy, float* dx) {
+  const Lanes d;
+  const std::int64_t dy_ld = whole_lines(layer.out);
+  Sums<rows, tile> sums;
+  for_each<rows, tile>([&](int r, int f) { sums(r, f) = hn::Zero(d); });
+  for (std::int64_t o = 0; o < layer.out; o += lanes) {
+    // What lies behind the last output may be no number.
+    const auto inside = hn::FirstN(d, static_cast<std::size_t>(layer.out - o));
+    Sums<features, 1> w;
+    for_each<features, 1>([&](int f, int v) {
+      w(f, v) = cpu::HWY_NAMESPACE::kept(hn::MaskedLoad(inside, d, weights + f * layer.ld + o));
+    });
+    for_each<rows, features>([&](int r, int f) {
+      sums(r, f) = hn::MulAdd(w(f, 0), hn::Load(d, dy + r * dy_ld + o), sums(r, f));
+    });
+  }
+  for_each<rows, 1>([&](int r, int /*v*/) {
+    hn::Store(sums_of_lanes(sums(r, 0), sums(r, 1), sums(r, 2), sums(r, 3)), Four(),
+              dx + r * whole_lines(layer.in));
+  });
+}
+
+inline void gradient_of_rows(const Layer& layer, const Batch& batch, std::int64_t begin,
+                             std::int64_t end) {
+  const Lanes d;
+  const std::int64_t ld = whole_lines(layer.in);
+  for_each_part<tile>(begin, end, [&](auto features, std::int64_t i) {
+    for_each_part<most_rows>(0, batch.rows, [&](auto rows, std::int64_t row) {
+      product_of_rows<features, rows>(layer, layer.weights + i * layer.ld,
+                                      layer.dy + row * whole_lines(layer.out),
+                                      layer.dx + row * ld + i);
+    });
+  });
+  const float* y_or_slope = layer.x_slope == nullptr ? layer.x : layer.x_slope;
+  for (std::int64_t row = 0; row < batch.rows; ++row) {
+    for (std::int64_t i = begin; i < end; i += lanes) {
+      const std::int64_t at = row * ld + i;
+      Sums<1, 1> gradients;
+      gradients(0, 0) = hn::Load(d, layer.dx + at);
+      if (layer.product != nullptr) {
+        hn::Store(gradients(0, 0), d, layer.product + at);
+      }
+      times_derivative(layer.x_activation, gradients,
+                       [&](int /*f*/, int /*v*/) { return hn::Load(d, y_or_slope + at); });
+      const auto inside = hn::FirstN(d, static_cast<std::size_t>(layer.in - i));
+      hn::Store(hn::IfThenElseZero(inside, gradients(0, 0)), d, layer.dx + at);
+    }
+  }
+}
+
+inline void update_by_rows(const Layer& layer, const Batch& batch, const Update& by,
+                           std::int64_t begin, std::int64_t end) {
+  const Parameters all{layer.weights, layer.dw, layer.m, layer.v};
+  for_each_weight_by_rows(
+      layer, batch, {.of_features = 1, .of_samples = whole_lines(layer.in)}, layer.dy, begin, end,
+      [&](auto d, std::int64_t offset, auto gradients) {
+        update_parameters(d, all.from(offset), gradients, by, by.of_weights);
+      });
+}
+
+inline void update_bias_by_rows(const Layer& layer, const Batch& batch, const Update& by,
+                                std::int64_t begin, std::int64_t end) {
+  const Lanes d;
+  const Parameters all{layer.bias, layer.dbias, layer.bias_m, layer.bias_v};
+  for (std::int64_t o = begin; o < end; o += lanes) {
+    Vector gradients = hn::Load(d, layer.dy + o);
+    for (std::int64_t row = 1; row < batch.rows; ++row) {
+      gradients = hn::Add(gradients, hn::Load(d, layer.dy + row * whole_lines(layer.out) + o));
+    }
+    update_parameters(d, all.from(o), gradients, by, by.of_biases);
+  }
+}
+
+}  // namespace
+}  // namespace crossover::cpu::fused::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
