@@ -208,15 +208,10 @@ void weights_by_lanes(const Layer& layer, const Batch& batch, const float* x, co
   }
 }
 
-/// How far apart lie features of a sample, and samples of a feature.
-struct Strides {
-  std::int64_t of_features, of_samples;
-};
-
 /// The same, with `vectors` times `lanes` outputs along the lanes: sample by sample.
 template <int features, int vectors, class Use>
-void weights_tile(const Layer& layer, const Batch& batch, const float* x, const Strides& x_strides,
-                  const float* dy_rows, const Use& use) {
+void weights_tile(const Layer& layer, const Batch& batch, const float* x, const float* dy_rows,
+                  const Use& use) {
   const Lanes d;
   const std::int64_t ld = whole_lines(layer.out);
   Sums<features, vectors> sums;
@@ -227,48 +222,35 @@ void weights_tile(const Layer& layer, const Batch& batch, const float* x, const 
       const Vector gradient = loaded(dy_rows + row * ld + v * lanes);
 #pragma GCC unroll 8
       for (int f = 0; f < features; ++f) {
-        sums(f, v) = hn::MulAdd(hn::Set(d, x[f * x_strides.of_features + row * x_strides.of_samples]),
-                                gradient, sums(f, v));
+        sums(f, v) = hn::MulAdd(hn::Set(d, x[f * batch.stride + row]), gradient, sums(f, v));
       }
     }
   }
   for_each<features, vectors>([&](int f, int v) { use(d, f * layer.ld + v * lanes, sums(f, v)); });
 }
 
-/// use(d, first + offset, gradients).
-template <class Use>
-HWY_INLINE auto use_from(const Use& use, std::int64_t first) {
-  return [&use, first](auto d, std::int64_t offset, auto gradients) {
-    use(d, first + offset, gradients);
-  };
-}
-
-/// use(d, offset, gradients) for the weights of inputs [begin, end), by dy that lies sample by
-/// sample.
-template <class Use>
-HWY_INLINE void for_each_weight_by_rows(const Layer& layer, const Batch& batch,
-                                        const Strides& x_strides, const float* dy_rows,
-                                        std::int64_t begin, std::int64_t end, const Use& use) {
-  const std::int64_t vectors_of_outputs = (layer.out + lanes - 1) / lanes;
-  for_each_part<most_vectors>(0, vectors_of_outputs, [&](auto vectors, std::int64_t v) {
-    for_each_part<most_features<vectors>>(begin, end, [&](auto features, std::int64_t i) {
-      weights_tile<features, vectors>(layer, batch, layer.x + i * x_strides.of_features, x_strides,
-                                      dy_rows + v * lanes, use_from(use, i * layer.ld + v * lanes));
-    });
-  });
-}
-
 /// use(d, offset, gradients) for the weights of inputs [begin, end).
 template <class Use>
 HWY_INLINE void for_each_weight(const Layer& layer, const Batch& batch, std::int64_t begin,
                                 std::int64_t end, const Use& use) {
-  if (layer.dy_rows != nullptr) {
-    return for_each_weight_by_rows(layer, batch, {.of_features = batch.stride, .of_samples = 1},
-                                   layer.dy_rows, begin, end, use);
+  const auto x = [&](std::int64_t i) { return layer.x + i * batch.stride; };
+  const auto use_from = [&](std::int64_t first) {
+    return [&use, first](auto d, std::int64_t offset, auto gradients) {
+      use(d, first + offset, gradients);
+    };
+  };
+  if (layer.dy_rows == nullptr) {
+    for_each_part<tile>(begin, end, [&](auto features, std::int64_t i) {
+      weights_by_lanes<features>(layer, batch, x(i), use_from(i * layer.ld));
+    });
+    return;
   }
-  for_each_part<tile>(begin, end, [&](auto features, std::int64_t i) {
-    weights_by_lanes<features>(layer, batch, layer.x + i * batch.stride,
-                               use_from(use, i * layer.ld));
+  const std::int64_t vectors_of_outputs = (layer.out + lanes - 1) / lanes;
+  for_each_part<most_vectors>(0, vectors_of_outputs, [&](auto vectors, std::int64_t v) {
+    for_each_part<most_features<vectors>>(begin, end, [&](auto features, std::int64_t i) {
+      weights_tile<features, vectors>(layer, batch, x(i), layer.dy_rows + v * lanes,
+                                      use_from(i * layer.ld + v * lanes));
+    });
   });
 }
 

@@ -131,14 +131,38 @@ inline void gradient_of_rows(const Layer& layer, const Batch& batch, std::int64_
   }
 }
 
+/// The update of the weights from inputs [begin, end) to `vectors` of outputs from `o` on. Their dy
+/// stays in the registers.
+template <int rows, int vectors>
+HWY_INLINE void update_tile(const Layer& layer, const Update& by, std::int64_t begin,
+                            std::int64_t end, std::int64_t o) {
+  const Lanes d;
+  const std::int64_t x_ld = whole_lines(layer.in);
+  const std::int64_t dy_ld = whole_lines(layer.out);
+  const Parameters all{layer.weights, layer.dw, layer.m, layer.v};
+  Sums<rows, vectors> dy;
+  for_each<rows, vectors>(
+      [&](int r, int v) { dy(r, v) = hn::Load(d, layer.dy + r * dy_ld + o + v * lanes); });
+  for (std::int64_t i = begin; i < end; ++i) {
+    const float* x = layer.x + i;
+    for_each<1, vectors>([&](int /*f*/, int v) {
+      Vector gradients = hn::Mul(hn::Set(d, x[0]), dy(0, v));
+#pragma GCC unroll 4
+      for (int r = 1; r < rows; ++r) {
+        gradients = hn::MulAdd(hn::Set(d, x[r * x_ld]), dy(r, v), gradients);
+      }
+      update_parameters(d, all.from(i * layer.ld + o + v * lanes), gradients, by, by.of_weights);
+    });
+  }
+}
+
 inline void update_by_rows(const Layer& layer, const Batch& batch, const Update& by,
                            std::int64_t begin, std::int64_t end) {
-  const Parameters all{layer.weights, layer.dw, layer.m, layer.v};
-  for_each_weight_by_rows(
-      layer, batch, {.of_features = 1, .of_samples = whole_lines(layer.in)}, layer.dy, begin, end,
-      [&](auto d, std::int64_t offset, auto gradients) {
-        update_parameters(d, all.from(offset), gradients, by, by.of_weights);
-      });
+  for_each_part<most_rows>(0, batch.rows, [&](auto rows, std::int64_t /*row*/) {
+    for_each_part<most_vectors>(0, vectors_between(0, layer.out), [&](auto vectors, std::int64_t v) {
+      update_tile<rows, vectors>(layer, by, begin, end, v * lanes);
+    });
+  });
 }
 
 inline void update_bias_by_rows(const Layer& layer, const Batch& batch, const Update& by,
