@@ -14,7 +14,6 @@
 #include "forward-inl.h"
 #include "loss-inl.h"
 #include "pass-inl.h"
-#include "rows-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -52,15 +51,6 @@ Kernels kernels() {
           .instructions = hwy::TargetName(HWY_TARGET)};
 }
 
-Kernels kernels_of_rows() {
-  return {.forward = forward_rows,
-          .loss = loss_of_rows,
-          .gradient = gradient_of_rows,
-          .update = update_by_rows,
-          .update_bias = update_bias_by_rows,
-          .instructions = hwy::TargetName(HWY_TARGET)};
-}
-
 }  // namespace crossover::cpu::fused::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -68,10 +58,8 @@ HWY_AFTER_NAMESPACE();
 namespace crossover::cpu::fused {
 
 HWY_EXPORT(kernels);
-HWY_EXPORT(kernels_of_rows);
 
 Kernels best_kernels() { return HWY_DYNAMIC_DISPATCH(kernels)(); }
-Kernels best_kernels_of_rows() { return HWY_DYNAMIC_DISPATCH(kernels_of_rows)(); }
 
 }  // namespace crossover::cpu::fused
 #endif

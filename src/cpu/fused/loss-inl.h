@@ -116,44 +116,6 @@ inline double softmax_cross_entropy(const Loss& of, const Batch& batch, std::int
   return hn::GetLane(hn::SumOfLanes(d, sum_of_losses));
 }
 
-/// Of one sample, whose classes lie along the lanes.
-inline double softmax_cross_entropy_of_row(const Loss& of) {
-  const Lanes d;
-  const hn::RebindToSigned<Lanes> whole;
-  const std::int32_t label = of.labels[0];
-  const auto is_class = [&](std::int64_t c) {
-    return hn::FirstN(d, static_cast<std::size_t>(of.classes - c));
-  };
-  const auto is_label = [&](std::int64_t c) {
-    const auto classes = hn::Iota(whole, static_cast<std::int32_t>(c));
-    return hn::RebindMask(d, hn::Eq(classes, hn::Set(whole, label)));
-  };
-  Vector largest_of_lane = hn::Set(d, of.logits[0]);
-  for (std::int64_t c = 0; c < of.classes; c += lanes) {
-    const Vector logits = hn::Load(d, of.logits + c);
-    largest_of_lane = hn::IfThenElse(is_class(c), hn::Max(largest_of_lane, logits), largest_of_lane);
-  }
-  const Vector largest = hn::MaxOfLanes(d, largest_of_lane);
-  Vector others = hn::Zero(d);  // than the label: see operations/loss.cpp
-  for (std::int64_t c = 0; c < of.classes; c += lanes) {
-    const Vector e = hn::IfThenElseZero(
-        is_class(c), hn::Exp(d, hn::Sub(hn::Load(d, of.logits + c), largest)));
-    others = hn::Add(others, hn::IfThenZeroElse(is_label(c), e));
-    hn::Store(e, d, of.dlogits + c);
-  }
-  others = hn::SumOfLanes(d, others);
-  const Vector of_label = hn::Set(d, of.dlogits[label]);
-  const Vector normalized = hn::Div(hn::Set(d, of.factor), hn::Add(others, of_label));
-  for (std::int64_t c = 0; c < of.classes; c += lanes) {
-    const Vector slope = hn::IfThenElse(is_label(c), hn::Neg(others), hn::Load(d, of.dlogits + c));
-    hn::Store(hn::Mul(slope, normalized), d, of.dlogits + c);
-  }
-  const Vector above_one = hn::Add(others, hn::Sub(of_label, hn::Set(d, 1.0F)));
-  const Vector of_one =
-      hn::Add(hn::Sub(largest, hn::Set(d, of.logits[label])), hn::Log1p(d, above_one));
-  return hn::GetLane(of_one);
-}
-
 inline double loss(const Loss& of, const Batch& batch, std::int64_t begin, std::int64_t end) {
   switch (of.function) {
     case LossFunction::mse:

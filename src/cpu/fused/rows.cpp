@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training step of few samples, which would leave most lanes idle: features lie along the lanes
 // of vectors, and each sample is a row of a matrix (see Batch).
-// Compiled once for each target (Highway), so the guard opens again for each.
-#if defined(CROSSOVER_CPU_FUSED_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef CROSSOVER_CPU_FUSED_ROWS_INL_H
-#undef CROSSOVER_CPU_FUSED_ROWS_INL_H
-#else
-#define CROSSOVER_CPU_FUSED_ROWS_INL_H
-#endif
+#include "../targets.h"
+#include "kernels.h"
 
+// Highway compiles what lies between its markers once for each target.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "rows.cpp"  // NOLINT(cppcoreguidelines-macro-usage): Highway's way
+#include <hwy/foreach_target.h>
 // clang-format off
+#include <hwy/highway.h>
+
 #include "backward-inl.h"
 #include "forward-inl.h"
-#include "kernels.h"
 #include "loss-inl.h"
 #include "pass-inl.h"
-#include "tiles-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -25,11 +24,11 @@ namespace {
 /// Samples that are computed together.
 inline constexpr int most_rows = 4;
 
-inline std::int64_t vectors_between(std::int64_t begin, std::int64_t end) {
+std::int64_t vectors_between(std::int64_t begin, std::int64_t end) {
   return (end - begin + lanes - 1) / lanes;
 }
 
-inline void forward_rows(const Layer& layer, const Batch& batch, std::int64_t begin,
+void forward_rows(const Layer& layer, const Batch& batch, std::int64_t begin,
                          std::int64_t end) {
   const PassLayer product{.in = layer.in,
                           .out = layer.out,
@@ -57,8 +56,46 @@ inline void forward_rows(const Layer& layer, const Batch& batch, std::int64_t be
   }
 }
 
+/// Of one sample, whose classes lie along the lanes.
+double softmax_cross_entropy_of_row(const Loss& of) {
+  const Lanes d;
+  const hn::RebindToSigned<Lanes> whole;
+  const std::int32_t label = of.labels[0];
+  const auto is_class = [&](std::int64_t c) {
+    return hn::FirstN(d, static_cast<std::size_t>(of.classes - c));
+  };
+  const auto is_label = [&](std::int64_t c) {
+    const auto classes = hn::Iota(whole, static_cast<std::int32_t>(c));
+    return hn::RebindMask(d, hn::Eq(classes, hn::Set(whole, label)));
+  };
+  Vector largest_of_lane = hn::Set(d, of.logits[0]);
+  for (std::int64_t c = 0; c < of.classes; c += lanes) {
+    const Vector logits = hn::Load(d, of.logits + c);
+    largest_of_lane = hn::IfThenElse(is_class(c), hn::Max(largest_of_lane, logits), largest_of_lane);
+  }
+  const Vector largest = hn::MaxOfLanes(d, largest_of_lane);
+  Vector others = hn::Zero(d);  // than the label: see operations/loss.cpp
+  for (std::int64_t c = 0; c < of.classes; c += lanes) {
+    const Vector e = hn::IfThenElseZero(
+        is_class(c), hn::Exp(d, hn::Sub(hn::Load(d, of.logits + c), largest)));
+    others = hn::Add(others, hn::IfThenZeroElse(is_label(c), e));
+    hn::Store(e, d, of.dlogits + c);
+  }
+  others = hn::SumOfLanes(d, others);
+  const Vector of_label = hn::Set(d, of.dlogits[label]);
+  const Vector normalized = hn::Div(hn::Set(d, of.factor), hn::Add(others, of_label));
+  for (std::int64_t c = 0; c < of.classes; c += lanes) {
+    const Vector slope = hn::IfThenElse(is_label(c), hn::Neg(others), hn::Load(d, of.dlogits + c));
+    hn::Store(hn::Mul(slope, normalized), d, of.dlogits + c);
+  }
+  const Vector above_one = hn::Add(others, hn::Sub(of_label, hn::Set(d, 1.0F)));
+  const Vector of_one =
+      hn::Add(hn::Sub(largest, hn::Set(d, of.logits[label])), hn::Log1p(d, above_one));
+  return hn::GetLane(of_one);
+}
+
 /// The classes or outputs of each sample, which are to a loss what samples are to it elsewhere.
-inline double loss_of_rows(const Loss& of, const Batch& /*batch*/, std::int64_t begin,
+double loss_of_rows(const Loss& of, const Batch& /*batch*/, std::int64_t begin,
                            std::int64_t end) {
   const std::int64_t ld = whole_lines(of.classes);
   double sum = 0;
@@ -103,7 +140,7 @@ void product_of_rows(const Layer& layer, const float* weights, const float* dy, 
   });
 }
 
-inline void gradient_of_rows(const Layer& layer, const Batch& batch, std::int64_t begin,
+void gradient_of_rows(const Layer& layer, const Batch& batch, std::int64_t begin,
                              std::int64_t end) {
   const Lanes d;
   const std::int64_t ld = whole_lines(layer.in);
@@ -140,6 +177,7 @@ HWY_INLINE void update_tile(const Layer& layer, const Update& by, std::int64_t b
   const std::int64_t x_ld = whole_lines(layer.in);
   const std::int64_t dy_ld = whole_lines(layer.out);
   const Parameters all{layer.weights, layer.dw, layer.m, layer.v};
+  const Update own = by;  // which no store can change
   Sums<rows, vectors> dy;
   for_each<rows, vectors>(
       [&](int r, int v) { dy(r, v) = hn::Load(d, layer.dy + r * dy_ld + o + v * lanes); });
@@ -151,12 +189,12 @@ HWY_INLINE void update_tile(const Layer& layer, const Update& by, std::int64_t b
       for (int r = 1; r < rows; ++r) {
         gradients = hn::MulAdd(hn::Set(d, x[r * x_ld]), dy(r, v), gradients);
       }
-      update_parameters(d, all.from(i * layer.ld + o + v * lanes), gradients, by, by.of_weights);
+      update_parameters(d, all.from(i * layer.ld + o + v * lanes), gradients, own, own.of_weights);
     });
   }
 }
 
-inline void update_by_rows(const Layer& layer, const Batch& batch, const Update& by,
+void update_by_rows(const Layer& layer, const Batch& batch, const Update& by,
                            std::int64_t begin, std::int64_t end) {
   for_each_part<most_rows>(0, batch.rows, [&](auto rows, std::int64_t /*row*/) {
     for_each_part<most_vectors>(0, vectors_between(0, layer.out), [&](auto vectors, std::int64_t v) {
@@ -165,7 +203,7 @@ inline void update_by_rows(const Layer& layer, const Batch& batch, const Update&
   });
 }
 
-inline void update_bias_by_rows(const Layer& layer, const Batch& batch, const Update& by,
+void update_bias_by_rows(const Layer& layer, const Batch& batch, const Update& by,
                                 std::int64_t begin, std::int64_t end) {
   const Lanes d;
   const Parameters all{layer.bias, layer.dbias, layer.bias_m, layer.bias_v};
@@ -179,7 +217,25 @@ inline void update_bias_by_rows(const Layer& layer, const Batch& batch, const Up
 }
 
 }  // namespace
+
+Kernels kernels_of_rows() {
+  return {.forward = forward_rows,
+          .loss = loss_of_rows,
+          .gradient = gradient_of_rows,
+          .update = update_by_rows,
+          .update_bias = update_bias_by_rows,
+          .instructions = hwy::TargetName(HWY_TARGET)};
+}
+
 }  // namespace crossover::cpu::fused::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
+#if HWY_ONCE
+namespace crossover::cpu::fused {
+
+HWY_EXPORT(kernels_of_rows);
+
+Kernels best_kernels_of_rows() { return HWY_DYNAMIC_DISPATCH(kernels_of_rows)(); }
+
+}  // namespace crossover::cpu::fused
 #endif
