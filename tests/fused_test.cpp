@@ -113,6 +113,8 @@ TEST(DenseTraining, SaysWhatStandsInTheWay) {
 
 namespace {
 
+using cpu::fused::few_samples;
+
 struct FusedCase {
   std::string name;
   std::vector<std::int64_t> widths;
@@ -145,6 +147,19 @@ std::vector<FusedCase> fused_cases() {
   };
   for (const auto& [name, activation] : named_activations) {
     all.push_back({name, {9, 33, 21, 3}, 70, 33, activation});
+    all.push_back({"few_" + std::string(name), {9, 33, 21, 3}, 7, 3, activation});
+  }
+  for (std::int64_t batch = 1; batch <= few_samples + 1; ++batch) {
+    const auto few = [&](const char* what, const std::vector<std::int64_t>& widths,
+                         LossFunction loss) {
+      all.push_back(
+          {what + std::to_string(batch), widths, 3 * batch + 1, batch, Activation::relu, loss});
+    };
+    few("few_classes_", {19, 37, 22, 5}, LossFunction::cross_entropy);
+    few("few_of_many_classes_", {18, 35}, LossFunction::cross_entropy);
+    few("few_mse_", {17, 50, 33}, LossFunction::mse);
+    few("few_bce_", {21, 34, 3}, LossFunction::bce);
+    few("few_by_features_", {9, 300, 290, 2}, LossFunction::cross_entropy);
   }
   return all;
 }

@@ -18,24 +18,22 @@ float* Memory::matrix(Arena& arena, Id id, std::int64_t ld) {
   const Shape& shape = tensors_[static_cast<std::size_t>(id)].shape;
   const std::int64_t columns = shape.back();
   auto* at = arena.take<float>(round_up(columns, tile) * ld + floats_of_line);
-  stored_[static_cast<std::size_t>(id)] = {
-      .at = reinterpret_cast<std::byte*>(at),
-      .rows = leading(shape),
-      .columns = columns,
-      .row_stride = 1,
-      .column_stride = ld};
+  stored_[static_cast<std::size_t>(id)] = {.at = reinterpret_cast<std::byte*>(at),
+                                           .rows = leading(shape),
+                                           .columns = columns,
+                                           .row_stride = 1,
+                                           .column_stride = ld};
   return at;
 }
 
 float* Memory::rows(Arena& arena, Id id, std::int64_t ld) {
   const Shape& shape = tensors_[static_cast<std::size_t>(id)].shape;
   auto* at = arena.take<float>(leading(shape) * ld);
-  stored_[static_cast<std::size_t>(id)] = {
-      .at = reinterpret_cast<std::byte*>(at),
-      .rows = leading(shape),
-      .columns = shape.back(),
-      .row_stride = ld,
-      .column_stride = 1};
+  stored_[static_cast<std::size_t>(id)] = {.at = reinterpret_cast<std::byte*>(at),
+                                           .rows = leading(shape),
+                                           .columns = shape.back(),
+                                           .row_stride = ld,
+                                           .column_stride = 1};
   return at;
 }
 

@@ -21,15 +21,22 @@ HWY_BEFORE_NAMESPACE();
 namespace crossover::cpu::fused::HWY_NAMESPACE {
 namespace {
 
-/// Samples that are computed together.
-inline constexpr int most_rows = 4;
+std::int64_t vectors_of_features(std::int64_t features) { return (features + lanes - 1) / lanes; }
 
-std::int64_t vectors_between(std::int64_t begin, std::int64_t end) {
-  return (end - begin + lanes - 1) / lanes;
+/// work(integral_constant<rows>): a batch has few_samples at most.
+template <class Work>
+HWY_INLINE void with_rows(const Batch& batch, const Work& work) {
+  for_each_part<few_samples>(0, batch.rows, [&](auto rows, std::int64_t /*row*/) { work(rows); });
 }
 
-void forward_rows(const Layer& layer, const Batch& batch, std::int64_t begin,
-                         std::int64_t end) {
+void gather_by_rows(const float* data, std::int64_t ld, const Batch& batch, float* x,
+                    std::int64_t begin, std::int64_t end) {
+  for (std::int64_t row = 0; row < batch.rows; ++row) {
+    std::copy_n(data + row * ld + begin, end - begin, x + row * whole_lines(ld) + begin);
+  }
+}
+
+void forward_by_rows(const Layer& layer, const Batch& batch, std::int64_t begin, std::int64_t end) {
   const PassLayer product{.in = layer.in,
                           .out = layer.out,
                           .ld = layer.ld,
@@ -37,12 +44,10 @@ void forward_rows(const Layer& layer, const Batch& batch, std::int64_t begin,
                           .y_stride = whole_lines(layer.out),
                           .weights = layer.weights,
                           .bias = layer.bias};
-  const std::int64_t vectors = vectors_between(begin, end);
-  for_each_part<most_rows>(0, batch.rows, [&](auto rows, std::int64_t row) {
+  const std::int64_t vectors = vectors_of_features(end - begin);
+  with_rows(batch, [&](auto rows) {
     constexpr int vectors_at_once = rows == 1 ? chains : most_vectors;
-    outputs_of<rows, vectors_at_once>(product, layer.x + row * product.x_stride,
-                                      layer.y + row * product.y_stride, begin,
-                                      begin + vectors * lanes);
+    outputs_of<rows, vectors_at_once>(product, layer.x, layer.y, begin, begin + vectors * lanes);
   });
   for (std::int64_t row = 0; row < batch.rows; ++row) {
     const std::int64_t at = row * product.y_stride + begin;
@@ -71,13 +76,14 @@ double softmax_cross_entropy_of_row(const Loss& of) {
   Vector largest_of_lane = hn::Set(d, of.logits[0]);
   for (std::int64_t c = 0; c < of.classes; c += lanes) {
     const Vector logits = hn::Load(d, of.logits + c);
-    largest_of_lane = hn::IfThenElse(is_class(c), hn::Max(largest_of_lane, logits), largest_of_lane);
+    largest_of_lane =
+        hn::IfThenElse(is_class(c), hn::Max(largest_of_lane, logits), largest_of_lane);
   }
   const Vector largest = hn::MaxOfLanes(d, largest_of_lane);
   Vector others = hn::Zero(d);  // than the label: see operations/loss.cpp
   for (std::int64_t c = 0; c < of.classes; c += lanes) {
-    const Vector e = hn::IfThenElseZero(
-        is_class(c), hn::Exp(d, hn::Sub(hn::Load(d, of.logits + c), largest)));
+    const Vector e =
+        hn::IfThenElseZero(is_class(c), hn::Exp(d, hn::Sub(hn::Load(d, of.logits + c), largest)));
     others = hn::Add(others, hn::IfThenZeroElse(is_label(c), e));
     hn::Store(e, d, of.dlogits + c);
   }
@@ -94,9 +100,8 @@ double softmax_cross_entropy_of_row(const Loss& of) {
   return hn::GetLane(of_one);
 }
 
-/// The classes or outputs of each sample, which are to a loss what samples are to it elsewhere.
-double loss_of_rows(const Loss& of, const Batch& /*batch*/, std::int64_t begin,
-                           std::int64_t end) {
+/// Of the other losses each element counts by itself: outputs of a sample as samples of an output.
+double loss_by_rows(const Loss& of, const Batch& /*batch*/, std::int64_t begin, std::int64_t end) {
   const std::int64_t ld = whole_lines(of.classes);
   double sum = 0;
   for (std::int64_t row = begin; row < end; ++row) {
@@ -109,16 +114,15 @@ double loss_of_rows(const Loss& of, const Batch& /*batch*/, std::int64_t begin,
     } else {
       one.targets += row * of.targets_ld;
       one.classes = 1;
-      sum += loss(one, {.rows = of.classes, .stride = ld}, 0, ld);
+      sum += loss(one, {.rows = of.classes}, 0, of.classes);
     }
   }
   return sum;
 }
 
-/// dy w of `features` inputs, a tile of them at most, of so many samples; `weights` and `dx` point
-/// to the first of them.
-template <int features, int rows>
-void product_of_rows(const Layer& layer, const float* weights, const float* dy, float* dx) {
+/// dy w of `features` inputs, a tile of them at most, to which `weights` and `dx` point.
+template <int rows, int features>
+HWY_INLINE void product_tile(const Layer& layer, const float* weights, float* dx) {
   const Lanes d;
   const std::int64_t dy_ld = whole_lines(layer.out);
   Sums<rows, tile> sums;
@@ -128,10 +132,10 @@ void product_of_rows(const Layer& layer, const float* weights, const float* dy, 
     const auto inside = hn::FirstN(d, static_cast<std::size_t>(layer.out - o));
     Sums<features, 1> w;
     for_each<features, 1>([&](int f, int v) {
-      w(f, v) = cpu::HWY_NAMESPACE::kept(hn::MaskedLoad(inside, d, weights + f * layer.ld + o));
+      w(f, v) = kept(hn::MaskedLoad(inside, d, weights + f * layer.ld + o));
     });
     for_each<rows, features>([&](int r, int f) {
-      sums(r, f) = hn::MulAdd(w(f, 0), hn::Load(d, dy + r * dy_ld + o), sums(r, f));
+      sums(r, f) = hn::MulAdd(w(f, 0), hn::Load(d, layer.dy + r * dy_ld + o), sums(r, f));
     });
   }
   for_each<rows, 1>([&](int r, int /*v*/) {
@@ -140,21 +144,18 @@ void product_of_rows(const Layer& layer, const float* weights, const float* dy, 
   });
 }
 
-void gradient_of_rows(const Layer& layer, const Batch& batch, std::int64_t begin,
-                             std::int64_t end) {
-  const Lanes d;
-  const std::int64_t ld = whole_lines(layer.in);
-  for_each_part<tile>(begin, end, [&](auto features, std::int64_t i) {
-    for_each_part<most_rows>(0, batch.rows, [&](auto rows, std::int64_t row) {
-      product_of_rows<features, rows>(layer, layer.weights + i * layer.ld,
-                                      layer.dy + row * whole_lines(layer.out),
-                                      layer.dx + row * ld + i);
+void gradient_by_rows(const Layer& layer, const Batch& batch, std::int64_t begin,
+                      std::int64_t end) {
+  with_rows(batch, [&](auto rows) {
+    for_each_part<tile>(begin, end, [&](auto features, std::int64_t i) {
+      product_tile<rows, features>(layer, layer.weights + i * layer.ld, layer.dx + i);
     });
   });
+  const Lanes d;
   const float* y_or_slope = layer.x_slope == nullptr ? layer.x : layer.x_slope;
   for (std::int64_t row = 0; row < batch.rows; ++row) {
     for (std::int64_t i = begin; i < end; i += lanes) {
-      const std::int64_t at = row * ld + i;
+      const std::int64_t at = row * whole_lines(layer.in) + i;
       Sums<1, 1> gradients;
       gradients(0, 0) = hn::Load(d, layer.dx + at);
       if (layer.product != nullptr) {
@@ -194,17 +195,18 @@ HWY_INLINE void update_tile(const Layer& layer, const Update& by, std::int64_t b
   }
 }
 
-void update_by_rows(const Layer& layer, const Batch& batch, const Update& by,
-                           std::int64_t begin, std::int64_t end) {
-  for_each_part<most_rows>(0, batch.rows, [&](auto rows, std::int64_t /*row*/) {
-    for_each_part<most_vectors>(0, vectors_between(0, layer.out), [&](auto vectors, std::int64_t v) {
-      update_tile<rows, vectors>(layer, by, begin, end, v * lanes);
-    });
+void update_by_rows(const Layer& layer, const Batch& batch, const Update& by, std::int64_t begin,
+                    std::int64_t end) {
+  with_rows(batch, [&](auto rows) {
+    for_each_part<most_vectors>(0, vectors_of_features(layer.out),
+                                [&](auto vectors, std::int64_t v) {
+                                  update_tile<rows, vectors>(layer, by, begin, end, v * lanes);
+                                });
   });
 }
 
 void update_bias_by_rows(const Layer& layer, const Batch& batch, const Update& by,
-                                std::int64_t begin, std::int64_t end) {
+                         std::int64_t begin, std::int64_t end) {
   const Lanes d;
   const Parameters all{layer.bias, layer.dbias, layer.bias_m, layer.bias_v};
   for (std::int64_t o = begin; o < end; o += lanes) {
@@ -218,10 +220,11 @@ void update_bias_by_rows(const Layer& layer, const Batch& batch, const Update& b
 
 }  // namespace
 
-Kernels kernels_of_rows() {
-  return {.forward = forward_rows,
-          .loss = loss_of_rows,
-          .gradient = gradient_of_rows,
+Kernels kernels_by_rows() {
+  return {.gather = gather_by_rows,
+          .forward = forward_by_rows,
+          .loss = loss_by_rows,
+          .gradient = gradient_by_rows,
           .update = update_by_rows,
           .update_bias = update_bias_by_rows,
           .instructions = hwy::TargetName(HWY_TARGET)};
@@ -233,9 +236,9 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace crossover::cpu::fused {
 
-HWY_EXPORT(kernels_of_rows);
+HWY_EXPORT(kernels_by_rows);
 
-Kernels best_kernels_of_rows() { return HWY_DYNAMIC_DISPATCH(kernels_of_rows)(); }
+Kernels best_kernels_by_rows() { return HWY_DYNAMIC_DISPATCH(kernels_by_rows)(); }
 
 }  // namespace crossover::cpu::fused
 #endif

@@ -2,7 +2,6 @@
 #include "steps.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 
 namespace crossover::cpu::fused {
@@ -81,24 +80,23 @@ std::int64_t summed_losses(const DenseStep& step) {
                                                            : step.batch * step.classes();
 }
 
-Batch batch_of(Part rows, bool by_rows) {
-  const std::int64_t count = rows.end - rows.begin;
-  return {.rows = count, .stride = by_rows ? 0 : whole_lines(count), .by_rows = by_rows};
+Batch batch_of(std::int64_t rows, bool by_rows) {
+  return {.rows = rows, .stride = by_rows ? 0 : whole_lines(rows), .by_rows = by_rows};
 }
 
-/// A matrix of samples that are no tensor.
-float* take(std::int64_t features, const Batch& batch, Arena& arena) {
+/// A matrix of the samples that is no tensor.
+float* take_matrix(std::int64_t features, const Batch& batch, Arena& arena) {
   return arena.take<float>(batch.by_rows ? batch.rows * whole_lines(features)
                                          : (features + tile) * batch.stride);
 }
 
-/// The matrices of samples by matrix(id, features).
+/// The matrices of the samples from `first` on by matrix(id, features).
 template <class Matrix>
 Samples bind_samples(const DenseStep& from, const std::vector<Layer>& parameters,
                      std::int64_t first, const Batch& batch, bool keep, Arena& arena,
                      const Matrix& matrix) {
   Samples samples{.first = first, .batch = batch, .layers = parameters};
-  samples.inputs = take(from.layers[0].in, batch, arena);
+  samples.inputs = take_matrix(from.layers[0].in, batch, arena);
   const float* x = samples.inputs;
   const float* x_slope = nullptr;
   float* dx = nullptr;
@@ -109,7 +107,7 @@ Samples bind_samples(const DenseStep& from, const std::vector<Layer>& parameters
     layer.x = x;
     layer.y = matrix(of.y, of.out);
     if (of.sum != none) {
-      layer.slope = take(of.out, batch, arena);
+      layer.slope = take_matrix(of.out, batch, arena);
     }
     layer.sum = keep && of.sum != none ? matrix(of.sum, of.out) : nullptr;
     layer.product = keep && of.product != none ? matrix(of.product, of.in) : nullptr;
@@ -118,10 +116,10 @@ Samples bind_samples(const DenseStep& from, const std::vector<Layer>& parameters
     layer.dx_rows = dx_rows;
     dx = matrix(of.dy, of.out);
     layer.dy = dx;
-    // Of hidden layers that fill a vector.
-    const bool rows_too =
-        !batch.by_rows && i + 1 < samples.layers.size() && layer.out >= floats_of_line;
-    dx_rows = rows_too ? arena.take<float>(batch.stride * whole_lines(layer.out)) : nullptr;
+    // Of hidden layers that fill a vector; by rows, dy lies so itself.
+    const bool rows_too = i + 1 < samples.layers.size() && layer.out >= floats_of_line;
+    dx_rows = rows_too && !batch.by_rows ? arena.take<float>(batch.stride * whole_lines(layer.out))
+                                         : nullptr;
     layer.dy_rows = dx_rows;
     x = layer.y;
     x_slope = layer.slope;
@@ -153,10 +151,10 @@ std::vector<Samples> cut_samples(const DenseStep& from, std::vector<Layer> param
       layer.dw_sums.own = layer.dbias_sums.own = part;
     }
     const Part rows = part_of(from.batch, floats_of_line, part, parts);
-    const Batch batch = batch_of(rows, false);
+    const Batch batch = batch_of(rows.end - rows.begin, false);
     samples.push_back(bind_samples(
         from, parameters, rows.begin, batch, false, arena,
-        [&](Id /*id*/, std::int64_t features) { return take(features, batch, arena); }));
+        [&](Id /*id*/, std::int64_t features) { return take_matrix(features, batch, arena); }));
   }
   return samples;
 }
@@ -301,6 +299,22 @@ int chunks_that_pay(const DenseStep& step, const std::vector<Layer>& layers, int
   return 0;
 }
 
+/// Whether samples should lie by rows: they are few, and the layers wide enough for what each
+/// sample costs beside its products, as sums over lanes do. By rows, the number of vectors of
+/// weights counts; else each weight is multiplied by a vector of samples. In units of such a
+/// product.
+bool rows_pay(const DenseStep& step) {
+  constexpr std::int64_t of_sample = 64;
+  constexpr std::int64_t of_vector = 2;
+  std::int64_t by_rows = of_sample * step.batch;
+  std::int64_t by_features = 0;
+  for (const DenseLayer& layer : step.layers) {
+    by_rows += of_vector * layer.in * lines_of(layer.out);
+    by_features += layer.in * leading_dimension(layer.out);
+  }
+  return step.batch <= few_samples && by_rows <= by_features;
+}
+
 }  // namespace
 
 Update Optimizer::next() const {
@@ -322,10 +336,7 @@ Part part_of(std::int64_t count, std::int64_t unit, std::int64_t part, std::int6
 }
 
 bool lie_by_rows(const std::vector<DenseStep>& training) {
-  static const char* env = std::getenv("FEW");
-  const std::int64_t few_samples = env == nullptr ? 4 : std::atoi(env);
-  return std::all_of(training.begin(), training.end(),
-                     [=](const DenseStep& step) { return step.batch <= few_samples; });
+  return std::all_of(training.begin(), training.end(), rows_pay);
 }
 
 std::vector<FusedStep> bind_steps(const Workload& workload, const std::vector<DenseStep>& training,
@@ -335,16 +346,18 @@ std::vector<FusedStep> bind_steps(const Workload& workload, const std::vector<De
   std::vector<FusedStep> steps;
   for (const DenseStep& from : training) {
     const Id data = workload[from.inputs()].source;
-    FusedStep step;
-    step.data_ld = whole_lines(workload[data].shape[0]);
+    const std::int64_t rows_ld = whole_lines(workload[data].shape[0]);
     const auto bind_data = [&](Id id) {
-      return by_rows ? bind.plain(id) : bind.matrix(id, step.data_ld);
+      return by_rows ? bind.plain(id) : bind.matrix(id, rows_ld);
     };
+    FusedStep step;
+    step.data_ld = by_rows ? from.layers.front().in : rows_ld;
     step.data = bind_data(data);
     const Id wanted = workload[from.loss.wanted].source;
     if (from.loss.function == LossFunction::cross_entropy) {
       step.labels = bind.plain<std::int32_t>(wanted);
     } else {
+      step.targets_ld = by_rows ? from.classes() : rows_ld;
       step.targets = bind_data(wanted);
     }
     step.summed_losses = summed_losses(from);
@@ -360,7 +373,7 @@ std::vector<FusedStep> bind_steps(const Workload& workload, const std::vector<De
       step.samples = cut_samples(from, std::move(parameters), threads * chunks, arena);
       step.phases = phases_by_samples(std::ssize(from.layers));
     } else {
-      const Batch batch = batch_of({0, from.batch}, by_rows);
+      const Batch batch = batch_of(from.batch, by_rows);
       step.samples.push_back(
           bind_samples(from, parameters, 0, batch, keep, arena, [&](Id id, std::int64_t features) {
             return by_rows ? bind.rows(id, whole_lines(features)) : bind.matrix(id, batch.stride);
