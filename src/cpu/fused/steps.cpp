@@ -330,6 +330,9 @@ Update Optimizer::next() const {
 }
 
 Part part_of(std::int64_t count, std::int64_t unit, std::int64_t part, std::int64_t parts) {
+  if (parts == 1) {
+    return {0, count};  // without divisions, which small steps would notice
+  }
   const std::int64_t units = (count + unit - 1) / unit;
   return {std::min(count, units * part / parts * unit),
           std::min(count, units * (part + 1) / parts * unit)};
