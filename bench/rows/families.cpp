@@ -28,8 +28,7 @@ const std::vector<FamilyRows>& family_rows() {
 
 /// Null of a family whose rows other programs have.
 const FamilyRows* rows_of(const std::string& family) {
-  const auto at = std::find_if(family_rows().begin(), family_rows().end(),
-                               [&](const FamilyRows& one) { return one.name == family; });
+  const auto at = std::ranges::find(family_rows(), family, &FamilyRows::name);
   return at == family_rows().end() ? nullptr : &*at;
 }
 
@@ -91,7 +90,7 @@ Rows register_all(const Arguments& arguments, Devices& devices) {
   Rows rows;
   for (const FamilyRows& family : family_rows()) {
     const auto& wanted = arguments.families;
-    if (std::find(wanted.begin(), wanted.end(), family.name) != wanted.end()) {
+    if (contains(wanted, family.name)) {
       family.register_rows(arguments, devices, rows);
     }
   }

@@ -18,8 +18,7 @@ constexpr std::int64_t float_bytes = sizeof(float);
 /// line asks, so that the row says what is missing.
 bool is_wanted(const Arguments& arguments, const Device& device, Precision precision) {
   const auto& asked = arguments.precisions;
-  return device.backend->missing_for(precision).empty() ||
-         std::find(asked.begin(), asked.end(), precision) != asked.end();
+  return device.backend->missing_for(precision).empty() || contains(asked, precision);
 }
 
 /// Far more than the caches hold, three times over.

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "base/spent.h"
 #include "rows/device.h"
 #include "rows/operation_rows.h"
 
@@ -35,7 +34,7 @@ double median_device_seconds(Probe& probe) {
     seconds.push_back(probe.device_seconds());
   } while (seconds.back() > 0 && seconds.size() < most &&
            std::chrono::steady_clock::now() - start < enough);
-  std::sort(seconds.begin(), seconds.end());
+  std::ranges::sort(seconds);
   return seconds[seconds.size() / 2];
 }
 
@@ -93,9 +92,7 @@ std::unique_ptr<PreparedBenchmark> make_probe_row(const Arguments& arguments, co
   require_memory(arguments, host_bytes(spec, device.is_host), "for what is measured");
   auto made = std::make_unique<PreparedProbe>(device.backend->make_probe(spec));
   made->run();
-  const Instant verifying = std::chrono::steady_clock::now();
   verify_or_note(result, [&] { made->check(); });
-  result.verification_seconds += seconds_since(verifying);
   const Work counted = work(spec);
   if (counted.flops > 0 || counted.bytes > 0) {
     result.verification.reference = "every result, bit for bit, here and behind each sample";

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,12 +23,15 @@
 
 namespace crossover::bench {
 
-/// A network compiled for a target and verified there.
-struct TrainingProgram {
+/// A network compiled for a target.
+struct CompiledNetwork {
   Workload workload;  ///< of an iteration, as it was compiled
   std::unique_ptr<Program> program;
-  std::int64_t bytes = 0;  ///< of the device's memory
-  double first_loss = 0;   ///< mean of the steps of the first iteration
+};
+
+/// One that trains, verified there.
+struct TrainingProgram : CompiledNetwork {
+  double first_loss = 0;  ///< mean of the steps of the first iteration
 
   [[nodiscard]] std::int64_t steps() const { return std::ssize(workload.order); }
   /// Throws std::runtime_error where a loss or a parameter is not finite.
@@ -38,10 +42,8 @@ struct TrainingProgram {
   [[nodiscard]] bool reproduces(const FirstSteps& verified, Precision precision) const;
 };
 
-/// The forward pass of a batch, compiled for a target and verified there.
-struct ForwardProgram {
-  Workload workload;  ///< as it was compiled
-  std::unique_ptr<Program> program;
+/// The forward pass of a batch, verified there.
+struct ForwardProgram : CompiledNetwork {
   Precision precision = Precision::f32;
   std::vector<double> expected;  ///< outputs of the first rows, by the reference
 
@@ -96,26 +98,12 @@ class Training {
     std::int64_t shares = 1;        ///< whose steps, one after another, are one of the training
   };
 
-  [[nodiscard]] bool is_of_epochs() const { return trains_ == Trains::epochs; }
-  [[nodiscard]] const std::vector<Task>& tasks() const;
-  [[nodiscard]] std::vector<std::int64_t> batches(const Task& task) const;
   /// The user's rows, as the network reads them; null without --data.
   const Data* own_data(const Task& task);
-  [[nodiscard]] std::vector<int> threads() const;
-  [[nodiscard]] std::vector<int> threads_of_rank(int ranks) const;
-  [[nodiscard]] bool asks_for_cpu_execution() const;
-  [[nodiscard]] std::vector<Configuration> gpu_modes_on_ranks() const;
-  /// Of the command line those that the network can have.
-  [[nodiscard]] std::vector<Configuration> cpu_modes(const TrainingPlan& plan,
-                                                     const Backend& cpu) const;
-  [[nodiscard]] std::vector<Configuration> gpu_modes(const TrainingPlan& plan,
-                                                     const Backend& gpu) const;
-  [[nodiscard]] std::vector<Configuration> loaded(const std::vector<Configuration>& modes) const;
-  [[nodiscard]] static std::vector<Configuration> of_passes(
-      const std::vector<Configuration>& modes);
   /// The first `rows` of its data.
   [[nodiscard]] Data data_of(const Task& task, std::int64_t rows);
-  [[nodiscard]] Subject subject_of(const TrainingPlan& plan, Workload workload);
+  void make_data(Subject& subject);
+  [[nodiscard]] Subject subject_of(const TrainingPlan& plan);
   /// The same share after share, where losses and parameters of so many ranks must be those.
   [[nodiscard]] static std::optional<Subject> by_shares(const Subject& subject, int ranks);
   /// The target's; that of all ranks, in which a Program is one of the whole batch; or one that
@@ -127,6 +115,15 @@ class Training {
   void require_memory_for_data(const TrainingPlan& plan) const;
   void require_memory_for(const TrainingPlan& plan, const Target& target, const Workload& workload,
                           const Plan& planned) const;
+  /// Compiles the Workload and runs an iteration, on data that `make_data` makes once the memory
+  /// that the plan takes is known, and `set_data` gives it. Puts what that shows into the result.
+  static CompiledNetwork compile(
+      const Backend& backend, const Workload& workload, const Target& target, Result& result,
+      const std::function<void(const Plan& planned)>& make_data,
+      const std::function<void(Program& program, const Workload& own)>& set_data);
+  /// The counters that all rows of networks have, and the minimum work.
+  static void count(const TrainingPlan& plan, const Target& target, const Workload& workload,
+                    const Workload& compiled, const Program& program, Result& result);
   const Trajectory& trajectory_of(const Subject& subject);
   double first_loss_of(const Subject& subject);
   Verification verified(Program& program, const Workload& workload, const Subject& expected);

@@ -101,7 +101,7 @@ VerificationPlan verification_plan(const TrainingPlan& plan) {
 
 bool differs_by_shares(const Workload& workload) {
   const std::vector<Op>& ops = workload.steps.front().ops;
-  return std::any_of(ops.begin(), ops.end(), [](const Op& op) {
+  return std::ranges::any_of(ops, [](const Op& op) {
     const auto* norm = std::get_if<Norm>(&op);
     return std::holds_alternative<Dropout>(op) ||
            (norm != nullptr && norm->kind == NormKind::batch);

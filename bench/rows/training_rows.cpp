@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that train a network. Family Epoch: one iteration trains it on its whole data set once.
-// Family Minibatch: on one batch, as the tables of Shi et al. 2016 count.
+// Rows of networks. Family Epoch: one iteration trains it on its whole data set once. Family
+// Minibatch: on one batch, as the tables of Shi et al. 2016 count. Of the family Forward, how they
+// are planned: forward.cpp makes them.
 #include "rows/training.h"
 
 #include <algorithm>
@@ -58,7 +59,7 @@ void count_epoch(const TrainingPlan& plan, const TrainingProgram& made, Result& 
 /// Adds the counters that only steps have.
 void count_step(const TrainingPlan& /*plan*/, const TrainingProgram& made, Result& result) {
   result.counters["loss_first_step"] = made.first_loss;
-  result.counters["peak_bytes"] = static_cast<double>(made.bytes);
+  result.counters["peak_bytes"] = static_cast<double>(made.program->facts().bytes);
   if (result.counters.contains("cpu_threads")) {  // a GPU's library reorders within its own calls
     const Reorders reorders = made.program->facts().reorders;
     result.counters["reorders"] = static_cast<double>(reorders.count);
@@ -77,14 +78,18 @@ std::unique_ptr<PreparedBenchmark> make_training(RowContext& context, const Conf
   return std::make_unique<PreparedTraining>(std::move(made), result);
 }
 
+/// A large batch of a large network in use says what its training says, and takes minutes to
+/// verify: only who asks for the batch gets it.
+constexpr double most_seconds_unasked = 20;
+
 /// Each network on each target. `repetitions`: unless the command line says; 0: the sweep's.
-void register_training(const Arguments& arguments, Trains trains, Devices& devices, Rows& rows,
+void register_networks(const Arguments& arguments, Trains trains, Devices& devices, Rows& rows,
                        int repetitions) {
   Training training(arguments, trains);
   for (const TrainingPlan& plan : training.plans()) {
     for (const Configuration& configuration : training.rows_of(plan, devices)) {
       const Target target = target_of(configuration, devices);
-      Row row{.configuration = configuration, .device = target.device, .warnings = target.warnings};
+      Row row = row_on(target);
       if (target.ranks > 1 && arguments.mixed) {
         row.warnings.emplace_back(ranks_are_mixed);
       }
@@ -92,7 +97,10 @@ void register_training(const Arguments& arguments, Trains trains, Devices& devic
         row.repetitions = repetitions;
       }
       training.expect(row, plan, target);
-      rows.add(std::move(row));
+      if (trains != Trains::forward_passes || !arguments.batches.empty() ||
+          row.expected.all <= most_seconds_unasked) {
+        rows.add(std::move(row));
+      }
     }
   }
 }
@@ -108,7 +116,7 @@ bool is_epoch_worth_minutes(const Row& row, const std::string& /*most_threads*/)
 }
 
 void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows) {
-  register_training(arguments, Trains::epochs, devices, rows, 0);
+  register_networks(arguments, Trains::epochs, devices, rows, 0);
 }
 
 std::unique_ptr<PreparedBenchmark> make_epoch(RowContext& context, const Configuration& row,
@@ -129,7 +137,12 @@ bool is_minibatch_worth_minutes(const Row& row, const std::string& most_threads)
 }
 
 void register_minibatches(const Arguments& arguments, Devices& devices, Rows& rows) {
-  register_training(arguments, Trains::steps, devices, rows, arguments.sweep.minibatch_repetitions);
+  register_networks(arguments, Trains::steps, devices, rows, arguments.sweep.minibatch_repetitions);
+}
+
+void register_passes(const Arguments& arguments, Devices& devices, Rows& rows) {
+  register_networks(arguments, Trains::forward_passes, devices, rows,
+                    arguments.sweep.forward_repetitions);
 }
 
 std::unique_ptr<PreparedBenchmark> make_minibatch(RowContext& context, const Configuration& row,

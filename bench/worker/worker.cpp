@@ -25,8 +25,8 @@ namespace {
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> all;
-  std::transform(texts.begin(), texts.end(), std::back_inserter(all),
-                 [](std::string& text) { return text.data(); });
+  std::ranges::transform(texts, std::back_inserter(all),
+                         [](std::string& text) { return text.data(); });
   all.push_back(nullptr);
   return all;
 }
@@ -178,7 +178,7 @@ void WorkerProcess::pass_on() {
 void WorkerProcess::pass_on(const std::string& line) {
   constexpr std::size_t most_remembered = 1000;
   constexpr std::size_t longest = 200;
-  if (std::any_of(line.begin(), line.end(), [](unsigned char c) { return std::isalpha(c) != 0; })) {
+  if (std::ranges::any_of(line, [](unsigned char c) { return std::isalpha(c) != 0; })) {
     last_words_ = line.substr(0, longest);
   }
   if (told_.contains(line)) {
