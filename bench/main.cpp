@@ -53,15 +53,6 @@ void keep_programs(std::vector<PlannedRow>& plan, const Arguments& arguments, Ro
   }
 }
 
-/// UsageError where rows are of ranks that nobody starts.
-void require_no_ranks(const Arguments& arguments) {
-  if (arguments.ranks != std::vector{1}) {
-    throw UsageError(
-        "--ranks and --in-process: a process alone has one rank; start bench with mpirun -n N, or "
-        "leave out --in-process");
-  }
-}
-
 /// UsageError where flags can't go together.
 void require_sense(const Arguments& arguments) {
   if (arguments.budget_seconds && arguments.shuffles) {
@@ -153,8 +144,10 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
   RankWorkers rank_workers(words);
   if (child) {
     rank_workers.join(rows, names_of(plan));
-  } else if (ranks == nullptr) {
-    require_no_ranks(arguments);
+  } else if (ranks == nullptr && arguments.ranks != std::vector{1}) {  // that nobody starts
+    throw UsageError(
+        "--ranks and --in-process: a process alone has one rank; start bench with mpirun -n N, or "
+        "leave out --in-process");
   }
   RowContext context(arguments, devices);
   const std::unique_ptr<Worker> local =

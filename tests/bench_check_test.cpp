@@ -99,8 +99,7 @@ TEST(Check, TriesNetworksBeforeOperations) {
   Devices devices = cpu_and_gpu();
   const std::vector<Check> checks = all_checks({}, devices);
   const auto at = [&](const std::string& name) {
-    return std::find_if(checks.begin(), checks.end(),
-                        [&](const Check& check) { return check.name() == name; });
+    return std::ranges::find(checks, name, &Check::name);
   };
   const auto first = std::min(at("cuda Activate f32 eager"), at("cuda Linear bf16 graph"));
   for (const char* name : {"tiny-cnn f16 eager", "tiny-gpt bf16 graph-epoch", "tiny-vit tf32 auto",

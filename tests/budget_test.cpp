@@ -66,8 +66,7 @@ class BudgetTest : public MadeRows {
     run(options, repetitions_, *worker(), look_closer);
     for (const std::string& name : rows_.names()) {
       taken_[name] = rows_[name].record.repetitions.size();
-      EXPECT_EQ(std::count(left_open_.begin(), left_open_.end(), name),
-                rows_[name].record.has_had_a_turn() ? 0 : 1)
+      EXPECT_EQ(std::ranges::count(left_open_, name), rows_[name].record.has_had_a_turn() ? 0 : 1)
           << name;
     }
   }

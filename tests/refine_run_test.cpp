@@ -403,7 +403,8 @@ TEST(RefineRun, WhatIsNotAsWeWriteItIsRefused) {
   EXPECT_TRUE(refuses(R"({"configuration": 1})", entry, "[]"));
   EXPECT_TRUE(refuses(R"({"configuration": {"model": 1}})", entry, "[]"));
   EXPECT_TRUE(refuses(facts, "{}", "[]"));
-  EXPECT_TRUE(refuses(facts, R"({"run_type": "iteration", "real_time": "2", "cpu_time": 2})", "[]"));
+  EXPECT_TRUE(
+      refuses(facts, R"({"run_type": "iteration", "real_time": "2", "cpu_time": 2})", "[]"));
   EXPECT_TRUE(refuses(facts, entry, "1"));
   EXPECT_TRUE(refuses(facts, entry, "[1]"));
   EXPECT_TRUE(refuses(facts, entry, R"([{"complete": "yes"}])"));

@@ -306,16 +306,12 @@ std::vector<Axis> device_axes() {
   };
 }
 
-std::vector<Axis> all_axes() {
-  std::vector<Axis> all = computation_axes();
-  for (Axis& axis : device_axes()) {
-    all.push_back(std::move(axis));
-  }
-  return all;
-}
-
 std::vector<Axis>& table() {
-  static std::vector<Axis> all = all_axes();
+  static std::vector<Axis> all = [] {
+    std::vector<Axis> both = computation_axes();
+    std::ranges::move(device_axes(), std::back_inserter(both));
+    return both;
+  }();
   return all;
 }
 

@@ -12,7 +12,6 @@
 
 #include "command_line/flag.h"
 #include "crossover/fingerprint.h"
-#include "file/row_json.h"
 #include "rows/row.h"
 
 namespace crossover::bench {
@@ -374,8 +373,11 @@ EarlierSizes earlier_sizes(const EarlierRun& run,
         if (!contains(found.models, model)) {
           found.models.push_back(model);
         }
-        if (std::vector<double> seconds = record_in(row, {}).seconds(); !seconds.empty()) {
-          found.seconds[row.name] = std::move(seconds);
+        for (const std::string& line : row.entries) {
+          constexpr double milliseconds = 1e-3;
+          if (const Json entry = Json::parse(line); entry.at("run_type") == "iteration") {
+            found.seconds[row.name].push_back(milliseconds * entry.at("real_time").get<double>());
+          }
         }
       }
     }

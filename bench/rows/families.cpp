@@ -19,8 +19,8 @@ const std::vector<FamilyRows>& family_rows() {
       {"Collective", register_collectives, make_collective},
       {"Gemm", register_gemms, make_gemm, is_gemm_worth_minutes},
       {"Layer", register_layers, make_layer, is_layer_worth_minutes},
-      {"Epoch", register_epochs, make_epoch, is_epoch_worth_minutes},
-      {"Minibatch", register_minibatches, make_minibatch, is_minibatch_worth_minutes},
+      {"Epoch", register_epochs, make_training, is_epoch_worth_minutes},
+      {"Minibatch", register_minibatches, make_training, is_minibatch_worth_minutes},
       {"Forward", register_passes, make_pass},
   };
   return all;

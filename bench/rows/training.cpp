@@ -2,13 +2,22 @@
 #include "rows/training.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <type_traits>
+#include <variant>
+#include <vector>
 
 #include "command_line/networks.h"
+#include "crossover/copies.h"
+#include "crossover/cost.h"
 #include "crossover/cpu_threads.h"
 #include "crossover/executions.h"
 #include "crossover/fingerprint.h"
+#include "crossover/loader.h"
+#include "crossover/shared_training.h"
 #include "rows/device.h"
+#include "rows/row.h"
 #include "rows/work.h"
 
 namespace crossover::bench {
@@ -35,6 +44,12 @@ std::vector<Execution> executions_on(const Backend& backend, const TrainingPlan&
   few.options = of_one_copy(of_one_step(plan.options, plan.options.batch));
   few.options.rows *= std::min<std::int64_t>(2, plan.options.accumulate);
   return backend.executions(workload_of(few), plan.options.precision);
+}
+
+/// As rows of that mode train it.
+TrainingPlan trained_in(TrainingPlan plan, const Configuration& mode) {
+  plan.options.zero_gradients = value_or_unsaid(mode, "zero") == "keep";
+  return plan;
 }
 
 /// Whether the device can run the network in a mode; asks it once for each way to train.
@@ -406,6 +421,123 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
   row.reference = row_name(configuration(plan));
   row.reference_seconds =
       expected_reference_seconds(verification.flops_of_loss + verification.flops_of_steps);
+}
+
+// ---- What a reference can repeat of it
+
+namespace {
+
+/// The most that the reference may take before a smaller batch stands for the row's own.
+constexpr double most_verification_seconds = 6;
+constexpr std::int64_t least_batch = 2;
+
+}  // namespace
+
+TrainingOptions of_one_step(TrainingOptions options, std::int64_t batch) {
+  options.batch = std::min(batch, options.rows);
+  options.rows = options.batch;
+  return options;
+}
+
+TrainingOptions of_one_copy(TrainingOptions options) {
+  options.copies = 1;
+  return options;
+}
+
+Workload workload_of(const TrainingPlan& plan) {
+  return plan.trains ? training_epoch(plan.task.model, plan.options)
+                     : forward_pass(plan.task.model, plan.options.batch, plan.options.precision);
+}
+
+double approximate_flops(const TrainingPlan& plan) {
+  TrainingPlan step = plan;
+  step.options = of_one_step(plan.options, plan.options.batch);
+  return cost(workload_of(step)).flops * static_cast<double>(plan.options.rows) /
+         static_cast<double>(step.options.batch);
+}
+
+Dataset first_rows(const Dataset& all, std::int64_t rows) {
+  const auto part = [&](const auto& values) {
+    const auto count = std::ssize(values) / all.rows * rows;
+    return std::remove_cvref_t<decltype(values)>(values.begin(), values.begin() + count);
+  };
+  return {.source = all.source,
+          .sample = all.sample,
+          .rows = rows,
+          .inputs = part(all.inputs),
+          .labels = part(all.labels),
+          .targets = part(all.targets)};
+}
+
+double flops_of_step(const TrainingPlan& plan) {
+  const auto batch = static_cast<double>(std::min(plan.options.batch, plan.options.rows));
+  return plan.flops * batch / static_cast<double>(plan.options.rows);
+}
+
+VerificationPlan verification_plan(const TrainingPlan& plan) {
+  const double of_step = flops_of_step(plan);
+  const double of_two = static_cast<double>(verified_steps) * of_step;
+  const double affordable = reference_flops_per_second * most_verification_seconds;
+  const std::int64_t own = std::min(plan.options.batch, plan.options.rows);
+  if (2 * of_two <= affordable || own <= least_batch) {
+    const double more = reference_flops_per_second * more_steps_seconds;
+    return {.flops_of_steps = std::max(of_two, std::min(plan.flops, more)),
+            .flops_of_operations = of_two};
+  }
+  constexpr double forward_share = 1.0 / 3;  // two of the three products of a layer are gradients
+  const double of_loss = forward_share * of_step;
+  std::int64_t batch = least_batch;
+  const auto of_smaller = [&](std::int64_t rows) {
+    return of_two * static_cast<double>(rows) / static_cast<double>(own);
+  };
+  while (2 * batch < own && of_loss + 2 * of_smaller(2 * batch) <= affordable) {
+    batch *= 2;
+  }
+  return {.batch = batch,
+          .flops_of_loss = of_loss,
+          .flops_of_steps = of_smaller(batch),
+          .flops_of_operations = of_smaller(batch)};
+}
+
+Target as_chosen(Target target, const Result& result) {
+  if (!result.chosen.empty()) {
+    const CompileOptions options = options_of(result.chosen);
+    target.options.execution = options.execution;
+    target.options.threads = options.threads;
+    target.options.products = options.products;
+    target.options.convolutions = options.convolutions;
+  }
+  target.options.graph_form = result.graph_form;
+  return target;
+}
+
+std::shared_ptr<const Backend> Training::backend_of(const TrainingPlan& plan,
+                                                    const Target& target) {
+  const Backend& own = *target.device->backend;
+  const bool shuffle = plan.options.shuffle;
+  if (shuffle && !target.device->is_host) {
+    throw Unsupported(
+        "a GPU takes the rows of an epoch as they lie; leave out --shuffle=epoch, or --cuda=off");
+  }
+  if (shuffle && target.ranks > 1) {
+    throw Unsupported(
+        "several ranks take the rows of an epoch as they lie; leave out --shuffle=epoch, or "
+        "--ranks");
+  }
+  if (plan.options.copies > 1) {
+    return make_copies_backend(own, plan.options.copies);
+  }
+  if (shuffle || target.loader > 0) {
+    return make_loading_backend(own, target.loader);
+  }
+  if (target.ranks == 1) {
+    return {std::shared_ptr<const Backend>(), &own};
+  }
+  if (target.joined == nullptr) {
+    throw std::logic_error("a row of several ranks is made by one of them");
+  }
+  return make_shared_backend(*target.joined, own, configuration_json(target.row).dump(),
+                             plan.task.model, plan.options);
 }
 
 }  // namespace crossover::bench

@@ -14,14 +14,63 @@
 #include "command_line/arguments.h"
 #include "command_line/axes.h"
 #include "crossover/backend.h"
+#include "crossover/catalogue.h"
 #include "crossover/dataset.h"
 #include "crossover/training.h"
 #include "crossover/verify.h"
 #include "rows/device.h"
 #include "rows/row.h"
-#include "rows/training_plan.h"
 
 namespace crossover::bench {
+
+// ---- A network as a row trains it, and how much of that a reference can repeat.
+
+/// A network as it is trained, on whatever device.
+struct TrainingPlan {
+  Task task;
+  TrainingOptions options;
+  bool trains = true;  ///< else an iteration is the forward pass of a batch
+  double flops = 0;    ///< of an iteration, nearly
+};
+
+/// What an iteration computes, before any backend arranges it.
+Workload workload_of(const TrainingPlan& plan);
+
+/// How a row is verified in the time that there is.
+struct VerificationPlan {
+  std::int64_t batch = 0;          ///< whose steps are compared; 0: of the row's own
+  double flops_of_loss = 0;        ///< of the first loss at the row's batch
+  double flops_of_steps = 0;       ///< what rows of one network share, as they do the first loss
+  double flops_of_operations = 0;  ///< of each row
+};
+
+VerificationPlan verification_plan(const TrainingPlan& plan);
+
+/// Steps that are verified at least.
+constexpr std::int64_t verified_steps = 2;
+/// What the reference may take for steps beyond these, where they are cheap.
+constexpr double more_steps_seconds = 1;
+
+/// Of one full batch.
+TrainingOptions of_one_step(TrainingOptions options, std::int64_t batch);
+
+TrainingOptions of_one_copy(TrainingOptions options);
+
+/// Of all rows, from one full batch: the list of all steps may be too long to make.
+double approximate_flops(const TrainingPlan& plan);
+
+double flops_of_step(const TrainingPlan& plan);
+
+/// Of the data, so many rows.
+Dataset first_rows(const Dataset& all, std::int64_t rows);
+
+// ---- A row that was made before stays what it was chosen to be.
+
+/// The target for programs that run as one of the row was chosen to; before one was, graphs take
+/// the form that is the fastest.
+Target as_chosen(Target target, const Result& result);
+
+// ---- Compiled and verified
 
 /// A network compiled for a target.
 struct CompiledNetwork {
@@ -72,13 +121,12 @@ class Training {
   [[nodiscard]] std::vector<Configuration> rows_of(const TrainingPlan& plan,
                                                    const Devices& devices) const;
 
-  /// The same of forward passes, whose outputs are verified.
-  ForwardProgram prepare_pass(const TrainingPlan& plan, const Target& asked, Result& result);
-
   /// Compiles it, runs its first iteration, and verifies what a reference can in a few seconds.
   /// Fills in the counters that all families of training have. Throws OutOfMemory before it takes
   /// any.
   TrainingProgram prepare(const TrainingPlan& plan, const Target& asked, Result& result);
+  /// The same of forward passes, whose outputs are verified.
+  ForwardProgram prepare_pass(const TrainingPlan& plan, const Target& asked, Result& result);
 
   /// A guess at a row's seconds, and what it shares with other rows of the network. The row has its
   /// repetitions and its least time, or the sweep's.

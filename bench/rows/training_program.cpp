@@ -17,7 +17,6 @@
 #include "crossover/start.h"
 #include "rows/device.h"
 #include "rows/training.h"
-#include "rows/training_plan.h"
 #include "rows/work.h"
 
 namespace crossover::bench {
@@ -66,10 +65,15 @@ RowVerification record(const Verification& verification, const OperationVerifica
   return found;
 }
 
-/// Of an iteration that the program has just run.
-double mean_loss(Program& program, const Workload& workload) {
-  const std::vector<double> losses = download(program, workload, find(workload, "loss"));
-  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+/// Whether shares of a batch are another training than the batch: statistics of batch normalization
+/// are those of a share, and each share has a mask of its own.
+bool differs_by_shares(const Workload& workload) {
+  const std::vector<Op>& ops = workload.steps.front().ops;
+  return std::ranges::any_of(ops, [](const Op& op) {
+    const auto* norm = std::get_if<Norm>(&op);
+    return std::holds_alternative<Dropout>(op) ||
+           (norm != nullptr && norm->kind == NormKind::batch);
+  });
 }
 
 }  // namespace
@@ -187,7 +191,10 @@ TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked,
       },
       [&](Program& program, const Workload& own) { set_data(program, own, subject.data.rows); });
   TrainingProgram made{std::move(compiled)};
-  made.first_loss = mean_loss(*made.program, made.workload);
+  const std::vector<double> losses =
+      download(*made.program, made.workload, find(made.workload, "loss"));
+  made.first_loss =
+      std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
   const std::optional<Subject> shares = by_shares(subject, target.ranks);
   const Subject& expected = shares ? *shares : subject;
   result.counters["verification_seconds"] = verify_or_note(result, [&] {
@@ -288,7 +295,9 @@ std::optional<Training::Subject> Training::by_shares(const Subject& subject, int
   if (ranks == 1 || !differs_by_shares(subject.workload)) {
     return std::nullopt;
   }
-  Subject expected{.plan = in_turn(subject.plan, ranks), .workload = {}, .data = {}};
+  Subject expected{.plan = subject.plan, .workload = {}, .data = {}};
+  expected.plan.options.ranks = ranks;
+  expected.plan.options.in_turn = true;
   expected.workload = training_epoch(expected.plan.task.model, expected.plan.options);
   expected.data.rows = rows_in_turn(subject.data.rows, expected.plan.options);
   expected.fingerprint = fingerprint(fingerprint(expected.workload), subject.data.fingerprint);
@@ -357,8 +366,14 @@ RowVerification Training::verified(TrainingProgram& made, const Subject& subject
 
 OperationVerification Training::operations_verified(const Subject& subject, const Target& target) {
   if (target.ranks > 1) {
-    const TrainingPlan share = share_of_first(subject.plan, target.ranks);
-    return operations_verified(subject_of(share), alone(target));
+    // What a rank computes by itself; what the ranks sum shows in losses and parameters. The first
+    // one's share of a batch has the most rows.
+    TrainingPlan share = subject.plan;
+    share.options = of_one_step(share.options, rows_of_rank(share.options.batch, 0, target.ranks));
+    Target alone = target;
+    alone.ranks = 1;
+    alone.options.execution = Execution::eager;
+    return operations_verified(subject_of(share), alone);
   }
   if (subject.plan.options.copies > 1) {  // each of which computes what the first does
     TrainingPlan one = subject.plan;

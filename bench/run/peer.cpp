@@ -141,11 +141,7 @@ void Peer::add_own(const Json& own, std::vector<PlannedRow>& plan, const Argumen
   constexpr ExpectedSeconds expected{.all = 10, .repetition = 1};
   add(own, {.expected = expected}, devices, rows, [&](const std::string& name, Row& row) {
     const BenchmarkFamily& family = find_family(family_of(row));
-    row.repetitions = arguments.repetitions            ? 0
-                      : family.trains == Trains::steps ? arguments.sweep.minibatch_repetitions
-                      : family.trains == Trains::forward_passes
-                          ? arguments.sweep.forward_repetitions
-                          : 0;
+    row.repetitions = arguments.repetitions ? 0 : arguments.sweep.repetitions_of(family.trains);
     plan.push_back({.name = name, .pass = family.name, .seconds = expected.all});
   });
 }

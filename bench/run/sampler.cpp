@@ -21,11 +21,6 @@ namespace {
 /// of another program must not do that beside what is timed.
 constexpr std::chrono::milliseconds until_threads_sleep(10);
 
-/// It ended for a reason that says nothing against the repetitions before.
-bool is_unavailable(const Record& record) {
-  return record.outcome == Outcome::skipped || record.ended_worker;
-}
-
 /// Of the answer's times those of a pause, which stands in the longest of them.
 void leave_out(double paused, Json& answer) {
   if (answer.contains("spent") && !answer["spent"].empty()) {
@@ -325,7 +320,9 @@ void Sampler::finish(const std::string& name) {
   if (row.record.ended_worker && !row.device->is_host) {
     ended_workers_.push_back(name);
   }
-  if (sampled.reported_turns > 0 && is_unavailable(row.record)) {
+  // It ended for a reason that says nothing against the repetitions before.
+  const bool is_unavailable = row.record.outcome == Outcome::skipped || row.record.ended_worker;
+  if (sampled.reported_turns > 0 && is_unavailable) {
     say(name + " keeps the repetitions that it has: " + row.record.reason);
     std::vector<Repetition> all = std::move(row.record.repetitions);
     const std::string reason = std::move(row.record.reason);

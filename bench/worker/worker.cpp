@@ -61,10 +61,6 @@ constexpr int of_signals = 128;
 /// To free what it holds, and to look for leaks where it does that.
 constexpr std::chrono::seconds at_its_end(60);
 
-int code_of(int status) {
-  return WIFSIGNALED(status) ? of_signals + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 }  // namespace
 
 WorkerProcess::WorkerProcess(std::vector<std::string> command,
@@ -232,7 +228,7 @@ int WorkerProcess::end(std::chrono::seconds patience) {
   ::close(pipes_.from);
   ::close(errors_);
   process_ = -1;
-  return code_of(status);
+  return WIFSIGNALED(status) ? of_signals + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 }  // namespace crossover::bench
