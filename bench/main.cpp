@@ -39,8 +39,7 @@ constexpr int exit_usage = 2;
 
 bool measures(const Arguments& arguments, const std::string& program) {
   const std::vector<std::string> wanted = arguments.choices.of("program");
-  return !arguments.choices.has("program") ||
-         std::find(wanted.begin(), wanted.end(), program) != wanted.end();
+  return !arguments.choices.has("program") || contains(wanted, program);
 }
 
 /// Of the plan those that --program asks for.
@@ -51,15 +50,6 @@ void keep_programs(std::vector<PlannedRow>& plan, const Arguments& arguments, Ro
   if (plan.empty() && arguments.choices.has("program")) {
     throw UsageError("--program=" + join(arguments.choices.of("program"), ",") +
                      ": none of them has a row; --peer starts another program");
-  }
-}
-
-/// UsageError where rows are of ranks that nobody starts.
-void require_no_ranks(const Arguments& arguments) {
-  if (arguments.ranks != std::vector{1}) {
-    throw UsageError(
-        "--ranks and --in-process: a process alone has one rank; start bench with mpirun -n N, or "
-        "leave out --in-process");
   }
 }
 
@@ -119,8 +109,8 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
     peers.push_back(std::make_unique<Peer>(one, patience_with_peers * arguments.patience_seconds));
     spent.lent += seconds_since(lent);
   }
-  const bool peer_has_gpu = std::any_of(
-      peers.begin(), peers.end(), [](const std::unique_ptr<Peer>& one) { return one->has_gpu(); });
+  const bool peer_has_gpu =
+      std::ranges::any_of(peers, [](const std::unique_ptr<Peer>& one) { return one->has_gpu(); });
   const bool is_described =  // by the plan, or by the other program
       plans_a_gpu || (peer_has_gpu && !measures(arguments, "bench"));
   if (is_described && devices.gpus().empty() && arguments.cuda != CudaUse::off) {
@@ -153,12 +143,11 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
   }
   RankWorkers rank_workers(words);
   if (child) {
-    std::vector<std::string> names;
-    std::transform(plan.begin(), plan.end(), std::back_inserter(names),
-                   [](const PlannedRow& row) { return row.name; });
-    rank_workers.join(rows, names);
-  } else if (ranks == nullptr) {
-    require_no_ranks(arguments);
+    rank_workers.join(rows, names_of(plan));
+  } else if (ranks == nullptr && arguments.ranks != std::vector{1}) {  // that nobody starts
+    throw UsageError(
+        "--ranks and --in-process: a process alone has one rank; start bench with mpirun -n N, or "
+        "leave out --in-process");
   }
   RowContext context(arguments, devices);
   const std::unique_ptr<Worker> local =

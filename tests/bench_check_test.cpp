@@ -59,10 +59,15 @@ TEST(Check, OfAGpuThatIsGoneFails) {
             Json({{"verdict", "failed"}, {"reason", "the GPU is gone"}}));
 }
 
-TEST(Check, HasANameOfItsOwn) {
+Devices cpu_and_gpu() {
   Devices devices;
   devices.all.push_back({.backend = make_cpu_backend(), .is_host = true});
   devices.all.push_back({.backend = make_planned_gpu()});
+  return devices;
+}
+
+TEST(Check, HasANameOfItsOwn) {
+  Devices devices = cpu_and_gpu();
   std::set<std::string> names;
   const std::vector<Check> checks = all_checks({}, devices);
   for (const Check& check : checks) {
@@ -75,9 +80,7 @@ TEST(Check, HasANameOfItsOwn) {
 }
 
 TEST(Check, TriesEveryOperation) {
-  Devices devices;
-  devices.all.push_back({.backend = make_cpu_backend(), .is_host = true});
-  devices.all.push_back({.backend = make_planned_gpu()});
+  Devices devices = cpu_and_gpu();
   std::set<std::string> tried;  // on a GPU, which has every precision: Casts are of 16 bits
   for (const Check& check : all_checks({}, devices)) {
     if (check.device == "cuda") {
@@ -93,13 +96,10 @@ TEST(Check, TriesEveryOperation) {
 
 /// What the time does not suffice for is not the code with the highest risk.
 TEST(Check, TriesNetworksBeforeOperations) {
-  Devices devices;
-  devices.all.push_back({.backend = make_cpu_backend(), .is_host = true});
-  devices.all.push_back({.backend = make_planned_gpu()});
+  Devices devices = cpu_and_gpu();
   const std::vector<Check> checks = all_checks({}, devices);
   const auto at = [&](const std::string& name) {
-    return std::find_if(checks.begin(), checks.end(),
-                        [&](const Check& check) { return check.name() == name; });
+    return std::ranges::find(checks, name, &Check::name);
   };
   const auto first = std::min(at("cuda Activate f32 eager"), at("cuda Linear bf16 graph"));
   for (const char* name : {"tiny-cnn f16 eager", "tiny-gpt bf16 graph-epoch", "tiny-vit tf32 auto",

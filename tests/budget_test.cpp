@@ -12,8 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "../bench/command_line/benchmark_flags.h"
-#include "../bench/run/passes.h"
 #include "made_rows.h"
 
 namespace crossover::test {
@@ -28,86 +26,49 @@ struct Takes {
   double repetition = 0;
 };
 
-class BudgetTest : public testing::Test {
+class BudgetTest : public MadeRows {
  protected:
-  BudgetTest() {
-    initialize_benchmark({.repetitions = 1, .min_time_seconds = 0});  // one trial, of one iteration
-    for (const bool is_host : {true, false}) {
-      devices_.push_back(std::make_unique<Device>());
-      devices_.back()->backend = make_cpu_backend();
-      devices_.back()->is_host = is_host;
-    }
-  }
+  BudgetTest() : MadeRows({.repetitions = 1}) {}  // one trial, of one iteration
 
   /// Planned as `planned` and taking `takes`. Its name.
   std::string add(const std::string& device, int batch, const Takes& planned, const Takes& takes,
                   const std::string& pass = "networks") {
-    const bool on_cpu = device == "cpu";
     Row row{.configuration = {{"family", "Epoch"},
                               {"model", "disc-2"},
                               {"batch", std::to_string(batch)},
                               {"device", device}},
-            .device = &device_of(device)};
-    if (on_cpu) {
+            .expected = {.all = planned.to_make + repetitions_ * planned.repetition,
+                         .repetition = planned.repetition}};
+    if (device == "cpu") {
       row.configuration.emplace_back("cpu_threads", "1");
     }
-    row.expected = {.all = planned.to_make + repetitions_ * planned.repetition,
-                    .repetition = planned.repetition};
-    const std::string name = row_name(in_order(row.configuration));
-    makes_[name] = [this, name, device,
-                    takes](Result& /*result*/) -> std::unique_ptr<PreparedBenchmark> {
-      pass_time(takes.to_make);
-      if (made_[name]++ > 0 && when_made_anew_) {
-        when_made_anew_(device);
-      }
-      if (held_ >= room_) {
-        throw OutOfMemory("not enough memory");
-      }
-      return std::make_unique<Passing>(*this, takes.repetition);
-    };
-    plan_.push_back({.name = name, .pass = pass, .seconds = row.expected.all});
-    rows_.add(std::move(row));
-    return name;
+    const auto made = std::make_shared<int>(0);  // times
+    return MadeRows::add(
+        std::move(row), pass,
+        [this, made, device, takes](Result& /*result*/) -> std::unique_ptr<PreparedBenchmark> {
+          pass_time(takes.to_make);
+          if ((*made)++ > 0 && when_made_anew_) {
+            when_made_anew_(device);
+          }
+          if (held_ >= room_) {
+            throw OutOfMemory("not enough memory");
+          }
+          return std::make_unique<Passing>(*this, takes.repetition);
+        });
   }
 
   void measure(double seconds, const std::function<void(double seconds)>& look_closer = {}) {
     measure({.budget_seconds = seconds}, look_closer);
   }
 
-  void measure(PassOptions options, const std::function<void(double seconds)>& look_closer = {}) {
-    Names names;
-    for (const PlannedRow& planned : plan_) {
-      names.push_back(planned.name);
-    }
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    Reporter reporter(rows_, names.size(), {});
-    const std::unique_ptr<Worker> worker = worker_of(rows_, makes_);
-    Sampler sampler(rows_, reporter, spent_, *worker, {});
-    options.repetitions = repetitions_;
-    Passes budget(std::move(options), spent_, rows_, sampler);
-    seconds_left_ = [&] { return budget.seconds_left(); };
-    budget.measure(plan_, has_networks(plan_), look_closer);
-    seconds_left_ = {};
-    testing::internal::GetCapturedStdout();
-    said_ = testing::internal::GetCapturedStderr();
-    left_open_ = budget.left_open();
-    unmeasured_ = reporter.unmeasured();
-    for (const std::string& name : names) {
+  void measure(const PassOptions& options,
+               const std::function<void(double seconds)>& look_closer = {}) {
+    run(options, repetitions_, *worker(), look_closer);
+    for (const std::string& name : rows_.names()) {
       taken_[name] = rows_[name].record.repetitions.size();
-      EXPECT_EQ(std::count(left_open_.begin(), left_open_.end(), name),
-                rows_[name].record.has_had_a_turn() ? 0 : 1)
+      EXPECT_EQ(std::ranges::count(left_open_, name), rows_[name].record.has_had_a_turn() ? 0 : 1)
           << name;
     }
-    EXPECT_EQ(held_, 0);
-  }
-
-  void begin_anew() {
-    spent_ = {};
-    rows_ = {};
-    plan_.clear();
-    made_.clear();
-    taken_.clear();
   }
 
   void pass_time(double seconds) {
@@ -118,20 +79,10 @@ class BudgetTest : public testing::Test {
         std::chrono::duration_cast<Instant::duration>(std::chrono::duration<double>(seconds));
   }
 
-  Device& device_of(const std::string& device) { return *devices_[device == "cpu" ? 0 : 1]; }
-
-  Makes makes_;
   int repetitions_ = 1;
-  int room_ = 100;  ///< rows that the memory holds at once
   /// Before a row is made for further repetitions.
   std::function<void(const std::string& device)> when_made_anew_;
-  Rows rows_;
-  Names left_open_;
   std::map<std::string, std::size_t> taken_;
-  std::size_t unmeasured_ = 0;
-  std::string said_;
-  Spent spent_;
-  std::function<double()> seconds_left_;
   std::vector<std::pair<double, double>> told_;  ///< seconds of the run, and those it has left
 
  private:
@@ -154,11 +105,6 @@ class BudgetTest : public testing::Test {
     double seconds_;
     int runs_ = 0;
   };
-
-  std::vector<std::unique_ptr<Device>> devices_;
-  std::vector<PlannedRow> plan_;
-  std::map<std::string, int> made_;
-  int held_ = 0;
 };
 
 TEST_F(BudgetTest, RepetitionsStayWhereNoMoreCanBeHad) {

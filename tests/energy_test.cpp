@@ -57,9 +57,9 @@ TEST_F(Powercap, PackagesAndTheirMemoryAreReadAndNotTheirParts) {
   const auto meters = powercap_meters(root_);
   ASSERT_EQ(meters.size(), 3U);
   std::vector<std::pair<std::string, double>> found;
-  for (const auto& meter : meters) {
-    found.emplace_back(meter->name(), meter->joules());
-    EXPECT_EQ(meter->wraps_joules(), 1000);
+  for (const Meter& meter : meters) {
+    found.emplace_back(meter.name, meter.joules());
+    EXPECT_EQ(meter.wraps_joules, 1000);
   }
   EXPECT_EQ(found, (std::vector<std::pair<std::string, double>>{
                        {"rapl package-0", 1.5}, {"rapl dram", 0.25}, {"rapl package-1", 7}}));
@@ -74,24 +74,17 @@ TEST_F(Powercap, WithoutAnyItSaysWhyAndWhatToDo) {
 }
 
 /// Tells what it was given, one after another.
-class Script : public Meter {
- public:
-  explicit Script(std::vector<double> joules) : joules_(std::move(joules)) {}
-  [[nodiscard]] std::string name() const override { return "script"; }
-  [[nodiscard]] std::optional<double> wraps_joules() const override { return 1000; }
-  [[nodiscard]] double joules() override { return joules_.at(at_++); }
-
- private:
-  std::vector<double> joules_;
-  std::size_t at_ = 0;
-};
+Meter script(std::vector<double> joules) {
+  return {.name = "script",
+          .joules = [joules = std::move(joules),
+                     at = std::size_t{0}]() mutable { return joules.at(at++); },
+          .wraps_joules = 1000};
+}
 
 double watts(std::vector<double> first, std::vector<double> second) {
-  std::vector<std::unique_ptr<Meter>> meters;
-  meters.push_back(std::make_unique<Script>(std::move(first)));
-  meters.push_back(std::make_unique<Script>(std::move(second)));
   constexpr double seconds = 0.1;
-  EnergyWatch watch(std::move(meters), /*of_whole_machine=*/false);
+  EnergyWatch watch({script(std::move(first)), script(std::move(second))},
+                    /*of_whole_machine=*/false);
   return watch.idle_watts(seconds).value_or(-1);
 }
 
@@ -104,9 +97,7 @@ TEST(EnergyWatch, SumsMetersAndTakesOneThatBeganAgainForWhatItIs) {
 }
 
 TEST(EnergyWatch, OfALoopThatIsTooShortThereIsNoEnergy) {
-  std::vector<std::unique_ptr<Meter>> meters;
-  meters.push_back(std::make_unique<Script>(std::vector<double>{1, 2}));
-  EnergyWatch watch(std::move(meters), /*of_whole_machine=*/false);
+  EnergyWatch watch({script({1, 2})}, /*of_whole_machine=*/false);
   const Device cpu{.backend = make_cpu_backend(), .is_host = true, .failure = {}, .facts = {}};
   watch.before(cpu);
   watch.after(cpu);
@@ -117,7 +108,7 @@ TEST(EnergyWatch, OfALoopThatIsTooShortThereIsNoEnergy) {
 }
 
 TEST(EnergyWatch, ACommandTellsTheJoulesOrIsSaidNotTo) {
-  EXPECT_EQ(command_meter("echo 12.5")->joules(), 12.5);
+  EXPECT_EQ(command_meter("echo 12.5").joules(), 12.5);
   for (const char* wrong : {"echo much", "false", "echo nan", "true", "exec /nowhere 2>&-"}) {
     const EnergyWatch watch{std::string(wrong)};
     const std::string why = watch.describe().value("reason", "");

@@ -1,27 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker in this process whose rows are made as a test says.
+// Rows that are made as a test says, on a CPU and a GPU that compute nothing, and a run of them.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "../bench/command_line/benchmark_flags.h"
+#include "../bench/run/passes.h"
 #include "../bench/worker/bench_worker.h"
 
 namespace crossover::test {
 
-/// By name.
-using Makes =
-    std::map<std::string,
-             std::function<std::unique_ptr<bench::PreparedBenchmark>(bench::Result& result)>>;
+class MadeRows : public testing::Test {
+ protected:
+  using Names = std::vector<std::string>;
+  using Make = std::function<std::unique_ptr<bench::PreparedBenchmark>(bench::Result& result)>;
 
-inline std::unique_ptr<bench::Worker> worker_of(bench::Rows& rows, const Makes& makes) {
-  return bench::local_worker([&](const std::string& name, const auto& /*configuration*/) {
-    const bench::Row& row = rows[name];
-    return bench::RowServer::Source{
-        .device = row.device, .network = row.network, .make = makes.at(name)};
-  });
-}
+  explicit MadeRows(const bench::Effort& effort) : effort_(effort) {
+    initialize_benchmark(effort);
+    for (const bool is_host : {true, false}) {
+      devices_.push_back(std::make_unique<bench::Device>());
+      devices_.back()->backend = make_cpu_backend();
+      devices_.back()->is_host = is_host;
+    }
+  }
+
+  bench::Device& device_of(const std::string& device) { return *devices_[device == "cpu" ? 0 : 1]; }
+
+  /// Of the device that its configuration names. Its name.
+  std::string add(bench::Row row, const std::string& pass, const Make& make) {
+    row.device = &device_of(bench::value_of(row.configuration, "device"));
+    const std::string name = bench::row_name(bench::in_order(row.configuration));
+    makes_[name] = make;
+    plan_.push_back({.name = name, .pass = pass, .seconds = row.expected.all});
+    rows_.add(std::move(row));
+    return name;
+  }
+
+  /// A worker that holds nothing yet.
+  std::unique_ptr<bench::Worker> worker() {
+    return bench::local_worker([&](const std::string& name, const auto& /*configuration*/) {
+      return bench::RowServer::Source{
+          .device = rows_[name].device, .network = rows_[name].network, .make = makes_.at(name)};
+    });
+  }
+
+  /// `repetitions`: of each row.
+  void run(bench::PassOptions options, int repetitions, bench::Worker& worker,
+           const std::function<void(double seconds)>& look_closer = {}) {
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    bench::Reporter reporter(rows_, plan_.size(), {});
+    bench::Sampler sampler(rows_, reporter, spent_, worker,
+                           {.min_time_seconds = effort_.min_time_seconds});
+    options.repetitions = repetitions;
+    bench::Passes passes(std::move(options), spent_, rows_, sampler);
+    seconds_left_ = [&] { return passes.seconds_left(); };
+    passes.measure(plan_, has_networks(plan_), look_closer);
+    seconds_left_ = {};
+    testing::internal::GetCapturedStdout();
+    said_ = testing::internal::GetCapturedStderr();
+    left_open_ = passes.left_open();
+    unmeasured_ = reporter.unmeasured();
+    EXPECT_EQ(held_, 0);
+  }
+
+  void begin_anew() {
+    spent_ = {};
+    rows_ = {};
+    plan_.clear();
+    makes_.clear();
+  }
+
+  int room_ = 100;  ///< rows that the memory holds at once
+  int held_ = 0;
+  bench::Rows rows_;
+  std::vector<bench::PlannedRow> plan_;
+  bench::Spent spent_;
+  std::function<double()> seconds_left_;  ///< of the run that goes on
+  Names left_open_;
+  std::string said_;
+  std::size_t unmeasured_ = 0;
+
+ private:
+  bench::Effort effort_;
+  std::vector<std::unique_ptr<bench::Device>> devices_;
+  std::map<std::string, Make> makes_;  ///< by name
+};
 
 }  // namespace crossover::test

@@ -362,14 +362,14 @@ TEST(RefineRun, AnEarlierRunsSizesAreRungs) {
     run.rows.push_back(
         {.name = name + threads,
          .facts = R"({"name": "x", "configuration": {"model": "disc-6x1.5"}})",
-         .entries = {R"({"run_type": "iteration", "real_time": 2, "time_unit": "ms"})",
-                     R"({"run_type": "aggregate", "real_time": 9, "time_unit": "ms"})",
-                     R"({"run_type": "iteration", "real_time": 3, "time_unit": "us"})"}});
+         .entries = {R"({"run_type": "iteration", "real_time": 2, "cpu_time": 2})",
+                     R"({"run_type": "aggregate", "real_time": 9, "cpu_time": 9})",
+                     R"({"run_type": "iteration", "real_time": 3, "cpu_time": 2})"}});
   }
   run.context["crossover"]["refinements"] = Json::array({{{"complete", false}}});
   const EarlierSizes sizes = earlier_sizes(run, is_on_a_ladder);
   EXPECT_EQ(sizes.models, std::vector<std::string>{"disc-6x1.5"});
-  EXPECT_EQ(sizes.seconds.at(name + "2"), (std::vector<double>{2e-3, 3e-6}));
+  EXPECT_EQ(sizes.seconds.at(name + "2"), (std::vector<double>{2e-3, 3e-3}));
   EXPECT_FALSE(sizes.is_refined());
   EXPECT_EQ(sizes.refinements.size(), 1U);
 
@@ -385,7 +385,7 @@ TEST(RefineRun, AnEarlierRunsSizesAreRungs) {
 
 TEST(RefineRun, WhatIsNotAsWeWriteItIsRefused) {
   const std::string facts = R"({"configuration": {"model": "disc-2"}})";
-  const std::string entry = R"({"run_type": "iteration", "real_time": 2, "time_unit": "ms"})";
+  const std::string entry = R"({"run_type": "iteration", "real_time": 2, "cpu_time": 2})";
   const auto refuses = [](const std::string& own_facts, const std::string& own_entry,
                           const std::string& refinements) {
     EarlierRun run;
@@ -403,7 +403,8 @@ TEST(RefineRun, WhatIsNotAsWeWriteItIsRefused) {
   EXPECT_TRUE(refuses(R"({"configuration": 1})", entry, "[]"));
   EXPECT_TRUE(refuses(R"({"configuration": {"model": 1}})", entry, "[]"));
   EXPECT_TRUE(refuses(facts, "{}", "[]"));
-  EXPECT_TRUE(refuses(facts, R"({"run_type": "iteration", "real_time": "2"})", "[]"));
+  EXPECT_TRUE(
+      refuses(facts, R"({"run_type": "iteration", "real_time": "2", "cpu_time": 2})", "[]"));
   EXPECT_TRUE(refuses(facts, entry, "1"));
   EXPECT_TRUE(refuses(facts, entry, "[1]"));
   EXPECT_TRUE(refuses(facts, entry, R"([{"complete": "yes"}])"));
@@ -497,7 +498,7 @@ TEST(RefineRun, SizesOfCommandsGoOnAfterAnInterruption) {
   run.rows.push_back(
       {.name = "Command/size:5623/program:first/step_count:10",
        .facts = R"({"name": "x", "configuration": {"family": "Command", "size": "5623"}})",
-       .entries = {R"({"run_type": "iteration", "real_time": 2, "time_unit": "ms"})"}});
+       .entries = {R"({"run_type": "iteration", "real_time": 2, "cpu_time": 2})"}});
   EXPECT_EQ(earlier_sizes(run, is_on_a_ladder).models, std::vector<std::string>{"5623"});
 }
 

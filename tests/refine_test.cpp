@@ -284,7 +284,7 @@ TEST(RefineSearch, NothingIsTriedBetweenRungsAtWhichBothRunOneProgram) {
   }
   EXPECT_EQ(made.search(ladder).intervals,
             (Intervals{{.below = a, .low = std::nullopt, .high = 17}}));
-  EXPECT_GT(*std::min_element(made.tried.begin(), made.tried.end()), 16U);
+  EXPECT_GT(*std::ranges::min_element(made.tried), 16U);
 }
 
 TEST(RefineSearch, AWrongGuessIsFoundOut) {
@@ -348,10 +348,10 @@ TEST(RefineSearch, TriesNoRungAndNoPlaceTwice) {
     }
     const Search found = made.search();
     std::vector<std::size_t> tried = made.tried;
-    std::sort(tried.begin(), tried.end());
-    ASSERT_EQ(std::adjacent_find(tried.begin(), tried.end()), tried.end()) << text;
+    std::ranges::sort(tried);
+    ASSERT_EQ(std::ranges::adjacent_find(tried), tried.end()) << text;
     for (const std::size_t rung : made.rungs) {
-      ASSERT_FALSE(std::binary_search(tried.begin(), tried.end(), rung)) << text;
+      ASSERT_FALSE(std::ranges::binary_search(tried, rung)) << text;
     }
     for (const Interval& interval : found.intervals) {
       if (interval.low) {

@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "../bench/command_line/benchmark_flags.h"
-#include "../bench/run/passes.h"
 #include "made_rows.h"
 
 namespace crossover::test {
@@ -21,91 +19,51 @@ using namespace bench;
 using Names = std::vector<std::string>;
 using Fresh = std::function<std::unique_ptr<Worker>()>;
 
-/// Two devices, rows on them, and what they did in which order.
-class Turns : public testing::Test {
+/// Rows on both devices, and what they did in which order.
+class Turns : public MadeRows {
  protected:
-  Turns() {
-    initialize_benchmark({.repetitions = repetitions, .min_time_seconds = min_time_seconds});
-    for (const bool is_host : {true, false}) {
-      devices_.push_back(std::make_unique<Device>());
-      devices_.back()->backend = make_cpu_backend();
-      devices_.back()->is_host = is_host;
-    }
-  }
+  Turns() : MadeRows({.repetitions = repetitions, .min_time_seconds = 1e-6}) {}
 
-  /// Its name: "cpu disc-2", say.
+  /// "cpu disc-2", say.
   void add(const std::string& device, const std::string& model, int threads = 1) {
-    const bool on_cpu = device == "cpu";
     Configuration configuration{{"family", "Epoch"}, {"model", model}, {"device", device}};
-    if (on_cpu) {
+    if (device == "cpu") {
       configuration.emplace_back("cpu_threads", std::to_string(threads));
     }
     const std::string shown =
         device + " " + model + (threads > 1 ? " " + std::to_string(threads) : "");
-    Row row{.configuration = configuration, .device = devices_[on_cpu ? 0 : 1].get()};
-    const auto make = [this, shown](Result& /*result*/) -> std::unique_ptr<PreparedBenchmark> {
-      if (held_ >= room_) {
-        log_.push_back(shown + " has no room");
-        throw OutOfMemory("not enough memory");
-      }
-      if (shown == failing_) {
-        throw std::runtime_error("wrong");
-      }
-      return std::make_unique<Logged>(*this, shown);
-    };
-    rows_.add(std::move(row));
-    makes_[rows_.names().back()] = make;
-    plan_.push_back({.name = rows_.names().back(), .pass = "Epoch"});
-    shown_[plan_.back().name] = shown;
+    MadeRows::add({.configuration = configuration}, "Epoch",
+                  [this, shown](Result& /*result*/) -> std::unique_ptr<PreparedBenchmark> {
+                    if (held_ >= room_) {
+                      log_.push_back(shown + " has no room");
+                      throw OutOfMemory("not enough memory");
+                    }
+                    if (shown == failing_) {
+                      throw std::runtime_error("wrong");
+                    }
+                    return std::make_unique<Logged>(*this, shown);
+                  });
   }
 
   /// Workers that hold nothing yet.
   Fresh fresh() {
-    return [this] { return worker_of(rows_, makes_); };
+    return [this] { return worker(); };
   }
 
-  Names measured(const PassOptions& options = {}) {
-    return measured(options, *worker_of(rows_, makes_));
-  }
+  Names measured(const PassOptions& options = {}) { return measured(options, *worker()); }
 
-  Names measured(PassOptions options, Worker& worker) {
-    Spent spent;
-    Names names;
-    for (const PlannedRow& planned : plan_) {
-      names.push_back(planned.name);
-    }
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    Reporter reporter(rows_, names.size(), {});
-    Sampler sampler(rows_, reporter, spent, worker, {.min_time_seconds = min_time_seconds});
-    options.repetitions = repetitions;
-    Passes(options, spent, rows_, sampler).measure(plan_, false, {});
-    testing::internal::GetCapturedStdout();
-    testing::internal::GetCapturedStderr();
-    unmeasured_ = reporter.unmeasured();
-    EXPECT_EQ(held_, 0);
-    EXPECT_TRUE(spent.timed > 0 || unmeasured_ == plan_.size());
-    EXPECT_LE(spent.timed + spent.warm_up + spent.verification + spent.profile + spent.lent,
-              spent.all());
+  Names measured(const PassOptions& options, Worker& by) {
+    log_.clear();
+    spent_ = {};
+    run(options, repetitions, by);
+    EXPECT_TRUE(spent_.timed > 0 || unmeasured_ == plan_.size());
+    EXPECT_LE(spent_.timed + spent_.warm_up + spent_.verification + spent_.profile + spent_.lent,
+              spent_.all());
     return log_;
   }
 
-  void begin_anew() {
-    rows_ = {};
-    plan_.clear();
-    log_.clear();
-  }
-
   static constexpr int repetitions = 3;
-  static constexpr double min_time_seconds = 1e-6;
-  int room_ = 100;  ///< rows that the memory holds at once
-  int held_ = 0;
   std::string failing_;
-  std::size_t unmeasured_ = 0;
-  std::vector<PlannedRow> plan_;
-  Rows rows_;
-  Makes makes_;
-  std::map<std::string, std::string> shown_;
 
  private:
   class Logged : public PreparedBenchmark {
@@ -133,7 +91,6 @@ class Turns : public testing::Test {
     bool is_trial_ = true;
   };
 
-  std::vector<std::unique_ptr<Device>> devices_;
   Names log_;
 };
 

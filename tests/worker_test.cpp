@@ -69,7 +69,7 @@ TEST(WorkerProcess, WhatItsProcessesSayIsPassedOnOnce) {
   }
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_TRUE(said.starts_with("a\na\nb")) << said;
-  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 5) << said;
+  EXPECT_EQ(std::ranges::count(said, '\n'), 5) << said;
 }
 
 TEST(WorkerProcess, ThatAnswersNonsenseIsLost) {

@@ -11,8 +11,8 @@ namespace crossover::bench {
 /// "bench: text"; control characters, which may come from arguments and files, become '?'.
 inline void say(const std::string& text) {
   std::string line = "bench: " + text;
-  std::replace_if(
-      line.begin(), line.end(), [](unsigned char c) { return c < ' ' || c == 127; }, '?');
+  std::ranges::replace_if(
+      line, [](unsigned char c) { return c < ' ' || c == 127; }, '?');
   std::cerr << line << std::endl;
 }
 

@@ -2,7 +2,9 @@
 // Where the wall time of a run goes. Of the clock that no one sets.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <utility>
 
 namespace crossover::bench {
 
@@ -20,7 +22,7 @@ struct Spent {
   double verification = 0;  ///< comparisons with a reference, and the reference
   double profile = 0;       ///< counters beside the times
   double making = 0;        ///< data, compilation, and the choice of how to run
-  double lent = 0;          ///< to another program, which had its turns (companion.h)
+  double lent = 0;          ///< to another program, which had its turns
 
   /// Of all, seconds in which nothing could run.
   void leave_out(double seconds) {
@@ -31,5 +33,13 @@ struct Spent {
   [[nodiscard]] double measuring() const { return timed + warm_up + verification; }
   [[nodiscard]] double all() const { return seconds_since(start); }
 };
+
+/// What a worker tells of each answer, and a result file of each part of a run.
+inline constexpr std::array<std::pair<const char*, double Spent::*>, 5> parts_of_spent{
+    {{"timed", &Spent::timed},
+     {"warm_up", &Spent::warm_up},
+     {"verification", &Spent::verification},
+     {"making", &Spent::making},
+     {"profile", &Spent::profile}}};
 
 }  // namespace crossover::bench

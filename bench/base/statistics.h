@@ -12,7 +12,7 @@ namespace crossover::bench {
 
 /// Of an even number of values the mean of the two in the middle. There must be one at least.
 inline double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const std::size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }

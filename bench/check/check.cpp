@@ -9,7 +9,6 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <new>
 #include <set>
 #include <utility>
 
@@ -19,6 +18,7 @@
 #include "crossover/verify.h"
 #include "file/context.h"
 #include "rows/device.h"
+#include "rows/row.h"
 
 namespace crossover::bench {
 namespace {
@@ -53,8 +53,8 @@ struct Line {
 std::string conclusion(const std::vector<Line>& lines, double seconds) {
   std::vector<std::string> parts;
   for (const char* verdict : {"ok", "refused", "wrong", "failed", "crashed", "hung", not_reached}) {
-    const auto count = std::count_if(lines.begin(), lines.end(),
-                                     [&](const Line& line) { return line.verdict() == verdict; });
+    const auto count =
+        std::ranges::count_if(lines, [&](const Line& line) { return line.verdict() == verdict; });
     if (count > 0) {
       parts.push_back(std::to_string(count) + " " + verdict);
     }
@@ -218,8 +218,7 @@ OtherRequests checking() {
 
 Json run_check(const std::vector<Check>& checks, const std::string& name,
                const std::function<void(const std::string& doing)>& tell) {
-  const auto check = std::find_if(checks.begin(), checks.end(),
-                                  [&](const Check& one) { return one.name() == name; });
+  const auto check = std::ranges::find(checks, name, &Check::name);
   if (check == checks.end()) {  // it was planned for a GPU that this process has not
     return {{"verdict", "failed"}, {"reason", "the GPU is gone"}};
   }
@@ -231,19 +230,8 @@ Json run_check(const std::vector<Check>& checks, const std::string& name,
     const auto ended = [&](const char* verdict, const std::string& why) -> Json {
       return {{"verdict", verdict}, {"reason", count == 1 ? why : part.name + ": " + why}};
     };
-    const auto refuse = [&](const std::string& why) {
-      if (refused++ == 0) {
-        first_refused = ended("refused", why)["reason"];
-      }
-    };
     try {
       part.run();
-    } catch (const Unsupported& error) {
-      refuse(error.what());
-    } catch (const OutOfMemory& error) {
-      refuse(error.what());
-    } catch (const std::bad_alloc&) {
-      refuse("out of memory");
     } catch (const Mismatch& error) {
       Json answer = ended("wrong", error.what());
       if (error.error && std::isfinite(*error.error)) {
@@ -253,12 +241,19 @@ Json run_check(const std::vector<Check>& checks, const std::string& name,
         answer["tolerance"] = *error.tolerance;
       }
       return answer;
-    } catch (const DeviceFailed& error) {
-      Json answer = ended("crashed", error.what());
-      answer["device_failed"] = true;
-      return answer;
-    } catch (const std::exception& error) {
-      return ended("failed", error.what());
+    } catch (const std::exception&) {
+      const Json how = ended_by_exception();
+      const bool device_failed = how.contains("device_failed");
+      if (how["outcome"] != "skipped") {
+        Json answer = ended(device_failed ? "crashed" : "failed", how["error_message"]);
+        if (device_failed) {
+          answer["device_failed"] = true;
+        }
+        return answer;
+      }
+      if (refused++ == 0) {
+        first_refused = ended("refused", how["error_message"])["reason"];
+      }
     }
   }
   if (refused > 0 && refused < count) {
@@ -281,9 +276,7 @@ void check_machine(Arguments arguments, const std::vector<std::string>& words) {
     lines.push_back({.check = std::move(check)});
   }
   const std::vector<std::string> wanted = selected(names, arguments.filter);
-  std::erase_if(lines, [&](const Line& line) {
-    return std::find(wanted.begin(), wanted.end(), line.check.name()) == wanted.end();
-  });
+  std::erase_if(lines, [&](const Line& line) { return !contains(wanted, line.check.name()); });
   if (arguments.lists_only) {
     std::cout << join(wanted, "\n") << std::endl;
     return;

@@ -22,6 +22,12 @@ namespace {
 
 using Checks = std::vector<Check>;
 
+/// Adds one of one part.
+void add(const Device& device, const std::string& what, const std::string& precision,
+         const std::string& how, const Part& part, Checks& to) {
+  to.push_back({device.name(), what, precision, how, {part}});
+}
+
 constexpr std::array checked_precisions{Precision::f32, Precision::tf32, Precision::bf16,
                                         Precision::f16};
 
@@ -171,7 +177,7 @@ void run_operation(TriedStep& step, const Op& op, const Backend& backend,
       upload(*program, workload, id, values.first(reference[id].size()));
       // As the type rounds them.
       const std::vector<double> stored = download(*program, workload, id);
-      std::copy(stored.begin(), stored.end(), reference[id].begin());
+      std::ranges::copy(stored, reference[id].begin());
     }
   }
   verify_as_they_are(*program, reference, options.precision);
@@ -188,9 +194,8 @@ bool is_of(const Workload& step, const Op& op, Precision precision) {
   const auto in_16_bits = [&](Id id) { return is_16_bit(step[id].type); };
   return precision == Precision::tf32
              ? calls_a_library(op)
-             : storage_of(precision) == Type::f32 ||
-                   std::any_of(used.reads.begin(), used.reads.end(), in_16_bits) ||
-                   std::any_of(used.writes.begin(), used.writes.end(), in_16_bits);
+             : storage_of(precision) == Type::f32 || std::ranges::any_of(used.reads, in_16_bits) ||
+                   std::ranges::any_of(used.writes, in_16_bits);
 }
 
 /// A check for each operation, with a part for each step that has it.
@@ -252,51 +257,46 @@ void add_fusions(const Device& gpu, Precision precision, Checks& to) {
         {"cuDNN plans", images}}) {
     const Workload workload =
         fuse(training_epoch(model, {.rows = 64, .batch = 64, .precision = precision}));
-    to.push_back(
-        {gpu.name(), what, to_string(precision), "", {{model.name, [&gpu, precision, workload] {
-                                                         require_fused(workload, *gpu.backend,
-                                                                       {.precision = precision});
-                                                       }}}});
+    const auto run = [&gpu, precision, workload] {
+      require_fused(workload, *gpu.backend, {.precision = precision});
+    };
+    add(gpu, what, to_string(precision), "", {model.name, run}, to);
   }
 }
 
-Check driver_check(const Device& gpu) {
-  return {gpu.name(), "NVML", "", "", {{"facts and clocks", [&gpu] {
-                                          if (!gpu.backend->describe().gpu.driver) {
-                                            throw Unsupported("the driver's library tells nothing");
-                                          }
-                                          if (!gpu.backend->state().sm_clock_mhz) {
-                                            throw Unsupported("it tells no clock");
-                                          }
-                                        }}}};
+void add_driver(const Device& gpu, Checks& to) {
+  const auto run = [&gpu] {
+    if (!gpu.backend->describe().gpu.driver) {
+      throw Unsupported("the driver's library tells nothing");
+    }
+    if (!gpu.backend->state().sm_clock_mhz) {
+      throw Unsupported("it tells no clock");
+    }
+  };
+  add(gpu, "NVML", "", "", {"facts and clocks", run}, to);
 }
 
-Check compiler_check(const Device& gpu) {
-  return {
-      gpu.name(),
-      "cuDNN's compiler",
-      "",
-      "",
-      {{"NVRTC", [&gpu] {
-          const auto libraries = gpu.backend->describe().libraries;
-          if (!libraries.contains("cudnn")) {
-            throw Unsupported("this build has no cuDNN");
-          }
-          if (!libraries.contains("nvrtc")) {
-            throw Unsupported(
-                "libnvrtc is not found: cuDNN has no attention and fewer convolutions; it is in "
-                "the CUDA toolkit and in the Python package nvidia-cuda-nvrtc");
-          }
-        }}}};
+void add_compiler(const Device& gpu, Checks& to) {
+  const auto run = [&gpu] {
+    const auto libraries = gpu.backend->describe().libraries;
+    if (!libraries.contains("cudnn")) {
+      throw Unsupported("this build has no cuDNN");
+    }
+    if (!libraries.contains("nvrtc")) {
+      throw Unsupported(
+          "libnvrtc is not found: cuDNN has no attention and fewer convolutions; it is in "
+          "the CUDA toolkit and in the Python package nvidia-cuda-nvrtc");
+    }
+  };
+  add(gpu, "cuDNN's compiler", "", "", {"NVRTC", run}, to);
 }
 
 /// A line for each precision that the device has no products in, in the place of all others.
 void add_missing(const Device& device, Checks& to) {
   for (const Precision precision : checked_precisions) {
     if (const std::string why = device.backend->missing_for(precision); !why.empty()) {
-      to.push_back({device.name(), "products", to_string(precision), "", {{"products", [why] {
-                                                                             throw Unsupported(why);
-                                                                           }}}});
+      add(device, "products", to_string(precision), "",
+          {"products", [why] { throw Unsupported(why); }}, to);
     }
   }
 }
@@ -305,13 +305,13 @@ void add_missing(const Device& device, Checks& to) {
 
 void add_probe(const Device& device, const std::string& what, const std::string& precision,
                const std::string& how, const ProbeSpec& spec, Checks& to) {
-  to.push_back({device.name(), what, precision, how, {{what, [&device, spec] {
-                                                         const auto probe =
-                                                             device.backend->make_probe(spec);
-                                                         probe->run();
-                                                         probe->check();
-                                                         static_cast<void>(probe->device_seconds());
-                                                       }}}});
+  const auto run = [&device, spec] {
+    const auto probe = device.backend->make_probe(spec);
+    probe->run();
+    probe->check();
+    static_cast<void>(probe->device_seconds());
+  };
+  add(device, what, precision, how, {what, run}, to);
 }
 
 constexpr std::int64_t probed_bytes = 1 << 20;
@@ -384,7 +384,6 @@ std::string how_of(const Row& row) {
 struct CheckedRows {
   Arguments arguments;
   RowContext context;
-  Rows rows;
 
   CheckedRows(Arguments of, Devices& devices)
       : arguments(std::move(of)), context(arguments, devices) {}
@@ -401,39 +400,33 @@ void run_row(RowContext& context, const Configuration& row) {
   prepared->check();
 }
 
-Checks network_checks(const std::shared_ptr<CheckedRows>& checked) {
-  Checks all;
-  for (const std::string& name : checked->rows.names()) {
-    const Row& row = checked->rows[name];
-    const Precision precision =
-        options_of({{"precision", value_of(row.configuration, "precision")}}).precision;
-    if (!row.device->backend->missing_for(precision).empty()) {
-      continue;
-    }
-    all.push_back({row.device->name(),
-                   value_of(row.configuration, "model"),
-                   value_of(row.configuration, "precision"),
-                   how_of(row),
-                   {{"epoch", [checked, &row] { run_row(checked->context, row.configuration); }}},
-                   true});
-  }
-  return all;
-}
-
 /// Epochs of the tiny networks in every execution and precision.
-std::shared_ptr<CheckedRows> network_rows(const Arguments& arguments, Devices& devices) {
+Checks network_checks(const Arguments& arguments, Devices& devices) {
   const std::string threads = usable_cores() > 1 ? "1," + std::to_string(usable_cores()) : "1";
   Arguments epochs = parse({"--sweep=full", "--family=Epoch", "--threads=" + threads});
   std::erase_if(epochs.gpu_modes.of_training,
                 [](const Configuration& mode) { return value_of(mode, "data") != "resident"; });
   epochs.memory_limit_bytes = arguments.memory_limit_bytes;
   epochs.tasks = tiny_networks();
-  auto checked = std::make_shared<CheckedRows>(std::move(epochs), devices);
+  const auto checked = std::make_shared<CheckedRows>(std::move(epochs), devices);
+  Checks all;
   for (const Precision precision : checked_precisions) {
     checked->arguments.precisions = {precision};
-    register_epochs(checked->arguments, devices, checked->rows);
+    Rows rows;
+    register_epochs(checked->arguments, devices, rows);
+    for (const std::string& name : rows.names()) {
+      const Row& row = rows[name];
+      if (row.device->backend->missing_for(precision).empty()) {
+        const auto run = [checked, configuration = row.configuration] {
+          run_row(checked->context, configuration);
+        };
+        add(*row.device, value_of(row.configuration, "model"), to_string(precision), how_of(row),
+            {"epoch", run}, all);
+        all.back().calls_libraries = true;
+      }
+    }
   }
-  return checked;
+  return all;
 }
 
 }  // namespace
@@ -447,7 +440,7 @@ std::string Check::name() const {
 }
 
 Checks all_checks(const Arguments& arguments, Devices& devices) {
-  const Checks networks = network_checks(network_rows(arguments, devices));
+  const Checks networks = network_checks(arguments, devices);
   std::map<Precision, TriedSteps> steps;
   for (const Precision precision : checked_precisions) {
     steps[precision] = tried_steps(precision);
@@ -470,8 +463,8 @@ Checks all_checks(const Arguments& arguments, Devices& devices) {
   };
   for (Device& gpu : devices.gpus()) {
     add_gpu_probes(gpu, all);
-    all.push_back(driver_check(gpu));
-    all.push_back(compiler_check(gpu));
+    add_driver(gpu, all);
+    add_compiler(gpu, all);
     add_missing(gpu, all);
     // What the time does not suffice for is an operation, which networks hold too.
     for (const char* how : {"eager", "graph", "graph-epoch", "persistent", "auto"}) {

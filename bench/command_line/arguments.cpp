@@ -112,10 +112,10 @@ std::vector<Flag> run_flags(Arguments& to) {
 /// As Google Benchmark reads it; a flag without a value is true.
 Take truth_into(bool& to) {
   return [&to](const std::string& /*flag*/, std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::ranges::transform(text, text.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     constexpr std::array no{"0", "f", "n", "false", "no", "off"};
-    to = std::find(no.begin(), no.end(), text) == no.end();
+    to = !contains(no, text);
   };
 }
 
@@ -227,8 +227,7 @@ void take(const std::string& argument, const std::vector<Flag>& known, Arguments
   const std::string name = argument.substr(0, equals);
   const bool has_value = equals != std::string::npos;
   const std::string value = has_value ? argument.substr(equals + 1) : "";
-  const auto flag = std::find_if(known.begin(), known.end(),
-                                 [&](const Flag& other) { return other.name == name; });
+  const auto flag = std::ranges::find(known, name, &Flag::name);
   if (flag == known.end() && take_benchmark_flag(argument, name, value, to)) {
     return;
   }
@@ -317,8 +316,7 @@ std::vector<std::int64_t> batches_of(const Arguments& arguments, std::int64_t ow
 std::optional<Task> find_task(const Arguments& arguments, const std::string& model, bool of_steps,
                               const std::vector<Family>& networks) {
   const auto named = [&](const std::vector<Task>& tasks) {
-    return std::find_if(tasks.begin(), tasks.end(),
-                        [&](const Task& task) { return task.model.name == model; });
+    return std::ranges::find_if(tasks, [&](const Task& task) { return task.model.name == model; });
   };
   const std::vector<Task>& first = of_steps ? arguments.minibatch_tasks : arguments.tasks;
   const std::vector<Task>& second = of_steps ? arguments.tasks : arguments.minibatch_tasks;
@@ -328,10 +326,9 @@ std::optional<Task> find_task(const Arguments& arguments, const std::string& mod
     }
   }
   const std::string ladder = ladder_of(model, networks);
-  const auto like =
-      std::find_if(arguments.tasks.begin(), arguments.tasks.end(), [&](const Task& task) {
-        return !ladder.empty() && ladder_of(task.model.name, networks) == ladder;
-      });
+  const auto like = std::ranges::find_if(arguments.tasks, [&](const Task& task) {
+    return !ladder.empty() && ladder_of(task.model.name, networks) == ladder;
+  });
   if (like == arguments.tasks.end()) {
     return std::nullopt;
   }

@@ -33,8 +33,7 @@ Axis option(Axis axis, Value CompileOptions::*member, const Named<Value>& values
 
 std::vector<std::string> family_names() {
   std::vector<std::string> names;
-  std::transform(families().begin(), families().end(), std::back_inserter(names),
-                 [](const BenchmarkFamily& family) { return family.name; });
+  std::ranges::transform(families(), std::back_inserter(names), &BenchmarkFamily::name);
   return names;
 }
 
@@ -307,31 +306,26 @@ std::vector<Axis> device_axes() {
   };
 }
 
-std::vector<Axis> all_axes() {
-  std::vector<Axis> all = computation_axes();
-  for (Axis& axis : device_axes()) {
-    all.push_back(std::move(axis));
-  }
-  return all;
-}
-
 std::vector<Axis>& table() {
-  static std::vector<Axis> all = all_axes();
+  static std::vector<Axis> all = [] {
+    std::vector<Axis> both = computation_axes();
+    std::ranges::move(device_axes(), std::back_inserter(both));
+    return both;
+  }();
   return all;
 }
 
 /// Throws std::logic_error where the axis does not have the value.
 void require_value(const Axis& axis, const std::string& value) {
   const auto& values = axis.values;
-  if (!values.empty() && std::find(values.begin(), values.end(), value) == values.end()) {
+  if (!values.empty() && !contains(values, value)) {
     throw std::logic_error("the axis '" + axis.key + "' has no value '" + value +
                            "'; add it to the table in bench/command_line/axes.cpp");
   }
 }
 
 Configuration::const_iterator find_key(const Configuration& configuration, const std::string& key) {
-  return std::find_if(configuration.begin(), configuration.end(),
-                      [&](const auto& pair) { return pair.first == key; });
+  return std::ranges::find_if(configuration, [&](const auto& pair) { return pair.first == key; });
 }
 
 }  // namespace
@@ -352,8 +346,7 @@ const std::vector<BenchmarkFamily>& families() {
 }
 
 const BenchmarkFamily& find_family(const std::string& name) {
-  const auto at = std::find_if(families().begin(), families().end(),
-                               [&](const BenchmarkFamily& family) { return family.name == name; });
+  const auto at = std::ranges::find(families(), name, &BenchmarkFamily::name);
   if (at == families().end()) {
     throw std::out_of_range("no family '" + name +
                             "'; add it to the table in bench/command_line/axes.cpp");
@@ -367,12 +360,11 @@ bool includes(AxisDevices devices, AxisDevices device) {
 
 std::vector<std::string> Axis::values_on(AxisDevices device, bool training) const {
   std::vector<std::string> found;
-  std::copy_if(values.begin(), values.end(), std::back_inserter(found),
-               [&](const std::string& value) {
-                 const auto scope = scopes.find(value);
-                 return scope == scopes.end() || (includes(scope->second.devices, device) &&
-                                                  (training || !scope->second.training_only));
-               });
+  std::ranges::copy_if(values, std::back_inserter(found), [&](const std::string& value) {
+    const auto scope = scopes.find(value);
+    return scope == scopes.end() ||
+           (includes(scope->second.devices, device) && (training || !scope->second.training_only));
+  });
   return found;
 }
 
@@ -380,18 +372,15 @@ const std::vector<Axis>& axes() { return table(); }
 
 void add_axes(const std::vector<Axis>& more) {
   for (const Axis& axis : more) {
-    const auto threads = std::find_if(table().begin(), table().end(),
-                                      [](const Axis& known) { return known.key == "cpu_threads"; });
-    if (std::none_of(table().begin(), table().end(),
-                     [&](const Axis& known) { return known.key == axis.key; })) {
+    const auto threads = std::ranges::find(table(), "cpu_threads", &Axis::key);
+    if (std::ranges::none_of(table(), [&](const Axis& known) { return known.key == axis.key; })) {
       table().insert(threads, axis);
     }
   }
 }
 
 const Axis& find_axis(const std::string& key) {
-  const auto at =
-      std::find_if(axes().begin(), axes().end(), [&](const Axis& axis) { return axis.key == key; });
+  const auto at = std::ranges::find(axes(), key, &Axis::key);
   if (at == axes().end()) {
     throw std::logic_error("no axis '" + key +
                            "'; add it to the table in bench/command_line/axes.cpp");
@@ -428,6 +417,11 @@ Configuration joined(Configuration first, const Configuration& second) {
   return first;
 }
 
+Configuration without(const std::string& key, Configuration configuration) {
+  std::erase_if(configuration, [&](const auto& pair) { return pair.first == key; });
+  return configuration;
+}
+
 const std::string& value_of(const Configuration& configuration, const std::string& key) {
   const auto at = find_key(configuration, key);
   if (at == configuration.end()) {
@@ -458,7 +452,7 @@ std::string words_of_threads(const std::string& value) {
 Configuration configuration_of(const Choice& choice, AxisDevices device) {
   const auto said = [](const std::string& key, auto member, auto value) {
     const std::vector<std::string>& names = find_axis(key).values;
-    return std::pair(key, *std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+    return std::pair(key, *std::ranges::find_if(names, [&](const std::string& name) {
                        return options_of({{key, name}}).*member == value;
                      }));
   };

@@ -105,6 +105,8 @@ Configuration in_order(const Configuration& configuration);
 /// Both, one after the other.
 Configuration joined(Configuration first, const Configuration& second);
 
+Configuration without(const std::string& key, Configuration configuration);
+
 /// "eager"; std::logic_error where the configuration lacks the key.
 const std::string& value_of(const Configuration& configuration, const std::string& key);
 

@@ -37,8 +37,8 @@ std::vector<std::string> selected(const std::vector<std::string>& names,
   std::vector<std::string> found;
   try {
     const RegularExpression pattern(filter.substr(others ? 1 : 0));
-    std::copy_if(names.begin(), names.end(), std::back_inserter(found),
-                 [&](const std::string& name) { return pattern.is_in(name) != others; });
+    std::ranges::copy_if(names, std::back_inserter(found),
+                         [&](const std::string& name) { return pattern.is_in(name) != others; });
   } catch (const std::invalid_argument& fault) {
     throw UsageError("--benchmark_filter=" + filter +
                      " is not a regular expression: " + fault.what());
@@ -78,8 +78,8 @@ std::vector<std::string> take_flags_from_environment() {
     if (text.starts_with(prefix) && equals != std::string::npos) {
       names.push_back(text.substr(0, equals));
       std::string flag = names.back();
-      std::transform(flag.begin(), flag.end(), flag.begin(),
-                     [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+      std::ranges::transform(flag, flag.begin(),
+                             [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
       flags.push_back("--" + flag + text.substr(equals));
     }
   }

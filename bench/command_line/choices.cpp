@@ -24,7 +24,7 @@ std::vector<Configuration> combined(const std::vector<Configuration>& modes, con
 }
 
 bool has_key(const Configuration& mode, const std::string& key) {
-  return std::any_of(mode.begin(), mode.end(), [&](const auto& pair) { return pair.first == key; });
+  return std::ranges::any_of(mode, [&](const auto& pair) { return pair.first == key; });
 }
 
 /// Threads are numbers, which depend on the machine: device.h.
@@ -54,12 +54,12 @@ std::vector<Configuration> completed(std::vector<Configuration> modes, AxisDevic
 std::vector<Configuration> training_modes(AxisDevices device, const Choices& choices,
                                           const std::vector<Configuration>& swept) {
   const Configuration& axes_of_sweep = swept.front();
-  const bool chosen = std::any_of(
-      axes_of_sweep.begin(), axes_of_sweep.end(),
-      [&](const auto& pair) { return choices.has_on(find_axis(pair.first), device, true); });
+  const bool chosen = std::ranges::any_of(axes_of_sweep, [&](const auto& pair) {
+    return choices.has_on(find_axis(pair.first), device, true);
+  });
   std::vector<Configuration> modes = chosen ? std::vector<Configuration>(1) : swept;
   std::erase_if(modes, [&](const Configuration& mode) {  // what a flag decides no mode does
-    return std::any_of(mode.begin(), mode.end(), [&](const auto& pair) {
+    return std::ranges::any_of(mode, [&](const auto& pair) {
       return choices.has_on(find_axis(pair.first), device, true);
     });
   });
@@ -69,8 +69,9 @@ std::vector<Configuration> training_modes(AxisDevices device, const Choices& cho
   }
   const bool loss_every_step = options_of({{"loss", choices.of("loss").front()}}).loss_every_step;
   std::vector<Configuration> left;
-  std::copy_if(modes.begin(), modes.end(), std::back_inserter(left),
-               [&](const Configuration& mode) { return makes_sense(mode, loss_every_step); });
+  std::ranges::copy_if(modes, std::back_inserter(left), [&](const Configuration& mode) {
+    return makes_sense(mode, loss_every_step);
+  });
   if (left.empty()) {
     throw UsageError("--execution=" + value_of(modes.front(), "execution") +
                      " needs --placement=resident and --loss=epoch: what runs a whole epoch by "
@@ -93,7 +94,7 @@ void Choices::take(const Axis& axis, const std::string& text) {
     } else if (!axis.values.empty()) {
       value = axis.values[parse_choice(flag.name, text, part, axis.values)];
     }
-    if (std::find(values.begin(), values.end(), value) == values.end()) {
+    if (!contains(values, value)) {
       values.push_back(value);  // said twice, it is still one
     }
   }
@@ -118,9 +119,7 @@ std::vector<std::string> Choices::given_on(const Axis& axis, AxisDevices device,
   }
   const std::vector<std::string> its_own = axis.values_on(device, training);
   std::vector<std::string> found = given->second;
-  std::erase_if(found, [&](const std::string& value) {
-    return std::find(its_own.begin(), its_own.end(), value) == its_own.end();
-  });
+  std::erase_if(found, [&](const std::string& value) { return !contains(its_own, value); });
   return found;
 }
 

@@ -52,7 +52,7 @@ template double parse_number(const std::string&, const std::string&, double, dou
 
 std::size_t parse_choice(const std::string& flag, const std::string& text, const std::string& name,
                          const std::vector<std::string>& known) {
-  const auto at = std::find(known.begin(), known.end(), name);
+  const auto at = std::ranges::find(known, name);
   if (at == known.end()) {
     throw UsageError(flag + "=" + text + ": '" + name + "' is not one of " + join(known));
   }

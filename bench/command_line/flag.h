@@ -2,6 +2,7 @@
 // One flag of the command line, and what reads the text after its '='.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -38,6 +39,11 @@ std::vector<std::string> split(const std::string& text);
 
 /// {"eager", "graph"} -> "eager, graph".
 std::string join(const std::vector<std::string>& parts, const std::string& separator = ", ");
+
+template <class List, class Value>
+bool contains(const List& list, const Value& value) {
+  return std::ranges::find(list, value) != std::ranges::end(list);
+}
 
 /// The whole text as an int, std::int64_t or double within the bounds; UsageError that names the
 /// flag if not.

@@ -67,7 +67,7 @@ std::vector<std::pair<std::string, Activation>> activations_between_layers() {
 std::vector<std::pair<std::string, LossFunction>> losses() {
   std::vector<std::pair<std::string, LossFunction>> named(named_losses.begin(), named_losses.end());
   for (auto& [name, loss] : named) {
-    std::replace(name.begin(), name.end(), '_', '-');
+    std::ranges::replace(name, '_', '-');
   }
   return named;
 }
@@ -135,7 +135,7 @@ std::vector<Flag> network_flags(NetworkFlags& to) {
       "logits; for the last two the last width is a number of outputs, each with a target",
       to.loss);
   loss.take = [take = loss.take](const std::string& flag, std::string text) {
-    std::replace(text.begin(), text.end(), '_', '-');  // as files write it
+    std::ranges::replace(text, '_', '-');  // as files write it
     take(flag, text);
   };
   return {
@@ -215,7 +215,7 @@ OwnNetworks own_networks(const NetworkFlags& flags) {
       sizes.emplace_back(scale, own.tasks.back().model.name);
     }
     if (sizes.size() > 1) {
-      std::sort(sizes.begin(), sizes.end());
+      std::ranges::sort(sizes);
       const Task plain = of_file(path, 1);
       OwnLadder& ladder = own.ladders.emplace_back(
           OwnLadder{.name = plain.model.name, .networks = {}, .batch = plain.batch});

@@ -64,6 +64,13 @@ struct Sweep {
   std::vector<std::int64_t> layer_widths;
   std::vector<std::int64_t> sigmoid_widths;  ///< sigmoid differs from ReLU by its own time only
   std::vector<std::int64_t> copy_bytes;
+
+  /// Of rows that train such; 0: as many as others.
+  [[nodiscard]] int repetitions_of(Trains trains) const {
+    return trains == Trains::steps            ? minibatch_repetitions
+           : trains == Trains::forward_passes ? forward_repetitions
+                                              : 0;
+  }
 };
 
 /// With at least as many repetitions of rows that train as an interval of 95 % for the median of

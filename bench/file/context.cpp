@@ -41,7 +41,7 @@ std::string without_folders(const std::string& path) {
 
 /// Of a list of paths, as LD_PRELOAD is one.
 std::string without_folders_each(std::string paths) {
-  std::replace(paths.begin(), paths.end(), ':', ' ');
+  std::ranges::replace(paths, ':', ' ');
   std::istringstream parts(paths);
   std::vector<std::string> names;
   for (std::string part; parts >> part;) {
@@ -87,7 +87,7 @@ constexpr const char* networks = "--network=";
 
 std::string networks_without_folders(const std::string& word) {
   std::vector<std::string> files = split(word.substr(std::string_view(networks).size()));
-  std::transform(files.begin(), files.end(), files.begin(), without_folders);
+  std::ranges::transform(files, files.begin(), without_folders);
   return networks + join(files, ",");
 }
 
@@ -165,12 +165,6 @@ std::string commit() {
 
 bool is_dirty() { return std::string_view(build::tree).ends_with("-dirty"); }
 
-Json openmp_json(const ThreadSettings& threads) {
-  return {{"wait_policy", threads.wait_policy},
-          {"binding", threads.binding},
-          {"places", threads.places}};
-}
-
 Json run_configuration_json(const Arguments& arguments, const std::vector<std::string>& command) {
   const ThreadSettings threads = thread_settings();
   Json configuration = {{"command", command_json(command)},
@@ -178,7 +172,10 @@ Json run_configuration_json(const Arguments& arguments, const std::vector<std::s
                         {"repetitions", arguments.sweep.effort.repetitions},
                         {"min_time_seconds", arguments.sweep.effort.min_time_seconds},
                         {"environment", environment_json()},
-                        {"openmp", openmp_json(threads)},
+                        {"openmp",
+                         {{"wait_policy", threads.wait_policy},
+                          {"binding", threads.binding},
+                          {"places", threads.places}}},
                         {"flush_to_zero", threads.flush_denormals},
                         {"planned_memory_bytes", planned_memory_bytes(arguments)},
                         {"data", arguments.data ? without_folders(*arguments.data) : "generated"}};
@@ -215,38 +212,16 @@ Json networks_json(const Arguments& arguments) {
   return json;
 }
 
-/// By name, as the rows have them.
-Json network_fingerprints_json(const Arguments& arguments) {
-  Json json = Json::object();
-  for (const auto& [name, fingerprint] : network_fingerprints(arguments)) {
-    json[name] = fingerprint;
-  }
-  return json;
-}
-
-/// Series of networks of growing size, by name.
-Json ladders_json(const Arguments& arguments) {
+/// Series of networks of growing size, by name: `of_own` and `of_family` say what of them.
+template <class OfOwn, class OfFamily>
+Json ladders_json(const Arguments& arguments, OfOwn of_own, const OfFamily& of_family) {
   Json json = Json::object();
   for (const OwnLadder& own : arguments.ladders) {
-    json[own.name] = own.networks;
+    json[own.name] = own.*of_own;
   }
   for (const Family& family : catalogue()) {
     if (!family.ladder.empty()) {
-      json[family.ladder] = family.names;
-    }
-  }
-  return json;
-}
-
-/// The batch in which the networks of each ladder train unless another is asked for.
-Json ladder_batches_json(const Arguments& arguments) {
-  Json json = Json::object();
-  for (const OwnLadder& own : arguments.ladders) {
-    json[own.name] = own.batch;
-  }
-  for (const Family& family : catalogue()) {
-    if (!family.ladder.empty()) {
-      json[family.ladder] = family.make(family.names.front()).batch;
+      json[family.ladder] = of_family(family);
     }
   }
   return json;
@@ -306,27 +281,32 @@ std::string commit_line() {
 Json context_json(const Arguments& arguments, const std::vector<std::string>& command,
                   const Devices& devices) {
   const benchmark::CPUInfo& cpu = benchmark::CPUInfo::Get();
-  Json context = {{"date", now_in_utc()},
-                  {"executable", "bench"},
-                  {"num_cpus", cpu.num_cpus},
-                  {"mhz_per_cpu", std::lround(cpu.cycles_per_second / 1e6)},
-                  {"cpu_scaling_enabled", cpu.scaling == benchmark::CPUInfo::ENABLED},
-                  {"caches", caches_json(cpu)},
-                  {"load_avg", cpu.load_avg},
-                  {"library_build_type", "release"},
-                  {"json_schema_version", 1},
-                  {"crossover",
-                   {{"schema_version", 2},
-                    {"complete", false},
-                    {"machine", machine_json(devices)},
-                    {"software", software_json(devices)},
-                    {"configuration", run_configuration_json(arguments, command)},
-                    {"axes", axes_json()},
-                    {"counters", counters_json()},
-                    {"networks", networks_json(arguments)},
-                    {"network_fingerprints", network_fingerprints_json(arguments)},
-                    {"ladders", ladders_json(arguments)},
-                    {"ladder_batches", ladder_batches_json(arguments)}}}};
+  Json context = {
+      {"date", now_in_utc()},
+      {"executable", "bench"},
+      {"num_cpus", cpu.num_cpus},
+      {"mhz_per_cpu", std::lround(cpu.cycles_per_second / 1e6)},
+      {"cpu_scaling_enabled", cpu.scaling == benchmark::CPUInfo::ENABLED},
+      {"caches", caches_json(cpu)},
+      {"load_avg", cpu.load_avg},
+      {"library_build_type", "release"},
+      {"json_schema_version", 1},
+      {"crossover",
+       {{"schema_version", 2},
+        {"complete", false},
+        {"machine", machine_json(devices)},
+        {"software", software_json(devices)},
+        {"configuration", run_configuration_json(arguments, command)},
+        {"axes", axes_json()},
+        {"counters", counters_json()},
+        {"networks", networks_json(arguments)},
+        {"network_fingerprints", network_fingerprints(arguments)},
+        {"ladders", ladders_json(arguments, &OwnLadder::networks,
+                                 [](const Family& family) { return family.names; })},
+        // In which their networks train unless another batch is asked for.
+        {"ladder_batches", ladders_json(arguments, &OwnLadder::batch, [](const Family& family) {
+           return family.make(family.names.front()).batch;
+         })}}}};
   for (const auto& [key, value] : arguments.more_context) {
     context.emplace(key, value);  // our own fields stay
   }

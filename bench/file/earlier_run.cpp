@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include "command_line/flag.h"
 #include "crossover/fingerprint.h"
@@ -64,19 +65,14 @@ bool is_finished(const Json& facts) {
          !text_in(facts, "error_message").starts_with(after_failed_gpu);
 }
 
-struct Contents {
-  std::vector<WrittenRow> all;
-  std::vector<bool> finished;
-  std::vector<std::string> skipped;
-};
-
-Contents rows_of(const Json& document) {
-  Contents rows;
+/// All rows of the document; the names of those that are to be tried again are put into `failed`.
+std::vector<WrittenRow> rows_of(const Json& document, std::set<std::string>& failed) {
+  std::vector<WrittenRow> rows;
   std::map<std::string, std::size_t> places;
-  std::vector<std::optional<std::uint64_t>> repetitions;  // none: it has no times
+  std::map<std::string, std::uint64_t> lacking;  // repetitions, of rows that have times
   for (const Json& facts : list_in(document, "rows")) {
     const std::string name = text_in(facts, "name");
-    if (name.empty() || !places.emplace(name, rows.all.size()).second) {
+    if (name.empty() || !places.emplace(name, rows.size()).second) {
       refuse("has a row without a name of its own");
     }
     const bool is_measured = !facts.contains("outcome");
@@ -84,72 +80,45 @@ Contents rows_of(const Json& document) {
     if (is_measured && (counted == facts.end() || !counted->is_number_unsigned())) {
       refuse("does not say how many repetitions " + name + " has");
     }
-    rows.all.push_back({.name = name, .facts = line_of(facts), .entries = {}});
-    rows.finished.push_back(is_finished(facts));
-    repetitions.push_back(is_measured ? std::optional(counted->get<std::uint64_t>())
-                                      : std::nullopt);
-    if (!is_measured && rows.finished.back()) {
-      rows.skipped.push_back(name);
+    if (is_measured) {
+      lacking[name] = counted->get<std::uint64_t>();
     }
+    if (!is_finished(facts)) {
+      failed.insert(name);
+    }
+    rows.push_back(
+        {.name = name, .facts = line_of(facts), .entries = {}, .is_skipped = !is_measured});
   }
-  std::vector<std::uint64_t> found(rows.all.size());
   for (const Json& entry : list_in(document, "benchmarks")) {
     const bool is_repetition = text_in(entry, "run_type") == "iteration";
     const auto place = places.find(text_in(entry, is_repetition ? "name" : "run_name"));
     if (place == places.end()) {
       refuse("has a repetition of none of its rows");
     }
-    rows.all[place->second].entries.push_back(line_of(entry));
-    found[place->second] += is_repetition ? 1 : 0;
+    rows[place->second].entries.push_back(line_of(entry));
+    if (const auto own = lacking.find(place->first); is_repetition && own != lacking.end()) {
+      --own->second;  // too many wrap around
+    }
   }
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (repetitions[i] && *repetitions[i] != found[i]) {
-      refuse("has not all repetitions of " + rows.all[i].name);
+  for (const auto& [name, repetitions] : lacking) {
+    if (repetitions != 0) {
+      refuse("has not all repetitions of " + name);
     }
   }
   return rows;
 }
 
-/// The rows that each part of the run has measured, in the order of the file.
-std::vector<std::size_t> sizes_of(const Json& parts, std::size_t rows) {
-  const auto refuse_parts = [] { refuse("does not say which part of the run measured what"); };
-  std::vector<std::size_t> sizes;
-  std::size_t left = rows;
-  for (const Json& part : parts) {
-    const auto at = part.is_object() ? part.find("rows") : part.end();
-    if (!part.is_object() || at == part.end() || !at->is_number_unsigned() ||
-        at->get<std::size_t>() > left) {  // a sum could wrap
-      refuse_parts();
-    }
-    sizes.push_back(at->get<std::size_t>());
-    left -= sizes.back();
+/// Each part says how many rows it has measured, in the order of the file.
+void require_parts(const Json& parts, std::size_t rows) {
+  const auto is_count = [&](const Json& part) {
+    const Json own = part.is_object() ? member(part, "rows") : Json();
+    const bool fits = own.is_number_unsigned() && own.get<std::size_t>() <= rows;
+    rows -= fits ? own.get<std::size_t>() : 0;  // a sum could wrap
+    return fits;
+  };
+  if (!parts.is_array() || !std::all_of(parts.begin(), parts.end(), is_count) || rows != 0) {
+    refuse("does not say which part of the run measured what");
   }
-  if (left != 0) {
-    refuse_parts();
-  }
-  return sizes;
-}
-
-/// Leaves out some rows, and parts that are left without one.
-void keep(std::vector<WrittenRow>& rows, const std::vector<bool>& kept, Json& parts) {
-  const std::vector<std::size_t> sizes = sizes_of(parts, rows.size());
-  std::vector<WrittenRow> kept_rows;
-  Json kept_parts = Json::array();
-  std::size_t at = 0;
-  for (std::size_t part = 0; part < sizes.size(); ++part) {
-    const std::size_t before = kept_rows.size();
-    for (const std::size_t end = at + sizes[part]; at < end; ++at) {
-      if (kept[at]) {
-        kept_rows.push_back(std::move(rows[at]));
-      }
-    }
-    if (kept_rows.size() > before) {
-      kept_parts.push_back(parts[part]);
-      kept_parts.back()["rows"] = kept_rows.size() - before;
-    }
-  }
-  rows = std::move(kept_rows);
-  parts = std::move(kept_parts);
 }
 
 // ---- whether the two runs are of one kind -------------------------------------------------------
@@ -168,11 +137,11 @@ std::vector<std::string> words_of(const Json& context) {
     const Json& word = context[at][i];
     const std::string text = word.is_string() ? word.get<std::string>() : "";
     const std::string name = text.substr(0, text.find('='));
-    if (std::find(neutral.begin(), neutral.end(), name) == neutral.end()) {
+    if (!contains(neutral, name)) {
       words.push_back(text);
     }
   }
-  std::sort(words.begin(), words.end());
+  std::ranges::sort(words);
   return words;
 }
 
@@ -196,8 +165,8 @@ std::map<std::string, Json> conditions(const Json& context) {
     const Json flat = of_part->flatten();
     for (const auto& [place, value] : flat.items()) {
       const std::string whole = std::string("/").append(part).append(place);
-      if (std::none_of(of_a_moment.begin(), of_a_moment.end(),
-                       [&](const std::string& moment) { return whole.starts_with(moment); })) {
+      if (std::ranges::none_of(
+              of_a_moment, [&](const std::string& moment) { return whole.starts_with(moment); })) {
         found[whole] = value;
       }
     }
@@ -207,7 +176,7 @@ std::map<std::string, Json> conditions(const Json& context) {
 
 /// "/machine/cpu/model" -> "machine.cpu.model".
 std::string dotted(std::string place) {
-  std::replace(place.begin(), place.end(), '/', '.');
+  std::ranges::replace(place, '/', '.');
   return place.substr(1);
 }
 
@@ -321,20 +290,15 @@ EarlierRun parse_earlier(const std::string& text) {
   if (!complete.is_boolean()) {
     refuse("does not say whether it is complete");
   }
-  Json parts = member(crossover, "parts");
-  if (!parts.is_array()) {
-    refuse("does not say which part of the run measured what");
-  }
-  Contents rows = rows_of(document);
-  if (complete.get<bool>() && std::count(rows.finished.begin(), rows.finished.end(), false) == 0) {
+  std::set<std::string> failed;
+  EarlierRun earlier{.path = {}, .context = document["context"], .rows = {}};
+  earlier.rows = rows_of(document, failed);
+  if (complete.get<bool>() && failed.empty()) {
     refuse("is complete: no row is left to measure");
   }
   require_own_networks(document);
-  keep(rows.all, rows.finished, parts);  // those that failed are tried again
-  EarlierRun earlier{
-      .path = {}, .context = document["context"], .rows = {}, .skipped = std::move(rows.skipped)};
-  earlier.rows = std::move(rows.all);
-  earlier.context["crossover"]["parts"] = std::move(parts);
+  require_parts(member(crossover, "parts"), earlier.rows.size());
+  leave_out(earlier, failed);
   return earlier;
 }
 
@@ -356,12 +320,23 @@ EarlierRun read_earlier(const std::filesystem::path& asked, const Json& now) {
 }
 
 void leave_out(EarlierRun& earlier, const std::set<std::string>& names) {
-  std::vector<bool> kept;
-  std::transform(earlier.rows.begin(), earlier.rows.end(), std::back_inserter(kept),
-                 [&](const WrittenRow& row) { return !names.contains(row.name); });
-  keep(earlier.rows, kept, earlier.context["crossover"]["parts"]);
-  std::erase_if(earlier.skipped,
-                [&](const std::string& skipped) { return names.contains(skipped); });
+  std::vector<WrittenRow> kept;
+  Json parts = Json::array();
+  auto row = earlier.rows.begin();
+  for (Json& part : earlier.context["crossover"]["parts"]) {
+    const std::size_t before = kept.size();
+    for (std::size_t left = part["rows"]; left > 0; --left, ++row) {
+      if (!names.contains(row->name)) {
+        kept.push_back(std::move(*row));
+      }
+    }
+    if (kept.size() > before) {
+      part["rows"] = kept.size() - before;
+      parts.push_back(std::move(part));
+    }
+  }
+  earlier.rows = std::move(kept);
+  earlier.context["crossover"]["parts"] = std::move(parts);
 }
 
 bool has_interrupted_rows(const std::filesystem::path& path) {
@@ -375,35 +350,9 @@ bool has_interrupted_rows(const std::filesystem::path& path) {
 
 // ---- What it says to a refinement
 
-namespace {
-
-double unit_seconds(const std::string& unit) {
-  static const std::map<std::string, double> units{
-      {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
-  const auto at = units.find(unit);
-  return at == units.end() ? 0 : at->second;
-}
-
-void take_row(const WrittenRow& row, EarlierSizes& found) {
-  const Json configuration = Json::parse(row.facts).at("configuration");
-  const std::string model = configuration.at(configuration.contains("size") ? "size" : "model");
-  if (std::find(found.models.begin(), found.models.end(), model) == found.models.end()) {
-    found.models.push_back(model);
-  }
-  for (const std::string& line : row.entries) {
-    const Json entry = Json::parse(line);
-    if (entry.at("run_type") == "iteration") {
-      found.seconds[row.name].push_back(entry.at("real_time").get<double>() *
-                                        unit_seconds(entry.at("time_unit")));
-    }
-  }
-}
-
-}  // namespace
-
 bool EarlierSizes::is_refined() const {
-  return std::any_of(refinements.begin(), refinements.end(),
-                     [](const Json& one) { return one.value("complete", false); });
+  return std::ranges::any_of(refinements,
+                             [](const Json& one) { return one.value("complete", false); });
 }
 
 EarlierSizes earlier_sizes(const EarlierRun& run,
@@ -418,7 +367,18 @@ EarlierSizes earlier_sizes(const EarlierRun& run,
     for (const WrittenRow& row : run.rows) {
       if (counts(row.name)) {
         place = row.name;
-        take_row(row, found);
+        const Json configuration = Json::parse(row.facts).at("configuration");
+        const std::string model =
+            configuration.at(configuration.contains("size") ? "size" : "model");
+        if (!contains(found.models, model)) {
+          found.models.push_back(model);
+        }
+        for (const std::string& line : row.entries) {
+          constexpr double milliseconds = 1e-3;
+          if (const Json entry = Json::parse(line); entry.at("run_type") == "iteration") {
+            found.seconds[row.name].push_back(milliseconds * entry.at("real_time").get<double>());
+          }
+        }
       }
     }
   } catch (const Json::exception&) {

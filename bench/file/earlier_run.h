@@ -17,13 +17,13 @@ struct WrittenRow {
   std::string name;
   std::string facts;
   std::vector<std::string> entries;
+  bool is_skipped = false;  ///< an earlier run's that has no times
 };
 
 struct EarlierRun {
   std::filesystem::path path;
   nlohmann::ordered_json context;
-  std::vector<WrittenRow> rows;      ///< the finished ones, which stay as they are
-  std::vector<std::string> skipped;  ///< those of them that have no times
+  std::vector<WrittenRow> rows;  ///< the finished ones, which stay as they are
 };
 
 /// One line. Text that is no UTF-8 has its faulty bytes replaced.

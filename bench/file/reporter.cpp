@@ -207,7 +207,7 @@ void Reporter::show(const std::string& name) {
     parts.push_back(to_string(record.outcome) + ": " + record.reason);
     say(name + ": " + record.reason);
   } else if (!seconds.empty()) {
-    const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
+    const auto [least, most] = std::ranges::minmax_element(seconds);
     parts.push_back(duration(median(seconds)));
     parts.push_back("(" + duration(*least) + " to " + duration(*most) + ")");
     if (const double rate = flops_per_second(row, count * median(seconds)); rate > 0) {

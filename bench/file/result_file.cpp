@@ -113,11 +113,9 @@ void update(Json& part, std::size_t rows, const Spent& spent) {
   part["load_average_end"] = load_average();
   part["rows"] = rows;
   part["seconds"] = rounded(spent.all());
-  part["timed_seconds"] = rounded(spent.timed);
-  part["warm_up_seconds"] = rounded(spent.warm_up);
-  part["verification_seconds"] = rounded(spent.verification);
-  part["making_seconds"] = rounded(spent.making);
-  part["profile_seconds"] = rounded(spent.profile);
+  for (const auto& [name, seconds] : parts_of_spent) {
+    part[std::string(name) + "_seconds"] = rounded(spent.*seconds);
+  }
   if (spent.lent > 0) {
     part["lent_seconds"] = rounded(spent.lent);
   }
@@ -222,8 +220,7 @@ ResultFile::~ResultFile() {
 
 void ResultFile::put(WrittenRow row, bool now) {
   const std::string name = row.name;
-  const auto known = std::find_if(rows_.begin(), rows_.end(),
-                                  [&](const WrittenRow& other) { return other.name == name; });
+  const auto known = std::ranges::find(rows_, name, &WrittenRow::name);
   if (known == rows_.end()) {
     rows_.push_back(std::move(row));
   } else {

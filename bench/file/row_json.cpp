@@ -45,8 +45,8 @@ void put_counters(const std::vector<Repetition>& repetitions, std::vector<Json>&
       return found == repetition.counters.end() ? std::nan("") : found->second;
     };
     const double first = value(repetitions.front());
-    const bool same = std::all_of(repetitions.begin(), repetitions.end(),
-                                  [&](const Repetition& one) { return value(one) == first; });
+    const bool same = std::ranges::all_of(
+        repetitions, [&](const Repetition& one) { return value(one) == first; });
     for (std::size_t i = 0; i < (same ? 1 : repetitions.size()); ++i) {
       if (Json number = number_json(value(repetitions[i])); !number.is_null()) {
         to[i][name] = std::move(number);
@@ -84,8 +84,7 @@ Record record_in(const WrittenRow& written, const std::vector<std::string>& plan
       return {};
     }
     for (const std::string& warning : record.facts.value("warnings", std::vector<std::string>())) {
-      if (std::find(planned_warnings.begin(), planned_warnings.end(), warning) ==
-          planned_warnings.end()) {
+      if (!contains(planned_warnings, warning)) {
         record.doubts.push_back(warning);
       }
     }
@@ -147,9 +146,8 @@ WrittenRow written_row(const std::string& name, const Row& row) {
   }
   facts.update(rounded(record.facts));
   const Repetition& first = repetitions.front();
-  const bool same_iterations =
-      std::all_of(repetitions.begin(), repetitions.end(),
-                  [&](const Repetition& one) { return one.iterations == first.iterations; });
+  const bool same_iterations = std::ranges::all_of(
+      repetitions, [&](const Repetition& one) { return one.iterations == first.iterations; });
   constexpr double in_milliseconds = 1e3;
   std::vector<Json> entries;
   for (const Repetition& repetition : repetitions) {
@@ -168,8 +166,7 @@ WrittenRow written_row(const std::string& name, const Row& row) {
   }
   put_counters(repetitions, entries);
   WrittenRow row_as_written{.name = name, .facts = line_of(facts), .entries = {}};
-  std::transform(entries.begin(), entries.end(), std::back_inserter(row_as_written.entries),
-                 line_of);
+  std::ranges::transform(entries, std::back_inserter(row_as_written.entries), line_of);
   return row_as_written;
 }
 

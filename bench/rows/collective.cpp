@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/spent.h"
 #include "crossover/shared_training.h"
 #include "rows/device.h"
 #include "rows/families.h"
@@ -76,9 +75,7 @@ std::unique_ptr<PreparedBenchmark> make_collective(RowContext& context, const Co
   const Backend* gpu = target.device->is_host ? nullptr : target.device->backend.get();
   auto made = std::make_unique<PreparedSum>(
       make_shared_sum(*target.joined, floats, gpu, configuration_json(row).dump()), floats);
-  const Instant verifying = std::chrono::steady_clock::now();
   verify_or_note(result, [&] { made->verify(target.ranks); });
-  result.verification_seconds += seconds_since(verifying);
   result.verification.reference = "every sum of whole numbers, bit for bit, on all ranks alike";
   result.counters["bytes"] = static_cast<double>(bytes);
   result.counters["count"] = 1;

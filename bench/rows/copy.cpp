@@ -8,27 +8,10 @@
 
 #include "rows/device.h"
 #include "rows/families.h"
-#include "rows/probe_row.h"
+#include "rows/operation_rows.h"
 
 namespace crossover::bench {
 namespace {
-
-/// How the host's side of a copy is held.
-struct Mode {
-  HostMemory memory;
-  bool asynchronous;
-};
-
-struct Way {
-  const char* name;
-  Direction direction;
-  std::vector<Mode> modes;
-  bool carries_batches;  ///< as training's mini-batches go
-};
-
-constexpr Mode plain{HostMemory::pageable, false};
-constexpr Mode pinned{HostMemory::pinned, false};
-constexpr Mode pinned_async{HostMemory::pinned, true};
 
 /// Samples and labels, as a step reads them.
 std::int64_t batch_bytes(const Task& task, std::int64_t batch) {
@@ -60,91 +43,75 @@ std::optional<MinimumWork> minimum_work_of(const CopyProbe& probe, const Device&
   return least;
 }
 
-CopyProbe probe_of(const Way& way, const Mode& mode, std::int64_t size) {
-  return {.direction = way.direction,
-          .memory = mode.memory,
-          .asynchronous = mode.asynchronous,
-          .bytes = size};
+/// Bytes, by what a row's name says of them.
+using Sizes = std::vector<std::pair<Configuration, std::int64_t>>;
+
+Sizes sizes_of(const Sweep& sweep) {
+  Sizes sizes;
+  for (const std::int64_t size : sweep.copy_bytes) {
+    sizes.push_back({{{"bytes", std::to_string(size)}}, size});
+  }
+  return sizes;
 }
 
-Configuration configuration_of(const Device& device, const Way& way, const Mode& mode,
-                               const Configuration& what) {
-  Configuration row =
-      joined({{"family", "Copy"}, {"direction", way.name}, {"device", device.name()}}, what);
-  if (way.direction != Direction::device_to_device) {
-    row.emplace_back("memory", mode.memory == HostMemory::pinned ? "pinned" : "pageable");
-  }
-  row.emplace_back("mode", mode.asynchronous ? "async" : "sync");
-  if (device.is_host) {
-    row.emplace_back("cpu_threads", "1");
-  }
-  return in_order(row);
-}
-
-void add(const Arguments& arguments, Device& device, Rows& rows, const Way& way, const Mode& mode,
-         const Configuration& what, std::int64_t size) {
-  if (const CopyProbe probe = probe_of(way, mode, size); is_modest(arguments, probe)) {
-    rows.add(probe_row(arguments, device, configuration_of(device, way, mode, what), probe));
-  }
-}
-
-void register_way(const Arguments& arguments, Device& device, Rows& rows, const Way& way) {
-  for (const Mode& mode : way.modes) {
-    for (const std::int64_t size : arguments.sweep.copy_bytes) {
-      add(arguments, device, rows, way, mode, {{"bytes", std::to_string(size)}}, size);
+/// As training's mini-batches go.
+Sizes batches_in(const Arguments& arguments) {
+  Sizes sizes;
+  for (const Task& task : arguments.tasks) {
+    for (const std::int64_t batch : batches_of(arguments, task.batch)) {
+      const std::int64_t samples = std::min(batch, task.rows);
+      constexpr double beyond_any_memory = 1e17;  // bytes, and far from an overflow
+      if (static_cast<double>(samples) * static_cast<double>(elements(task.model.sample)) * 8 <=
+          beyond_any_memory) {
+        sizes.push_back({{{"model", task.model.name}, {"batch", std::to_string(samples)}},
+                         batch_bytes(task, samples)});
+      }
     }
-    if (!way.carries_batches) {
-      continue;
-    }
-    for (const Task& task : arguments.tasks) {
-      for (const std::int64_t batch : batches_of(arguments, task.batch)) {
-        const std::int64_t samples = std::min(batch, task.rows);
-        constexpr double beyond_any_memory = 1e17;  // bytes, and far from an overflow
-        if (static_cast<double>(samples) * static_cast<double>(elements(task.model.sample)) * 8 >
-            beyond_any_memory) {
-          continue;
+  }
+  return sizes;
+}
+
+/// In all ways that the device has; those of batches in those that carry them.
+std::vector<ProbeRow> copies_of(const Device& device, const Sizes& sizes, const Sizes& batches) {
+  struct Way {
+    const char* name;
+    Direction direction;
+    std::vector<std::pair<HostMemory, bool>> modes;  ///< how the host's side is held; asynchronous
+    bool carries_batches = false;
+  };
+  const std::pair plain{HostMemory::pageable, false};
+  const std::pair pinned{HostMemory::pinned, false};
+  const std::pair pinned_async{HostMemory::pinned, true};
+  const std::vector<Way> of_host{{"h2h", Direction::host_to_host, {plain}, true}};
+  const std::vector<Way> of_gpu{
+      {"h2d", Direction::host_to_device, {plain, pinned, pinned_async}, true},
+      {"d2h", Direction::device_to_host, {plain, pinned, pinned_async}},
+      {"both", Direction::both, {pinned, pinned_async}},
+      {"d2d", Direction::device_to_device, {plain, pinned_async}}};
+  std::vector<ProbeRow> all;
+  for (const Way& way : device.is_host ? of_host : of_gpu) {
+    for (const auto& [memory, asynchronous] : way.modes) {
+      Sizes all_sizes = sizes;
+      all_sizes.insert(all_sizes.end(), batches.begin(),
+                       way.carries_batches ? batches.end() : batches.begin());
+      for (const auto& [what, size] : all_sizes) {
+        Configuration row =
+            joined({{"family", "Copy"}, {"direction", way.name}, {"device", device.name()}}, what);
+        if (way.direction != Direction::device_to_device) {
+          row.emplace_back("memory", memory == HostMemory::pinned ? "pinned" : "pageable");
         }
-        add(arguments, device, rows, way, mode,
-            {{"model", task.model.name}, {"batch", std::to_string(samples)}},
-            batch_bytes(task, samples));
+        row.emplace_back("mode", asynchronous ? "async" : "sync");
+        if (device.is_host) {
+          row.emplace_back("cpu_threads", "1");
+        }
+        all.push_back({in_order(row), CopyProbe{.direction = way.direction,
+                                                .memory = memory,
+                                                .asynchronous = asynchronous,
+                                                .bytes = size}});
       }
     }
   }
-}
-
-std::vector<Way> ways_of(const Device& device) {
-  if (device.is_host) {
-    return {{"h2h", Direction::host_to_host, {plain}, true}};
-  }
-  const std::vector<Mode> all{plain, pinned, pinned_async};
-  return {{"h2d", Direction::host_to_device, all, true},
-          {"d2h", Direction::device_to_host, all, false},
-          {"both", Direction::both, {pinned, pinned_async}, false},
-          {"d2d", Direction::device_to_device, {plain, pinned_async}, false}};
-}
-
-/// std::out_of_range where the device has no such way.
-CopyProbe copy_in(const Configuration& row, const Device& device, const Arguments& arguments) {
-  std::int64_t size = 0;
-  if (const std::string model = value_or_unsaid(row, "model"); model.empty()) {
-    size = number_of(row, "bytes");
-  } else if (const auto task = find_task(arguments, model)) {
-    size = batch_bytes(*task, number_of(row, "batch"));
-  } else {
-    throw std::out_of_range("this worker knows no network '" + model + "'");
-  }
-  Configuration what = row;
-  std::erase_if(what, [](const auto& pair) {
-    return pair.first != "bytes" && pair.first != "model" && pair.first != "batch";
-  });
-  for (const Way& way : ways_of(device)) {
-    for (const Mode& mode : way.modes) {
-      if (configuration_of(device, way, mode, what) == row) {
-        return probe_of(way, mode, size);
-      }
-    }
-  }
-  throw std::out_of_range("this worker has no such copy");
+  return all;
 }
 
 }  // namespace
@@ -157,14 +124,26 @@ bool is_copy_worth_minutes(const Row& row, const std::string& /*most_threads*/) 
 std::unique_ptr<PreparedBenchmark> make_copy(RowContext& context, const Configuration& row,
                                              Result& result) {
   const Device& device = device_of(row, context.devices);
-  const CopyProbe probe = copy_in(row, device, context.arguments);
+  Sizes own;
+  if (const std::string model = value_or_unsaid(row, "model"); model.empty()) {
+    own.push_back({{{"bytes", value_of(row, "bytes")}}, number_of(row, "bytes")});
+  } else if (const auto task = find_task(context.arguments, model)) {
+    own.push_back({{{"model", model}, {"batch", value_of(row, "batch")}},
+                   batch_bytes(*task, number_of(row, "batch"))});
+  } else {
+    throw std::out_of_range("this worker knows no network '" + model + "'");
+  }
+  const auto probe = std::get<CopyProbe>(probe_of(row, copies_of(device, own, {}), "copy"));
   return make_probe_row(context.arguments, device, probe, minimum_work_of(probe, device), result);
 }
 
 void register_copies(const Arguments& arguments, Devices& devices, Rows& rows) {
   for (Device& device : devices.all) {
-    for (const Way& way : ways_of(device)) {
-      register_way(arguments, device, rows, way);
+    for (const auto& [configuration, probe] :
+         copies_of(device, sizes_of(arguments.sweep), batches_in(arguments))) {
+      if (is_modest(arguments, probe)) {
+        rows.add(probe_row(arguments, device, configuration, probe));
+      }
     }
   }
 }

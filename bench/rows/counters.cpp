@@ -130,8 +130,7 @@ const std::vector<Counter>& counters() {
 }
 
 CounterKind kind_of_counter(const std::string& key) {
-  const auto at = std::find_if(counters().begin(), counters().end(),
-                               [&](const Counter& counter) { return counter.key == key; });
+  const auto at = std::ranges::find(counters(), key, &Counter::key);
   return at == counters().end() ? repetition : at->kind;
 }
 
@@ -183,16 +182,16 @@ void count_profile(Program& program, double seconds, std::map<std::string, doubl
   do {
     profiles.push_back(program.profile());
   } while (profiles.size() < most && std::chrono::steady_clock::now() - start < enough);
-  std::sort(profiles.begin(), profiles.end(),
-            [](const Profile& a, const Profile& b) { return total(a) < total(b); });
+  std::ranges::sort(profiles,
+                    [](const Profile& a, const Profile& b) { return total(a) < total(b); });
   for (const auto& [category, spent] : profiles[profiles.size() / 2]) {
     counters[counter_of(category)] = spent;
   }
 }
 
 bool is_profile(const std::string& counter) {
-  return std::any_of(named_categories.begin(), named_categories.end(),
-                     [&](const auto& one) { return counter_of(one.second) == counter; });
+  return std::ranges::any_of(named_categories,
+                             [&](const auto& one) { return counter_of(one.second) == counter; });
 }
 
 }  // namespace crossover::bench

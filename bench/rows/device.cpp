@@ -251,8 +251,7 @@ Devices described_devices(const Json& description) {
 
 Device* find_device(const Configuration& row, Devices& devices) {
   const std::string name = value_or_unsaid(row, "device");
-  const auto at = std::find_if(devices.all.begin(), devices.all.end(),
-                               [&](const Device& device) { return device.name() == name; });
+  const auto at = std::ranges::find(devices.all, name, &Device::name);
   return at == devices.all.end() ? nullptr : &*at;
 }
 

@@ -31,65 +31,21 @@ std::string first_line(const files::path& path) {
   return line;
 }
 
-class PowercapMeter : public Meter {
- public:
-  explicit PowercapMeter(const files::path& zone)
-      : energy_(zone / "energy_uj"),
-        name_("rapl " + first_line(zone / "name")),
-        wraps_joules_(number_in(zone / "max_energy_range_uj") * microjoule) {
-    static_cast<void>(joules());
+double number_in(const files::path& path) {
+  errno = 0;
+  std::ifstream file(path);
+  double number = 0;
+  if (!(file >> number)) {
+    const std::string why = errno == 0 ? "it holds no number" : std::strerror(errno);
+    throw std::runtime_error(path.string() + " can't be read (" + why +
+                             (errno == EACCES ? "): sudo chmod a+r it, or run as root" : ")"));
   }
-
-  [[nodiscard]] std::string name() const override { return name_; }
-  [[nodiscard]] std::optional<double> wraps_joules() const override { return wraps_joules_; }
-  [[nodiscard]] double joules() override { return number_in(energy_) * microjoule; }
-
- private:
-  static double number_in(const files::path& path) {
-    errno = 0;
-    std::ifstream file(path);
-    double number = 0;
-    if (!(file >> number)) {
-      const std::string why = errno == 0 ? "it holds no number" : std::strerror(errno);
-      throw std::runtime_error(path.string() + " can't be read (" + why +
-                               (errno == EACCES ? "): sudo chmod a+r it, or run as root" : ")"));
-    }
-    return number;
-  }
-
-  files::path energy_;
-  std::string name_;
-  double wraps_joules_;
-};
-
-class CommandMeter : public Meter {
- public:
-  explicit CommandMeter(std::string command) : command_(std::move(command)) {}
-
-  [[nodiscard]] std::string name() const override { return command_; }
-
-  [[nodiscard]] double joules() override {
-    std::FILE* const pipe = popen(command_.c_str(), "re");  // NOLINT(cert-env33-c): the user's
-    std::array<char, 128> text{};
-    const bool has_line =
-        pipe != nullptr && std::fgets(text.data(), static_cast<int>(text.size()), pipe) != nullptr;
-    const int status = pipe == nullptr ? -1 : pclose(pipe);
-    char* end = text.data();
-    const double joules = std::strtod(text.data(), &end);
-    if (!has_line || status != 0 || end == text.data() || !std::isfinite(joules)) {
-      throw std::runtime_error("--meter=" + command_ +
-                               " must print the joules so far as a number, and end with 0");
-    }
-    return joules;
-  }
-
- private:
-  std::string command_;
-};
+  return number;
+}
 
 }  // namespace
 
-std::vector<std::unique_ptr<Meter>> powercap_meters(const std::string& root) {
+std::vector<Meter> powercap_meters(const std::string& root) {
   std::vector<files::path> zones;
   std::error_code error;
   for (const auto& entry : files::directory_iterator(root, error)) {
@@ -104,24 +60,41 @@ std::vector<std::unique_ptr<Meter>> powercap_meters(const std::string& root) {
                              " has no package of RAPL): virtual machines have none; "
                              "--meter=COMMAND reads another meter");
   }
-  std::sort(zones.begin(), zones.end());
-  std::vector<std::unique_ptr<Meter>> meters;
-  meters.reserve(zones.size());
+  std::ranges::sort(zones);
+  std::vector<Meter> meters;
   for (const files::path& zone : zones) {
-    meters.push_back(std::make_unique<PowercapMeter>(zone));
+    meters.push_back(
+        {.name = "rapl " + first_line(zone / "name"),
+         .joules = [energy = zone / "energy_uj"] { return number_in(energy) * microjoule; },
+         .wraps_joules = number_in(zone / "max_energy_range_uj") * microjoule});
+    static_cast<void>(meters.back().joules());
   }
   return meters;
 }
 
-std::unique_ptr<Meter> command_meter(const std::string& command) {
-  return std::make_unique<CommandMeter>(command);
+Meter command_meter(const std::string& command) {
+  const auto joules = [command] {
+    std::FILE* const pipe = popen(command.c_str(), "re");  // NOLINT(cert-env33-c): the user's
+    std::array<char, 128> text{};
+    const bool has_line =
+        pipe != nullptr && std::fgets(text.data(), static_cast<int>(text.size()), pipe) != nullptr;
+    const int status = pipe == nullptr ? -1 : pclose(pipe);
+    char* end = text.data();
+    const double joules = std::strtod(text.data(), &end);
+    if (!has_line || status != 0 || end == text.data() || !std::isfinite(joules)) {
+      throw std::runtime_error("--meter=" + command +
+                               " must print the joules so far as a number, and end with 0");
+    }
+    return joules;
+  };
+  return {.name = command, .joules = joules};
 }
 
 EnergyWatch::EnergyWatch(const std::string& command) : of_whole_machine_(!command.empty()) {
   try {
     if (of_whole_machine_) {
       meters_.push_back(command_meter(command));
-      static_cast<void>(meters_.front()->joules());
+      static_cast<void>(meters_.front().joules());
     } else {
       meters_ = powercap_meters();
     }
@@ -131,14 +104,11 @@ EnergyWatch::EnergyWatch(const std::string& command) : of_whole_machine_(!comman
   }
 }
 
-EnergyWatch::EnergyWatch(std::vector<std::unique_ptr<Meter>> meters, bool of_whole_machine)
-    : meters_(std::move(meters)), of_whole_machine_(of_whole_machine) {}
-
 EnergyWatch::Readings EnergyWatch::read(const Device* device) {
   Readings found;
   try {
-    for (const std::unique_ptr<Meter>& meter : meters_) {
-      found.joules.push_back(meter->joules());
+    for (const Meter& meter : meters_) {
+      found.joules.push_back(meter.joules());
     }
   } catch (const std::runtime_error& why) {
     found.joules.clear();
@@ -166,7 +136,7 @@ std::optional<double> EnergyWatch::between(const Readings& first, const Readings
   for (std::size_t i = 0; i < first.joules.size(); ++i) {
     double taken = last.joules[i] - first.joules[i];
     if (taken < 0) {
-      const std::optional<double> range = meters_[i]->wraps_joules();
+      const std::optional<double> range = meters_[i].wraps_joules;
       if (!range || taken + *range < 0) {
         return std::nullopt;  // it was set back
       }
@@ -208,8 +178,8 @@ std::optional<double> EnergyWatch::idle_watts(double seconds) {
 
 nlohmann::ordered_json EnergyWatch::describe() const {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  for (const std::unique_ptr<Meter>& meter : meters_) {
-    json["meters"].push_back(meter->name());
+  for (const Meter& meter : meters_) {
+    json["meters"].push_back(meter.name);
   }
   if (!reason_.empty()) {
     json["reason"] = reason_;

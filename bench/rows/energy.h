@@ -4,10 +4,12 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "command_line/arguments.h"
@@ -16,36 +18,23 @@
 namespace crossover::bench {
 
 /// A counter of energy that only grows.
-class Meter {
- public:
-  struct Reading {
-    double joules = 0;
-    std::chrono::steady_clock::time_point when;  ///< behind the reading
-  };
-
-  Meter() = default;
-  Meter(const Meter&) = delete;
-  Meter& operator=(const Meter&) = delete;
-  virtual ~Meter() = default;
-
-  /// "rapl package-0", or the user's command.
-  [[nodiscard]] virtual std::string name() const = 0;
-  /// What it counts before it begins again at 0; none: it does not.
-  [[nodiscard]] virtual std::optional<double> wraps_joules() const { return std::nullopt; }
+struct Meter {
+  std::string name;  ///< "rapl package-0", or the user's command
   /// Throws std::runtime_error where it does not tell.
-  [[nodiscard]] virtual double joules() = 0;
+  std::function<double()> joules;
+  std::optional<double> wraps_joules =
+      {};  ///< counted before it begins again at 0; none: it never does
 };
 
 /// Of the processors' packages and the memory beside them, by Linux's power capping framework
 /// (Documentation/power/powercap/powercap.rst; Intel, Software Developer's Manual, volume 3B,
 /// "RAPL Interfaces"). Other domains of a package are part of it. Throws std::runtime_error where
 /// there is none, or none that may be read, with what to do.
-std::vector<std::unique_ptr<Meter>> powercap_meters(
-    const std::string& root = "/sys/class/powercap");
+std::vector<Meter> powercap_meters(const std::string& root = "/sys/class/powercap");
 
 /// Runs the command at each reading: it prints the joules so far of the whole machine, as a wall
 /// meter or a battery counts them. Throws std::runtime_error where it does not.
-std::unique_ptr<Meter> command_meter(const std::string& command);
+Meter command_meter(const std::string& command);
 
 /// Around a stretch of time: what the processors or, by a command, the whole machine took, and what
 /// the GPU took by its driver.
@@ -57,7 +46,8 @@ class EnergyWatch {
 
   /// `command`: of --meter; empty: the meters of the processors.
   explicit EnergyWatch(const std::string& command);
-  explicit EnergyWatch(std::vector<std::unique_ptr<Meter>> meters, bool of_whole_machine);
+  EnergyWatch(std::vector<Meter> meters, bool of_whole_machine)
+      : meters_(std::move(meters)), of_whole_machine_(of_whole_machine) {}
 
   /// Right before and right after a timed loop.
   void before(const Device& device);
@@ -83,7 +73,7 @@ class EnergyWatch {
   [[nodiscard]] Readings read(const Device* device);
   [[nodiscard]] std::optional<double> between(const Readings& first, const Readings& last) const;
 
-  std::vector<std::unique_ptr<Meter>> meters_;
+  std::vector<Meter> meters_;
   bool of_whole_machine_ = false;
   bool is_host_ = true;  ///< the row's device
   std::string reason_;   ///< why there is no meter, or why it did not tell

@@ -19,8 +19,8 @@ const std::vector<FamilyRows>& family_rows() {
       {"Collective", register_collectives, make_collective},
       {"Gemm", register_gemms, make_gemm, is_gemm_worth_minutes},
       {"Layer", register_layers, make_layer, is_layer_worth_minutes},
-      {"Epoch", register_epochs, make_epoch, is_epoch_worth_minutes},
-      {"Minibatch", register_minibatches, make_minibatch, is_minibatch_worth_minutes},
+      {"Epoch", register_epochs, make_training, is_epoch_worth_minutes},
+      {"Minibatch", register_minibatches, make_training, is_minibatch_worth_minutes},
       {"Forward", register_passes, make_pass},
   };
   return all;
@@ -28,8 +28,7 @@ const std::vector<FamilyRows>& family_rows() {
 
 /// Null of a family whose rows other programs have.
 const FamilyRows* rows_of(const std::string& family) {
-  const auto at = std::find_if(family_rows().begin(), family_rows().end(),
-                               [&](const FamilyRows& one) { return one.name == family; });
+  const auto at = std::ranges::find(family_rows(), family, &FamilyRows::name);
   return at == family_rows().end() ? nullptr : &*at;
 }
 
@@ -91,7 +90,7 @@ Rows register_all(const Arguments& arguments, Devices& devices) {
   Rows rows;
   for (const FamilyRows& family : family_rows()) {
     const auto& wanted = arguments.families;
-    if (std::find(wanted.begin(), wanted.end(), family.name) != wanted.end()) {
+    if (contains(wanted, family.name)) {
       family.register_rows(arguments, devices, rows);
     }
   }

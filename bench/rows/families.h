@@ -101,10 +101,8 @@ std::unique_ptr<PreparedBenchmark> make_gemm(RowContext& context, const Configur
                                              Result& result);
 std::unique_ptr<PreparedBenchmark> make_layer(RowContext& context, const Configuration& row,
                                               Result& result);
-std::unique_ptr<PreparedBenchmark> make_epoch(RowContext& context, const Configuration& row,
-                                              Result& result);
-std::unique_ptr<PreparedBenchmark> make_minibatch(RowContext& context, const Configuration& row,
-                                                  Result& result);
+std::unique_ptr<PreparedBenchmark> make_training(RowContext& context, const Configuration& row,
+                                                 Result& result);
 std::unique_ptr<PreparedBenchmark> make_pass(RowContext& context, const Configuration& row,
                                              Result& result);
 

@@ -148,39 +148,22 @@ ForwardProgram Training::prepare_pass(const TrainingPlan& plan, const Target& as
   require_memory_for_data(plan);
   const Workload workload = workload_of(plan);
   const Backend& backend = *target.device->backend;
-  ForwardProgram made{.workload = backend.optimize(workload, target.options),
-                      .program = {},
-                      .precision = plan.options.precision,
-                      .expected = {}};
-  const Instant planning = Clock::now();
-  const std::unique_ptr<Plan> planned = backend.plan(made.workload, target.options);
-  const double planning_seconds = seconds_since(planning);
   const std::int64_t rows = rows_to_verify(plan);
   const Workload of_rows = forward_pass(plan.task.model, rows, plan.options.precision);
-  const double own_bytes = target.device->is_host ? static_cast<double>(planned->bytes()) : 0;
-  require_memory(plan,
-                 bytes_of_data(plan) + own_bytes + static_cast<double>(reference_bytes(of_rows)));
-  const Data data = data_of(plan.task, plan.options.rows);
-  const Instant start = Clock::now();
-  made.program = planned->instantiate();
-  const ProgramFacts& facts = made.program->facts();
-  if (facts.chosen) {
-    result.chosen = configuration_of(*facts.chosen,
-                                     target.device->is_host ? AxisDevices::cpu : AxisDevices::gpu);
-    made.workload = backend.optimize(workload, as_chosen(target, result).options);
-  }
-  set_inputs(*made.program, made.workload, data.rows);
-  restart(*made.program, made.workload);
-  made.program->enqueue(0, 1);
-  made.program->wait();
-  const double first_call_seconds =
-      planning_seconds + seconds_since(start) + backend.describe().start_seconds;
-  result.graph_form = facts.graph_form;
-  result.convolutions = facts.convolutions;
-
-  const Instant verifying = Clock::now();
+  Data data;
+  CompiledNetwork compiled = compile(
+      backend, workload, target, result,
+      [&](const Plan& planned) {
+        const double own = target.device->is_host ? static_cast<double>(planned.bytes()) : 0;
+        require_memory(plan,
+                       bytes_of_data(plan) + own + static_cast<double>(reference_bytes(of_rows)));
+        data = data_of(plan.task, plan.options.rows);
+      },
+      [&](Program& program, const Workload& own) { set_inputs(program, own, data.rows); });
+  ForwardProgram made{std::move(compiled), plan.options.precision, {}};
   const std::uint64_t identity = fingerprint(fingerprint(workload), data.fingerprint);
-  verify_or_note(result, [&] {
+  const double bytes_of_outputs = static_cast<double>(bytes(workload[find(workload, "outputs")]));
+  result.counters["verification_seconds"] = verify_or_note(result, [&] {
     std::vector<double>& known = outputs_[identity];
     if (known.empty()) {
       known = reference_outputs(of_rows, first_rows(data.rows, rows));
@@ -194,58 +177,13 @@ ForwardProgram Training::prepare_pass(const TrainingPlan& plan, const Target& as
                            .tolerance = found.tolerance,
                            .error = found.error};
   });
-  const double verification_seconds = seconds_since(verifying);
-  result.verification_seconds += verification_seconds;
-  result.verification.take(facts.arithmetic, plan.options.precision);
-
-  const Cost counted = cost(workload);
+  count(plan, target, workload, made.workload, *made.program, result);
   result.workload = hexadecimal(identity);
-  MinimumWork least = minimum_work_of(made.workload, counted, *made.program,
-                                      as_chosen(target, result).options, *target.device);
+  result.counters["peak_bytes"] = static_cast<double>(made.program->facts().bytes);
   if (target.options.placement != Placement::resident) {
-    least.bytes_from_device = static_cast<double>(bytes(workload[find(workload, "outputs")]));
+    result.minimum_work->bytes_from_device = bytes_of_outputs;
   }
-  result.counters = target.counters;
-  result.counters.merge(
-      std::map<std::string, double>{{"params", static_cast<double>(parameter_count(made.workload))},
-                                    {"batch", static_cast<double>(plan.options.batch)},
-                                    {"flops", counted.flops},
-                                    {"bytes", counted.bytes},
-                                    {"products", static_cast<double>(product_count(workload))},
-                                    {"launches", static_cast<double>(facts.launches)},
-                                    {"peak_bytes", static_cast<double>(facts.bytes)},
-                                    {"first_call_seconds", first_call_seconds},
-                                    {"verification_seconds", verification_seconds}});
-  if (facts.threads) {
-    result.counters["threads_used"] = *facts.threads;
-  }
-  if (least.bytes_to_device > 0) {
-    result.counters["bytes_to_device"] = least.bytes_to_device;
-  }
-  result.minimum_work = least;
   return made;
-}
-
-/// A large batch of a large network says what its training says, and takes minutes to verify: only
-/// who asks for the batch gets it.
-constexpr double most_seconds_unasked = 20;
-
-void register_passes(const Arguments& arguments, Devices& devices, Rows& rows) {
-  Training training(arguments, Trains::forward_passes);
-  for (const TrainingPlan& plan : training.plans()) {
-    for (const Configuration& configuration : training.rows_of(plan, devices)) {
-      const Target target = target_of(configuration, devices);
-      Row row{.configuration = configuration, .device = target.device, .warnings = target.warnings};
-      if (!arguments.repetitions) {
-        row.repetitions = arguments.sweep.forward_repetitions;
-      }
-      training.expect(row, plan, target);
-      if (arguments.batches.empty() && row.expected.all > most_seconds_unasked) {
-        continue;
-      }
-      rows.add(std::move(row));
-    }
-  }
 }
 
 std::unique_ptr<PreparedBenchmark> make_pass(RowContext& context, const Configuration& row,

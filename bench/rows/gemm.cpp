@@ -7,7 +7,6 @@
 #include <set>
 #include <stdexcept>
 
-#include "base/spent.h"
 #include "crossover/product.h"
 #include "crossover/start.h"
 #include "crossover/training.h"
@@ -106,7 +105,7 @@ std::vector<GemmPlan> squares(const Sweep& sweep) {
   const std::vector<std::int64_t>& transposed = sweep.transposed_squares;
   for (const std::int64_t n : sweep.square_sizes) {
     plans.push_back({.size = square(n, "nn"), .label = "square"});
-    if (std::find(transposed.begin(), transposed.end(), n) != transposed.end()) {
+    if (contains(transposed, n)) {
       plans.push_back({.size = square(n, "nt"), .label = "square"});
       plans.push_back({.size = square(n, "tn"), .label = "square"});
     }
@@ -159,10 +158,8 @@ void add_row(const Arguments& arguments, const Configuration& configuration,
              const std::string& label, const Cost& one, Devices& devices, Rows& rows) {
   const GemmPlan plan = gemm_in(configuration);
   const Target target = target_of(configuration, devices);
-  Row row{.configuration = configuration,
-          .device = target.device,
-          .label = label,
-          .warnings = target.warnings};
+  Row row = row_on(target);
+  row.label = label;
   const std::int64_t products =
       plan.cold ? cold_sets(set_bytes(plan.size), target.device->cache_bytes) : repeats(one);
   const auto operands = static_cast<double>(set_bytes(plan.size) * (plan.cold ? products : 1));
@@ -214,7 +211,6 @@ std::unique_ptr<PreparedBenchmark> make_gemm(RowContext& context, const Configur
   }
   made->run();
 
-  const Instant verifying = std::chrono::steady_clock::now();
   constexpr double multiplications = 1e7;  // of all sets
   RowVerification& verified = result.verification;
   verified = {.reference = "float64 product", .unit = "entries"};
@@ -234,7 +230,6 @@ std::unique_ptr<PreparedBenchmark> make_gemm(RowContext& context, const Configur
       verify(std::get<Gemm>(step.ops.front()));
     }
   });
-  result.verification_seconds += seconds_since(verifying);
   made->count(one, target, result);
   result.counters["operand_sets"] = static_cast<double>(sets);
   if (plan.cold && result.minimum_work) {  // nothing stays from one turn to the next
@@ -257,7 +252,7 @@ void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows) tr
            operation_rows(arguments, devices, configuration_of(plan, precision), one)) {
         add_row(arguments, row, plan.label, one, devices, rows);
         if (is_wanted_cold(plan, device_of(row, devices), arguments.sweep.every_cold_product)) {
-          std::find_if(row.begin(), row.end(), [](const auto& pair) {
+          std::ranges::find_if(row, [](const auto& pair) {
             return pair.first == "cache";
           })->second = "cold";
           add_row(arguments, row, plan.label, one, devices, rows);

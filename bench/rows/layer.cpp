@@ -5,7 +5,6 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "base/spent.h"
 #include "crossover/elementwise.h"
 #include "crossover/names.h"
 #include "crossover/reference.h"
@@ -90,12 +89,12 @@ void set_operands(const LayerPlan& plan, PreparedOperation& row, Reference& refe
     for (const Id id : tensors_of(workload, role)) {
       std::vector<double> values = operand_values(elements(workload[id].shape), id);
       if (workload[id].name == "x") {
-        std::transform(values.begin(), values.end(), values.begin(),
-                       [&](double v) { return activate(plan.activation, v); });
+        std::ranges::transform(values, values.begin(),
+                               [&](double v) { return activate(plan.activation, v); });
       }
       upload(row.program(), workload, id, values);
       values = download(row.program(), workload, id);
-      std::copy(values.begin(), values.end(), reference[id].begin());
+      std::ranges::copy(values, reference[id].begin());
     }
   }
 }
@@ -105,8 +104,7 @@ std::vector<LayerPlan> plans_of(const Arguments& arguments) {
   const std::vector<std::int64_t>& with_sigmoid = arguments.sweep.sigmoid_widths;
   std::vector<LayerPlan> plans;
   for (const std::int64_t width : arguments.sweep.layer_widths) {
-    const bool has_sigmoid =
-        std::find(with_sigmoid.begin(), with_sigmoid.end(), width) != with_sigmoid.end();
+    const bool has_sigmoid = contains(with_sigmoid, width);
     for (const std::int64_t batch : batches_of(arguments, usual_batch)) {
       for (const Activation activation : {Activation::relu, Activation::sigmoid}) {
         for (const bool backward : {false, true}) {
@@ -148,12 +146,11 @@ std::unique_ptr<PreparedBenchmark> make_layer(RowContext& context, const Configu
   auto made =
       std::make_unique<PreparedOperation>(std::move(workload), target, context.arguments,
                                           verified_bytes, "for the layer and its verification");
-  const Instant verifying = std::chrono::steady_clock::now();
-  Reference reference(made->workload());
-  set_operands(plan, *made, reference);
-  made->run();
-  reference.run(0, 1);
   verify_or_note(result, [&] {
+    Reference reference(made->workload());
+    set_operands(plan, *made, reference);
+    made->run();
+    reference.run(0, 1);
     const TensorVerification verified = verify_results(made->program(), reference, plan.precision);
     result.verification = {.reference = "float64 interpreter",
                            .unit = "entries",
@@ -162,7 +159,6 @@ std::unique_ptr<PreparedBenchmark> make_layer(RowContext& context, const Configu
                            .tolerance = verified.tolerance,
                            .error = verified.error};
   });
-  result.verification_seconds += seconds_since(verifying);
   made->count(one, target, result);
   result.counters["batch"] = static_cast<double>(plan.batch);
   result.counters["width"] = static_cast<double>(plan.width);
@@ -177,8 +173,7 @@ void register_layers(const Arguments& arguments, Devices& devices, Rows& rows) t
       for (const Configuration& configuration :
            operation_rows(arguments, devices, configuration_of(plan), one)) {
         const Target target = target_of(configuration, devices);
-        Row row{
-            .configuration = configuration, .device = target.device, .warnings = target.warnings};
+        Row row = row_on(target);
         const auto times = static_cast<double>(repeats(one));
         constexpr double launches = 4;  // at most, of one pass
         set_effort(row, arguments,

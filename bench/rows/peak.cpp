@@ -6,7 +6,7 @@
 
 #include "rows/device.h"
 #include "rows/families.h"
-#include "rows/probe_row.h"
+#include "rows/operation_rows.h"
 
 namespace crossover::bench {
 namespace {
@@ -14,18 +14,9 @@ namespace {
 constexpr std::int64_t mebibyte = 1 << 20;
 constexpr std::int64_t float_bytes = sizeof(float);
 
-/// Whether its products in that precision are measured: where it has them, or where the command
-/// line asks, so that the row says what is missing.
-bool is_wanted(const Arguments& arguments, const Device& device, Precision precision) {
-  const auto& asked = arguments.precisions;
-  return device.backend->missing_for(precision).empty() ||
-         std::find(asked.begin(), asked.end(), precision) != asked.end();
-}
-
 /// Far more than the caches hold, three times over.
-std::int64_t triad_values(const Arguments& arguments, const Device& device,
-                          std::int64_t least_bytes) {
-  std::int64_t values = std::max(least_bytes, 2 * device.cache_bytes) / float_bytes;
+std::int64_t cpu_triad_values(const Arguments& arguments, const Device& cpu) {
+  std::int64_t values = std::max(64 * mebibyte, 2 * cpu.cache_bytes) / float_bytes;
   while (!is_modest(arguments, TriadProbe{.values = values}) && values > mebibyte) {
     values /= 2;
   }
@@ -40,120 +31,83 @@ std::int64_t gpu_triad_values(const Device& gpu) {
   return std::max(std::min(most, quarter / 3), mebibyte) / float_bytes;
 }
 
-// ---- what a row measures
-
-ProbeSpec cpu_probe(const Configuration& row, const Arguments& arguments, const Device& cpu) {
-  constexpr std::int64_t least = 64 * mebibyte;
-  const std::string& quantity = value_of(row, "quantity");
-  const auto threads = static_cast<int>(number_of(row, "cpu_threads"));
-  if (quantity == "fma") {
-    return FmaProbe{.values = std::int64_t{3072} * threads, .length = 1 << 14, .threads = threads};
-  }
-  if (quantity == "triad") {
-    return TriadProbe{.values = triad_values(arguments, cpu, least), .threads = threads};
-  }
-  if (quantity == "matrix") {
-    return MatrixProbe{
-        .precision = options_of(row).precision, .size = number_of(row, "size"), .threads = threads};
-  }
-  if (quantity == "fork-join") {
-    return ForkJoinProbe{.threads = threads};
-  }
-  // The C library's copy writes past the caches, and so reaches more than a plain loop.
-  return CopyProbe{.direction = Direction::host_to_host,
-                   .bytes = triad_values(arguments, cpu, least) * float_bytes};
-}
-
-ProbeSpec gpu_probe(const Configuration& row, const Device& gpu) {
-  constexpr int many = 1000;
-  const std::string& quantity = value_of(row, "quantity");
-  if (quantity == "fma") {
-    return FmaProbe{.values = 32 * mebibyte, .length = 1024};
-  }
-  if (quantity == "triad") {
-    return TriadProbe{.values = gpu_triad_values(gpu)};
-  }
-  if (quantity == "matrix") {
-    return MatrixProbe{.precision = options_of(row).precision, .size = 8192};
-  }
-  if (quantity == "copy") {
-    return CopyProbe{.direction = value_of(row, "direction") == "h2d" ? Direction::host_to_device
-                                                                      : Direction::device_to_host,
-                     .memory = HostMemory::pinned,
-                     .asynchronous = true,
-                     .bytes = 64 * mebibyte};
-  }
-  if (quantity == "launch" || quantity == "launches") {
-    return LaunchProbe{.launches = quantity == "launch" ? 1 : many};
-  }
-  if (quantity == "graph-node") {
-    return GraphNodeProbe{.nodes = many};
-  }
-  return SynchronizeProbe{};
-}
-
-ProbeSpec ceiling_in(const Configuration& row, const Arguments& arguments, const Device& device) {
-  return device.is_host ? cpu_probe(row, arguments, device) : gpu_probe(row, device);
-}
-
-// ---- rows
-
-/// Adds rows of one device.
-class Adding {
+/// Ceilings of one device.
+class Ceilings {
  public:
-  Adding(const Arguments& arguments, Device& device, Rows& rows)
-      : arguments_(arguments), device_(device), rows_(rows) {}
+  explicit Ceilings(const Device& device) : device_(device) {}
 
-  void operator()(const std::string& quantity, const Configuration& more = {}, int threads = 0) {
+  void add(const std::string& quantity, const ProbeSpec& probe, const Configuration& more = {},
+           int threads = 0) {
     Configuration row =
         joined({{"family", "Peak"}, {"quantity", quantity}, {"device", device_.name()}}, more);
     if (threads > 0) {
       row.emplace_back("cpu_threads", std::to_string(threads));
     }
-    Row added = probe_row(arguments_, device_, row, ceiling_in(row, arguments_, device_));
-    if (threads > 0) {
-      added.warnings = doubts_about_threads(threads);
-    }
-    rows_.add(std::move(added));
+    all.push_back({in_order(row), probe});
   }
+
+  std::vector<ProbeRow> all;
 
  private:
-  const Arguments& arguments_;
-  Device& device_;
-  Rows& rows_;
+  const Device& device_;
 };
 
-void register_cpu(const Arguments& arguments, Device& cpu, Rows& rows) {
-  Adding add(arguments, cpu, rows);
-  for (const int threads : thread_counts(arguments, arguments.sweep.threads)) {
-    add("fma", {{"precision", "f32"}}, threads);
-    add("triad", {}, threads);
+std::vector<ProbeRow> cpu_ceilings(const Arguments& arguments, const Device& cpu,
+                                   const std::vector<int>& thread_counts) {
+  Ceilings ceilings(cpu);
+  const std::int64_t values = cpu_triad_values(arguments, cpu);
+  for (const int threads : thread_counts) {
+    ceilings.add(
+        "fma",
+        FmaProbe{.values = std::int64_t{3072} * threads, .length = 1 << 14, .threads = threads},
+        {{"precision", "f32"}}, threads);
+    ceilings.add("triad", TriadProbe{.values = values, .threads = threads}, {}, threads);
     // The smaller ones stay in the caches, the larger ones keep many cores busy.
-    for (const char* size : {"512", "2048"}) {
-      constexpr Precision precision = Precision::bf16;
-      if (is_wanted(arguments, cpu, precision)) {
-        add("matrix", {{"precision", to_string(precision)}, {"size", size}}, threads);
-      }
+    for (const std::int64_t size : {512, 2048}) {
+      ceilings.add("matrix",
+                   MatrixProbe{.precision = Precision::bf16, .size = size, .threads = threads},
+                   {{"precision", "bf16"}, {"size", std::to_string(size)}}, threads);
     }
-    add("fork-join", {}, threads);
+    ceilings.add("fork-join", ForkJoinProbe{.threads = threads}, {}, threads);
   }
-  add("copy", {{"direction", "h2h"}}, 1);
+  // The C library's copy writes past the caches, and so reaches more than a plain loop.
+  ceilings.add("copy",
+               CopyProbe{.direction = Direction::host_to_host, .bytes = values * float_bytes},
+               {{"direction", "h2h"}}, 1);
+  return ceilings.all;
 }
 
-void register_gpu(const Arguments& arguments, Device& gpu, Rows& rows) {
-  Adding add(arguments, gpu, rows);
-  add("fma", {{"precision", "f32"}});
+std::vector<ProbeRow> gpu_ceilings(const Device& gpu) {
+  constexpr int many = 1000;
+  Ceilings ceilings(gpu);
+  ceilings.add("fma", FmaProbe{.values = 32 * mebibyte, .length = 1024}, {{"precision", "f32"}});
   for (const Precision precision : {Precision::tf32, Precision::bf16, Precision::f16}) {
-    if (is_wanted(arguments, gpu, precision)) {
-      add("matrix", {{"precision", to_string(precision)}});
-    }
+    ceilings.add("matrix", MatrixProbe{.precision = precision, .size = 8192},
+                 {{"precision", to_string(precision)}});
   }
-  add("triad");
-  add("copy", {{"direction", "h2d"}});
-  add("copy", {{"direction", "d2h"}});
-  for (const char* quantity : {"launch", "launches", "graph-node", "synchronization"}) {
-    add(quantity);
+  ceilings.add("triad", TriadProbe{.values = gpu_triad_values(gpu)});
+  for (const auto& [name, direction] :
+       {std::pair{"h2d", Direction::host_to_device}, {"d2h", Direction::device_to_host}}) {
+    ceilings.add("copy",
+                 CopyProbe{.direction = direction,
+                           .memory = HostMemory::pinned,
+                           .asynchronous = true,
+                           .bytes = 64 * mebibyte},
+                 {{"direction", name}});
   }
+  ceilings.add("launch", LaunchProbe{.launches = 1});
+  ceilings.add("launches", LaunchProbe{.launches = many});
+  ceilings.add("graph-node", GraphNodeProbe{.nodes = many});
+  ceilings.add("synchronization", SynchronizeProbe{});
+  return ceilings.all;
+}
+
+/// Whether they are measured: products where the device has them in that precision, or where the
+/// command line asks, so that the row says what is missing.
+bool is_wanted(const Arguments& arguments, const Device& device, const ProbeSpec& probe) {
+  const auto* products = std::get_if<MatrixProbe>(&probe);
+  return products == nullptr || device.backend->missing_for(products->precision).empty() ||
+         contains(arguments.precisions, products->precision);
 }
 
 }  // namespace
@@ -161,14 +115,29 @@ void register_gpu(const Arguments& arguments, Device& gpu, Rows& rows) {
 std::unique_ptr<PreparedBenchmark> make_peak(RowContext& context, const Configuration& row,
                                              Result& result) {
   const Device& device = device_of(row, context.devices);
-  return make_probe_row(context.arguments, device, ceiling_in(row, context.arguments, device),
-                        std::nullopt, result);
+  const std::vector<ProbeRow> all =
+      device.is_host ? cpu_ceilings(context.arguments, device,
+                                    {static_cast<int>(number_of(row, "cpu_threads"))})
+                     : gpu_ceilings(device);
+  return make_probe_row(context.arguments, device, probe_of(row, all, "ceiling"), std::nullopt,
+                        result);
 }
 
 void register_peaks(const Arguments& arguments, Devices& devices, Rows& rows) {
-  register_cpu(arguments, devices.cpu(), rows);
-  for (Device& gpu : devices.gpus()) {
-    register_gpu(arguments, gpu, rows);
+  for (Device& device : devices.all) {
+    for (const auto& [configuration, probe] :
+         device.is_host
+             ? cpu_ceilings(arguments, device, thread_counts(arguments, arguments.sweep.threads))
+             : gpu_ceilings(device)) {
+      if (is_wanted(arguments, device, probe)) {
+        Row row = probe_row(arguments, device, configuration, probe);
+        if (device.is_host) {
+          row.warnings =
+              doubts_about_threads(static_cast<int>(number_of(configuration, "cpu_threads")));
+        }
+        rows.add(std::move(row));
+      }
+    }
   }
 }
 

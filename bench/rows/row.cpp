@@ -5,6 +5,7 @@
 #include <array>
 #include <initializer_list>
 #include <iterator>
+#include <new>
 #include <utility>
 
 #include "base/spent.h"
@@ -27,13 +28,41 @@ std::string row_name(const Configuration& configuration) {
 
 std::string family_of(const Row& row) { return value_of(row.configuration, "family"); }
 
-void verify_or_note(Result& result, const std::function<void()>& verify) {
+Row row_on(const Target& target) {
+  return {.configuration = target.row, .device = target.device, .warnings = target.warnings};
+}
+
+double verify_or_note(Result& result, const std::function<void()>& verify) {
   result.tell("verifying it");
+  const Instant start = std::chrono::steady_clock::now();
   try {
     verify();
   } catch (const Mismatch& mismatch) {
     result.not_verified = mismatch;
     result.first_steps.reset();  // nobody is to come to these
+  }
+  const double seconds = seconds_since(start);
+  result.verification_seconds += seconds;
+  return seconds;
+}
+
+nlohmann::ordered_json ended_by_exception() {
+  using Json = nlohmann::ordered_json;
+  const auto out_of_memory = [](const std::string& why) -> Json {
+    return {{"outcome", "skipped"}, {"error_message", why}, {"out_of_memory", true}};
+  };
+  try {
+    throw;
+  } catch (const Unsupported& error) {
+    return {{"outcome", "skipped"}, {"error_message", error.what()}};
+  } catch (const OutOfMemory& error) {
+    return out_of_memory(error.what());
+  } catch (const std::bad_alloc&) {
+    return out_of_memory("out of memory");
+  } catch (const DeviceFailed& error) {
+    return {{"outcome", "failed"}, {"error_message", error.what()}, {"device_failed", true}};
+  } catch (const std::exception& error) {
+    return {{"outcome", "failed"}, {"error_message", error.what()}};
   }
 }
 
@@ -84,7 +113,7 @@ bool is_disturbed(const Repetition& repetition) {
 }
 
 int Record::disturbed_repetitions() const {
-  return static_cast<int>(std::count_if(repetitions.begin(), repetitions.end(), is_disturbed));
+  return static_cast<int>(std::ranges::count_if(repetitions, is_disturbed));
 }
 
 Configuration Record::chosen() const {
@@ -94,8 +123,7 @@ Configuration Record::chosen() const {
 
 std::vector<double> Record::seconds() const {
   std::vector<double> all;
-  std::transform(repetitions.begin(), repetitions.end(), std::back_inserter(all),
-                 [](const Repetition& repetition) { return repetition.seconds; });
+  std::ranges::transform(repetitions, std::back_inserter(all), &Repetition::seconds);
   return all;
 }
 
@@ -109,28 +137,9 @@ nlohmann::ordered_json verification_json(const RowVerification& verification) {
     json[verification.unit] = verification.compared;
     json[verification.unit + "_of"] = verification.of;
   }
-  if (verification.batch) {
-    json["batch"] = *verification.batch;
-  }
   json["tolerance"] = verification.tolerance;
   json["relative_error"] = verification.error;
-  if (verification.parameter_tolerance && verification.parameter_error) {
-    json["parameter_tolerance"] = *verification.parameter_tolerance;
-    json["parameter_error"] = *verification.parameter_error;
-  }
-  if (verification.operation_tolerance && verification.operation_error) {
-    json["operation_tolerance"] = *verification.operation_tolerance;
-    json["operation_error"] = *verification.operation_error;
-  }
-  if (verification.undetermined > 0) {
-    json["undetermined_updates"] = verification.undetermined;
-  }
-  if (verification.tf32_factors) {
-    json["tf32_factors"] = to_string(*verification.tf32_factors);
-  }
-  if (verification.relu_passes_zero) {
-    json["relu_passes_zero"] = true;
-  }
+  json.update(verification.more);
   return json;
 }
 

@@ -32,19 +32,15 @@ struct RowVerification {
   std::string reference;  ///< "float64 interpreter"; empty: the row's own check() is all there is
   std::string unit;       ///< what was compared: "steps" or "entries"; empty: every byte
   std::int64_t compared = 0, of = 0;  ///< so many, of so many
-  std::optional<std::int64_t> batch;  ///< of the steps compared; none: the row's
   double tolerance = 0;
   double error = 0;  ///< the largest, relative
-  std::optional<double> parameter_tolerance, parameter_error;
-  std::optional<double> operation_tolerance, operation_error;
-  std::int64_t undetermined = 0;            ///< updates that could not be verified
-  std::optional<Tf32Factors> tf32_factors;  ///< of products in tf32
-  bool relu_passes_zero = false;            ///< and an input of 0 was met
+  /// What else the file says of it (results/README.md).
+  nlohmann::ordered_json more = nlohmann::ordered_json::object();
 
   /// What the verification of a program in that precision took into account.
   void take(const Arithmetic& arithmetic, Precision precision) {
     if (precision == Precision::tf32) {
-      tf32_factors = arithmetic.tf32;
+      more["tf32_factors"] = to_string(arithmetic.tf32);
     }
   }
 };
@@ -75,8 +71,11 @@ struct Result {
 };
 
 /// Runs a row's verification. A Mismatch is noted, so that the row can be made and timed all the
-/// same, as one that is not verified.
-void verify_or_note(Result& result, const std::function<void()>& verify);
+/// same, as one that is not verified. Returns the seconds that it took, which the result counts.
+double verify_or_note(Result& result, const std::function<void()>& verify);
+
+/// In an exception's handler: how that ends a row, as a worker answers it (docs/protocol.md).
+nlohmann::ordered_json ended_by_exception();
 
 /// What is timed, compiled and verified: whatever it needs is allocated and decided.
 class PreparedBenchmark {
@@ -177,6 +176,9 @@ struct Row {
 
   Record record;  ///< what is known of it by now
 };
+
+/// Whose warnings are its target's.
+Row row_on(const Target& target);
 
 /// "Epoch".
 std::string family_of(const Row& row);

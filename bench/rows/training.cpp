@@ -2,13 +2,22 @@
 #include "rows/training.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <type_traits>
+#include <variant>
+#include <vector>
 
 #include "command_line/networks.h"
+#include "crossover/copies.h"
+#include "crossover/cost.h"
 #include "crossover/cpu_threads.h"
 #include "crossover/executions.h"
 #include "crossover/fingerprint.h"
+#include "crossover/loader.h"
+#include "crossover/shared_training.h"
 #include "rows/device.h"
+#include "rows/row.h"
 #include "rows/work.h"
 
 namespace crossover::bench {
@@ -37,34 +46,31 @@ std::vector<Execution> executions_on(const Backend& backend, const TrainingPlan&
   return backend.executions(workload_of(few), plan.options.precision);
 }
 
-/// Which of the modes the device can run the network in; asks it once for each way to train.
-class Possible {
- public:
-  Possible(const Backend& backend, const TrainingPlan& plan) : backend_(backend), plan_(plan) {}
+/// As rows of that mode train it.
+TrainingPlan trained_in(TrainingPlan plan, const Configuration& mode) {
+  plan.options.zero_gradients = value_or_unsaid(mode, "zero") == "keep";
+  return plan;
+}
 
-  bool operator()(const Configuration& mode) {
-    const TrainingPlan plan = trained_in(plan_, mode);
-    const auto [at, is_new] = executions_.try_emplace(plan.options.zero_gradients);
+/// Whether the device can run the network in a mode; asks it once for each way to train.
+auto possible_on(const Backend& backend, const TrainingPlan& plan) {
+  std::map<bool, std::vector<Execution>> known;  // by how gradients are kept
+  return [&backend, &plan, known](const Configuration& mode) mutable {
+    const TrainingPlan own = trained_in(plan, mode);
+    const auto [at, is_new] = known.try_emplace(own.options.zero_gradients);
     if (is_new) {
-      at->second = executions_on(backend_, plan);
+      at->second = executions_on(backend, own);
     }
-    const std::vector<Execution>& all = at->second;
-    return std::find(all.begin(), all.end(), options_of(mode).execution) != all.end();
-  }
+    return contains(at->second, options_of(mode).execution);
+  };
+}
 
- private:
-  const Backend& backend_;
-  const TrainingPlan& plan_;
-  std::map<bool, std::vector<Execution>> executions_;
-};
-
-Configuration with(const std::string& key, const std::string& value, Configuration mode) {
-  std::erase_if(mode, [&](const auto& pair) { return pair.first == key; });
-  return joined({{key, value}}, mode);
+Configuration with(const std::string& key, const std::string& value, const Configuration& mode) {
+  return joined({{key, value}}, without(key, mode));
 }
 
 void add_new(const Configuration& mode, std::vector<Configuration>& to) {
-  if (std::find(to.begin(), to.end(), mode) == to.end()) {
+  if (!contains(to, mode)) {
     to.push_back(mode);
   }
 }
@@ -91,11 +97,10 @@ std::vector<Configuration> modes_on_ranks(const std::vector<Configuration>& mode
                                           bool are_asked_for,
                                           const std::vector<std::string>& every) {
   std::vector<Configuration> possible;
-  std::copy_if(modes.begin(), modes.end(), std::back_inserter(possible),
-               [&](const Configuration& mode) {
-                 const std::string& own = value_of(mode, "execution");
-                 return are_asked_for && std::find(every.begin(), every.end(), own) != every.end();
-               });
+  std::ranges::copy_if(modes, std::back_inserter(possible), [&](const Configuration& mode) {
+    const std::string& own = value_of(mode, "execution");
+    return are_asked_for && contains(every, own);
+  });
   if (!possible.empty()) {
     return possible;
   }
@@ -105,6 +110,111 @@ std::vector<Configuration> modes_on_ranks(const std::vector<Configuration>& mode
     }
   }
   return possible;
+}
+
+/// Of those of one process as many as leave a core to each thread, or the fewest.
+std::vector<int> threads_of_rank(std::vector<int> counts, int ranks) {
+  const int fewest = *std::ranges::min_element(counts);
+  std::erase_if(counts,
+                [&](int count) { return count > fewest && count * ranks > usable_cores(); });
+  return counts;
+}
+
+bool asks_for_execution(const Arguments& arguments, AxisDevices device) {
+  return arguments.choices.has_on(find_axis("execution"), device, /*training=*/true);
+}
+
+/// Of the sweep's executions a network has those that the CPU can run it with, and eager for the
+/// others; those that were asked for become rows that say so.
+std::vector<Configuration> cpu_modes(const Arguments& arguments, const TrainingPlan& plan,
+                                     const Backend& cpu) {
+  std::vector<Configuration> modes = arguments.cpu_modes.of_training;
+  std::erase_if(modes, [](const Configuration& mode) { return is_of_ranks(mode); });
+  if (asks_for_execution(arguments, AxisDevices::cpu)) {
+    return modes;
+  }
+  auto is_possible = possible_on(cpu, plan);
+  std::vector<Configuration> possible;
+  for (const Configuration& mode : modes) {
+    add_new(is_possible(mode) ? mode : with("execution", "eager", mode), possible);
+  }
+  return possible;
+}
+
+/// Each with each number of threads that load batches; a step alone has its batch.
+std::vector<Configuration> loaded(const Arguments& arguments, Trains trains,
+                                  const std::vector<Configuration>& modes) {
+  if (trains == Trains::steps) {
+    return modes;
+  }
+  std::vector<Configuration> all;
+  for (const Configuration& mode : modes) {
+    for (const std::string& workers : arguments.choices.of("loader")) {
+      all.push_back(joined(mode, {{"loader", workers}}));
+    }
+  }
+  return all;
+}
+
+/// Of the sweep's executions few networks have a persistent one; rows that were asked for say why.
+std::vector<Configuration> gpu_modes(const Arguments& arguments, Trains trains,
+                                     const TrainingPlan& plan, const Backend& gpu) {
+  std::vector<Configuration> modes = trains == Trains::forward_passes
+                                         ? arguments.forward_gpu_modes
+                                         : arguments.gpu_modes.of_training;
+  std::erase_if(modes, [](const Configuration& mode) { return is_of_ranks(mode); });
+  if (!asks_for_execution(arguments, AxisDevices::gpu)) {
+    auto is_possible = possible_on(gpu, plan);
+    std::erase_if(modes, [&](const Configuration& mode) { return !is_possible(mode); });
+  }
+  if (trains == Trains::steps) {
+    // A graph, or a kernel, is that of the step. A large step hides how its batch is copied, so
+    // that the best and no copy do, unless others are asked for.
+    const bool every_placement =
+        arguments.sweep.every_minibatch_placement || arguments.choices.has("data");
+    std::erase_if(modes, [&](const Configuration& mode) {
+      const CompileOptions options = options_of(mode);
+      return facts_of(options.execution).of_whole_order ||
+             (!every_placement &&
+              (options.placement == Placement::pageable || options.placement == Placement::pinned));
+    });
+  }
+  return modes;
+}
+
+/// A pass by itself is a graph of its own, and no pass before it computes while its batch is
+/// copied. How gradients are kept says nothing of it.
+std::vector<Configuration> of_passes(const std::vector<Configuration>& modes) {
+  std::vector<Configuration> all;
+  for (const Configuration& mode : modes) {
+    const CompileOptions options = options_of(mode);
+    if (!facts_of(options.execution).of_whole_order &&
+        options.placement != Placement::pinned_async) {
+      add_new(without("zero", mode), all);
+    }
+  }
+  return all;
+}
+
+/// A part of an epoch is no graph of its own in rows of single steps.
+std::vector<Configuration> gpu_modes_on_ranks(const Arguments& arguments, Trains trains) {
+  const std::vector<std::string> every =
+      executions_on_ranks(&ExecutionFacts::on_gpu, trains == Trains::epochs);
+  const bool asked_for =
+      arguments.choices.has("data") || asks_for_execution(arguments, AxisDevices::gpu);
+  std::vector<Configuration> modes = arguments.gpu_modes.of_training;
+  for (Configuration& mode : modes) {
+    mode = asked_for ? mode : with("data", "resident", mode);
+    if (!arguments.choices.has("products")) {
+      mode = without("products", mode);
+    }
+  }
+  return modes_on_ranks(modes, asked_for, every);
+}
+
+std::vector<int> thread_counts_of(const Arguments& arguments, Trains trains) {
+  return thread_counts(arguments, trains == Trains::epochs ? arguments.sweep.threads
+                                                           : arguments.sweep.minibatch_threads);
 }
 
 /// "; these rows fit --mlp=5,32,3", or nothing where they fit none.
@@ -157,10 +267,15 @@ const Training::Data* Training::own_data(const Task& task) {
 
 std::vector<TrainingPlan> Training::plans() {
   std::vector<TrainingPlan> plans;
-  const bool of_steps = !is_of_epochs();
-  for (const Task& task : tasks()) {
+  const bool of_steps = trains_ != Trains::epochs;
+  const std::vector<Task>& tasks = trains_ == Trains::epochs  ? arguments_.tasks
+                                   : trains_ == Trains::steps ? arguments_.minibatch_tasks
+                                                              : arguments_.forward_tasks;
+  for (const Task& task : tasks) {
     const Data* const own = own_data(task);
-    for (const std::int64_t asked : batches(task)) {
+    for (const std::int64_t asked : trains_ == Trains::forward_passes && arguments_.batches.empty()
+                                        ? arguments_.sweep.forward_batches
+                                        : batches_of(arguments_, task.batch)) {
       const std::int64_t rows = own != nullptr ? own->rows.rows : of_steps ? asked : task.rows;
       const std::int64_t batch = std::min(asked, rows);  // two that come to the same are one row
       for (const Precision precision : arguments_.precisions) {
@@ -186,18 +301,6 @@ std::vector<TrainingPlan> Training::plans() {
   return plans;
 }
 
-const std::vector<Task>& Training::tasks() const {
-  return trains_ == Trains::epochs  ? arguments_.tasks
-         : trains_ == Trains::steps ? arguments_.minibatch_tasks
-                                    : arguments_.forward_tasks;
-}
-
-std::vector<std::int64_t> Training::batches(const Task& task) const {
-  return trains_ == Trains::forward_passes && arguments_.batches.empty()
-             ? arguments_.sweep.forward_batches
-             : batches_of(arguments_, task.batch);
-}
-
 TrainingPlan Training::plan_of(const Configuration& row) {
   const std::string& model = value_of(row, "model");
   const std::optional<Task> task = find_task(arguments_, model, trains_ == Trains::steps);
@@ -213,7 +316,7 @@ TrainingPlan Training::plan_of(const Configuration& row) {
                           .copies = number_of(row, "copies"),
                           .shuffle = value_or_unsaid(row, "shuffle") == "epoch",
                           .bucket_bytes = number_of(row, "bucket")};
-  if (!is_of_epochs()) {
+  if (trains_ != Trains::epochs) {
     options.rows = options.batch;
   }
   return trained_in(counted(*task, options, trains_), row);
@@ -239,140 +342,37 @@ Configuration Training::configuration(const TrainingPlan& plan) const {
 std::vector<Configuration> Training::rows_of(const TrainingPlan& plan,
                                              const Devices& devices) const {
   const Configuration what = configuration(plan);
-  const auto gpus = devices.gpus();
+  const std::vector<int> threads = thread_counts_of(arguments_, trains_);
+  const auto on_cpu = [&] { return cpu_modes(arguments_, plan, *devices.all.front().backend); };
+  const auto on_gpu = [&] {
+    const auto gpus = devices.gpus();
+    return gpus.empty() ? std::vector<Configuration>{}
+                        : gpu_modes(arguments_, trains_, plan, *gpus.front().backend);
+  };
+  if (trains_ == Trains::forward_passes) {
+    return on_devices(what, devices, threads, of_passes(on_cpu()), of_passes(on_gpu()));
+  }
   std::vector<Configuration> rows;
   for (const int ranks : arguments_.ranks) {
-    if (trains_ == Trains::forward_passes) {
-      return on_devices(what, devices, threads(),
-                        of_passes(cpu_modes(plan, *devices.all.front().backend)),
-                        gpus.empty() ? std::vector<Configuration>{}
-                                     : of_passes(gpu_modes(plan, *gpus.front().backend)));
-    }
     if (ranks == 1) {
-      const std::vector<Configuration> alone = on_devices(
-          what, devices, threads(), loaded(cpu_modes(plan, *devices.all.front().backend)),
-          gpus.empty() ? std::vector<Configuration>{} : gpu_modes(plan, *gpus.front().backend));
+      const std::vector<Configuration> alone =
+          on_devices(what, devices, threads, loaded(arguments_, trains_, on_cpu()), on_gpu());
       rows.insert(rows.end(), alone.begin(), alone.end());
       continue;
     }
-    for (const Configuration& row : on_devices(
-             joined(what, {{"ranks", std::to_string(ranks)}}), devices, threads_of_rank(ranks),
-             modes_on_ranks(arguments_.cpu_modes.of_training, asks_for_cpu_execution(),
-                            executions_on_ranks(&ExecutionFacts::on_cpu)),
-             gpu_modes_on_ranks())) {
+    for (const Configuration& row :
+         on_devices(joined(what, {{"ranks", std::to_string(ranks)}}), devices,
+                    threads_of_rank(threads, ranks),
+                    modes_on_ranks(arguments_.cpu_modes.of_training,
+                                   asks_for_execution(arguments_, AxisDevices::cpu),
+                                   executions_on_ranks(&ExecutionFacts::on_cpu)),
+                    gpu_modes_on_ranks(arguments_, trains_))) {
       for (const std::int64_t bucket : arguments_.buckets) {
         rows.push_back(joined(row, {{"bucket", std::to_string(bucket)}}));
       }
     }
   }
   return rows;
-}
-
-/// Of those of one process as many as leave a core to each thread, or the fewest.
-std::vector<int> Training::threads_of_rank(int ranks) const {
-  std::vector<int> counts = threads();
-  const int fewest = *std::min_element(counts.begin(), counts.end());
-  std::erase_if(counts,
-                [&](int count) { return count > fewest && count * ranks > usable_cores(); });
-  return counts;
-}
-
-bool Training::asks_for_cpu_execution() const {
-  return arguments_.choices.has_on(find_axis("execution"), AxisDevices::cpu, /*training=*/true);
-}
-
-/// Of the sweep's executions a network has those that the CPU can run it with, and eager for the
-/// others; those that were asked for become rows that say so.
-std::vector<Configuration> Training::cpu_modes(const TrainingPlan& plan, const Backend& cpu) const {
-  std::vector<Configuration> modes = arguments_.cpu_modes.of_training;
-  std::erase_if(modes, [](const Configuration& mode) { return is_of_ranks(mode); });
-  if (asks_for_cpu_execution()) {
-    return modes;
-  }
-  Possible is_possible(cpu, plan);
-  std::vector<Configuration> possible;
-  for (const Configuration& mode : modes) {
-    add_new(is_possible(mode) ? mode : with("execution", "eager", mode), possible);
-  }
-  return possible;
-}
-
-/// Each with each number of threads that load batches; a step alone has its batch.
-std::vector<Configuration> Training::loaded(const std::vector<Configuration>& modes) const {
-  if (trains_ == Trains::steps) {
-    return modes;
-  }
-  std::vector<Configuration> all;
-  for (const Configuration& mode : modes) {
-    for (const std::string& workers : arguments_.choices.of("loader")) {
-      all.push_back(joined(mode, {{"loader", workers}}));
-    }
-  }
-  return all;
-}
-
-/// Of the sweep's executions few networks have a persistent one; rows that were asked for say why.
-std::vector<Configuration> Training::gpu_modes(const TrainingPlan& plan, const Backend& gpu) const {
-  std::vector<Configuration> modes = trains_ == Trains::forward_passes
-                                         ? arguments_.forward_gpu_modes
-                                         : arguments_.gpu_modes.of_training;
-  std::erase_if(modes, [](const Configuration& mode) { return is_of_ranks(mode); });
-  const bool asked_for =
-      arguments_.choices.has_on(find_axis("execution"), AxisDevices::gpu, /*training=*/true);
-  if (!asked_for) {
-    Possible is_possible(gpu, plan);
-    std::erase_if(modes, [&](const Configuration& mode) { return !is_possible(mode); });
-  }
-  if (trains_ == Trains::steps) {
-    // A graph, or a kernel, is that of the step. A large step hides how its batch is copied, so
-    // that the best and no copy do, unless others are asked for.
-    const bool every_placement =
-        arguments_.sweep.every_minibatch_placement || arguments_.choices.has("data");
-    std::erase_if(modes, [&](const Configuration& mode) {
-      const CompileOptions options = options_of(mode);
-      return facts_of(options.execution).of_whole_order ||
-             (!every_placement &&
-              (options.placement == Placement::pageable || options.placement == Placement::pinned));
-    });
-  }
-  return modes;
-}
-
-/// A pass by itself is a graph of its own, and no pass before it computes while its batch is
-/// copied. How gradients are kept says nothing of it.
-std::vector<Configuration> Training::of_passes(const std::vector<Configuration>& modes) {
-  std::vector<Configuration> all;
-  for (Configuration mode : modes) {
-    const CompileOptions options = options_of(mode);
-    if (!facts_of(options.execution).of_whole_order &&
-        options.placement != Placement::pinned_async) {
-      std::erase_if(mode, [](const auto& pair) { return pair.first == "zero"; });
-      add_new(mode, all);
-    }
-  }
-  return all;
-}
-
-/// A part of an epoch is no graph of its own in rows of single steps.
-std::vector<Configuration> Training::gpu_modes_on_ranks() const {
-  const std::vector<std::string> every =
-      executions_on_ranks(&ExecutionFacts::on_gpu, trains_ == Trains::epochs);
-  const bool asked_for =
-      arguments_.choices.has("data") ||
-      arguments_.choices.has_on(find_axis("execution"), AxisDevices::gpu, /*training=*/true);
-  std::vector<Configuration> modes = arguments_.gpu_modes.of_training;
-  for (Configuration& mode : modes) {
-    mode = asked_for ? mode : with("data", "resident", mode);
-    if (!arguments_.choices.has("products")) {
-      std::erase_if(mode, [](const auto& pair) { return pair.first == "products"; });
-    }
-  }
-  return modes_on_ranks(modes, asked_for, every);
-}
-
-std::vector<int> Training::threads() const {
-  return thread_counts(arguments_, trains_ == Trains::epochs ? arguments_.sweep.threads
-                                                             : arguments_.sweep.minibatch_threads);
 }
 
 void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) const {
@@ -421,6 +421,123 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
   row.reference = row_name(configuration(plan));
   row.reference_seconds =
       expected_reference_seconds(verification.flops_of_loss + verification.flops_of_steps);
+}
+
+// ---- What a reference can repeat of it
+
+namespace {
+
+/// The most that the reference may take before a smaller batch stands for the row's own.
+constexpr double most_verification_seconds = 6;
+constexpr std::int64_t least_batch = 2;
+
+}  // namespace
+
+TrainingOptions of_one_step(TrainingOptions options, std::int64_t batch) {
+  options.batch = std::min(batch, options.rows);
+  options.rows = options.batch;
+  return options;
+}
+
+TrainingOptions of_one_copy(TrainingOptions options) {
+  options.copies = 1;
+  return options;
+}
+
+Workload workload_of(const TrainingPlan& plan) {
+  return plan.trains ? training_epoch(plan.task.model, plan.options)
+                     : forward_pass(plan.task.model, plan.options.batch, plan.options.precision);
+}
+
+double approximate_flops(const TrainingPlan& plan) {
+  TrainingPlan step = plan;
+  step.options = of_one_step(plan.options, plan.options.batch);
+  return cost(workload_of(step)).flops * static_cast<double>(plan.options.rows) /
+         static_cast<double>(step.options.batch);
+}
+
+Dataset first_rows(const Dataset& all, std::int64_t rows) {
+  const auto part = [&](const auto& values) {
+    const auto count = std::ssize(values) / all.rows * rows;
+    return std::remove_cvref_t<decltype(values)>(values.begin(), values.begin() + count);
+  };
+  return {.source = all.source,
+          .sample = all.sample,
+          .rows = rows,
+          .inputs = part(all.inputs),
+          .labels = part(all.labels),
+          .targets = part(all.targets)};
+}
+
+double flops_of_step(const TrainingPlan& plan) {
+  const auto batch = static_cast<double>(std::min(plan.options.batch, plan.options.rows));
+  return plan.flops * batch / static_cast<double>(plan.options.rows);
+}
+
+VerificationPlan verification_plan(const TrainingPlan& plan) {
+  const double of_step = flops_of_step(plan);
+  const double of_two = static_cast<double>(verified_steps) * of_step;
+  const double affordable = reference_flops_per_second * most_verification_seconds;
+  const std::int64_t own = std::min(plan.options.batch, plan.options.rows);
+  if (2 * of_two <= affordable || own <= least_batch) {
+    const double more = reference_flops_per_second * more_steps_seconds;
+    return {.flops_of_steps = std::max(of_two, std::min(plan.flops, more)),
+            .flops_of_operations = of_two};
+  }
+  constexpr double forward_share = 1.0 / 3;  // two of the three products of a layer are gradients
+  const double of_loss = forward_share * of_step;
+  std::int64_t batch = least_batch;
+  const auto of_smaller = [&](std::int64_t rows) {
+    return of_two * static_cast<double>(rows) / static_cast<double>(own);
+  };
+  while (2 * batch < own && of_loss + 2 * of_smaller(2 * batch) <= affordable) {
+    batch *= 2;
+  }
+  return {.batch = batch,
+          .flops_of_loss = of_loss,
+          .flops_of_steps = of_smaller(batch),
+          .flops_of_operations = of_smaller(batch)};
+}
+
+Target as_chosen(Target target, const Result& result) {
+  if (!result.chosen.empty()) {
+    const CompileOptions options = options_of(result.chosen);
+    target.options.execution = options.execution;
+    target.options.threads = options.threads;
+    target.options.products = options.products;
+    target.options.convolutions = options.convolutions;
+  }
+  target.options.graph_form = result.graph_form;
+  return target;
+}
+
+std::shared_ptr<const Backend> Training::backend_of(const TrainingPlan& plan,
+                                                    const Target& target) {
+  const Backend& own = *target.device->backend;
+  const bool shuffle = plan.options.shuffle;
+  if (shuffle && !target.device->is_host) {
+    throw Unsupported(
+        "a GPU takes the rows of an epoch as they lie; leave out --shuffle=epoch, or --cuda=off");
+  }
+  if (shuffle && target.ranks > 1) {
+    throw Unsupported(
+        "several ranks take the rows of an epoch as they lie; leave out --shuffle=epoch, or "
+        "--ranks");
+  }
+  if (plan.options.copies > 1) {
+    return make_copies_backend(own, plan.options.copies);
+  }
+  if (shuffle || target.loader > 0) {
+    return make_loading_backend(own, target.loader);
+  }
+  if (target.ranks == 1) {
+    return {std::shared_ptr<const Backend>(), &own};
+  }
+  if (target.joined == nullptr) {
+    throw std::logic_error("a row of several ranks is made by one of them");
+  }
+  return make_shared_backend(*target.joined, own, configuration_json(target.row).dump(),
+                             plan.task.model, plan.options);
 }
 
 }  // namespace crossover::bench

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,21 +14,73 @@
 #include "command_line/arguments.h"
 #include "command_line/axes.h"
 #include "crossover/backend.h"
+#include "crossover/catalogue.h"
 #include "crossover/dataset.h"
 #include "crossover/training.h"
 #include "crossover/verify.h"
 #include "rows/device.h"
 #include "rows/row.h"
-#include "rows/training_plan.h"
 
 namespace crossover::bench {
 
-/// A network compiled for a target and verified there.
-struct TrainingProgram {
+// ---- A network as a row trains it, and how much of that a reference can repeat.
+
+/// A network as it is trained, on whatever device.
+struct TrainingPlan {
+  Task task;
+  TrainingOptions options;
+  bool trains = true;  ///< else an iteration is the forward pass of a batch
+  double flops = 0;    ///< of an iteration, nearly
+};
+
+/// What an iteration computes, before any backend arranges it.
+Workload workload_of(const TrainingPlan& plan);
+
+/// How a row is verified in the time that there is.
+struct VerificationPlan {
+  std::int64_t batch = 0;          ///< whose steps are compared; 0: of the row's own
+  double flops_of_loss = 0;        ///< of the first loss at the row's batch
+  double flops_of_steps = 0;       ///< what rows of one network share, as they do the first loss
+  double flops_of_operations = 0;  ///< of each row
+};
+
+VerificationPlan verification_plan(const TrainingPlan& plan);
+
+/// Steps that are verified at least.
+constexpr std::int64_t verified_steps = 2;
+/// What the reference may take for steps beyond these, where they are cheap.
+constexpr double more_steps_seconds = 1;
+
+/// Of one full batch.
+TrainingOptions of_one_step(TrainingOptions options, std::int64_t batch);
+
+TrainingOptions of_one_copy(TrainingOptions options);
+
+/// Of all rows, from one full batch: the list of all steps may be too long to make.
+double approximate_flops(const TrainingPlan& plan);
+
+double flops_of_step(const TrainingPlan& plan);
+
+/// Of the data, so many rows.
+Dataset first_rows(const Dataset& all, std::int64_t rows);
+
+// ---- A row that was made before stays what it was chosen to be.
+
+/// The target for programs that run as one of the row was chosen to; before one was, graphs take
+/// the form that is the fastest.
+Target as_chosen(Target target, const Result& result);
+
+// ---- Compiled and verified
+
+/// A network compiled for a target.
+struct CompiledNetwork {
   Workload workload;  ///< of an iteration, as it was compiled
   std::unique_ptr<Program> program;
-  std::int64_t bytes = 0;  ///< of the device's memory
-  double first_loss = 0;   ///< mean of the steps of the first iteration
+};
+
+/// One that trains, verified there.
+struct TrainingProgram : CompiledNetwork {
+  double first_loss = 0;  ///< mean of the steps of the first iteration
 
   [[nodiscard]] std::int64_t steps() const { return std::ssize(workload.order); }
   /// Throws std::runtime_error where a loss or a parameter is not finite.
@@ -38,10 +91,8 @@ struct TrainingProgram {
   [[nodiscard]] bool reproduces(const FirstSteps& verified, Precision precision) const;
 };
 
-/// The forward pass of a batch, compiled for a target and verified there.
-struct ForwardProgram {
-  Workload workload;  ///< as it was compiled
-  std::unique_ptr<Program> program;
+/// The forward pass of a batch, verified there.
+struct ForwardProgram : CompiledNetwork {
   Precision precision = Precision::f32;
   std::vector<double> expected;  ///< outputs of the first rows, by the reference
 
@@ -70,13 +121,12 @@ class Training {
   [[nodiscard]] std::vector<Configuration> rows_of(const TrainingPlan& plan,
                                                    const Devices& devices) const;
 
-  /// The same of forward passes, whose outputs are verified.
-  ForwardProgram prepare_pass(const TrainingPlan& plan, const Target& asked, Result& result);
-
   /// Compiles it, runs its first iteration, and verifies what a reference can in a few seconds.
   /// Fills in the counters that all families of training have. Throws OutOfMemory before it takes
   /// any.
   TrainingProgram prepare(const TrainingPlan& plan, const Target& asked, Result& result);
+  /// The same of forward passes, whose outputs are verified.
+  ForwardProgram prepare_pass(const TrainingPlan& plan, const Target& asked, Result& result);
 
   /// A guess at a row's seconds, and what it shares with other rows of the network. The row has its
   /// repetitions and its least time, or the sweep's.
@@ -96,26 +146,12 @@ class Training {
     std::int64_t shares = 1;        ///< whose steps, one after another, are one of the training
   };
 
-  [[nodiscard]] bool is_of_epochs() const { return trains_ == Trains::epochs; }
-  [[nodiscard]] const std::vector<Task>& tasks() const;
-  [[nodiscard]] std::vector<std::int64_t> batches(const Task& task) const;
   /// The user's rows, as the network reads them; null without --data.
   const Data* own_data(const Task& task);
-  [[nodiscard]] std::vector<int> threads() const;
-  [[nodiscard]] std::vector<int> threads_of_rank(int ranks) const;
-  [[nodiscard]] bool asks_for_cpu_execution() const;
-  [[nodiscard]] std::vector<Configuration> gpu_modes_on_ranks() const;
-  /// Of the command line those that the network can have.
-  [[nodiscard]] std::vector<Configuration> cpu_modes(const TrainingPlan& plan,
-                                                     const Backend& cpu) const;
-  [[nodiscard]] std::vector<Configuration> gpu_modes(const TrainingPlan& plan,
-                                                     const Backend& gpu) const;
-  [[nodiscard]] std::vector<Configuration> loaded(const std::vector<Configuration>& modes) const;
-  [[nodiscard]] static std::vector<Configuration> of_passes(
-      const std::vector<Configuration>& modes);
   /// The first `rows` of its data.
   [[nodiscard]] Data data_of(const Task& task, std::int64_t rows);
-  [[nodiscard]] Subject subject_of(const TrainingPlan& plan, Workload workload);
+  void make_data(Subject& subject);
+  [[nodiscard]] Subject subject_of(const TrainingPlan& plan);
   /// The same share after share, where losses and parameters of so many ranks must be those.
   [[nodiscard]] static std::optional<Subject> by_shares(const Subject& subject, int ranks);
   /// The target's; that of all ranks, in which a Program is one of the whole batch; or one that
@@ -127,6 +163,15 @@ class Training {
   void require_memory_for_data(const TrainingPlan& plan) const;
   void require_memory_for(const TrainingPlan& plan, const Target& target, const Workload& workload,
                           const Plan& planned) const;
+  /// Compiles the Workload and runs an iteration, on data that `make_data` makes once the memory
+  /// that the plan takes is known, and `set_data` gives it. Puts what that shows into the result.
+  static CompiledNetwork compile(
+      const Backend& backend, const Workload& workload, const Target& target, Result& result,
+      const std::function<void(const Plan& planned)>& make_data,
+      const std::function<void(Program& program, const Workload& own)>& set_data);
+  /// The counters that all rows of networks have, and the minimum work.
+  static void count(const TrainingPlan& plan, const Target& target, const Workload& workload,
+                    const Workload& compiled, const Program& program, Result& result);
   const Trajectory& trajectory_of(const Subject& subject);
   double first_loss_of(const Subject& subject);
   Verification verified(Program& program, const Workload& workload, const Subject& expected);

@@ -17,7 +17,6 @@
 #include "crossover/start.h"
 #include "rows/device.h"
 #include "rows/training.h"
-#include "rows/training_plan.h"
 #include "rows/work.h"
 
 namespace crossover::bench {
@@ -47,24 +46,34 @@ void announce(const std::string& what, double flops) {
 }
 
 RowVerification record(const Verification& verification, const OperationVerification& operations) {
-  return {.reference = "float64 interpreter",
-          .unit = "steps",
-          .compared = verification.steps,
-          .of = verification.steps_of,
-          .tolerance = verification.tolerance.loss,
-          .error = verification.loss_error,
-          .parameter_tolerance = verification.tolerance.parameters,
-          .parameter_error = verification.parameter_error,
-          .operation_tolerance = operations.tolerance,
-          .operation_error = operations.error,
-          .undetermined = verification.undetermined,
-          .relu_passes_zero = operations.passes_at_zero};
+  RowVerification found{.reference = "float64 interpreter",
+                        .unit = "steps",
+                        .compared = verification.steps,
+                        .of = verification.steps_of,
+                        .tolerance = verification.tolerance.loss,
+                        .error = verification.loss_error,
+                        .more = {{"parameter_tolerance", verification.tolerance.parameters},
+                                 {"parameter_error", verification.parameter_error},
+                                 {"operation_tolerance", operations.tolerance},
+                                 {"operation_error", operations.error}}};
+  if (verification.undetermined > 0) {
+    found.more["undetermined_updates"] = verification.undetermined;
+  }
+  if (operations.passes_at_zero) {
+    found.more["relu_passes_zero"] = true;
+  }
+  return found;
 }
 
-/// Of an iteration that the program has just run.
-double mean_loss(Program& program, const Workload& workload) {
-  const std::vector<double> losses = download(program, workload, find(workload, "loss"));
-  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+/// Whether shares of a batch are another training than the batch: statistics of batch normalization
+/// are those of a share, and each share has a mask of its own.
+bool differs_by_shares(const Workload& workload) {
+  const std::vector<Op>& ops = workload.steps.front().ops;
+  return std::ranges::any_of(ops, [](const Op& op) {
+    const auto* norm = std::get_if<Norm>(&op);
+    return std::holds_alternative<Dropout>(op) ||
+           (norm != nullptr && norm->kind == NormKind::batch);
+  });
 }
 
 }  // namespace
@@ -74,7 +83,7 @@ void TrainingProgram::require_finite() const {
   for (const Role role : {Role::loss, Role::parameter}) {
     for (const Id id : tensors_of(workload, role)) {
       const std::vector<double> values = download(*program, workload, id);
-      if (!std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); })) {
+      if (!std::ranges::all_of(values, [](double v) { return std::isfinite(v); })) {
         throw std::runtime_error(
             "losses or parameters are not finite after the timed steps: the training diverges; a "
             "smaller --lr may help");
@@ -103,87 +112,104 @@ bool TrainingProgram::reproduces(const FirstSteps& verified, Precision precision
   const FirstSteps own = first_steps(std::ssize(verified.losses));
   const auto are_close = [](const std::vector<double>& ones, const std::vector<double>& others,
                             double allowed, double least) {
-    return std::equal(ones.begin(), ones.end(), others.begin(), others.end(),
-                      [&](double one, double other) {
-                        return std::abs(one - other) <= allowed * std::max(std::abs(other), least);
-                      });
+    return std::ranges::equal(ones, others, [&](double one, double other) {
+      return std::abs(one - other) <= allowed * std::max(std::abs(other), least);
+    });
   };
   constexpr double small_loss = 0.1;  // as in verification: relative to this
   return are_close(own.losses, verified.losses, tolerance.loss, small_loss) &&
          are_close(own.norms, verified.norms, tolerance.parameters, 0);
 }
 
+CompiledNetwork Training::compile(
+    const Backend& backend, const Workload& workload, const Target& target, Result& result,
+    const std::function<void(const Plan& planned)>& make_data,
+    const std::function<void(Program& program, const Workload& own)>& set_data) {
+  CompiledNetwork made{.workload = backend.optimize(workload, target.options), .program = {}};
+  const Instant planning = std::chrono::steady_clock::now();
+  const std::unique_ptr<Plan> planned = backend.plan(made.workload, target.options);
+  const double planning_seconds = seconds_since(planning);
+  make_data(*planned);
+  const Instant start = std::chrono::steady_clock::now();
+  made.program = planned->instantiate();
+  const ProgramFacts& facts = made.program->facts();
+  if (facts.chosen) {
+    result.chosen = configuration_of(*facts.chosen,
+                                     target.device->is_host ? AxisDevices::cpu : AxisDevices::gpu);
+    made.workload = backend.optimize(workload, as_chosen(target, result).options);
+  }
+  set_data(*made.program, made.workload);
+  restart(*made.program, made.workload);
+  made.program->enqueue(0, std::ssize(made.workload.order));
+  made.program->wait();
+  result.counters = target.counters;
+  // With what a process waits for before it can call the device at all.
+  result.counters["first_call_seconds"] =
+      planning_seconds + seconds_since(start) + backend.describe().start_seconds;
+  result.graph_form = facts.graph_form;
+  result.convolutions = facts.convolutions;
+  return made;
+}
+
+void Training::count(const TrainingPlan& plan, const Target& target, const Workload& workload,
+                     const Workload& compiled, const Program& program, Result& result) {
+  const ProgramFacts& facts = program.facts();
+  const Cost counted = cost(workload);
+  result.verification.take(facts.arithmetic, plan.options.precision);
+  result.counters.merge(std::map<std::string, double>{
+      {"params",
+       static_cast<double>(parameter_count(compiled)) / static_cast<double>(plan.options.copies)},
+      {"batch", static_cast<double>(plan.options.batch)},
+      {"flops", counted.flops},
+      {"bytes", counted.bytes},
+      {"products", static_cast<double>(product_count(workload))},
+      {"launches", static_cast<double>(facts.launches)}});
+  if (facts.threads) {
+    result.counters["threads_used"] = *facts.threads;
+  }
+  if (target.ranks == 1) {  // ceilings are those of one process
+    result.minimum_work = minimum_work_of(compiled, counted, program,
+                                          as_chosen(target, result).options, *target.device);
+    if (result.minimum_work->bytes_to_device > 0) {
+      result.counters["bytes_to_device"] = result.minimum_work->bytes_to_device;
+    }
+  }
+}
+
 TrainingProgram Training::prepare(const TrainingPlan& plan, const Target& asked, Result& result) {
   // A row that is made again for more repetitions stays what it was chosen to be.
   const Target target = as_chosen(asked, result);
   require_memory_for_data(plan);
-  Workload workload = training_epoch(plan.task.model, plan.options);
-  const auto shared = backend_of(plan, target);
-  const Backend& backend = *shared;
-
-  TrainingProgram made{.workload = backend.optimize(workload, target.options), .program = {}};
-  const auto planning = std::chrono::steady_clock::now();
-  const std::unique_ptr<Plan> planned = backend.plan(made.workload, target.options);
-  const double planning_seconds = seconds_since(planning);
-  require_memory_for(plan, target, workload, *planned);
-  const Subject subject = subject_of(plan, std::move(workload));
+  const auto backend = backend_of(plan, target);
+  Subject subject{
+      .plan = plan, .workload = training_epoch(plan.task.model, plan.options), .data = {}};
+  CompiledNetwork compiled = compile(
+      *backend, subject.workload, target, result,
+      [&](const Plan& planned) {
+        require_memory_for(plan, target, subject.workload, planned);
+        make_data(subject);
+      },
+      [&](Program& program, const Workload& own) { set_data(program, own, subject.data.rows); });
+  TrainingProgram made{std::move(compiled)};
+  const std::vector<double> losses =
+      download(*made.program, made.workload, find(made.workload, "loss"));
+  made.first_loss =
+      std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
   const std::optional<Subject> shares = by_shares(subject, target.ranks);
   const Subject& expected = shares ? *shares : subject;
-  const auto start = std::chrono::steady_clock::now();
-  made.program = planned->instantiate();
-  made.bytes = made.program->facts().bytes;
-  if (const auto choice = made.program->facts().chosen) {
-    result.chosen =
-        configuration_of(*choice, target.device->is_host ? AxisDevices::cpu : AxisDevices::gpu);
-    made.workload = backend.optimize(subject.workload, as_chosen(target, result).options);
-  }
-  set_data(*made.program, made.workload, subject.data.rows);
-  restart(*made.program, made.workload);
-  made.program->enqueue(0, made.steps());
-  made.program->wait();
-  // With what a process waits for before it can call the device at all.
-  const double first_call_seconds =
-      planning_seconds + seconds_since(start) + backend.describe().start_seconds;
-  made.first_loss = mean_loss(*made.program, made.workload);
-  const Instant verifying = std::chrono::steady_clock::now();
-  result.graph_form = made.program->facts().graph_form;
-  result.convolutions = made.program->facts().convolutions;
-  if (!result.first_steps || !made.reproduces(*result.first_steps, target.options.precision)) {
-    verify_or_note(result, [&] {
-      result.verification = verified(made, subject, expected, as_chosen(target, result), result);
-      result.first_steps =
-          made.first_steps(result.verification.batch ? 1 : result.verification.compared);
-    });
-  }
-  const double verification_seconds = seconds_since(verifying);
-  result.verification_seconds += verification_seconds;
-  result.verification.take(made.program->facts().arithmetic, target.options.precision);
-
-  const Cost counted = cost(subject.workload);
+  result.counters["verification_seconds"] = verify_or_note(result, [&] {
+    if (result.first_steps && made.reproduces(*result.first_steps, target.options.precision)) {
+      return;
+    }
+    result.verification = verified(made, subject, expected, as_chosen(target, result), result);
+    result.first_steps = made.first_steps(
+        result.verification.more.contains("batch") ? 1 : result.verification.compared);
+  });
+  count(plan, target, subject.workload, made.workload, *made.program, result);
   result.workload = hexadecimal(expected.fingerprint);
   result.label = optimizer_label(plan.options.optimizer);
-  if (target.ranks == 1) {  // ceilings are those of one process
-    result.minimum_work = minimum_work_of(made.workload, counted, *made.program,
-                                          as_chosen(target, result).options, *target.device);
-  }
-  result.counters = target.counters;
-  const auto copies = static_cast<double>(plan.options.copies);
-  result.counters.merge(std::map<std::string, double>{
-      {"params", static_cast<double>(parameter_count(made.workload)) / copies},
-      {"batch", static_cast<double>(plan.options.batch)},
-      {"flops", counted.flops},
-      {"bytes", counted.bytes},
-      {"products", static_cast<double>(product_count(subject.workload))},
-      {"logits", static_cast<double>(plan.options.rows * logits_of_a_sample(plan.task.model))},
-      {"launches", static_cast<double>(made.program->facts().launches)},
-      {"first_call_seconds", first_call_seconds},
-      {"verification_seconds", verification_seconds}});
-  if (const auto threads = made.program->facts().threads) {
-    result.counters["threads_used"] = *threads;
-  }
-  if (result.minimum_work && result.minimum_work->bytes_to_device > 0) {
-    result.counters["bytes_to_device"] = result.minimum_work->bytes_to_device;
-  }
+  result.counters["logits"] =
+      static_cast<double>(plan.options.rows * logits_of_a_sample(plan.task.model));
   if (const auto loops = made.program->facts().graph_loops) {
     result.counters["graph_loops"] = static_cast<double>(*loops);
   }
@@ -253,20 +279,25 @@ Training::Data Training::data_of(const Task& task, std::int64_t rows) {
   return data;
 }
 
-Training::Subject Training::subject_of(const TrainingPlan& plan, Workload workload) {
-  Data data = data_of(plan.task, plan.options.rows);
-  const std::uint64_t identity = fingerprint(fingerprint(workload), data.fingerprint);
-  return {.plan = plan,
-          .workload = std::move(workload),
-          .data = std::move(data),
-          .fingerprint = identity};
+void Training::make_data(Subject& subject) {
+  subject.data = data_of(subject.plan.task, subject.plan.options.rows);
+  subject.fingerprint = fingerprint(fingerprint(subject.workload), subject.data.fingerprint);
+}
+
+Training::Subject Training::subject_of(const TrainingPlan& plan) {
+  Subject subject{
+      .plan = plan, .workload = training_epoch(plan.task.model, plan.options), .data = {}};
+  make_data(subject);
+  return subject;
 }
 
 std::optional<Training::Subject> Training::by_shares(const Subject& subject, int ranks) {
   if (ranks == 1 || !differs_by_shares(subject.workload)) {
     return std::nullopt;
   }
-  Subject expected{.plan = in_turn(subject.plan, ranks), .workload = {}, .data = {}};
+  Subject expected{.plan = subject.plan, .workload = {}, .data = {}};
+  expected.plan.options.ranks = ranks;
+  expected.plan.options.in_turn = true;
   expected.workload = training_epoch(expected.plan.task.model, expected.plan.options);
   expected.data.rows = rows_in_turn(subject.data.rows, expected.plan.options);
   expected.fingerprint = fingerprint(fingerprint(expected.workload), subject.data.fingerprint);
@@ -319,7 +350,7 @@ RowVerification Training::verified(TrainingProgram& made, const Subject& subject
   plan.options =
       of_one_step(plan.options, std::min(plan.options.batch, std::max(how.batch, rows_of_ranks)));
   plan.flops = approximate_flops(plan);
-  const Subject smaller = subject_of(plan, training_epoch(plan.task.model, plan.options));
+  const Subject smaller = subject_of(plan);
   const auto backend = backend_of(plan, target);
   const Workload workload = backend->optimize(smaller.workload, target.options);
   const auto program = backend->compile(workload, target.options);
@@ -329,21 +360,25 @@ RowVerification Training::verified(TrainingProgram& made, const Subject& subject
   steps.loss_error = std::max(steps.loss_error, first.loss_error);
   result.tell(then);
   RowVerification both = record(steps, operations_verified(smaller, target));
-  both.batch = plan.options.batch;
+  both.more["batch"] = plan.options.batch;
   return both;
 }
 
 OperationVerification Training::operations_verified(const Subject& subject, const Target& target) {
   if (target.ranks > 1) {
-    const TrainingPlan share = share_of_first(subject.plan, target.ranks);
-    return operations_verified(subject_of(share, training_epoch(share.task.model, share.options)),
-                               alone(target));
+    // What a rank computes by itself; what the ranks sum shows in losses and parameters. The first
+    // one's share of a batch has the most rows.
+    TrainingPlan share = subject.plan;
+    share.options = of_one_step(share.options, rows_of_rank(share.options.batch, 0, target.ranks));
+    Target alone = target;
+    alone.ranks = 1;
+    alone.options.execution = Execution::eager;
+    return operations_verified(subject_of(share), alone);
   }
   if (subject.plan.options.copies > 1) {  // each of which computes what the first does
     TrainingPlan one = subject.plan;
     one.options = of_one_copy(one.options);
-    return operations_verified(subject_of(one, training_epoch(one.task.model, one.options)),
-                               target);
+    return operations_verified(subject_of(one), target);
   }
   const Workload workload = target.device->backend->optimize(
       with_visible_updates(unshuffled(subject.workload)), target.options);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that train a network. Family Epoch: one iteration trains it on its whole data set once.
-// Family Minibatch: on one batch, as the tables of Shi et al. 2016 count.
+// Rows of networks. Family Epoch: one iteration trains it on its whole data set once. Family
+// Minibatch: on one batch, as the tables of Shi et al. 2016 count. Of the family Forward, how they
+// are planned: forward.cpp makes them.
 #include "rows/training.h"
 
 #include <algorithm>
@@ -47,52 +48,28 @@ class PreparedTraining : public PreparedBenchmark {
   Instant started_;  ///< of this repetition
 };
 
-/// Adds the counters that only epochs have.
-void count_epoch(const TrainingPlan& plan, const TrainingProgram& made, Result& result) {
-  result.counters["rows"] = static_cast<double>(plan.options.rows);
-  result.counters["steps"] =
-      static_cast<double>(made.steps()) / static_cast<double>(plan.options.copies);
-  result.counters["loss_first_epoch"] = made.first_loss;
-}
+/// A large batch of a large network in use says what its training says, and takes minutes to
+/// verify: only who asks for the batch gets it.
+constexpr double most_seconds_unasked = 20;
 
-/// Adds the counters that only steps have.
-void count_step(const TrainingPlan& /*plan*/, const TrainingProgram& made, Result& result) {
-  result.counters["loss_first_step"] = made.first_loss;
-  result.counters["peak_bytes"] = static_cast<double>(made.bytes);
-  if (result.counters.contains("cpu_threads")) {  // a GPU's library reorders within its own calls
-    const Reorders reorders = made.program->facts().reorders;
-    result.counters["reorders"] = static_cast<double>(reorders.count);
-    result.counters["reorder_bytes"] = static_cast<double>(reorders.bytes);
-  }
-}
-
-using Count = void (*)(const TrainingPlan& plan, const TrainingProgram& made, Result& result);
-
-std::unique_ptr<PreparedBenchmark> make_training(RowContext& context, const Configuration& row,
-                                                 Result& result, Count count) {
-  Training& training = context.training_of(row);
-  const TrainingPlan plan = training.plan_of(row);
-  TrainingProgram made = training.prepare(plan, target_of(row, context.devices), result);
-  count(plan, made, result);
-  return std::make_unique<PreparedTraining>(std::move(made), result);
-}
-
-/// Each network on each target. `repetitions`: unless the command line says; 0: the sweep's.
-void register_training(const Arguments& arguments, Trains trains, Devices& devices, Rows& rows,
-                       int repetitions) {
+/// Each network on each target.
+void register_networks(const Arguments& arguments, Trains trains, Devices& devices, Rows& rows) {
   Training training(arguments, trains);
   for (const TrainingPlan& plan : training.plans()) {
     for (const Configuration& configuration : training.rows_of(plan, devices)) {
       const Target target = target_of(configuration, devices);
-      Row row{.configuration = configuration, .device = target.device, .warnings = target.warnings};
+      Row row = row_on(target);
       if (target.ranks > 1 && arguments.mixed) {
         row.warnings.emplace_back(ranks_are_mixed);
       }
       if (!arguments.repetitions) {
-        row.repetitions = repetitions;
+        row.repetitions = arguments.sweep.repetitions_of(trains);
       }
       training.expect(row, plan, target);
-      rows.add(std::move(row));
+      if (trains != Trains::forward_passes || !arguments.batches.empty() ||
+          row.expected.all <= most_seconds_unasked) {
+        rows.add(std::move(row));
+      }
     }
   }
 }
@@ -108,12 +85,30 @@ bool is_epoch_worth_minutes(const Row& row, const std::string& /*most_threads*/)
 }
 
 void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows) {
-  register_training(arguments, Trains::epochs, devices, rows, 0);
+  register_networks(arguments, Trains::epochs, devices, rows);
 }
 
-std::unique_ptr<PreparedBenchmark> make_epoch(RowContext& context, const Configuration& row,
-                                              Result& result) {
-  return make_training(context, row, result, count_epoch);
+std::unique_ptr<PreparedBenchmark> make_training(RowContext& context, const Configuration& row,
+                                                 Result& result) {
+  Training& training = context.training_of(row);
+  const TrainingPlan plan = training.plan_of(row);
+  TrainingProgram made = training.prepare(plan, target_of(row, context.devices), result);
+  const ProgramFacts& facts = made.program->facts();
+  std::map<std::string, double>& counters = result.counters;
+  if (find_family(value_of(row, "family")).trains == Trains::epochs) {
+    counters["rows"] = static_cast<double>(plan.options.rows);
+    counters["steps"] =
+        static_cast<double>(made.steps()) / static_cast<double>(plan.options.copies);
+    counters["loss_first_epoch"] = made.first_loss;
+  } else {
+    counters["loss_first_step"] = made.first_loss;
+    counters["peak_bytes"] = static_cast<double>(facts.bytes);
+    if (counters.contains("cpu_threads")) {  // a GPU's library reorders within its own calls
+      counters["reorders"] = static_cast<double>(facts.reorders.count);
+      counters["reorder_bytes"] = static_cast<double>(facts.reorders.bytes);
+    }
+  }
+  return std::make_unique<PreparedTraining>(std::move(made), result);
 }
 
 /// Of large steps, how they are launched, and where their data lies, says little. Each is verified
@@ -129,12 +124,11 @@ bool is_minibatch_worth_minutes(const Row& row, const std::string& most_threads)
 }
 
 void register_minibatches(const Arguments& arguments, Devices& devices, Rows& rows) {
-  register_training(arguments, Trains::steps, devices, rows, arguments.sweep.minibatch_repetitions);
+  register_networks(arguments, Trains::steps, devices, rows);
 }
 
-std::unique_ptr<PreparedBenchmark> make_minibatch(RowContext& context, const Configuration& row,
-                                                  Result& result) {
-  return make_training(context, row, result, count_step);
+void register_passes(const Arguments& arguments, Devices& devices, Rows& rows) {
+  register_networks(arguments, Trains::forward_passes, devices, rows);
 }
 
 }  // namespace crossover::bench

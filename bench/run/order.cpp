@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdio>
 #include <deque>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -18,36 +20,52 @@ namespace crossover::bench {
 
 namespace {
 
-/// How large the work is, which an overview need not vary.
-const std::set<std::string> size_axes{"model", "batch", "bytes", "m", "n", "k", "width", "size"};
+using Names = std::vector<std::string>;
+
+const BenchmarkFamily& family_in(const Row& row) { return find_family(family_of(row)); }
+
+bool trains_epochs(const Row& row) { return family_in(row).trains == Trains::epochs; }
+
+bool on_gpu(const Row& row) { return !row.device->is_host; }
+
+std::string said(const Row& row, const std::string& key) {
+  return value_or_unsaid(row.configuration, key);
+}
+
+/// "disc-2/100": of a row of a network.
+std::string network_of(const Row& row) { return said(row, "model") + "/" + said(row, "batch"); }
+
+std::size_t risk_of(const Row& row) {
+  return facts_of(options_of(row.configuration).execution).risk;
+}
+
+// ---- Which rows a sweep of minutes has
 
 /// The row by which a network is represented.
 bool stands_for_its_network(const Row& row, const std::string& most_threads) {
-  return value_or_unsaid(row.configuration, "precision") == "f32" &&
-         (on_gpu(row) ? value_or_unsaid(row.configuration, "data") == "resident" &&
-                            value_of(row.configuration, "execution") ==
+  return said(row, "precision") == "f32" &&
+         (on_gpu(row) ? said(row, "data") == "resident" &&
+                            said(row, "execution") ==
                                 (family_in(row).trains == Trains::steps ? "graph" : "eager")
-                      : value_or_unsaid(row.configuration, "cpu_threads") == most_threads);
+                      : said(row, "cpu_threads") == most_threads);
 }
 
 /// Of other precisions than f32 those that the device has, on the CPU on all threads.
 bool is_wanted(const Row& row, const std::string& most_threads) {
-  const BenchmarkFamily& its = family_in(row);
-  if (!is_worth_minutes(row, most_threads)) {
-    return false;
-  }
-  return is_in_f32(row) || its.bounds_others ||
-         (row.device->backend->missing_for(options_of(row.configuration).precision).empty() &&
-          (on_gpu(row) || value_or_unsaid(row.configuration, "cpu_threads") == most_threads));
+  return is_worth_minutes(row, most_threads) &&
+         (is_in_f32(row) || family_in(row).bounds_others ||
+          (row.device->backend->missing_for(options_of(row.configuration).precision).empty() &&
+           (on_gpu(row) || said(row, "cpu_threads") == most_threads)));
 }
 
 /// One row at least for each value of each axis of each family on each device; of networks, one for
 /// each. Those that come `first` anyway are taken into account. The largest of the others are
 /// preferred: registration goes from small to large.
-std::set<std::string> overview(Rows& rows, const std::vector<std::string>& names,
-                               const std::set<std::string>& first,
+std::set<std::string> overview(Rows& rows, const Names& names, const std::set<std::string>& first,
                                const std::string& most_threads) {
-  std::vector<std::string> candidates(names.rbegin(), names.rend());
+  // How large the work is, which an overview need not vary.
+  const std::set<std::string> sizes{"model", "batch", "bytes", "m", "n", "k", "width", "size"};
+  Names candidates(names.rbegin(), names.rend());
   const auto others =
       std::stable_partition(candidates.begin(), candidates.end(),
                             [&](const std::string& name) { return first.contains(name); });
@@ -58,27 +76,151 @@ std::set<std::string> overview(Rows& rows, const std::vector<std::string>& names
   std::set<std::tuple<std::string, std::string, std::string, std::string>> shown;
   for (const std::string& name : candidates) {
     const Row& row = rows[name];
-    bool is_new = false;
     for (const auto& [key, value] : row.configuration) {
-      const bool is_network = family_in(row).trains == Trains::epochs && key == "model";
-      if (!size_axes.contains(key) || is_network) {
-        is_new |= shown
-                      .emplace(family_in(row).name, value_or_unsaid(row.configuration, "device"),
-                               key, value)
-                      .second;
+      const bool counts = !sizes.contains(key) || (trains_epochs(row) && key == "model");
+      if (counts && shown.emplace(family_of(row), said(row, "device"), key, value).second) {
+        chosen.insert(name);
       }
-    }
-    if (is_new) {
-      chosen.insert(name);
     }
   }
   return chosen;
 }
 
+// ---- The ladder: the rows that a crossover is made of, in the order in which they are worth most
+// and risk least.
+
+/// 0 and 4, then 2, then 1 and 3: each step halves the widest gap, so that a ladder that ends early
+/// has its ends and even rungs.
+std::vector<std::size_t> halving(std::size_t count) {
+  std::vector<std::size_t> order{0};
+  if (count > 1) {
+    order.push_back(count - 1);
+  }
+  std::deque<std::pair<std::size_t, std::size_t>> gaps{{0, count - 1}};
+  for (; !gaps.empty(); gaps.pop_front()) {
+    const auto [low, high] = gaps.front();
+    const std::size_t middle = (low + high) / 2;
+    if (middle > low) {
+      order.push_back(middle);
+      gaps.emplace_back(low, middle);
+      gaps.emplace_back(middle, high);
+    }
+  }
+  return order;
+}
+
+/// By network of these rows, when its turn is: ladder by ladder, each network halves the widest gap
+/// between those before it, in the order of registration.
+std::map<std::string, std::size_t> turns_of(Rows& rows, const Names& names) {
+  std::vector<std::pair<std::string, Names>> ladders;  // with their networks
+  std::map<std::string, std::size_t> turns;
+  for (const std::string& name : names) {
+    const std::string network = network_of(rows[name]);
+    if (turns.emplace(network, 0).second) {
+      const std::string ladder = ladder_of(said(rows[name], "model"));
+      const auto known = std::ranges::find(ladders, ladder, &std::pair<std::string, Names>::first);
+      (known == ladders.end() ? ladders.emplace_back(ladder, Names()) : *known)
+          .second.push_back(network);
+    }
+  }
+  std::size_t turn = 0;
+  for (const auto& [ladder, networks] : ladders) {
+    for (const std::size_t rung : halving(networks.size())) {
+      turns[networks[rung]] = turn++;
+    }
+  }
+  return turns;
+}
+
+/// The rows of a sweep, and what their ranks stand on.
+class Sweeping {
+ public:
+  Sweeping(Rows& rows, const Names& names) : rows_(rows), names_(names) {
+    for (const std::string& name : names) {
+      if (const std::string threads = said(rows[name], "cpu_threads"); !threads.empty()) {
+        least_threads_ = std::min(least_threads_, std::stoi(threads));
+        most_threads_ = std::max(most_threads_, std::stoi(threads));
+      }
+    }
+  }
+
+  [[nodiscard]] std::string most_threads() const { return std::to_string(most_threads_); }
+
+  /// Whether the row is one of those that the crossover is made of: on the CPU by one thread and by
+  /// all of them, on a GPU with the data there.
+  [[nodiscard]] bool is_of_the_ladder(const Row& row) const {
+    if (!trains_epochs(row) || said(row, "precision") != "f32") {
+      return false;
+    }
+    if (on_gpu(row)) {
+      return said(row, "data") == "resident";
+    }
+    const std::int64_t threads = number_of(row.configuration, "cpu_threads");
+    return threads == least_threads_ || threads == most_threads_;
+  }
+
+  [[nodiscard]] Names of_the_ladder() const {
+    Names found;
+    std::ranges::copy_if(names_, std::back_inserter(found),
+                         [&](const std::string& name) { return is_of_the_ladder(rows_[name]); });
+    return found;
+  }
+
+  /// Of what trains epochs, the GPU's part of the ladder goes by risk, and the CPU's further rows
+  /// beside it; what is not of the ladder comes behind.
+  [[nodiscard]] std::size_t step_of(const Row& row) const {
+    return !trains_epochs(row)      ? 0
+           : !is_of_the_ladder(row) ? step_of_the_others
+           : on_gpu(row)            ? risk_of(row)
+                                    : 1;
+  }
+  static constexpr std::size_t step_of_the_others = most_risk + 1;
+
+  /// Where there is a GPU: of each network (of those on ladders, if there are any) the GPU's row
+  /// with which the least can go wrong, and the CPU's on all threads beside it, of several
+  /// executions that which was registered last (auto). They are a crossover, whatever comes of the
+  /// rest.
+  [[nodiscard]] std::set<std::string> first() const {
+    std::map<std::string, std::string> gpu;  // by network
+    std::map<std::string, std::string> cpu;
+    const auto is_on_a_ladder = [&](const std::string& name) {
+      return !ladder_of(said(rows_[name], "model")).empty();
+    };
+    bool are_on_ladders = false;
+    for (const std::string& name : of_the_ladder()) {
+      const Row& row = rows_[name];
+      if (on_gpu(row)) {
+        std::string& least = gpu.try_emplace(network_of(row), name).first->second;
+        least = risk_of(row) < risk_of(rows_[least]) ? name : least;
+        are_on_ladders |= is_on_a_ladder(name);
+      } else if (said(row, "cpu_threads") == most_threads()) {
+        cpu[network_of(row)] = name;
+      }
+    }
+    std::set<std::string> found;
+    for (const auto& [network, name] : gpu) {
+      if (!are_on_ladders || is_on_a_ladder(name)) {
+        found.insert(name);
+        if (const auto beside = cpu.find(network); beside != cpu.end()) {
+          found.insert(beside->second);
+        }
+      }
+    }
+    return found;
+  }
+
+ private:
+  Rows& rows_;
+  const Names& names_;
+  int least_threads_ = std::numeric_limits<int>::max(), most_threads_ = 0;
+};
+
+// ---- Ranks
+
 /// Where a row comes: in which pass, and where in it. Rows of the same rank stay as registered.
 struct Rank {
   std::size_t pass = 0;
-  std::size_t step = 0;  ///< see step_of()
+  std::size_t step = 0;  ///< see Sweeping::step_of()
   std::size_t within = 0;
   bool on_cpu = false;
 
@@ -96,306 +238,130 @@ struct RankedRow {
 /// sweep puts there.
 constexpr std::size_t first_pass_of_families = 3;
 
-/// What an order is made of.
-struct Sweeping {
-  Rows& rows;
-  const std::vector<std::string>& names;
-  LeastAndMost threads = threads_of(rows, names);
-  std::set<std::string> first = first_of_the_ladder(rows, names, threads);
-
-  /// Without a GPU there is no risk.
-  [[nodiscard]] std::size_t step(const Row& row) const {
-    return first.empty() ? 0 : step_of(row, threads);
-  }
-};
-
-/// Family by family, in the order of registration.
-std::vector<RankedRow> as_registered(const Sweeping& sweep) {
-  std::vector<RankedRow> ranked;
-  ranked.reserve(sweep.names.size());
-  std::map<std::string, std::size_t> met;
-  for (const std::string& name : sweep.names) {
-    const Row& row = sweep.rows[name];
-    const std::string family = family_of(row);
-    ranked.push_back(
-        {.rank = {.pass = first_pass_of_families + met.emplace(family, met.size()).first->second,
-                  .step = sweep.step(row)},
-         .row = {.name = name, .pass = family}});
-  }
-  return ranked;
-}
-
-/// Ceilings, an overview, then what is worth most. The GPU's rows come before the CPU's.
-std::vector<RankedRow> by_worth(const Sweeping& sweep) {
-  const std::string most_threads = std::to_string(sweep.threads.most);
-  const std::set<std::string> shown = overview(sweep.rows, sweep.names, sweep.first, most_threads);
-  std::vector<RankedRow> ranked;
-  for (const std::string& name : sweep.names) {
-    const Row& row = sweep.rows[name];
+/// The first of the ladder, and behind them:
+///   by worth        ceilings, an overview, then what is worth most; the GPU's before the CPU's
+///   within a budget ceilings, the networks of the ladder, each step halving the widest gap between
+///                   them, then what is worth most
+///   else            family by family, in the order of registration
+std::vector<RankedRow> ranked(Rows& rows, const Names& names, bool by_worth, bool within_budget) {
+  const Sweeping sweep(rows, names);
+  const std::set<std::string> first = sweep.first();
+  Names first_names;  // in the order of registration
+  std::ranges::copy_if(names, std::back_inserter(first_names),
+                       [&](const std::string& name) { return first.contains(name); });
+  const std::map<std::string, std::size_t> first_turns = turns_of(rows, first_names);
+  const std::map<std::string, std::size_t> turns = turns_of(rows, sweep.of_the_ladder());
+  const std::set<std::string> shown =
+      by_worth ? overview(rows, names, first, sweep.most_threads()) : std::set<std::string>();
+  std::map<std::string, std::size_t> met;  // families
+  std::vector<RankedRow> all;
+  for (const std::string& name : names) {
+    const Row& row = rows[name];
     const BenchmarkFamily& its = family_in(row);
     const bool on_cpu = !on_gpu(row);
-    RankedRow& one = ranked.emplace_back();
-    one.row = {.name = name, .pass = its.name};
-    one.rank = {.pass = first_pass_of_families + its.worth,
-                .step = on_cpu ? step_of_the_others + 1 : sweep.step(row),
+    const std::size_t step = first.empty() ? 0 : sweep.step_of(row);  // without a GPU there is none
+    RankedRow& one = all.emplace_back(RankedRow{.rank = {}, .row = {.name = name}});
+    const auto place = [&](const std::string& pass, const Rank& rank) {
+      one.row.pass = pass;
+      one.rank = rank;
+    };
+    if (first.contains(name)) {
+      place(pass_of_ladder,
+            {.pass = 0, .within = first_turns.at(network_of(row)), .on_cpu = on_cpu});
+    } else if (by_worth) {
+      Rank rank{.pass = first_pass_of_families + its.worth,
+                .step = on_cpu ? Sweeping::step_of_the_others + 1 : step,
                 .within = its.worth,
                 .on_cpu = on_cpu};
-    if (its.bounds_others) {
-      one.row.pass = pass_of_ceilings;
-      one.rank.pass = 1;
-    } else if (shown.contains(name)) {
-      one.row.pass = "overview";
-      one.rank.pass = 2;
-    }
-  }
-  return ranked;
-}
-
-/// Ceilings, then the networks of the ladder, each step halving the widest gap between them, then
-/// what is worth most.
-std::vector<RankedRow> by_question(const Sweeping& sweep) {
-  std::vector<std::string> of_the_ladder;
-  std::copy_if(
-      sweep.names.begin(), sweep.names.end(), std::back_inserter(of_the_ladder),
-      [&](const std::string& name) { return is_of_the_ladder(sweep.rows[name], sweep.threads); });
-  const std::map<std::string, std::size_t> turns = turns_of(sweep.rows, of_the_ladder);
-  std::vector<RankedRow> ranked;
-  for (const std::string& name : sweep.names) {
-    const Row& row = sweep.rows[name];
-    const BenchmarkFamily& its = family_in(row);
-    RankedRow& one = ranked.emplace_back();
-    one.row = {.name = name, .pass = its.name};
-    if (its.bounds_others) {
-      one.row.pass = pass_of_ceilings;
-      one.rank = {.pass = 1};
-    } else if (is_of_the_ladder(row, sweep.threads)) {
-      one.row.pass = pass_of_networks;
-      one.rank = {.pass = 2, .step = sweep.step(row), .within = turns.at(network_of(row))};
+      const bool is_shown = shown.contains(name);
+      rank.pass = its.bounds_others ? 1 : is_shown ? 2 : rank.pass;
+      place(its.bounds_others ? pass_of_ceilings : is_shown ? "overview" : its.name, rank);
+    } else if (!within_budget) {
+      place(its.name,
+            {.pass = first_pass_of_families + met.emplace(its.name, met.size()).first->second,
+             .step = step});
+    } else if (its.bounds_others) {
+      place(pass_of_ceilings, {.pass = 1});
+    } else if (sweep.is_of_the_ladder(row)) {
+      place(pass_of_networks, {.pass = 2, .step = step, .within = turns.at(network_of(row))});
     } else {
-      one.rank.pass = first_pass_of_families + its.worth;
+      place(its.name, {.pass = first_pass_of_families + its.worth});
     }
   }
-  return ranked;
-}
-
-/// Puts these before all others, spread over the sizes of their networks.
-void put_first(const std::set<std::string>& first, Rows& rows, std::vector<RankedRow>& ranked) {
-  std::vector<std::string> names;  // in the order of registration
-  for (const RankedRow& one : ranked) {
-    if (first.contains(one.row.name)) {
-      names.push_back(one.row.name);
-    }
-  }
-  const std::map<std::string, std::size_t> turns = turns_of(rows, names);
-  for (RankedRow& one : ranked) {
-    if (const Row& row = rows[one.row.name]; first.contains(one.row.name)) {
-      one.row.pass = pass_of_ladder;
-      one.rank = {.pass = 0, .within = turns.at(network_of(row)), .on_cpu = !on_gpu(row)};
-    }
-  }
-}
-
-/// Sets what each row is expected to take: the first of those that share a reference computes it.
-void expect(std::vector<PlannedRow>& plan, Rows& rows) {
-  std::set<std::string> references;
-  for (PlannedRow& planned : plan) {
-    const Row& row = rows[planned.name];
-    planned.seconds = row.expected.all;
-    if (references.insert(row.reference).second) {
-      planned.seconds += row.reference_seconds;
-    }
-  }
+  return all;
 }
 
 }  // namespace
 
 std::vector<PlannedRow> ordered(Rows& rows, const std::vector<std::string>& names,
                                 const Sweep& sweep, bool within_budget) {
-  std::vector<std::string> wanted = names;
+  Names wanted = names;
   if (sweep.by_worth) {
-    const std::string most_threads = std::to_string(threads_of(rows, names).most);
+    const std::string most_threads = Sweeping(rows, names).most_threads();
     std::erase_if(wanted,
                   [&](const std::string& name) { return !is_wanted(rows[name], most_threads); });
   }
-  const Sweeping sweeping{.rows = rows, .names = wanted};
-  std::vector<RankedRow> ranked = sweep.by_worth  ? by_worth(sweeping)
-                                  : within_budget ? by_question(sweeping)
-                                                  : as_registered(sweeping);
-  put_first(sweeping.first, rows, ranked);
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const RankedRow& one, const RankedRow& two) { return one.rank < two.rank; });
+  std::vector<RankedRow> all = ranked(rows, wanted, sweep.by_worth, within_budget);
+  std::ranges::stable_sort(all, {}, &RankedRow::rank);
   std::vector<PlannedRow> plan;
-  plan.reserve(ranked.size());
-  for (RankedRow& one : ranked) {
+  std::set<std::string> references;
+  for (RankedRow& one : all) {
+    const Row& row = rows[one.row.name];
+    one.row.seconds = row.expected.all;
+    if (references.insert(row.reference).second) {  // the first of those that share it computes it
+      one.row.seconds += row.reference_seconds;
+    }
     plan.push_back(std::move(one.row));
   }
-  expect(plan, rows);
   return plan;
+}
+
+std::vector<std::string> names_of(const std::vector<PlannedRow>& plan) {
+  Names names;
+  std::ranges::transform(plan, std::back_inserter(names), &PlannedRow::name);
+  return names;
 }
 
 void print(std::ostream& to, const std::vector<PlannedRow>& plan,
            std::optional<double> budget_seconds) {
-  std::vector<std::pair<std::string, std::pair<int, double>>> passes;
-  double sum = 0;
-  std::pair<int, double> open;
+  struct Sum {
+    std::string of;
+    int rows = 0;
+    double seconds = 0;
+
+    void add(double more) {
+      ++rows;
+      seconds += more;
+    }
+  };
+  std::vector<Sum> passes;
+  Sum all{.of = "all"};
+  Sum open{.of = "left open"};
   std::array<char, 64> text{};
   for (const PlannedRow& planned : plan) {
-    if (budget_seconds && sum + planned.seconds > *budget_seconds) {
-      ++open.first;
-      open.second += planned.seconds;
+    if (budget_seconds && all.seconds + planned.seconds > *budget_seconds) {
+      open.add(planned.seconds);
       continue;
     }
-    sum += planned.seconds;
-    if (passes.empty() || passes.back().first != planned.pass) {
-      passes.push_back({planned.pass, {0, 0}});
+    all.add(planned.seconds);
+    if (passes.empty() || passes.back().of != planned.pass) {
+      passes.push_back({.of = planned.pass});
     }
-    ++passes.back().second.first;
-    passes.back().second.second += planned.seconds;
+    passes.back().add(planned.seconds);
     std::snprintf(text.data(), text.size(), "%-9s %7.1f s %7.1f s  ", planned.pass.c_str(),
-                  planned.seconds, sum);
+                  planned.seconds, all.seconds);
     to << text.data() << planned.name << "\n";
   }
-  const auto add = [&](const std::string& what, int rows, double seconds) {
-    std::snprintf(text.data(), text.size(), "%-9s %5d rows %7.1f s\n", what.c_str(), rows, seconds);
+  if (open.rows > 0) {
+    passes.push_back(open);
+  }
+  passes.push_back(all);
+  for (const Sum& sum : passes) {
+    std::snprintf(text.data(), text.size(), "%-9s %5d rows %7.1f s\n", sum.of.c_str(), sum.rows,
+                  sum.seconds);
     to << text.data();
-  };
-  for (const auto& [pass, of_pass] : passes) {
-    add(pass, of_pass.first, of_pass.second);
   }
-  if (open.first > 0) {
-    add("left open", open.first, open.second);
-  }
-  add("all", static_cast<int>(plan.size()) - open.first, sum);
   to << std::flush;
-}
-
-// ---- ladder
-
-namespace {
-
-std::size_t risk_of(const Row& row) {
-  return facts_of(options_of(row.configuration).execution).risk;
-}
-
-/// 0 and 4, then 2, then 1 and 3: each step halves the widest gap, so that a ladder that ends early
-/// has its ends and even rungs.
-std::vector<std::size_t> halving(std::size_t count) {
-  std::vector<std::size_t> order;
-  if (count > 0) {
-    order.push_back(0);
-  }
-  if (count > 1) {
-    order.push_back(count - 1);
-  }
-  std::deque<std::pair<std::size_t, std::size_t>> gaps{{0, count > 0 ? count - 1 : 0}};
-  for (; !gaps.empty(); gaps.pop_front()) {
-    const auto [low, high] = gaps.front();
-    const std::size_t middle = (low + high) / 2;
-    if (middle > low) {
-      order.push_back(middle);
-      gaps.emplace_back(low, middle);
-      gaps.emplace_back(middle, high);
-    }
-  }
-  return order;
-}
-
-}  // namespace
-
-const BenchmarkFamily& family_in(const Row& row) { return find_family(family_of(row)); }
-
-bool on_gpu(const Row& row) { return !row.device->is_host; }
-
-std::string network_of(const Row& row) {
-  return value_of(row.configuration, "model") + "/" + value_of(row.configuration, "batch");
-}
-
-LeastAndMost threads_of(Rows& rows, const std::vector<std::string>& names) {
-  LeastAndMost threads;
-  for (const std::string& name : names) {
-    if (const std::string own = value_or_unsaid(rows[name].configuration, "cpu_threads");
-        !own.empty()) {
-      threads.least = std::min(threads.least, std::stoi(own));
-      threads.most = std::max(threads.most, std::stoi(own));
-    }
-  }
-  return threads;
-}
-
-bool is_of_the_ladder(const Row& row, const LeastAndMost& threads) {
-  if (family_in(row).trains != Trains::epochs ||
-      value_or_unsaid(row.configuration, "precision") != "f32") {
-    return false;
-  }
-  if (on_gpu(row)) {
-    return value_or_unsaid(row.configuration, "data") == "resident";
-  }
-  const std::int64_t own = number_of(row.configuration, "cpu_threads");
-  return own == threads.least || own == threads.most;
-}
-
-std::size_t step_of(const Row& row, const LeastAndMost& threads) {
-  if (family_in(row).trains != Trains::epochs) {
-    return 0;
-  }
-  return !is_of_the_ladder(row, threads) ? step_of_the_others : on_gpu(row) ? risk_of(row) : 1;
-}
-
-std::set<std::string> first_of_the_ladder(Rows& rows, const std::vector<std::string>& names,
-                                          const LeastAndMost& threads) {
-  std::map<std::string, std::string> gpu;  // by network
-  std::map<std::string, std::string> cpu;
-  bool is_on_ladders = false;
-  for (const std::string& name : names) {
-    const Row& row = rows[name];
-    if (!is_of_the_ladder(row, threads)) {
-      continue;
-    }
-    const std::string network = network_of(row);
-    if (on_gpu(row)) {
-      std::string& least = gpu.try_emplace(network, name).first->second;
-      least = risk_of(row) < risk_of(rows[least]) ? name : least;
-      is_on_ladders |= !ladder_of(value_of(row.configuration, "model")).empty();
-    } else if (number_of(row.configuration, "cpu_threads") == threads.most) {
-      cpu[network] = name;
-    }
-  }
-  std::set<std::string> first;
-  for (const auto& [network, name] : gpu) {
-    const std::string model = value_of(rows[name].configuration, "model");
-    if (!is_on_ladders || !ladder_of(model).empty()) {
-      first.insert(name);
-      if (const auto beside = cpu.find(network); beside != cpu.end()) {
-        first.insert(beside->second);
-      }
-    }
-  }
-  return first;
-}
-
-std::map<std::string, std::size_t> turns_of(Rows& rows, const std::vector<std::string>& names) {
-  std::vector<std::string> ladders;                       // in the order of registration
-  std::map<std::string, std::vector<std::string>> rungs;  // by ladder
-  std::map<std::string, std::size_t> turns;
-  for (const std::string& name : names) {
-    const std::string network = network_of(rows[name]);
-    if (!turns.emplace(network, 0).second) {
-      continue;
-    }
-    const std::string ladder = ladder_of(value_of(rows[name].configuration, "model"));
-    std::vector<std::string>& own = rungs[ladder];
-    if (own.empty()) {
-      ladders.push_back(ladder);
-    }
-    own.push_back(network);
-  }
-  std::size_t turn = 0;
-  for (const std::string& ladder : ladders) {
-    for (const std::size_t rung : halving(rungs[ladder].size())) {
-      turns[rungs[ladder][rung]] = turn++;
-    }
-  }
-  return turns;
 }
 
 }  // namespace crossover::bench

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <map>
-#include <numeric>
 
 #include "base/say.h"
 #include "base/statistics.h"
@@ -25,21 +23,74 @@ std::string kind_of(const Row& row) {
   return family_of(row) + (row.device->is_host ? " cpu" : " gpu");
 }
 
+/// What is computed, however and wherever.
+std::string work_of(const Row& row) {
+  Configuration work = row.configuration;
+  std::erase_if(work,
+                [](const auto& pair) { return find_axis(pair.first).role != AxisRole::what; });
+  return row_name(work);
+}
+
+/// "1 row is", "2 rows are".
+std::string counted(std::size_t rows, const std::string& one, const std::string& several) {
+  return std::to_string(rows) + (rows == 1 ? " row " + one : " rows " + several);
+}
+
 }  // namespace
 
 bool has_networks(const std::vector<PlannedRow>& plan) {
-  return std::any_of(plan.begin(), plan.end(),
-                     [](const PlannedRow& planned) { return planned.pass == pass_of_networks; });
+  return std::ranges::any_of(
+      plan, [](const PlannedRow& planned) { return planned.pass == pass_of_networks; });
+}
+
+int repetitions_of(const Row& row, int of_sweep) {
+  return row.repetitions > 0 ? row.repetitions : of_sweep;
+}
+
+int Passes::taken(const std::string& name) const {
+  return static_cast<int>(rows_[name].record.repetitions.size());
+}
+
+bool Passes::is_measured(const std::string& name) const {
+  return rows_[name].record.outcome == Outcome::measured;
 }
 
 int Passes::few_repetitions(const std::string& name) const {
   return std::min(repetitions_of(rows_[name], options_.repetitions), most_at_first_);
 }
 
+std::vector<Passes::Group> Passes::groups_of(const std::vector<PlannedRow>& plan) const {
+  std::vector<Group> of_same_work;
+  std::string work;
+  for (const PlannedRow& planned : plan) {
+    const std::string own = work_of(rows_[planned.name]);
+    if (of_same_work.empty() || own != work) {
+      of_same_work.emplace_back();
+      work = own;
+    }
+    of_same_work.back().push_back(planned.name);
+  }
+  std::vector<Group> groups;
+  for (const Group& group : of_same_work) {
+    const bool share_a_device = std::ranges::all_of(group, [&](const std::string& name) {
+      return rows_[name].device == rows_[group.front()].device;
+    });
+    if (options_.together == Together::all || !share_a_device) {
+      groups.push_back(group);
+    } else {
+      std::ranges::transform(group, std::back_inserter(groups),
+                             [](const std::string& name) { return Group{name}; });
+    }
+  }
+  return groups;
+}
+
+// ---- What rows will take
+
 double Passes::guessed(const std::string& name) const {
   const Row& row = rows_[name];
   const int spared = repetitions_of(row, options_.repetitions) - few_repetitions(name);
-  return planned_.at(name) - spared * row.expected.repetition;
+  return turns_.at(name).planned - spared * row.expected.repetition;
 }
 
 double Passes::misjudged(const std::string& kind) const {
@@ -48,12 +99,6 @@ double Passes::misjudged(const std::string& kind) const {
   return known == experience_.end()
              ? 1
              : (known->second.first + weight) / (known->second.second + weight);
-}
-
-double Passes::expected(const Group& group) const {
-  return std::accumulate(group.begin(), group.end(), 0.0, [&](double sum, const std::string& name) {
-    return sum + guessed(name) * misjudged(kind_of(rows_[name]));
-  });
 }
 
 double Passes::seconds_left() const {
@@ -71,28 +116,26 @@ double Passes::seconds_left() const {
       closer_ends_ ? std::max(0.0, *closer_ends_ - spent_.all()) : options_.closer_seconds;
   double sum = promised() + of_closer;
   double again = 0;
-  for (const auto& [name, seconds] : planned_) {
+  for (const auto& [name, turns] : turns_) {
     const Row& row = rows_[name];
     if (!row.record.has_had_a_turn()) {
       const std::string kind = kind_of(row);
       sum += guessed(name) * (experience_.contains(kind) ? misjudged(kind) : misjudged_by_all);
-    } else if (row.record.outcome == Outcome::measured && !took_.contains(name)) {  // earlier run's
-      const auto taken = static_cast<int>(row.record.repetitions.size());
-      sum += std::max(0, row.wanted - taken) * row.expected.repetition;
+    } else if (is_measured(name) && !turns.first) {  // by an earlier run
+      sum += std::max(0, row.wanted - taken(name)) * row.expected.repetition;
     }
-    again += seconds_again(name);
+    again += seconds_again({name});
   }
   return sum + std::min(again, most_seconds_again());
 }
 
 double Passes::promised() const {
   double sum = 0;
-  for (const auto& [name, turns] : took_) {
-    const Row& row = rows_[name];
-    const int left = row.wanted - static_cast<int>(row.record.repetitions.size());
-    if (left > 0 && row.record.outcome == Outcome::measured && !closed_.contains(name)) {
+  for (const auto& [name, turns] : turns_) {
+    const int left = rows_[name].wanted - taken(name);
+    if (turns.first && left > 0 && is_measured(name) && !turns.is_closed) {
       const RowCosts& costs = sampler_.costs(name);
-      const int made = std::clamp(instances_of({name}) - row.record.instances, 0, left);
+      const int made = std::clamp(instances_of({name}) - rows_[name].record.instances, 0, left);
       sum += left * costs.repetition + made * costs.making.value_or(costs.repetition);
     }
   }
@@ -103,13 +146,18 @@ bool Passes::admits(const Group& group, double share) const {
   if (!options_.budget_seconds) {
     return true;
   }
-  const double seconds = expected(group);
+  double seconds = 0;
+  for (const std::string& name : group) {
+    seconds += guessed(name) * misjudged(kind_of(rows_[name]));
+  }
   const double budget = *options_.budget_seconds;
   const double others = promised();
   // Should it take longer than expected, it still ends in time.
   return seconds <= left() - others && doubt * seconds <= left() - others + tolerated * budget &&
          spent_.all() + others + seconds <= share * budget;
 }
+
+// ---- Turns
 
 int Passes::instances_of(const Group& group) const {
   int most = options_.most_passes;
@@ -124,241 +172,233 @@ int Passes::instances_of(const Group& group) const {
 }
 
 /// Instances are spread over the passes, repetitions over the instances.
-int Passes::wanted(const Group& group, const std::string& name, const Before& before,
-                   const Pass& pass) const {
-  const int all = rows_[name].wanted;
+int Passes::target(const Group& group, const std::string& name, const Pass& pass) const {
+  const int made = rows_[name].record.instances;
   const int instances = std::min(instances_of(group), pass.of);
   const int passes_left = pass.of - pass.number + 1;
-  const int instances_left = std::clamp(instances - before.instances, 1, passes_left);
-  const bool is_due = before.instances == 0 || instances_left == passes_left ||
-                      (pass.number - 1) * instances >= before.instances * pass.of;
-  const int open = all - before.repetitions;
-  return before.repetitions +
-         (is_due && open > 0 ? (open + instances_left - 1) / instances_left : 0);
+  const int instances_left = std::clamp(instances - made, 1, passes_left);
+  const bool is_due =
+      made == 0 || instances_left == passes_left || (pass.number - 1) * instances >= made * pass.of;
+  const int open = rows_[name].wanted - taken(name);
+  return taken(name) + (is_due && open > 0 ? (open + instances_left - 1) / instances_left : 0);
 }
 
 void Passes::visit(const Group& group, const Pass& pass) {
-  std::map<std::string, Before> before;
-  for (const std::string& name : group) {
-    const Record& record = rows_[name].record;
-    before[name] = {.repetitions = static_cast<int>(record.repetitions.size()),
-                    .instances = record.instances};
-  }
-  // Once for the whole visit: what its turns teach of costs is for the next pass.
-  std::map<std::string, int> targets;
-  for (const std::string& name : group) {
-    targets[name] = closed_.contains(name) ? 0 : wanted(group, name, before[name], pass);
-  }
-  const auto now = [&](const std::string& name) { return targets.at(name); };
-  Group due = group;
-  std::erase_if(due,
-                [&](const std::string& name) { return now(name) <= before[name].repetitions; });
+  Targets due;
   double seconds = 0;
-  for (const std::string& name : due) {
-    const RowCosts& costs = sampler_.costs(name);
-    seconds += costs.making.value_or(0) + costs.repetition;
+  std::map<std::string, int> before;
+  for (const std::string& name : group) {
+    before[name] = taken(name);
+    const int wanted = turns_[name].is_closed ? 0 : target(group, name, pass);
+    if (wanted > before[name]) {
+      due.emplace_back(name, wanted);
+      const RowCosts& costs = sampler_.costs(name);
+      seconds += costs.making.value_or(0) + costs.repetition;
+    }
   }
-  if (due.empty() || seconds > left()) {
+  if (seconds > left()) {
     return;
   }
-  take(due, now);
-  for (const std::string& name : due) {
-    if (std::ssize(rows_[name].record.repetitions) == before[name].repetitions) {
-      closed_.insert(name);
-    }
+  take(due);
+  for (const auto& [name, wanted] : due) {
+    turns_[name].is_closed = taken(name) == before[name];
   }
 }
 
-void Passes::take(const Group& group, const std::function<int(const std::string& name)>& wanted) {
-  std::map<std::string, double> begun;
-  std::map<std::string, double> sums;
-  std::map<std::string, std::size_t> taken;
-  for (const std::string& name : group) {
-    taken[name] = rows_[name].record.repetitions.size();
+void Passes::take(const Targets& targets) {
+  std::map<std::string, double> took;  // of rows that had a turn
+  std::map<std::string, int> before;
+  for (const auto& [name, wanted] : targets) {
+    before[name] = taken(name);
   }
-  std::string last;
-  const auto note = [&] {  // the turn of `last` is over
-    if (!last.empty()) {
-      const double seconds = spent_.all() - begun[last];
-      sums[last] += seconds;
-      const auto [at, is_new] = took_.try_emplace(last, seconds, seconds);
-      at->second.second = is_new ? seconds : std::min(at->second.second, seconds);
+  Targets later;
+  for (Targets open = targets; !open.empty();) {
+    if (options_.shuffled) {
+      std::ranges::shuffle(open, random_);
     }
-  };
-  const auto has_time = [&](const std::string& name) {
-    note();
-    const auto before = took_.find(name);
-    const bool is_next = sums.contains(name);
-    const bool goes_on =
-        !is_next ||
-        before->second.second <= left() + tolerated / 2 * options_.budget_seconds.value_or(0);
-    last = goes_on ? name : "";
-    begun[name] = spent_.all();
-    return goes_on;
-  };
-  take_turns(group, rows_, sampler_, wanted, has_time, options_.shuffled ? &random_ : nullptr);
-  note();
-  for (const auto& [name, seconds] : sums) {
-    if (taken[name] == 0) {
-      const Row& row = rows_[name];
-      const int later = row.wanted - static_cast<int>(row.record.repetitions.size());
-      auto& [took, guess] = experience_[kind_of(row)];
-      took += seconds;
-      guess += guessed(name) - std::max(0, later) * row.expected.repetition;
+    std::erase_if(open, [&](const auto& one) {
+      const auto& [name, wanted] = one;
+      Turns& turns = turns_[name];
+      const bool is_late =
+          turns.first && turns.least > left() + tolerated / 2 * options_.budget_seconds.value_or(0);
+      if (taken(name) >= wanted || is_late) {
+        return true;
+      }
+      const double begun = spent_.all();
+      const bool has_one_more = sampler_.repeat(name).has_value();
+      const double seconds = spent_.all() - begun;
+      took[name] += seconds;
+      turns.least = turns.first ? std::min(turns.least, seconds) : seconds;
+      turns.first = turns.first.value_or(seconds);
+      if (has_one_more) {
+        return taken(name) >= wanted;
+      }
+      if (rows_[name].record.out_of_memory && targets.size() > 1 && taken(name) == before[name]) {
+        sampler_.put_back(name);
+        later.push_back(one);
+      }
+      return true;
+    });
+  }
+  for (const auto& [name, wanted] : targets) {
+    sampler_.finish(name);
+  }
+  for (const auto& [name, seconds] : took) {
+    const Row& row = rows_[name];
+    if (before[name] == 0 && row.record.has_had_a_turn()) {
+      auto& [taken_by_all, guess] = experience_[kind_of(row)];
+      taken_by_all += seconds;
+      guess += guessed(name) - std::max(0, row.wanted - taken(name)) * row.expected.repetition;
     }
+  }
+  for (const auto& one : later) {
+    take({one});
   }
 }
 
 std::vector<PlannedRow> Passes::measure_rows(const std::vector<PlannedRow>& plan) {
-  constexpr double of_ceilings = 1.0 / 3;
-  if (plan.empty()) {
-    return {};
-  }
-  Pass pass{.number = 1, .of = 1};
-  std::map<std::string, double> shares;  // of the budget, before which it must end
+  constexpr double of_ceilings = 1.0 / 3;  // of the budget, before which they must end
+  Pass pass;
+  std::set<std::string> ceilings;
   for (const PlannedRow& planned : plan) {
     Row& row = rows_[planned.name];
     row.wanted = few_repetitions(planned.name);
     pass.of = std::max(pass.of, std::min(row.wanted, options_.most_passes));
-    shares[planned.name] = planned.pass == pass_of_ceilings ? of_ceilings : 1 + tolerated;
+    if (planned.pass == pass_of_ceilings) {
+      ceilings.insert(planned.name);
+    }
   }
-  std::vector<Group> groups = turns(plan, rows_, options_.together);
-  for (; pass.number <= pass.of; ++pass.number) {
+  std::vector<Group> groups = groups_of(plan);
+  for (; pass.number <= pass.of && !groups.empty(); ++pass.number) {
     sampler_.begin_pass(pass.number, pass.of);
     if (options_.shuffled) {
-      std::shuffle(groups.begin(), groups.end(), random_);
+      std::ranges::shuffle(groups, random_);
     }
     std::erase_if(groups, [&](const Group& group) {
-      const bool is_open = pass.number > 1 || admits(group, shares.at(group.front()));
-      if (is_open) {
-        visit(group, pass);
+      const double share = ceilings.contains(group.front()) ? of_ceilings : 1 + tolerated;
+      if (pass.number == 1 && !admits(group, share)) {
+        return true;
       }
-      return !is_open || std::all_of(group.begin(), group.end(), [&](const std::string& name) {
-        const Record& record = rows_[name].record;
-        return record.outcome != Outcome::measured || closed_.contains(name) ||
-               std::ssize(record.repetitions) >= rows_[name].wanted;
+      visit(group, pass);
+      return std::ranges::all_of(group, [&](const std::string& name) {
+        return !is_measured(name) || turns_[name].is_closed || taken(name) >= rows_[name].wanted;
       });
     });
-    if (groups.empty()) {
-      break;
-    }
   }
   // Also of a group that had its turns: one that was put back may have had none.
   std::vector<PlannedRow> later;
-  std::copy_if(plan.begin(), plan.end(), std::back_inserter(later),
-               [&](const auto& planned) { return !rows_[planned.name].record.has_had_a_turn(); });
+  std::ranges::copy_if(plan, std::back_inserter(later), [&](const PlannedRow& planned) {
+    return !rows_[planned.name].record.has_had_a_turn();
+  });
   return later;
 }
 
+// ---- More repetitions
+
 int Passes::repetitions_again(const std::string& name) const {
-  const Record& record = rows_[name].record;
-  return record.outcome != Outcome::measured || closed_.contains(name) || disturbed_are_done_
+  return !is_measured(name) || turns_.at(name).is_closed || disturbed_are_done_
              ? 0
-             : std::min(record.disturbed_repetitions(), few_repetitions(name));
+             : std::min(rows_[name].record.disturbed_repetitions(), few_repetitions(name));
 }
 
-double Passes::seconds_again(const std::string& name) const {
-  const int repetitions = repetitions_again(name);
-  const RowCosts& costs = sampler_.costs(name);
-  return repetitions == 0
-             ? 0
-             : costs.making.value_or(costs.first_making) + repetitions * costs.repetition;
+double Passes::seconds_again(const Group& group) const {
+  double sum = 0;
+  for (const std::string& name : group) {
+    if (const int repetitions = repetitions_again(name); repetitions > 0) {
+      const RowCosts& costs = sampler_.costs(name);
+      sum += costs.making.value_or(costs.first_making) + repetitions * costs.repetition;
+    }
+  }
+  return sum;
 }
-
-double Passes::most_seconds_again() const { return options_.share_again * spent_.all(); }
 
 void Passes::repeat_disturbed(const std::vector<PlannedRow>& plan) {
   std::vector<PlannedRow> disturbed;
-  std::copy_if(plan.begin(), plan.end(), std::back_inserter(disturbed),
-               [&](const PlannedRow& planned) { return repetitions_again(planned.name) > 0; });
-  if (disturbed.empty() || !options_.is_quiet()) {
-    disturbed_are_done_ = true;
-    return;
-  }
-  std::stable_sort(disturbed.begin(), disturbed.end(),
-                   [&](const PlannedRow& one, const PlannedRow& two) {
-                     return family_in(rows_[one.name]).worth < family_in(rows_[two.name]).worth;
-                   });
+  std::ranges::copy_if(plan, std::back_inserter(disturbed), [&](const PlannedRow& planned) {
+    return repetitions_again(planned.name) > 0;
+  });
+  const bool can_be_had = !disturbed.empty() && options_.is_quiet();
+  std::ranges::stable_sort(disturbed, {}, [&](const PlannedRow& one) {
+    return find_family(family_of(rows_[one.name])).worth;
+  });
   double open = options_.budget_seconds ? left() : most_seconds_again();
-  std::vector<Group> groups;
+  std::vector<Targets> groups;
   std::size_t count = 0;
-  for (const Group& group : turns(disturbed, rows_, options_.together)) {
-    const double seconds = std::accumulate(
-        group.begin(), group.end(), 0.0,
-        [&](double sum, const std::string& name) { return sum + seconds_again(name); });
-    if (seconds <= open) {
+  for (const Group& group : groups_of(disturbed)) {
+    if (const double seconds = seconds_again(group); can_be_had && seconds <= open) {
       open -= seconds;
       count += group.size();
-      groups.push_back(group);
-    }
-  }
-  const std::size_t others = disturbed.size() - count;
-  if (groups.empty()) {
-    disturbed_are_done_ = true;
-    say(std::to_string(others) + (others == 1 ? " row stays" : " rows stay") +
-        " as other programs disturbed them: there is no time to measure them again");
-    return;
-  }
-  say(std::to_string(count) + (count == 1 ? " row is" : " rows are") +
-      " measured again, which other programs disturbed" +
-      (others == 0 ? ""
-                   : "; " + std::to_string(others) + " more stay as they are, for lack of time"));
-  sampler_.renew_workers();
-  for (const Group& group : groups) {
-    for (const std::string& name : group) {
-      rows_[name].wanted =
-          static_cast<int>(rows_[name].record.repetitions.size()) + repetitions_again(name);
+      Targets& targets = groups.emplace_back();
+      for (const std::string& name : group) {
+        targets.emplace_back(name, taken(name) + repetitions_again(name));
+      }
     }
   }
   disturbed_are_done_ = true;  // what is wanted of them says the rest
-  for (const Group& group : groups) {
-    take(group, [&](const std::string& name) { return rows_[name].wanted; });
+  if (!can_be_had) {
+    return;
   }
+  const std::size_t others = disturbed.size() - count;
+  if (groups.empty()) {
+    say(counted(others, "stays", "stay") +
+        " as other programs disturbed them: there is no time to measure them again");
+    return;
+  }
+  say(counted(count, "is", "are") + " measured again, which other programs disturbed" +
+      (others == 0 ? ""
+                   : "; " + std::to_string(others) + " more stay as they are, for lack of time"));
+  sampler_.renew_workers();
+  for (const Targets& targets : groups) {
+    for (const auto& [name, wanted] : targets) {
+      rows_[name].wanted = wanted;
+    }
+  }
+  std::ranges::for_each(groups, [&](const Targets& targets) { take(targets); });
 }
 
 /// Each at most a few times as many as the sweep's.
 void Passes::repeat_noisiest() {
   constexpr int most = 3;
+  std::set<std::string> exhausted;
   for (;;) {
     std::string noisiest;
     double noise = 0;
-    int more = 0;
-    for (const auto& [name, seconds] : took_) {
-      const Record& record = rows_[name].record;
-      const int taken = static_cast<int>(record.repetitions.size());
-      const int own = repetitions_of(rows_[name], options_.repetitions);
-      const auto& [first, next] = seconds;
-      const int fitting = static_cast<int>(std::min(1e6, (left() - first) / next + 1));
-      const int possible = std::min({own, most * own - taken, fitting});
-      const bool can_be_had =
-          record.outcome == Outcome::measured && rows_[name].device->failure.empty();
-      if (!can_be_had || taken < 2 || first > left() || possible < 1) {
+    int wanted = 0;
+    for (const auto& [name, turns] : turns_) {
+      const bool can_be_had = turns.first && !exhausted.contains(name) && is_measured(name) &&
+                              rows_[name].device->failure.empty();
+      if (!can_be_had || taken(name) < 2 || *turns.first > left()) {
         continue;
       }
-      const double own_noise = variation(record.seconds()) / std::sqrt(taken);
-      if (own_noise > noise) {
+      const int own = repetitions_of(rows_[name], options_.repetitions);
+      const int fitting =
+          static_cast<int>(std::min(1e6, (left() - *turns.first) / turns.least + 1));
+      const int possible = std::min({own, most * own - taken(name), fitting});
+      const double own_noise = variation(rows_[name].record.seconds()) / std::sqrt(taken(name));
+      if (possible >= 1 && own_noise > noise) {
         noisiest = name;
         noise = own_noise;
-        more = possible;
+        wanted = taken(name) + possible;
       }
     }
     if (noisiest.empty()) {
       return;
     }
-    const std::size_t before = rows_[noisiest].record.repetitions.size();
-    const int wanted = static_cast<int>(before) + more;
-    take({noisiest}, [&](const std::string& /*name*/) { return wanted; });
-    if (rows_[noisiest].record.repetitions.size() == before) {  // for it no memory is left, say
-      took_.erase(noisiest);
+    const int before = taken(noisiest);
+    take({{noisiest, wanted}});
+    if (taken(noisiest) == before) {  // for it no memory is left, say
+      exhausted.insert(noisiest);
     }
   }
 }
 
-/// Few where not all of them fit.
-void Passes::choose_repetitions(const std::vector<PlannedRow>& plan) {
+// ---- All of it
+
+void Passes::measure(const std::vector<PlannedRow>& plan, bool has_networks,
+                     const std::function<void(double seconds)>& look_closer) {
   double sum = 0;
   for (const PlannedRow& planned : plan) {
-    planned_[planned.name] = planned.seconds;
+    turns_[planned.name].planned = planned.seconds;
     sum += planned.seconds;
   }
   constexpr double generous = 0.8;
@@ -366,22 +406,14 @@ void Passes::choose_repetitions(const std::vector<PlannedRow>& plan) {
   if (sum >= generous * left()) {
     most_at_first_ = few;
   }
-}
-
-void Passes::measure(const std::vector<PlannedRow>& plan, bool has_networks,
-                     const std::function<void(double seconds)>& look_closer) {
-  choose_repetitions(plan);
   // What the question needs, in its order, and what does not fit now again beside the others.
   std::vector<PlannedRow> first;
   std::vector<PlannedRow> others;
-  for (const char* pass : {pass_of_ladder, pass_of_ceilings, pass_of_networks}) {
-    std::copy_if(plan.begin(), plan.end(), std::back_inserter(first),
-                 [&](const PlannedRow& row) { return row.pass == pass; });
-  }
-  std::copy_if(plan.begin(), plan.end(), std::back_inserter(others), [&](const PlannedRow& row) {
-    return std::none_of(first.begin(), first.end(),
-                        [&](const PlannedRow& one) { return one.name == row.name; });
-  });
+  std::ranges::partition_copy(plan, std::back_inserter(first), std::back_inserter(others),
+                              [](const PlannedRow& row) {
+                                return row.pass == pass_of_ladder || row.pass == pass_of_ceilings ||
+                                       row.pass == pass_of_networks;
+                              });
   const auto closer = [&] {
     closer_ends_ = spent_.all() + options_.closer_seconds;
     if (look_closer && left() > 0) {
@@ -394,9 +426,7 @@ void Passes::measure(const std::vector<PlannedRow>& plan, bool has_networks,
     closer();
   }
   open.insert(open.end(), others.begin(), others.end());
-  for (const PlannedRow& row : measure_rows(open)) {
-    left_open_.push_back(row.name);
-  }
+  left_open_ = names_of(measure_rows(open));
   if (!has_networks) {
     closer();
   }
@@ -405,99 +435,13 @@ void Passes::measure(const std::vector<PlannedRow>& plan, bool has_networks,
     if (admits({name}, 1 + tolerated)) {
       again.push_back({.name = name, .pass = "again"});
       sampler_.begin_anew(name);
-      closed_.erase(name);
+      turns_[name].is_closed = false;
     }
   }
   measure_rows(again);
   repeat_disturbed(plan);
   if (options_.budget_seconds) {
     repeat_noisiest();
-  }
-}
-
-// ---- turns
-
-namespace {
-
-/// What is computed, however and wherever.
-std::string work_of(const Row& row) {
-  Configuration work;
-  std::copy_if(row.configuration.begin(), row.configuration.end(), std::back_inserter(work),
-               [](const auto& pair) { return find_axis(pair.first).role == AxisRole::what; });
-  return row_name(work);
-}
-
-bool share_a_device(const std::vector<std::string>& names, Rows& rows) {
-  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    return rows[name].device == rows[names.front()].device;
-  });
-}
-
-}  // namespace
-
-int repetitions_of(const Row& row, int of_sweep) {
-  return row.repetitions > 0 ? row.repetitions : of_sweep;
-}
-
-std::vector<std::vector<std::string>> turns(const std::vector<PlannedRow>& plan, Rows& rows,
-                                            Together together) {
-  std::vector<std::vector<std::string>> groups;
-  std::string work;
-  for (const PlannedRow& planned : plan) {
-    const std::string own = work_of(rows[planned.name]);
-    if (groups.empty() || own != work) {
-      groups.emplace_back();
-      work = own;
-    }
-    groups.back().push_back(planned.name);
-  }
-  std::vector<std::vector<std::string>> found;
-  for (const std::vector<std::string>& group : groups) {
-    if (together == Together::all || !share_a_device(group, rows)) {
-      found.push_back(group);
-      continue;
-    }
-    for (const std::string& name : group) {
-      found.push_back({name});
-    }
-  }
-  return found;
-}
-
-void take_turns(const std::vector<std::string>& names, Rows& rows, Sampler& sampler,
-                const std::function<int(const std::string& name)>& wanted,
-                const std::function<bool(const std::string& name)>& has_time,
-                std::mt19937* random) {
-  std::vector<std::string> later;
-  std::map<std::string, std::size_t> before;
-  for (const std::string& name : names) {
-    before[name] = rows[name].record.repetitions.size();
-  }
-  for (std::vector<std::string> left = names; !left.empty();) {
-    if (random != nullptr) {
-      std::shuffle(left.begin(), left.end(), *random);
-    }
-    std::erase_if(left, [&](const std::string& name) {
-      const Record& record = rows[name].record;
-      const auto taken = [&] { return static_cast<int>(record.repetitions.size()); };
-      if (taken() >= wanted(name) || !has_time(name)) {
-        return true;
-      }
-      if (sampler.repeat(name)) {
-        return taken() >= wanted(name);
-      }
-      if (record.out_of_memory && names.size() > 1 && record.repetitions.size() == before[name]) {
-        sampler.put_back(name);
-        later.push_back(name);
-      }
-      return true;
-    });
-  }
-  for (const std::string& name : names) {
-    sampler.finish(name);
-  }
-  for (const std::string& name : later) {
-    take_turns({name}, rows, sampler, wanted, has_time);
   }
 }
 

@@ -23,8 +23,6 @@
 
 namespace crossover::bench {
 
-// ---- Whose turn it is: rows of the same work alternate, repetition by repetition.
-
 /// Of a row without a number of its own as many as the sweep has.
 int repetitions_of(const Row& row, int of_sweep);
 
@@ -33,20 +31,6 @@ enum class Together {
   devices,  ///< those on several devices
   all,      ///< also those on one
 };
-
-/// All other rows are alone.
-std::vector<std::vector<std::string>> turns(const std::vector<PlannedRow>& plan, Rows& rows,
-                                            Together together);
-
-/// Takes repetitions of these rows in turn until each has `wanted` of them or `has_time` denies
-/// the next one, and reports them. What they hold at once must fit: a row for which no memory is
-/// left has its turns when the others are done. With `random` each round is in another order.
-void take_turns(const std::vector<std::string>& names, Rows& rows, Sampler& sampler,
-                const std::function<int(const std::string& name)>& wanted,
-                const std::function<bool(const std::string& name)>& has_time,
-                std::mt19937* random = nullptr);
-
-// ---- passes
 
 struct PassOptions {
   int repetitions = 0;                   ///< of rows that have no number of their own
@@ -81,44 +65,56 @@ class Passes {
   [[nodiscard]] const std::vector<std::string>& left_open() const { return left_open_; }
 
  private:
+  /// Rows of the same work, which alternate, repetition by repetition.
   using Group = std::vector<std::string>;
+  /// How many repetitions each of a group is to have.
+  using Targets = std::vector<std::pair<std::string, int>>;
 
+  struct Pass {
+    int number = 1, of = 1;
+  };
+  /// In seconds.
+  struct Turns {
+    double planned = 0;           ///< with what the row is the first to need
+    std::optional<double> first;  ///< its first turn in this run, with all before
+    double least = 0;             ///< of the turns that it had
+    bool is_closed = false;       ///< no more can be had of it
+  };
+
+  [[nodiscard]] int taken(const std::string& name) const;
+  /// Whether more repetitions of the row can be had, as far as its record says.
+  [[nodiscard]] bool is_measured(const std::string& name) const;
   [[nodiscard]] double left() const {
     return options_.budget_seconds ? *options_.budget_seconds - spent_.all()
                                    : std::numeric_limits<double>::infinity();
   }
+  [[nodiscard]] std::vector<Group> groups_of(const std::vector<PlannedRow>& plan) const;
   /// Before anything is known of rows like it.
   [[nodiscard]] double guessed(const std::string& name) const;
   /// By which factor rows of that kind took longer than guessed; 1 where none is known.
   [[nodiscard]] double misjudged(const std::string& kind) const;
-  [[nodiscard]] double expected(const Group& group) const;
   /// Whether the group ends in time, before that share of the budget is used.
   [[nodiscard]] bool admits(const Group& group, double share) const;
   /// Seconds that rows will take which have begun.
   [[nodiscard]] double promised() const;
   /// Repetitions that it will get again as other programs disturbed them, and their seconds.
   [[nodiscard]] int repetitions_again(const std::string& name) const;
-  [[nodiscard]] double seconds_again(const std::string& name) const;
+  [[nodiscard]] double seconds_again(const Group& group) const;
   /// How long disturbed rows may be measured again where there is no budget.
-  [[nodiscard]] double most_seconds_again() const;
-  void choose_repetitions(const std::vector<PlannedRow>& plan);
+  [[nodiscard]] double most_seconds_again() const { return options_.share_again * spent_.all(); }
   [[nodiscard]] int few_repetitions(const std::string& name) const;
   /// Pass after pass over these rows, until each has its few repetitions. Returns those that had no
   /// turn, for later.
   std::vector<PlannedRow> measure_rows(const std::vector<PlannedRow>& plan);
-  struct Pass {
-    int number = 1, of = 1;
-  };
-  /// How many repetitions it should have behind that pass, and had `before`.
-  struct Before {
-    int repetitions = 0, instances = 0;
-  };
-  [[nodiscard]] int wanted(const Group& group, const std::string& name, const Before& before,
-                           const Pass& pass) const;
+  /// How many repetitions the row should have behind that pass.
+  [[nodiscard]] int target(const Group& group, const std::string& name, const Pass& pass) const;
   /// Of each row of the group, by what making them costs.
   [[nodiscard]] int instances_of(const Group& group) const;
   void visit(const Group& group, const Pass& pass);
-  void take(const Group& group, const std::function<int(const std::string& name)>& wanted);
+  /// Takes repetitions of these rows in turn until each has its target or there is no time for its
+  /// next one, and reports them. What they hold at once must fit: a row for which no memory is left
+  /// has its turns when the others are done.
+  void take(const Targets& targets);
   void repeat_noisiest();
   /// Rows with repetitions that other programs disturbed get as many more, where these have ended,
   /// those that are worth most first.
@@ -130,12 +126,9 @@ class Passes {
   Sampler& sampler_;
   std::mt19937 random_{std::random_device{}()};
   int most_at_first_ = std::numeric_limits<int>::max();  ///< repetitions
-  std::map<std::string, double> planned_;  ///< by row, with what it is the first to need
+  std::map<std::string, Turns> turns_;                   ///< by row of the plan
   /// By kind of row: seconds that rows took, and those that were guessed.
   std::map<std::string, std::pair<double, double>> experience_;
-  /// By row: seconds of its first repetition, with all before, and of the last one.
-  std::map<std::string, std::pair<double, double>> took_;
-  std::set<std::string> closed_;       ///< rows of which no more can be had
   std::optional<double> closer_ends_;  ///< in seconds of the run, once it has begun
   bool disturbed_are_done_ = false;
   std::vector<std::string> left_open_;

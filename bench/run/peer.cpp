@@ -46,15 +46,6 @@ Axis axis_in(const Json& json) {
           .unsaid = json.value("unsaid", "")};
 }
 
-/// Nobody knows how long a network takes that only its program knows.
-constexpr ExpectedSeconds expected_of_others{.all = 10, .repetition = 1};
-
-/// The CPU where nobody knows: of a command.
-Device& device_or_cpu(const Configuration& configuration, Devices& devices) {
-  Device* const device = find_device(configuration, devices);
-  return device == nullptr ? devices.cpu() : *device;
-}
-
 }  // namespace
 
 Peer::Peer(std::string command, double limit_seconds)
@@ -128,34 +119,51 @@ void Peer::bring(const Configuration& work, const Arguments& arguments, Devices&
   add_own(rows_beside(work, row_name(work)), plan, arguments, devices, rows);
 }
 
+void Peer::add(const Json& told, const Row& like, Devices& devices, Rows& rows,
+               const std::function<void(const std::string& name, Row& row)>& finish) {
+  for (const Json& one : told) {
+    Row row = like;
+    row.configuration = in_order(configuration_in(one.at("configuration")));
+    const std::string name = row_name(row.configuration);
+    if (!rows.has(name)) {
+      Device* const device = find_device(row.configuration, devices);
+      row.device = device == nullptr ? &devices.cpu() : device;  // nobody knows a command's
+      row.worker = &with(one.value("environment", Variables()));
+      finish(name, row);
+      rows.add(std::move(row));
+    }
+  }
+}
+
 void Peer::add_own(const Json& own, std::vector<PlannedRow>& plan, const Arguments& arguments,
                    Devices& devices, Rows& rows) {
-  const bool as_asked = arguments.repetitions.has_value();
-  const Sweep& sweep = arguments.sweep;
-  for (const Json& one : own) {
-    const Configuration configuration = in_order(configuration_in(one.at("configuration")));
-    const std::string name = row_name(configuration);
-    if (rows.has(name)) {
-      continue;
-    }
-    const BenchmarkFamily& family = find_family(value_of(configuration, "family"));
-    rows.add({.configuration = configuration,
-              .device = &device_or_cpu(configuration, devices),
-              .repetitions = as_asked                                  ? 0
-                             : family.trains == Trains::steps          ? sweep.minibatch_repetitions
-                             : family.trains == Trains::forward_passes ? sweep.forward_repetitions
-                                                                       : 0,
-              .expected = expected_of_others,
-              .worker = &with(one.value("environment", Variables()))});
-    plan.push_back({.name = name, .pass = family.name, .seconds = expected_of_others.all});
-  }
+  // Nobody knows how long a network takes that only its program knows.
+  constexpr ExpectedSeconds expected{.all = 10, .repetition = 1};
+  add(own, {.expected = expected}, devices, rows, [&](const std::string& name, Row& row) {
+    const BenchmarkFamily& family = find_family(family_of(row));
+    row.repetitions = arguments.repetitions ? 0 : arguments.sweep.repetitions_of(family.trains);
+    plan.push_back({.name = name, .pass = family.name, .seconds = expected.all});
+  });
 }
 
 void Peer::join(const PlannedRow& planned, std::vector<PlannedRow>& joined,
                 const Arguments& arguments, Devices& devices, Rows& rows) {
   const std::string what = "does not say which rows it has beside " + planned.name;
   try {
-    add_rows(planned, joined, arguments, devices, rows);
+    const Row& lead = rows[planned.name];
+    const Row like{.repetitions = lead.repetitions,
+                   .min_time_seconds = lead.min_time_seconds,
+                   .expected = lead.expected,
+                   .lead = planned.name,
+                   .network = lead.network,
+                   .warnings = lead.warnings};
+    const Json told = rows_beside(lead.configuration, planned.name);
+    add(told, like, devices, rows, [&](const std::string& name, Row& row) {
+      if (!value_or_unsaid(row.configuration, "model").empty()) {
+        row.counted = [&arguments, own = row.configuration] { return counted(arguments, own); };
+      }
+      joined.push_back({.name = name, .pass = planned.pass, .seconds = like.expected.all});
+    });
   } catch (const WorkerEnded& error) {
     refuse(what, error.what());
   } catch (const std::logic_error& error) {  // of a configuration that no axis knows
@@ -170,33 +178,6 @@ Json Peer::rows_beside(const Configuration& configuration, const std::string& na
     refuse("has no rows beside " + name, answer.value("error_message", "no reason given"));
   }
   return answer.at("rows");
-}
-
-void Peer::add_rows(const PlannedRow& planned, std::vector<PlannedRow>& joined,
-                    const Arguments& arguments, Devices& devices, Rows& rows) {
-  const Row& lead = rows[planned.name];
-  for (const Json& one : rows_beside(lead.configuration, planned.name)) {
-    const Configuration configuration = in_order(configuration_in(one.at("configuration")));
-    const std::string name = row_name(configuration);
-    if (rows.has(name)) {
-      continue;
-    }
-    Row row{.configuration = configuration,
-            .device = &device_or_cpu(configuration, devices),
-            .repetitions = lead.repetitions,
-            .min_time_seconds = lead.min_time_seconds,
-            .expected = lead.expected,
-            .worker = &with(one.value("environment", Variables())),
-            .lead = planned.name,
-            .network = lead.network,
-            .warnings = lead.warnings};
-    if (std::any_of(configuration.begin(), configuration.end(),
-                    [](const auto& pair) { return pair.first == "model"; })) {
-      row.counted = [&arguments, configuration] { return counted(arguments, configuration); };
-    }
-    rows.add(std::move(row));
-    joined.push_back({.name = name, .pass = planned.pass, .seconds = lead.expected.all});
-  }
 }
 
 void join(const std::vector<std::unique_ptr<Peer>>& peers, std::vector<PlannedRow>& plan,

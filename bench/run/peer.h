@@ -3,6 +3,7 @@
 // same protocol, which also says which rows it has. docs/method/peers.md gives the method.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -48,10 +49,12 @@ class Peer {
   [[noreturn]] void refuse(const std::string& what, const std::string& why) const;
   WorkerProcess& with(const Variables& variables);
   Json rows_beside(const Configuration& configuration, const std::string& name);
+  /// Of what it told the rows that are not there yet, each `like` that one; `finish` is called
+  /// before one is added.
+  void add(const Json& told, const Row& like, Devices& devices, Rows& rows,
+           const std::function<void(const std::string& name, Row& row)>& finish);
   void add_own(const Json& own, std::vector<PlannedRow>& plan, const Arguments& arguments,
                Devices& devices, Rows& rows);
-  void add_rows(const PlannedRow& planned, std::vector<PlannedRow>& joined,
-                const Arguments& arguments, Devices& devices, Rows& rows);
 
   std::string command_;
   double limit_seconds_;

@@ -21,24 +21,11 @@ namespace {
 /// of another program must not do that beside what is timed.
 constexpr std::chrono::milliseconds until_threads_sleep(10);
 
-/// It ended for a reason that says nothing against the repetitions before.
-bool is_unavailable(const Record& record) {
-  return record.outcome == Outcome::skipped || record.ended_worker;
-}
-
-void add(const Json& from, Spent& to) {
-  to.timed += from.value("timed", 0.0);
-  to.warm_up += from.value("warm_up", 0.0);
-  to.verification += from.value("verification", 0.0);
-  to.profile += from.value("profile", 0.0);
-  to.making += from.value("making", 0.0);
-}
-
 /// Of the answer's times those of a pause, which stands in the longest of them.
 void leave_out(double paused, Json& answer) {
   if (answer.contains("spent") && !answer["spent"].empty()) {
     Json& spent = answer["spent"];
-    Json& longest = *std::max_element(spent.begin(), spent.end());
+    Json& longest = *std::ranges::max_element(spent);
     longest = std::max(0.0, longest.get<double>() - paused);
   }
 }
@@ -115,7 +102,9 @@ Json Sampler::ask(Row& row, const Json& request) {
     answer["was_paused"] = true;
   }
   if (const auto spent = answer.find("spent"); spent != answer.end()) {
-    add(*spent, spent_);
+    for (const auto& [part, seconds] : parts_of_spent) {
+      spent_.*seconds += spent->value(part, 0.0);
+    }
   } else if (is_of_a_peer(row)) {
     spent_.lent += seconds_since(start);
   }
@@ -160,7 +149,8 @@ std::vector<std::string> Sampler::to_try_again() {
 void Sampler::begin_anew(const std::string& name) {
   Row& row = rows_[name];
   row.warnings.push_back("measured in a second try; in the first one: " + row.record.reason);
-  forget(name);
+  sampled_[name] = {};
+  put_back(name);
 }
 
 bool Sampler::ended(Row& row, const Json& answer) {
@@ -195,8 +185,9 @@ bool Sampler::prepare(const std::string& name, Row& row) {
       request["chosen"] = configuration_json(chosen);
     }
   }
-  if (const auto verified = first_steps_.find(name); verified != first_steps_.end()) {
-    request["first_steps"] = verified->second;
+  Sampled& sampled = sampled_[name];
+  if (sampled.first_steps) {
+    request["first_steps"] = *sampled.first_steps;
   }
   const double begun = spent_.all();
   const Json answer = ask(row, request);
@@ -204,37 +195,31 @@ bool Sampler::prepare(const std::string& name, Row& row) {
     return false;
   }
   record.facts.update(answer.at("facts"));  // that of the first was verified, and says how
-  if (answer.contains("first_steps")) {
-    first_steps_.try_emplace(name, answer["first_steps"]);
-  }
-  note_making(name, spent_.all() - begun, request, answer);
-  if (record.instances == 0) {
-    once_[name] = numbers_in(answer.at("once"));
-  }
-  ++record.instances;
-  earlier_doubts_[name] = record.doubts;
-  prepared_[&worker_of(row)].insert(name);
-  return true;
-}
-
-/// Of one that had to choose how to run, a further instance is made in a time that nobody knows
-/// yet.
-void Sampler::note_making(const std::string& name, double seconds, const Json& request,
-                          const Json& answer) {
-  RowCosts& costs = costs_[name];
+  RowCosts& costs = sampled.costs;
+  const double seconds = spent_.all() - begun;
   if (costs.first_making == 0) {
     costs.first_making = seconds;
   }
-  if (answer.at("facts").contains("chosen") && !request.contains("chosen")) {
-    return;
+  // Of one that had to choose how to run, nobody knows yet how long a further instance takes.
+  if (!answer["facts"].contains("chosen") || request.contains("chosen")) {
+    costs.making = seconds;
+    if (const auto told = answer.find("spent"); told != answer.end()) {  // no process was started
+      const bool is_verified_once =
+          answer.contains("first_steps") && !request.contains("first_steps");
+      costs.making = told->value("making", 0.0) + told->value("profile", 0.0) +
+                     (is_verified_once ? 0 : told->value("verification", 0.0));
+    }
   }
-  costs.making = seconds;
-  if (const auto told = answer.find("spent"); told != answer.end()) {  // without a process's start
-    const bool is_verified_once =
-        answer.contains("first_steps") && !request.contains("first_steps");
-    costs.making = told->value("making", 0.0) + told->value("profile", 0.0) +
-                   (is_verified_once ? 0 : told->value("verification", 0.0));
+  if (answer.contains("first_steps") && !sampled.first_steps) {
+    sampled.first_steps = answer["first_steps"];
   }
+  if (record.instances == 0) {
+    sampled.once = numbers_in(answer.at("once"));
+  }
+  ++record.instances;
+  sampled.earlier_doubts = record.doubts;
+  prepared_[&worker_of(row)].insert(name);
+  return true;
 }
 
 void Sampler::renew_workers() {
@@ -279,9 +264,10 @@ std::optional<double> Sampler::repeat(const std::string& name) {
     prepared_[&worker_of(row)].erase(name);
     return std::nullopt;
   }
+  Sampled& sampled = sampled_[name];
   Repetition repetition = repetition_in(answer.at("times"));
   repetition.instance = record.instances - 1;
-  repetition.counters.merge(std::exchange(once_[name], {}));
+  repetition.counters.merge(std::exchange(sampled.once, {}));
   if (!record.repetitions.empty()) {  // what this instance did not profile, an earlier one did
     for (const auto& [counter, value] : record.repetitions.back().counters) {
       if (is_profile(counter)) {
@@ -290,15 +276,15 @@ std::optional<double> Sampler::repeat(const std::string& name) {
     }
   }
   record.repetitions.push_back(std::move(repetition));
-  costs_[name].repetition = spent_.all() - begun;
+  sampled.costs.repetition = spent_.all() - begun;
   if (answer.contains("was_paused") && !answer.contains("measured_again")) {
-    earlier_doubts_[name].emplace_back(paused_within);
+    sampled.earlier_doubts.emplace_back(paused_within);
     record.doubts.emplace_back(paused_within);
   }
   if (answer.contains("doubts")) {  // of this instance
-    record.doubts = earlier_doubts_[name];
+    record.doubts = sampled.earlier_doubts;
     for (const std::string doubt : answer["doubts"]) {
-      if (std::find(record.doubts.begin(), record.doubts.end(), doubt) == record.doubts.end()) {
+      if (!contains(record.doubts, doubt)) {
         record.doubts.push_back(doubt);
       }
     }
@@ -312,28 +298,19 @@ void Sampler::release(const std::string& name, Row& row) {
   }
 }
 
-void Sampler::forget(const std::string& name) {
-  release(name, rows_[name]);
-  rows_[name].record = {};
-  reported_.erase(name);
-  first_steps_.erase(name);
-  costs_.erase(name);
-}
-
 void Sampler::put_back(const std::string& name) {
-  const auto reported = reported_.find(name);
-  if (reported == reported_.end()) {
-    forget(name);
-  } else {
-    release(name, rows_[name]);
-    rows_[name].record = reported->second.record;
+  release(name, rows_[name]);
+  Sampled& sampled = sampled_[name];
+  if (sampled.reported_turns == 0) {
+    sampled = {};
   }
+  rows_[name].record = sampled.reported;
 }
 
 void Sampler::finish(const std::string& name) {
   Row& row = rows_[name];
-  Reported& reported = reported_[name];
-  if (turns_of(row.record) == reported.turns) {
+  Sampled& sampled = sampled_[name];
+  if (turns_of(row.record) == sampled.reported_turns) {
     return;
   }
   release(name, row);
@@ -343,18 +320,21 @@ void Sampler::finish(const std::string& name) {
   if (row.record.ended_worker && !row.device->is_host) {
     ended_workers_.push_back(name);
   }
-  if (reported.turns > 0 && is_unavailable(row.record)) {
+  // It ended for a reason that says nothing against the repetitions before.
+  const bool is_unavailable = row.record.outcome == Outcome::skipped || row.record.ended_worker;
+  if (sampled.reported_turns > 0 && is_unavailable) {
     say(name + " keeps the repetitions that it has: " + row.record.reason);
     std::vector<Repetition> all = std::move(row.record.repetitions);
     const std::string reason = std::move(row.record.reason);
-    row.record = reported.record;
+    row.record = sampled.reported;
     row.record.repetitions = std::move(all);
     row.record.doubts.push_back("has not all its repetitions: " + reason);
-    if (turns_of(row.record) == reported.turns) {
+    if (turns_of(row.record) == sampled.reported_turns) {
       return;
     }
   }
-  reported = {.turns = turns_of(row.record), .record = row.record};
+  sampled.reported_turns = turns_of(row.record);
+  sampled.reported = row.record;
   reporter_.add(name);
 }
 

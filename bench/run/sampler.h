@@ -53,11 +53,9 @@ class Sampler {
   void renew_workers();
   /// All rows are finished. Each pass but the first has new workers.
   void begin_pass(int number, int of);
-  [[nodiscard]] const RowCosts& costs(const std::string& name) { return costs_[name]; }
+  [[nodiscard]] const RowCosts& costs(const std::string& name) { return sampled_[name].costs; }
 
-  /// As if the row had had no turn yet.
-  void forget(const std::string& name);
-  /// As if it had had no turn since it was reported.
+  /// As if the row had had no turn since it was reported.
   void put_back(const std::string& name);
 
   /// Rows on a GPU that ended their worker, for a second try when no other row can be lost by it.
@@ -67,9 +65,14 @@ class Sampler {
   void begin_anew(const std::string& name);
 
  private:
-  struct Reported {
-    std::size_t turns = 0;
-    Record record;
+  /// What is known of a row beside its record.
+  struct Sampled {
+    RowCosts costs;
+    std::optional<Json> first_steps;          ///< once an instance of it was verified
+    std::vector<std::string> earlier_doubts;  ///< of instances before
+    std::map<std::string, double> once;       ///< for its next repetition
+    std::size_t reported_turns = 0;
+    Record reported;
   };
 
   [[nodiscard]] Worker& worker_of(const Row& row) {
@@ -85,8 +88,6 @@ class Sampler {
   /// Takes over how the row ended, if the answer says so.
   static bool ended(Row& row, const Json& answer);
   bool prepare(const std::string& name, Row& row);
-  void note_making(const std::string& name, double seconds, const Json& request,
-                   const Json& answer);
   void release(const std::string& name, Row& row);
 
   Rows& rows_;
@@ -95,12 +96,8 @@ class Sampler {
   Worker& worker_;
   SamplerOptions options_;
   std::map<Worker*, std::set<std::string>> prepared_;  ///< rows, by who holds them
-  std::map<std::string, Reported> reported_;
-  std::map<std::string, Json> first_steps_;  ///< of rows whose first instance was verified
-  std::map<std::string, RowCosts> costs_;
-  std::map<std::string, std::vector<std::string>> earlier_doubts_;  ///< of instances before
-  std::map<std::string, std::map<std::string, double>> once_;       ///< for a row's next repetition
-  std::string last_;                                                ///< whose turn it was
+  std::map<std::string, Sampled> sampled_;
+  std::string last_;  ///< whose turn it was
   Worker* last_worker_ = nullptr;
   std::vector<std::string> ended_workers_;  ///< rows on a GPU
   double lost_seconds_ = 0;                 ///< in rows that ended workers

@@ -29,29 +29,22 @@
 namespace crossover::bench {
 namespace {
 
-std::vector<std::string> names_of(const std::vector<PlannedRow>& plan) {
-  std::vector<std::string> names;
-  names.reserve(plan.size());
-  std::transform(plan.begin(), plan.end(), std::back_inserter(names),
-                 [](const PlannedRow& row) { return row.name; });
-  return names;
+const WrittenRow* find(const EarlierRun& earlier, const std::string& name) {
+  const auto at = std::ranges::find(earlier.rows, name, &WrittenRow::name);
+  return at == earlier.rows.end() ? nullptr : &*at;
 }
 
 /// Takes the rows out of the plan that the earlier run has measured, and gives the others what it
 /// has of them. Returns how many it took.
 std::size_t take_kept(std::vector<PlannedRow>& plan, const EarlierRun& earlier, int repetitions,
                       Rows& rows) {
-  std::map<std::string, const WrittenRow*> kept;
-  for (const WrittenRow& row : earlier.rows) {
-    kept[row.name] = &row;
-  }
   return std::erase_if(plan, [&](const PlannedRow& planned) {
-    const auto written = kept.find(planned.name);
-    if (written == kept.end()) {
+    const WrittenRow* const written = find(earlier, planned.name);
+    if (written == nullptr) {
       return false;
     }
     Row& row = rows[planned.name];
-    Record record = record_in(*written->second, row.warnings);
+    Record record = record_in(*written, row.warnings);
     if (record.repetitions.empty() ||
         std::ssize(record.repetitions) >= repetitions_of(row, repetitions)) {
       return true;
@@ -64,20 +57,16 @@ std::size_t take_kept(std::vector<PlannedRow>& plan, const EarlierRun& earlier, 
 /// Rows take turns with their lead: unless the earlier run has all of a group, none counts.
 std::set<std::string> parts_of_groups(const std::vector<PlannedRow>& plan, Rows& rows,
                                       const EarlierRun& earlier) {
-  std::set<std::string> kept;
-  for (const WrittenRow& row : earlier.rows) {
-    kept.insert(row.name);
-  }
-  std::map<std::string, std::vector<std::string>> groups;
+  std::map<std::string, std::set<std::string>> groups;  // by lead
   for (const PlannedRow& planned : plan) {
     if (const std::string& lead = rows[planned.name].lead; !lead.empty()) {
-      groups.try_emplace(lead, 1, lead).first->second.push_back(planned.name);
+      groups[lead].insert({lead, planned.name});
     }
   }
   std::set<std::string> found;
   for (const auto& [lead, names] : groups) {
-    if (!std::all_of(names.begin(), names.end(),
-                     [&](const std::string& name) { return kept.contains(name); })) {
+    if (std::ranges::any_of(
+            names, [&](const std::string& name) { return find(earlier, name) == nullptr; })) {
       found.insert(names.begin(), names.end());
     }
   }
@@ -216,7 +205,8 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
       leave_out(*earlier, parts_of_groups(plan, rows, *earlier));
       kept = take_kept(plan, *earlier, arguments.sweep.effort.repetitions, rows);
       sizes = earlier_sizes(*earlier, is_on_a_ladder);
-      unmeasured = earlier->skipped.size();
+      unmeasured =
+          static_cast<std::size_t>(std::ranges::count_if(earlier->rows, &WrittenRow::is_skipped));
       say("goes on with " + earlier->path.string() + ": " + std::to_string(kept) +
           " rows are kept, " + std::to_string(plan.size()) + " are to be measured");
     }

@@ -14,92 +14,84 @@
 namespace crossover::bench {
 namespace {
 
-enum class Kind {
-  object,
-  texts_by_name,
-  numbers_by_name,
-  list,
-  texts,
-  text,
-  number,
-  count,
-  boolean
+bool is_text(const Json& one) { return one.is_string(); }
+bool is_any_number(const Json& one) { return one.is_number(); }
+
+template <bool (*is_right)(const Json&)>
+bool are_all(const Json& list) {
+  return std::all_of(list.begin(), list.end(), is_right);
+}
+
+/// What a value may be.
+struct Kind {
+  const char* words;
+  bool (*has)(const Json& value);
 };
 
-bool is_of(const Json& value, Kind kind) {
-  const auto is_text = [](const Json& one) { return one.is_string(); };
-  const auto is_number = [](const Json& one) { return one.is_number(); };
-  switch (kind) {
-    case Kind::numbers_by_name:
-      return value.is_object() && std::all_of(value.begin(), value.end(), is_number);
-    case Kind::object:
-      return value.is_object();
-    case Kind::texts_by_name:
-      return value.is_object() && std::all_of(value.begin(), value.end(), is_text);
-    case Kind::list:
-      return value.is_array();
-    case Kind::texts:
-      return value.is_array() && std::all_of(value.begin(), value.end(), is_text);
-    case Kind::text:
-      return value.is_string();
-    case Kind::number:
-      return value.is_number() && value.get<double>() >= 0;
-    case Kind::count:
-      return value.is_number_integer() && value.get<std::int64_t>() > 0;
-    case Kind::boolean:
-      return value.is_boolean();
-  }
-  return false;
-}
+namespace kinds {
 
-const char* words(Kind kind) {
-  constexpr std::array all{
-      "an object", "an object of texts", "an object of numbers", "a list",       "a list of texts",
-      "a text",    "a number from 0 on", "a positive count",     "true or false"};
-  return all.at(static_cast<std::size_t>(kind));
-}
+constexpr Kind object{"an object", [](const Json& value) { return value.is_object(); }};
+constexpr Kind texts_by_name{"an object of texts", [](const Json& value) {
+                               return value.is_object() && are_all<is_text>(value);
+                             }};
+constexpr Kind numbers_by_name{"an object of numbers", [](const Json& value) {
+                                 return value.is_object() && are_all<is_any_number>(value);
+                               }};
+constexpr Kind list{"a list", [](const Json& value) { return value.is_array(); }};
+constexpr Kind texts{"a list of texts",
+                     [](const Json& value) { return value.is_array() && are_all<is_text>(value); }};
+constexpr Kind text{"a text", is_text};
+constexpr Kind number{"a number from 0 on", [](const Json& value) {
+                        return value.is_number() && value.get<double>() >= 0;
+                      }};
+constexpr Kind count{"a positive count", [](const Json& value) {
+                       return value.is_number_integer() && value.get<std::int64_t>() > 0;
+                     }};
+constexpr Kind boolean{"true or false", [](const Json& value) { return value.is_boolean(); }};
+
+}  // namespace kinds
 
 /// What an answer must or may have.
 struct Field {
   const char* request = "";  ///< empty: in answers to all
   const char* place = "";
-  Kind kind = Kind::object;
+  Kind kind = kinds::object;
   bool is_needed = false;
 };
 
 constexpr std::array fields{
-    Field{"", "/outcome", Kind::text},
-    Field{"", "/error_message", Kind::text},
-    Field{"", "/out_of_memory", Kind::boolean},
-    Field{"", "/device_failed", Kind::boolean},
-    Field{"", "/worker_ends", Kind::boolean},
-    Field{"", "/not_verified", Kind::object},
-    Field{"", "/spent", Kind::numbers_by_name},
-    Field{"describe", "/rows", Kind::list},
-    Field{"describe", "/ladders", Kind::object},
-    Field{"describe", "/ladder_batches", Kind::numbers_by_name},
-    Field{"rows", "/rows", Kind::list, true},
-    Field{"prepare", "/facts", Kind::object, true},
-    Field{"prepare", "/facts/chosen", Kind::texts_by_name},
-    Field{"prepare", "/facts/workload", Kind::text},
-    Field{"prepare", "/facts/loss_first_epoch", Kind::number},
-    Field{"prepare", "/facts/loss_first_step", Kind::number},
-    Field{"prepare", "/facts/verification", Kind::object},
-    Field{"prepare", "/facts/verification/tolerance", Kind::number},
-    Field{"prepare", "/once", Kind::object, true},
-    Field{"prepare", "/first_steps", Kind::object},
-    Field{"repeat", "/times", Kind::object, true},
-    Field{"repeat", "/times/real_time", Kind::number, true},
-    Field{"repeat", "/times/cpu_time", Kind::number, true},
-    Field{"repeat", "/times/iterations", Kind::count, true},
-    Field{"repeat", "/doubts", Kind::texts},
-    Field{"check", "/verdict", Kind::text, true},
-    Field{"check", "/reason", Kind::text, true},
+    Field{"", "/outcome", kinds::text},
+    Field{"", "/error_message", kinds::text},
+    Field{"", "/out_of_memory", kinds::boolean},
+    Field{"", "/device_failed", kinds::boolean},
+    Field{"", "/worker_ends", kinds::boolean},
+    Field{"", "/not_verified", kinds::object},
+    Field{"", "/spent", kinds::numbers_by_name},
+    Field{"describe", "/rows", kinds::list},
+    Field{"describe", "/ladders", kinds::object},
+    Field{"describe", "/ladder_batches", kinds::numbers_by_name},
+    Field{"rows", "/rows", kinds::list, true},
+    Field{"prepare", "/facts", kinds::object, true},
+    Field{"prepare", "/facts/chosen", kinds::texts_by_name},
+    Field{"prepare", "/facts/workload", kinds::text},
+    Field{"prepare", "/facts/loss_first_epoch", kinds::number},
+    Field{"prepare", "/facts/loss_first_step", kinds::number},
+    Field{"prepare", "/facts/verification", kinds::object},
+    Field{"prepare", "/facts/verification/tolerance", kinds::number},
+    Field{"prepare", "/once", kinds::object, true},
+    Field{"prepare", "/first_steps", kinds::object},
+    Field{"repeat", "/times", kinds::object, true},
+    Field{"repeat", "/times/real_time", kinds::number, true},
+    Field{"repeat", "/times/cpu_time", kinds::number, true},
+    Field{"repeat", "/times/iterations", kinds::count, true},
+    Field{"repeat", "/doubts", kinds::texts},
+    Field{"check", "/verdict", kinds::text, true},
+    Field{"check", "/reason", kinds::text, true},
 };
 
 constexpr std::array fields_of_rows{
-    Field{"", "/configuration", Kind::texts_by_name, true},
-    Field{"", "/environment", Kind::texts_by_name},
+    Field{"", "/configuration", kinds::texts_by_name, true},
+    Field{"", "/environment", kinds::texts_by_name},
 };
 
 /// "'times.real_time' is missing".
@@ -112,13 +104,13 @@ std::string fault_among(const Fields& wanted, const std::string& request, const 
     }
     const Json::json_pointer place(field.place);
     std::string name = std::string("'").append(field.place + 1).append("'");
-    std::replace(name.begin(), name.end(), '/', '.');
+    std::ranges::replace(name, '/', '.');
     if (!answer.contains(place)) {
       if (field.is_needed && !has_ended) {
         return name + " is missing";
       }
-    } else if (!is_of(answer.at(place), field.kind)) {
-      return name + " is not " + words(field.kind);
+    } else if (!field.kind.has(answer.at(place))) {
+      return name + " is not " + field.kind.words;
     }
   }
   return "";

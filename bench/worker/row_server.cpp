@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <new>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -85,11 +84,11 @@ Json not_verified_json(const Mismatch& found, double seconds) {
 /// Since the last answer.
 Json spent_json(Spent& spent) {
   const Spent last = std::exchange(spent, Spent{.start = spent.start});
-  return {{"timed", last.timed},
-          {"warm_up", last.warm_up},
-          {"verification", last.verification},
-          {"profile", last.profile},
-          {"making", last.making}};
+  Json json;
+  for (const auto& [part, seconds] : parts_of_spent) {
+    json[part] = last.*seconds;
+  }
+  return json;
 }
 
 }  // namespace
@@ -253,7 +252,7 @@ Json RowServer::repeat(const Json& request) {
                 {"iterations", found.iterations}};
   if (!of_ranks.empty()) {  // the time is that of the slowest; this one has the clock
     of_ranks.front() = found.real_accumulated_time;
-    const auto [least, most] = std::minmax_element(of_ranks.begin(), of_ranks.end());
+    const auto [least, most] = std::ranges::minmax_element(of_ranks);
     times["real_time"] = found.GetAdjustedRealTime() * *most / found.real_accumulated_time;
     times["rank_spread"] = (*most - *least) / *most;
   }
@@ -281,29 +280,7 @@ Json RowServer::repeat(const Json& request) {
 
 Json RowServer::refused(const std::string& name) {
   held_[name].prepared.reset();
-  const auto ended = [](Outcome outcome, const std::string& why) -> Json {
-    return {{"outcome", to_string(outcome)}, {"error_message", why}};
-  };
-  const auto out_of_memory = [&](const std::string& why) {
-    Json answer = ended(Outcome::skipped, why);
-    answer["out_of_memory"] = true;
-    return answer;
-  };
-  try {
-    throw;
-  } catch (const Unsupported& error) {
-    return ended(Outcome::skipped, error.what());
-  } catch (const OutOfMemory& error) {
-    return out_of_memory(error.what());
-  } catch (const std::bad_alloc&) {
-    return out_of_memory("out of memory");
-  } catch (const DeviceFailed& error) {
-    Json answer = ended(Outcome::failed, error.what());
-    answer["device_failed"] = true;
-    return answer;
-  } catch (const std::exception& error) {
-    return ended(Outcome::failed, error.what());
-  }
+  return ended_by_exception();
 }
 
 }  // namespace crossover::bench

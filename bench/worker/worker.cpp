@@ -25,8 +25,8 @@ namespace {
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> all;
-  std::transform(texts.begin(), texts.end(), std::back_inserter(all),
-                 [](std::string& text) { return text.data(); });
+  std::ranges::transform(texts, std::back_inserter(all),
+                         [](std::string& text) { return text.data(); });
   all.push_back(nullptr);
   return all;
 }
@@ -60,10 +60,6 @@ constexpr int of_signals = 128;
 
 /// To free what it holds, and to look for leaks where it does that.
 constexpr std::chrono::seconds at_its_end(60);
-
-int code_of(int status) {
-  return WIFSIGNALED(status) ? of_signals + WTERMSIG(status) : WEXITSTATUS(status);
-}
 
 }  // namespace
 
@@ -178,7 +174,7 @@ void WorkerProcess::pass_on() {
 void WorkerProcess::pass_on(const std::string& line) {
   constexpr std::size_t most_remembered = 1000;
   constexpr std::size_t longest = 200;
-  if (std::any_of(line.begin(), line.end(), [](unsigned char c) { return std::isalpha(c) != 0; })) {
+  if (std::ranges::any_of(line, [](unsigned char c) { return std::isalpha(c) != 0; })) {
     last_words_ = line.substr(0, longest);
   }
   if (told_.contains(line)) {
@@ -232,7 +228,7 @@ int WorkerProcess::end(std::chrono::seconds patience) {
   ::close(pipes_.from);
   ::close(errors_);
   process_ = -1;
-  return code_of(status);
+  return WIFSIGNALED(status) ? of_signals + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 }  // namespace crossover::bench

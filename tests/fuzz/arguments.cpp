@@ -51,9 +51,8 @@ void require_said_in_one_line(const UsageError& error, const std::vector<std::st
   const std::string what = error.what();
   require(!what.empty(), "an error without a message");
   // What stands in the message of control characters is the user's own.
-  const bool has_control = std::any_of(words.begin(), words.end(), [](const std::string& word) {
-    return std::any_of(word.begin(), word.end(), fuzz::is_control);
-  });
+  const bool has_control = std::ranges::any_of(
+      words, [](const std::string& word) { return std::ranges::any_of(word, fuzz::is_control); });
   if (!has_control) {
     fuzz::require_line(what);
   }
@@ -127,8 +126,7 @@ std::vector<std::string> printed(const std::vector<std::string>& words,
   std::vector<std::string> again;
   for (const std::string& word : words) {
     const std::string name = word.substr(0, word.find('='));
-    if (std::none_of(axes().begin(), axes().end(),
-                     [&](const Axis& axis) { return axis.flag.name == name; })) {
+    if (std::ranges::none_of(axes(), [&](const Axis& axis) { return axis.flag.name == name; })) {
       again.push_back(word);
     }
   }

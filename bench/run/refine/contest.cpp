@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -41,19 +42,10 @@ struct Ladder {
   std::vector<Work> work;
 };
 
-std::optional<std::size_t> place_of(const std::string& model,
-                                    const std::vector<LadderSize>& sizes) {
-  const auto at = std::find_if(sizes.begin(), sizes.end(),
-                               [&](const LadderSize& size) { return size.name == model; });
-  return at == sizes.end() ? std::nullopt : std::optional<std::size_t>(at - sizes.begin());
-}
-
 /// The element with that configuration, made where there is none.
 template <class Item>
 Item& found_or_made(std::vector<Item>& items, const Configuration& configuration) {
-  const auto at = std::find_if(items.begin(), items.end(), [&](const Item& item) {
-    return item.configuration == configuration;
-  });
+  const auto at = std::ranges::find(items, configuration, &Item::configuration);
   if (at != items.end()) {
     return *at;
   }
@@ -77,8 +69,9 @@ std::map<std::string, Ladder> measured_work(Rows& rows, const SecondsOf& seconds
     if (is_new) {
       ladder.sizes = sizes_of(name_of_ladder, networks);
     }
-    const std::optional<std::size_t> place = place_of(model, ladder.sizes);
-    const std::vector<double> taken = place ? seconds(name) : std::vector<double>();
+    const auto place = std::ranges::find(ladder.sizes, model, &LadderSize::name);
+    const std::vector<double> taken =
+        place != ladder.sizes.end() ? seconds(name) : std::vector<double>();
     if (taken.empty()) {
       continue;
     }
@@ -89,8 +82,8 @@ std::map<std::string, Ladder> measured_work(Rows& rows, const SecondsOf& seconds
         (find_axis(pair.first).role == AxisRole::how ? way : work).push_back(pair);
       }
     }
-    found_or_made(found_or_made(ladder.work, work).ways, way).curve[*place] = {taken,
-                                                                               program_of(row)};
+    found_or_made(found_or_made(ladder.work, work).ways, way)
+        .curve[static_cast<std::size_t>(place - ladder.sizes.begin())] = {taken, program_of(row)};
   }
   return all;
 }
@@ -109,42 +102,54 @@ std::vector<Rung> rungs_of(const Curve& first, const Curve& second) {
   return rungs;
 }
 
-std::vector<const MeasuredWay*> ways_on(const Work& work, bool cpu) {
-  std::vector<const MeasuredWay*> ways;
+using Ways = std::vector<const MeasuredWay*>;
+
+std::string said(const MeasuredWay* way, const std::string& key) {
+  return value_or_unsaid(way->configuration, key);
+}
+
+std::int64_t cpu_threads_of(const MeasuredWay* way) {
+  return number_of(way->configuration, "cpu_threads");
+}
+
+Ways ways_on(const Work& work, bool cpu) {
+  Ways ways;
   for (const MeasuredWay& way : work.ways) {
-    if ((value_or_unsaid(way.configuration, "device") == "cpu") == cpu) {
+    if ((said(&way, "device") == "cpu") == cpu) {
       ways.push_back(&way);
     }
   }
   return ways;
 }
 
-Contest between(Refine kind, const Work& work, const MeasuredWay& first,
-                const MeasuredWay& second) {
+/// Null where the work was not measured so, but in `other`.
+const MeasuredWay* find_way(const Work& work, const Configuration& configuration,
+                            const MeasuredWay* other) {
+  const auto at = std::ranges::find(work.ways, configuration, &MeasuredWay::configuration);
+  return at == work.ways.end() || &*at == other ? nullptr : &*at;
+}
+
+Contest between(Refine kind, const Work& work, const MeasuredWay* first,
+                const MeasuredWay* second) {
   return {.kind = kind,
           .work = work.configuration,
-          .first = first.configuration,
-          .second = second.configuration,
-          .ladder = rungs_of(first.curve, second.curve)};
+          .first = first->configuration,
+          .second = second->configuration,
+          .ladder = rungs_of(first->curve, second->curve)};
 }
 
 std::optional<Contest> of_threads(const Work& work, int cores) {
-  const auto threads = [](const MeasuredWay* way) {
-    return number_of(way->configuration, "cpu_threads");
-  };
   std::optional<Contest> found;
   for (const std::string& execution : find_axis("execution").values) {
-    std::vector<const MeasuredWay*> ways = ways_on(work, true);
+    Ways ways = ways_on(work, true);
     std::erase_if(ways, [&](const MeasuredWay* way) {
-      return threads(way) > cores || value_or_unsaid(way->configuration, "execution") != execution;
-    });
-    std::stable_sort(ways.begin(), ways.end(), [&](const MeasuredWay* one, const MeasuredWay* two) {
-      return threads(one) < threads(two);
+      return cpu_threads_of(way) > cores || said(way, "execution") != execution;
     });
     if (ways.size() < 2) {
       continue;
     }
-    Contest own = between(Refine::threads, work, *ways.front(), *ways.back());
+    std::ranges::stable_sort(ways, {}, cpu_threads_of);
+    Contest own = between(Refine::threads, work, ways.front(), ways.back());
     if (!found || own.ladder.size() >= found->ladder.size()) {  // auto is the last of the CPU's
       found = std::move(own);
     }
@@ -153,12 +158,12 @@ std::optional<Contest> of_threads(const Work& work, int cores) {
 }
 
 /// At each size the way with the smallest median.
-std::map<std::size_t, const MeasuredWay*> best(const std::vector<const MeasuredWay*>& ways) {
+std::map<std::size_t, const MeasuredWay*> best(const Ways& ways) {
   std::map<std::size_t, const MeasuredWay*> found;
   for (const MeasuredWay* way : ways) {
     for (const auto& [place, times] : way->curve) {
-      const MeasuredWay*& fastest = found[place];
-      if (fastest == nullptr || median(times.seconds) < median(fastest->curve.at(place).seconds)) {
+      const MeasuredWay*& fastest = found.try_emplace(place, way).first->second;
+      if (median(times.seconds) < median(fastest->curve.at(place).seconds)) {
         fastest = way;
       }
     }
@@ -175,75 +180,61 @@ std::size_t start_of_second(const std::vector<Rung>& rungs) {
   return start;
 }
 
-/// What anyone would run stands for the others where it has all their sizes.
-void keep_automatic(std::vector<const MeasuredWay*>& gpus) {
+/// Of a GPU's ways those that stand for the others: with the data there, and what anyone would run
+/// where it has all sizes of these.
+Ways standing_for_all(Ways gpus) {
+  const auto keep = [&](const auto& is_better) {
+    if (std::ranges::any_of(gpus, is_better)) {
+      std::erase_if(gpus, [&](const MeasuredWay* way) { return !is_better(way); });
+    }
+  };
+  keep([](const MeasuredWay* way) { return said(way, "data") == "resident"; });
   std::size_t most = 0;
   for (const MeasuredWay* way : gpus) {
     most = std::max(most, way->curve.size());
   }
-  const auto is_automatic = [&](const MeasuredWay* way) {
-    return value_or_unsaid(way->configuration, "execution") == "auto" && way->curve.size() == most;
-  };
-  if (std::any_of(gpus.begin(), gpus.end(), is_automatic)) {
-    std::erase_if(gpus, [&](const MeasuredWay* way) { return !is_automatic(way); });
-  }
+  keep([&](const MeasuredWay* way) {
+    return said(way, "execution") == "auto" && way->curve.size() == most;
+  });
+  return gpus;
 }
 
 std::optional<Contest> of_devices(const Work& work) {
   const std::map<std::size_t, const MeasuredWay*> cpu = best(ways_on(work, true));
+  const Ways gpus = standing_for_all(ways_on(work, false));
+  if (cpu.empty() || gpus.empty()) {
+    return std::nullopt;
+  }
   Curve cpu_curve;
   for (const auto& [place, way] : cpu) {
     cpu_curve[place] = way->curve.at(place);
   }
-  std::vector<const MeasuredWay*> gpus = ways_on(work, false);
-  const auto is_copied = [](const MeasuredWay* way) {
-    return value_or_unsaid(way->configuration, "data") != "resident";
-  };
-  if (!std::all_of(gpus.begin(), gpus.end(), is_copied)) {
-    std::erase_if(gpus, is_copied);
-  }
-  keep_automatic(gpus);
-  const MeasuredWay* chosen = nullptr;
-  std::pair<std::size_t, double> earliest;
-  for (const MeasuredWay* gpu : gpus) {
+  // Of those that win from the same rung on the fastest there wins earliest.
+  const auto earliness = [&](const MeasuredWay* gpu) {
     const std::size_t start = start_of_second(rungs_of(cpu_curve, gpu->curve));
-    // Of those that win from the same rung on the fastest there wins earliest.
     const auto at = gpu->curve.find(start);
-    const std::pair own{
-        start,
-        median(at != gpu->curve.end() ? at->second.seconds : gpu->curve.rbegin()->second.seconds)};
-    if (chosen == nullptr || own < earliest) {
-      chosen = gpu;
-      earliest = own;
-    }
-  }
-  if (chosen == nullptr || cpu.empty()) {
-    return std::nullopt;
-  }
+    const Times& times = at != gpu->curve.end() ? at->second : gpu->curve.rbegin()->second;
+    return std::pair(start, median(times.seconds));
+  };
+  const MeasuredWay* const chosen = *std::ranges::min_element(gpus, {}, earliness);
   const MeasuredWay* last_winner = cpu.begin()->second;
   for (const Rung& rung : rungs_of(cpu_curve, chosen->curve)) {
     if (rung.winner == Winner::first) {
       last_winner = cpu.at(rung.place);
     }
   }
-  return between(Refine::device, work, *last_winner, *chosen);
+  return between(Refine::device, work, last_winner, chosen);
 }
 
 std::optional<Contest> of_executions(const Work& work) {
   std::optional<Contest> found;
   for (const MeasuredWay* eager : ways_on(work, false)) {
-    Configuration graph = eager->configuration;
-    for (auto& [key, text] : graph) {
-      if (key == "execution" && text == "eager") {
-        text = "graph";
-      }
-    }
-    const auto at = std::find_if(work.ways.begin(), work.ways.end(), [&](const MeasuredWay& way) {
-      return way.configuration == graph && &way != eager;
-    });
-    const bool is_first = !found || value_or_unsaid(eager->configuration, "data") == "resident";
-    if (at != work.ways.end() && is_first) {
-      found = between(Refine::execution, work, *eager, *at);
+    Configuration configuration = eager->configuration;
+    std::ranges::replace(configuration, Configuration::value_type("execution", "eager"),
+                         Configuration::value_type("execution", "graph"));
+    const MeasuredWay* const graph = find_way(work, configuration, eager);
+    if (graph != nullptr && (!found || said(eager, "data") == "resident")) {
+      found = between(Refine::execution, work, eager, graph);
     }
   }
   return found;
@@ -251,20 +242,15 @@ std::optional<Contest> of_executions(const Work& work) {
 
 std::optional<Contest> of_programs(const Work& work, int cores) {
   std::optional<Contest> found;
-  int most = 0;
+  std::int64_t most = 0;
   for (const MeasuredWay* other : ways_on(work, true)) {
-    Configuration own = other->configuration;
-    std::erase_if(own, [](const auto& pair) { return pair.first == "program"; });
-    const auto threads = static_cast<int>(number_of(own, "cpu_threads"));
-    const auto at = std::find_if(work.ways.begin(), work.ways.end(), [&](const MeasuredWay& way) {
-      return way.configuration == own && &way != other;
-    });
-    if (at != work.ways.end() && threads <= cores && threads > most) {
-      found = between(Refine::program, work, *at, *other);
+    const MeasuredWay* const own = find_way(work, without("program", other->configuration), other);
+    if (own != nullptr && cpu_threads_of(other) <= cores && cpu_threads_of(other) > most) {
+      found = between(Refine::program, work, own, other);
       for (Rung& rung : found->ladder) {  // asked is whether one wins, not where that changes
         rung.winner = Winner::neither;
       }
-      most = threads;
+      most = cpu_threads_of(other);
     }
   }
   return found;
@@ -285,7 +271,7 @@ std::vector<LadderSize> sizes_around(const std::set<std::int64_t>& rungs) {
     all.insert(static_cast<std::int64_t>(size));
   }
   std::vector<LadderSize> sizes;
-  std::transform(all.begin(), all.end(), std::back_inserter(sizes), [](std::int64_t size) {
+  std::ranges::transform(all, std::back_inserter(sizes), [](std::int64_t size) {
     return LadderSize{.name = std::to_string(size), .parameters = size};
   });
   return sizes;
@@ -293,48 +279,41 @@ std::vector<LadderSize> sizes_around(const std::set<std::int64_t>& rungs) {
 
 /// The sizes at which each side has times of few and of many steps.
 std::optional<Contest> of_commands(Rows& rows, const SecondsOf& seconds) {
-  Contest found{.kind = Refine::command, .work = {{"family", "Command"}}};
   std::set<std::int64_t> sizes;
   std::set<std::int64_t> steps;
-  std::vector<std::string> programs;
+  std::set<std::string> programs;
   for (const std::string& name : rows.names()) {
-    const Row& row = rows[name];
-    if (family_of(row) != "Command" || seconds(name).empty()) {
-      continue;
-    }
-    sizes.insert(number_of(row.configuration, "size"));
-    steps.insert(number_of(row.configuration, "step_count"));
-    const std::string& program = value_of(row.configuration, "program");
-    if (std::find(programs.begin(), programs.end(), program) == programs.end()) {
-      programs.push_back(program);
+    if (const Row& row = rows[name]; family_of(row) == "Command" && !seconds(name).empty()) {
+      sizes.insert(number_of(row.configuration, "size"));
+      steps.insert(number_of(row.configuration, "step_count"));
+      programs.insert(value_of(row.configuration, "program"));
     }
   }
   if (programs.size() != 2 || steps.size() != 2) {
     return std::nullopt;
   }
-  std::sort(programs.begin(), programs.end());
-  found.first = {{"program", programs[0]}};
-  found.second = {{"program", programs[1]}};
-  found.steps = {std::to_string(*steps.begin()), std::to_string(*steps.rbegin())};
-  found.sizes = sizes_around(sizes);
+  Contest found{.kind = Refine::command,
+                .sizes = sizes_around(sizes),
+                .work = {{"family", "Command"}},
+                .first = {{"program", *programs.begin()}},
+                .second = {{"program", *programs.rbegin()}},
+                .ladder = {},
+                .steps = {std::to_string(*steps.begin()), std::to_string(*steps.rbegin())}};
   const auto of_more_steps = [&](const Configuration& side, std::size_t place) {
     const std::vector<std::string> names = found.rows(side, place);
     const std::vector<double> few = seconds(names.front());
     std::vector<double> taken = seconds(names.back());
     taken.resize(std::min(few.size(), taken.size()));
-    for (std::size_t i = 0; i < taken.size(); ++i) {
-      taken[i] -= few[i];
-    }
+    std::ranges::transform(taken, few, taken.begin(), std::minus());
     return taken;
   };
   for (std::size_t place = 0; place < found.sizes.size(); ++place) {
-    if (!sizes.contains(found.sizes[place].parameters)) {
-      continue;
-    }
-    const std::vector<double> first = of_more_steps(found.first, place);
-    const std::vector<double> second = of_more_steps(found.second, place);
-    if (!first.empty() && !second.empty()) {
-      found.ladder.push_back({.place = place, .winner = apart(first, second)});
+    if (sizes.contains(found.sizes[place].parameters)) {
+      const std::vector<double> first = of_more_steps(found.first, place);
+      const std::vector<double> second = of_more_steps(found.second, place);
+      if (!first.empty() && !second.empty()) {
+        found.ladder.push_back({.place = place, .winner = apart(first, second)});
+      }
     }
   }
   return found.ladder.size() < 2 ? std::nullopt : std::optional(std::move(found));
@@ -348,11 +327,10 @@ std::vector<std::string> Contest::rows(const Configuration& side, std::size_t pl
     return {row_name(in_order(joined(joined(work, {{"model", size}}), side)))};
   }
   std::vector<std::string> names;
-  std::transform(steps.begin(), steps.end(), std::back_inserter(names),
-                 [&](const std::string& count) {
-                   const Configuration own{{"size", size}, {"step_count", count}};
-                   return row_name(in_order(joined(joined(work, own), side)));
-                 });
+  for (const std::string& count : steps) {
+    const Configuration own{{"size", size}, {"step_count", count}};
+    names.push_back(row_name(in_order(joined(joined(work, own), side))));
+  }
   return names;
 }
 
@@ -388,36 +366,30 @@ std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& se
   if (kind == Refine::command) {
     return of_commands(rows, seconds);
   }
-  std::optional<Contest> found;
   const std::map<std::string, Ladder> all =
       measured_work(rows, seconds, networks, kind == Refine::program);
-  const auto look_at = [&](Refine wanted, const Ladder& ladder) {
-    for (const Work& work : ladder.work) {
-      std::optional<Contest> own = wanted == Refine::threads   ? of_threads(work, cores)
-                                   : wanted == Refine::device  ? of_devices(work)
-                                   : wanted == Refine::program ? of_programs(work, cores)
-                                                               : of_executions(work);
-      constexpr std::size_t fewest = 2;
-      if (own && own->ladder.size() >= (found ? found->ladder.size() + 1 : fewest)) {
-        found = std::move(own);
-        found->sizes = ladder.sizes;
+  const auto look = [&](Refine wanted) {
+    std::optional<Contest> found;
+    for (const auto& [name, ladder] : all) {
+      for (const Work& work : ladder.work) {
+        std::optional<Contest> own = wanted == Refine::threads   ? of_threads(work, cores)
+                                     : wanted == Refine::device  ? of_devices(work)
+                                     : wanted == Refine::program ? of_programs(work, cores)
+                                                                 : of_executions(work);
+        constexpr std::size_t fewest = 2;
+        if (own && own->ladder.size() >= (found ? found->ladder.size() + 1 : fewest)) {
+          found = std::move(own);
+          found->sizes = ladder.sizes;
+        }
       }
     }
-  };
-  const auto look = [&](Refine wanted) {
-    for (const auto& [name, ladder] : all) {
-      look_at(wanted, ladder);
-    }
+    return found;
   };
   if (kind != Refine::automatic) {
-    look(kind);
-  } else {
-    look(Refine::device);
-    if (!found) {
-      look(Refine::threads);
-    }
+    return look(kind);
   }
-  return found;
+  std::optional<Contest> found = look(Refine::device);
+  return found ? found : look(Refine::threads);
 }
 
 }  // namespace crossover::bench

@@ -7,15 +7,9 @@
 namespace crossover::bench {
 
 Winner other(Winner winner) {
-  switch (winner) {
-    case Winner::first:
-      return Winner::second;
-    case Winner::second:
-      return Winner::first;
-    case Winner::neither:
-      break;
-  }
-  return Winner::neither;
+  return winner == Winner::first    ? Winner::second
+         : winner == Winner::second ? Winner::first
+                                    : Winner::neither;
 }
 
 double log_evidence(std::int64_t pairs, std::int64_t won) {
@@ -25,38 +19,25 @@ double log_evidence(std::int64_t pairs, std::int64_t won) {
          n * std::log(2.0);
 }
 
-PairTest::PairTest(double error, std::int64_t most_pairs)
-    : log_error_(std::log(error)), most_pairs_(most_pairs) {}
-
 void PairTest::add(double first_seconds, double second_seconds) {
-  if (first_seconds < second_seconds) {
-    ++won_[0];
-  } else if (second_seconds < first_seconds) {
-    ++won_[1];
-  } else {
-    ++ties_;
-  }
+  ++(first_seconds < second_seconds ? first_ : second_seconds < first_seconds ? second_ : ties_);
 }
 
 bool PairTest::is_sure(std::int64_t pairs, std::int64_t won) const {
-  return log_evidence(pairs, won) < log_error_;
+  return log_evidence(pairs, won) < std::log(error_);
 }
 
 Winner PairTest::winner() const {
-  if (!is_sure(pairs(), won_[0])) {
-    return Winner::neither;
-  }
-  return won_[0] > won_[1] ? Winner::first : Winner::second;
+  return !is_sure(pairs(), first_) ? Winner::neither
+         : first_ > second_        ? Winner::first
+                                   : Winner::second;
 }
 
 bool PairTest::is_open() const {
   const std::int64_t left = most_pairs_ - pairs() - ties_;
-  if (left <= 0 || winner() != Winner::neither) {
-    return false;
-  }
   // Each pair more that the leading side wins makes it surer: all of them tell what can be reached.
-  const std::int64_t all = pairs() + left;
-  return is_sure(all, won_[0] + left) || is_sure(all, won_[1] + left);
+  return left > 0 && winner() == Winner::neither &&
+         is_sure(pairs() + left, std::max(first_, second_) + left);
 }
 
 bool run_pairs(PairTest& test, std::mt19937_64& order, const std::function<void()>& begin,
@@ -78,14 +59,11 @@ Winner apart(std::span<const double> first_seconds, std::span<const double> seco
   if (first_seconds.empty() || second_seconds.empty()) {
     return Winner::neither;
   }
-  const auto [first_least, first_most] =
-      std::minmax_element(first_seconds.begin(), first_seconds.end());
-  const auto [second_least, second_most] =
-      std::minmax_element(second_seconds.begin(), second_seconds.end());
-  if (*first_most < *second_least) {
-    return Winner::first;
-  }
-  return *second_most < *first_least ? Winner::second : Winner::neither;
+  const auto [first_least, first_most] = std::ranges::minmax(first_seconds);
+  const auto [second_least, second_most] = std::ranges::minmax(second_seconds);
+  return first_most < second_least   ? Winner::first
+         : second_most < first_least ? Winner::second
+                                     : Winner::neither;
 }
 
 }  // namespace crossover::bench

@@ -3,7 +3,6 @@
 // what is measured. docs/method/refinement.md gives the method and its sources.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -25,7 +24,7 @@ double log_evidence(std::int64_t pairs, std::int64_t won);
 class PairTest {
  public:
   /// `error`: the probability of a sure winner that is none. After `most_pairs` it stays open.
-  PairTest(double error, std::int64_t most_pairs);
+  PairTest(double error, std::int64_t most_pairs) : error_(error), most_pairs_(most_pairs) {}
 
   /// The times of one pair. The shorter one wins; of equal times none does, and the pair counts for
   /// neither side, but as one of the most that may be taken.
@@ -36,17 +35,16 @@ class PairTest {
   /// No winner is sure, and one may still become so before the last pair.
   [[nodiscard]] bool is_open() const;
 
-  [[nodiscard]] std::int64_t pairs() const { return won_[0] + won_[1]; }  ///< without ties
-  [[nodiscard]] std::int64_t won_by_first() const { return won_[0]; }
+  [[nodiscard]] std::int64_t pairs() const { return first_ + second_; }  ///< without ties
+  [[nodiscard]] std::int64_t won_by_first() const { return first_; }
   [[nodiscard]] std::int64_t ties() const { return ties_; }
 
  private:
   [[nodiscard]] bool is_sure(std::int64_t pairs, std::int64_t won) const;
 
-  double log_error_;
+  double error_;
   std::int64_t most_pairs_;
-  std::array<std::int64_t, 2> won_{};
-  std::int64_t ties_ = 0;
+  std::int64_t first_ = 0, second_ = 0, ties_ = 0;
 };
 
 /// One measurement of a side, in seconds; none: it can't be had.

@@ -33,15 +33,7 @@ std::string counted(std::int64_t number) {
 }
 
 Json winner_json(Winner winner) {
-  switch (winner) {
-    case Winner::first:
-      return "first";
-    case Winner::second:
-      return "second";
-    case Winner::neither:
-      break;
-  }
-  return nullptr;
+  return winner == Winner::first ? "first" : winner == Winner::second ? Json("second") : Json();
 }
 
 Json size_json(const LadderSize& size) {
@@ -52,7 +44,7 @@ Json size_json(const LadderSize& size) {
 
 bool is_on_a_ladder(const std::string& row) {
   return row.starts_with("Command/") ||
-         std::any_of(families().begin(), families().end(), [&](const BenchmarkFamily& family) {
+         std::ranges::any_of(families(), [&](const BenchmarkFamily& family) {
            const std::string before = family.name + "/model:";
            const std::string model = row.substr(std::min(before.size(), row.size()));
            return family.trains == Trains::epochs && row.starts_with(before) &&
@@ -89,14 +81,12 @@ class Refinement {
                                       [&](std::size_t place) { return tried(place); });
     is_complete_ = found.complete;
     for (const Interval& interval : found.intervals) {
-      Json json = {{"below", winner_json(interval.below)}, {"low", nullptr}, {"high", nullptr}};
-      if (interval.low) {
-        json["low"] = contest_.sizes[*interval.low].parameters;
-      }
-      if (interval.high) {
-        json["high"] = contest_.sizes[*interval.high].parameters;
-      }
-      intervals_.push_back(std::move(json));
+      const auto parameters = [&](const std::optional<std::size_t>& place) {
+        return place ? Json(contest_.sizes[*place].parameters) : Json();
+      };
+      intervals_.push_back({{"below", winner_json(interval.below)},
+                            {"low", parameters(interval.low)},
+                            {"high", parameters(interval.high)}});
     }
     if (is_complete_ || !sizes_.empty()) {  // what had no time must not hide an earlier one
       record_(json());
@@ -178,7 +168,7 @@ class Refinement {
     pairs_ += test.pairs() + test.ties();
     record_(json());
     for (const Names& side : {names.first, names.second}) {
-      std::for_each(side.begin(), side.end(), measured_.finish);
+      std::ranges::for_each(side, measured_.finish);
     }
     tell(place, test, is_same);
     // A row that failed says so itself; its size stays open.

@@ -25,8 +25,8 @@ class Searcher {
   /// First what the sure rungs show, from the top: who wins at all larger sizes is asked most. Then
   /// what lies beyond and between them.
   Search run(const std::vector<Rung>& ladder) {
-    std::copy_if(ladder.begin(), ladder.end(), std::back_inserter(known_),
-                 [](const Rung& rung) { return rung.winner != Winner::neither; });
+    std::ranges::copy_if(ladder, std::back_inserter(known_),
+                         [](const Rung& rung) { return rung.winner != Winner::neither; });
     bool ignored = true;
     const std::vector<Change> sure = changes();
     for (std::size_t left = sure.size(); left > 0; --left) {
@@ -36,15 +36,15 @@ class Searcher {
     allowance_ = sizes_left_;
     Search found{.intervals = {}, .complete = climb(ladder)};
     std::vector<Change> all = changes();
-    std::reverse(all.begin(), all.end());
+    std::ranges::reverse(all);
     for (const Change& change : all) {
       const std::optional<Interval> interval = look_at(change, found.complete);
       const auto& others = found.intervals;
-      if (interval && std::find(others.begin(), others.end(), *interval) == others.end()) {
+      if (interval && std::ranges::find(others, *interval) == others.end()) {
         found.intervals.push_back(*interval);
       }
     }
-    std::reverse(found.intervals.begin(), found.intervals.end());
+    std::ranges::reverse(found.intervals);
     return found;
   }
 
@@ -61,8 +61,6 @@ class Searcher {
     std::size_t place = 0;
     bool is_none = false;  ///< no sure win was found up to the end of the ladder
   };
-
-  enum class Direction { down, up };
 
   Winner tried(std::size_t place) {
     if (const auto at = tried_.find(place); at != tried_.end()) {
@@ -98,8 +96,8 @@ class Searcher {
       }
       const bool is_last = i + 1 == ladder.size();
       const std::size_t beside = is_last ? ladder[i].place - 1 : ladder[i].place + 1;
-      const auto behind = std::find_if(
-          sure.begin(), sure.end(), [&](const Rung& rung) { return rung.place > ladder[i].place; });
+      const auto behind = std::ranges::find_if(
+          sure, [&](const Rung& rung) { return rung.place > ladder[i].place; });
       const bool is_inside =
           behind != sure.begin() && behind != sure.end() && behind->winner != (behind - 1)->winner;
       const Rung& next = ladder[is_last ? std::max<std::size_t>(i, 1) - 1 : i + 1];
@@ -116,7 +114,7 @@ class Searcher {
         is_complete = false;
       }
     }
-    std::reverse(known_.begin(), known_.end());
+    std::ranges::reverse(known_);
     return is_complete;
   }
 
@@ -153,30 +151,24 @@ class Searcher {
     } catch (const Exhausted&) {
       complete = false;
     }
-    Interval interval{.below = below};
-    if (is_sure(low.place, below)) {
-      interval.low = low.place;
-    }
-    if (is_sure(high.place, above)) {
-      interval.high = high.place;
-    }
-    return interval;
+    const auto sure_end = [&](std::size_t place, Winner winner) {
+      return is_sure(place, winner) ? std::optional(place) : std::nullopt;
+    };
+    return Interval{
+        .below = below, .low = sure_end(low.place, below), .high = sure_end(high.place, above)};
   }
 
   /// Moves both ends to sure wins as near to each other as can be. False where there is no change.
   bool settle(End& low, End& high, Winner below) {
     for (;;) {
       narrow(low, high, below);
-      if (!low.is_none && !is_sure(low.place, below)) {
-        if (!reach(low, high, below, Direction::down)) {
-          return false;
-        }
-      } else if (!high.is_none && !is_sure(high.place, other(below))) {
-        if (!reach(high, low, other(below), Direction::up)) {
-          return false;
-        }
-      } else {
+      const bool is_low_open = !low.is_none && !is_sure(low.place, below);
+      const bool is_high_open = !high.is_none && !is_sure(high.place, other(below));
+      if (!is_low_open && !is_high_open) {
         return true;
+      }
+      if (is_low_open ? !reach(low, high, below, -1) : !reach(high, low, other(below), 1)) {
+        return false;
       }
     }
   }
@@ -209,9 +201,7 @@ class Searcher {
       first_open = std::min(first_open, high.place);
       last_open = std::max(last_open, low.place);
       std::optional<std::size_t> next = middle(low.place, first_open);
-      if (!next) {
-        next = middle(last_open, high.place);
-      }
+      next = next ? next : middle(last_open, high.place);
       if (!next) {
         return;
       }
@@ -221,14 +211,12 @@ class Searcher {
 
   /// Tries sizes beyond an end that is no sure win, in steps that double, up to the next rung,
   /// which becomes the end where none of them is sure. False where that rung is the other side's.
-  bool reach(End& end, End& opposite, Winner own, Direction direction) {
-    const bool is_last =
-        direction == Direction::down ? end.known == 0 : end.known + 1 == known_.size();
-    const std::size_t next = direction == Direction::down ? end.known - 1 : end.known + 1;
-    if (is_last) {
+  bool reach(End& end, End& opposite, Winner own, int direction) {
+    if (end.known == (direction < 0 ? 0 : known_.size() - 1)) {
       end.is_none = true;
       return true;
     }
+    const std::size_t next = direction < 0 ? end.known - 1 : end.known + 1;
     const std::size_t limit = known_[next].place;
     for (std::size_t step = 1;; step *= 2) {
       const std::optional<std::size_t> place = beyond(end.place, limit, step);
