@@ -5,16 +5,15 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from scripts import ROOT, TEST, script
 
 from tools import build, fuzz, runners, sources, stages
+from tools.console import Failure, Missing
 from tools.stages import Stage
 
 
@@ -31,77 +30,28 @@ def test_stages_come_with_what_they_need() -> None:
     assert {"build", "ctest", "pytest"} <= {*names("--quick")} <= {*names()} - {"asan-build"}
 
 
-# --- stages side by side
-
-STAGE = """
-import sys, time
-from pathlib import Path
-sys.path.insert(0, {root!r})
-from tools import stages
-from tools.console import Failure, Missing
-stages.ROOT = here = Path({here!r})
-
-def lacks():
-    raise Missing("not here")
-def fails():
-    raise Failure("a sentence")
-def hangs():
-    (here / "hangs").touch()
-    time.sleep(600)
-
-name = sys.argv[-1].removeprefix("--stage=")
-runs = dict(good=lambda: True, after=lambda: True, bad=lambda: False, lacks=lacks, fails=fails,
-    hangs=hangs, dies=lambda: sys.exit(1))
-sys.exit(stages.perform(stages.Stage(name, "", lambda _: runs[name]()), None))
-"""
-
-
-@pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Runs the stage of a name, which tells how it ends."""
-    monkeypatch.setattr(stages, "ROOT", tmp_path)
-    return [str(script(tmp_path / "a $tage", STAGE.format(root=str(ROOT), here=str(tmp_path))))]
-
-
 def test_a_stage_runs_after_what_it_needs_and_fails_with_it(
-    command: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    needs = {"bad": (), "fails": (), "lacks": (), "dies": (), "good": ("after",), "after": ()}
-    table = [Stage(name, "described", lambda _: True, need) for name, need in needs.items()]
-    table.append(Stage("hangs", "", lambda _: True, ("good", "bad")))  # not run at all
+    def lacks(_: object) -> bool:
+        raise Missing("not here")
+
+    def fails(_: object) -> bool:
+        raise Failure("a sentence")
+
+    runs = {"good": lambda _: True, "bad": lambda _: False, "lacks": lacks, "fails": fails}
+    table = [Stage(name, "described", run) for name, run in runs.items()]
+    table.append(Stage("after", "", lambda _: True, ("good",)))
+    table.append(Stage("never", "", lacks, ("good", "bad")))
     monkeypatch.delenv("CI", raising=False)
-    got = {name: result.verdict for name, result in stages.run_all(table, command).items()}
-    assert got == {
-        **{
-            "bad": "FAILED",
-            "fails": "FAILED",
-            "lacks": "skipped",
-            "dies": "not run, or not to its end",
-        },
-        **{"good": "passed", "after": "passed", "hangs": "not run, or not to its end"},
-    }
-    out = capfd.readouterr().out
+    ends = dict.fromkeys(("good", "after"), "passed") | dict.fromkeys(("bad", "fails"), "FAILED")
+    ends |= {"lacks": "skipped", "never": "not run without bad"}
+    results = stages.run_all(table, None)
+    assert {name: result.verdict for name, result in results.items()} == ends
+    out = capsys.readouterr().out
     assert "a sentence\n" in out and "good: described\n" in out and "skipped: not here\n" in out
     monkeypatch.setenv("CI", "true")
-    assert stages.run_all(table[2:3], command)["lacks"].verdict == "FAILED"
-
-
-def test_stages_end_with_what_runs_them(command: list[str], tmp_path: Path) -> None:
-    text = (
-        f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'tests')!r}]\n"
-        "from pathlib import Path; import signal; from tools import console, stages\n"
-        "signal.signal(signal.SIGINT, signal.SIG_DFL)  # else it is ignored in background jobs\n"
-        f"stages.ROOT = Path({str(tmp_path)!r}); all = [stages.Stage('hangs', '', print)]\n"
-        f"sys.exit(console.guarded('./x', lambda _: stages.run_all(all, {command!r})))"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", text], start_new_session=True, stdout=-1, stderr=-2, text=True
-    )
-    while not (tmp_path / "hangs").exists():
-        assert process.poll() is None
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    out, _ = process.communicate(timeout=600)  # only when all have closed it
-    assert process.returncode == 130 and "./x: stopped; start it again" in out
+    assert stages.run_all(table[2:3], None)["lacks"].verdict == "FAILED"
 
 
 # --- clang-tidy
@@ -275,35 +225,6 @@ def test_what_a_user_keeps_in_the_checkout_changes_no_test(
 # --- the fuzzers
 
 
-FINDS = """
-prefix = next(word.split("=")[1] for word in sys.argv if word.startswith("-artifact_prefix="))
-open(prefix + "crash-1", "w").write("input")
-print("#12\\tNEW\\nthe sanitizer's words", file=sys.stderr)
-sys.exit(77)
-"""
-
-
-@pytest.fixture
-def fuzzer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """Makes the program of the only fuzzer, `one`; it notes in `ran` the options it is run with."""
-    monkeypatch.setattr(fuzz, "ROOT", tmp_path)
-    monkeypatch.setattr(fuzz, "LOGS", tmp_path)
-    for name in ("SOURCES", "BUILD", "FINDINGS"):
-        (tmp_path / name).mkdir()
-        monkeypatch.setattr(fuzz, name, tmp_path / name)
-    (fuzz.SOURCES / "one.cpp").write_text('"not tried";', encoding="utf-8")
-    (fuzz.SOURCES / "one.dict").write_text('"extra"\n', encoding="utf-8")
-    tried = tmp_path / "tried.cpp"
-    tried.write_text('#include "x.h"\nf("--flag", "two words", "b\\n", "x", "y2");', "utf-8")
-    (fuzz.BUILD / "one.sources").write_text(f"{tried}\n", encoding="utf-8")
-
-    def made(text: str) -> Path:
-        noting = f"import sys\nprint(*sys.argv[1:], file=open({str(tmp_path / 'ran')!r}, 'a'))\n"
-        return script(fuzz.BUILD / "one", noting + text)
-
-    return made
-
-
 def test_every_fuzzer_is_built_and_has_inputs_to_start_from() -> None:
     cmake = (fuzz.SOURCES / "CMakeLists.txt").read_text(encoding="utf-8")
     for name in fuzz.names():
@@ -311,14 +232,30 @@ def test_every_fuzzer_is_built_and_has_inputs_to_start_from() -> None:
         assert any((fuzz.SOURCES / "corpus" / name).iterdir())
 
 
+FINDS = """
+import sys
+print(*sys.argv[1:], file=open({ran!r}, "a"))
+prefix = next(word.split("=")[1] for word in sys.argv if word.startswith("-artifact_prefix="))
+open(prefix + "crash-1", "w").write("input")
+print("#12\\tNEW\\nthe sanitizer's words", file=sys.stderr)
+sys.exit(77)
+"""
+
+
 def test_what_is_found_is_kept_and_tried_again(
-    fuzzer: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fuzzer(FINDS)
+    monkeypatch.setattr(fuzz, "LOGS", tmp_path)
+    for name in ("SOURCES", "BUILD", "FINDINGS"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setattr(fuzz, name, tmp_path / name)
+    (fuzz.SOURCES / "one.cpp").write_text('#include "x.h"\nf("--flag");', encoding="utf-8")
+    (fuzz.BUILD / "one.sources").write_text(f"{fuzz.SOURCES / 'one.cpp'}\n", encoding="utf-8")
+    script(fuzz.BUILD / "one", FINDS.format(ran=str(tmp_path / "ran")))
     assert not fuzz.short() and not fuzz.short()
     out = capsys.readouterr().out
     found = fuzz.FINDINGS / "one" / "crash-1"
     assert "the sanitizer's words" in out and f"one: 12 executions, FOUND {found}; again: " in out
-    assert found.read_text(encoding="utf-8") == "input"
+    assert (fuzz.BUILD / "one.dict").read_text(encoding="utf-8") == '"--flag"\n'
     _, again = (tmp_path / "ran").read_text(encoding="utf-8").splitlines()
     assert "-runs=20000 -seed=1 " in again and str(found.parent) in again.split()
