@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from scripts import ROOT, TEST, script
+from scripts import TEST, script
 
 from tools import build, fuzz, runners, sources, stages
 from tools.console import Failure, Missing
