@@ -19,14 +19,10 @@ from bench_runs import (
     assert_refused,
     bench,
     environment,
-    needs_bench,
-    needs_emulation,
     strict,
 )
 
 from tools.stages import weekly
-
-pytestmark = needs_bench
 
 ON_CPU = ("--check", "--cuda=off")
 VERDICTS = {"ok", "refused", "wrong", "failed", "crashed", "hung", "not reached"}
@@ -145,7 +141,6 @@ def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@needs_emulation
 def test_some_of_what_a_gpu_does_is_checked(tmp_path: Path) -> None:
     asked = "--benchmark_filter=^cuda (.*probe|copy|NVML|cuDNN's|Linear|tiny-mlp (f32|bf16))"
     drivers = {"LD_LIBRARY_PATH": str(EMULATED.parent / "fake_nvml")}
@@ -158,7 +153,6 @@ def test_some_of_what_a_gpu_does_is_checked(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_emulation
 @pytest.mark.skipif(not weekly(), reason="takes minutes on the emulation: ./test --all")
 def test_all_that_a_gpu_does_is_checked(tmp_path: Path) -> None:
     drivers = {"LD_LIBRARY_PATH": str(EMULATED.parent / "fake_nvml")}
@@ -186,7 +180,6 @@ FAULTS = {
 
 
 @pytest.mark.slow
-@needs_emulation
 def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path: Path) -> None:
     faults = tmp_path / "faults.json"
     faults.write_text(json.dumps({name: [fault] for name, (fault, *_) in FAULTS.items()}))
@@ -205,7 +198,6 @@ def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_emulation
 def test_a_gpu_that_is_gone_leaves_the_cpu(tmp_path: Path) -> None:
     faults = tmp_path / "faults.json"
     faults.write_text('{"cuda copy h2d pinned": ["gone"]}')

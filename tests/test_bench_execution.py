@@ -4,18 +4,7 @@
 from pathlib import Path
 
 import pytest
-from bench_runs import (
-    DISC,
-    EPOCHS,
-    SHORT,
-    bench,
-    epoch_name,
-    measure,
-    needs_bench,
-    repetitions,
-)
-
-pytestmark = needs_bench
+from bench_runs import DISC, EPOCHS, SHORT, epoch_name, listed, measure, repetitions
 
 HAS_BLOCKS = "avx2" in Path("/proc/cpuinfo").read_text("utf-8")
 EXECUTIONS = ("eager", "fused", "auto")
@@ -23,14 +12,9 @@ BY_THREE = ("--model=resnet-56", "--family=Minibatch", "--cuda=off", "--threads=
 CONVOLVES = ("--model=alexnet-r", "--family=Minibatch", "--cuda=off", "--threads=1")
 
 
-def listed(*arguments: str) -> list[str]:
-    done = bench("--benchmark_list_tests=true", *arguments)
-    assert done.returncode == 0, done.stderr
-    return [part for name in done.stdout.splitlines() for part in name.split("/")]
-
-
 def executions(*arguments: str) -> list[str]:
-    return [part.split(":")[1] for part in listed(*arguments) if part.startswith("execution:")]
+    found = (part for name in listed(*arguments) for part in name.split("/"))
+    return [part.split(":")[1] for part in found if part.startswith("execution:")]
 
 
 def test_a_row_of_auto_says_what_it_chose(tmp_path: Path) -> None:
@@ -108,7 +92,7 @@ def test_a_row_that_is_made_again_stays_what_it_was_chosen_to_be(tmp_path: Path)
 def test_a_precision_that_the_cpu_lacks_has_a_ceiling_only_if_asked(tmp_path: Path) -> None:
     name = "Peak/quantity:matrix/precision:bf16/size:512/device:cpu"
     arguments = ("--family=Peak", "--cuda=off", "--threads=1")
-    if name in bench(*arguments, "--benchmark_list_tests=true").stdout:
+    if any(row.startswith(name) for row in listed(*arguments)):
         pytest.skip("this CPU multiplies bf16")
     asked = ("--precision=bf16", f"--benchmark_filter={name}")
     (row,) = measure(tmp_path, *arguments, *asked, *SHORT, code=1)["rows"]

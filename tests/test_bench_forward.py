@@ -4,18 +4,7 @@
 from pathlib import Path
 
 import pytest
-from bench_runs import (
-    EMULATED,
-    Document,
-    bench,
-    measure,
-    needs_bench,
-    needs_emulation,
-    samples,
-    strict,
-)
-
-pytestmark = needs_bench
+from bench_runs import EMULATED, SHORT, Document, listed, measure, samples
 
 PASSES = ("--family=Forward", "--cuda=off", "--threads=1")
 OFTEN = ("--benchmark_min_time=0.02", "--benchmark_repetitions=2")
@@ -65,15 +54,13 @@ def test_a_large_batch_is_verified_by_its_first_rows(tmp_path: Path) -> None:
     assert "latency_passes" not in document["benchmarks"][0]  # each takes longer than 5 ms
 
 
-def listed(*arguments: str) -> list[str]:
-    done = bench("--benchmark_list_tests=true", "--cuda=off", *arguments)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
 def test_sweeps_use_some_networks_or_all_or_none() -> None:
     def used(*arguments: str) -> set[tuple[str, str]]:
-        names = [name.split("/") for name in listed(*arguments) if name.startswith("Forward")]
+        names = [
+            name.split("/")
+            for name in listed("--cuda=off", *arguments)
+            if name.startswith("Forward")
+        ]
         return {(name[1].removeprefix("model:"), name[2].removeprefix("batch:")) for name in names}
 
     assert not used("--sweep=quick") and not used("--model=disc-2")
@@ -85,26 +72,17 @@ def test_sweeps_use_some_networks_or_all_or_none() -> None:
 
 
 def test_training_has_the_rows_that_it_had() -> None:
-    names = [name for name in listed() if not name.startswith("Forward")]
+    names = [name for name in listed("--cuda=off") if not name.startswith("Forward")]
     others = ("Peak", "Copy", "Collective", "Gemm", "Layer", "Epoch", "Minibatch")
-    assert names == listed(f"--family={','.join(others)}")
+    assert names == listed("--cuda=off", f"--family={','.join(others)}")
 
 
-@needs_emulation
 def test_a_gpu_gets_the_batch_and_gives_the_outputs(tmp_path: Path) -> None:
-    path = tmp_path / "gpu.json"
-    done = bench(
-        *("--family=Forward", "--cuda=on", "--threads=1", "--model=disc-3", "--batch=1,4"),
-        *("--benchmark_min_time=0.001", "--benchmark_repetitions=2", f"--out={path}"),
-        program=EMULATED,
-    )
-    assert done.returncode == 0, done.stderr
-    rows = [row for row in strict(path)["rows"] if row["configuration"]["device"] == "cuda"]
-    ways = [
-        (row["configuration"]["execution"], row["configuration"]["data"])
-        for row in rows
-        if row["batch"] == 4
-    ]
+    flags = ("--family=Forward", "--cuda=on", "--threads=1", "--model=disc-3", "--batch=1,4")
+    document = measure(tmp_path, *flags, *SHORT, program=EMULATED)
+    rows = [row for row in document["rows"] if row["configuration"]["device"] == "cuda"]
+    of_four = [row["configuration"] for row in rows if row["batch"] == 4]
+    ways = [(row["execution"], row["data"]) for row in of_four]
     assert ways == [(way, place) for way in ("eager", "graph") for place in ("resident", "pinned")]
     for row in rows:
         pinned = row["configuration"]["data"] == "pinned"

@@ -14,7 +14,6 @@ from bench_runs import (
     Document,
     assert_refused,
     bench,
-    needs_emulation,
     samples,
     strict,
     validate,
@@ -33,10 +32,7 @@ PROFILE = {
     "seconds_synchronization",
 }
 
-pytestmark = [
-    pytest.mark.slow,  # and of a build that ./test --quick does not bring up to date
-    needs_emulation,
-]
+pytestmark = pytest.mark.slow  # and of a build that ./test --quick does not bring up to date
 
 
 def emulated(

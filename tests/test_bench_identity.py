@@ -6,20 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from bench_runs import (
-    EMULATED,
-    EPOCHS,
-    MLP,
-    SHORT,
-    bench,
-    measure,
-    needs_bench,
-    needs_emulation,
-    samples,
-    strict,
-)
-
-pytestmark = needs_bench
+from bench_runs import EMULATED, EPOCHS, MLP, SHORT, bench, measure, samples, strict
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -75,7 +62,6 @@ def test_data_is_known_by_its_rows_not_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_emulation
 def test_devices_train_the_same(tmp_path: Path) -> None:
     path = tmp_path / "gpu.json"
     arguments = ("--mlp=2,2", "--threads=1", "--family=Epoch", "--execution=eager,graph", *SHORT)

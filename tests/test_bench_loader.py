@@ -4,18 +4,9 @@
 from pathlib import Path
 
 import pytest
-from bench_runs import (
-    EMULATED,
-    EPOCHS,
-    SHORT,
-    bench,
-    needs_bench,
-    needs_emulation,
-    samples,
-    strict,
-)
+from bench_runs import EMULATED, EPOCHS, SHORT, bench, samples, strict
 
-pytestmark = [pytest.mark.slow, needs_bench]
+pytestmark = pytest.mark.slow
 
 NETWORK = ("--mlp=6,16,3", "--rows=40", "--batch=7", "--threads=1")
 
@@ -114,7 +105,6 @@ def test_bad_values_are_a_sentence(flags: list[str], words: str) -> None:
     assert words in done.stderr and len(done.stderr.splitlines()) == 1
 
 
-@needs_emulation
 def test_a_gpu_keeps_gradients_and_takes_rows_as_they_lie(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
     flags = ("--zero=overwrite,keep", "--shuffle=none,epoch", "--loader=0,2", "--threads=1")

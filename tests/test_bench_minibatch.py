@@ -4,19 +4,7 @@
 from pathlib import Path
 
 import pytest
-from bench_runs import (
-    HEART,
-    SHORT,
-    Document,
-    bench,
-    measure,
-    needs_bench,
-    refused,
-    samples,
-    strict,
-)
-
-pytestmark = needs_bench
+from bench_runs import HEART, SHORT, Document, bench, measure, refused, samples, strict
 
 STEPS = ("--family=Minibatch", "--cuda=off", "--threads=1")
 SEVEN = ("fcn-r", "alexnet-r", "resnet-56", "lstm", "fcn-s", "alexnet-s", "resnet-50")

@@ -7,19 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_runs import (
-    MLP,
-    SHORT,
-    bench,
-    epoch_name,
-    measure,
-    needs_bench,
-    samples,
-    strict,
-    validate,
-)
-
-pytestmark = needs_bench
+from bench_runs import MLP, SHORT, bench, epoch_name, measure, samples, strict, validate
 
 
 @pytest.mark.slow

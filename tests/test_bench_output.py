@@ -25,14 +25,10 @@ from bench_runs import (
     bench,
     environment,
     measure,
-    needs_bench,
     samples,
     strict,
     validate,
 )
-
-pytestmark = needs_bench
-
 
 # --- where results go
 

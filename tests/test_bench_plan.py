@@ -10,16 +10,7 @@ from statistics import mean
 from typing import NamedTuple
 
 import pytest
-from bench_runs import (
-    BENCH,
-    EMULATED,
-    SHORT,
-    assert_refused,
-    bench,
-    needs_bench,
-    needs_emulation,
-    strict,
-)
+from bench_runs import BENCH, EMULATED, SHORT, assert_refused, bench, strict
 
 from tools import gpu
 from tools.stages import weekly
@@ -28,12 +19,9 @@ SWEEP = ("--sweep=gpu", "--threads=1,16")
 # How large the work is: an overview need not show each.
 SIZES = {"batch", "bytes", "m", "n", "k", "width", "size"}
 
-pytestmark = needs_bench
 # Without a GPU bench plans for one. The emulated one is there, and takes long to plan.
 with_all = pytest.mark.skipif(not weekly(), reason="runs with ./test --all")
-each_gpu = pytest.mark.parametrize(
-    "program", [BENCH, pytest.param(EMULATED, marks=[needs_emulation, with_all])]
-)
+each_gpu = pytest.mark.parametrize("program", [BENCH, pytest.param(EMULATED, marks=[with_all])])
 
 
 class Planned(NamedTuple):
@@ -132,7 +120,6 @@ def test_the_overview_of_the_sweep_ends_within_two_minutes(program: Path) -> Non
 
 
 @pytest.mark.slow
-@needs_emulation
 def test_rows_are_measured_in_the_order_of_the_plan() -> None:
     listed = bench(*SWEEP, "--benchmark_list_tests=true", program=EMULATED).stdout.splitlines()
     assert listed == [row.name for row in plan(EMULATED, *SWEEP)]
@@ -311,7 +298,6 @@ def lengths(tmp_path_factory: pytest.TempPathFactory) -> Lengths:
 
 
 @pytest.mark.slow
-@needs_emulation
 @pytest.mark.parametrize(
     ("program", "sweep", "flags", "most_kilobytes"),
     [

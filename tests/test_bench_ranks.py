@@ -21,8 +21,6 @@ from bench_runs import (
     Document,
     bench,
     environment,
-    needs_bench,
-    needs_emulation,
     samples,
     strict,
 )
@@ -57,7 +55,7 @@ def missing() -> str:
 # --- over MPI
 
 
-pytestmark = [pytest.mark.slow, needs_bench]
+pytestmark = pytest.mark.slow
 
 ONE_OR_TWO = ("--ranks=1,2", "--threads=1", *EPOCHS)
 
@@ -294,7 +292,6 @@ def on_gpus(document: Document) -> list[Document]:
     ]
 
 
-@needs_emulation
 def test_ranks_train_what_one_gpu_trains(tmp_path: Path) -> None:
     flags = ("--ranks=1,2", *MLP_OF_GPUS, "--family=Epoch", "--bucket=1000", *SHORT)
     document, _ = emulated(tmp_path, *flags, gpus=2)
@@ -311,7 +308,6 @@ def test_ranks_train_what_one_gpu_trains(tmp_path: Path) -> None:
     assert all(row["configuration"]["execution"] != "overlapped" for row in alone)
 
 
-@needs_emulation
 def test_sums_on_gpus_are_rows_of_their_own(tmp_path: Path) -> None:
     document, _ = emulated(tmp_path, "--ranks=2", *SUMS, *SHORT, gpus=2)
     rows = on_gpus(document)
@@ -319,7 +315,6 @@ def test_sums_on_gpus_are_rows_of_their_own(tmp_path: Path) -> None:
     assert all("bit for bit" in row["verification"]["reference"] for row in rows)
 
 
-@needs_emulation
 def test_more_ranks_than_gpus_cost_their_rows_alone(tmp_path: Path) -> None:
     document, _ = emulated(tmp_path, *TWO, "--execution=eager", gpus=1, code=1)
     (row,) = on_gpus(document)
@@ -329,7 +324,6 @@ def test_more_ranks_than_gpus_cost_their_rows_alone(tmp_path: Path) -> None:
     assert [row["configuration"]["device"] for row in measured] == ["cpu"]
 
 
-@needs_emulation
 def test_ranks_that_share_a_gpu_say_so(tmp_path: Path) -> None:
     document, _ = emulated(
         tmp_path, *TWO, "--execution=overlapped", gpus=1, NCCL_MULTI_RANK_GPU_ENABLE="1"

@@ -12,7 +12,6 @@ from bench_runs import (
     assert_refused,
     bench,
     epoch_name,
-    needs_bench,
     refused,
     repetitions,
     strict,
@@ -22,8 +21,6 @@ from bench_runs import (
 from plots.core.paired import pairs_of
 from plots.features.threads.analysis import more_threads
 from plots.file import loading
-
-pytestmark = needs_bench
 
 LADDER = ("--model=disc-2,disc-4,disc-6", "--threads=1,2", *EPOCHS, *SHORT)
 needs_two_cores = pytest.mark.skipif(

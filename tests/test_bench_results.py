@@ -9,20 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bench_runs import (
-    DISC,
-    SHORT,
-    Document,
-    bench,
-    epoch_name,
-    measure,
-    needs_bench,
-    samples,
-    strict,
-)
+from bench_runs import DISC, SHORT, Document, bench, epoch_name, measure, samples, strict
 from written import text_of
-
-pytestmark = needs_bench
 
 PARAMETERS = {"disc-2": 22, "disc-4": 230, "heart": 1522}
 GRID = [

@@ -20,14 +20,11 @@ from bench_runs import (
     assert_refused,
     bench,
     environment,
-    needs_bench,
     strict,
     validate,
 )
 
 from tools.stages import weekly
-
-pytestmark = needs_bench
 
 BATCHES = range(100, 130)
 MANY = (*DISC, "--batch=" + ",".join(map(str, BATCHES)))

@@ -9,19 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from bench_runs import (
-    BENCH,
-    EPOCHS,
-    SHORT,
-    bench,
-    environment,
-    measure,
-    needs_bench,
-    samples,
-    strict,
-)
-
-pytestmark = needs_bench
+from bench_runs import BENCH, EPOCHS, SHORT, bench, environment, measure, samples, strict
 
 LIMIT_SECONDS = 60.0
 MODELS = "--model=disc-2,disc-3,disc-4,disc-5"

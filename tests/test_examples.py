@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench_runs import BENCH, ROOT, SHORT, environment, needs_bench
+from bench_runs import BENCH, ROOT, SHORT, environment
 
 from plots.file import loading
 from plots.tests import synthetic, synthetic_sweep
@@ -69,13 +69,11 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_network, "FOLDER", tmp_path / "networks")
 
 
-@needs_bench
 @pytest.mark.parametrize("words", [words for words in RUNS if not named(words, "")], ids=" ".join)
 def test_a_network_by_its_widths(words: list[str], tmp_path: Path) -> None:
     assert len(measured(words, tmp_path)) == 1
 
 
-@needs_bench
 @needs("torch")
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [words for words in RUNS if named(words, ".py")], ids=" ".join)
@@ -84,7 +82,6 @@ def test_a_module(words: list[str], tmp_path: Path) -> None:
     assert len(set(measured(words, tmp_path))) == scales.count(",") + 1
 
 
-@needs_bench
 @needs("torch", "onnx")
 @pytest.mark.slow
 def test_onnx(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench_runs import BENCH, SHORT, bench, needs_bench
+from bench_runs import BENCH, SHORT, bench
 
 from plots import units
 from plots.cli import main
@@ -29,7 +29,6 @@ def network(tmp_path: Path) -> Path:
     return path
 
 
-@needs_bench
 def test_it_is_measured_in_every_size_and_stands_in_the_file(network: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     flags = (f"--network={network}", "--scale=2,0.5,1", "--family=Epoch", "--threads=1", *SHORT)
@@ -47,7 +46,6 @@ def test_it_is_measured_in_every_size_and_stands_in_the_file(network: Path, tmp_
     assert all(row.ladder and row.ladder.name == "mine" for row in file.rows)
 
 
-@needs_bench
 def test_it_is_advised_on_from_what_was_measured_of_it(
     network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,7 +78,6 @@ def test_it_is_advised_on_from_what_was_measured_of_it(
     assert all(row["cpu_step_seconds"] > 0 for row in sizes["rows"])
 
 
-@needs_bench
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
@@ -94,7 +91,6 @@ def test_what_is_wrong_is_said(flags: tuple[str, ...], said: str, network: Path)
     assert (done.returncode, done.stderr) == (2, f"bench: {said}\n")
 
 
-@needs_bench
 def test_it_is_listed_and_described(network: Path) -> None:
     assert bench("--models", f"--network={network}").stdout.split()[0] == "mine"
     described = json.loads(bench("--describe", f"--network={network}").stdout)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_runs import BENCH, bench, needs_bench
+from bench_runs import BENCH, bench
 
 from plots.file import loading
 
@@ -20,8 +20,6 @@ REPETITIONS = 3
 FAKE = f"--peer={sys.executable} {ROOT / 'peers' / 'tests' / 'fake.py'} --mode=whatever"
 SMALL = ("--family=Epoch", "--model=disc-2,disc-3", "--threads=1", "--cuda=off", FAKE)
 SHORT = ("--benchmark_min_time=0.001", f"--benchmark_repetitions={REPETITIONS}")
-
-pytestmark = needs_bench
 
 
 def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_runs import BENCH, LIMIT_SECONDS, environment, needs_bench
+from bench_runs import BENCH, LIMIT_SECONDS, environment
 from scripts import refused
 
 from peers.command import CommandFailed, Commands, Plan, new_process
@@ -237,7 +237,6 @@ def plots(*words: str | Path) -> str:
     ).stdout
 
 
-@needs_bench
 def test_two_small_programs_from_end_to_end(tmp_path):
     (tmp_path / "small.py").write_text("import sys; print(sys.argv[1])", "utf-8")
     commands = [f"{sys.executable} small.py {{n}} {{steps}} {side}" for side in "ab"]
@@ -255,7 +254,6 @@ def test_two_small_programs_from_end_to_end(tmp_path):
     assert "valid, 4 rows" in plots("validate", tmp_path / "two.json")
 
 
-@needs_bench
 def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path):
     words = ("--n=100:400", "--steps=10,100", "--repetitions=5", A, B)
     file, hang = tmp_path / "two.json", tmp_path / "hang"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy
 import pytest
-from bench_runs import BENCH, needs_bench
+from bench_runs import BENCH
 
 from plots import __version__
 from tools import build, setup, wheel
@@ -126,7 +126,6 @@ def measures(command: Words, user: Path, **changed: str) -> str:
     return done.stdout
 
 
-@needs_bench
 def test_it_measures_and_keeps_results_for_its_user(copy: Path, user: Path) -> None:
     before = {*(copy / "crossover_bench" / "build").iterdir()}
     command: Words = [sys.executable, "-m", "crossover_bench"]
