@@ -115,11 +115,11 @@ def plan(*arguments: str, program: Path = BENCH) -> tuple[Planned, ...]:
 def running(
     out: Path,
     *arguments: str,
-    rows: int = 1,
+    part: str = "rows",
     prepare: Callable[[], None] | None = None,
     **variables: str,
 ) -> Iterator[subprocess.Popen[str]]:
-    """A run that writes to `out`, from when it has so many rows there; it ends with the test."""
+    """A run that writes to `out`, from when that holds something; it ends with the test."""
     process = subprocess.Popen(
         [built(BENCH), *arguments, f"--out={out}"],
         stdout=subprocess.DEVNULL,
@@ -130,7 +130,7 @@ def running(
     )
     with process:
         try:
-            until(lambda: out.exists() and len(strict(out)["rows"]) >= rows, process)
+            until(lambda: out.exists() and strict(out)[part], process)
             yield process
         finally:
             process.kill()
@@ -143,6 +143,10 @@ def until(holds: Callable[[], object], process: subprocess.Popen[str] | None = N
         assert process is None or process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def children_of(process: int) -> list[int]:
+    return [*map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())]
 
 
 def listed(*arguments: str, program: Path = BENCH) -> list[str]:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of the family Minibatch: one training step."""
 
+import functools
 from pathlib import Path
 
 import pytest
-from bench_runs import HEART, SHORT, Document, bench, measure, refused, samples, strict
+from bench_runs import HEART, SHORT, Document, bench, listed, measure, samples, strict
 
 STEPS = ("--family=Minibatch", "--cuda=off", "--threads=1")
 SEVEN = ("fcn-r", "alexnet-r", "resnet-56", "lstm", "fcn-s", "alexnet-s", "resnet-50")
@@ -60,25 +61,18 @@ def test_a_large_step_is_verified_at_a_smaller_batch(tmp_path: Path) -> None:
     assert row["verification"]["steps"] == 2
 
 
-def listed(*arguments: str) -> list[str]:
-    done = bench("--benchmark_list_tests=true", "--cuda=off", "--family=Minibatch", *arguments)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
 def test_sweeps_measure_the_networks_of_shi() -> None:
+    of_steps = functools.partial(listed, "--cuda=off", "--family=Minibatch")
     cores = strict(bench("--machine").stdout)["cpu"]["cores"]
     sizes = {"fcn-r": 1024, "alexnet-r": 1024, "resnet-56": 128, "lstm": 128, "fcn-s": 64}
     sizes |= {"alexnet-s": 16, "resnet-50": 16, "vit-ti": 32, "mobilenet-v2": 16}
-    assert listed("--sweep=quick") == [step_name(m, sizes[m], cores) for m in SEVEN[:2]]
-    assert listed() == [step_name(m, sizes[m], cores) for m in SEVEN[:4]]
-    full = listed("--sweep=full", "--threads=1")
+    assert of_steps("--sweep=quick") == [step_name(m, sizes[m], cores) for m in SEVEN[:2]]
+    assert of_steps() == [step_name(m, sizes[m], cores) for m in SEVEN[:4]]
+    full = of_steps("--sweep=full", "--threads=1")
     fcn = step_name("fcn-r", sizes["fcn-r"], 1)
     assert full[:3] == [fcn.replace(":auto/", f":{way}/") for way in ("eager", "fused", "auto")]
     expected = []
-    for network in (
-        network for network in (*SEVEN, "vit-ti", "mobilenet-v2") if "fcn-" not in network
-    ):
+    for network in [name for name in sizes if "fcn-" not in name]:
         name = step_name(network, sizes[network], 1)
         ways = ("eager", "winograd", "auto") if network in CONVOLVE_BY_THREE else ("eager",)
         expected += [name.replace(":auto/", f":{way}/") for way in ways]
@@ -93,18 +87,11 @@ def test_a_step_that_does_not_fit_says_what_it_needs(tmp_path: Path) -> None:
 
 
 def test_data_takes_the_first_batch(tmp_path: Path) -> None:
-    document = measure(
-        tmp_path, *STEPS, "--model=heart", f"--data={HEART}", "--batch=7,100000", *SHORT
-    )
+    flags = (*STEPS, "--model=heart", f"--data={HEART}", "--batch=7,100000")
+    document = measure(tmp_path, *flags, *SHORT)
     batches = [int(row["configuration"]["batch"]) for row in document["rows"]]
     rows = len(HEART.read_text("utf-8").splitlines()) - 1
     assert batches == [7, rows]
-
-
-@pytest.mark.parametrize("model", ["alexnet-r", "lstm"])
-def test_data_of_images_or_tokens_is_refused(tmp_path: Path, model: str) -> None:
-    words = ("--data", model, "does not read rows of plain numbers")
-    refused(tmp_path, words, *STEPS, f"--model={model}", f"--data={HEART}")
 
 
 @pytest.mark.parametrize(

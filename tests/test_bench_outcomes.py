@@ -7,16 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_runs import MLP, SHORT, bench, epoch_name, measure, samples, strict, validate
+from bench_runs import DISC, MLP, SHORT, bench, epoch_name, measure, run, samples, strict
 
 
 @pytest.mark.slow
 def test_too_many_threads_are_flagged(tmp_path: Path) -> None:
     cores = strict(bench("--machine").stdout)["cpu"]["cores"]
-    document = measure(
-        tmp_path, "--model=disc-2", f"--threads={cores + 1}", "--family=Epoch", *SHORT
-    )
-    for row in samples(document):
+    flags = ("--model=disc-2", f"--threads={cores + 1}", "--family=Epoch", *SHORT)
+    for row in samples(measure(tmp_path, *flags)):
         assert row["cpu_threads"] == cores + 1
         assert row["warnings"] == [f"oversubscribed: {cores + 1} threads on {cores} cores"]
 
@@ -84,13 +82,7 @@ def test_a_loss_that_saturates_is_no_fault(
 
 def test_too_little_memory_skips_a_row_and_the_others_run(tmp_path: Path) -> None:
     # disc-10 alone holds 703,142 parameters of 4 bytes.
-    arguments = [
-        "--model=disc-10,disc-2",
-        "--threads=1",
-        "--family=Epoch",
-        *SHORT,
-        "--memory-limit=2000000",
-    ]
+    arguments = ("--model=disc-10,disc-2", *DISC[1:], "--memory-limit=2000000")
     skipped, *measured = samples(measure(tmp_path, *arguments, code=1))
     assert skipped["configuration"]["model"] == "disc-10"
     assert skipped["outcome"] == "skipped"
@@ -121,29 +113,16 @@ def test_a_model_beyond_any_memory_is_skipped(arguments: list[str]) -> None:
 @pytest.mark.slow
 def test_diverging_training_fails_and_the_others_run(tmp_path: Path) -> None:
     # Without a hidden layer the gradients are bounded: the same rate diverges in disc-2 only.
-    path = tmp_path / "result.json"
-    done = bench("--model=disc-2", *MLP, "--lr=1e20", f"--out={path}")
-    assert done.returncode == 1
+    document, done = run(tmp_path, "--model=disc-2", *MLP, "--lr=1e20", code=1)
     assert done.stderr.startswith(f"bench: {epoch_name('disc-2', 100, 1)}: the training diverges")
     assert "--lr" in done.stderr
     assert "1 of 2 rows were not measured" in done.stderr
-    validate(path)
-    outcomes = [
-        (row["configuration"]["model"], row.get("outcome")) for row in samples(strict(path))
-    ]
-    assert outcomes == [("mlp-2-2", None)] * 2 + [("disc-2", "failed")]
+    outcomes = [(row["configuration"]["model"], row.get("outcome")) for row in document["rows"]]
+    assert outcomes == [("mlp-2-2", None), ("disc-2", "failed")]
 
 
 def test_divergence_beyond_single_precision_is_called_by_its_name() -> None:
-    done = bench(
-        "--mlp=2,4,2",
-        "--rows=200",
-        "--batch=10",
-        "--lr=1e20",
-        "--threads=1",
-        "--family=Epoch",
-        *SHORT,
-    )
+    done = bench("--mlp=2,4,2", "--rows=200", "--batch=10", "--lr=1e20", *MLP[1:])
     assert done.returncode == 1
     assert "diverges" in done.stderr
 
