@@ -116,10 +116,14 @@ def running(
     out: Path,
     *arguments: str,
     part: str = "rows",
+    partial: bool = False,
     prepare: Callable[[], None] | None = None,
     **variables: str,
 ) -> Iterator[subprocess.Popen[str]]:
-    """A run that writes to `out`, from when that holds something; it ends with the test."""
+    """A run that writes to `out`, from when that holds something; it ends with the test.
+
+    `partial`: it writes beside an older file of that name."""
+    written = out.with_name(f"{out.name}.partial") if partial else out
     process = subprocess.Popen(
         [built(BENCH), *arguments, f"--out={out}"],
         stdout=subprocess.DEVNULL,
@@ -130,7 +134,7 @@ def running(
     )
     with process:
         try:
-            until(lambda: out.exists() and strict(out)[part], process)
+            until(lambda: written.exists() and strict(written)[part], process)
             yield process
         finally:
             process.kill()

@@ -14,9 +14,11 @@ from bench_runs import DISC, MLP, SHORT, bench, epoch_name, measure, run, sample
 def test_too_many_threads_are_flagged(tmp_path: Path) -> None:
     cores = strict(bench("--machine").stdout)["cpu"]["cores"]
     flags = ("--model=disc-2", f"--threads={cores + 1}", "--family=Epoch", *SHORT)
-    for row in samples(measure(tmp_path, *flags)):
-        assert row["cpu_threads"] == cores + 1
-        assert row["warnings"] == [f"oversubscribed: {cores + 1} threads on {cores} cores"]
+    document, done = run(tmp_path, *flags)
+    warning = f"oversubscribed: {cores + 1} threads on {cores} cores"
+    assert f"! {warning}" in done.stdout
+    for row in samples(document):
+        assert (row["cpu_threads"], row["warnings"]) == (cores + 1, [warning])
 
 
 @pytest.mark.slow
