@@ -7,7 +7,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -151,6 +151,13 @@ def until(holds: Callable[[], object], process: subprocess.Popen[str] | None = N
 
 def children_of(process: int) -> list[int]:
     return [*map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())]
+
+
+def is_running(process: int) -> bool:
+    with suppress(OSError):
+        stat = Path(f"/proc/{process}/stat").read_text("utf-8")
+        return stat.rpartition(")")[2].split()[0] != "Z"
+    return False
 
 
 def listed(*arguments: str, program: Path = BENCH) -> list[str]:
