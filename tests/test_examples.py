@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench_runs import BENCH, ROOT, SHORT, environment
+from bench_runs import ROOT, SHORT, environment, run
 
 from plots.file import loading
 from plots.tests import synthetic, synthetic_sweep
@@ -40,21 +40,12 @@ def needs(*packages: str) -> pytest.MarkDecorator:
 def measured(words: list[str], folder: Path) -> list[str]:
     """The networks that bench measures with `words`; an imported network is told by what
     own_network makes of it."""
-    out = folder / "out.json"
     python = Path(sys.executable)
     words = own_network.as_it_is(own_network.imported(words, lambda: python), lambda: python)
     families = [] if any(word.startswith("--family=") for word in words) else ["--family=Epoch"]
     kept = [word for word in words if not word.startswith("--threads=")]
-    done = subprocess.run(
-        [BENCH, *kept, *families, *FEW, f"--out={out}"],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    file = loading.load_file(out)
+    run(folder, *kept, *families, *FEW)
+    file = loading.load_file(folder / "result.json")
     rows = [row for row in (*file.rows, *file.peers) if row.family in ("Epoch", "Minibatch")]
     assert rows and not any(row.failure for row in rows)
     return [row.model for row in rows]
@@ -66,6 +57,7 @@ def named(words: list[str], part: str) -> bool:
 
 @pytest.fixture(autouse=True)
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
     monkeypatch.setattr(own_network, "FOLDER", tmp_path / "networks")
 
 

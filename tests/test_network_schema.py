@@ -3,22 +3,22 @@
 prints of it, and says of files what bench does."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import fastjsonschema
 import pytest
+from bench_runs import ROOT, assert_refused, bench
 
-ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "networks" / "schema.json"
-BENCH = ROOT / "build" / "bench"
 NETWORKS = json.loads((ROOT / "tests" / "fixtures" / "networks.json").read_text("utf-8"))
 
 
 def told(*words: str) -> str:
-    return subprocess.run([BENCH, *words], capture_output=True, text=True, check=True).stdout
+    done = bench(*words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -96,5 +96,4 @@ def test_what_the_schema_refuses_bench_refuses(
     assert is_network(SMALL)
     told("--describe", f"--network={good}")
     assert not is_network(BAD[what])
-    with pytest.raises(subprocess.CalledProcessError):
-        told("--describe", f"--network={bad}")
+    assert_refused(bench("--describe", f"--network={bad}"), str(bad))
