@@ -24,7 +24,7 @@ from plots import __version__
 from plots.features.answer.glance import ODD
 
 
-def test_the_version_is_that_of_the_project() -> None:
+def test_the_version_is_that_of_the_project():
     assert bench("--version").stdout == f"bench {__version__}\n"
 
 
@@ -91,7 +91,7 @@ def test_the_version_is_that_of_the_project() -> None:
         (["--scale=2"], ["--scale is of networks in files; name one with --network=FILE.json"]),
     ],
 )
-def test_refuses(tmp_path: Path, arguments: list[str], words: list[str]) -> None:
+def test_refuses(tmp_path, arguments, words):
     refused(tmp_path, tuple(words), *arguments)
 
 
@@ -113,19 +113,19 @@ HUGE = "9" * 25
         ("--memory-limit", ["-1", "1k", HUGE]),
     ],
 )
-def test_refuses_sizes(tmp_path: Path, flag: str, values: list[str]) -> None:
+def test_refuses_sizes(tmp_path, flag, values):
     for value in values:
         refused(tmp_path, (flag + ": ", "number from"), "--model=disc-2", f"{flag}={value}")
 
 
-def test_last_of_a_repeated_flag_counts() -> None:
+def test_last_of_a_repeated_flag_counts():
     assert listed("--model=nope", *DISC) == [epoch_name("disc-2", 100, 1)]
 
 
 # --- what bench prints
 
 
-def test_listing_prints_names_and_writes_nothing(tmp_path: Path) -> None:
+def test_listing_prints_names_and_writes_nothing(tmp_path):
     path = tmp_path / "result.json"
     names = listed("--model=disc-2", "--threads=1,2", "--family=Epoch", f"--out={path}")
     assert names == [epoch_name("disc-2", 100, threads) for threads in (1, 2)]
@@ -133,12 +133,12 @@ def test_listing_prints_names_and_writes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_no_listing_writes_the_file(tmp_path: Path) -> None:
+def test_no_listing_writes_the_file(tmp_path):
     measure(tmp_path, *DISC, "--benchmark_list_tests=no")
 
 
 @pytest.mark.slow
-def test_information() -> None:
+def test_information():
     assert strict(bench("--machine").stdout)["id"]
     assert bench("--models").stdout.split() == NAMES
     assert set(ANCHORS) == ODD
@@ -155,7 +155,7 @@ def test_information() -> None:
 # --- a network as JSON
 
 
-def test_describe_prints_what_the_docs_show() -> None:
+def test_describe_prints_what_the_docs_show():
     page = (Path(__file__).parent.parent / "docs" / "networks.md").read_text(encoding="utf-8")
     shown = page.split("```json\n")[1].split("```")[0]
     done = bench("--describe", "--mlp=784,512,10")
@@ -163,7 +163,7 @@ def test_describe_prints_what_the_docs_show() -> None:
     assert strict(done.stdout) == strict(shown)
 
 
-def test_describe_is_of_one_network() -> None:
+def test_describe_is_of_one_network():
     assert_refused(bench("--describe"), "one network", "--mlp=", "--model=")
     layers = strict(bench("--describe", "--model=resnet-56").stdout)["layers"]
     joins = [layer["inputs"] for layer in layers if layer["type"] == "add"]
@@ -173,7 +173,7 @@ def test_describe_is_of_one_network() -> None:
 # --- what a network costs, counted by hand
 
 
-def test_cost_of_a_small_network() -> None:
+def test_cost_of_a_small_network():
     done = bench("--cost", "--mlp=4,3,2", "--batch=5", "--rows=13")
     assert done.returncode == 0
     assert done.stderr == ""
@@ -236,11 +236,11 @@ def test_cost_of_a_small_network() -> None:
         (["--mlp=0,2"], ["--mlp: '0' is not a whole number from 1"]),
     ],
 )
-def test_cost_refuses(arguments: list[str], words: list[str]) -> None:
+def test_cost_refuses(arguments, words):
     assert_refused(bench("--cost", *arguments), *words)
 
 
-def test_every_row_has_a_line(tmp_path: Path) -> None:
+def test_every_row_has_a_line(tmp_path):
     flags = ("--model=disc-2", "--threads=1,2", "--family=Epoch", *SHORT)
     _, done = run(tmp_path, *flags)
     first, second = done.stdout.splitlines()

@@ -2,7 +2,6 @@
 """`bench --budget`: what matters most first, and an end; budget_test.cpp asks when that is."""
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ def counted(names: list[str]) -> str:
     return ", ".join(f"{count} {family}" for family, count in sorted(families.items()))
 
 
-def test_the_question_comes_first() -> None:
+def test_the_question_comes_first():
     sweep = ("--threads=1,2,4", "--cuda=off")
     rows = plan("--budget=10h", *sweep)
     assert sorted(row.name for row in rows) == sorted(row.name for row in plan(*sweep))
@@ -32,7 +31,7 @@ def test_the_question_comes_first() -> None:
     assert {row.axes["cpu_threads"] for row in rows if row.phase == "Epoch"} == {"2"}
 
 
-def test_rows_of_a_gpu_are_on_the_ladder_where_the_data_is_resident() -> None:
+def test_rows_of_a_gpu_are_on_the_ladder_where_the_data_is_resident():
     rows = plan("--budget=1h", "--threads=1", "--model=disc-2", "--family=Epoch")
     on_gpu = [row for row in rows if row.axes["device"] == "cuda"]
     placements = {(row.phase, row.axes["data"]) for row in on_gpu}
@@ -51,7 +50,7 @@ def assert_whole(document: Document, planned: set[str]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_run_ends_and_says_what_is_open(tmp_path: Path) -> None:
+def test_a_run_ends_and_says_what_is_open(tmp_path):
     # Far more than fits: the repetitions alone take longer.
     sweep = ("--cuda=off", "--threads=1", "--benchmark_min_time=0.1")
     document, done = run(tmp_path, *sweep, "--budget=2s")
@@ -70,7 +69,7 @@ def assert_goes_on(before: dict[str, Any], after: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_a_larger_budget_adds_to_the_same_file(tmp_path: Path) -> None:
+def test_a_larger_budget_adds_to_the_same_file(tmp_path):
     batches = "--batch=" + ",".join(map(str, range(100, 112)))
     rows = ("--model=disc-2", "--threads=1", *EPOCHS, batches)
     flags = (*rows, "--benchmark_min_time=0.02", "--benchmark_repetitions=3")
@@ -87,7 +86,7 @@ def test_a_larger_budget_adds_to_the_same_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_time_that_is_left_goes_to_more_repetitions(tmp_path: Path) -> None:
+def test_time_that_is_left_goes_to_more_repetitions(tmp_path):
     # It ends where there is nothing more to do.
     document = measure(tmp_path, *DISC[:-2], *SHORT[:1], "--budget=1h")
     (row,) = document["rows"]
@@ -98,6 +97,6 @@ def test_time_that_is_left_goes_to_more_repetitions(tmp_path: Path) -> None:
     assert [entry.get("iterations") for entry in document["benchmarks"][1:]].count(None) > asked
 
 
-def test_times_are_read_and_no_random_order_is_none() -> None:
+def test_times_are_read_and_no_random_order_is_none():
     for text in ("1.5h", "90s", "5m", "1e2s"):
         assert plan(*DISC, f"--budget={text}", "--benchmark_enable_random_interleaving=false")

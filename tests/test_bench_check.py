@@ -64,7 +64,7 @@ def ways_of(document: Document, what: str, device: str) -> set[tuple[str, str]]:
 
 
 @pytest.mark.slow
-def test_all_that_the_cpu_does_is_checked(tmp_path: Path) -> None:
+def test_all_that_the_cpu_does_is_checked(tmp_path):
     document, printed = checked(tmp_path, "--cuda=off", "--budget=10m")
     assert set(verdicts(document)) <= {"ok", "refused"}
     refused = {check["what"] for check in document["checks"] if check["verdict"] == "refused"}
@@ -79,14 +79,14 @@ def test_all_that_the_cpu_does_is_checked(tmp_path: Path) -> None:
     assert "\ngpu    none (--cuda=off)\n" in printed
 
 
-def test_the_time_of_a_check_can_be_given(tmp_path: Path) -> None:
+def test_the_time_of_a_check_can_be_given(tmp_path):
     document, printed = checked(tmp_path, "--cuda=off", "--budget=1s")
     open_ = verdicts(document)["not reached"]
     assert open_ > 0
     assert f"{open_} not reached in " in printed
 
 
-def test_a_filter_selects_checks_by_name(tmp_path: Path) -> None:
+def test_a_filter_selects_checks_by_name(tmp_path):
     asked = ("--cuda=off", "--benchmark_filter=probe")
     document, _ = checked(tmp_path, *asked)
     names = [check["name"] for check in document["checks"]]
@@ -95,14 +95,14 @@ def test_a_filter_selects_checks_by_name(tmp_path: Path) -> None:
     assert_refused(bench(*ON_CPU, "--benchmark_filter=none"), "matches none of the", "names")
 
 
-def test_flags_without_effect_and_files_that_cannot_be_are_refused(tmp_path: Path) -> None:
+def test_flags_without_effect_and_files_that_cannot_be_are_refused(tmp_path):
     assert_refused(bench(*ON_CPU, "--model=disc-2"), "--model", "--budget")
     done = bench(*ON_CPU, f"--out={tmp_path}/none/x.check")
     assert done.returncode == 2
     assert "can't be written" in done.stderr
 
 
-def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path: Path) -> None:
+def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path):
     path = tmp_path / "machine.check"
 
     def hurt(signum: signal.Signals, after: str) -> None:
@@ -129,7 +129,7 @@ def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_some_of_what_a_gpu_does_is_checked(tmp_path: Path) -> None:
+def test_some_of_what_a_gpu_does_is_checked(tmp_path):
     asked = "--benchmark_filter=^cuda (.*probe|copy|NVML|cuDNN's|Linear|tiny-mlp (f32|bf16))"
     drivers = {"LD_LIBRARY_PATH": str(EMULATED.parent / "fake_nvml")}
     document, _ = checked(tmp_path, "--budget=10m", asked, program=EMULATED, **drivers)
@@ -142,7 +142,7 @@ def test_some_of_what_a_gpu_does_is_checked(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not weekly(), reason="takes minutes on the emulation: ./test --all")
-def test_all_that_a_gpu_does_is_checked(tmp_path: Path) -> None:
+def test_all_that_a_gpu_does_is_checked(tmp_path):
     drivers = {"LD_LIBRARY_PATH": str(EMULATED.parent / "fake_nvml")}
     document, _ = checked(tmp_path, "--budget=60m", program=EMULATED, **drivers)
     assert set(verdicts(document)) <= {"ok", "refused"}
@@ -166,7 +166,7 @@ FAULTS = {
 
 
 @pytest.mark.slow
-def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path: Path) -> None:
+def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path):
     faults = tmp_path / "faults.json"
     faults.write_text(json.dumps({name: [fault] for name, (fault, *_) in FAULTS.items()}))
     # What the sanitizer would make of a signal is not what a user's program does.
@@ -184,7 +184,7 @@ def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_gpu_that_is_gone_leaves_the_cpu(tmp_path: Path) -> None:
+def test_a_gpu_that_is_gone_leaves_the_cpu(tmp_path):
     faults = tmp_path / "faults.json"
     faults.write_text('{"cuda copy h2d pinned": ["gone"]}')
     document, _ = checked(tmp_path, "--budget=30s", program=EMULATED, EMULATED_FAULTS=str(faults))

@@ -18,13 +18,13 @@ from bench_runs import HEART, MLP, SHORT, measure, refused, samples
         ("1,2,0\n".encode("utf-16"), ["UTF-16", "UTF-8"]),
     ],
 )
-def test_refuses_data(tmp_path: Path, content: bytes, words: list[str]) -> None:
+def test_refuses_data(tmp_path, content, words):
     data = tmp_path / "data.csv"
     data.write_bytes(content)
     refused(tmp_path, ("--data", str(data), *words), *MLP, f"--data={data}")
 
 
-def test_refuses_data_that_is_no_file(tmp_path: Path) -> None:
+def test_refuses_data_that_is_no_file(tmp_path):
     missing = tmp_path / "missing.csv"
     refused(tmp_path, (str(missing), "can't be opened"), *MLP, f"--data={missing}")
     refused(tmp_path, (str(tmp_path), "is a directory"), *MLP, f"--data={tmp_path}")
@@ -38,23 +38,21 @@ def three(tmp_path: Path) -> Path:
     return path
 
 
-def test_refuses_data_of_another_width(tmp_path: Path, three: Path) -> None:
+def test_refuses_data_of_another_width(tmp_path, three):
     words = ("--data", "row 1", "3 columns, not 30", "heart reads 29 features", "--mlp=2,32,2")
     refused(tmp_path, words, "--model=heart", f"--data={three}")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("widths", ["auto,8,auto", "2,8,auto", "auto,8,2"])
-def test_takes_widths_from_data(tmp_path: Path, three: Path, widths: str) -> None:
+def test_takes_widths_from_data(tmp_path, three, widths):
     document = measure(tmp_path, f"--mlp={widths}", *MLP[1:], f"--data={three}")
     assert {row["name"].split("/")[1] for row in samples(document)} == {"model:mlp-2-8-2"}
     assert document["context"]["crossover"]["configuration"]["data"] == three.name
 
 
 @pytest.mark.slow
-def test_last_batch_may_be_short_and_none_is_larger_than_the_data(
-    tmp_path: Path, three: Path
-) -> None:
+def test_last_batch_may_be_short_and_none_is_larger_than_the_data(tmp_path, three):
     document = measure(tmp_path, *MLP, f"--data={three}", "--batch=1,2,3,1000")
     sizes = [(row["rows"], row["batch"], row["steps"]) for row in document["rows"]]
     assert sizes == [(3, 1, 3), (3, 2, 2), (3, 3, 1)]
@@ -63,7 +61,7 @@ def test_last_batch_may_be_short_and_none_is_larger_than_the_data(
 
 @pytest.mark.slow
 @pytest.mark.skipif(not HEART.is_file(), reason=f"{HEART} is not there")
-def test_real_data(tmp_path: Path) -> None:
+def test_real_data(tmp_path):
     flags = ("--model=heart", f"--data={HEART}", "--threads=1", "--family=Epoch")
     for row in samples(measure(tmp_path, *flags, *SHORT)):
         assert (row["params"], row["rows"], row["steps"]) == (1522, 709, 71)

@@ -71,7 +71,7 @@ def on_gpu(name: str) -> bool:
     return "device:cuda" in name
 
 
-def test_twenty_rows_cost_no_other_row(tmp_path: Path, rows: list[str]) -> None:
+def test_twenty_rows_cost_no_other_row(tmp_path, rows):
     chance = random.Random(28)
     loops = next(name for name in rows if "graph-epoch" in name)
     hanging = [loops, *chance.sample([name for name in rows if on_gpu(name) and name != loops], 2)]
@@ -101,7 +101,7 @@ def test_twenty_rows_cost_no_other_row(tmp_path: Path, rows: list[str]) -> None:
     assert sorted(ends(resumed)) == sorted(rows)
 
 
-def test_a_row_that_took_the_gpu_along_is_tried_again(tmp_path: Path) -> None:
+def test_a_row_that_took_the_gpu_along_is_tried_again(tmp_path):
     words = ("--family=Epoch", "--model=disc-2", "--execution=eager,graph", "--threads=1", *SHORT)
     name = listed(*words, program=EMULATED)[-1]
     assert on_gpu(name)
@@ -112,7 +112,7 @@ def test_a_row_that_took_the_gpu_along_is_tried_again(tmp_path: Path) -> None:
     assert warning.startswith("measured in a second try; in the first one: CUDA: an illegal memory")
 
 
-def test_a_gpu_that_stays_lost_is_named_once(tmp_path: Path, rows: list[str]) -> None:
+def test_a_gpu_that_stays_lost_is_named_once(tmp_path, rows):
     first = next(name for name in rows if on_gpu(name))
     document, done = faulty(tmp_path, {first: ["gone"]})
     found = ends(document)
@@ -124,7 +124,7 @@ def test_a_gpu_that_stays_lost_is_named_once(tmp_path: Path, rows: list[str]) ->
     assert done.stderr.count("the GPU failed in an earlier row") == 0
 
 
-def test_a_driver_that_never_answers_leaves_the_cpu(tmp_path: Path) -> None:
+def test_a_driver_that_never_answers_leaves_the_cpu(tmp_path):
     words = ("--family=Epoch", "--model=disc-2", "--threads=1", *SHORT, "--patience=1s")
     document, done = run(tmp_path, *words, program=EMULATED, EMULATED_START_SECONDS="1000")
     said = "no GPU rows: looking for one failed: the worker's process did not answer within 4 s"

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of the family Forward: a network in use."""
 
-from pathlib import Path
-
 import pytest
 from bench_runs import EMULATED, SHORT, Document, listed, measure, samples
 
@@ -17,7 +15,7 @@ def passes(tmp_path_factory: pytest.TempPathFactory) -> Document:
     return measure(folder, *PASSES, "--model=disc-3,lenet-5", "--batch=1,40", *OFTEN)
 
 
-def test_a_row_is_one_pass_of_one_batch(passes: Document) -> None:
+def test_a_row_is_one_pass_of_one_batch(passes):
     start = "Forward/model:disc-3/batch:1/precision:f32/device:cpu"
     assert passes["rows"][0]["name"] == f"{start}/execution:auto/cpu_threads:1"
     disc = passes["rows"][0]
@@ -28,7 +26,7 @@ def test_a_row_is_one_pass_of_one_batch(passes: Document) -> None:
         assert "loss_first_step" not in row and "rows" not in row and "label" not in row
 
 
-def test_all_outputs_are_verified(passes: Document) -> None:
+def test_all_outputs_are_verified(passes):
     for row in passes["rows"]:
         checked = row["verification"]
         classes = 2 if "disc" in row["name"] else 10
@@ -36,7 +34,7 @@ def test_all_outputs_are_verified(passes: Document) -> None:
         assert 0 < checked["relative_error"] <= checked["tolerance"] < 1e-4
 
 
-def test_passes_are_timed_one_by_one(passes: Document) -> None:
+def test_passes_are_timed_one_by_one(passes):
     for entry in samples(passes):
         found = [entry[key] for q in QUANTILES if (key := f"latency_{q}_seconds") in entry]
         assert found == sorted(found) and found[0] > 0
@@ -45,7 +43,7 @@ def test_passes_are_timed_one_by_one(passes: Document) -> None:
         assert 0 < entry["clock_seconds"] < found[0] or "disc" in entry["name"]
 
 
-def test_a_large_batch_is_verified_by_its_first_rows(tmp_path: Path) -> None:
+def test_a_large_batch_is_verified_by_its_first_rows(tmp_path):
     large = ("--mlp=2000,6000,2000,10", "--batch=4096", "--execution=eager")
     once = ("--benchmark_repetitions=1", "--benchmark_min_time=0.001")
     document = measure(tmp_path, *PASSES, *large, *once)
@@ -54,7 +52,7 @@ def test_a_large_batch_is_verified_by_its_first_rows(tmp_path: Path) -> None:
     assert "latency_passes" not in document["benchmarks"][0]  # each takes longer than 5 ms
 
 
-def test_sweeps_use_some_networks_or_all_or_none() -> None:
+def test_sweeps_use_some_networks_or_all_or_none():
     def used(*arguments: str) -> set[tuple[str, str]]:
         names = [
             name.split("/")
@@ -71,13 +69,13 @@ def test_sweeps_use_some_networks_or_all_or_none() -> None:
     assert used("--sweep=quick", "--family=Forward") > {("disc-2", "1"), ("gpt-64", "32")}
 
 
-def test_training_has_the_rows_that_it_had() -> None:
+def test_training_has_the_rows_that_it_had():
     names = [name for name in listed("--cuda=off") if not name.startswith("Forward")]
     others = ("Peak", "Copy", "Collective", "Gemm", "Layer", "Epoch", "Minibatch")
     assert names == listed("--cuda=off", f"--family={','.join(others)}")
 
 
-def test_a_gpu_gets_the_batch_and_gives_the_outputs(tmp_path: Path) -> None:
+def test_a_gpu_gets_the_batch_and_gives_the_outputs(tmp_path):
     flags = ("--family=Forward", "--cuda=on", "--threads=1", "--model=disc-3", "--batch=1,4")
     document = measure(tmp_path, *flags, *SHORT, program=EMULATED)
     rows = [row for row in document["rows"] if row["configuration"]["device"] == "cuda"]

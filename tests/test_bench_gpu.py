@@ -2,7 +2,6 @@
 """Rows on a GPU as bench's user meets them: on the emulated GPU, whose times mean nothing."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +66,7 @@ def on(device: str, document: Document) -> list[Document]:
     return [row for row in samples(document) if row["configuration"]["device"] == device]
 
 
-def test_every_way_to_run_an_epoch_has_its_row(epochs: Document) -> None:
+def test_every_way_to_run_an_epoch_has_its_row(epochs):
     rows = [row["configuration"] for row in on("cuda", epochs)]
     ways = {(row["execution"], row["data"]) for row in rows}
     placements = {"resident", "pageable", "pinned", "pinned-async"}
@@ -83,7 +82,7 @@ def test_every_way_to_run_an_epoch_has_its_row(epochs: Document) -> None:
     assert not any("sm_clock_mhz_before" in row for row in samples(epochs))
 
 
-def test_a_gpu_row_is_verified_and_profiled(tmp_path: Path) -> None:
+def test_a_gpu_row_is_verified_and_profiled(tmp_path):
     document = emulated(tmp_path, *EPOCH, "--placement=pinned", "--execution=eager")
     (row, *_) = on("cuda", document)
     assert row["verification"]["relative_error"] <= row["verification"]["tolerance"]
@@ -91,7 +90,7 @@ def test_a_gpu_row_is_verified_and_profiled(tmp_path: Path) -> None:
     assert "cpu_threads" not in row
 
 
-def test_the_cost_is_that_of_the_measured_rows(epochs: Document) -> None:
+def test_the_cost_is_that_of_the_measured_rows(epochs):
     whole = strict(bench("--cost", "--model=disc-2").stdout)
     cost = whole["epoch"]
     for row in on("cuda", epochs):
@@ -106,14 +105,14 @@ def test_the_cost_is_that_of_the_measured_rows(epochs: Document) -> None:
         assert row["products"] == cost["products"]
 
 
-def test_losses_of_each_step_are_in_the_name(tmp_path: Path) -> None:
+def test_losses_of_each_step_are_in_the_name(tmp_path):
     document = emulated(tmp_path, *EPOCH, "--loss=step", "--execution=eager,graph")
     rows = on("cuda", document)
     assert {row["configuration"]["loss"] for row in rows} == {"step"}
     assert all("seconds_copy_from_device" in row for row in rows)
 
 
-def test_autotuned_products_have_rows_of_their_own(tmp_path: Path) -> None:
+def test_autotuned_products_have_rows_of_their_own(tmp_path):
     flags = ("--family=Epoch,Gemm", *EPOCH[1:], "--execution=eager")
     only = "--benchmark_filter=Epoch|m:32/"
     document = emulated(tmp_path, *flags, "--products=heuristic,autotuned", only)
@@ -124,7 +123,7 @@ def test_autotuned_products_have_rows_of_their_own(tmp_path: Path) -> None:
     assert {name.split("/")[0] for name in tuned} == {"Epoch", "Gemm"}
 
 
-def test_the_driver_tells_of_the_gpu_and_of_what_held_it_back(tmp_path: Path) -> None:
+def test_the_driver_tells_of_the_gpu_and_of_what_held_it_back(tmp_path):
     driver = str(EMULATED.parent / "fake_nvml")
     document = emulated(tmp_path, *EPOCH, "--execution=graph", LD_LIBRARY_PATH=driver)
     assert gpu_of(document) == GPU | {
@@ -150,7 +149,7 @@ def test_the_driver_tells_of_the_gpu_and_of_what_held_it_back(tmp_path: Path) ->
         assert row["warnings"] == []
 
 
-def test_energy_is_that_of_the_meters(tmp_path: Path) -> None:
+def test_energy_is_that_of_the_meters(tmp_path):
     meter = tmp_path / "meter"
     meter.write_text(f"#!/bin/sh\necho x >> {tmp_path}/count\nwc -l < {tmp_path}/count\n")
     meter.chmod(0o755)
@@ -170,7 +169,7 @@ def test_energy_is_that_of_the_meters(tmp_path: Path) -> None:
     assert row["real_time"] * row["iterations"] > 5000  # ms, which a meter needs
 
 
-def test_a_driver_that_knows_less_tells_less(tmp_path: Path) -> None:
+def test_a_driver_that_knows_less_tells_less(tmp_path):
     old = str(EMULATED.parent / "fake_nvml_old")
     document = emulated(tmp_path, *EPOCH, "--execution=graph", LD_LIBRARY_PATH=old)
     gpu = gpu_of(document)
@@ -180,20 +179,20 @@ def test_a_driver_that_knows_less_tells_less(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION"])
-def test_variables_that_change_what_f32_is_are_refused(name: str) -> None:
+def test_variables_that_change_what_f32_is_are_refused(name):
     done = bench(*EPOCH, program=EMULATED, variables={name: "1"})
     assert_refused(done, f"{name} is set, and changes what f32 is on a GPU", "--cuda=off")
     assert bench(*EPOCH, "--plan", "--cuda=off", variables={name: "1"}).returncode == 0
 
 
-def test_the_first_call_waits_for_the_device_to_start(tmp_path: Path) -> None:
+def test_the_first_call_waits_for_the_device_to_start(tmp_path):
     document = emulated(tmp_path, *EPOCH, "--execution=graph", EMULATED_START_SECONDS="2")
     assert document["context"]["crossover"]["machine"]["gpu"]["start_seconds"] >= 2
     assert all(row["first_call_seconds"] >= 2 for row in on("cuda", document))
     assert all(row["first_call_seconds"] < 2 for row in on("cpu", document))
 
 
-def test_without_cuda_there_are_no_gpu_rows(tmp_path: Path) -> None:
+def test_without_cuda_there_are_no_gpu_rows(tmp_path):
     document, done = run(tmp_path, *EPOCH, "--cuda=off", program=EMULATED)
     assert on("cuda", document) == []
     machine = document["context"]["crossover"]["machine"]
@@ -201,7 +200,7 @@ def test_without_cuda_there_are_no_gpu_rows(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 2  # how the time was spent, and where the results are
 
 
-def test_a_run_without_gpu_says_why_and_is_refused_where_one_is_demanded(tmp_path: Path) -> None:
+def test_a_run_without_gpu_says_why_and_is_refused_where_one_is_demanded(tmp_path):
     refused = bench(*DISC, "--cuda=on", variables=WITHOUT_GPU)
     assert_refused(refused, "--cuda=on, but there is no GPU: none (")
     document, done = run(tmp_path, *EPOCH, **WITHOUT_GPU)
@@ -210,7 +209,7 @@ def test_a_run_without_gpu_says_why_and_is_refused_where_one_is_demanded(tmp_pat
 
 
 @pytest.mark.parametrize("failing_call", [200, 1000, 3000])
-def test_a_lost_gpu_costs_its_own_rows_only(tmp_path: Path, failing_call: int) -> None:
+def test_a_lost_gpu_costs_its_own_rows_only(tmp_path, failing_call):
     """What was measured stays, the CPU goes on, and later GPU rows say why they are missing.
 
     Where there is no child to replace: test_bench_faults.py has the others."""
@@ -237,7 +236,7 @@ def test_a_lost_gpu_costs_its_own_rows_only(tmp_path: Path, failing_call: int) -
     assert not re.search("emulated GPU:", done.stderr), "something leaked"
 
 
-def test_a_product_that_the_library_lacks_is_skipped_by_name(tmp_path: Path) -> None:
+def test_a_product_that_the_library_lacks_is_skipped_by_name(tmp_path):
     only = "--benchmark_filter=m:3[23]/n:3[23]/.*transpose:nn/.*device:cuda"
     flags = ("--family=Gemm", *EPOCH[1:], "--precision=f16", only)
     document = emulated(tmp_path, *flags, code=1, EMULATED_NO_ODD_16_BITS="1")
@@ -251,9 +250,7 @@ def test_a_product_that_the_library_lacks_is_skipped_by_name(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("truncated", "said"), [("", "rounded"), ("1", "truncated")])
-def test_a_row_says_what_becomes_of_the_factors_of_tf32(
-    tmp_path: Path, truncated: str, said: str
-) -> None:
+def test_a_row_says_what_becomes_of_the_factors_of_tf32(tmp_path, truncated, said):
     arguments = ("--family=Epoch,Gemm,Layer", *EPOCH[1:], "--precision=tf32")
     only = "--benchmark_filter=(m:32/.*nn.*|width:16/.*forward.*)device:cuda|Epoch.*graph/"
     document = emulated(tmp_path, *arguments, only, EMULATED_TRUNCATION=truncated)
@@ -262,13 +259,13 @@ def test_a_row_says_what_becomes_of_the_factors_of_tf32(
     assert {row["verification"]["tf32_factors"] for row in rows} == {said}
 
 
-def test_compare_py_pairs_cpu_and_gpu_rows(epochs_path: Path, compare: Callable[..., str]) -> None:
+def test_compare_py_pairs_cpu_and_gpu_rows(epochs_path, compare):
     pair = ("device:cpu/execution:auto/cpu_threads:1", "device:cuda/execution:graph/data:resident")
     printed = compare("filters", epochs_path, *pair)
     assert printed.count("Epoch/model:disc-2") >= 2
 
 
-def test_copies_and_ceilings_of_a_gpu(tmp_path: Path) -> None:
+def test_copies_and_ceilings_of_a_gpu(tmp_path):
     small = "bytes:1024/|model:heart|quantity:(copy|launch|graph-node|synchronization)"
     flags = ("--family=Peak,Copy", "--sweep=quick", f"--benchmark_filter=({small}).*device:cuda")
     document = emulated(tmp_path, *flags, *SHORT)
@@ -296,7 +293,7 @@ def test_copies_and_ceilings_of_a_gpu(tmp_path: Path) -> None:
     assert bound.name == "copy"
 
 
-def test_products_and_layers_on_a_gpu(tmp_path: Path) -> None:
+def test_products_and_layers_on_a_gpu(tmp_path):
     flags = ("--family=Gemm,Layer", "--sweep=quick", "--model=disc-2", "--execution=eager,graph")
     only = "--benchmark_filter=(m:32/|m:4/|width:16/.*fused).*device:cuda"
     document = emulated(tmp_path, *flags, only, *SHORT)
@@ -315,7 +312,7 @@ def test_products_and_layers_on_a_gpu(tmp_path: Path) -> None:
     assert any(row["configuration"].get("cache") == "cold" for row in rows)
 
 
-def test_layers_in_16_bits_are_verified_with_their_own_tolerance(tmp_path: Path) -> None:
+def test_layers_in_16_bits_are_verified_with_their_own_tolerance(tmp_path):
     flags = ("--family=Layer", "--sweep=quick", "--precision=f32,bf16,f16")
     document = emulated(tmp_path, *flags, "--benchmark_filter=width:16/.*device:cuda", *SHORT)
     tolerances: dict[str, set[float]] = {}
@@ -334,7 +331,7 @@ def test_layers_in_16_bits_are_verified_with_their_own_tolerance(tmp_path: Path)
     assert traffic["bf16"] == traffic["f16"] == halves
 
 
-def test_every_precision_of_the_gpu_has_its_ceiling() -> None:
+def test_every_precision_of_the_gpu_has_its_ceiling():
     names = " ".join(listed("--family=Peak", program=EMULATED))
     matrix = re.findall(r"quantity:matrix/precision:(\w+)/device:cuda", names)
     assert matrix == ["tf32", "bf16", "f16"]

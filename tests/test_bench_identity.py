@@ -20,14 +20,14 @@ def workload(folder: Path, *arguments: str) -> str:
 
 
 @pytest.mark.slow
-def test_the_same_training_has_the_same_fingerprint(tmp_path: Path) -> None:
+def test_the_same_training_has_the_same_fingerprint(tmp_path):
     first = workload(tmp_path, *MLP)
     assert workload(tmp_path, *MLP, "--threads=1,2") == first
     assert workload(tmp_path, *MLP, "--optimizer=sgd", "--lr=0.1", "--rows=1000") == first
 
 
 @pytest.mark.slow
-def test_another_training_of_the_same_name_has_another_fingerprint(tmp_path: Path) -> None:
+def test_another_training_of_the_same_name_has_another_fingerprint(tmp_path):
     data, other = tmp_path / "data.csv", tmp_path / "other.csv"
     data.write_text(ROWS, "utf-8")
     other.write_text(ROWS.replace("6", "7"), "utf-8")
@@ -51,7 +51,7 @@ def test_another_training_of_the_same_name_has_another_fingerprint(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_devices_train_the_same(tmp_path: Path) -> None:
+def test_devices_train_the_same(tmp_path):
     arguments = ("--mlp=2,2", "--threads=1", "--family=Epoch", "--execution=eager,graph", *SHORT)
     rows = samples(measure(tmp_path, *arguments, program=EMULATED))
     ways = {(row["configuration"]["device"], row["configuration"]["execution"]) for row in rows}
@@ -60,7 +60,7 @@ def test_devices_train_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_file_says_what_is_an_axis(tmp_path: Path) -> None:
+def test_the_file_says_what_is_an_axis(tmp_path):
     document = measure(tmp_path, "--mlp=2,2", "--threads=1", *EPOCHS, "--accumulate=2", *SHORT)
     axes = document["context"]["crossover"]["axes"]
     roles = {axis["key"]: axis["role"] for axis in axes}
@@ -88,7 +88,7 @@ def test_the_file_says_what_is_an_axis(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_names_have_their_keys_in_the_order_of_the_axes(tmp_path: Path) -> None:
+def test_names_have_their_keys_in_the_order_of_the_axes(tmp_path):
     """Of all rows that a full sweep plans, on both devices."""
     document = measure(tmp_path, *MLP)
     order = [axis["key"] for axis in document["context"]["crossover"]["axes"]]
@@ -101,7 +101,7 @@ def test_names_have_their_keys_in_the_order_of_the_axes(tmp_path: Path) -> None:
         assert keys == [key for key in order if key in keys], name
 
 
-def test_the_table_of_counters_is_the_documents() -> None:
+def test_the_table_of_counters_is_the_documents():
     done = bench("--context", "--cuda=off")
     known = json.loads(done.stdout)["crossover"]["counters"]
     text = (RESULTS / "README.md").read_text("utf-8").partition("\n## Counters\n")[2]

@@ -2,7 +2,6 @@
 """Rows of the family Minibatch: one training step."""
 
 import functools
-from pathlib import Path
 
 import pytest
 from bench_runs import HEART, SHORT, Document, bench, listed, measure, samples, strict
@@ -27,7 +26,7 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Document:
     return measure(folder, *STEPS, *networks, *SHORT)
 
 
-def test_a_row_is_one_step_of_one_batch(steps: Document) -> None:
+def test_a_row_is_one_step_of_one_batch(steps):
     models = ("mlp-20-30-5", "disc-2")
     names = [row["name"] for row in steps["rows"]]
     assert names == [step_name(model, batch, 1) for model in models for batch in (2, 8)]
@@ -41,7 +40,7 @@ def test_a_row_is_one_step_of_one_batch(steps: Document) -> None:
     assert "rows" not in first and "steps" not in first
 
 
-def test_each_step_and_each_operation_is_verified(steps: Document) -> None:
+def test_each_step_and_each_operation_is_verified(steps):
     for row in steps["rows"]:
         checked = row["verification"]
         assert (checked["steps"], checked["steps_of"]) == (2, 2)
@@ -51,7 +50,7 @@ def test_each_step_and_each_operation_is_verified(steps: Document) -> None:
 
 
 @pytest.mark.slow
-def test_a_large_step_is_verified_at_a_smaller_batch(tmp_path: Path) -> None:
+def test_a_large_step_is_verified_at_a_smaller_batch(tmp_path):
     large = ("--mlp=1000,1500,10", "--batch=6500", "--execution=eager")  # hardly too large
     once = ("--benchmark_repetitions=1", "--benchmark_min_time=0.001")
     document = measure(tmp_path, *STEPS, *large, *once)
@@ -61,7 +60,7 @@ def test_a_large_step_is_verified_at_a_smaller_batch(tmp_path: Path) -> None:
     assert row["verification"]["steps"] == 2
 
 
-def test_sweeps_measure_the_networks_of_shi() -> None:
+def test_sweeps_measure_the_networks_of_shi():
     of_steps = functools.partial(listed, "--cuda=off", "--family=Minibatch")
     cores = strict(bench("--machine").stdout)["cpu"]["cores"]
     sizes = {"fcn-r": 1024, "alexnet-r": 1024, "resnet-56": 128, "lstm": 128, "fcn-s": 64}
@@ -79,14 +78,14 @@ def test_sweeps_measure_the_networks_of_shi() -> None:
     assert [name for name in full if "fcn-" not in name] == expected
 
 
-def test_a_step_that_does_not_fit_says_what_it_needs(tmp_path: Path) -> None:
+def test_a_step_that_does_not_fit_says_what_it_needs(tmp_path):
     document = measure(tmp_path, *STEPS, "--model=resnet-56", "--memory-limit=1000000", code=1)
     (row,) = document["rows"]
     assert row["outcome"] == "skipped"
     assert "needed to train and verify resnet-56, 1000000 bytes available" in row["error_message"]
 
 
-def test_data_takes_the_first_batch(tmp_path: Path) -> None:
+def test_data_takes_the_first_batch(tmp_path):
     flags = (*STEPS, "--model=heart", f"--data={HEART}", "--batch=7,100000")
     document = measure(tmp_path, *flags, *SHORT)
     batches = [int(row["configuration"]["batch"]) for row in document["rows"]]
@@ -101,7 +100,7 @@ def test_data_takes_the_first_batch(tmp_path: Path) -> None:
         ("lstm", 6182672, {"elementwise", "product", "loss", "update"}),
     ],
 )
-def test_the_cost_of_images_and_tokens(model: str, params: int, kinds: set[str]) -> None:
+def test_the_cost_of_images_and_tokens(model, params, kinds):
     cost = strict(bench("--cost", f"--model={model}", "--batch=2", "--rows=2").stdout)
     assert (cost["params"], cost["steps"]) == (params, 1)
     assert kinds <= {operation["kind"] for operation in cost["step"]["operations"]}

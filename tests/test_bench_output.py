@@ -36,7 +36,7 @@ from bench_runs import (
 
 
 @pytest.mark.slow
-def test_output_folder_is_made(tmp_path: Path) -> None:
+def test_output_folder_is_made(tmp_path):
     path = tmp_path / "new" / "ünï code" / "result.json"
     assert bench(*DISC, f"--out={path}").returncode == 0
     validate(path)
@@ -50,7 +50,7 @@ def test_output_folder_is_made(tmp_path: Path) -> None:
         ("x" * 300, ["can't be written"]),
     ],
 )
-def test_unwritable_output_is_found_first(tmp_path: Path, name: str, words: list[str]) -> None:
+def test_unwritable_output_is_found_first(tmp_path, name, words):
     (tmp_path / "file").write_bytes(OLD)
     (tmp_path / "folder").mkdir()
     # assert_refused wants an empty stdout: no row has been run.
@@ -59,13 +59,13 @@ def test_unwritable_output_is_found_first(tmp_path: Path, name: str, words: list
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
 
 
-def test_output_needs_a_name() -> None:
+def test_output_needs_a_name():
     for value in ("--out=", "--out"):
         assert_refused(bench(*DISC, value), "--out=FILE.json")
 
 
 # Stand-ins for /dev/null and /dev/full: as root, bench would replace the real ones.
-def test_output_that_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
+def test_output_that_is_no_regular_file_is_not_replaced(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     done = bench(*DISC, f"--out={pipe}")
@@ -74,7 +74,7 @@ def test_output_that_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_output_through_a_link_goes_to_its_target(tmp_path: Path) -> None:
+def test_output_through_a_link_goes_to_its_target(tmp_path):
     target, link = tmp_path / "target.json", tmp_path / "link.json"
     target.write_bytes(OLD)
     link.symlink_to(target)
@@ -84,7 +84,7 @@ def test_output_through_a_link_goes_to_its_target(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_output_may_be_named_as_google_benchmark_names_it(tmp_path: Path) -> None:
+def test_output_may_be_named_as_google_benchmark_names_it(tmp_path):
     """In the environment, too; the format stays ours."""
     path, other = tmp_path / "result.json", tmp_path / "other.json"
     assert bench(*DISC, variables={"BENCHMARK_OUT": str(path)}).returncode == 0
@@ -93,12 +93,12 @@ def test_output_may_be_named_as_google_benchmark_names_it(tmp_path: Path) -> Non
     validate(other)
 
 
-def test_filter_from_the_environment_that_matches_nothing() -> None:
+def test_filter_from_the_environment_that_matches_nothing():
     assert_refused(bench(*DISC, variables={"BENCHMARK_FILTER": "zzz"}), "zzz")
 
 
 @pytest.mark.slow
-def test_successful_run_replaces_an_older_file(tmp_path: Path) -> None:
+def test_successful_run_replaces_an_older_file(tmp_path):
     path = tmp_path / "result.json"
     path.write_bytes(OLD)
     assert measure(tmp_path, *DISC)["context"]["crossover"]["complete"] is True
@@ -106,7 +106,7 @@ def test_successful_run_replaces_an_older_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_failed_run_leaves_an_older_file(tmp_path: Path) -> None:
+def test_failed_run_leaves_an_older_file(tmp_path):
     path, partial = tmp_path / "result.json", tmp_path / "result.json.partial"
     path.write_bytes(OLD)
     done = bench(*DISC, "--memory-limit=1", f"--out={path}")
@@ -125,7 +125,7 @@ def small_disk() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("repetitions", [1, 40])
-def test_disk_that_fills_up_keeps_the_finished_rows(tmp_path: Path, repetitions: int) -> None:
+def test_disk_that_fills_up_keeps_the_finished_rows(tmp_path, repetitions):
     path = tmp_path / "result.json"
     batches = "--batch=" + ",".join(str(batch) for batch in range(100, 120))
     arguments = [*DISC, batches, f"--benchmark_repetitions={repetitions}"]
@@ -157,7 +157,7 @@ def meanwhile(
 
 
 @pytest.mark.slow
-def test_a_file_that_becomes_read_only_is_still_replaced(tmp_path: Path) -> None:
+def test_a_file_that_becomes_read_only_is_still_replaced(tmp_path):
     path = tmp_path / "result.json"
     assert meanwhile(path, lambda: path.chmod(0o444))[0] == 0
     assert len(strict(path)["rows"]) == 60
@@ -171,7 +171,7 @@ def obey_permissions() -> None:
 
 
 @pytest.mark.slow
-def test_a_folder_that_becomes_read_only_keeps_the_finished_rows(tmp_path: Path) -> None:
+def test_a_folder_that_becomes_read_only_keeps_the_finished_rows(tmp_path):
     path = tmp_path / "results" / "result.json"
     path.parent.mkdir()
     code, said = meanwhile(path, lambda: path.parent.chmod(0o555), prepare=obey_permissions)
@@ -183,7 +183,7 @@ def test_a_folder_that_becomes_read_only_keeps_the_finished_rows(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_folder_that_is_removed_is_made_again_with_all_rows(tmp_path: Path) -> None:
+def test_a_folder_that_is_removed_is_made_again_with_all_rows(tmp_path):
     path = tmp_path / "results" / "result.json"
     code, said = meanwhile(path, lambda: path.parent.rename(tmp_path / "moved"))
     assert code == 0, said
@@ -192,7 +192,7 @@ def test_a_folder_that_is_removed_is_made_again_with_all_rows(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_a_folder_that_can_not_be_made_again_is_one_sentence(tmp_path: Path) -> None:
+def test_a_folder_that_can_not_be_made_again_is_one_sentence(tmp_path):
     path = tmp_path / "results" / "result.json"
 
     def change() -> None:
@@ -239,7 +239,7 @@ int gettimeofday(struct timeval *restrict to, void *restrict zone) {
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
-def test_a_wall_clock_that_jumps_changes_dates_alone(tmp_path: Path) -> None:
+def test_a_wall_clock_that_jumps_changes_dates_alone(tmp_path):
     source, library = tmp_path / "clock.c", tmp_path / "clock.so"
     source.write_text(JUMPING_CLOCK, encoding="utf-8")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
@@ -254,7 +254,7 @@ def test_a_wall_clock_that_jumps_changes_dates_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_memory_that_runs_out_costs_the_row_that_needs_it(tmp_path: Path) -> None:
+def test_memory_that_runs_out_costs_the_row_that_needs_it(tmp_path):
     path = tmp_path / "result.json"
 
     def bounded() -> None:  # not of the address space, which CUDA's libraries fill
@@ -270,7 +270,7 @@ def test_memory_that_runs_out_costs_the_row_that_needs_it(tmp_path: Path) -> Non
     validate(path)
 
 
-def test_closed_standard_output_loses_nothing(tmp_path: Path) -> None:
+def test_closed_standard_output_loses_nothing(tmp_path):
     measured = tmp_path / "result.json"
     done = bench(*DISC, f"--out={measured}", prepare=lambda: os.close(1))
     assert done.returncode == 0
@@ -278,7 +278,7 @@ def test_closed_standard_output_loses_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flags", [("--machine",), ("--describe", "--model=disc-2"), DISC])
-def test_a_full_disk_behind_standard_output_is_a_failure(flags: tuple[str, ...]) -> None:
+def test_a_full_disk_behind_standard_output_is_a_failure(flags):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [built(BENCH), *flags],
@@ -292,7 +292,7 @@ def test_a_full_disk_behind_standard_output_is_a_failure(flags: tuple[str, ...])
     assert "standard output can't be written" in done.stderr
 
 
-def test_a_reader_that_goes_away_is_none() -> None:
+def test_a_reader_that_goes_away_is_none():
     command = f"{built(BENCH)} --describe --model=resnet-56 | head -1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(
         ["bash", "-c", command], capture_output=True, check=False, env=environment()
@@ -324,7 +324,7 @@ def on_terminal(columns: int, *arguments: str, kind: str = "") -> list[str]:
         return shown.read(100_000).decode().splitlines()
 
 
-def test_a_line_ends_where_the_terminal_does() -> None:
+def test_a_line_ends_where_the_terminal_does():
     (whole,) = bench(*DISC).stdout.splitlines()
     assert whole.startswith("[1/1] Epoch/model:disc-2/batch:100/")
     name = whole.split()[1]
@@ -337,7 +337,7 @@ def test_a_line_ends_where_the_terminal_does() -> None:
     assert len(on_terminal(200, *DISC)) == 1
 
 
-def test_a_line_is_written_over_only_where_a_terminal_can() -> None:
+def test_a_line_is_written_over_only_where_a_terminal_can():
     moved = ["\x1b" in "".join(on_terminal(80, *DISC, kind=kind)) for kind in ("xterm", "dumb")]
     assert moved == [True, False]
 
@@ -352,9 +352,7 @@ def test_a_line_is_written_over_only_where_a_terminal_can() -> None:
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)],
     ids=["SIGINT", "SIGTERM", "SIGKILL"],
 )
-def test_finished_rows_survive(
-    tmp_path: Path, sent: signal.Signals, code: int, existing: bool
-) -> None:
+def test_finished_rows_survive(tmp_path, sent, code, existing):
     path = tmp_path / "result.json"
     rows = tmp_path / "result.json.partial" if existing else path
     if existing:

@@ -4,7 +4,6 @@
 import json
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
@@ -45,7 +44,7 @@ def values(rows: Iterable[Planned]) -> set[tuple[str, str, str, str]]:
 
 @pytest.mark.slow
 @each_gpu
-def test_what_is_worth_most_comes_first(program: Path) -> None:
+def test_what_is_worth_most_comes_first(program):
     rows = plan(*SWEEP, program=program)
     phases = list(dict.fromkeys(row.phase for row in rows))
     # Of mini-batches the overview has all rows.
@@ -60,7 +59,7 @@ def test_what_is_worth_most_comes_first(program: Path) -> None:
 
 @pytest.mark.slow
 @each_gpu
-def test_the_overview_shows_each_value_of_each_axis(program: Path) -> None:
+def test_the_overview_shows_each_value_of_each_axis(program):
     rows = plan(*SWEEP, program=program)
     first = [row for row in rows if row.phase in ("ladder", "ceilings", "overview")]
     assert values(first) == values(rows)
@@ -78,7 +77,7 @@ def test_the_overview_shows_each_value_of_each_axis(program: Path) -> None:
 
 @pytest.mark.slow
 @each_gpu
-def test_every_way_to_train_a_network_on_the_gpu_is_measured(program: Path) -> None:
+def test_every_way_to_train_a_network_on_the_gpu_is_measured(program):
     epochs = [row.axes for row in plan(*SWEEP, program=program) if row.family == "Epoch"]
     for network in ("disc-2", "disc-12", "heart"):
         axes = [row for row in epochs if row["model"] == network]
@@ -93,18 +92,18 @@ def test_every_way_to_train_a_network_on_the_gpu_is_measured(program: Path) -> N
 
 @pytest.mark.slow
 @each_gpu
-def test_the_overview_of_the_sweep_ends_within_two_minutes(program: Path) -> None:
+def test_the_overview_of_the_sweep_ends_within_two_minutes(program):
     rows = plan(*SWEEP, program=program)
     assert max(row.until for row in rows if row.phase == "overview") <= 130
     assert rows[-1].until < 60 * gpu.MINUTES
 
 
 @pytest.mark.slow
-def test_rows_are_measured_in_the_order_of_the_plan() -> None:
+def test_rows_are_measured_in_the_order_of_the_plan():
     assert listed(*SWEEP, program=EMULATED) == [row.name for row in plan(*SWEEP, program=EMULATED)]
 
 
-def test_what_rows_share_is_counted_once() -> None:
+def test_what_rows_share_is_counted_once():
     arguments = ("--family=Epoch", "--model=disc-12", "--threads=1,2", "--cuda=off")
     _, with_other = plan(*arguments)
     (alone,) = plan(*arguments, "--benchmark_filter=cpu_threads:2")
@@ -123,7 +122,7 @@ def is_of(ladder: list[str], row: Planned) -> bool:
 @pytest.mark.parametrize("sweep", ["default", "gpu"])
 @pytest.mark.parametrize("budget", [(), ("--budget=10h",)])
 @pytest.mark.parametrize("threads", ["--threads=1,16", "--threads=1,2"])
-def test_the_ladder_goes_by_risk(sweep: str, budget: tuple[str, ...], threads: str) -> None:
+def test_the_ladder_goes_by_risk(sweep, budget, threads):
     """What libraries do for everyone comes first, and a crossover within two minutes."""
     rows = plan(f"--sweep={sweep}", threads, *budget)
     epochs = [row for row in rows if row.family == "Epoch"]
@@ -155,12 +154,12 @@ def test_the_ladder_goes_by_risk(sweep: str, budget: tuple[str, ...], threads: s
     assert steps == sorted(steps) and set(steps) == set(range(5))
 
 
-def test_without_a_gpu_there_is_no_risk() -> None:
+def test_without_a_gpu_there_is_no_risk():
     rows = plan("--sweep=default", "--cuda=off")
     assert "ladder" not in {row.phase for row in rows}
 
 
-def test_networks_on_no_ladder_are_the_ladder_where_there_are_no_others() -> None:
+def test_networks_on_no_ladder_are_the_ladder_where_there_are_no_others():
     rows = plan("--model=heart", "--threads=1,2", "--family=Epoch")
     first = [(row.phase, row.axes["device"]) for row in rows[:3]]
     assert first == [("ladder", "cuda"), ("ladder", "cpu"), ("Epoch", "cpu")]
@@ -168,7 +167,7 @@ def test_networks_on_no_ladder_are_the_ladder_where_there_are_no_others() -> Non
     assert [row.axes["model"] for row in rows if row.phase == "ladder"] == ["disc-3"] * 2
 
 
-def test_of_networks_that_someone_names_what_trains_and_ceilings_are_measured() -> None:
+def test_of_networks_that_someone_names_what_trains_and_ceilings_are_measured():
     for model, named in (
         ("mlp-2-2", ("--mlp=2,2",)),
         ("disc-2", ("--model=disc-2",)),
@@ -181,7 +180,7 @@ def test_of_networks_that_someone_names_what_trains_and_ceilings_are_measured() 
     assert {row.family for row in rows} == {"Gemm"}
 
 
-def test_a_plan_within_a_budget_has_what_fits() -> None:
+def test_a_plan_within_a_budget_has_what_fits():
     flags = ("--sweep=quick", "--threads=1", "--cuda=off")
     whole = plan(*flags, "--budget=10h")
     seconds = whole[-1].until / 2
@@ -195,7 +194,7 @@ def test_a_plan_within_a_budget_has_what_fits() -> None:
     assert int(told[-1].split()[1]) == len(part)
 
 
-def test_other_sweeps_go_family_by_family() -> None:
+def test_other_sweeps_go_family_by_family():
     rows = [row for row in plan("--sweep=quick", "--threads=1") if row.phase != "ladder"]
     assert [row.phase for row in rows] == [row.family for row in rows]
     families = list(dict.fromkeys(row.family for row in rows))
@@ -203,7 +202,7 @@ def test_other_sweeps_go_family_by_family() -> None:
 
 
 @pytest.mark.slow
-def test_a_plan_has_the_rows_of_a_gpu_that_is_not_there_if_they_are_wanted() -> None:
+def test_a_plan_has_the_rows_of_a_gpu_that_is_not_there_if_they_are_wanted():
     flags = ("--sweep=gpu", "--threads=1", "--family=Epoch", "--model=disc-2")
     devices = {row.axes["device"] for row in plan(*flags)}
     assert devices == {"cpu", "cuda"}
@@ -268,8 +267,8 @@ def lengths(tmp_path_factory: pytest.TempPathFactory) -> Lengths:
     ],
 )
 def test_a_result_file_is_small_enough_to_be_committed(
-    program: Path, sweep: str, flags: tuple[str, ...], most_kilobytes: int, lengths: Lengths
-) -> None:
+    program, sweep, flags, most_kilobytes, lengths
+):
     """For two thread counts, however many cores there are."""
     expected = lengths.of_context
     for row in plan(f"--sweep={sweep}", *flags, program=program):

@@ -73,7 +73,7 @@ def trained(folder: Path, *flags: str) -> Document:
 
 
 @pytest.mark.usefixtures("_ranks")
-def test_ranks_train_what_one_process_trains(tmp_path: Path) -> None:
+def test_ranks_train_what_one_process_trains(tmp_path):
     document = trained(tmp_path, "--mlp=12,32,7", "--batch=30", "--rows=100", *ONE_OR_TWO)
     rows = {row["name"]: row for row in document["rows"]}
     shared = [row for name, row in rows.items() if "ranks:2" in name]
@@ -89,7 +89,7 @@ def test_ranks_train_what_one_process_trains(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_ranks")
-def test_sums_are_rows_of_their_own(tmp_path: Path) -> None:
+def test_sums_are_rows_of_their_own(tmp_path):
     rows = trained(tmp_path, "--ranks=2", *SUMS, "--cuda=off")["rows"]
     assert len(rows) == SIZES
     assert all("bit for bit" in row["verification"]["reference"] for row in rows)
@@ -106,7 +106,7 @@ def described(folder: Path, layers: list[dict[str, Any]]) -> Path:
 
 
 @pytest.mark.usefixtures("_ranks")
-def test_batch_normalization_goes_by_shares(tmp_path: Path) -> None:
+def test_batch_normalization_goes_by_shares(tmp_path):
     layers = [{"type": "linear", "out_features": 8}, {"type": "batch_norm"}]
     steps = ("--batch=8", "--family=Minibatch", "--execution=eager", *ONE_OR_TWO[:2])
     flags = (f"--network={described(tmp_path, layers)}", *steps, "--cuda=off")
@@ -125,7 +125,7 @@ def ranks_of(process: int) -> list[int]:
 
 @pytest.mark.usefixtures("_ranks")
 @pytest.mark.parametrize("place", [0, 1])
-def test_a_rank_that_dies_costs_one_row(tmp_path: Path, place: int) -> None:
+def test_a_rank_that_dies_costs_one_row(tmp_path, place):
     out = tmp_path / "result.json"
     networks = ("--model=disc-2,disc-3,disc-4", "--execution=eager")
     flags = (*networks, "--ranks=2", "--threads=1", *EPOCHS)
@@ -142,7 +142,7 @@ def test_a_rank_that_dies_costs_one_row(tmp_path: Path, place: int) -> None:
 
 
 @pytest.mark.usefixtures("_ranks")
-def test_mpirun_may_start_bench_itself(tmp_path: Path) -> None:
+def test_mpirun_may_start_bench_itself(tmp_path):
     out = tmp_path / "result.json"
     both = (str(BENCH), "--mlp=12,32,7", "--threads=1", *EPOCHS, *SHORT)
     done = launched("-n", "2", *both, f"--out={out}")
@@ -164,7 +164,7 @@ def launched(*words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.usefixtures("_ranks")
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="ranks on other cores need two")
-def test_ranks_on_other_machines_are_mixed_only_where_they_may_be(tmp_path: Path) -> None:
+def test_ranks_on_other_machines_are_mixed_only_where_they_may_be(tmp_path):
     out = tmp_path / "result.json"
     own = (str(BENCH), "--mlp=12,32,7", "--threads=1", *EPOCHS, *SHORT, f"--out={out}")
     core = str(min(os.sched_getaffinity(0)))
@@ -181,7 +181,7 @@ def test_ranks_on_other_machines_are_mixed_only_where_they_may_be(tmp_path: Path
 
 
 @pytest.mark.usefixtures("_ranks")
-def test_ranks_with_another_network_of_that_name_are_refused(tmp_path: Path) -> None:
+def test_ranks_with_another_network_of_that_name_are_refused(tmp_path):
     words: list[str] = []
     for width, folder in ((8, tmp_path / "one"), (9, tmp_path / "other")):
         folder.mkdir()
@@ -194,7 +194,7 @@ def test_ranks_with_another_network_of_that_name_are_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("_ranks")
-def test_srun_may_start_bench(tmp_path: Path) -> None:
+def test_srun_may_start_bench(tmp_path):
     here = Path(__file__).with_name("slurm_here.sh")
     tools = ("srun", "slurmd", "slurmctld", "munged", "ip")
     if os.geteuid() != 0 or not all(map(shutil.which, tools)):
@@ -228,7 +228,7 @@ def test_srun_may_start_bench(tmp_path: Path) -> None:
         assert not any("error_message" in row for row in rows)
 
 
-def test_what_is_missing_is_said_in_a_sentence() -> None:
+def test_what_is_missing_is_said_in_a_sentence():
     flags = ("--ranks=2", "--mlp=2,2", *EPOCHS, *SHORT)
     alone = bench(*flags, "--in-process", variables=ROOT_MAY)
     assert alone.returncode == 2 and "a process alone has one rank" in alone.stderr
@@ -263,7 +263,7 @@ def on_gpus(document: Document) -> list[Document]:
     return [row for row in rows if row["configuration"]["device"] == "cuda"]
 
 
-def test_ranks_train_what_one_gpu_trains(tmp_path: Path) -> None:
+def test_ranks_train_what_one_gpu_trains(tmp_path):
     flags = ("--ranks=1,2", *MLP_OF_GPUS, "--family=Epoch", "--bucket=1000", *SHORT)
     document = emulated(tmp_path, *flags, gpus=2)
     shared = on_gpus(document)
@@ -279,14 +279,14 @@ def test_ranks_train_what_one_gpu_trains(tmp_path: Path) -> None:
     assert all(row["configuration"]["execution"] != "overlapped" for row in alone)
 
 
-def test_sums_on_gpus_are_rows_of_their_own(tmp_path: Path) -> None:
+def test_sums_on_gpus_are_rows_of_their_own(tmp_path):
     document = emulated(tmp_path, "--ranks=2", *SUMS, *SHORT, gpus=2)
     rows = on_gpus(document)
     assert len(rows) == SIZES
     assert all("bit for bit" in row["verification"]["reference"] for row in rows)
 
 
-def test_more_ranks_than_gpus_cost_their_rows_alone(tmp_path: Path) -> None:
+def test_more_ranks_than_gpus_cost_their_rows_alone(tmp_path):
     document = emulated(tmp_path, *TWO, "--execution=eager", gpus=1, code=1)
     (row,) = on_gpus(document)
     assert "there are more ranks than GPUs" in row["error_message"]
@@ -295,7 +295,7 @@ def test_more_ranks_than_gpus_cost_their_rows_alone(tmp_path: Path) -> None:
     assert [row["configuration"]["device"] for row in measured] == ["cpu"]
 
 
-def test_ranks_that_share_a_gpu_say_so(tmp_path: Path) -> None:
+def test_ranks_that_share_a_gpu_say_so(tmp_path):
     shared = {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}
     (row,) = on_gpus(emulated(tmp_path, *TWO, "--execution=overlapped", gpus=1, **shared))
     assert "error_message" not in row

@@ -5,7 +5,6 @@ import functools
 import math
 import os
 import re
-from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
@@ -33,7 +32,7 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_names_and_repetitions(grid: Path) -> None:
+def test_names_and_repetitions(grid):
     names = [
         epoch_name(model, batch, threads, "eager")
         for model, batch, threads in product(PARAMETERS, (100, 300), (1, 2))
@@ -48,7 +47,7 @@ def test_names_and_repetitions(grid: Path) -> None:
         assert row["repetitions"] == 2
 
 
-def test_counters(grid: Path) -> None:
+def test_counters(grid):
     for row in samples(strict(grid)):
         configuration = row["configuration"]
         assert row["params"] == PARAMETERS[configuration["model"]]
@@ -60,7 +59,7 @@ def test_counters(grid: Path) -> None:
         assert 0 < row["loss_first_epoch"] < 10
 
 
-def test_verification(grid: Path) -> None:
+def test_verification(grid):
     for row in samples(strict(grid)):
         verification = row["verification"]
         assert verification["reference"]
@@ -68,7 +67,7 @@ def test_verification(grid: Path) -> None:
         assert 0 <= verification["relative_error"] <= verification["tolerance"] < 1e-2
 
 
-def test_loss_does_not_depend_on_threads(grid: Path) -> None:
+def test_loss_does_not_depend_on_threads(grid):
     losses: dict[tuple[str, str], list[float]] = {}
     for row in samples(strict(grid)):
         key = (row["configuration"]["model"], row["configuration"]["batch"])
@@ -78,7 +77,7 @@ def test_loss_does_not_depend_on_threads(grid: Path) -> None:
         assert max(found) == pytest.approx(min(found), rel=1e-5)
 
 
-def test_context(grid: Path) -> None:
+def test_context(grid):
     crossover = strict(grid)["context"]["crossover"]
     assert crossover["complete"] is True
     command = crossover["configuration"]["command"]
@@ -90,11 +89,11 @@ def test_context(grid: Path) -> None:
     assert crossover["load_average_end"]
 
 
-def test_context_of_the_command_line(tmp_path: Path) -> None:
+def test_context_of_the_command_line(tmp_path):
     assert measure(tmp_path, *DISC, "--benchmark_context=where=lab")["context"]["where"] == "lab"
 
 
-def test_a_file_has_a_line_for_each_row_and_repetition(grid: Path) -> None:
+def test_a_file_has_a_line_for_each_row_and_repetition(grid):
     # The JSON library's numbers (Grisu2) are not the shortest ones about once in a thousand times.
     shortest = re.sub(
         r"\d+\.\d+(e[-+]\d+)?", lambda number: repr(float(number[0])), grid.read_text("utf-8")
@@ -103,7 +102,7 @@ def test_a_file_has_a_line_for_each_row_and_repetition(grid: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_diff_of_two_runs_shows_times_alone(grid: Path, tmp_path: Path) -> None:
+def test_a_diff_of_two_runs_shows_times_alone(grid, tmp_path):
     again = tmp_path / "result.json"
     measure(tmp_path, *GRID)
 
@@ -140,9 +139,7 @@ def test_a_diff_of_two_runs_shows_times_alone(grid: Path, tmp_path: Path) -> Non
         ({"OMP_DYNAMIC": "false"}, "default"),
     ],
 )
-def test_flags_a_policy_that_slows_threads(
-    tmp_path: Path, variables: dict[str, str], policy: str
-) -> None:
+def test_flags_a_policy_that_slows_threads(tmp_path, variables, policy):
     document = measure(tmp_path, *DISC, "--threads=2", **variables)
     configuration = document["context"]["crossover"]["configuration"]
     assert configuration["environment"] == variables
@@ -156,7 +153,7 @@ def test_flags_a_policy_that_slows_threads(
 @pytest.mark.skipif(
     len(os.sched_getaffinity(0)) == 1, reason="threads are bound to one of several processors"
 )
-def test_binding_threads_changes_no_machine(tmp_path: Path) -> None:
+def test_binding_threads_changes_no_machine(tmp_path):
     machine = strict(bench("--machine").stdout)
     for variables in ({"OMP_PROC_BIND": "true"}, {"OMP_PLACES": "threads"}):
         assert strict(bench("--machine", variables=variables).stdout) == machine
@@ -172,7 +169,7 @@ def test_binding_threads_changes_no_machine(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_random_interleaving(tmp_path: Path) -> None:
+def test_random_interleaving(tmp_path):
     interleaved = "--benchmark_enable_random_interleaving=true"
     document = measure(tmp_path, *DISC, "--threads=1,2", interleaved)
     names = [entry["name"] for entry in document["benchmarks"]]
@@ -183,7 +180,7 @@ def test_random_interleaving(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_compare_two_files(grid: Path, tmp_path: Path, compare: Callable[..., str]) -> None:
+def test_compare_two_files(grid, tmp_path, compare):
     measure(tmp_path, *DISC, "--threads=1,2", "--execution=eager")
     lines = compare("benchmarks", grid, tmp_path / "result.json").splitlines()
     for threads in (1, 2):
@@ -193,7 +190,7 @@ def test_compare_two_files(grid: Path, tmp_path: Path, compare: Callable[..., st
 
 
 @pytest.mark.slow
-def test_compare_thread_counts(grid: Path, compare: Callable[..., str]) -> None:
+def test_compare_thread_counts(grid, compare):
     pair = ("cpu_threads:1", "cpu_threads:2")
     lines = compare("filters", grid, *pair).splitlines()
     for model in PARAMETERS:
@@ -202,7 +199,7 @@ def test_compare_thread_counts(grid: Path, compare: Callable[..., str]) -> None:
 
 
 @pytest.mark.slow
-def test_cost_is_that_of_the_measured_row(grid: Path) -> None:
+def test_cost_is_that_of_the_measured_row(grid):
     @functools.cache
     def cost_of(model: str, batch: str) -> Document:
         return strict(bench("--cost", f"--model={model}", f"--batch={batch}").stdout)

@@ -110,7 +110,7 @@ def partial(half: Path) -> Path:
     return path
 
 
-def test_the_rest_is_measured_into_the_same_file(half: Path) -> None:
+def test_the_rest_is_measured_into_the_same_file(half):
     before = strict(half)
     after, said = resumed(half)
     assert f"goes on with {half}: 10 rows are kept, 20 are to be measured" in said
@@ -129,14 +129,12 @@ def test_the_rest_is_measured_into_the_same_file(half: Path) -> None:
     assert after["context"]["date"] == before["context"]["date"]
 
 
-def test_a_run_beside_an_older_file_goes_on_there(half: Path, partial: Path) -> None:
+def test_a_run_beside_an_older_file_goes_on_there(half, partial):
     assert is_complete(resumed(half)[0])
     assert not partial.exists()
 
 
-def test_a_run_begun_anew_does_not_lose_the_rows_of_an_interrupted_one(
-    half: Path, partial: Path
-) -> None:
+def test_a_run_begun_anew_does_not_lose_the_rows_of_an_interrupted_one(half, partial):
     before = partial.read_bytes()
     assert_refused(bench(*MANY, f"--out={half}"), str(partial), "--resume", "remove")
     assert partial.read_bytes() == before
@@ -145,7 +143,7 @@ def test_a_run_begun_anew_does_not_lose_the_rows_of_an_interrupted_one(
     assert is_complete(strict(half)) and not partial.exists()
 
 
-def test_a_file_that_another_run_writes_is_refused(half: Path) -> None:
+def test_a_file_that_another_run_writes_is_refused(half):
     before = half.read_bytes()
     with half.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -154,7 +152,7 @@ def test_a_file_that_another_run_writes_is_refused(half: Path) -> None:
     assert half.read_bytes() == before
 
 
-def test_what_is_written_is_locked(tmp_path: Path) -> None:
+def test_what_is_written_is_locked(tmp_path):
     path = tmp_path / "result.json"
     with (
         running(path, *DISC, "--batch=10,20,30", "--benchmark_min_time=1"),
@@ -164,7 +162,7 @@ def test_what_is_written_is_locked(tmp_path: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_through_a_link_the_file_that_it_names_goes_on(half: Path) -> None:
+def test_through_a_link_the_file_that_it_names_goes_on(half):
     link, target = half.with_name("link.json"), half.with_name("elsewhere") / "target.json"
     target.parent.mkdir()
     link.symlink_to(half.rename(target))
@@ -173,7 +171,7 @@ def test_through_a_link_the_file_that_it_names_goes_on(half: Path) -> None:
     assert list(target.parent.iterdir()) == [target]
 
 
-def test_failed_rows_are_tried_again_and_skipped_ones_kept(half: Path) -> None:
+def test_failed_rows_are_tried_again_and_skipped_ones_kept(half):
     def spoil(document: Document) -> None:
         lost = [row["name"] for row in document["rows"][:3]]
         document["benchmarks"] = [e for e in document["benchmarks"] if e["name"] not in lost]
@@ -220,7 +218,7 @@ def test_failed_rows_are_tried_again_and_skipped_ones_kept(half: Path) -> None:
         ("configuration.flush_to_zero", False),
     ],
 )
-def test_a_run_under_other_conditions_is_refused(half: Path, place: str, value: object) -> None:
+def test_a_run_under_other_conditions_is_refused(half, place, value):
     def change(document: Document) -> None:
         *folders, field = place.split(".")
         at = document["context"]["crossover"]
@@ -239,19 +237,19 @@ def test_a_run_under_other_conditions_is_refused(half: Path, place: str, value: 
     ("flag", "words"),
     [("--lr=0.2", "without --lr=0.2"), ("--loss=step", "without --loss=step")],
 )
-def test_other_flags_are_refused(half: Path, flag: str, words: str) -> None:
+def test_other_flags_are_refused(half, flag, words):
     before = half.read_bytes()
     assert_refused(bench(*MANY, flag, "--resume", f"--out={half}"), words)
     assert_refused(bench(*MANY[1:], "--resume", f"--out={half}"), f"with {MANY[0]}")
     assert half.read_bytes() == before
 
 
-def test_where_and_how_long_may_differ(half: Path) -> None:
+def test_where_and_how_long_may_differ(half):
     flags = ("--memory-limit=1000000000", "--budget=1h")
     assert is_complete(resumed(half, *reversed(MANY), *flags)[0])
 
 
-def test_data_that_changed_under_its_name_are_refused(tmp_path: Path) -> None:
+def test_data_that_changed_under_its_name_are_refused(tmp_path):
     data, path = tmp_path / "heart.csv", tmp_path / "result.json"
     data.write_bytes(HEART.read_bytes())
     flags = ("--model=heart", f"--data={data}", *MANY[1:-1], "--batch=10,20", f"--out={path}")
@@ -264,7 +262,7 @@ def test_data_that_changed_under_its_name_are_refused(tmp_path: Path) -> None:
     assert_refused(bench(*flags, "--resume"), "configuration.data_fingerprint")
 
 
-def test_a_network_that_changed_under_its_name_is_refused(tmp_path: Path) -> None:
+def test_a_network_that_changed_under_its_name_is_refused(tmp_path):
     network, path = tmp_path / "net.json", tmp_path / "result.json"
 
     def write(width: int) -> None:
@@ -299,25 +297,25 @@ for field in ("complete", "schema_version", "parts", "machine"):
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_file_is_refused(half: Path, damage: Callable[[Document], object]) -> None:
+def test_a_damaged_file_is_refused(half, damage):
     before = edited(half, damage).read_bytes()
     assert_refused(bench(*MANY, "--resume", f"--out={half}"), "--resume", str(half))
     assert half.read_bytes() == before
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "1", "null", "{}", "[" * 100000, "\0", '{"a": [['])
-def test_what_is_no_result_file_is_refused(text: str, tmp_path: Path) -> None:
+def test_what_is_no_result_file_is_refused(text, tmp_path):
     path = tmp_path / "result.json"
     path.write_text(text, encoding="utf-8")
     assert_refused(bench(*MANY, "--resume", f"--out={path}"), "is no result file")
     assert path.read_text("utf-8") == text
 
 
-def test_a_complete_file_has_nothing_left(whole: Path) -> None:
+def test_a_complete_file_has_nothing_left(whole):
     assert_refused(bench(*MANY, "--resume", f"--out={whole}"), "is complete")
 
 
-def test_the_file_must_be_named_and_be_there(tmp_path: Path) -> None:
+def test_the_file_must_be_named_and_be_there(tmp_path):
     assert_refused(bench(*MANY, "--resume"), "--resume", "--out=FILE.json")
     path = tmp_path / "none.json"
     assert_refused(bench(*MANY, "--resume", f"--out={path}"), "there is no file", str(path))
@@ -348,7 +346,7 @@ def kill_after(seconds: float, sent: signal.Signals, *arguments: str) -> int:
 
 
 @pytest.mark.slow
-def test_no_finished_row_is_lost_or_measured_twice(tmp_path: Path) -> None:
+def test_no_finished_row_is_lost_or_measured_twice(tmp_path):
     path = tmp_path / "result.json"
     randomness = random.Random(20261122)
     started = time.monotonic()

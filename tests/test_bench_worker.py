@@ -5,7 +5,6 @@ import json
 import os
 import signal
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from bench_runs import (
@@ -40,7 +39,7 @@ def answers(*requests: dict[str, object], flags: Sequence[str], **variables: str
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_a_child_that_crashes_costs_one_row(tmp_path: Path) -> None:
+def test_a_child_that_crashes_costs_one_row(tmp_path):
     out = tmp_path / "result.json"
     effort = ("--benchmark_repetitions=1", "--benchmark_min_time=0.25")
     with running(out, *FLAGS, *effort) as process:
@@ -57,7 +56,7 @@ def test_a_child_that_crashes_costs_one_row(tmp_path: Path) -> None:
     )
 
 
-def test_a_child_ends_with_its_parent(tmp_path: Path) -> None:
+def test_a_child_ends_with_its_parent(tmp_path):
     with running(tmp_path / "result.json", *FLAGS, "--benchmark_min_time=0.05") as process:
         child = children_of(process.pid)[0]
         process.kill()
@@ -65,7 +64,7 @@ def test_a_child_ends_with_its_parent(tmp_path: Path) -> None:
     until(lambda: not is_running(child))
 
 
-def test_rows_can_be_measured_without_a_child(tmp_path: Path) -> None:
+def test_rows_can_be_measured_without_a_child(tmp_path):
     asked = ("--model=disc-2", "--threads=1", *EPOCHS, *SHORT)
     row = samples(measure(tmp_path, *asked, "--in-process"))[0]
     other = samples(measure(tmp_path, *asked))[0]
@@ -74,7 +73,7 @@ def test_rows_can_be_measured_without_a_child(tmp_path: Path) -> None:
         assert row[key] == other[key]
 
 
-def test_the_protocol_is_as_its_document_says() -> None:
+def test_the_protocol_is_as_its_document_says():
     repeat = {"do": "repeat", "row": NAME, "min_time_seconds": 0.001, "after_another": False}
     requests = [{"do": "describe"}, prepare(NAME), repeat, repeat, {"do": "release", "row": NAME}]
     flags = ("--model=disc-2", "--threads=1", "--execution=eager")
@@ -94,7 +93,7 @@ def test_the_protocol_is_as_its_document_says() -> None:
 
 
 @pytest.mark.parametrize("planned", ["34359738368", "1048576"])
-def test_the_worker_makes_what_was_planned_with_more_memory_than_it_has(planned: str) -> None:
+def test_the_worker_makes_what_was_planned_with_more_memory_than_it_has(planned):
     name = "Copy/direction:h2h/bytes:1073741824/device:cpu/memory:pageable/mode:sync/cpu_threads:1"
     flags = ["--family=Copy", "--sweep=full", "--memory-limit=1000000"]
     *_, answer = answers(prepare(name), flags=[*flags, f"--planned-memory={planned}"])
@@ -112,13 +111,13 @@ def test_the_worker_makes_what_was_planned_with_more_memory_than_it_has(planned:
         ({"family": "Layer", "width": "many", "device": "cpu"}, "'width' is no number but 'many'"),
     ],
 )
-def test_the_worker_refuses_what_it_does_not_know(configuration: dict[str, str], said: str) -> None:
+def test_the_worker_refuses_what_it_does_not_know(configuration, said):
     *_, answer = answers(prepare("it", **configuration), flags=())
     assert answer["outcome"] == "failed" and said in answer["error_message"]
 
 
 @pytest.mark.slow
-def test_long_work_says_that_it_goes_on() -> None:
+def test_long_work_says_that_it_goes_on():
     # Billions of operations in float64 on one thread: seconds, wherever this runs.
     name = "Minibatch/model:mlp-1024-4096-4096-10/batch:256/precision:f32/device:cpu"
     name += "/execution:eager/cpu_threads:1"
@@ -130,7 +129,7 @@ def test_long_work_says_that_it_goes_on() -> None:
 
 
 @pytest.mark.parametrize("request_", ['{"do": "sing"}', "no JSON", '{"row": "x"}'])
-def test_a_request_that_is_none_ends_the_worker(request_: str) -> None:
+def test_a_request_that_is_none_ends_the_worker(request_):
     done = bench("--worker", "--cuda=off", given=request_ + "\n")
     assert done.returncode == 1
     assert done.stderr.startswith("bench: ")

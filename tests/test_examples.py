@@ -62,21 +62,21 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("words", [words for words in RUNS if not named(words, "")], ids=" ".join)
-def test_a_network_by_its_widths(words: list[str], tmp_path: Path) -> None:
+def test_a_network_by_its_widths(words, tmp_path):
     assert len(measured(words, tmp_path)) == 1
 
 
 @needs("torch")
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [words for words in RUNS if named(words, ".py")], ids=" ".join)
-def test_a_module(words: list[str], tmp_path: Path) -> None:
+def test_a_module(words, tmp_path):
     scales = next((word for word in words if word.startswith("--scale=")), "")
     assert len(set(measured(words, tmp_path))) == scales.count(",") + 1
 
 
 @needs("torch", "onnx")
 @pytest.mark.slow
-def test_onnx(tmp_path: Path) -> None:
+def test_onnx(tmp_path):
     (script,) = (words for words in SCRIPTS if words[-1] == ONNX)
     (words,) = (words for words in RUNS if named(words, ONNX))
     path = str(tmp_path / "net.onnx")
@@ -84,7 +84,7 @@ def test_onnx(tmp_path: Path) -> None:
     assert measured([word.replace(ONNX, path) for word in words], tmp_path) == ["net"]
 
 
-def test_the_script_on_result_files(tmp_path: Path) -> None:
+def test_the_script_on_result_files(tmp_path):
     path = synthetic.write(
         tmp_path / "file.json", synthetic.document(synthetic_sweep.known(), gpu="synthetic GPU")
     )

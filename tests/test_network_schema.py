@@ -4,7 +4,6 @@ prints of it, and says of files what bench does."""
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import fastjsonschema
@@ -35,13 +34,13 @@ def is_network() -> Callable[[Any], bool]:
     return of
 
 
-def test_the_file_is_what_bench_prints() -> None:
+def test_the_file_is_what_bench_prints():
     assert SCHEMA.read_text("utf-8") == told("--network-schema"), (
         "bench --network-schema > networks/schema.json"
     )
 
 
-def test_every_network_of_bench_has_the_form(is_network: Callable[[Any], bool]) -> None:
+def test_every_network_of_bench_has_the_form(is_network):
     for name in told("--models").split():
         assert is_network(json.loads(told("--describe", f"--model={name}"))), name
     for name, network in NETWORKS.items():
@@ -87,9 +86,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_what_the_schema_refuses_bench_refuses(
-    what: str, is_network: Callable[[Any], bool], tmp_path: Path
-) -> None:
+def test_what_the_schema_refuses_bench_refuses(what, is_network, tmp_path):
     good, bad = tmp_path / "good.json", tmp_path / "bad.json"
     good.write_text(json.dumps(SMALL), "utf-8")
     bad.write_text(json.dumps(BAD[what]), "utf-8")

@@ -29,7 +29,7 @@ def network(tmp_path: Path) -> Path:
     return path
 
 
-def test_it_is_measured_in_every_size_and_stands_in_the_file(network: Path, tmp_path: Path) -> None:
+def test_it_is_measured_in_every_size_and_stands_in_the_file(network, tmp_path):
     flags = (f"--network={network}", "--scale=2,0.5,1", "--family=Epoch", "--threads=1", *SHORT)
     crossover = measure(tmp_path, *flags, "--cuda=off")["context"]["crossover"]
     file = loading.load_file(tmp_path / "result.json")
@@ -43,9 +43,7 @@ def test_it_is_measured_in_every_size_and_stands_in_the_file(network: Path, tmp_
     assert all(row.ladder and row.ladder.name == "mine" for row in file.rows)
 
 
-def test_it_is_advised_on_from_what_was_measured_of_it(
-    network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_is_advised_on_from_what_was_measured_of_it(network, tmp_path, capsys):
     flags = (f"--network={network}", "--scale=1,64", "--batch=20,100", "--family=Epoch,Peak")
     few = ("--threads=1", "--benchmark_filter=Epoch|fma|triad", "--cuda=off")
     measure(tmp_path, *flags, *few, *SHORT)
@@ -70,7 +68,7 @@ def test_it_is_advised_on_from_what_was_measured_of_it(
     assert all(row["cpu_step_seconds"] > 0 for row in sizes["rows"])
 
 
-def test_it_is_listed_and_described(network: Path) -> None:
+def test_it_is_listed_and_described(network):
     assert bench("--models", f"--network={network}").stdout.split()[0] == "mine"
     described = json.loads(bench("--describe", f"--network={network}").stdout)
     assert described["layers"] == json.loads(network.read_text(encoding="utf-8"))["layers"]
@@ -98,7 +96,7 @@ def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return python
 
 
-def test_what_is_no_json_is_imported_first(tmp_path: Path, python: Path) -> None:
+def test_what_is_no_json_is_imported_first(tmp_path, python):
     pair = ["--input=scalar", "--input-type=tokens:9", "--input=3", "--input-type=tokens:7"]
     words = ["--network=a/net.py:make,b.json", *pair, "--batch=5"]
     got = own_network.imported(words, lambda: python)
@@ -122,9 +120,7 @@ def test_what_is_no_json_is_imported_first(tmp_path: Path, python: Path) -> None
     assert not made.exists()
 
 
-def test_paths_may_hold_commas_and_begin_with_a_home(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_may_hold_commas_and_begin_with_a_home(tmp_path, monkeypatch):
     monkeypatch.setattr(own_network, "FOLDER", tmp_path / "made")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
@@ -149,9 +145,7 @@ def test_paths_may_hold_commas_and_begin_with_a_home(
     assert own_network.found(f"--network={own.name}", tmp_path) == f"--network={own}"
 
 
-def test_what_is_refused_is_trained_as_it_is(
-    tmp_path: Path, python: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_refused_is_trained_as_it_is(tmp_path, python, capfd):
     words = ["--network=bad.py:make", "--input=4", "--batch=5", "--family=Epoch", "--out=x.json"]
     got = own_network.imported([*words, "--mode=eager"], lambda: python)
     (spec,) = tmp_path.glob("bad-make-*.module.json")
@@ -180,7 +174,7 @@ def test_what_is_refused_is_trained_as_it_is(
     "flag",
     ["--loss-function=module", "--loss-function=net.py:loss", "--data=d.py:all"],
 )
-def test_what_only_modules_have_is_not_imported(flag: str, tmp_path: Path, python: Path) -> None:
+def test_what_only_modules_have_is_not_imported(flag, tmp_path, python):
     got = own_network.imported(["--network=net.py:make", flag, "--rows=9"], lambda: python)
     (spec,) = tmp_path.glob("net-make-*.module.json")
     assert got == ["--rows=9", f"--network={spec}"]
@@ -188,9 +182,7 @@ def test_what_only_modules_have_is_not_imported(flag: str, tmp_path: Path, pytho
     assert f" {flag} " in said and said.endswith(f"--reason={flag} is of modules as they are")
 
 
-def test_a_run_goes_on_with_its_network_where_that_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_goes_on_with_its_network_where_that_is(tmp_path, monkeypatch):
     monkeypatch.setattr(own_network, "FOLDER", tmp_path / "imported")
     monkeypatch.chdir(tmp_path)
     run = tmp_path / "run.json"

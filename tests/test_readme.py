@@ -196,18 +196,18 @@ def written(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", BLOCKS)
-def test_the_block_is_of_the_file_that_its_page_names(name: str) -> None:
+def test_the_block_is_of_the_file_that_its_page_names(name):
     assert BLOCKS[name].page.read_text(encoding="utf-8") == written(name), (
         "python tests/test_readme.py"
     )
 
 
-def test_the_readme_is_short() -> None:
+def test_the_readme_is_short():
     assert len(README.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
     assert len(answer().removeprefix("> ").split()) <= MOST_WORDS
 
 
-def test_the_example_row_is_of_that_file() -> None:
+def test_the_example_row_is_of_that_file():
     example = re.search(
         r"^\[ *\d+/\d+\] (\S+)  ([\d.]+) ms  ", README.read_text(encoding="utf-8"), re.MULTILINE
     )
@@ -249,7 +249,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_sections_that_a_page_links_exist(page: Path) -> None:
+def test_the_sections_that_a_page_links_exist(page):
     prose = FENCE.sub("", page.read_text(encoding="utf-8"))
     links = re.findall(r"\]\((?!https?://)([^)#\s]*)#([^)\s]+)\)", prose)
     gone = [
@@ -261,7 +261,7 @@ def test_the_sections_that_a_page_links_exist(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_paths_that_a_page_names_exist(page: Path) -> None:
+def test_the_paths_that_a_page_names_exist(page):
     named = paths_of(page)
     gone = [path for path in named if not path.startswith(MADE) and not list(ROOT.glob(path))]
     assert gone == []
@@ -273,7 +273,7 @@ MADE_BY_PROGRAMS = re.compile(r"^<!-- \w+ -->.*?<!-- end -->", re.DOTALL | re.MU
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_no_line_is_wider_than_a_screen(page: Path) -> None:
+def test_no_line_is_wider_than_a_screen(page):
     text = MADE_BY_PROGRAMS.sub("", FENCE.sub("", page.read_text(encoding="utf-8")))
     # An address cannot be divided.
     lines = re.sub(r"\(https?://[^)]*\)", "()", text).splitlines()
@@ -290,7 +290,7 @@ def fields(schema: object) -> Iterator[str]:
             yield from fields(part)
 
 
-def test_every_field_of_the_schema_is_defined() -> None:
+def test_every_field_of_the_schema_is_defined():
     schema = json.loads((ROOT / "plots/file/schema.json").read_text(encoding="utf-8"))
     text = FENCE.sub("", (ROOT / "results/README.md").read_text(encoding="utf-8"))
     said = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", text))))

@@ -4,8 +4,6 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -17,9 +15,7 @@ from tools import console, environment, peers, setup
 # --- arguments
 
 
-def test_own_flags_are_taken_and_the_rest_goes_to_bench(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_own_flags_are_taken_and_the_rest_goes_to_bench(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["--cuda=off", "--model=disc-10", "--out=/x/b.json", "--benchmark_out=a.json"]
     parsed = RUN.parse(["--no-report", "--setup-only", *words])
@@ -36,7 +32,7 @@ def test_own_flags_are_taken_and_the_rest_goes_to_bench(
     assert [TEST.parse([f"--fuzz={time}"]).fuzz for time in ("90s", "10m", "2h")] == [90, 600, 7200]
 
 
-def test_flags_that_only_tell_something_make_no_results() -> None:
+def test_flags_that_only_tell_something_make_no_results():
     for word in ("machine", "models", "plan", "benchmark_list_tests", "benchmark_list_tests=true"):
         assert RUN.parse([f"--{word}"]).only_tells
     for word in ("benchmark_list_tests=false", "model=disc-2", "benchmark_filter=--machine"):
@@ -62,7 +58,7 @@ DURATIONS = ("--fuzz", "--fuzz=", "--fuzz=10", "--fuzz=0m", "--fuzz=1d", "--fuzz
         (RUN.parse, ["--compare-with=nonsense"]),
     ],
 )
-def test_wrong_usage_is_refused(parse: Callable[[list[str]], object], words: list[str]) -> None:
+def test_wrong_usage_is_refused(parse, words):
     with refused(
         r"use --cuda=auto|is no duration|choose from|see ./test --help|ask for one of them|"
         r"measure them again|no such commit|name that, too"
@@ -70,9 +66,7 @@ def test_wrong_usage_is_refused(parse: Callable[[list[str]], object], words: lis
         parse(words)
 
 
-def test_each_framework_is_a_peer_with_its_own_flags(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_framework_is_a_peer_with_its_own_flags(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", "a b")  # of use to an interpreter of the user's alone
     flags = ["--mode=compile", "--devices=cpu", "--loop=scan", "--threads=1"]
@@ -94,9 +88,7 @@ def test_each_framework_is_a_peer_with_its_own_flags(
     assert peer.endswith(f"'PYTHONPATH={ROOT}:a b' {python} -m peers.pytorch --mode=compile")
 
 
-def test_the_environment_of_a_framework_is_made_where_it_lacks_something(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_of_a_framework_is_made_where_it_lacks_something(tmp_path, monkeypatch):
     monkeypatch.setattr(setup, "HOME", tmp_path)  # another build may hold this one's lock
     made: list[object] = []
     lacking = SimpleNamespace(has=lambda _: False, ensure=made.append, python=tmp_path)
@@ -109,9 +101,7 @@ def test_the_environment_of_a_framework_is_made_where_it_lacks_something(
     assert peers.python_of("jax") == tmp_path and len(made) == 3
 
 
-def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(tmp_path, monkeypatch):
     monkeypatch.setattr(RUN.results, "commit_of", lambda _: "abc1234")
     monkeypatch.setattr(RUN.other, "FOLDER", tmp_path)
     parsed = RUN.parse(["--check-statistics", "--threads=1"])
@@ -129,9 +119,7 @@ def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(
 @pytest.mark.parametrize(
     ("flag", "said"), [("--help", "usage: ./"), ("--version", f"crossover {__version__}\n")]
 )
-def test_help_and_version_work_from_any_directory_and_set_nothing_up(
-    command: str, flag: str, said: str, tmp_path: Path
-) -> None:
+def test_help_and_version_work_from_any_directory_and_set_nothing_up(command, flag, said, tmp_path):
     words = [ROOT / command, flag]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -141,7 +129,7 @@ def test_help_and_version_work_from_any_directory_and_set_nothing_up(
 # --- commands, logs, endings
 
 
-def test_a_failed_command_shows_its_last_lines_and_its_log(tmp_path: Path) -> None:
+def test_a_failed_command_shows_its_last_lines_and_its_log(tmp_path):
     log = tmp_path / "logs" / "x.log"
     command = [sys.executable, "-c", "print(*range(100), sep='\\n'); raise SystemExit(3)"]
     with pytest.raises(console.CommandFailed) as caught:
@@ -161,13 +149,7 @@ def test_a_failed_command_shows_its_last_lines_and_its_log(tmp_path: Path) -> No
         (PermissionError(13, "Permission denied", "/f"), 1, "./x: /f: Permission denied\n"),
     ],
 )
-def test_whatever_goes_wrong_ends_as_a_sentence(
-    error: BaseException,
-    code: int,
-    said: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_whatever_goes_wrong_ends_as_a_sentence(error, code, said, capsys, monkeypatch):
     def main(_: list[str]) -> int:
         raise error
 
@@ -176,9 +158,7 @@ def test_whatever_goes_wrong_ends_as_a_sentence(
     assert capsys.readouterr().err.startswith(said)
 
 
-def test_a_build_folder_that_cannot_be_written_is_said_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_folder_that_cannot_be_written_is_said_so(tmp_path, monkeypatch):
     (tmp_path / "build").write_text("a file in the way", encoding="utf-8")
     monkeypatch.setattr(setup, "HOME", tmp_path)
     with refused("cannot write in"), setup.alone():
@@ -186,9 +166,7 @@ def test_a_build_folder_that_cannot_be_written_is_said_so(
 
 
 @pytest.mark.parametrize("name", ["a, b", "a;b", 'a"b', "a\\b", "a#b", "a\nb"])
-def test_a_folder_that_compilers_divide_is_refused_at_once(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_compilers_divide_is_refused_at_once(name, tmp_path, monkeypatch):
     monkeypatch.setattr(setup, "HOME", tmp_path / name)
     with refused("move the checkout"), setup.alone():
         pass

@@ -18,7 +18,7 @@ from tools import build, results
 TODAY = datetime.date(2025, 3, 9)
 
 
-def test_results_are_named_by_machine_date_and_commit_and_never_reused(tmp_path: Path) -> None:
+def test_results_are_named_by_machine_date_and_commit_and_never_reused(tmp_path):
     tries, answers = tmp_path / "tries" / "m", tmp_path / "m"
     for folder, name in (
         (tries, "2025-03-09-abc.json"),
@@ -60,7 +60,7 @@ def tries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "tries" / "m"
 
 
-def test_unfinished_runs_are_those_of_this_machine_and_commit(tries: Path) -> None:
+def test_unfinished_runs_are_those_of_this_machine_and_commit(tries):
     answers = results.RESULTS / "m"
     older = run_file(answers / "a.json", 1000)
     newer = run_file(tries / "b.json.partial", 2000)
@@ -86,9 +86,7 @@ def destination(*words: str) -> tuple[Path, list[str], tuple[str, ...]]:
     return path, command[1:-1], parsed.peers
 
 
-def test_an_unfinished_run_is_offered_and_a_new_one_begun(
-    tries: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unfinished_run_is_offered_and_a_new_one_begun(tries, capsys):
     before = run_file(tries / "a.json", 1000)
     path, flags, _ = destination("--sweep=quick")
     assert path != before and flags == ["--sweep=quick"]
@@ -113,16 +111,14 @@ def test_an_unfinished_run_is_offered_and_a_new_one_begun(
     ],
 )
 def test_resume_goes_on_with_the_latest_unfinished_run_and_its_flags(
-    of_run: list[str], words: list[str], flags: list[str], peers: tuple[str, ...], tries: Path
-) -> None:
+    of_run, words, flags, peers, tries
+):
     run_file(tries / "a.json", 1000)
     latest = run_file(tries / "b.json", 2000, *of_run)
     assert destination(*words) == (latest, [*words, *flags], peers)
 
 
-def test_resume_asks_where_the_data_is(
-    tries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resume_asks_where_the_data_is(tries, tmp_path, monkeypatch):
     run_file(tries / "a.json", 1000, "--data=rows.csv")
     with refused(r"read rows.csv.* --data=FOLDER/rows.csv"):
         destination("--resume")
@@ -131,9 +127,7 @@ def test_resume_asks_where_the_data_is(
     assert destination("--resume")[1] == ["--resume", "--data=rows.csv"]
 
 
-def test_resume_builds_for_what_the_run_was_built_for(
-    tries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resume_builds_for_what_the_run_was_built_for(tries, tmp_path, monkeypatch):
     run_file(tries / "a.json", 1000, "--sweep=quick", "--cuda=off")
     monkeypatch.setattr(build, "BENCH", tmp_path / "bench")
     assert RUN.built_for(RUN.parse(["--resume"])) == "auto"  # nothing built that could be asked
@@ -142,7 +136,7 @@ def test_resume_builds_for_what_the_run_was_built_for(
         assert RUN.built_for(RUN.parse(words)) == mode
 
 
-def test_resume_without_an_unfinished_run(tries: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_resume_without_an_unfinished_run(tries, capsys):
     with refused("no unfinished run of commit abc1234"):
         destination("--resume")
     run_file(tries / "a.json", 1000, complete=True)
@@ -174,13 +168,7 @@ WHOLE = {"command": ["bench", "--cuda=off"], "sweep": "default", "repetitions": 
         ({"complete": False}, "it was not finished, so rows are missing"),
     ],
 )
-def test_a_whole_sweep_leaves_the_tries_and_has_the_page(
-    tries: Path,
-    changes: dict[str, object],
-    why: str,
-    drawn: list[tuple[object, ...]],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_whole_sweep_leaves_the_tries_and_has_the_page(tries, changes, why, drawn, capsys):
     crossover = {"complete": True, "configuration": WHOLE, **changes}
     begun = run_file(tries / "a.json", time.time(), **crossover)
     begun.with_suffix(".check").touch()
@@ -194,24 +182,20 @@ def test_a_whole_sweep_leaves_the_tries_and_has_the_page(
     assert f"results: {path}\n" in said and ("a try: " in said) is bool(why) and why in said
 
 
-def test_a_run_never_replaces_one_of_the_same_name(tries: Path) -> None:
+def test_a_run_never_replaces_one_of_the_same_name(tries):
     begun = run_file(tries / "a.json", 1000, complete=True, configuration=WHOLE)
     there = run_file(results.RESULTS / "m" / "a.json", 1000)
     assert results.settle(begun) == begun and begun.exists() and there.exists()
 
 
-def test_a_page_that_cannot_be_beside_the_program_is_beside_the_results(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_that_cannot_be_beside_the_program_is_beside_the_results(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "can_write", lambda folder: folder == tmp_path)
     path = tmp_path / "out" / "x.json"
     assert results.page_folder(tmp_path, path, is_try=False) == tmp_path
     assert results.page_folder(tmp_path / "no", path, is_try=True) == path.with_name("no") / "try"
 
 
-def test_a_checkout_that_is_only_read_uses_the_program_that_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_checkout_that_is_only_read_uses_the_program_that_is_there(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(build, "program", None)
     monkeypatch.setattr(build, "BENCH", script(tmp_path / "bench", ""))
     monkeypatch.setattr(RUN, "can_write", lambda _: False)
@@ -226,9 +210,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "x.json"
 
 
-def test_finished_rows_are_drawn_but_not_after_a_signal(
-    path: Path, drawn: list[tuple[object, ...]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_finished_rows_are_drawn_but_not_after_a_signal(path, drawn, capsys):
     parsed, absent = RUN.Arguments(), path.with_name("absent.json")
     for asked, code, started, is_drawn in (
         (path, 0, 0.0, True),
@@ -243,14 +225,12 @@ def test_finished_rows_are_drawn_but_not_after_a_signal(
         drawn.clear()
 
 
-def test_rows_beside_an_older_file_are_found(path: Path) -> None:
+def test_rows_beside_an_older_file_are_found(path):
     partial = path.rename(f"{path}.partial")
     assert results.written_since(path, time.time()) == partial
 
 
-def test_a_run_of_modules_as_they_are_ends_with_their_screen(
-    path: Path, drawn: list[tuple[object, ...]]
-) -> None:
+def test_a_run_of_modules_as_they_are_ends_with_their_screen(path, drawn):
     own = RUN.Arguments(report=False, gpu="4090")
     # --no-report: no page is drawn.
     own.modules, own.peers = [path.with_name("net.module.json")], ("pytorch",)
@@ -260,7 +240,7 @@ def test_a_run_of_modules_as_they_are_ends_with_their_screen(
     ]
 
 
-def test_a_new_file_without_rows_is_removed_and_one_with_rows_is_not(path: Path) -> None:
+def test_a_new_file_without_rows_is_removed_and_one_with_rows_is_not(path):
     results.remove_if_empty(path)
     assert path.exists()
     empty = path.parent / "m" / "x.json"
@@ -270,14 +250,12 @@ def test_a_new_file_without_rows_is_removed_and_one_with_rows_is_not(path: Path)
     assert not empty.parent.exists()
 
 
-def test_a_report_that_fails_does_not_pass_silently(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report_that_fails_does_not_pass_silently(path, monkeypatch):
     monkeypatch.setattr(RUN, "plots", lambda *_: False)
     assert RUN.conclude(path, 0, 0.0, RUN.Arguments()) == 1
 
 
-def test_an_exit_code_and_a_fatal_signal_of_bench_are_handed_back() -> None:
+def test_an_exit_code_and_a_fatal_signal_of_bench_are_handed_back():
     assert RUN.measure([sys.executable, "-c", "raise SystemExit(2)"]) == 2
     kill = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
     assert RUN.measure([sys.executable, "-c", kill]) == 137
@@ -296,7 +274,7 @@ time.sleep(3600)
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_signal_lets_bench_keep_its_rows(signum: int, tmp_path: Path) -> None:
+def test_a_signal_lets_bench_keep_its_rows(signum, tmp_path):
     """Nothing goes on measuring: it is asked to end even where ./run is killed."""
     bench = script(tmp_path / "bench", WAITING_BENCH)
     code = f"import sys; from tests.scripts import RUN; sys.exit(RUN.measure([{str(bench)!r}]))"
@@ -324,9 +302,7 @@ def test_a_signal_lets_bench_keep_its_rows(signum: int, tmp_path: Path) -> None:
     ("gpu", "complete", "new"),
     [(None, False, False), ("T4", False, True), ("T4", True, False), ("B200", True, True)],
 )
-def test_a_gpu_is_new_until_a_run_of_it_is_complete(
-    gpu: str | None, complete: bool, new: bool, tmp_path: Path
-) -> None:
+def test_a_gpu_is_new_until_a_run_of_it_is_complete(gpu, complete, new, tmp_path):
     machine = {"id": "m", "gpu": gpu and {"name": gpu}}
     bench = script(tmp_path / "bench", f"print({json.dumps(machine)!r})")
     run_file(tmp_path / "old.json", 0, complete=complete, machine={"gpu": {"name": "T4"}})
@@ -337,9 +313,7 @@ def test_a_gpu_is_new_until_a_run_of_it_is_complete(
 
 
 @pytest.mark.parametrize("ends", ["sys.exit(3)", "os.abort()", "time.sleep(60)"])
-def test_a_check_never_stops_a_run(
-    ends: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_check_never_stops_a_run(ends, monkeypatch, tmp_path):
     text = "import os, sys, time; open(sys.argv[2].partition('=')[2], 'w').write(sys.argv[1]); "
     monkeypatch.setattr(build, "BENCH", script(tmp_path / "bench", text + ends))
     monkeypatch.setattr(RUN, "CHECK_SECONDS", 5)

@@ -21,7 +21,7 @@ def names(*arguments: str) -> list[str]:
     return [stage.name for stage in TEST.chosen(TEST.parse(arguments))]
 
 
-def test_stages_come_with_what_they_need() -> None:
+def test_stages_come_with_what_they_need():
     assert names() == names("--all") == [stage.name for stage in TEST.STAGES]
     assert names("--only=ruff,ctest") == names("--only=ctest", "--only=ruff")
     assert names("--only=ruff,ctest") == ["build", "ruff", "ctest"]
@@ -30,9 +30,7 @@ def test_stages_come_with_what_they_need() -> None:
     assert {"build", "ctest", "pytest"} <= {*names("--quick")} <= {*names()} - {"asan-build"}
 
 
-def test_a_stage_runs_after_what_it_needs_and_fails_with_it(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stage_runs_after_what_it_needs_and_fails_with_it(capsys, monkeypatch):
     def lacks(_: object) -> bool:
         raise Missing("not here")
 
@@ -94,7 +92,7 @@ def looked_at(tree: Path, code: int = 0) -> list[str]:
 A = ["src/a.cpp -- -Iinclude -O2"]
 
 
-def test_sources_are_looked_at_as_they_are_compiled(tree: Path) -> None:
+def test_sources_are_looked_at_as_they_are_compiled(tree):
     assert [looked_at(tree), looked_at(tree, 1)] == [A, A]
     together = tree / "build" / "unity_0_cxx.cxx"  # sources that are compiled as one
     together.write_text(f'#include "{tree}/src/a.cpp"\n#include "/b.cpp"\n', encoding="utf-8")
@@ -102,7 +100,7 @@ def test_sources_are_looked_at_as_they_are_compiled(tree: Path) -> None:
     assert looked_at(tree) == ["src/a.cpp -- -Iinclude -O3"]
 
 
-def test_what_differs_from_main_is_looked_at(tree: Path) -> None:
+def test_what_differs_from_main_is_looked_at(tree):
     def commit(*words: str) -> None:
         identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
@@ -133,9 +131,7 @@ def test_what_differs_from_main_is_looked_at(tree: Path) -> None:
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_a_quick_run_leaves_slow_tests_out(
-    quick: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_quick_run_leaves_slow_tests_out(quick, tmp_path, monkeypatch):
     monkeypatch.delenv(stages.ALL, raising=False)
     monkeypatch.setattr(build, "folder", lambda _: tmp_path)
     lines = []
@@ -184,9 +180,7 @@ print(*(path.parent.name for path in sources.tracked_results()))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("with_git", [True, False])
-def test_what_a_user_keeps_in_the_checkout_changes_no_test(
-    with_git: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_user_keeps_in_the_checkout_changes_no_test(with_git, tmp_path, monkeypatch):
     """Such as results of one's own, which ./run leaves there."""
     root = tmp_path / "crossover"
     for path in sources.tracked_files():
@@ -225,7 +219,7 @@ def test_what_a_user_keeps_in_the_checkout_changes_no_test(
 # --- the fuzzers
 
 
-def test_every_fuzzer_is_built_and_has_inputs_to_start_from() -> None:
+def test_every_fuzzer_is_built_and_has_inputs_to_start_from():
     cmake = (fuzz.SOURCES / "CMakeLists.txt").read_text(encoding="utf-8")
     for name in fuzz.names():
         assert f"add_fuzzer({name}\n" in cmake or f"add_fuzzer({name} " in cmake
@@ -242,9 +236,7 @@ sys.exit(77)
 """
 
 
-def test_what_is_found_is_kept_and_tried_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_found_is_kept_and_tried_again(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(fuzz, "LOGS", tmp_path)
     for name in ("SOURCES", "BUILD", "FINDINGS"):
         (tmp_path / name).mkdir()
