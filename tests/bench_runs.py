@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
@@ -44,6 +44,7 @@ NAMES += [f"gpt-{width}" for width in (16, 32, 64, 128, 256, 512)]
 NAMES += ["vit-ti", "mobilenet-v2"]
 
 Document = dict[str, Any]
+T = TypeVar("T")
 
 
 def environment(**changes: str) -> dict[str, str]:
@@ -140,13 +141,14 @@ def running(
             process.kill()
 
 
-def until(holds: Callable[[], object], process: subprocess.Popen[str] | None = None) -> None:
-    """Wait for it, while `process` runs."""
+def until(holds: Callable[[], T], process: subprocess.Popen[str] | None = None) -> T:
+    """Wait for it, while `process` runs; what it was."""
     deadline = time.monotonic() + LIMIT_SECONDS
-    while not holds():
+    while not (found := holds()):
         assert process is None or process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.01)
+    return found
 
 
 def children_of(process: int) -> list[int]:

@@ -110,7 +110,7 @@ def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path):
         until(lambda: verdicts(strict(path))[after], process)
         known = verdicts(strict(path))["ok"]
         until(lambda: verdicts(strict(path))["ok"] > known, process)
-        os.kill(children_of(process.pid)[0], signum)
+        os.kill(until(lambda: children_of(process.pid), process)[0], signum)
 
     with running(path, *ON_CPU, "--budget=24s", part="checks") as process:
         hurt(signal.SIGSTOP, "refused")

@@ -43,7 +43,7 @@ def test_a_child_that_crashes_costs_one_row(tmp_path):
     out = tmp_path / "result.json"
     effort = ("--benchmark_repetitions=1", "--benchmark_min_time=0.25")
     with running(out, *FLAGS, *effort) as process:
-        os.kill(children_of(process.pid)[0], signal.SIGSEGV)
+        os.kill(until(lambda: children_of(process.pid), process)[0], signal.SIGSEGV)
         _, said = process.communicate(timeout=LIMIT_SECONDS)
     assert process.returncode == 1, said
     rows = strict(out)["rows"]
@@ -58,7 +58,7 @@ def test_a_child_that_crashes_costs_one_row(tmp_path):
 
 def test_a_child_ends_with_its_parent(tmp_path):
     with running(tmp_path / "result.json", *FLAGS, "--benchmark_min_time=0.05") as process:
-        child = children_of(process.pid)[0]
+        child = until(lambda: children_of(process.pid), process)[0]
         process.kill()
         process.wait()
     until(lambda: not is_running(child))
