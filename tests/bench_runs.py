@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the built `bench` as its user does, and reads what it leaves."""
 
+import functools
 import json
 import os
 import subprocess
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
@@ -40,12 +43,8 @@ NAMES += ["policy", "surrogate", "matrix-4"]
 NAMES += [f"gpt-{width}" for width in (16, 32, 64, 128, 256, 512)]
 NAMES += ["vit-ti", "mobilenet-v2"]
 
-needs_bench = pytest.mark.skipif(not BENCH.is_file(), reason=f"{BENCH} has not been built")
-needs_emulation = pytest.mark.skipif(
-    not EMULATED.is_file(), reason=f"{EMULATED} has not been built"
-)
-
 Document = dict[str, Any]
+T = TypeVar("T")
 
 
 def environment(**changes: str) -> dict[str, str]:
@@ -58,6 +57,13 @@ def environment(**changes: str) -> dict[str, str]:
     return {**kept, **FOUND, **(changes or {"GOMP_SPINCOUNT": "1000"})}
 
 
+def built(program: Path) -> Path:
+    """The program; a test that wants one that is not there is skipped."""
+    if not program.is_file():
+        pytest.skip(f"{program} has not been built")
+    return program
+
+
 def bench(
     *arguments: str | Path,
     variables: dict[str, str] | None = None,
@@ -67,7 +73,7 @@ def bench(
 ) -> subprocess.CompletedProcess[str]:
     """`given`: what stands on its standard input."""
     return subprocess.run(
-        [program, *arguments],
+        [built(program), *arguments],
         capture_output=True,
         encoding="utf-8",
         errors="replace",
@@ -77,6 +83,90 @@ def bench(
         timeout=LIMIT_SECONDS,
         check=False,
     )
+
+
+class Planned(NamedTuple):
+    """A line of bench --plan."""
+
+    phase: str
+    seconds: float
+    until: float
+    name: str
+
+    @property
+    def family(self) -> str:
+        return self.name.partition("/")[0]
+
+    @property
+    def axes(self) -> dict[str, str]:
+        return dict(part.split(":", 1) for part in self.name.split("/")[1:])
+
+
+@functools.cache
+def plan(*arguments: str, program: Path = BENCH) -> tuple[Planned, ...]:
+    """With the rows of a GPU, be there one or not, unless the arguments say something of it."""
+    cuda = () if any(word.startswith("--cuda=") for word in arguments) else ("--cuda=on",)
+    done = bench("--plan", *arguments, *cuda, program=program)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines() if " rows " not in line]
+    return tuple(Planned(p, float(s), float(u), name) for p, s, _, u, _, name in rows)
+
+
+@contextmanager
+def running(
+    out: Path,
+    *arguments: str,
+    part: str = "rows",
+    partial: bool = False,
+    prepare: Callable[[], None] | None = None,
+    **variables: str,
+) -> Iterator[subprocess.Popen[str]]:
+    """A run that writes to `out`, from when that holds something; it ends with the test.
+
+    `partial`: it writes beside an older file of that name."""
+    written = out.with_name(f"{out.name}.partial") if partial else out
+    process = subprocess.Popen(
+        [built(BENCH), *arguments, f"--out={out}"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(**variables),
+        preexec_fn=prepare,  # noqa: PLW1509 - there are no threads
+    )
+    with process:
+        try:
+            until(lambda: written.exists() and strict(written)[part], process)
+            yield process
+        finally:
+            process.kill()
+
+
+def until(holds: Callable[[], T], process: subprocess.Popen[str] | None = None) -> T:
+    """Wait for it, while `process` runs; what it was."""
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while not (found := holds()):
+        assert process is None or process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return found
+
+
+def children_of(process: int) -> list[int]:
+    return [*map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())]
+
+
+def is_running(process: int) -> bool:
+    with suppress(OSError):
+        stat = Path(f"/proc/{process}/stat").read_text("utf-8")
+        return stat.rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def listed(*arguments: str, program: Path = BENCH) -> list[str]:
+    """The names of the rows that a run would measure, in their order."""
+    done = bench("--benchmark_list_tests=true", *arguments, program=program)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
 def strict(path_or_text: Path | str) -> Document:
@@ -115,13 +205,19 @@ def validate(path: Path) -> None:
     loading.load_file(path)
 
 
-def measure(folder: Path, *arguments: str | Path, code: int = 0) -> Document:
-    """A run that writes a valid file."""
+def run(
+    folder: Path, *arguments: str | Path, code: int = 0, program: Path = BENCH, **variables: str
+) -> tuple[Document, subprocess.CompletedProcess[str]]:
+    """A run that writes a valid file: what it says, and what was printed."""
     path = folder / "result.json"
-    done = bench(*arguments, f"--out={path}")
-    assert done.returncode == code, done.stderr
+    done = bench(*arguments, f"--out={path}", program=program, variables=variables)
+    assert done.returncode == code, done.stdout + done.stderr
     validate(path)
-    return strict(path)
+    return strict(path), done
+
+
+def measure(folder: Path, *arguments: str | Path, **how: Any) -> Document:
+    return run(folder, *arguments, **how)[0]
 
 
 def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -147,3 +243,8 @@ def refused(folder: Path, words: tuple[str, ...], *arguments: str | Path) -> Non
 def epoch_name(model: str, batch: int, threads: int, execution: str = "auto") -> str:
     device = f"device:cpu/execution:{execution}/cpu_threads:{threads}"
     return f"Epoch/model:{model}/batch:{batch}/precision:f32/{device}"
+
+
+def configuration_of(name: str) -> dict[str, str]:
+    family, *pairs = name.split("/")
+    return {"family": family, **dict(pair.split(":", 1) for pair in pairs)}

@@ -13,19 +13,18 @@ from bench_runs import (
     assert_refused,
     bench,
     epoch_name,
+    listed,
     measure,
-    needs_bench,
     refused,
+    run,
     strict,
 )
 
 from plots import __version__
 from plots.features.answer.glance import ODD
 
-pytestmark = needs_bench
 
-
-def test_the_version_is_that_of_the_project() -> None:
+def test_the_version_is_that_of_the_project():
     assert bench("--version").stdout == f"bench {__version__}\n"
 
 
@@ -69,9 +68,30 @@ def test_the_version_is_that_of_the_project() -> None:
         ([*DISC, "--benchmark_repetitions=0"], ["--benchmark_repetitions"]),
         ([*DISC, "--benchmark_format=json"], ["--benchmark_format=json", "--out=FILE.json"]),
         ([*DISC, "--benchmark_out_format=csv"], ["--benchmark_out_format=csv"]),
+        ([*DISC, "--execution=eagr"], ["'eagr' is not one of eager, winograd, fused, overlapped"]),
+        ([*DISC, "--placement=disk"], ["'disk' is not one of resident, pageable, pinned, pinned-"]),
+        ([*DISC, "--precision=f64"], ["'f64' is not one of f32, tf32, bf16, f16"]),
+        ([*DISC, "--products=best"], ["'best' is not one of heuristic, autotuned"]),
+        ([*DISC, "--loss=never"], ["'never' is not one of epoch, step"]),
+        ([*DISC, "--cuda=maybe"], ["'maybe' is not one of auto, on, off"]),
+        ([*DISC, "--family=Epochs"], ["'Epochs' is not one of"]),
+        ([*DISC, "--shuffle=yes"], ["--shuffle=yes: 'yes' is not one of none, epoch"]),
+        ([*DISC, "--zero=none"], ["--zero=none: 'none' is not one of overwrite, keep"]),
+        ([*DISC, "--refine=maybe"], ["--refine=maybe", "auto, off, threads"]),
+        ([*DISC, "--execution=graph-epoch", "--placement=pinned"], ["needs --placement=resident"]),
+        ([*DISC, "--budget=5m", "--benchmark_enable_random_interleaving"], ["--budget", "random"]),
+        (["--model=disc-3x1.50"], ["--model", "'disc-3x1.50'", "disc-8x1.5"]),
+        (["--model=alexnet-r", f"--data={HEART}"], ["alexnet-r does not read rows of plain numb"]),
+        (["--model=lstm", f"--data={HEART}"], ["--data", "lstm does not read rows of plain"]),
+        (["--mlp=2,2", "--rows=5", f"--data={HEART}"], ["--rows", "--data"]),
+        (["--mlp=auto,8,2"], ["--mlp", "add --data"]),
+        (["--mlp=8,auto,2"], ["--mlp", "'auto'"]),
+        (["--mlp=auto"], ["--mlp", "'auto'"]),
+        (["--network=nowhere.json"], ["--network: nowhere.json: there is no file of this name"]),
+        (["--scale=2"], ["--scale is of networks in files; name one with --network=FILE.json"]),
     ],
 )
-def test_refuses(tmp_path: Path, arguments: list[str], words: list[str]) -> None:
+def test_refuses(tmp_path, arguments, words):
     refused(tmp_path, tuple(words), *arguments)
 
 
@@ -87,65 +107,47 @@ HUGE = "9" * 25
         ("--rows", ["0", "-1", HUGE, "x", "1.5"]),
         ("--accumulate", ["0", "-1", HUGE, "x"]),
         ("--threads", ["0", "-1", "5000", HUGE, "x", "1,0"]),
+        ("--loader", ["-1", "4097"]),
         ("--lr", ["-1", "nan", "inf", "1e999", "x"]),
         ("--weight-decay", ["-1", "nan", "x"]),
         ("--memory-limit", ["-1", "1k", HUGE]),
     ],
 )
-def test_refuses_sizes(tmp_path: Path, flag: str, values: list[str]) -> None:
+def test_refuses_sizes(tmp_path, flag, values):
     for value in values:
         refused(tmp_path, (flag + ": ", "number from"), "--model=disc-2", f"{flag}={value}")
 
 
-def test_last_of_a_repeated_flag_counts() -> None:
-    done = bench("--model=nope", *DISC, "--benchmark_list_tests")
-    assert done.returncode == 0
-    assert done.stdout.count("\n") == 1
-    assert "/model:disc-2/" in done.stdout
+def test_last_of_a_repeated_flag_counts():
+    assert listed("--model=nope", *DISC) == [epoch_name("disc-2", 100, 1)]
 
 
 # --- what bench prints
 
 
-def test_listing_prints_names_and_writes_nothing(tmp_path: Path) -> None:
+def test_listing_prints_names_and_writes_nothing(tmp_path):
     path = tmp_path / "result.json"
-    done = bench(
-        "--model=disc-2",
-        "--threads=1,2",
-        "--family=Epoch",
-        "--benchmark_list_tests",
-        f"--out={path}",
-    )
-    assert done.returncode == 0
-    assert done.stdout.splitlines() == [epoch_name("disc-2", 100, threads) for threads in (1, 2)]
+    names = listed("--model=disc-2", "--threads=1,2", "--family=Epoch", f"--out={path}")
+    assert names == [epoch_name("disc-2", 100, threads) for threads in (1, 2)]
     assert not path.exists()
 
 
 @pytest.mark.slow
-def test_no_listing_writes_the_file(tmp_path: Path) -> None:
+def test_no_listing_writes_the_file(tmp_path):
     measure(tmp_path, *DISC, "--benchmark_list_tests=no")
 
 
 @pytest.mark.slow
-def test_information() -> None:
+def test_information():
     assert strict(bench("--machine").stdout)["id"]
     assert bench("--models").stdout.split() == NAMES
     assert set(ANCHORS) == ODD
     assert bench("--commit").stdout.strip()
     done = bench("--help")
     assert done.returncode == 0
-    own = "sweep model mlp activation optimizer lr weight-decay batch accumulate rows data threads"
-    for flag in [
-        *own.split(),
-        "out",
-        "memory-limit",
-        "models",
-        "cost",
-        "describe",
-        "machine",
-        "commit",
-        "help",
-    ]:
+    flags = "sweep model mlp activation optimizer lr weight-decay batch accumulate rows data"
+    flags += " threads out memory-limit models cost describe machine commit help"
+    for flag in flags.split():
         assert f"\n  --{flag}" in done.stdout
     assert "--benchmark_filter" in done.stdout
 
@@ -153,7 +155,7 @@ def test_information() -> None:
 # --- a network as JSON
 
 
-def test_describe_prints_what_the_docs_show() -> None:
+def test_describe_prints_what_the_docs_show():
     page = (Path(__file__).parent.parent / "docs" / "networks.md").read_text(encoding="utf-8")
     shown = page.split("```json\n")[1].split("```")[0]
     done = bench("--describe", "--mlp=784,512,10")
@@ -161,7 +163,7 @@ def test_describe_prints_what_the_docs_show() -> None:
     assert strict(done.stdout) == strict(shown)
 
 
-def test_describe_is_of_one_network() -> None:
+def test_describe_is_of_one_network():
     assert_refused(bench("--describe"), "one network", "--mlp=", "--model=")
     layers = strict(bench("--describe", "--model=resnet-56").stdout)["layers"]
     joins = [layer["inputs"] for layer in layers if layer["type"] == "add"]
@@ -171,7 +173,7 @@ def test_describe_is_of_one_network() -> None:
 # --- what a network costs, counted by hand
 
 
-def test_cost_of_a_small_network() -> None:
+def test_cost_of_a_small_network():
     done = bench("--cost", "--mlp=4,3,2", "--batch=5", "--rows=13")
     assert done.returncode == 0
     assert done.stderr == ""
@@ -226,6 +228,7 @@ def test_cost_of_a_small_network() -> None:
         (["--mlp=2,2", "--model=disc-2"], ["one network"]),
         (["--mlp=2,2", "--batch=1,2"], ["one batch size"]),
         (["--mlp=2,2", "--precision=f32,bf16"], ["one --precision"]),
+        (["--mlp=2,2", "--accumulate=1,2"], ["one --accumulate"]),
         (["--mlp=2,2", f"--data={HEART}"], ["--rows=N"]),
         (["--mlp=1099511627776,1099511627776,2"], ["mlp-1099511627776"]),
         (["--mlp=2,2", "--batch=1", "--rows=1099511627776"], ["not enough memory", "mlp-2-2"]),
@@ -233,18 +236,13 @@ def test_cost_of_a_small_network() -> None:
         (["--mlp=0,2"], ["--mlp: '0' is not a whole number from 1"]),
     ],
 )
-def test_cost_refuses(arguments: list[str], words: list[str]) -> None:
+def test_cost_refuses(arguments, words):
     assert_refused(bench("--cost", *arguments), *words)
 
 
-def test_every_row_has_a_line(tmp_path: Path) -> None:
-    done = bench(
-        "--model=disc-2",
-        "--threads=1,2",
-        "--family=Epoch",
-        *SHORT,
-        f"--out={tmp_path / 'result.json'}",
-    )
+def test_every_row_has_a_line(tmp_path):
+    flags = ("--model=disc-2", "--threads=1,2", "--family=Epoch", *SHORT)
+    _, done = run(tmp_path, *flags)
     first, second = done.stdout.splitlines()
     assert first.startswith("[1/2] " + epoch_name("disc-2", 100, 1))
     assert second.startswith("[2/2] " + epoch_name("disc-2", 100, 2))

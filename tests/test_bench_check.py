@@ -5,8 +5,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -18,15 +16,14 @@ from bench_runs import (
     Document,
     assert_refused,
     bench,
-    environment,
-    needs_bench,
-    needs_emulation,
+    children_of,
+    listed,
+    running,
     strict,
+    until,
 )
 
 from tools.stages import weekly
-
-pytestmark = needs_bench
 
 ON_CPU = ("--check", "--cuda=off")
 VERDICTS = {"ok", "refused", "wrong", "failed", "crashed", "hung", "not reached"}
@@ -57,81 +54,68 @@ def checked(
 
 
 def verdicts(document: Document, device: str = "") -> Counter[str]:
-    return Counter(
-        check["verdict"] for check in document["checks"] if device in ("", check["device"])
-    )
+    checks = document["checks"]
+    return Counter(check["verdict"] for check in checks if device in ("", check["device"]))
+
+
+def ways_of(document: Document, what: str, device: str) -> set[tuple[str, str]]:
+    checks = [check for check in document["checks"] if check["device"] == device]
+    return {(check["precision"], check["how"]) for check in checks if check["what"] == what}
 
 
 @pytest.mark.slow
-def test_all_that_the_cpu_does_is_checked(tmp_path: Path) -> None:
+def test_all_that_the_cpu_does_is_checked(tmp_path):
     document, printed = checked(tmp_path, "--cuda=off", "--budget=10m")
     assert set(verdicts(document)) <= {"ok", "refused"}
-    assert all(
-        check["what"] == "products" for check in document["checks"] if check["verdict"] == "refused"
-    )
+    refused = {check["what"] for check in document["checks"] if check["verdict"] == "refused"}
+    assert refused <= {"products"}
     whats = {check["what"] for check in document["checks"]}
     assert whats >= {"Linear", "LstmGrad", "copy h2h", "fork-join probe"}
     assert whats >= {"tiny-mlp", "tiny-adamw", "tiny-cnn", "tiny-resnet", "tiny-lstm", "tiny-gpt"}
     assert whats >= {"tiny-vit", "tiny-gru", "tiny-unet"}
-    ways = {
-        check["how"].partition(",")[0]
-        for check in document["checks"]
-        if check["what"] == "tiny-mlp"
-    }
-    assert ways == {"eager", "fused", "auto"}
+    ways = ways_of(document, "tiny-mlp", "cpu")
+    assert {how.partition(",")[0] for _, how in ways} == {"eager", "fused", "auto"}
     assert printed.startswith("bench ")
     assert "\ngpu    none (--cuda=off)\n" in printed
 
 
-def test_the_time_of_a_check_can_be_given(tmp_path: Path) -> None:
+def test_the_time_of_a_check_can_be_given(tmp_path):
     document, printed = checked(tmp_path, "--cuda=off", "--budget=1s")
     open_ = verdicts(document)["not reached"]
     assert open_ > 0
     assert f"{open_} not reached in " in printed
 
 
-def test_a_filter_selects_checks_by_name(tmp_path: Path) -> None:
+def test_a_filter_selects_checks_by_name(tmp_path):
     asked = ("--cuda=off", "--benchmark_filter=probe")
     document, _ = checked(tmp_path, *asked)
     names = [check["name"] for check in document["checks"]]
     assert len(names) > 2 and all("probe" in name for name in names)
-    assert bench("--check", *asked, "--benchmark_list_tests").stdout.split("\n")[:-1] == names
+    assert listed("--check", *asked) == names
     assert_refused(bench(*ON_CPU, "--benchmark_filter=none"), "matches none of the", "names")
 
 
-def test_flags_without_effect_and_files_that_cannot_be_are_refused(tmp_path: Path) -> None:
+def test_flags_without_effect_and_files_that_cannot_be_are_refused(tmp_path):
     assert_refused(bench(*ON_CPU, "--model=disc-2"), "--model", "--budget")
     done = bench(*ON_CPU, f"--out={tmp_path}/none/x.check")
     assert done.returncode == 2
     assert "can't be written" in done.stderr
 
 
-def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path: Path) -> None:
+def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path):
     path = tmp_path / "machine.check"
-    process = subprocess.Popen(
-        [BENCH, *ON_CPU, "--budget=24s", f"--out={path}"],
-        stdout=subprocess.DEVNULL,
-        env=environment(),
-    )
 
     def hurt(signum: signal.Signals, after: str) -> None:
         """The child that has answered since this verdict came."""
-        deadline = time.monotonic() + LIMIT_SECONDS
-        known = None
-        while True:
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.01)
-            found = verdicts(strict(path)) if path.exists() else Counter()
-            if found[after] and known is None:
-                known = found["ok"]
-            if known is not None and found["ok"] > known:
-                break
-        (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        os.kill(int(child), signum)
+        until(lambda: verdicts(strict(path))[after], process)
+        known = verdicts(strict(path))["ok"]
+        until(lambda: verdicts(strict(path))["ok"] > known, process)
+        os.kill(until(lambda: children_of(process.pid), process)[0], signum)
 
-    hurt(signal.SIGSTOP, "refused")
-    hurt(signal.SIGABRT, "hung")
-    assert process.wait(LIMIT_SECONDS) == 0
+    with running(path, *ON_CPU, "--budget=24s", part="checks") as process:
+        hurt(signal.SIGSTOP, "refused")
+        hurt(signal.SIGABRT, "hung")
+        assert process.wait(LIMIT_SECONDS) == 0
     document = strict(path)
     assert verdicts(document)["hung"] > 0  # more than one where others have the processor
     assert verdicts(document)["crashed"] == 1
@@ -145,36 +129,32 @@ def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@needs_emulation
-def test_some_of_what_a_gpu_does_is_checked(tmp_path: Path) -> None:
+def test_some_of_what_a_gpu_does_is_checked(tmp_path):
     asked = "--benchmark_filter=^cuda (.*probe|copy|NVML|cuDNN's|Linear|tiny-mlp (f32|bf16))"
     drivers = {"LD_LIBRARY_PATH": str(EMULATED.parent / "fake_nvml")}
     document, _ = checked(tmp_path, "--budget=10m", asked, program=EMULATED, **drivers)
     assert set(verdicts(document)) == {"ok"}
-    ways = {(check["precision"], check["how"]) for check in document["checks"]}
+    ways = ways_of(document, "tiny-mlp", "cuda")
     executions = ("eager", "graph", "graph-epoch", "auto")
     assert ways >= {(p, e) for p in ("f32", "bf16") for e in executions}
     assert ("f32", "persistent") in ways
 
 
 @pytest.mark.slow
-@needs_emulation
 @pytest.mark.skipif(not weekly(), reason="takes minutes on the emulation: ./test --all")
-def test_all_that_a_gpu_does_is_checked(tmp_path: Path) -> None:
+def test_all_that_a_gpu_does_is_checked(tmp_path):
     drivers = {"LD_LIBRARY_PATH": str(EMULATED.parent / "fake_nvml")}
     document, _ = checked(tmp_path, "--budget=60m", program=EMULATED, **drivers)
     assert set(verdicts(document)) <= {"ok", "refused"}
-    on_gpu = [check for check in document["checks"] if check["device"] == "cuda"]
-    whats = {check["what"] for check in on_gpu}
+    whats = {check["what"] for check in document["checks"] if check["device"] == "cuda"}
     assert whats >= {"NVML", "copy h2d", "copy d2d", "launch probe", "graph probe", "Linear"}
     assert whats >= {"cuBLASLt epilogues", "cuDNN plans", "tiny-cnn", "tiny-resnet", "tiny-lstm"}
     assert {"tiny-gpt", "tiny-vit"} <= whats
-    ways = {(check["precision"], check["how"]) for check in on_gpu if check["what"] == "tiny-mlp"}
+    ways = ways_of(document, "tiny-mlp", "cuda")
     executions = ("eager", "graph", "graph, autotuned", "graph-epoch", "auto")
     assert ways >= {(p, e) for p in ("f32", "tf32", "bf16", "f16") for e in executions}
     assert ("f32", "persistent") in ways
-    operations = {check["how"] for check in on_gpu if check["what"] == "Convolution"}
-    assert operations == {"eager", "graph"}
+    assert {how for _, how in ways_of(document, "Convolution", "cuda")} == {"eager", "graph"}
 
 
 FAULTS = {
@@ -186,8 +166,7 @@ FAULTS = {
 
 
 @pytest.mark.slow
-@needs_emulation
-def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path: Path) -> None:
+def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path):
     faults = tmp_path / "faults.json"
     faults.write_text(json.dumps({name: [fault] for name, (fault, *_) in FAULTS.items()}))
     # What the sanitizer would make of a signal is not what a user's program does.
@@ -205,8 +184,7 @@ def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_emulation
-def test_a_gpu_that_is_gone_leaves_the_cpu(tmp_path: Path) -> None:
+def test_a_gpu_that_is_gone_leaves_the_cpu(tmp_path):
     faults = tmp_path / "faults.json"
     faults.write_text('{"cuda copy h2d pinned": ["gone"]}')
     document, _ = checked(tmp_path, "--budget=30s", program=EMULATED, EMULATED_FAULTS=str(faults))

@@ -5,12 +5,12 @@ import re
 from pathlib import Path
 
 import pytest
-from bench_runs import SHORT, Document, bench, measure, needs_bench, samples, strict
+from bench_runs import SHORT, Document, bench, measure, samples, strict
 
 from plots.core.bounds import bounds
 from plots.file import loading
 
-pytestmark = [needs_bench, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 PROBES = (
@@ -28,7 +28,7 @@ def probes_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "result.json"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def probes(probes_path: Path) -> Document:
     return strict(probes_path)
 
@@ -37,7 +37,7 @@ def by_name(document: Document) -> dict[str, Document]:
     return {row["name"]: row for row in samples(document)}
 
 
-def test_probes_have_their_rows(probes: Document) -> None:
+def test_probes_have_their_rows(probes):
     copy = "device:cpu/memory:pageable/mode:sync/cpu_threads:1"
     # Only some CPUs have instructions for products in bf16.
     sizes = (512, 2048) if any("precision:bf16" in name for name in by_name(probes)) else ()
@@ -53,7 +53,7 @@ def test_probes_have_their_rows(probes: Document) -> None:
     assert names == expected  # ceilings before everything that they bound
 
 
-def test_counters_of_probes(probes: Document) -> None:
+def test_counters_of_probes(probes):
     for name, row in by_name(probes).items():
         if name.startswith("Epoch"):
             continue
@@ -67,7 +67,7 @@ def test_counters_of_probes(probes: Document) -> None:
     assert heart["bytes"] == 10 * (29 * 4 + 4)  # samples and labels
 
 
-def test_rows_say_what_they_take_at_least(probes: Document) -> None:
+def test_rows_say_what_they_take_at_least(probes):
     for row in samples(probes):
         if row["configuration"]["family"] == "Epoch":
             assert row["minimum_work"] == {"flops": row["flops"]}
@@ -86,59 +86,38 @@ def assert_epochs_are_bound(path: Path) -> None:
         assert bound.percent is not None and bound.percent > 0
 
 
-def test_epochs_are_bound_by_measured_ceilings(probes_path: Path) -> None:
+def test_epochs_are_bound_by_measured_ceilings(probes_path):
     assert_epochs_are_bound(probes_path)
 
 
-def test_bounds_do_not_depend_on_the_order_of_measuring(tmp_path: Path) -> None:
+def test_bounds_do_not_depend_on_the_order_of_measuring(tmp_path):
     measure(tmp_path, *PROBES, "--benchmark_enable_random_interleaving=true")
     assert_epochs_are_bound(tmp_path / "result.json")
 
 
-def test_probes_beyond_the_memory_limit_are_skipped(tmp_path: Path) -> None:
-    document = measure(
-        tmp_path,
-        "--family=Copy",
-        "--cuda=off",
-        "--memory-limit=1000",
-        "--benchmark_filter=bytes:1024/",
-        *SHORT,
-        code=1,
-    )
-    (row,) = document["rows"]
+def test_probes_beyond_the_memory_limit_are_skipped(tmp_path):
+    flags = ("--family=Copy", "--cuda=off", "--memory-limit=1000")
+    only = "--benchmark_filter=bytes:1024/"
+    (row,) = measure(tmp_path, *flags, only, *SHORT, code=1)["rows"]
     assert row["outcome"] == "skipped"
     assert row["error_message"] == (
         "not enough memory: 2048 bytes needed for what is measured, 1000 bytes available"
     )
 
 
-def seconds_of(row: Document) -> float:
-    return row["real_time"] * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}[row["time_unit"]]
-
-
 @pytest.fixture(scope="module")
 def products(tmp_path_factory: pytest.TempPathFactory) -> Document:
-    return measure(
-        tmp_path_factory.mktemp("products"),
-        "--family=Gemm",
-        "--sweep=quick",
-        "--cuda=off",
-        "--model=disc-2,disc-3",
-        "--batch=10",
-        "--benchmark_filter=m:(10|4|8|2|127|128|512)/.*(warm|m:128.*cold)",
-        *SHORT,
-    )
+    flags = ("--family=Gemm", "--sweep=quick", "--cuda=off", "--model=disc-2,disc-3", "--batch=10")
+    only = "--benchmark_filter=m:(10|4|8|2|127|128|512)/.*(warm|m:128.*cold)"
+    return measure(tmp_path_factory.mktemp("products"), *flags, only, *SHORT)
 
 
-def test_products_of_the_networks_and_squares_have_rows(products: Document) -> None:
+def test_products_of_the_networks_and_squares_have_rows(products):
     rows = products["rows"]
     at = "precision:f32/cache:warm/device:cpu/execution:eager/cpu_threads:1"
     shapes = ["m:10/n:4/k:2/transpose:nt", "m:10/n:2/k:4/transpose:nt"]  # disc-2: 2 -> 4 -> 2
-    shapes += [
-        "m:10/n:4/k:2/transpose:nn",
-        "m:2/n:4/k:10/transpose:tn",
-        "m:4/n:2/k:10/transpose:tn",
-    ]
+    shapes += ["m:10/n:4/k:2/transpose:nn", "m:2/n:4/k:10/transpose:tn"]
+    shapes += ["m:4/n:2/k:10/transpose:tn"]
     names = [row["name"] for row in rows]
     for shape in shapes:
         assert f"Gemm/{shape}/{at}" in names
@@ -150,7 +129,7 @@ def test_products_of_the_networks_and_squares_have_rows(products: Document) -> N
     assert [re.sub(".*transpose:(..).*", r"\1", n) for n in transposes] == ["nn", "nt", "tn"]
 
 
-def test_counters_of_products(products: Document) -> None:
+def test_counters_of_products(products):
     for row in samples(products):
         m, n, k = (int(row["configuration"][extent]) for extent in "mnk")
         assert row["flops"] == 2 * m * n * k
@@ -165,7 +144,7 @@ def test_counters_of_products(products: Document) -> None:
             assert checked["entries"] >= 256
 
 
-def test_cold_products_exceed_the_cache(products: Document) -> None:
+def test_cold_products_exceed_the_cache(products):
     levels = products["context"]["caches"]
     last = max(levels, key=lambda cache: cache["level"])
     rows = samples(products)
@@ -177,17 +156,9 @@ def test_cold_products_exceed_the_cache(products: Document) -> None:
         assert row["operand_sets"] * row["bytes"] >= 4 * last["size"]
 
 
-def test_layers_have_both_passes_in_both_forms(tmp_path: Path) -> None:
-    document = measure(
-        tmp_path,
-        "--family=Layer",
-        "--sweep=quick",
-        "--cuda=off",
-        "--batch=7",
-        "--threads=1",
-        "--benchmark_filter=width:(16|256)/",
-        *SHORT,
-    )
+def test_layers_have_both_passes_in_both_forms(tmp_path):
+    flags = ("--family=Layer", "--sweep=quick", "--cuda=off", "--batch=7", "--threads=1")
+    document = measure(tmp_path, *flags, "--benchmark_filter=width:(16|256)/", *SHORT)
     rows = {row["name"]: row for row in samples(document)}
     assert list(rows) == [
         f"Layer/width:{width}/batch:7/activation:relu/pass:{way}/form:{form}/precision:f32"
@@ -215,26 +186,17 @@ def test_layers_have_both_passes_in_both_forms(tmp_path: Path) -> None:
         ("--precision=f16", "f16"),
     ],
 )
-def test_operations_that_can_not_be_had_are_skipped(tmp_path: Path, flag: str, reason: str) -> None:
-    document = measure(
-        tmp_path,
-        "--family=Gemm,Layer",
-        "--cuda=off",
-        "--threads=1",
-        "--sweep=quick",
-        "--benchmark_filter=(m:33/|width:16/.*forward/form:fused)",
-        flag,
-        *SHORT,
-        code=1,
-    )
-    rows = document["rows"]
+def test_operations_that_can_not_be_had_are_skipped(tmp_path, flag, reason):
+    flags = ("--family=Gemm,Layer", "--cuda=off", "--threads=1", "--sweep=quick", flag)
+    only = "--benchmark_filter=(m:33/|width:16/.*forward/form:fused)"
+    rows = measure(tmp_path, *flags, only, *SHORT, code=1)["rows"]
     assert {row["configuration"]["family"] for row in rows} == {"Gemm", "Layer"}
     for row in rows:
         assert row["outcome"] == "skipped"
         assert reason in row["error_message"]
 
 
-def test_layers_in_bf16_are_measured_where_the_cpu_has_it(tmp_path: Path) -> None:
+def test_layers_in_bf16_are_measured_where_the_cpu_has_it(tmp_path):
     layer = ("--family=Layer", "--cuda=off", "--threads=1", "--sweep=quick", "--precision=bf16")
     only = "--benchmark_filter=width:16/.*forward/form:fused"
     done = bench(*layer, only, *SHORT, f"--out={tmp_path / 'layers.json'}")

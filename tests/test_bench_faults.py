@@ -9,18 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from bench_runs import (
-    EMULATED,
-    SHORT,
-    Document,
-    bench,
-    needs_emulation,
-    samples,
-    strict,
-    validate,
-)
+from bench_runs import EMULATED, SHORT, Document, bench, listed, run, samples, strict, validate
 
-pytestmark = [pytest.mark.slow, needs_emulation]
+pytestmark = pytest.mark.slow
 
 SWEEP = (
     "--family=Epoch",
@@ -49,7 +40,7 @@ SEEN = {
 FATAL_SIGNALS = ("abort", "segmentation", "instruction")
 
 
-def run(
+def faulty(
     folder: Path, faults: dict[str, list[str]], *arguments: str
 ) -> tuple[Document, subprocess.CompletedProcess[str]]:
     """Ends in any case with a file that is valid; its exit code says whether all rows are in it."""
@@ -66,7 +57,7 @@ def run(
 
 @pytest.fixture(scope="module")
 def rows() -> list[str]:
-    return bench(*SWEEP, "--benchmark_list_tests", program=EMULATED).stdout.split()
+    return listed(*SWEEP, program=EMULATED)
 
 
 def ends(document: Document) -> dict[str, str]:
@@ -80,7 +71,7 @@ def on_gpu(name: str) -> bool:
     return "device:cuda" in name
 
 
-def test_twenty_rows_cost_no_other_row(tmp_path: Path, rows: list[str]) -> None:
+def test_twenty_rows_cost_no_other_row(tmp_path, rows):
     chance = random.Random(28)
     loops = next(name for name in rows if "graph-epoch" in name)
     hanging = [loops, *chance.sample([name for name in rows if on_gpu(name) and name != loops], 2)]
@@ -93,7 +84,7 @@ def test_twenty_rows_cost_no_other_row(tmp_path: Path, rows: list[str]) -> None:
         fault = next(of_gpu if on_gpu(name) else of_cpu)
         faults[name] = [fault] * (2 if on_gpu(name) else 1)
     assert {faults[name][0] for name in faults if not on_gpu(name)} == set(FATAL_SIGNALS)
-    document, done = run(tmp_path, faults)
+    document, done = faulty(tmp_path, faults)
     assert sorted(ends(document)) == sorted(rows)
     warnings = {row["name"]: " ".join(row.get("warnings", [])) for row in samples(document)}
     hung = {name for name in faults if "did not answer" in warnings[name]}
@@ -104,26 +95,26 @@ def test_twenty_rows_cost_no_other_row(tmp_path: Path, rows: list[str]) -> None:
         else:
             assert not end and not warnings[name], done.stderr
     # And the same run goes on with what failed alone.
-    resumed, done = run(tmp_path, {}, *SWEEP, "--resume")
+    resumed, done = faulty(tmp_path, {}, *SWEEP, "--resume")
     assert f"{len(rows) - 17} rows are kept, 17 are to be measured" in done.stderr
     assert ends(resumed) == dict.fromkeys(ends(resumed), "")
     assert sorted(ends(resumed)) == sorted(rows)
 
 
-def test_a_row_that_took_the_gpu_along_is_tried_again(tmp_path: Path) -> None:
+def test_a_row_that_took_the_gpu_along_is_tried_again(tmp_path):
     words = ("--family=Epoch", "--model=disc-2", "--execution=eager,graph", "--threads=1", *SHORT)
-    name = bench(*words, "--benchmark_list_tests", program=EMULATED).stdout.split()[-1]
+    name = listed(*words, program=EMULATED)[-1]
     assert on_gpu(name)
-    document, done = run(tmp_path, {name: ["illegal"]}, *words)
+    document, done = faulty(tmp_path, {name: ["illegal"]}, *words)
     assert not any(ends(document).values()), done.stderr
     (row, *_) = (row for row in samples(document) if row["name"] == name)
     (warning,) = row["warnings"]
     assert warning.startswith("measured in a second try; in the first one: CUDA: an illegal memory")
 
 
-def test_a_gpu_that_stays_lost_is_named_once(tmp_path: Path, rows: list[str]) -> None:
+def test_a_gpu_that_stays_lost_is_named_once(tmp_path, rows):
     first = next(name for name in rows if on_gpu(name))
-    document, done = run(tmp_path, {first: ["gone"]})
+    document, done = faulty(tmp_path, {first: ["gone"]})
     found = ends(document)
     assert sorted(found) == sorted(rows)
     assert all(bool(end) == on_gpu(name) for name, end in found.items())
@@ -133,14 +124,9 @@ def test_a_gpu_that_stays_lost_is_named_once(tmp_path: Path, rows: list[str]) ->
     assert done.stderr.count("the GPU failed in an earlier row") == 0
 
 
-def test_a_driver_that_never_answers_leaves_the_cpu(tmp_path: Path) -> None:
-    path = tmp_path / "result.json"
+def test_a_driver_that_never_answers_leaves_the_cpu(tmp_path):
     words = ("--family=Epoch", "--model=disc-2", "--threads=1", *SHORT, "--patience=1s")
-    variables = {"EMULATED_START_SECONDS": "1000"}
-    done = bench(*words, f"--out={path}", program=EMULATED, variables=variables)
-    assert done.returncode == 0, done.stderr
-    assert (
-        "no GPU rows: looking for one failed: the worker's process did not answer within 4 s"
-        in done.stderr
-    )
-    assert [row["configuration"]["device"] for row in strict(path)["rows"]] == ["cpu"]
+    document, done = run(tmp_path, *words, program=EMULATED, EMULATED_START_SECONDS="1000")
+    said = "no GPU rows: looking for one failed: the worker's process did not answer within 4 s"
+    assert said in done.stderr
+    assert [row["configuration"]["device"] for row in document["rows"]] == ["cpu"]

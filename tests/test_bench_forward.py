@@ -1,21 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of the family Forward: a network in use."""
 
-from pathlib import Path
-
 import pytest
-from bench_runs import (
-    EMULATED,
-    Document,
-    bench,
-    measure,
-    needs_bench,
-    needs_emulation,
-    samples,
-    strict,
-)
-
-pytestmark = needs_bench
+from bench_runs import EMULATED, SHORT, Document, listed, measure, samples
 
 PASSES = ("--family=Forward", "--cuda=off", "--threads=1")
 OFTEN = ("--benchmark_min_time=0.02", "--benchmark_repetitions=2")
@@ -28,7 +15,7 @@ def passes(tmp_path_factory: pytest.TempPathFactory) -> Document:
     return measure(folder, *PASSES, "--model=disc-3,lenet-5", "--batch=1,40", *OFTEN)
 
 
-def test_a_row_is_one_pass_of_one_batch(passes: Document) -> None:
+def test_a_row_is_one_pass_of_one_batch(passes):
     start = "Forward/model:disc-3/batch:1/precision:f32/device:cpu"
     assert passes["rows"][0]["name"] == f"{start}/execution:auto/cpu_threads:1"
     disc = passes["rows"][0]
@@ -39,7 +26,7 @@ def test_a_row_is_one_pass_of_one_batch(passes: Document) -> None:
         assert "loss_first_step" not in row and "rows" not in row and "label" not in row
 
 
-def test_all_outputs_are_verified(passes: Document) -> None:
+def test_all_outputs_are_verified(passes):
     for row in passes["rows"]:
         checked = row["verification"]
         classes = 2 if "disc" in row["name"] else 10
@@ -47,7 +34,7 @@ def test_all_outputs_are_verified(passes: Document) -> None:
         assert 0 < checked["relative_error"] <= checked["tolerance"] < 1e-4
 
 
-def test_passes_are_timed_one_by_one(passes: Document) -> None:
+def test_passes_are_timed_one_by_one(passes):
     for entry in samples(passes):
         found = [entry[key] for q in QUANTILES if (key := f"latency_{q}_seconds") in entry]
         assert found == sorted(found) and found[0] > 0
@@ -56,7 +43,7 @@ def test_passes_are_timed_one_by_one(passes: Document) -> None:
         assert 0 < entry["clock_seconds"] < found[0] or "disc" in entry["name"]
 
 
-def test_a_large_batch_is_verified_by_its_first_rows(tmp_path: Path) -> None:
+def test_a_large_batch_is_verified_by_its_first_rows(tmp_path):
     large = ("--mlp=2000,6000,2000,10", "--batch=4096", "--execution=eager")
     once = ("--benchmark_repetitions=1", "--benchmark_min_time=0.001")
     document = measure(tmp_path, *PASSES, *large, *once)
@@ -65,15 +52,13 @@ def test_a_large_batch_is_verified_by_its_first_rows(tmp_path: Path) -> None:
     assert "latency_passes" not in document["benchmarks"][0]  # each takes longer than 5 ms
 
 
-def listed(*arguments: str) -> list[str]:
-    done = bench("--benchmark_list_tests=true", "--cuda=off", *arguments)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
-def test_sweeps_use_some_networks_or_all_or_none() -> None:
+def test_sweeps_use_some_networks_or_all_or_none():
     def used(*arguments: str) -> set[tuple[str, str]]:
-        names = [name.split("/") for name in listed(*arguments) if name.startswith("Forward")]
+        names = [
+            name.split("/")
+            for name in listed("--cuda=off", *arguments)
+            if name.startswith("Forward")
+        ]
         return {(name[1].removeprefix("model:"), name[2].removeprefix("batch:")) for name in names}
 
     assert not used("--sweep=quick") and not used("--model=disc-2")
@@ -84,27 +69,18 @@ def test_sweeps_use_some_networks_or_all_or_none() -> None:
     assert used("--sweep=quick", "--family=Forward") > {("disc-2", "1"), ("gpt-64", "32")}
 
 
-def test_training_has_the_rows_that_it_had() -> None:
-    names = [name for name in listed() if not name.startswith("Forward")]
+def test_training_has_the_rows_that_it_had():
+    names = [name for name in listed("--cuda=off") if not name.startswith("Forward")]
     others = ("Peak", "Copy", "Collective", "Gemm", "Layer", "Epoch", "Minibatch")
-    assert names == listed(f"--family={','.join(others)}")
+    assert names == listed("--cuda=off", f"--family={','.join(others)}")
 
 
-@needs_emulation
-def test_a_gpu_gets_the_batch_and_gives_the_outputs(tmp_path: Path) -> None:
-    path = tmp_path / "gpu.json"
-    done = bench(
-        *("--family=Forward", "--cuda=on", "--threads=1", "--model=disc-3", "--batch=1,4"),
-        *("--benchmark_min_time=0.001", "--benchmark_repetitions=2", f"--out={path}"),
-        program=EMULATED,
-    )
-    assert done.returncode == 0, done.stderr
-    rows = [row for row in strict(path)["rows"] if row["configuration"]["device"] == "cuda"]
-    ways = [
-        (row["configuration"]["execution"], row["configuration"]["data"])
-        for row in rows
-        if row["batch"] == 4
-    ]
+def test_a_gpu_gets_the_batch_and_gives_the_outputs(tmp_path):
+    flags = ("--family=Forward", "--cuda=on", "--threads=1", "--model=disc-3", "--batch=1,4")
+    document = measure(tmp_path, *flags, *SHORT, program=EMULATED)
+    rows = [row for row in document["rows"] if row["configuration"]["device"] == "cuda"]
+    of_four = [row["configuration"] for row in rows if row["batch"] == 4]
+    ways = [(row["execution"], row["data"]) for row in of_four]
     assert ways == [(way, place) for way in ("eager", "graph") for place in ("resident", "pinned")]
     for row in rows:
         pinned = row["configuration"]["data"] == "pinned"

@@ -2,9 +2,8 @@
 """Rows on a GPU as bench's user meets them: on the emulated GPU, whose times mean nothing."""
 
 import re
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench_runs import (
@@ -14,10 +13,11 @@ from bench_runs import (
     Document,
     assert_refused,
     bench,
-    needs_emulation,
+    listed,
+    measure,
+    run,
     samples,
     strict,
-    validate,
 )
 
 from plots.core.bounds import bounds
@@ -33,22 +33,14 @@ PROFILE = {
     "seconds_synchronization",
 }
 
-pytestmark = [
-    pytest.mark.slow,  # and of a build that ./test --quick does not bring up to date
-    needs_emulation,
-]
+pytestmark = pytest.mark.slow  # and of a build that ./test --quick does not bring up to date
 
 
-def emulated(
-    folder: Path, *arguments: str, code: int = 0, failing_call: int | None = None, **variables: str
-) -> tuple[Document, subprocess.CompletedProcess[str]]:
-    path = folder / "gpu.json"
-    if failing_call is not None:
-        variables["EMULATED_FAILING_CALL"] = str(failing_call)
-    done = bench(*arguments, f"--out={path}", program=EMULATED, variables=variables)
-    assert done.returncode == code, done.stderr
-    validate(path)
-    return strict(path), done
+GPU = {"name": "Emulated GPU", "multiprocessors": 4, "memory_bytes": 2**30, "cache_bytes": 2**20}
+
+
+def emulated(folder: Path, *arguments: str, **how: Any) -> Document:
+    return measure(folder, *arguments, program=EMULATED, **how)
 
 
 @pytest.fixture(scope="module")
@@ -56,52 +48,49 @@ def epochs_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An epoch on the CPU and in every way on the GPU."""
     folder = tmp_path_factory.mktemp("epochs")
     emulated(folder, *EPOCH)
-    return folder / "gpu.json"
+    return folder / "result.json"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def epochs(epochs_path: Path) -> Document:
     return strict(epochs_path)
+
+
+def gpu_of(document: Document) -> Document:
+    gpu = dict(document["context"]["crossover"]["machine"]["gpu"])
+    assert gpu.pop("start_seconds") > 0
+    return gpu
 
 
 def on(device: str, document: Document) -> list[Document]:
     return [row for row in samples(document) if row["configuration"]["device"] == device]
 
 
-def test_every_way_to_run_an_epoch_has_its_row(epochs: Document) -> None:
-    ways = {
-        (r["configuration"]["execution"], r["configuration"]["data"]) for r in on("cuda", epochs)
-    }
+def test_every_way_to_run_an_epoch_has_its_row(epochs):
+    rows = [row["configuration"] for row in on("cuda", epochs)]
+    ways = {(row["execution"], row["data"]) for row in rows}
     placements = {"resident", "pageable", "pinned", "pinned-async"}
     launched = {("eager", placement) for placement in placements}
     launched |= {("graph", "resident"), ("graph", "pinned-async")}
     assert ways == launched | {(e, "resident") for e in ("graph-epoch", "persistent", "auto")}
-    chosen = [row["chosen"] for row in on("cuda", epochs) if "chosen" in row]
-    assert {row["configuration"]["execution"] for row in on("cuda", epochs) if "chosen" in row} == {
-        "auto"
-    }
-    assert all(one["execution"] != "auto" and "cpu_threads" not in one for one in chosen)
-    gpu = epochs["context"]["crossover"]["machine"]["gpu"]
-    assert gpu.pop("start_seconds") > 0
-    assert gpu == {
-        "name": "Emulated GPU",
-        "multiprocessors": 4,
-        "memory_bytes": 2**30,
-        "cache_bytes": 2**20,
-    }
+    for row in on("cuda", epochs):
+        is_auto, chosen = row["configuration"]["execution"] == "auto", row.get("chosen", {})
+        assert is_auto == bool(chosen)
+        assert chosen.get("execution") != "auto" and "cpu_threads" not in chosen
+    assert gpu_of(epochs) == GPU
     assert all(not row["warnings"] for row in on("cuda", epochs))
     assert not any("sm_clock_mhz_before" in row for row in samples(epochs))
 
 
-def test_a_gpu_row_is_verified_and_profiled(tmp_path: Path) -> None:
-    document, _ = emulated(tmp_path, *EPOCH, "--placement=pinned", "--execution=eager")
+def test_a_gpu_row_is_verified_and_profiled(tmp_path):
+    document = emulated(tmp_path, *EPOCH, "--placement=pinned", "--execution=eager")
     (row, *_) = on("cuda", document)
     assert row["verification"]["relative_error"] <= row["verification"]["tolerance"]
     assert row.keys() >= PROFILE | {"seconds_copy_to_device", "launches", "bytes"}
     assert "cpu_threads" not in row
 
 
-def test_the_cost_is_that_of_the_measured_rows(epochs: Document) -> None:
+def test_the_cost_is_that_of_the_measured_rows(epochs):
     whole = strict(bench("--cost", "--model=disc-2").stdout)
     cost = whole["epoch"]
     for row in on("cuda", epochs):
@@ -116,24 +105,17 @@ def test_the_cost_is_that_of_the_measured_rows(epochs: Document) -> None:
         assert row["products"] == cost["products"]
 
 
-def test_losses_of_each_step_are_in_the_name(tmp_path: Path) -> None:
-    document, _ = emulated(tmp_path, *EPOCH, "--loss=step", "--execution=eager,graph")
+def test_losses_of_each_step_are_in_the_name(tmp_path):
+    document = emulated(tmp_path, *EPOCH, "--loss=step", "--execution=eager,graph")
     rows = on("cuda", document)
     assert {row["configuration"]["loss"] for row in rows} == {"step"}
     assert all("seconds_copy_from_device" in row for row in rows)
 
 
-def test_autotuned_products_have_rows_of_their_own(tmp_path: Path) -> None:
-    document, _ = emulated(
-        tmp_path,
-        "--family=Epoch,Gemm",
-        "--model=disc-2",
-        "--threads=1",
-        "--execution=eager",
-        "--products=heuristic,autotuned",
-        "--benchmark_filter=Epoch|m:32/",
-        *SHORT,
-    )
+def test_autotuned_products_have_rows_of_their_own(tmp_path):
+    flags = ("--family=Epoch,Gemm", *EPOCH[1:], "--execution=eager")
+    only = "--benchmark_filter=Epoch|m:32/"
+    document = emulated(tmp_path, *flags, "--products=heuristic,autotuned", only)
     assert not any("products" in row["configuration"] for row in on("cpu", document))
     names = {row["name"] for row in on("cuda", document)}
     tuned = {name for name in names if name.endswith("/products:autotuned")}
@@ -141,17 +123,10 @@ def test_autotuned_products_have_rows_of_their_own(tmp_path: Path) -> None:
     assert {name.split("/")[0] for name in tuned} == {"Epoch", "Gemm"}
 
 
-def test_the_driver_tells_of_the_gpu_and_of_what_held_it_back(tmp_path: Path) -> None:
-    arguments = (*EPOCH, "--execution=graph")
-    drivers = EMULATED.parent
-    document, _ = emulated(tmp_path, *arguments, LD_LIBRARY_PATH=str(drivers / "fake_nvml"))
-    gpu = document["context"]["crossover"]["machine"]["gpu"]
-    assert gpu.pop("start_seconds") > 0
-    assert gpu == {
-        "name": "Emulated GPU",
-        "multiprocessors": 4,
-        "memory_bytes": 2**30,
-        "cache_bytes": 2**20,
+def test_the_driver_tells_of_the_gpu_and_of_what_held_it_back(tmp_path):
+    driver = str(EMULATED.parent / "fake_nvml")
+    document = emulated(tmp_path, *EPOCH, "--execution=graph", LD_LIBRARY_PATH=driver)
+    assert gpu_of(document) == GPU | {
         "driver": "580.65.06",
         "sm_clock_max_mhz": 1980,
         "memory_clock_max_mhz": 3201,
@@ -174,22 +149,18 @@ def test_the_driver_tells_of_the_gpu_and_of_what_held_it_back(tmp_path: Path) ->
         assert row["warnings"] == []
 
 
-@pytest.mark.slow
-def test_energy_is_that_of_the_meters(tmp_path: Path) -> None:
+def test_energy_is_that_of_the_meters(tmp_path):
     meter = tmp_path / "meter"
     meter.write_text(f"#!/bin/sh\necho x >> {tmp_path}/count\nwc -l < {tmp_path}/count\n")
     meter.chmod(0o755)
-    document, _ = emulated(
-        *(tmp_path, "--model=heart", "--family=Minibatch", "--execution=fused,graph"),
-        *("--placement=resident", "--threads=1", "--benchmark_repetitions=1", f"--meter={meter}"),
-        LD_LIBRARY_PATH=str(EMULATED.parent / "fake_nvml"),
-    )
+    flags = ("--model=heart", "--family=Minibatch", "--execution=fused,graph", "--threads=1")
+    flags += ("--placement=resident", "--benchmark_repetitions=1", f"--meter={meter}")
+    driver = str(EMULATED.parent / "fake_nvml")
+    document = emulated(tmp_path, *flags, LD_LIBRARY_PATH=driver)
     energy = document["context"]["crossover"]["energy"]
     assert energy["meters"] == [str(meter)]
-    for when in ("before", "after"):
-        assert energy[f"idle_watts_{when}"] == pytest.approx(
-            1 / 5, rel=0.2
-        )  # a joule in five seconds
+    for when in ("before", "after"):  # a joule in five seconds
+        assert energy[f"idle_watts_{when}"] == pytest.approx(1 / 5, rel=0.2)
     for device in ("cpu", "cuda"):
         (row,) = on(device, document)
         assert row["joules"] == row["joules_machine"] > 0
@@ -198,83 +169,54 @@ def test_energy_is_that_of_the_meters(tmp_path: Path) -> None:
     assert row["real_time"] * row["iterations"] > 5000  # ms, which a meter needs
 
 
-def test_a_driver_that_knows_less_tells_less(tmp_path: Path) -> None:
-    old = EMULATED.parent / "fake_nvml_old"
-    document, _ = emulated(tmp_path, *EPOCH, "--execution=graph", LD_LIBRARY_PATH=str(old))
-    gpu = document["context"]["crossover"]["machine"]["gpu"]
+def test_a_driver_that_knows_less_tells_less(tmp_path):
+    old = str(EMULATED.parent / "fake_nvml_old")
+    document = emulated(tmp_path, *EPOCH, "--execution=graph", LD_LIBRARY_PATH=old)
+    gpu = gpu_of(document)
     assert (gpu["driver"], gpu["sm_clock_mhz"], gpu["memory_bytes"]) == ("580.65.06", 1980, 2**30)
     assert not gpu.keys() & {"power_limit_watts", "ecc", "persistence_mode"}
     assert all(row["warnings"] == [] for row in on("cuda", document))
 
 
 @pytest.mark.parametrize("name", ["NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION"])
-def test_variables_that_change_what_f32_is_are_refused(name: str) -> None:
+def test_variables_that_change_what_f32_is_are_refused(name):
     done = bench(*EPOCH, program=EMULATED, variables={name: "1"})
     assert_refused(done, f"{name} is set, and changes what f32 is on a GPU", "--cuda=off")
     assert bench(*EPOCH, "--plan", "--cuda=off", variables={name: "1"}).returncode == 0
 
 
-def test_the_first_call_waits_for_the_device_to_start(tmp_path: Path) -> None:
-    document, _ = emulated(tmp_path, *EPOCH, "--execution=graph", EMULATED_START_SECONDS="2")
+def test_the_first_call_waits_for_the_device_to_start(tmp_path):
+    document = emulated(tmp_path, *EPOCH, "--execution=graph", EMULATED_START_SECONDS="2")
     assert document["context"]["crossover"]["machine"]["gpu"]["start_seconds"] >= 2
     assert all(row["first_call_seconds"] >= 2 for row in on("cuda", document))
     assert all(row["first_call_seconds"] < 2 for row in on("cpu", document))
 
 
-def test_without_cuda_there_are_no_gpu_rows(tmp_path: Path) -> None:
-    document, done = emulated(tmp_path, *EPOCH, "--cuda=off")
+def test_without_cuda_there_are_no_gpu_rows(tmp_path):
+    document, done = run(tmp_path, *EPOCH, "--cuda=off", program=EMULATED)
     assert on("cuda", document) == []
     machine = document["context"]["crossover"]["machine"]
     assert (machine["gpu"], machine["gpu_reason"]) == (None, "none (--cuda=off)")
     assert done.stderr.count("\n") == 2  # how the time was spent, and where the results are
 
 
-def test_a_gpu_that_is_demanded_and_missing_is_refused() -> None:
-    assert_refused(
-        bench(*DISC, "--cuda=on", variables=WITHOUT_GPU), "--cuda=on, but there is no GPU: none ("
-    )
-
-
-def test_a_run_without_gpu_says_why(tmp_path: Path) -> None:
-    done = bench(*EPOCH, f"--out={tmp_path / 'cpu.json'}", variables=WITHOUT_GPU)
-    assert done.returncode == 0
+def test_a_run_without_gpu_says_why_and_is_refused_where_one_is_demanded(tmp_path):
+    refused = bench(*DISC, "--cuda=on", variables=WITHOUT_GPU)
+    assert_refused(refused, "--cuda=on, but there is no GPU: none (")
+    document, done = run(tmp_path, *EPOCH, **WITHOUT_GPU)
     assert done.stderr.startswith("bench: no GPU rows: none (")
-    reason = strict(tmp_path / "cpu.json")["context"]["crossover"]["machine"]["gpu_reason"]
-    assert reason.startswith("none (")
-
-
-@pytest.mark.parametrize(
-    ("flag", "words"),
-    [
-        (
-            "--execution=eagr",
-            "'eagr' is not one of eager, winograd, fused, overlapped, auto, graph",
-        ),
-        ("--placement=disk", "'disk' is not one of resident, pageable, pinned, pinned-async"),
-        ("--precision=f64", "'f64' is not one of f32, tf32, bf16, f16"),
-        ("--products=best", "'best' is not one of heuristic, autotuned"),
-        ("--loss=never", "'never' is not one of epoch, step"),
-        ("--cuda=maybe", "'maybe' is not one of auto, on, off"),
-        ("--family=Epochs", "'Epochs' is not one of"),
-    ],
-)
-def test_mistyped_axes_are_refused(flag: str, words: str) -> None:
-    assert_refused(bench(*DISC, flag), words)
-
-
-def test_one_graph_of_an_epoch_with_copies_in_it_is_refused() -> None:
-    done = bench(*DISC, "--execution=graph-epoch", "--placement=pinned")
-    assert_refused(done, "--execution=graph-epoch needs --placement=resident and --loss=epoch")
+    assert document["context"]["crossover"]["machine"]["gpu_reason"].startswith("none (")
 
 
 @pytest.mark.parametrize("failing_call", [200, 1000, 3000])
-def test_a_lost_gpu_costs_its_own_rows_only(tmp_path: Path, failing_call: int) -> None:
+def test_a_lost_gpu_costs_its_own_rows_only(tmp_path, failing_call):
     """What was measured stays, the CPU goes on, and later GPU rows say why they are missing.
 
     Where there is no child to replace: test_bench_faults.py has the others."""
     # The GPU fails in the middle; the second network's CPU row comes after that.
     arguments = ("--family=Epoch", "--model=disc-2,disc-3", "--threads=1", "--in-process", *SHORT)
-    document, done = emulated(tmp_path, *arguments, code=1, failing_call=failing_call)
+    failing = {"EMULATED_FAILING_CALL": str(failing_call)}
+    document, done = run(tmp_path, *arguments, code=1, program=EMULATED, **failing)
     assert len(on("cpu", document)) == 2 * 2
     assert not any("error_message" in row for row in on("cpu", document))
     rows = [row for row in document["rows"] if row["configuration"]["device"] == "cuda"]
@@ -294,18 +236,10 @@ def test_a_lost_gpu_costs_its_own_rows_only(tmp_path: Path, failing_call: int) -
     assert not re.search("emulated GPU:", done.stderr), "something leaked"
 
 
-def test_a_product_that_the_library_lacks_is_skipped_by_name(tmp_path: Path) -> None:
-    document, _ = emulated(
-        tmp_path,
-        "--family=Gemm",
-        "--model=disc-2",
-        "--threads=1",
-        "--precision=f16",
-        "--benchmark_filter=m:3[23]/n:3[23]/.*transpose:nn/.*device:cuda",
-        *SHORT,
-        code=1,
-        EMULATED_NO_ODD_16_BITS="1",
-    )
+def test_a_product_that_the_library_lacks_is_skipped_by_name(tmp_path):
+    only = "--benchmark_filter=m:3[23]/n:3[23]/.*transpose:nn/.*device:cuda"
+    flags = ("--family=Gemm", *EPOCH[1:], "--precision=f16", only)
+    document = emulated(tmp_path, *flags, code=1, EMULATED_NO_ODD_16_BITS="1")
     by_size = {row["configuration"]["m"]: row for row in on("cuda", document)}
     assert by_size.keys() == {"32", "33"}
     assert by_size["32"]["verification"]["relative_error"] > 0
@@ -316,36 +250,25 @@ def test_a_product_that_the_library_lacks_is_skipped_by_name(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("truncated", "said"), [("", "rounded"), ("1", "truncated")])
-def test_a_row_says_what_becomes_of_the_factors_of_tf32(
-    tmp_path: Path, truncated: str, said: str
-) -> None:
-    arguments = ("--family=Epoch,Gemm,Layer", "--model=disc-2", "--threads=1", "--precision=tf32")
+def test_a_row_says_what_becomes_of_the_factors_of_tf32(tmp_path, truncated, said):
+    arguments = ("--family=Epoch,Gemm,Layer", *EPOCH[1:], "--precision=tf32")
     only = "--benchmark_filter=(m:32/.*nn.*|width:16/.*forward.*)device:cuda|Epoch.*graph/"
-    document, _ = emulated(tmp_path, *arguments, only, *SHORT, EMULATED_TRUNCATION=truncated)
+    document = emulated(tmp_path, *arguments, only, EMULATED_TRUNCATION=truncated)
     rows = on("cuda", document)
     assert {row["configuration"]["family"] for row in rows} == {"Epoch", "Gemm", "Layer"}
     assert {row["verification"]["tf32_factors"] for row in rows} == {said}
 
 
-def test_compare_py_pairs_cpu_and_gpu_rows(epochs_path: Path, compare: Callable[..., str]) -> None:
-    printed = compare(
-        "filters",
-        epochs_path,
-        "device:cpu/execution:auto/cpu_threads:1",
-        "device:cuda/execution:graph/data:resident",
-    )
+def test_compare_py_pairs_cpu_and_gpu_rows(epochs_path, compare):
+    pair = ("device:cpu/execution:auto/cpu_threads:1", "device:cuda/execution:graph/data:resident")
+    printed = compare("filters", epochs_path, *pair)
     assert printed.count("Epoch/model:disc-2") >= 2
 
 
-def test_copies_and_ceilings_of_a_gpu(tmp_path: Path) -> None:
+def test_copies_and_ceilings_of_a_gpu(tmp_path):
     small = "bytes:1024/|model:heart|quantity:(copy|launch|graph-node|synchronization)"
-    document, _ = emulated(
-        tmp_path,
-        "--family=Peak,Copy",
-        "--sweep=quick",
-        f"--benchmark_filter=({small}).*device:cuda",
-        *SHORT,
-    )
+    flags = ("--family=Peak,Copy", "--sweep=quick", f"--benchmark_filter=({small}).*device:cuda")
+    document = emulated(tmp_path, *flags, *SHORT)
     rows = {row["name"]: row for row in on("cuda", document)}
     for name, row in rows.items():
         untimed = "quantity:synchronization" in name
@@ -365,21 +288,15 @@ def test_copies_and_ceilings_of_a_gpu(tmp_path: Path) -> None:
     assert rows["Peak/quantity:launches/device:cuda"]["count"] == 1000
     copied = rows["Copy/direction:h2d/bytes:1024/device:cuda/memory:pinned/mode:sync"]
     assert copied["minimum_work"]["bytes_to_device"] == copied["bytes"]
-    file = loading.load_file(tmp_path / "gpu.json")
+    file = loading.load_file(tmp_path / "result.json")
     (bound,) = (bounds(file)[row.index] for row in file.rows if row.name == copied["name"])
     assert bound.name == "copy"
 
 
-def test_products_and_layers_on_a_gpu(tmp_path: Path) -> None:
-    document, _ = emulated(
-        tmp_path,
-        "--family=Gemm,Layer",
-        "--sweep=quick",
-        "--model=disc-2",
-        "--execution=eager,graph",
-        "--benchmark_filter=(m:32/|m:4/|width:16/.*fused).*device:cuda",
-        *SHORT,
-    )
+def test_products_and_layers_on_a_gpu(tmp_path):
+    flags = ("--family=Gemm,Layer", "--sweep=quick", "--model=disc-2", "--execution=eager,graph")
+    only = "--benchmark_filter=(m:32/|m:4/|width:16/.*fused).*device:cuda"
+    document = emulated(tmp_path, *flags, only, *SHORT)
     rows = on("cuda", document)
     assert {row["configuration"]["execution"] for row in rows} == {"eager", "graph"}
     assert {row["configuration"]["family"] for row in rows} == {"Gemm", "Layer"}
@@ -395,15 +312,9 @@ def test_products_and_layers_on_a_gpu(tmp_path: Path) -> None:
     assert any(row["configuration"].get("cache") == "cold" for row in rows)
 
 
-def test_layers_in_16_bits_are_verified_with_their_own_tolerance(tmp_path: Path) -> None:
-    document, _ = emulated(
-        tmp_path,
-        "--family=Layer",
-        "--sweep=quick",
-        "--precision=f32,bf16,f16",
-        "--benchmark_filter=width:16/.*device:cuda",
-        *SHORT,
-    )
+def test_layers_in_16_bits_are_verified_with_their_own_tolerance(tmp_path):
+    flags = ("--family=Layer", "--sweep=quick", "--precision=f32,bf16,f16")
+    document = emulated(tmp_path, *flags, "--benchmark_filter=width:16/.*device:cuda", *SHORT)
     tolerances: dict[str, set[float]] = {}
     traffic: dict[str, set[float]] = {}
     for row in on("cuda", document):
@@ -420,7 +331,7 @@ def test_layers_in_16_bits_are_verified_with_their_own_tolerance(tmp_path: Path)
     assert traffic["bf16"] == traffic["f16"] == halves
 
 
-def test_every_precision_of_the_gpu_has_its_ceiling() -> None:
-    listed = bench("--family=Peak", "--benchmark_list_tests=true", program=EMULATED).stdout
-    matrix = re.findall(r"quantity:matrix/precision:(\w+)/device:cuda", listed)
+def test_every_precision_of_the_gpu_has_its_ceiling():
+    names = " ".join(listed("--family=Peak", program=EMULATED))
+    matrix = re.findall(r"quantity:matrix/precision:(\w+)/device:cuda", names)
     assert matrix == ["tf32", "bf16", "f16"]

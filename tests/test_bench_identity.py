@@ -6,46 +6,28 @@ import re
 from pathlib import Path
 
 import pytest
-from bench_runs import (
-    EMULATED,
-    EPOCHS,
-    MLP,
-    SHORT,
-    bench,
-    measure,
-    needs_bench,
-    needs_emulation,
-    samples,
-    strict,
-)
-
-pytestmark = needs_bench
+from bench_runs import EMULATED, EPOCHS, MLP, SHORT, bench, measure, plan, samples
 
 RESULTS = Path(__file__).parents[1] / "results"
 
 ROWS = "1,2,0\n3,4,1\n5,6,1\n"
 
 
-def workloads(folder: Path, *arguments: str) -> set[str]:
-    return {row["workload"] for row in samples(measure(folder, *arguments))}
-
-
 def workload(folder: Path, *arguments: str) -> str:
-    (one,) = workloads(folder, *arguments)
+    (one,) = {row["workload"] for row in measure(folder, *arguments)["rows"]}
     assert re.fullmatch("[0-9a-f]{16}", one)
     return one
 
 
 @pytest.mark.slow
-def test_the_same_training_has_the_same_fingerprint(tmp_path: Path) -> None:
+def test_the_same_training_has_the_same_fingerprint(tmp_path):
     first = workload(tmp_path, *MLP)
-    assert workload(tmp_path, *MLP) == first
     assert workload(tmp_path, *MLP, "--threads=1,2") == first
     assert workload(tmp_path, *MLP, "--optimizer=sgd", "--lr=0.1", "--rows=1000") == first
 
 
 @pytest.mark.slow
-def test_another_training_of_the_same_name_has_another_fingerprint(tmp_path: Path) -> None:
+def test_another_training_of_the_same_name_has_another_fingerprint(tmp_path):
     data, other = tmp_path / "data.csv", tmp_path / "other.csv"
     data.write_text(ROWS, "utf-8")
     other.write_text(ROWS.replace("6", "7"), "utf-8")
@@ -59,36 +41,26 @@ def test_another_training_of_the_same_name_has_another_fingerprint(tmp_path: Pat
         (f"--data={data}",),
         (f"--data={other}",),
     ]
-    documents = [measure(tmp_path, *MLP, "--batch=3", *variant) for variant in variants]
-    assert len({row["name"] for document in documents for row in samples(document)}) == 1
-    found = [{row["workload"] for row in samples(document)} for document in documents]
-    assert len(set().union(*found)) == len(variants)
+    runs = [measure(tmp_path, *MLP, "--batch=3", *variant)["rows"] for variant in variants]
+    assert len({row["name"] for rows in runs for row in rows}) == 1
+    assert len({row["workload"] for rows in runs for row in rows}) == len(variants)
+    # Data is known by its rows, not by its file.
+    other.write_text("a,b,label\n" + ROWS.replace("1", "1.0"), "utf-8")
+    same = workload(tmp_path, *MLP, "--batch=3", f"--data={other}")
+    assert same == runs[variants.index((f"--data={data}",))][0]["workload"]
 
 
 @pytest.mark.slow
-def test_data_is_known_by_its_rows_not_its_file(tmp_path: Path) -> None:
-    files = [tmp_path / "one.csv", tmp_path / "two.csv"]
-    files[0].write_text(ROWS, "utf-8")
-    files[1].write_text("a,b,label\n" + ROWS.replace("1", "1.0"), "utf-8")
-    first, second = (workload(tmp_path, *MLP, f"--data={file}") for file in files)
-    assert first == second
-
-
-@pytest.mark.slow
-@needs_emulation
-def test_devices_train_the_same(tmp_path: Path) -> None:
-    path = tmp_path / "gpu.json"
+def test_devices_train_the_same(tmp_path):
     arguments = ("--mlp=2,2", "--threads=1", "--family=Epoch", "--execution=eager,graph", *SHORT)
-    done = bench(*arguments, f"--out={path}", program=EMULATED)
-    assert done.returncode == 0, done.stderr
-    rows = samples(strict(path))
+    rows = samples(measure(tmp_path, *arguments, program=EMULATED))
     ways = {(row["configuration"]["device"], row["configuration"]["execution"]) for row in rows}
     assert ways == {("cpu", "eager"), ("cuda", "eager"), ("cuda", "graph")}
     assert len({row["workload"] for row in rows}) == 1
 
 
 @pytest.mark.slow
-def test_the_file_says_what_is_an_axis(tmp_path: Path) -> None:
+def test_the_file_says_what_is_an_axis(tmp_path):
     document = measure(tmp_path, "--mlp=2,2", "--threads=1", *EPOCHS, "--accumulate=2", *SHORT)
     axes = document["context"]["crossover"]["axes"]
     roles = {axis["key"]: axis["role"] for axis in axes}
@@ -116,13 +88,12 @@ def test_the_file_says_what_is_an_axis(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_names_have_their_keys_in_the_order_of_the_axes(tmp_path: Path) -> None:
+def test_names_have_their_keys_in_the_order_of_the_axes(tmp_path):
     """Of all rows that a full sweep plans, on both devices."""
     document = measure(tmp_path, *MLP)
     order = [axis["key"] for axis in document["context"]["crossover"]["axes"]]
     flags = ("--sweep=full", "--products=heuristic,autotuned", "--precision=f32,bf16")
-    rows = bench(*flags, "--plan", "--cuda=on").stdout.splitlines()
-    names = [row.split()[-1] for row in rows if " rows " not in row]
+    names = [row.name for row in plan(*flags)]
     assert any("/device:cuda/" in name for name in names)
     assert any("/products:autotuned" in name for name in names)
     for name in names:
@@ -130,7 +101,7 @@ def test_names_have_their_keys_in_the_order_of_the_axes(tmp_path: Path) -> None:
         assert keys == [key for key in order if key in keys], name
 
 
-def test_the_table_of_counters_is_the_documents() -> None:
+def test_the_table_of_counters_is_the_documents():
     done = bench("--context", "--cuda=off")
     known = json.loads(done.stdout)["crossover"]["counters"]
     text = (RESULTS / "README.md").read_text("utf-8").partition("\n## Counters\n")[2]

@@ -7,34 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_runs import (
-    MLP,
-    SHORT,
-    bench,
-    epoch_name,
-    measure,
-    needs_bench,
-    samples,
-    strict,
-    validate,
-)
-
-pytestmark = needs_bench
+from bench_runs import DISC, MLP, SHORT, bench, epoch_name, measure, run, samples, strict
 
 
 @pytest.mark.slow
-def test_too_many_threads_are_flagged(tmp_path: Path) -> None:
+def test_too_many_threads_are_flagged(tmp_path):
     cores = strict(bench("--machine").stdout)["cpu"]["cores"]
-    document = measure(
-        tmp_path, "--model=disc-2", f"--threads={cores + 1}", "--family=Epoch", *SHORT
-    )
+    flags = ("--model=disc-2", f"--threads={cores + 1}", "--family=Epoch", *SHORT)
+    document, done = run(tmp_path, *flags)
+    warning = f"oversubscribed: {cores + 1} threads on {cores} cores"
+    assert f"! {warning}" in done.stdout
     for row in samples(document):
-        assert row["cpu_threads"] == cores + 1
-        assert row["warnings"] == [f"oversubscribed: {cores + 1} threads on {cores} cores"]
+        assert (row["cpu_threads"], row["warnings"]) == (cores + 1, [warning])
 
 
 @pytest.mark.slow
-def test_a_relu_near_zero_is_no_fault(tmp_path: Path) -> None:
+def test_a_relu_near_zero_is_no_fault(tmp_path):
     # Two steps of this training have a ReLU's input within rounding of zero. Which side float32
     # sees depends on the processor: with AVX-512, the other one than float64.
     network = ("--mlp=100,300,200,50,5", "--batch=32", "--threads=1", "--family=Epoch")
@@ -53,7 +41,7 @@ def _epoch_of(folder: Path, network: dict[str, object], *flags: str) -> list[dic
 
 @pytest.mark.parametrize("groups", [8, 16])
 @pytest.mark.slow
-def test_what_rounding_decides_is_no_fault(groups: int, tmp_path: Path) -> None:
+def test_what_rounding_decides_is_no_fault(groups, tmp_path):
     # Roundings grow so fast that they decide the last of ten losses, in float64, too.
     block = [
         {"type": "conv2d", "out_channels": 16, "kernel_size": 3, "padding": 1},
@@ -77,9 +65,7 @@ def test_what_rounding_decides_is_no_fault(groups: int, tmp_path: Path) -> None:
     "outputs", [{"outputs": 1, "loss": "bce"}, {"classes": 2, "loss": "cross_entropy"}]
 )
 @pytest.mark.parametrize("rate", [3, 30])
-def test_a_loss_that_saturates_is_no_fault(
-    rate: float, outputs: dict[str, object], tmp_path: Path
-) -> None:
+def test_a_loss_that_saturates_is_no_fault(rate, outputs, tmp_path):
     # Four rows, learned by heart: gradients come to next to nothing.
     network = {
         **outputs,
@@ -94,15 +80,9 @@ def test_a_loss_that_saturates_is_no_fault(
         assert row["verification"]["operation_error"] <= row["verification"]["operation_tolerance"]
 
 
-def test_too_little_memory_skips_a_row_and_the_others_run(tmp_path: Path) -> None:
+def test_too_little_memory_skips_a_row_and_the_others_run(tmp_path):
     # disc-10 alone holds 703,142 parameters of 4 bytes.
-    arguments = [
-        "--model=disc-10,disc-2",
-        "--threads=1",
-        "--family=Epoch",
-        *SHORT,
-        "--memory-limit=2000000",
-    ]
+    arguments = ("--model=disc-10,disc-2", *DISC[1:], "--memory-limit=2000000")
     skipped, *measured = samples(measure(tmp_path, *arguments, code=1))
     assert skipped["configuration"]["model"] == "disc-10"
     assert skipped["outcome"] == "skipped"
@@ -120,7 +100,7 @@ def test_too_little_memory_skips_a_row_and_the_others_run(tmp_path: Path) -> Non
         (["--mlp=2,2", "--rows=1099511627776"]),
     ],
 )
-def test_a_model_beyond_any_memory_is_skipped(arguments: list[str]) -> None:
+def test_a_model_beyond_any_memory_is_skipped(arguments):
     def bounded() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 
@@ -131,36 +111,23 @@ def test_a_model_beyond_any_memory_is_skipped(arguments: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_diverging_training_fails_and_the_others_run(tmp_path: Path) -> None:
+def test_diverging_training_fails_and_the_others_run(tmp_path):
     # Without a hidden layer the gradients are bounded: the same rate diverges in disc-2 only.
-    path = tmp_path / "result.json"
-    done = bench("--model=disc-2", *MLP, "--lr=1e20", f"--out={path}")
-    assert done.returncode == 1
+    document, done = run(tmp_path, "--model=disc-2", *MLP, "--lr=1e20", code=1)
     assert done.stderr.startswith(f"bench: {epoch_name('disc-2', 100, 1)}: the training diverges")
     assert "--lr" in done.stderr
     assert "1 of 2 rows were not measured" in done.stderr
-    validate(path)
-    outcomes = [
-        (row["configuration"]["model"], row.get("outcome")) for row in samples(strict(path))
-    ]
-    assert outcomes == [("mlp-2-2", None)] * 2 + [("disc-2", "failed")]
+    outcomes = [(row["configuration"]["model"], row.get("outcome")) for row in document["rows"]]
+    assert outcomes == [("mlp-2-2", None), ("disc-2", "failed")]
 
 
-def test_divergence_beyond_single_precision_is_called_by_its_name() -> None:
-    done = bench(
-        "--mlp=2,4,2",
-        "--rows=200",
-        "--batch=10",
-        "--lr=1e20",
-        "--threads=1",
-        "--family=Epoch",
-        *SHORT,
-    )
+def test_divergence_beyond_single_precision_is_called_by_its_name():
+    done = bench("--mlp=2,4,2", "--rows=200", "--batch=10", "--lr=1e20", *MLP[1:])
     assert done.returncode == 1
     assert "diverges" in done.stderr
 
 
-def test_an_order_of_steps_needs_sixteen_bytes_a_step() -> None:
+def test_an_order_of_steps_needs_sixteen_bytes_a_step():
     # A million steps in three arrangements are 48 MB, in every preset alike.
     asked = ("--cost", "--model=disc-2", "--rows=1000000", "--batch=1")
     assert bench(*asked, "--memory-limit=49000000").returncode == 0

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """bench --plan, and what a sweep on a lent GPU measures first: planned for 16 cores anywhere."""
 
-import functools
 import json
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
@@ -14,10 +12,11 @@ from bench_runs import (
     BENCH,
     EMULATED,
     SHORT,
+    Planned,
     assert_refused,
     bench,
-    needs_bench,
-    needs_emulation,
+    listed,
+    plan,
     strict,
 )
 
@@ -28,36 +27,9 @@ SWEEP = ("--sweep=gpu", "--threads=1,16")
 # How large the work is: an overview need not show each.
 SIZES = {"batch", "bytes", "m", "n", "k", "width", "size"}
 
-pytestmark = needs_bench
 # Without a GPU bench plans for one. The emulated one is there, and takes long to plan.
 with_all = pytest.mark.skipif(not weekly(), reason="runs with ./test --all")
-each_gpu = pytest.mark.parametrize(
-    "program", [BENCH, pytest.param(EMULATED, marks=[needs_emulation, with_all])]
-)
-
-
-class Planned(NamedTuple):
-    phase: str
-    seconds: float
-    until: float
-    name: str
-
-    @property
-    def family(self) -> str:
-        return self.name.partition("/")[0]
-
-    @property
-    def axes(self) -> dict[str, str]:
-        return dict(part.split(":", 1) for part in self.name.split("/")[1:])
-
-
-@functools.cache
-def plan(program: Path, *arguments: str) -> tuple[Planned, ...]:
-    cuda = () if "--cuda=off" in arguments else ("--cuda=on",)
-    done = bench("--plan", *arguments, *cuda, program=program)
-    assert done.returncode == 0, done.stderr
-    rows = [line.split() for line in done.stdout.splitlines() if " rows " not in line]
-    return tuple(Planned(p, float(s), float(u), name) for p, s, _, u, _, name in rows)
+each_gpu = pytest.mark.parametrize("program", [BENCH, pytest.param(EMULATED, marks=[with_all])])
 
 
 def values(rows: Iterable[Planned]) -> set[tuple[str, str, str, str]]:
@@ -72,8 +44,8 @@ def values(rows: Iterable[Planned]) -> set[tuple[str, str, str, str]]:
 
 @pytest.mark.slow
 @each_gpu
-def test_what_is_worth_most_comes_first(program: Path) -> None:
-    rows = plan(program, *SWEEP)
+def test_what_is_worth_most_comes_first(program):
+    rows = plan(*SWEEP, program=program)
     phases = list(dict.fromkeys(row.phase for row in rows))
     # Of mini-batches the overview has all rows.
     assert phases == ["ladder", "ceilings", "overview", "Epoch", "Copy", "Gemm", "Layer"]
@@ -87,8 +59,8 @@ def test_what_is_worth_most_comes_first(program: Path) -> None:
 
 @pytest.mark.slow
 @each_gpu
-def test_the_overview_shows_each_value_of_each_axis(program: Path) -> None:
-    rows = plan(program, *SWEEP)
+def test_the_overview_shows_each_value_of_each_axis(program):
+    rows = plan(*SWEEP, program=program)
     first = [row for row in rows if row.phase in ("ladder", "ceilings", "overview")]
     assert values(first) == values(rows)
     shown = values(row for row in first if row.axes["device"] == "cuda")
@@ -105,43 +77,36 @@ def test_the_overview_shows_each_value_of_each_axis(program: Path) -> None:
 
 @pytest.mark.slow
 @each_gpu
-def test_every_way_to_train_a_network_on_the_gpu_is_measured(program: Path) -> None:
-    axes = [row.axes for row in plan(program, *SWEEP) if row.family == "Epoch"]
+def test_every_way_to_train_a_network_on_the_gpu_is_measured(program):
+    epochs = [row.axes for row in plan(*SWEEP, program=program) if row.family == "Epoch"]
     for network in ("disc-2", "disc-12", "heart"):
-        on_gpu = {
-            (row["execution"], row["data"])
-            for row in axes
-            if row["model"] == network and row["device"] == "cuda" and row["precision"] == "f32"
-        }
+        axes = [row for row in epochs if row["model"] == network]
+        plain = [row for row in axes if row["device"] == "cuda" and row["precision"] == "f32"]
+        on_gpu = {(row["execution"], row["data"]) for row in plain}
         assert not on_gpu & {("graph", "pinned"), ("graph", "pageable")}
         assert len(on_gpu) == (8 if network == "disc-12" else 9), "no cache holds disc-12"
-        choices = [row for row in axes if row["model"] == network and "products" in row]
-        assert [(row["execution"], row["products"]) for row in choices] == [("graph", "autotuned")]
-        threads = {
-            row["cpu_threads"] for row in axes if row["model"] == network and row["device"] == "cpu"
-        }
-        assert threads == {"1", "16"}
+        choices = [(row["execution"], row["products"]) for row in axes if "products" in row]
+        assert choices == [("graph", "autotuned")]
+        assert {row["cpu_threads"] for row in axes if row["device"] == "cpu"} == {"1", "16"}
 
 
 @pytest.mark.slow
 @each_gpu
-def test_the_overview_of_the_sweep_ends_within_two_minutes(program: Path) -> None:
-    rows = plan(program, *SWEEP)
+def test_the_overview_of_the_sweep_ends_within_two_minutes(program):
+    rows = plan(*SWEEP, program=program)
     assert max(row.until for row in rows if row.phase == "overview") <= 130
     assert rows[-1].until < 60 * gpu.MINUTES
 
 
 @pytest.mark.slow
-@needs_emulation
-def test_rows_are_measured_in_the_order_of_the_plan() -> None:
-    listed = bench(*SWEEP, "--benchmark_list_tests=true", program=EMULATED).stdout.splitlines()
-    assert listed == [row.name for row in plan(EMULATED, *SWEEP)]
+def test_rows_are_measured_in_the_order_of_the_plan():
+    assert listed(*SWEEP, program=EMULATED) == [row.name for row in plan(*SWEEP, program=EMULATED)]
 
 
-def test_what_rows_share_is_counted_once() -> None:
+def test_what_rows_share_is_counted_once():
     arguments = ("--family=Epoch", "--model=disc-12", "--threads=1,2", "--cuda=off")
-    _, with_other = plan(BENCH, *arguments)
-    (alone,) = plan(BENCH, *arguments, "--benchmark_filter=cpu_threads:2")
+    _, with_other = plan(*arguments)
+    (alone,) = plan(*arguments, "--benchmark_filter=cpu_threads:2")
     assert alone.name == with_other.name
     assert alone.seconds - with_other.seconds == pytest.approx(1, abs=0.11)  # of the reference
 
@@ -157,9 +122,9 @@ def is_of(ladder: list[str], row: Planned) -> bool:
 @pytest.mark.parametrize("sweep", ["default", "gpu"])
 @pytest.mark.parametrize("budget", [(), ("--budget=10h",)])
 @pytest.mark.parametrize("threads", ["--threads=1,16", "--threads=1,2"])
-def test_the_ladder_goes_by_risk(sweep: str, budget: tuple[str, ...], threads: str) -> None:
+def test_the_ladder_goes_by_risk(sweep, budget, threads):
     """What libraries do for everyone comes first, and a crossover within two minutes."""
-    rows = plan(BENCH, f"--sweep={sweep}", threads, *budget)
+    rows = plan(f"--sweep={sweep}", threads, *budget)
     epochs = [row for row in rows if row.family == "Epoch"]
     for network in {row.axes["model"] for row in epochs}:
         on_gpu = [r.axes for r in epochs if r.axes["model"] == network and "data" in r.axes]
@@ -189,38 +154,37 @@ def test_the_ladder_goes_by_risk(sweep: str, budget: tuple[str, ...], threads: s
     assert steps == sorted(steps) and set(steps) == set(range(5))
 
 
-def test_without_a_gpu_there_is_no_risk() -> None:
-    rows = plan(BENCH, "--sweep=default", "--cuda=off")
+def test_without_a_gpu_there_is_no_risk():
+    rows = plan("--sweep=default", "--cuda=off")
     assert "ladder" not in {row.phase for row in rows}
 
 
-def test_networks_on_no_ladder_are_the_ladder_where_there_are_no_others() -> None:
-    rows = plan(BENCH, "--model=heart", "--threads=1,2", "--family=Epoch")
-    assert [(row.phase, row.axes["device"]) for row in rows[:3]] == [
-        ("ladder", "cuda"),
-        ("ladder", "cpu"),
-        ("Epoch", "cpu"),
-    ]
-    rows = plan(BENCH, "--model=heart,disc-3", "--threads=1,2", "--family=Epoch")
+def test_networks_on_no_ladder_are_the_ladder_where_there_are_no_others():
+    rows = plan("--model=heart", "--threads=1,2", "--family=Epoch")
+    first = [(row.phase, row.axes["device"]) for row in rows[:3]]
+    assert first == [("ladder", "cuda"), ("ladder", "cpu"), ("Epoch", "cpu")]
+    rows = plan("--model=heart,disc-3", "--threads=1,2", "--family=Epoch")
     assert [row.axes["model"] for row in rows if row.phase == "ladder"] == ["disc-3"] * 2
 
 
-def test_of_networks_that_someone_names_what_trains_and_ceilings_are_measured() -> None:
-    for named in (("--mlp=2,2",), ("--model=disc-2",), ("--model=disc-2", "--sweep=gpu")):
-        rows = plan(BENCH, *named, "--threads=1", "--cuda=off")
+def test_of_networks_that_someone_names_what_trains_and_ceilings_are_measured():
+    for model, named in (
+        ("mlp-2-2", ("--mlp=2,2",)),
+        ("disc-2", ("--model=disc-2",)),
+        ("disc-2", ("--model=disc-2", "--sweep=gpu")),
+    ):
+        rows = plan(*named, "--threads=1", "--cuda=off")
         assert {row.family for row in rows} == {"Peak", "Epoch", "Minibatch"}
-        assert {row.axes["model"] for row in rows if row.family != "Peak"} == {
-            "mlp-2-2" if named[0].startswith("--mlp") else "disc-2"
-        }
-    rows = plan(BENCH, "--mlp=2,2", "--family=Gemm", "--threads=1", "--cuda=off")
+        assert {row.axes["model"] for row in rows if row.family != "Peak"} == {model}
+    rows = plan("--mlp=2,2", "--family=Gemm", "--threads=1", "--cuda=off")
     assert {row.family for row in rows} == {"Gemm"}
 
 
-def test_a_plan_within_a_budget_has_what_fits() -> None:
+def test_a_plan_within_a_budget_has_what_fits():
     flags = ("--sweep=quick", "--threads=1", "--cuda=off")
-    whole = plan(BENCH, *flags, "--budget=10h")
+    whole = plan(*flags, "--budget=10h")
     seconds = whole[-1].until / 2
-    part = plan(BENCH, *flags, f"--budget={seconds}s")
+    part = plan(*flags, f"--budget={seconds}s")
     assert 0 < len(part) < len(whole) and part[-1].until <= seconds
     kept = [row.name for row in part]
     assert [row.name for row in whole if row.name in kept] == kept
@@ -230,44 +194,27 @@ def test_a_plan_within_a_budget_has_what_fits() -> None:
     assert int(told[-1].split()[1]) == len(part)
 
 
-def test_other_sweeps_go_family_by_family() -> None:
-    rows = [row for row in plan(BENCH, "--sweep=quick", "--threads=1") if row.phase != "ladder"]
+def test_other_sweeps_go_family_by_family():
+    rows = [row for row in plan("--sweep=quick", "--threads=1") if row.phase != "ladder"]
     assert [row.phase for row in rows] == [row.family for row in rows]
-    assert list(dict.fromkeys(row.family for row in rows)) == [
-        "Peak",
-        "Copy",
-        "Gemm",
-        "Layer",
-        "Epoch",
-        "Minibatch",
-    ]
+    families = list(dict.fromkeys(row.family for row in rows))
+    assert families == ["Peak", "Copy", "Gemm", "Layer", "Epoch", "Minibatch"]
 
 
 @pytest.mark.slow
-def test_a_plan_has_the_rows_of_a_gpu_that_is_not_there_if_they_are_wanted() -> None:
+def test_a_plan_has_the_rows_of_a_gpu_that_is_not_there_if_they_are_wanted():
     flags = ("--sweep=gpu", "--threads=1", "--family=Epoch", "--model=disc-2")
-    devices = {row.axes["device"] for row in plan(BENCH, *flags)}
+    devices = {row.axes["device"] for row in plan(*flags)}
     assert devices == {"cpu", "cuda"}
-    assert {row.axes["device"] for row in plan(BENCH, *flags, "--cuda=off")} == {"cpu"}
+    assert {row.axes["device"] for row in plan(*flags, "--cuda=off")} == {"cpu"}
     # Else it has what would be measured here.
-    listed = bench(*flags, "--benchmark_list_tests").stdout.splitlines()
-    told = bench("--plan", *flags).stdout.splitlines()
-    assert [line.split()[-1] for line in told if " rows " not in line] == listed
+    assert [row.name for row in plan(*flags, "--cuda=auto")] == listed(*flags)
     assert_refused(bench("--plan", "--sweep=gpus"), "'gpus' is not one of")
 
 
-REPETITIONS = {  # of a row in a sweep
-    "default": {
-        "Peak": 9,
-        "Copy": 9,
-        "Gemm": 5,
-        "Layer": 5,
-        "Epoch": 9,
-        "Minibatch": 5,
-        "Forward": 5,
-    },
-    "gpu": {"Peak": 5, "Copy": 5, "Gemm": 3, "Layer": 3, "Epoch": 5, "Minibatch": 3},
-}
+# Of a row in a sweep: of most families, and of those of which there are many rows.
+REPETITIONS = {"default": (9, 5), "gpu": (5, 3)}
+OF_MANY_ROWS = ("Gemm", "Layer", "Minibatch", "Forward")
 
 
 class Lengths(NamedTuple):
@@ -311,7 +258,6 @@ def lengths(tmp_path_factory: pytest.TempPathFactory) -> Lengths:
 
 
 @pytest.mark.slow
-@needs_emulation
 @pytest.mark.parametrize(
     ("program", "sweep", "flags", "most_kilobytes"),
     [
@@ -321,15 +267,15 @@ def lengths(tmp_path_factory: pytest.TempPathFactory) -> Lengths:
     ],
 )
 def test_a_result_file_is_small_enough_to_be_committed(
-    program: Path, sweep: str, flags: tuple[str, ...], most_kilobytes: int, lengths: Lengths
-) -> None:
+    program, sweep, flags, most_kilobytes, lengths
+):
     """For two thread counts, however many cores there are."""
     expected = lengths.of_context
-    for row in plan(program, f"--sweep={sweep}", *flags):
+    for row in plan(f"--sweep={sweep}", *flags, program=program):
         if sweep == "gpu" or row.axes.get("cpu_threads", "1") in ("1", "2"):
             kind = kind_of(row.name.replace("Minibatch", "Epoch", 1))  # whose lines are as long
             of_row, of_one = (mean(lengths.of_lines[what, *kind]) for what in ("row", "repetition"))
-            repetitions = REPETITIONS[sweep][row.family]
+            repetitions = REPETITIONS[sweep][row.family in OF_MANY_ROWS]
             expected += of_row + 2 * len(row.name) + repetitions * (of_one + len(row.name))
     assert 1000 * most_kilobytes / 3 < expected < 1000 * most_kilobytes
 

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,10 @@ from bench_runs import (
     SHORT,
     Document,
     bench,
+    children_of,
     environment,
-    needs_bench,
-    needs_emulation,
+    measure,
+    running,
     samples,
     strict,
 )
@@ -57,7 +57,7 @@ def missing() -> str:
 # --- over MPI
 
 
-pytestmark = [pytest.mark.slow, needs_bench]
+pytestmark = pytest.mark.slow
 
 ONE_OR_TWO = ("--ranks=1,2", "--threads=1", *EPOCHS)
 
@@ -68,16 +68,13 @@ def _ranks() -> None:
         pytest.skip(reason)
 
 
-def run(*flags: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return bench(*flags, variables={**SPIN, **ROOT_MAY, **variables})
+def trained(folder: Path, *flags: str) -> Document:
+    return measure(folder, *flags, *SHORT, **SPIN, **ROOT_MAY)
 
 
 @pytest.mark.usefixtures("_ranks")
-def test_ranks_train_what_one_process_trains(tmp_path: Path) -> None:
-    out = tmp_path / "result.json"
-    done = run("--mlp=12,32,7", "--batch=30", "--rows=100", *ONE_OR_TWO, *SHORT, f"--out={out}")
-    assert done.returncode == 0, done.stderr
-    document = strict(out)
+def test_ranks_train_what_one_process_trains(tmp_path):
+    document = trained(tmp_path, "--mlp=12,32,7", "--batch=30", "--rows=100", *ONE_OR_TWO)
     rows = {row["name"]: row for row in document["rows"]}
     shared = [row for name, row in rows.items() if "ranks:2" in name]
     assert {row["configuration"]["execution"] for row in shared} == {"eager", "overlapped"}
@@ -92,11 +89,8 @@ def test_ranks_train_what_one_process_trains(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_ranks")
-def test_sums_are_rows_of_their_own(tmp_path: Path) -> None:
-    out = tmp_path / "result.json"
-    done = run("--ranks=2", *SUMS, "--cuda=off", *SHORT, f"--out={out}")
-    assert done.returncode == 0, done.stderr
-    rows = strict(out)["rows"]
+def test_sums_are_rows_of_their_own(tmp_path):
+    rows = trained(tmp_path, "--ranks=2", *SUMS, "--cuda=off")["rows"]
     assert len(rows) == SIZES
     assert all("bit for bit" in row["verification"]["reference"] for row in rows)
 
@@ -112,50 +106,33 @@ def described(folder: Path, layers: list[dict[str, Any]]) -> Path:
 
 
 @pytest.mark.usefixtures("_ranks")
-def test_batch_normalization_goes_by_shares(tmp_path: Path) -> None:
-    out = tmp_path / "result.json"
+def test_batch_normalization_goes_by_shares(tmp_path):
     layers = [{"type": "linear", "out_features": 8}, {"type": "batch_norm"}]
-    steps = ("--batch=8", "--family=Minibatch", "--execution=eager")
-    flags = (f"--network={described(tmp_path, layers)}", *steps, *SHORT, "--cuda=off")
-    done = run("--ranks=1,2", "--threads=1", *flags, f"--out={out}")
-    assert done.returncode == 0, done.stderr
-    one, two = strict(out)["rows"]
+    steps = ("--batch=8", "--family=Minibatch", "--execution=eager", *ONE_OR_TWO[:2])
+    flags = (f"--network={described(tmp_path, layers)}", *steps, "--cuda=off")
+    one, two = trained(tmp_path, *flags)["rows"]
     assert "ranks:2" in two["name"] and "error_message" not in two
     assert one["workload"] != two["workload"]  # statistics of a share are another training
 
 
-def ranks_of(process: subprocess.Popen[str]) -> list[int]:
+def ranks_of(process: int) -> list[int]:
     """The processes that mpirun, a child of `process`, has started."""
-
-    def children(parent: int) -> list[int]:
-        return [int(c) for c in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
-
-    for child in children(process.pid):
+    for child in children_of(process):
         if "mpirun" in Path(f"/proc/{child}/cmdline").read_text():
-            return children(child)
+            return children_of(child)
     return []
 
 
 @pytest.mark.usefixtures("_ranks")
 @pytest.mark.parametrize("place", [0, 1])
-def test_a_rank_that_dies_costs_one_row(tmp_path: Path, place: int) -> None:
+def test_a_rank_that_dies_costs_one_row(tmp_path, place):
     out = tmp_path / "result.json"
     networks = ("--model=disc-2,disc-3,disc-4", "--execution=eager")
     flags = (*networks, "--ranks=2", "--threads=1", *EPOCHS)
     # Ranks that share their cores with other tests may be slow.
     repeat = ("--benchmark_repetitions=1", "--benchmark_min_time=0.5", "--patience=5m")
-    with subprocess.Popen(
-        [BENCH, *flags, *repeat, f"--out={out}"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**environment(), **ROOT_MAY},
-    ) as process:
-        deadline = time.monotonic() + LIMIT_SECONDS
-        while not (out.exists() and strict(out)["rows"]):
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.05)
-        os.kill(ranks_of(process)[place], signal.SIGKILL)
+    with running(out, *flags, *repeat, **SPIN, **ROOT_MAY) as process:
+        os.kill(ranks_of(process.pid)[place], signal.SIGKILL)
         _, errors = process.communicate(timeout=LIMIT_SECONDS)
     assert process.returncode == 1, errors
     rows = strict(out)["rows"]
@@ -165,7 +142,7 @@ def test_a_rank_that_dies_costs_one_row(tmp_path: Path, place: int) -> None:
 
 
 @pytest.mark.usefixtures("_ranks")
-def test_mpirun_may_start_bench_itself(tmp_path: Path) -> None:
+def test_mpirun_may_start_bench_itself(tmp_path):
     out = tmp_path / "result.json"
     both = (str(BENCH), "--mlp=12,32,7", "--threads=1", *EPOCHS, *SHORT)
     done = launched("-n", "2", *both, f"--out={out}")
@@ -187,7 +164,7 @@ def launched(*words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.usefixtures("_ranks")
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="ranks on other cores need two")
-def test_ranks_on_other_machines_are_mixed_only_where_they_may_be(tmp_path: Path) -> None:
+def test_ranks_on_other_machines_are_mixed_only_where_they_may_be(tmp_path):
     out = tmp_path / "result.json"
     own = (str(BENCH), "--mlp=12,32,7", "--threads=1", *EPOCHS, *SHORT, f"--out={out}")
     core = str(min(os.sched_getaffinity(0)))
@@ -204,7 +181,7 @@ def test_ranks_on_other_machines_are_mixed_only_where_they_may_be(tmp_path: Path
 
 
 @pytest.mark.usefixtures("_ranks")
-def test_ranks_with_another_network_of_that_name_are_refused(tmp_path: Path) -> None:
+def test_ranks_with_another_network_of_that_name_are_refused(tmp_path):
     words: list[str] = []
     for width, folder in ((8, tmp_path / "one"), (9, tmp_path / "other")):
         folder.mkdir()
@@ -217,7 +194,7 @@ def test_ranks_with_another_network_of_that_name_are_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("_ranks")
-def test_srun_may_start_bench(tmp_path: Path) -> None:
+def test_srun_may_start_bench(tmp_path):
     here = Path(__file__).with_name("slurm_here.sh")
     tools = ("srun", "slurmd", "slurmctld", "munged", "ip")
     if os.geteuid() != 0 or not all(map(shutil.which, tools)):
@@ -251,9 +228,9 @@ def test_srun_may_start_bench(tmp_path: Path) -> None:
         assert not any("error_message" in row for row in rows)
 
 
-def test_what_is_missing_is_said_in_a_sentence() -> None:
+def test_what_is_missing_is_said_in_a_sentence():
     flags = ("--ranks=2", "--mlp=2,2", *EPOCHS, *SHORT)
-    alone = bench(*flags, "--in-process", variables={**SPIN, **ROOT_MAY})
+    alone = bench(*flags, "--in-process", variables=ROOT_MAY)
     assert alone.returncode == 2 and "a process alone has one rank" in alone.stderr
     if missing() == "bench was built without MPI":
         return
@@ -274,30 +251,21 @@ MPI_LEAKS = {"ASAN_OPTIONS": "exitcode=99:malloc_context_size=2:detect_leaks=0"}
 TWO = ("--ranks=2", *MLP_OF_GPUS, "--family=Epoch", *SHORT)
 
 
-def emulated(
-    folder: Path, *flags: str, gpus: int, code: int = 0, **variables: str
-) -> tuple[Document, subprocess.CompletedProcess[str]]:
+def emulated(folder: Path, *flags: str, gpus: int, code: int = 0, **variables: str) -> Document:
     if reason := missing():
         pytest.skip(reason)
-    out = folder / "result.json"
     own = {**SPIN, **ROOT_MAY, **MPI_LEAKS, "EMULATED_GPUS": str(gpus), **variables}
-    done = bench(*flags, f"--out={out}", program=EMULATED, variables=own)
-    assert done.returncode == code, done.stderr
-    return strict(out), done
+    return measure(folder, *flags, code=code, program=EMULATED, **own)
 
 
 def on_gpus(document: Document) -> list[Document]:
-    return [
-        row
-        for row in document["rows"]
-        if row["configuration"]["device"] == "cuda" and "ranks" in row["configuration"]
-    ]
+    rows = [row for row in document["rows"] if "ranks" in row["configuration"]]
+    return [row for row in rows if row["configuration"]["device"] == "cuda"]
 
 
-@needs_emulation
-def test_ranks_train_what_one_gpu_trains(tmp_path: Path) -> None:
+def test_ranks_train_what_one_gpu_trains(tmp_path):
     flags = ("--ranks=1,2", *MLP_OF_GPUS, "--family=Epoch", "--bucket=1000", *SHORT)
-    document, _ = emulated(tmp_path, *flags, gpus=2)
+    document = emulated(tmp_path, *flags, gpus=2)
     shared = on_gpus(document)
     ways = ["eager", "graph", "graph-epoch", "overlapped"]
     assert sorted(row["configuration"]["execution"] for row in shared) == ways
@@ -311,17 +279,15 @@ def test_ranks_train_what_one_gpu_trains(tmp_path: Path) -> None:
     assert all(row["configuration"]["execution"] != "overlapped" for row in alone)
 
 
-@needs_emulation
-def test_sums_on_gpus_are_rows_of_their_own(tmp_path: Path) -> None:
-    document, _ = emulated(tmp_path, "--ranks=2", *SUMS, *SHORT, gpus=2)
+def test_sums_on_gpus_are_rows_of_their_own(tmp_path):
+    document = emulated(tmp_path, "--ranks=2", *SUMS, *SHORT, gpus=2)
     rows = on_gpus(document)
     assert len(rows) == SIZES
     assert all("bit for bit" in row["verification"]["reference"] for row in rows)
 
 
-@needs_emulation
-def test_more_ranks_than_gpus_cost_their_rows_alone(tmp_path: Path) -> None:
-    document, _ = emulated(tmp_path, *TWO, "--execution=eager", gpus=1, code=1)
+def test_more_ranks_than_gpus_cost_their_rows_alone(tmp_path):
+    document = emulated(tmp_path, *TWO, "--execution=eager", gpus=1, code=1)
     (row,) = on_gpus(document)
     assert "there are more ranks than GPUs" in row["error_message"]
     assert "start as many ranks as there are GPUs" in row["error_message"]
@@ -329,11 +295,8 @@ def test_more_ranks_than_gpus_cost_their_rows_alone(tmp_path: Path) -> None:
     assert [row["configuration"]["device"] for row in measured] == ["cpu"]
 
 
-@needs_emulation
-def test_ranks_that_share_a_gpu_say_so(tmp_path: Path) -> None:
-    document, _ = emulated(
-        tmp_path, *TWO, "--execution=overlapped", gpus=1, NCCL_MULTI_RANK_GPU_ENABLE="1"
-    )
-    (row,) = on_gpus(document)
+def test_ranks_that_share_a_gpu_say_so(tmp_path):
+    shared = {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}
+    (row,) = on_gpus(emulated(tmp_path, *TWO, "--execution=overlapped", gpus=1, **shared))
     assert "error_message" not in row
     assert any("NCCL_MULTI_RANK_GPU_ENABLE=1" in one for one in row["warnings"])

@@ -20,14 +20,12 @@ from bench_runs import (
     assert_refused,
     bench,
     environment,
-    needs_bench,
+    running,
     strict,
     validate,
 )
 
 from tools.stages import weekly
-
-pytestmark = needs_bench
 
 BATCHES = range(100, 130)
 MANY = (*DISC, "--batch=" + ",".join(map(str, BATCHES)))
@@ -62,7 +60,7 @@ def is_complete(document: Document) -> bool:
     return document["context"]["crossover"]["complete"]
 
 
-def edited(path: Path, change: Callable[[Document], None]) -> Path:
+def edited(path: Path, change: Callable[[Document], object]) -> Path:
     document = strict(path)
     change(document)
     path.write_text(json.dumps(document), encoding="utf-8")
@@ -78,6 +76,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("whole") / "result.json"
     assert bench(*MANY, f"--out={path}").returncode == 0
     return path
+
+
+def resumed(path: Path, *flags: str, code: int = 0) -> tuple[Document, str]:
+    """The run in `path`, once it went on, and what was said."""
+    done = bench(*(flags or MANY), "--resume", f"--out={path}")
+    assert done.returncode == code, done.stderr
+    validate(path)
+    return strict(path), done.stderr
 
 
 @pytest.fixture
@@ -96,13 +102,18 @@ def half(whole: Path, tmp_path: Path) -> Path:
     return edited(path, cut)
 
 
-def test_the_rest_is_measured_into_the_same_file(half: Path) -> None:
+@pytest.fixture
+def partial(half: Path) -> Path:
+    """The same, beside an older file."""
+    path = half.rename(half.with_name(half.name + ".partial"))
+    half.write_text("measured last year", encoding="utf-8")
+    return path
+
+
+def test_the_rest_is_measured_into_the_same_file(half):
     before = strict(half)
-    done = bench(*MANY, "--resume", f"--out={half}")
-    assert done.returncode == 0, done.stderr
-    assert f"goes on with {half}: 10 rows are kept, 20 are to be measured" in done.stderr
-    after = strict(half)
-    validate(half)
+    after, said = resumed(half)
+    assert f"goes on with {half}: 10 rows are kept, 20 are to be measured" in said
     assert is_complete(after)
     assert [row["configuration"]["batch"] for row in after["rows"]] == [str(b) for b in BATCHES]
     kept = written(before)
@@ -118,19 +129,12 @@ def test_the_rest_is_measured_into_the_same_file(half: Path) -> None:
     assert after["context"]["date"] == before["context"]["date"]
 
 
-def test_a_run_beside_an_older_file_goes_on_there(half: Path) -> None:
-    partial = half.with_name(half.name + ".partial")
-    half.rename(partial)
-    half.write_text("measured last year", encoding="utf-8")
-    assert bench(*MANY, "--resume", f"--out={half}").returncode == 0
-    assert is_complete(strict(half))
+def test_a_run_beside_an_older_file_goes_on_there(half, partial):
+    assert is_complete(resumed(half)[0])
     assert not partial.exists()
 
 
-def test_a_run_begun_anew_does_not_lose_the_rows_of_an_interrupted_one(half: Path) -> None:
-    partial = half.with_name(half.name + ".partial")
-    half.rename(partial)
-    half.write_text("measured last year", encoding="utf-8")
+def test_a_run_begun_anew_does_not_lose_the_rows_of_an_interrupted_one(half, partial):
     before = partial.read_bytes()
     assert_refused(bench(*MANY, f"--out={half}"), str(partial), "--resume", "remove")
     assert partial.read_bytes() == before
@@ -139,41 +143,35 @@ def test_a_run_begun_anew_does_not_lose_the_rows_of_an_interrupted_one(half: Pat
     assert is_complete(strict(half)) and not partial.exists()
 
 
-def test_a_file_that_another_run_writes_is_refused(half: Path) -> None:
+def test_a_file_that_another_run_writes_is_refused(half):
     before = half.read_bytes()
     with half.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         refused = bench(*MANY, "--resume", f"--out={half}")
     assert refused.returncode == 2 and "another run" in refused.stderr
     assert half.read_bytes() == before
-    assert bench(*MANY, "--resume", f"--out={half}").returncode == 0
 
 
-def test_what_is_written_is_locked(tmp_path: Path) -> None:
+def test_what_is_written_is_locked(tmp_path):
     path = tmp_path / "result.json"
-    command = [BENCH, *MANY, "--benchmark_min_time=10", f"--out={path}"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment()) as process:
-        try:
-            while not path.exists():
-                assert process.poll() is None
-            with path.open("rb") as file, pytest.raises(BlockingIOError):
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        finally:
-            process.kill()
+    with (
+        running(path, *DISC, "--batch=10,20,30", "--benchmark_min_time=1"),
+        path.open("rb") as file,
+        pytest.raises(BlockingIOError),
+    ):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_through_a_link_the_file_that_it_names_goes_on(half: Path) -> None:
-    link = half.with_name("link.json")
-    target = half.with_name("elsewhere") / "target.json"
+def test_through_a_link_the_file_that_it_names_goes_on(half):
+    link, target = half.with_name("link.json"), half.with_name("elsewhere") / "target.json"
     target.parent.mkdir()
-    half.rename(target)
-    link.symlink_to(target)
-    assert bench(*MANY, "--resume", f"--out={link}").returncode == 0
+    link.symlink_to(half.rename(target))
+    resumed(link)
     assert link.is_symlink() and is_complete(strict(target))
     assert list(target.parent.iterdir()) == [target]
 
 
-def test_failed_rows_are_tried_again_and_skipped_ones_kept(half: Path) -> None:
+def test_failed_rows_are_tried_again_and_skipped_ones_kept(half):
     def spoil(document: Document) -> None:
         lost = [row["name"] for row in document["rows"][:3]]
         document["benchmarks"] = [e for e in document["benchmarks"] if e["name"] not in lost]
@@ -188,13 +186,10 @@ def test_failed_rows_are_tried_again_and_skipped_ones_kept(half: Path) -> None:
                 "error_message": reason,
             }
 
-    edited(half, spoil)
-    before = strict(half)
-    done = bench(*MANY, "--resume", f"--out={half}")
-    assert done.returncode == 1  # for the one that stays skipped
-    assert "8 rows are kept, 22 are to be measured" in done.stderr
-    assert "1 of 30 rows were not measured" in done.stderr
-    after = strict(half)
+    before = strict(edited(half, spoil))
+    after, said = resumed(half, code=1)  # for the one that stays skipped
+    assert "8 rows are kept, 22 are to be measured" in said
+    assert "1 of 30 rows were not measured" in said
     assert [row["name"] for row in after["rows"] if "outcome" in row] == [before["rows"][1]["name"]]
     assert len(after["rows"]) == len(BATCHES)
     assert [part["rows"] for part in parts(after)] == [8, 22]
@@ -223,7 +218,7 @@ def test_failed_rows_are_tried_again_and_skipped_ones_kept(half: Path) -> None:
         ("configuration.flush_to_zero", False),
     ],
 )
-def test_a_run_under_other_conditions_is_refused(half: Path, place: str, value: object) -> None:
+def test_a_run_under_other_conditions_is_refused(half, place, value):
     def change(document: Document) -> None:
         *folders, field = place.split(".")
         at = document["context"]["crossover"]
@@ -242,21 +237,19 @@ def test_a_run_under_other_conditions_is_refused(half: Path, place: str, value: 
     ("flag", "words"),
     [("--lr=0.2", "without --lr=0.2"), ("--loss=step", "without --loss=step")],
 )
-def test_other_flags_are_refused(half: Path, flag: str, words: str) -> None:
+def test_other_flags_are_refused(half, flag, words):
     before = half.read_bytes()
     assert_refused(bench(*MANY, flag, "--resume", f"--out={half}"), words)
     assert_refused(bench(*MANY[1:], "--resume", f"--out={half}"), f"with {MANY[0]}")
     assert half.read_bytes() == before
 
 
-def test_where_and_how_long_may_differ(half: Path) -> None:
+def test_where_and_how_long_may_differ(half):
     flags = ("--memory-limit=1000000000", "--budget=1h")
-    done = bench(*reversed(MANY), *flags, "--resume", f"--benchmark_out={half}")
-    assert done.returncode == 0, done.stderr
-    assert is_complete(strict(half))
+    assert is_complete(resumed(half, *reversed(MANY), *flags)[0])
 
 
-def test_data_that_changed_under_its_name_are_refused(tmp_path: Path) -> None:
+def test_data_that_changed_under_its_name_are_refused(tmp_path):
     data, path = tmp_path / "heart.csv", tmp_path / "result.json"
     data.write_bytes(HEART.read_bytes())
     flags = ("--model=heart", f"--data={data}", *MANY[1:-1], "--batch=10,20", f"--out={path}")
@@ -269,7 +262,7 @@ def test_data_that_changed_under_its_name_are_refused(tmp_path: Path) -> None:
     assert_refused(bench(*flags, "--resume"), "configuration.data_fingerprint")
 
 
-def test_a_network_that_changed_under_its_name_is_refused(tmp_path: Path) -> None:
+def test_a_network_that_changed_under_its_name_is_refused(tmp_path):
     network, path = tmp_path / "net.json", tmp_path / "result.json"
 
     def write(width: int) -> None:
@@ -290,63 +283,39 @@ def test_a_network_that_changed_under_its_name_is_refused(tmp_path: Path) -> Non
     assert path.read_bytes() == before
 
 
-def without(field: str) -> Callable[[Document], None]:
-    return lambda document: document["context"]["crossover"].pop(field)
+DAMAGE = {
+    "another kind": lambda document: document["rows"].__setitem__(0, ["name"]),
+    "a lost repetition": lambda document: document["benchmarks"].pop(),
+    "a lost row": lambda document: document["rows"].pop(),
+    "a row twice": lambda document: document["rows"].append(document["rows"][0]),
+    "miscounted": lambda document: document["context"]["crossover"]["parts"][0].update(rows=9),
+}
+for field in ("complete", "schema_version", "parts", "machine"):
+    DAMAGE[f"no {field}"] = lambda document, field=field: document["context"]["crossover"].pop(
+        field
+    )
 
 
-def double_row(document: Document) -> None:
-    document["rows"].append(document["rows"][0])
-
-
-def lose_repetition(document: Document) -> None:
-    document["benchmarks"].pop()
-
-
-def lose_row(document: Document) -> None:
-    document["rows"].pop()
-
-
-def miscount(document: Document) -> None:
-    document["context"]["crossover"]["parts"][0]["rows"] += 1
-
-
-def wrong_kinds(document: Document) -> None:
-    document["rows"][0] = ["name"]
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        without("complete"),
-        without("schema_version"),
-        without("parts"),
-        without("machine"),
-        double_row,
-        lose_repetition,
-        lose_row,
-        miscount,
-        wrong_kinds,
-    ],
-)
-def test_a_damaged_file_is_refused(half: Path, damage: Callable[[Document], object]) -> None:
-    before = edited(half, lambda document: damage(document) and None).read_bytes()
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_file_is_refused(half, damage):
+    before = edited(half, damage).read_bytes()
     assert_refused(bench(*MANY, "--resume", f"--out={half}"), "--resume", str(half))
     assert half.read_bytes() == before
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "1", "null", "{}", "[" * 100000, "\0", '{"a": [['])
-def test_what_is_no_result_file_is_refused(text: str, tmp_path: Path) -> None:
+def test_what_is_no_result_file_is_refused(text, tmp_path):
     path = tmp_path / "result.json"
     path.write_text(text, encoding="utf-8")
     assert_refused(bench(*MANY, "--resume", f"--out={path}"), "is no result file")
     assert path.read_text("utf-8") == text
 
 
-def test_a_complete_file_has_nothing_left(whole: Path) -> None:
+def test_a_complete_file_has_nothing_left(whole):
     assert_refused(bench(*MANY, "--resume", f"--out={whole}"), "is complete")
 
 
-def test_the_file_must_be_named_and_be_there(tmp_path: Path) -> None:
+def test_the_file_must_be_named_and_be_there(tmp_path):
     assert_refused(bench(*MANY, "--resume"), "--resume", "--out=FILE.json")
     path = tmp_path / "none.json"
     assert_refused(bench(*MANY, "--resume", f"--out={path}"), "there is no file", str(path))
@@ -377,7 +346,7 @@ def kill_after(seconds: float, sent: signal.Signals, *arguments: str) -> int:
 
 
 @pytest.mark.slow
-def test_no_finished_row_is_lost_or_measured_twice(tmp_path: Path) -> None:
+def test_no_finished_row_is_lost_or_measured_twice(tmp_path):
     path = tmp_path / "result.json"
     randomness = random.Random(20261122)
     started = time.monotonic()

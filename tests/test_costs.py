@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from bench_runs import ANCHORS, NAMES, bench, needs_bench  # noqa: E402
+from bench_runs import ANCHORS, NAMES, bench  # noqa: E402
 
 from plots.core.cards import load_cards  # noqa: E402
 from plots.core.cost import Cost, Operation, parse_cost  # noqa: E402
@@ -89,7 +89,6 @@ def amounts(cost: Cost) -> Counter[Operation]:
 
 
 @pytest.mark.slow
-@needs_bench
 def test_the_kept_costs_are_what_bench_counts():
     for text in outputs(1 if in_ci() or weekly() else 3):
         counted = parsed(text)
@@ -103,7 +102,6 @@ def test_the_kept_costs_are_what_bench_counts():
         assert kept.fields["epoch"] == epoch, "python tests/test_costs.py"
 
 
-@needs_bench
 def test_precisions_that_are_kept_once_cost_the_same_on_a_gpu():
     for precision, other in SAME_AS.items():
         for model in ("disc-4", "resnet-56"):  # which the CPU does not compute in f16
@@ -156,7 +154,6 @@ def test_what_python_counts_of_fully_connected_networks_is_what_is_kept():
 
 
 @pytest.mark.slow
-@needs_bench
 def test_what_python_counts_of_fully_connected_networks_is_what_bench_counts():
     """In sizes at which a count changes: of lines, of tall sums, of updates in place, of blocks."""
     draw = Random(5)
@@ -183,7 +180,6 @@ def test_what_python_counts_of_fully_connected_networks_is_what_bench_counts():
         same(mlp.cost(), parsed(done.stdout))
 
 
-@needs_bench
 def test_disc_networks_have_the_widths_of_bench():
     for model in ("disc-2x1.125", "disc-8x1.0625", "disc-11x3.9375"):
         own = network_of(model)

@@ -52,7 +52,7 @@ def find(tmp_path: Path, name: str, version: int) -> tuple[Path, list[str]]:
     ("name", "version"),
     [("libcudnn.so", 9), ("libcudnn.so.9", 9), ("libnccl.so", 22809), ("libnccl.so.2", 22809)],
 )
-def test_the_one_that_is_named_is_taken(tmp_path: Path, name: str, version: int) -> None:
+def test_the_one_that_is_named_is_taken(tmp_path, name, version):
     root, (file, folders, reason) = find(tmp_path, name, version)
     assert reason == ""
     assert file == str(root / "lib" / name)
@@ -67,6 +67,6 @@ def test_the_one_that_is_named_is_taken(tmp_path: Path, name: str, version: int)
         ("libnccl.so", 2708, "older than 2.13"),
     ],
 )
-def test_an_old_one_is_none(tmp_path: Path, name: str, version: int, old: str) -> None:
+def test_an_old_one_is_none(tmp_path, name, version, old):
     root, found = find(tmp_path, name, version)
     assert found[2] == f"{root}/include/ is {old}"

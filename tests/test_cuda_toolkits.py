@@ -118,7 +118,7 @@ def made_up(tmp_path: Path) -> Installation:
     return Installation(tmp_path)
 
 
-def test_cublaslt_of_a_python_package_is_built_with(made_up: Installation) -> None:
+def test_cublaslt_of_a_python_package_is_built_with(made_up):
     library = made_up.package(f"cu{MAJOR}")
     said = made_up.configure("-DCROSSOVER_CUDA=ON", "-DCMAKE_CUDA_ARCHITECTURES=80")
     assert f"-- cublasLt: {library}" in said
@@ -134,16 +134,14 @@ def test_cublaslt_of_a_python_package_is_built_with(made_up: Installation) -> No
     ],
 )
 def test_kernels_are_for_the_gpus_here_if_the_compiler_still_knows_them(
-    generations: str, expected: str, made_up: Installation
-) -> None:
+    generations, expected, made_up
+):
     made_up.package(f"cu{MAJOR}")
     made_up.sees(generations)
     assert re.search(expected, made_up.configure())
 
 
-def test_without_a_gpu_there_is_code_for_every_generation_that_the_compiler_knows(
-    made_up: Installation,
-) -> None:
+def test_without_a_gpu_there_is_code_for_every_generation_that_the_compiler_knows(made_up):
     library = made_up.package("cublas")  # as before CUDA 13
     made_up.sees("")
     said = made_up.configure()
@@ -157,9 +155,7 @@ def test_without_a_gpu_there_is_code_for_every_generation_that_the_compiler_know
 
 
 @pytest.mark.parametrize("mode", ["AUTO", "ON"])
-def test_without_cublaslt_there_is_no_backend_and_on_fails(
-    mode: str, made_up: Installation
-) -> None:
+def test_without_cublaslt_there_is_no_backend_and_on_fails(mode, made_up):
     (made_up.site / "nvidia" / "cublas" / "lib").mkdir(parents=True)
     (made_up.site / "nvidia" / "cublas" / "lib" / "libcublasLt.so.11").touch()  # of another CUDA
     said = made_up.configure(f"-DCROSSOVER_CUDA={mode}", code=mode == "ON")
@@ -169,7 +165,7 @@ def test_without_cublaslt_there_is_no_backend_and_on_fails(
 
 
 @pytest.mark.parametrize("mode", ["AUTO", "ON"])
-def test_a_compiler_that_nvcc_refuses_does_not_stop_auto(mode: str, made_up: Installation) -> None:
+def test_a_compiler_that_nvcc_refuses_does_not_stop_auto(mode, made_up):
     made_up.package("cublas")
     refusal = "host_config.h:143:2: error: #error -- unsupported GNU version!"
     made_up.compiler(f"import sys\nprint({refusal!r}, file=sys.stderr)\nsys.exit(1)")

@@ -85,7 +85,7 @@ def make_empty(library: Path) -> None:
 @needs_cudnn
 @pytest.mark.slow
 @pytest.mark.parametrize("generation", GENERATIONS)
-def test_the_plans_are_those_of_the_table(generation: str) -> None:
+def test_the_plans_are_those_of_the_table(generation):
     if generation != ALWAYS and not weekly():
         pytest.skip("runs with ./test --all")
     text = TABLE.read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench_runs import BENCH, ROOT, SHORT, environment, needs_bench
+from bench_runs import ROOT, SHORT, environment, run
 
 from plots.file import loading
 from plots.tests import synthetic, synthetic_sweep
@@ -40,21 +40,12 @@ def needs(*packages: str) -> pytest.MarkDecorator:
 def measured(words: list[str], folder: Path) -> list[str]:
     """The networks that bench measures with `words`; an imported network is told by what
     own_network makes of it."""
-    out = folder / "out.json"
     python = Path(sys.executable)
     words = own_network.as_it_is(own_network.imported(words, lambda: python), lambda: python)
     families = [] if any(word.startswith("--family=") for word in words) else ["--family=Epoch"]
     kept = [word for word in words if not word.startswith("--threads=")]
-    done = subprocess.run(
-        [BENCH, *kept, *families, *FEW, f"--out={out}"],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    file = loading.load_file(out)
+    run(folder, *kept, *families, *FEW)
+    file = loading.load_file(folder / "result.json")
     rows = [row for row in (*file.rows, *file.peers) if row.family in ("Epoch", "Minibatch")]
     assert rows and not any(row.failure for row in rows)
     return [row.model for row in rows]
@@ -66,28 +57,26 @@ def named(words: list[str], part: str) -> bool:
 
 @pytest.fixture(autouse=True)
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
     monkeypatch.setattr(own_network, "FOLDER", tmp_path / "networks")
 
 
-@needs_bench
 @pytest.mark.parametrize("words", [words for words in RUNS if not named(words, "")], ids=" ".join)
-def test_a_network_by_its_widths(words: list[str], tmp_path: Path) -> None:
+def test_a_network_by_its_widths(words, tmp_path):
     assert len(measured(words, tmp_path)) == 1
 
 
-@needs_bench
 @needs("torch")
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [words for words in RUNS if named(words, ".py")], ids=" ".join)
-def test_a_module(words: list[str], tmp_path: Path) -> None:
+def test_a_module(words, tmp_path):
     scales = next((word for word in words if word.startswith("--scale=")), "")
     assert len(set(measured(words, tmp_path))) == scales.count(",") + 1
 
 
-@needs_bench
 @needs("torch", "onnx")
 @pytest.mark.slow
-def test_onnx(tmp_path: Path) -> None:
+def test_onnx(tmp_path):
     (script,) = (words for words in SCRIPTS if words[-1] == ONNX)
     (words,) = (words for words in RUNS if named(words, ONNX))
     path = str(tmp_path / "net.onnx")
@@ -95,7 +84,7 @@ def test_onnx(tmp_path: Path) -> None:
     assert measured([word.replace(ONNX, path) for word in words], tmp_path) == ["net"]
 
 
-def test_the_script_on_result_files(tmp_path: Path) -> None:
+def test_the_script_on_result_files(tmp_path):
     path = synthetic.write(
         tmp_path / "file.json", synthetic.document(synthetic_sweep.known(), gpu="synthetic GPU")
     )

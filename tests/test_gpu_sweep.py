@@ -19,7 +19,7 @@ from tools.stages import weekly
 INTERRUPTED = '{"context": {"crossover": {"complete": false}}, "rows": []}'
 
 
-def test_the_calls_for_a_lent_machine_are_documented_and_lose_nothing() -> None:
+def test_the_calls_for_a_lent_machine_are_documented_and_lose_nothing():
     text = (gpu.ROOT / "docs" / "gpu.md").read_text("utf-8")
     for call in gpu.calls(gpu.ROOT / "brought"):
         assert f"\n{call}\n" in text
@@ -37,22 +37,20 @@ def test_the_calls_for_a_lent_machine_are_documented_and_lose_nothing() -> None:
         ("print('out')", 0, "no time left"),
     ],
 )
-def test_a_stage_ends_with_a_verdict_and_its_output(
-    text: str, seconds: float, verdict: str, tmp_path: Path
-) -> None:
+def test_a_stage_ends_with_a_verdict_and_its_output(text, seconds, verdict, tmp_path):
     said = limited.run_limited([sys.executable, "-c", text], tmp_path / "log", seconds)
     assert said == (verdict, "out\n" if seconds else "")
     assert not (tmp_path / "log").exists()
 
 
 @pytest.mark.slow
-def test_a_stage_that_hangs_is_ended_even_if_it_will_not(tmp_path: Path) -> None:
+def test_a_stage_that_hangs_is_ended_even_if_it_will_not(tmp_path):
     text = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(600)"
     verdict, _ = limited.run_limited([sys.executable, "-c", text], tmp_path / "log", 1)
     assert verdict == "out of time after 1 s"
 
 
-def test_a_stage_leaves_nothing_running(tmp_path: Path) -> None:
+def test_a_stage_leaves_nothing_running(tmp_path):
     lock, outlived = tmp_path / "lock", tmp_path / "outlived"
     child = f"import time; time.sleep(20); open({str(outlived)!r}, 'w')"
     text = (
@@ -143,7 +141,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
 
 
 @pytest.mark.parametrize("trouble", ["nothing", "--check", "gpu.json"])
-def test_a_packed_bench_measures_without_a_build(trouble: str, commands: Commands) -> None:
+def test_a_packed_bench_measures_without_a_build(trouble, commands):
     """And no stage prevents the others."""
     commands.packed()
     commands.make("exit 3")
@@ -152,7 +150,7 @@ def test_a_packed_bench_measures_without_a_build(trouble: str, commands: Command
     assert ("times of gpu.json\n" in commands.log()) == (trouble != "gpu.json")
 
 
-def test_the_build_is_for_a_machine_whose_gpu_no_packed_bench_finds(commands: Commands) -> None:
+def test_the_build_is_for_a_machine_whose_gpu_no_packed_bench_finds(commands):
     native = ["build --check", "build gpu.json"]
     assert commands.run() == (0, native)
     commands.packed()
@@ -164,7 +162,7 @@ def test_the_build_is_for_a_machine_whose_gpu_no_packed_bench_finds(commands: Co
     assert commands.run() == (0, ["bin --check", "bin gpu.json"]), "there is none to find"
 
 
-def test_a_second_command_goes_on_with_the_rows_of_the_first(commands: Commands) -> None:
+def test_a_second_command_goes_on_with_the_rows_of_the_first(commands):
     commands.packed()
     commands.set(TROUBLE="pytorch")
     (earlier := commands.folder / "earlier").mkdir()
@@ -177,9 +175,7 @@ def test_a_second_command_goes_on_with_the_rows_of_the_first(commands: Commands)
 
 
 @pytest.mark.parametrize(("is_packed", "trouble"), [(True, "shard 3"), (False, "nothing")])
-def test_the_third_command_tests_and_measures(
-    is_packed: bool, trouble: str, commands: Commands
-) -> None:
+def test_the_third_command_tests_and_measures(is_packed, trouble, commands):
     """Each of 8 shards once, though one crashes; racecheck may fail."""
     if is_packed:
         commands.packed()
@@ -198,14 +194,14 @@ def test_the_third_command_tests_and_measures(
     assert f"; {36 if trouble == 'nothing' else 32} passed\n" in commands.log()
 
 
-def test_sanitizers_are_given_tests_that_exist() -> None:
+def test_sanitizers_are_given_tests_that_exist():
     sources = [path.read_text("utf-8") for path in Path(__file__).parent.glob("*.cpp")]
     for _, tests in gpu.SANITIZED.values():
         suite = f"INSTANTIATE_TEST_SUITE_P({tests.removesuffix('*').replace('/', ', ')},"
         assert any(suite in source for source in sources)
 
 
-def test_packing_never_writes_into_a_folder_in_use(tmp_path: Path) -> None:
+def test_packing_never_writes_into_a_folder_in_use(tmp_path):
     (tmp_path / "mine").touch()
     with refused("is not empty"):
         pack.collect(tmp_path, [])
@@ -230,7 +226,7 @@ def commit_of(source: Path, packed: Path, written: Path) -> tuple[str, bool]:
     return found[1] or "", found[2] == "dirty"
 
 
-def test_a_copy_without_git_knows_its_commit_and_whether_it_was_changed(tmp_path: Path) -> None:
+def test_a_copy_without_git_knows_its_commit_and_whether_it_was_changed(tmp_path):
     """Also where a repository lies around the copy."""
     source, written = tmp_path / "around" / "source", tmp_path / "built_from.cpp"
     source.mkdir(parents=True)
@@ -251,7 +247,7 @@ def test_a_copy_without_git_knows_its_commit_and_whether_it_was_changed(tmp_path
 
 
 @needs_git
-def test_the_packed_commit_is_that_of_git(tmp_path: Path) -> None:
+def test_the_packed_commit_is_that_of_git(tmp_path):
     pack._commit(tmp_path)
     lines = (tmp_path / pack.COMMIT).read_text("utf-8").splitlines()
     ask = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
@@ -298,9 +294,7 @@ def run_in_a_bare_root(
 
 
 @pytest.mark.slow
-def test_the_packed_bench_measures_in_a_bare_root(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_packed_bench_measures_in_a_bare_root(tmp_path, monkeypatch):
     """As it is built for another machine, but without the GPU backend."""
     if not weekly():
         pytest.skip("runs with ./test --all")

@@ -16,7 +16,7 @@ def included(path: Path) -> set[str]:
     return {folder for folder in named if folder in ORDER}
 
 
-def test_the_folders_of_bench_include_one_way() -> None:
+def test_the_folders_of_bench_include_one_way():
     assert {path.name for path in BENCH.iterdir() if path.is_dir()} == set(ORDER)
     for place, folder in enumerate(ORDER):
         sources = [path for path in (BENCH / folder).rglob("*") if path.suffix in (".h", ".cpp")]

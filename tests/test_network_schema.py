@@ -3,22 +3,21 @@
 prints of it, and says of files what bench does."""
 
 import json
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import fastjsonschema
 import pytest
+from bench_runs import ROOT, assert_refused, bench
 
-ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "networks" / "schema.json"
-BENCH = ROOT / "build" / "bench"
 NETWORKS = json.loads((ROOT / "tests" / "fixtures" / "networks.json").read_text("utf-8"))
 
 
 def told(*words: str) -> str:
-    return subprocess.run([BENCH, *words], capture_output=True, text=True, check=True).stdout
+    done = bench(*words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +34,13 @@ def is_network() -> Callable[[Any], bool]:
     return of
 
 
-def test_the_file_is_what_bench_prints() -> None:
+def test_the_file_is_what_bench_prints():
     assert SCHEMA.read_text("utf-8") == told("--network-schema"), (
         "bench --network-schema > networks/schema.json"
     )
 
 
-def test_every_network_of_bench_has_the_form(is_network: Callable[[Any], bool]) -> None:
+def test_every_network_of_bench_has_the_form(is_network):
     for name in told("--models").split():
         assert is_network(json.loads(told("--describe", f"--model={name}"))), name
     for name, network in NETWORKS.items():
@@ -87,14 +86,11 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_what_the_schema_refuses_bench_refuses(
-    what: str, is_network: Callable[[Any], bool], tmp_path: Path
-) -> None:
+def test_what_the_schema_refuses_bench_refuses(what, is_network, tmp_path):
     good, bad = tmp_path / "good.json", tmp_path / "bad.json"
     good.write_text(json.dumps(SMALL), "utf-8")
     bad.write_text(json.dumps(BAD[what]), "utf-8")
     assert is_network(SMALL)
     told("--describe", f"--network={good}")
     assert not is_network(BAD[what])
-    with pytest.raises(subprocess.CalledProcessError):
-        told("--describe", f"--network={bad}")
+    assert_refused(bench("--describe", f"--network={bad}"), str(bad))

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench_runs import BENCH, SHORT, bench, needs_bench
+from bench_runs import BENCH, SHORT, assert_refused, bench, measure
 
 from plots import units
 from plots.cli import main
@@ -29,16 +29,12 @@ def network(tmp_path: Path) -> Path:
     return path
 
 
-@needs_bench
-def test_it_is_measured_in_every_size_and_stands_in_the_file(network: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.json"
+def test_it_is_measured_in_every_size_and_stands_in_the_file(network, tmp_path):
     flags = (f"--network={network}", "--scale=2,0.5,1", "--family=Epoch", "--threads=1", *SHORT)
-    done = bench(*flags, "--cuda=off", f"--out={out}")
-    assert done.returncode == 0, done.stderr
-    file = loading.load_file(out)
+    crossover = measure(tmp_path, *flags, "--cuda=off")["context"]["crossover"]
+    file = loading.load_file(tmp_path / "result.json")
     assert [row.model for row in file.rows] == ["minex2", "minex0.5", "mine"]
     assert {row.counters["batch"] for row in file.rows} == {20}
-    crossover = json.loads(out.read_text(encoding="utf-8"))["context"]["crossover"]
     assert crossover["ladders"]["mine"] == ["minex0.5", "mine", "minex2"]
     assert crossover["ladder_batches"]["mine"] == 20
     assert "--network=mine.json" in crossover["configuration"]["command"]
@@ -47,16 +43,12 @@ def test_it_is_measured_in_every_size_and_stands_in_the_file(network: Path, tmp_
     assert all(row.ladder and row.ladder.name == "mine" for row in file.rows)
 
 
-@needs_bench
-def test_it_is_advised_on_from_what_was_measured_of_it(
-    network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "out.json"
+def test_it_is_advised_on_from_what_was_measured_of_it(network, tmp_path, capsys):
     flags = (f"--network={network}", "--scale=1,64", "--batch=20,100", "--family=Epoch,Peak")
     few = ("--threads=1", "--benchmark_filter=Epoch|fma|triad", "--cuda=off")
-    done = bench(*flags, *few, *SHORT, f"--out={out}")
-    assert done.returncode == 0, done.stderr
-    words = ["advise", "--network", str(network), "--gpu=rtx-4090", f"--bench={BENCH}", str(out)]
+    measure(tmp_path, *flags, *few, *SHORT)
+    words = ["advise", "--network", str(network), "--gpu=rtx-4090", f"--bench={BENCH}"]
+    words.append(str(tmp_path / "result.json"))
     assert main(words) == 0
     screen = capsys.readouterr().out
     assert max(map(len, screen.splitlines())) <= 80 and screen.count("\n") <= 25
@@ -71,34 +63,17 @@ def test_it_is_advised_on_from_what_was_measured_of_it(
     assert f"{units.binary_bytes(planned['cuda']['bytes'])} on a GPU" in said
     assert main([*words, "--format=json"]) == 0
     _, sizes = json.loads(capsys.readouterr().out)
-    assert [(row["network"], row["batch"]) for row in sizes["rows"]] == [
-        ("mine", 20),
-        ("mine", 100),
-        ("minex64", 20),
-        ("minex64", 100),
-    ]
+    found = [(row["network"], row["batch"]) for row in sizes["rows"]]
+    assert found == [(name, batch) for name in ("mine", "minex64") for batch in (20, 100)]
     assert all(row["cpu_step_seconds"] > 0 for row in sizes["rows"])
 
 
-@needs_bench
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (("--network=nowhere.json",), "--network: nowhere.json: there is no file of this name"),
-        (("--scale=2",), "--scale is of networks in files; name one with --network=FILE.json"),
-        (("--network={}", "--scale=0"), "--scale: '0' is not a number from 0.001 to 1000"),
-    ],
-)
-def test_what_is_wrong_is_said(flags: tuple[str, ...], said: str, network: Path) -> None:
-    done = bench(*(flag.format(network) for flag in flags), "--plan")
-    assert (done.returncode, done.stderr) == (2, f"bench: {said}\n")
-
-
-@needs_bench
-def test_it_is_listed_and_described(network: Path) -> None:
+def test_it_is_listed_and_described(network):
     assert bench("--models", f"--network={network}").stdout.split()[0] == "mine"
     described = json.loads(bench("--describe", f"--network={network}").stdout)
     assert described["layers"] == json.loads(network.read_text(encoding="utf-8"))["layers"]
+    refused = bench("--plan", f"--network={network}", "--scale=0")
+    assert_refused(refused, "--scale: '0' is not a number from 0.001 to 1000")
 
 
 @pytest.fixture
@@ -121,7 +96,7 @@ def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return python
 
 
-def test_what_is_no_json_is_imported_first(tmp_path: Path, python: Path) -> None:
+def test_what_is_no_json_is_imported_first(tmp_path, python):
     pair = ["--input=scalar", "--input-type=tokens:9", "--input=3", "--input-type=tokens:7"]
     words = ["--network=a/net.py:make,b.json", *pair, "--batch=5"]
     got = own_network.imported(words, lambda: python)
@@ -145,9 +120,7 @@ def test_what_is_no_json_is_imported_first(tmp_path: Path, python: Path) -> None
     assert not made.exists()
 
 
-def test_paths_may_hold_commas_and_begin_with_a_home(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_may_hold_commas_and_begin_with_a_home(tmp_path, monkeypatch):
     monkeypatch.setattr(own_network, "FOLDER", tmp_path / "made")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
@@ -172,9 +145,7 @@ def test_paths_may_hold_commas_and_begin_with_a_home(
     assert own_network.found(f"--network={own.name}", tmp_path) == f"--network={own}"
 
 
-def test_what_is_refused_is_trained_as_it_is(
-    tmp_path: Path, python: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_refused_is_trained_as_it_is(tmp_path, python, capfd):
     words = ["--network=bad.py:make", "--input=4", "--batch=5", "--family=Epoch", "--out=x.json"]
     got = own_network.imported([*words, "--mode=eager"], lambda: python)
     (spec,) = tmp_path.glob("bad-make-*.module.json")
@@ -203,7 +174,7 @@ def test_what_is_refused_is_trained_as_it_is(
     "flag",
     ["--loss-function=module", "--loss-function=net.py:loss", "--data=d.py:all"],
 )
-def test_what_only_modules_have_is_not_imported(flag: str, tmp_path: Path, python: Path) -> None:
+def test_what_only_modules_have_is_not_imported(flag, tmp_path, python):
     got = own_network.imported(["--network=net.py:make", flag, "--rows=9"], lambda: python)
     (spec,) = tmp_path.glob("net-make-*.module.json")
     assert got == ["--rows=9", f"--network={spec}"]
@@ -211,9 +182,7 @@ def test_what_only_modules_have_is_not_imported(flag: str, tmp_path: Path, pytho
     assert f" {flag} " in said and said.endswith(f"--reason={flag} is of modules as they are")
 
 
-def test_a_run_goes_on_with_its_network_where_that_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_goes_on_with_its_network_where_that_is(tmp_path, monkeypatch):
     monkeypatch.setattr(own_network, "FOLDER", tmp_path / "imported")
     monkeypatch.chdir(tmp_path)
     run = tmp_path / "run.json"

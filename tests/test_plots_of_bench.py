@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-from pathlib import Path
+import shlex
 from typing import Any
 
 import pytest
+from bench_runs import MLP, ROOT, built, listed, measure
 
 from peers.axes import AXES
 from plots.cli import main
@@ -21,21 +20,11 @@ from plots.file.axes import BUILT_IN
 from plots.file.ladders import DISC
 from tools.sources import tracked_results
 
-ROOT = Path(__file__).parents[1]
-
-pytestmark = pytest.mark.skipif(
-    not BENCH_PATH.is_file(), reason="bench is not built; ./run --setup-only builds it"
-)
-
 
 @pytest.fixture(scope="module")
 def document(tmp_path_factory) -> dict[str, Any]:
     """What bench writes of a small run."""
-    path = tmp_path_factory.mktemp("bench") / "result.json"
-    flags = ("--mlp=2,2", "--threads=1", "--family=Epoch", "--cuda=off")
-    short = ("--benchmark_min_time=0.001", "--benchmark_repetitions=1")
-    subprocess.run([BENCH_PATH, *flags, *short, f"--out={path}"], check=True, capture_output=True)
-    return json.loads(path.read_text("utf-8"))
+    return measure(tmp_path_factory.mktemp("bench"), *MLP)
 
 
 def test_what_bench_writes_is_not_private(document):
@@ -46,10 +35,8 @@ def test_what_bench_writes_is_not_private(document):
 def test_the_built_in_table_is_that_of_bench(document):
     written = document["context"]["crossover"]["axes"]
     of_bench = {axis["key"]: (axis["role"], tuple(axis.get("values", ()))) for axis in written}
-    of_bench["program"] = (
-        "how",
-        ("bench", "pytorch", "jax", "onnxruntime"),
-    )  # whose names are not bench's to know
+    # Whose names are not bench's to know.
+    of_bench["program"] = ("how", ("bench", "pytorch", "jax", "onnxruntime"))
     of_peers = {axis["key"]: ("how", tuple(axis["values"])) for axis in AXES}
     assert of_bench | of_peers == {axis.key: (axis.role, axis.values) for axis in BUILT_IN}
 
@@ -59,22 +46,17 @@ def test_the_batch_that_answers_is_that_of_the_disc_networks():
     assert re.findall(r"\.batch = (\d+)", source) == [DISC.batch]
 
 
-def listed(command: str) -> list[str]:
-    """The rows that this machine's bench would measure with `command`."""
-    done = subprocess.run(
-        ["sh", "-c", f"{command} --benchmark_list_tests"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.split()
+def rows_of(command: str) -> list[str]:
+    """Those that this machine's bench would measure with `command`."""
+    program, *words = shlex.split(command)
+    assert ROOT / program == built(BENCH_PATH)
+    return listed(*words, "--execution=eager")  # older than auto
 
 
 def test_bench_knows_the_rows_of_a_committed_file():
     file = loading.load_file(tracked_results()[0])
     # Another processor may have fewer cores, or lack the instructions for some of the rows.
-    planned = set(listed(f"{command(file.run)} --execution=eager"))  # older than auto
+    planned = set(rows_of(command(file.run)))
     first: dict[str, rows.Row] = {}
     for row in file.rows:
         if row.name in planned:
@@ -83,7 +65,7 @@ def test_bench_knows_the_rows_of_a_committed_file():
     for row in first.values():
         pattern = re.escape(row.name).replace("\\-", "-")
         again = template(file.run).replace("ROW", pattern)
-        assert listed(f"{again} --execution=eager") == [row.name]
+        assert rows_of(again) == [row.name]
 
 
 @pytest.mark.slow

@@ -54,9 +54,7 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configure:
         ([(False, False), (True, False)], "ON", "all"),
     ],
 )
-def test_a_folder_keeps_its_tests_and_kernels(
-    asked: list[tuple[bool, bool]], tests: str, generations: str, configured: Configure
-) -> None:
+def test_a_folder_keeps_its_tests_and_kernels(asked, tests, generations, configured):
     for with_tests, complete in asked:
         words = configured(with_tests, complete=complete)
     wanted = {f"-DCROSSOVER_TESTS={tests}", f"-DCROSSOVER_CUDA_GENERATIONS={generations}"}
@@ -65,7 +63,7 @@ def test_a_folder_keeps_its_tests_and_kernels(
     assert ("-UCMAKE_CUDA_ARCHITECTURES" in words) == changed, "what the old choice came to"
 
 
-def test_another_toolkit_is_configured_afresh(configured: Configure) -> None:
+def test_another_toolkit_is_configured_afresh(configured):
     for choice, fresh in (
         (NO_CUDA, False),
         (TOOLKIT, False),
@@ -82,9 +80,7 @@ def test_another_toolkit_is_configured_afresh(configured: Configure) -> None:
 
 
 @pytest.mark.parametrize("is_done", [True, False])
-def test_a_build_with_cuda_serves_a_run_without(
-    is_done: bool, configured: Configure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_with_cuda_serves_a_run_without(is_done, configured, tmp_path, monkeypatch):
     """While its part has nothing to compile."""
     configured(tests=False, choice=TOOLKIT)
     lines = ["rule make", "  command = touch $out"]
@@ -100,9 +96,7 @@ def test_a_build_with_cuda_serves_a_run_without(
     assert [choice.nvcc for choice in choices] == [TOOLKIT.nvcc if is_done else None]
 
 
-def test_a_folder_that_cmake_refuses_is_configured_afresh_and_a_new_one_not(
-    configured: Configure, tmp_path: Path
-) -> None:
+def test_a_folder_that_cmake_refuses_is_configured_afresh_and_a_new_one_not(configured, tmp_path):
     (tmp_path / "moved").touch()
     with pytest.raises(console.CommandFailed):
         configured()
@@ -110,9 +104,7 @@ def test_a_folder_that_cmake_refuses_is_configured_afresh_and_a_new_one_not(
     assert "--fresh" in configured()
 
 
-def test_a_toolkit_that_lacks_something_is_told(
-    configured: Configure, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_toolkit_that_lacks_something_is_told(configured, capsys):
     assert "-DCROSSOVER_CUDA=OFF" in configured()
     assert capsys.readouterr().err == ""
     assert "-DCROSSOVER_CUDA=AUTO" in configured(choice=cuda.Choice("/n", "13.0", required=False))

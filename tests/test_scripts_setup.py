@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,25 +29,15 @@ def need(package: str, present: bool = False, optional: bool = False) -> package
 NEEDS = [need("g++", present=True), need("cmake"), need("ninja-build")]
 
 
-@pytest.fixture
-def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An apt-get, for root, which has not been asked for its lists yet."""
+def test_without_root_the_line_to_ask_for_is_exact(tmp_path, monkeypatch):
     script(tmp_path / "apt-get", "")
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(packages, "_privilege", list)
-    monkeypatch.setattr(packages, "_APT_LISTS", tmp_path)
-
-
-@pytest.mark.usefixtures("apt")
-def test_without_root_the_line_to_ask_for_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "_privilege", lambda: None)
     with refused(LINE + "\n"):
         packages.ensure(NEEDS)
 
 
-def test_without_apt_the_things_themselves_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_apt_the_things_themselves_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with refused(
         "no apt .*:\n\n    what cmake is\n    what ninja-build is\n\nSee docs/building.md"
@@ -109,10 +98,9 @@ def ensure(*pins: str) -> None:
     made().ensure(paths)
 
 
-def test_an_environment_is_made_once_updated_and_added_to(done: list[str]) -> None:
+def test_an_environment_is_made_once_updated_and_added_to(done):
     ensure()
     assert done == [CREATED, INSTALLED]
-    next(made().folder.glob("*.txt")).unlink()  # older versions left no mark
     Path(PINS).write_text("numpy==2\n", encoding="utf-8")
     ensure()
     assert done == [CREATED, INSTALLED, INSTALLED]
@@ -121,19 +109,22 @@ def test_an_environment_is_made_once_updated_and_added_to(done: list[str]) -> No
         assert done == [CREATED, *[INSTALLED] * 3]
 
 
+def move() -> None:
+    stamp = made().stamp
+    text = stamp.read_text(encoding="utf-8").replace("/.venv", "/moved/.venv")
+    stamp.write_text(text, encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     "damage",
     [
         lambda: made().stamp.write_text("{", encoding="utf-8"),
         lambda: Path.unlink(made().python),
         lambda: answer("3.12"),
-        lambda: made().stamp.write_text(
-            made().stamp.read_text(encoding="utf-8").replace("/.venv", "/moved/.venv"),
-            encoding="utf-8",
-        ),
+        move,
     ],
 )
-def test_an_unsound_environment_is_made_anew(done: list[str], damage: Callable[[], None]) -> None:
+def test_an_unsound_environment_is_made_anew(done, damage):
     ensure()
     damage()
     ensure()
@@ -141,9 +132,7 @@ def test_an_unsound_environment_is_made_anew(done: list[str], damage: Callable[[
 
 
 @pytest.mark.parametrize("own", ["bin/python", "pyvenv.cfg"])
-def test_a_users_own_environment_is_left_alone(
-    done: list[str], own: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_users_own_environment_is_left_alone(done, own, capsys):
     theirs = Path.cwd() / ".venv" / own
     theirs.parent.mkdir(parents=True)
     theirs.write_text("mine", encoding="utf-8")
@@ -158,24 +147,21 @@ def test_a_users_own_environment_is_left_alone(
         ensure()
 
 
-def test_an_environment_is_known_from_its_first_moment(done: list[str]) -> None:
+def test_what_was_interrupted_is_not_taken_for_whole(done):
+    """It is known from its first moment."""
     stopping.append(console.Stopped(signal.SIGINT))
     with pytest.raises(console.Stopped):
         ensure()
-    (Path.cwd() / ".venv" / "half").touch()
-    ensure()
-    assert done == [CREATED, INSTALLED] and not (Path.cwd() / ".venv" / "half").exists()
-
-
-def test_an_interrupted_installation_is_not_taken_for_whole(done: list[str]) -> None:
+    (half := made().folder / "half").touch()
     failing.append(console.Stopped(signal.SIGINT))
     with pytest.raises(console.Stopped):
         ensure()
+    assert done == [CREATED, INSTALLED] and not half.exists()
     ensure()
     assert done == [CREATED, INSTALLED] * 2
 
 
-def test_a_failed_installation_says_the_remedy_and_leaves_the_rest_sound(done: list[str]) -> None:
+def test_a_failed_installation_says_the_remedy_and_leaves_the_rest_sound(done):
     for pins, commands in (((PINS,), [CREATED, INSTALLED]), (("more.txt",), [INSTALLED])):
         failing.append(console.CommandFailed(INSTALLED, 1, ["no network"], Path("pip.log")))
         with pytest.raises(console.CommandFailed, match=r"(?s)no network.*\nthe remedy"):
@@ -188,7 +174,7 @@ def test_a_failed_installation_says_the_remedy_and_leaves_the_rest_sound(done: l
         done.clear()
 
 
-def test_requirements_are_pinned() -> None:
+def test_requirements_are_pinned():
     for path in (*environment.FOR_TEST, *environment.FOR_CUDA, *environment.FOR_PEERS):
         lines = path.read_text(encoding="utf-8").splitlines()
         pins = [line for line in lines if line and not line.startswith("#")]
@@ -205,9 +191,7 @@ def _somebody_elses(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONWARNINGS", "error")
 
 
-def test_the_report_is_drawn_by_our_own_modules(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_report_is_drawn_by_our_own_modules(tmp_path, monkeypatch, capfd):
     _somebody_elses(tmp_path, monkeypatch)
     monkeypatch.setattr(environment, "PYTHON", sys.executable)
     assert RUN.plots("why", "no such file.json") is False
@@ -215,7 +199,7 @@ def test_the_report_is_drawn_by_our_own_modules(
     assert environment.module_path(own_paths=True) == f"{ROOT}:{tmp_path}"
 
 
-def test_the_command_works_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_works_from_anywhere(tmp_path, monkeypatch):
     own = tmp_path / "it's a $HOME"
     own.symlink_to(sys.prefix)
     command = tmp_path / "crossover"
@@ -238,9 +222,7 @@ def nvcc_of(folder: Path, release: str) -> Path:
     return script(folder / "nvcc", f"print('Cuda compilation tools, release {release}, V1')")
 
 
-def test_the_toolkit_is_the_one_that_cmake_finds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_toolkit_is_the_one_that_cmake_finds(tmp_path, monkeypatch):
     on_path = nvcc_of(tmp_path / "bin", "12.4")
     monkeypatch.delenv("CUDACXX", raising=False)
     monkeypatch.setenv("PATH", f"{on_path.parent}{os.pathsep}{os.environ['PATH']}")
@@ -271,15 +253,10 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", ["auto", "on"])
-def test_a_driver_without_a_toolkit_gets_the_wheels(mode: str, wheels: list[str]) -> None:
+def test_a_driver_without_a_toolkit_gets_the_wheels(mode, wheels):
     choice = cuda.choose(mode)
-    assert wheels == [
-        "requirements-cuda.txt",
-        "requirements-cudnn.txt",
-        "requirements-cudnn-frontend.txt",
-    ]
-    assert choice.version == "13.0"
-    assert choice.nvcc is not None
+    assert wheels == [path.name for path in environment.FOR_CUDA]
+    assert choice.version == "13.0" and choice.nvcc is not None
     root = Path(choice.nvcc).parent.parent
     assert root.parts[-2:] == ("nvidia", "cu13")
     assert f"-DCUDAToolkit_ROOT={root}" in choice.switches
@@ -287,8 +264,8 @@ def test_a_driver_without_a_toolkit_gets_the_wheels(mode: str, wheels: list[str]
 
 
 def test_a_toolkit_gets_headers_for_cudnn_and_tests_cudnn_itself_where_it_lacks_it(
-    tmp_path: Path, wheels: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, wheels, monkeypatch
+):
     def asked(version: str, tests: bool) -> list[str]:
         toolkit = cuda.Choice(str(tmp_path / "bin" / "nvcc"), version)
         monkeypatch.setattr(cuda, "find_toolkit", lambda: toolkit)
@@ -320,12 +297,7 @@ def _no_network(_: object) -> None:
     ],
 )
 @pytest.mark.usefixtures("wheels")
-def test_without_a_compiler_auto_goes_on_and_on_does_not(
-    driver: tuple[int, int] | None,
-    said: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_without_a_compiler_auto_goes_on_and_on_does_not(driver, said, monkeypatch, capsys):
     monkeypatch.setattr(cuda, "driver_version", lambda: driver)
     monkeypatch.setattr(environment, "MAIN", SimpleNamespace(ensure=_no_network))
     assert cuda.choose("auto").switches == ["-DCROSSOVER_CUDA=OFF"]
@@ -334,7 +306,7 @@ def test_without_a_compiler_auto_goes_on_and_on_does_not(
         cuda.choose("on")
 
 
-def test_off_asks_nobody(wheels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_off_asks_nobody(wheels, monkeypatch):
     monkeypatch.setattr(cuda, "find_toolkit", lambda: cuda.Choice("/usr/bin/nvcc", "13.0"))
     assert cuda.choose("off").switches == ["-DCROSSOVER_CUDA=OFF"]
     assert wheels == []

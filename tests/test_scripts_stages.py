@@ -5,16 +5,15 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from scripts import ROOT, TEST, script
+from scripts import TEST, script
 
 from tools import build, fuzz, runners, sources, stages
+from tools.console import Failure, Missing
 from tools.stages import Stage
 
 
@@ -22,7 +21,7 @@ def names(*arguments: str) -> list[str]:
     return [stage.name for stage in TEST.chosen(TEST.parse(arguments))]
 
 
-def test_stages_come_with_what_they_need() -> None:
+def test_stages_come_with_what_they_need():
     assert names() == names("--all") == [stage.name for stage in TEST.STAGES]
     assert names("--only=ruff,ctest") == names("--only=ctest", "--only=ruff")
     assert names("--only=ruff,ctest") == ["build", "ruff", "ctest"]
@@ -31,77 +30,26 @@ def test_stages_come_with_what_they_need() -> None:
     assert {"build", "ctest", "pytest"} <= {*names("--quick")} <= {*names()} - {"asan-build"}
 
 
-# --- stages side by side
+def test_a_stage_runs_after_what_it_needs_and_fails_with_it(capsys, monkeypatch):
+    def lacks(_: object) -> bool:
+        raise Missing("not here")
 
-STAGE = """
-import sys, time
-from pathlib import Path
-sys.path.insert(0, {root!r})
-from tools import stages
-from tools.console import Failure, Missing
-stages.ROOT = here = Path({here!r})
+    def fails(_: object) -> bool:
+        raise Failure("a sentence")
 
-def lacks():
-    raise Missing("not here")
-def fails():
-    raise Failure("a sentence")
-def hangs():
-    (here / "hangs").touch()
-    time.sleep(600)
-
-name = sys.argv[-1].removeprefix("--stage=")
-runs = dict(good=lambda: True, after=lambda: True, bad=lambda: False, lacks=lacks, fails=fails,
-    hangs=hangs, dies=lambda: sys.exit(1))
-sys.exit(stages.perform(stages.Stage(name, "", lambda _: runs[name]()), None))
-"""
-
-
-@pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Runs the stage of a name, which tells how it ends."""
-    monkeypatch.setattr(stages, "ROOT", tmp_path)
-    return [str(script(tmp_path / "a $tage", STAGE.format(root=str(ROOT), here=str(tmp_path))))]
-
-
-def test_a_stage_runs_after_what_it_needs_and_fails_with_it(
-    command: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    needs = {"bad": (), "fails": (), "lacks": (), "dies": (), "good": ("after",), "after": ()}
-    table = [Stage(name, "described", lambda _: True, need) for name, need in needs.items()]
-    table.append(Stage("hangs", "", lambda _: True, ("good", "bad")))  # not run at all
+    runs = {"good": lambda _: True, "bad": lambda _: False, "lacks": lacks, "fails": fails}
+    table = [Stage(name, "described", run) for name, run in runs.items()]
+    table.append(Stage("after", "", lambda _: True, ("good",)))
+    table.append(Stage("never", "", lacks, ("good", "bad")))
     monkeypatch.delenv("CI", raising=False)
-    got = {name: result.verdict for name, result in stages.run_all(table, command).items()}
-    assert got == {
-        **{
-            "bad": "FAILED",
-            "fails": "FAILED",
-            "lacks": "skipped",
-            "dies": "not run, or not to its end",
-        },
-        **{"good": "passed", "after": "passed", "hangs": "not run, or not to its end"},
-    }
-    out = capfd.readouterr().out
+    ends = dict.fromkeys(("good", "after"), "passed") | dict.fromkeys(("bad", "fails"), "FAILED")
+    ends |= {"lacks": "skipped", "never": "not run without bad"}
+    results = stages.run_all(table, None)
+    assert {name: result.verdict for name, result in results.items()} == ends
+    out = capsys.readouterr().out
     assert "a sentence\n" in out and "good: described\n" in out and "skipped: not here\n" in out
     monkeypatch.setenv("CI", "true")
-    assert stages.run_all(table[2:3], command)["lacks"].verdict == "FAILED"
-
-
-def test_stages_end_with_what_runs_them(command: list[str], tmp_path: Path) -> None:
-    text = (
-        f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'tests')!r}]\n"
-        "from pathlib import Path; import signal; from tools import console, stages\n"
-        "signal.signal(signal.SIGINT, signal.SIG_DFL)  # else it is ignored in background jobs\n"
-        f"stages.ROOT = Path({str(tmp_path)!r}); all = [stages.Stage('hangs', '', print)]\n"
-        f"sys.exit(console.guarded('./x', lambda _: stages.run_all(all, {command!r})))"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", text], start_new_session=True, stdout=-1, stderr=-2, text=True
-    )
-    while not (tmp_path / "hangs").exists():
-        assert process.poll() is None
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    out, _ = process.communicate(timeout=600)  # only when all have closed it
-    assert process.returncode == 130 and "./x: stopped; start it again" in out
+    assert stages.run_all(table[2:3], None)["lacks"].verdict == "FAILED"
 
 
 # --- clang-tidy
@@ -144,7 +92,7 @@ def looked_at(tree: Path, code: int = 0) -> list[str]:
 A = ["src/a.cpp -- -Iinclude -O2"]
 
 
-def test_sources_are_looked_at_as_they_are_compiled(tree: Path) -> None:
+def test_sources_are_looked_at_as_they_are_compiled(tree):
     assert [looked_at(tree), looked_at(tree, 1)] == [A, A]
     together = tree / "build" / "unity_0_cxx.cxx"  # sources that are compiled as one
     together.write_text(f'#include "{tree}/src/a.cpp"\n#include "/b.cpp"\n', encoding="utf-8")
@@ -152,7 +100,7 @@ def test_sources_are_looked_at_as_they_are_compiled(tree: Path) -> None:
     assert looked_at(tree) == ["src/a.cpp -- -Iinclude -O3"]
 
 
-def test_what_differs_from_main_is_looked_at(tree: Path) -> None:
+def test_what_differs_from_main_is_looked_at(tree):
     def commit(*words: str) -> None:
         identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
@@ -183,9 +131,7 @@ def test_what_differs_from_main_is_looked_at(tree: Path) -> None:
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_a_quick_run_leaves_slow_tests_out(
-    quick: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_quick_run_leaves_slow_tests_out(quick, tmp_path, monkeypatch):
     monkeypatch.delenv(stages.ALL, raising=False)
     monkeypatch.setattr(build, "folder", lambda _: tmp_path)
     lines = []
@@ -194,18 +140,18 @@ def test_a_quick_run_leaves_slow_tests_out(
         lines.append(f"add_test({name} {script(tmp_path / f'{name}.py', text)})")
         lines.append(f'set_tests_properties({name} PROPERTIES LABELS "{name}")')
     (tmp_path / "CTestTestfile.cmake").write_text("\n".join(lines[:-2]), encoding="utf-8")
-    assert runners.run_ctest("default", 2, quick)
+    assert runners.run_ctest("default", quick)
     assert [(tmp_path / name).exists() for name in ("plain", "slow", "emulation")] == [
         True,
         not quick,
         False,
     ]
     (tmp_path / "CTestTestfile.cmake").write_text("\n".join(lines), encoding="utf-8")
-    assert not runners.run_ctest("default", 2, quick)
+    assert not runners.run_ctest("default", quick)
     python = script(tmp_path / "python", f"import sys\nexit(('not slow' in sys.argv) != {quick})")
     monkeypatch.setattr(runners, "ROOT", tmp_path)
     monkeypatch.setattr(runners.environment, "PYTHON", python)
-    assert runners.run_pytest(2, quick)
+    assert runners.run_pytest(quick)
 
 
 # --- what is looked at
@@ -234,9 +180,7 @@ print(*(path.parent.name for path in sources.tracked_results()))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("with_git", [True, False])
-def test_what_a_user_keeps_in_the_checkout_changes_no_test(
-    with_git: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_user_keeps_in_the_checkout_changes_no_test(with_git, tmp_path, monkeypatch):
     """Such as results of one's own, which ./run leaves there."""
     root = tmp_path / "crossover"
     for path in sources.tracked_files():
@@ -275,7 +219,16 @@ def test_what_a_user_keeps_in_the_checkout_changes_no_test(
 # --- the fuzzers
 
 
+def test_every_fuzzer_is_built_and_has_inputs_to_start_from():
+    cmake = (fuzz.SOURCES / "CMakeLists.txt").read_text(encoding="utf-8")
+    for name in fuzz.names():
+        assert f"add_fuzzer({name}\n" in cmake or f"add_fuzzer({name} " in cmake
+        assert any((fuzz.SOURCES / "corpus" / name).iterdir())
+
+
 FINDS = """
+import sys
+print(*sys.argv[1:], file=open({ran!r}, "a"))
 prefix = next(word.split("=")[1] for word in sys.argv if word.startswith("-artifact_prefix="))
 open(prefix + "crash-1", "w").write("input")
 print("#12\\tNEW\\nthe sanitizer's words", file=sys.stderr)
@@ -283,42 +236,18 @@ sys.exit(77)
 """
 
 
-@pytest.fixture
-def fuzzer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """Makes the program of the only fuzzer, `one`; it notes in `ran` the options it is run with."""
-    monkeypatch.setattr(fuzz, "ROOT", tmp_path)
+def test_what_is_found_is_kept_and_tried_again(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(fuzz, "LOGS", tmp_path)
     for name in ("SOURCES", "BUILD", "FINDINGS"):
         (tmp_path / name).mkdir()
         monkeypatch.setattr(fuzz, name, tmp_path / name)
-    (fuzz.SOURCES / "one.cpp").write_text('"not tried";', encoding="utf-8")
-    (fuzz.SOURCES / "one.dict").write_text('"extra"\n', encoding="utf-8")
-    tried = tmp_path / "tried.cpp"
-    tried.write_text('#include "x.h"\nf("--flag", "two words", "b\\n", "x", "y2");', "utf-8")
-    (fuzz.BUILD / "one.sources").write_text(f"{tried}\n", encoding="utf-8")
-
-    def made(text: str) -> Path:
-        noting = f"import sys\nprint(*sys.argv[1:], file=open({str(tmp_path / 'ran')!r}, 'a'))\n"
-        return script(fuzz.BUILD / "one", noting + text)
-
-    return made
-
-
-def test_every_fuzzer_is_built_and_has_inputs_to_start_from() -> None:
-    cmake = (fuzz.SOURCES / "CMakeLists.txt").read_text(encoding="utf-8")
-    for name in fuzz.names():
-        assert f"add_fuzzer({name}\n" in cmake or f"add_fuzzer({name} " in cmake
-        assert any((fuzz.SOURCES / "corpus" / name).iterdir())
-
-
-def test_what_is_found_is_kept_and_tried_again(
-    fuzzer: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fuzzer(FINDS)
+    (fuzz.SOURCES / "one.cpp").write_text('#include "x.h"\nf("--flag");', encoding="utf-8")
+    (fuzz.BUILD / "one.sources").write_text(f"{fuzz.SOURCES / 'one.cpp'}\n", encoding="utf-8")
+    script(fuzz.BUILD / "one", FINDS.format(ran=str(tmp_path / "ran")))
     assert not fuzz.short() and not fuzz.short()
     out = capsys.readouterr().out
     found = fuzz.FINDINGS / "one" / "crash-1"
     assert "the sanitizer's words" in out and f"one: 12 executions, FOUND {found}; again: " in out
-    assert found.read_text(encoding="utf-8") == "input"
+    assert (fuzz.BUILD / "one.dict").read_text(encoding="utf-8") == '"--flag"\n'
     _, again = (tmp_path / "ran").read_text(encoding="utf-8").splitlines()
     assert "-runs=20000 -seed=1 " in again and str(found.parent) in again.split()

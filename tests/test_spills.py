@@ -121,9 +121,7 @@ def faults(kernel: str, code: list[str]) -> Iterator[str]:
     ("source", "generation"),
     [(s, g) for s in SOURCES for g in (GENERATIONS if s in SCARCE else WEEKLY)],
 )
-def test_kernels_are_assembled_as_they_are_meant(
-    tmp_path: Path, source: str, generation: str
-) -> None:
+def test_kernels_are_assembled_as_they_are_meant(tmp_path, source, generation):
     if not weekly() and (generation != ALWAYS or source not in (*SCARCE, *SMALL)):
         pytest.skip("runs with ./test --all")
     nvcc = compiler()
@@ -149,7 +147,7 @@ def test_kernels_are_assembled_as_they_are_meant(
     assert not wrong
 
 
-def test_what_is_wrong_with_code_is_found() -> None:
+def test_what_is_wrong_with_code_is_found():
     """Each fault alone, in code that is right but for it."""
     vectors, grid = "_ZN4cuda10add_kernelILi4EfEEvv", "_ZN12train_kernelI9WholeGridLb0EEEv"
     good = ["LDG.E.128", "FADD", "STG.E.128"]

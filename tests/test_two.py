@@ -10,13 +10,11 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_runs import BENCH, LIMIT_SECONDS, environment, needs_bench
+from bench_runs import LIMIT_SECONDS, is_running, run, running, strict, until
 from scripts import refused
 
 from peers.command import CommandFailed, Commands, Plan, new_process
@@ -118,27 +116,11 @@ def test_a_command_without_a_time_says_why(command, said):
         new_process()(command, 0.3 if "sleep" in command else 60.0, Path(os.devnull))
 
 
-def soon(holds: Callable[[], bool]) -> bool:
-    """Whether it does, in the end."""
-    for _ in range(10 * LIMIT_SECONDS):
-        if holds():
-            return True
-        time.sleep(0.1)
-    return False
-
-
-def is_running(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 def test_what_prints_much_or_leaves_processes_behind_does_no_harm(tmp_path):
     left = tmp_path / "left"
     command = f"sleep 1000 & echo $! > {left}; head -c 5000000 /dev/zero"
     new_process()(command, 60.0, Path(os.devnull))
-    assert soon(lambda: not is_running(int(left.read_text("utf-8"))))
+    until(lambda: not is_running(int(left.read_text("utf-8"))))
 
 
 DOC = (ROOT / "docs" / "howto" / "two-programs.md").read_text("utf-8")
@@ -176,16 +158,16 @@ def test_recipes_run_on_a_cpu(tmp_path, name, library, words):
 def test_a_command_does_not_outlive_its_worker(tmp_path):
     left = tmp_path / "left"
     plan = Plan(f"echo $$ > {left}; sleep 1000; : {{n}} {{steps}}", B, (7,), (1, 2), 60.0)
-    worker = [sys.executable, ROOT / "peers" / "command.py", plan.word]
-    with subprocess.Popen(worker, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+    command = [sys.executable, ROOT / "peers" / "command.py", plan.word]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
         own = {"family": "Command", "size": "7", "program": "first", "step_count": "1"}
         asked = {"do": "prepare", "row": "x", "configuration": own}
-        assert running.stdin is not None
-        running.stdin.write(json.dumps(asked).encode() + b"\n")
-        running.stdin.flush()
-        assert soon(lambda: left.exists() and left.read_text("utf-8").endswith("\n"))
-        running.kill()
-    assert soon(lambda: not is_running(int(left.read_text("utf-8"))))
+        assert worker.stdin is not None
+        worker.stdin.write(json.dumps(asked).encode() + b"\n")
+        worker.stdin.flush()
+        until(lambda: left.exists() and left.read_text("utf-8").endswith("\n"))
+        worker.kill()
+    until(lambda: not is_running(int(left.read_text("utf-8"))))
 
 
 PEER = """
@@ -198,7 +180,7 @@ from peers.protocol import serve
 def formula(command, limit, output):
     side, n, steps = command.split()
     step = int(n) * 1e-3 if side == "a" else 0.1 + int(n) * 5e-4
-    out = Path("two.json")
+    out = Path("result.json")
     while Path("hang").exists() and out.exists() and len(json.loads(out.read_text())["rows"]) > 3:
         time.sleep(0.1)
     return (0.1 if side == "a" else 2.1) + int(steps) * step, 0.1
@@ -207,27 +189,14 @@ serve(Commands(Plan.of(sys.argv[1]), formula))
 """
 
 
-def started(folder: Path, *words: str, peer: str = "") -> subprocess.Popen[str]:
-    """What `./run two` starts with these words; with a `peer` in place of ours."""
-    flags = two.asked([*words]).words
+def flags_of(folder: Path, *words: str, peer: str = "") -> list[str]:
+    """What `./run two` starts bench with for these words; with a `peer` in place of ours."""
+    flags = ["--cuda=off", *two.asked([*words]).words]
     if peer:
         (folder / "peer.py").write_text(peer, "utf-8")
         ours = str(ROOT / "peers" / "command.py")
         flags = [word.replace(ours, str(folder / "peer.py")) for word in flags]
-    return subprocess.Popen(
-        [BENCH, "--cuda=off", f"--out={folder / 'two.json'}", *flags],
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-    )
-
-
-def ended(process: subprocess.Popen[str], code: int = 0) -> str:
-    said, _ = process.communicate(timeout=LIMIT_SECONDS)
-    assert process.returncode == code, said
-    return said
+    return flags
 
 
 def plots(*words: str | Path) -> str:
@@ -237,13 +206,13 @@ def plots(*words: str | Path) -> str:
     ).stdout
 
 
-@needs_bench
-def test_two_small_programs_from_end_to_end(tmp_path):
+def test_two_small_programs_from_end_to_end(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "small.py").write_text("import sys; print(sys.argv[1])", "utf-8")
     commands = [f"{sys.executable} small.py {{n}} {{steps}} {side}" for side in "ab"]
     flags = ("--n=10", "--steps=1,20", "--equal=cmp", "--repetitions=5")
-    ended(started(tmp_path, *flags, *commands))
-    file = loading.load_file(tmp_path / "two.json")
+    run(tmp_path, *flags_of(tmp_path, *flags, *commands))
+    file = loading.load_file(tmp_path / "result.json")
     assert file.complete
     assert (file.rows, file.peers) == ((), ())
     ways = {
@@ -252,27 +221,28 @@ def test_two_small_programs_from_end_to_end(tmp_path):
     assert len(ways) == len(file.commands) == 4
     assert all(len(row.samples) == 5 and row.minimum > 0 for row in file.commands)
     assert (file.two["first"], file.two["equal"]) == (commands[0], "cmp")
-    assert "valid, 4 rows" in plots("validate", tmp_path / "two.json")
+    assert "valid, 4 rows" in plots("validate", tmp_path / "result.json")
 
 
-@needs_bench
-def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path):
+def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     words = ("--n=100:400", "--steps=10,100", "--repetitions=5", A, B)
-    file, hang = tmp_path / "two.json", tmp_path / "hang"
+    file, hang = tmp_path / "result.json", tmp_path / "hang"
     hang.touch()
     peer = PEER.format(root=str(ROOT))
-    running = started(tmp_path, *words, peer=peer)
-    assert soon(lambda: file.exists() and len(json.loads(file.read_text("utf-8"))["rows"]) > 3)
-    running.send_signal(signal.SIGINT)
-    ended(running, code=128 + signal.SIGINT)
+    with running(file, *flags_of(tmp_path, *words, peer=peer)) as process:
+        until(lambda: len(strict(file)["rows"]) > 3, process)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=LIMIT_SECONDS)
+    assert process.returncode == 128 + signal.SIGINT, said
     kept = {row.name for row in loading.load_file(file).commands}
     assert len(kept) > 3
     hang.unlink()
-    said = ended(started(tmp_path, *words[:3], "b {n} {steps}", A, "--resume", peer=peer), code=2)
-    assert "measured under other conditions: peers.command.first was " in said
-    said = ended(started(tmp_path, *words, "--resume", peer=peer))
-    assert "bench: goes on with" in said
-    assert "[refine] n = " in said
+    others = flags_of(tmp_path, *words[:3], B, A, "--resume", peer=peer)
+    _, done = run(tmp_path, *others, code=2)
+    assert "measured under other conditions: peers.command.first was " in done.stderr
+    _, done = run(tmp_path, *flags_of(tmp_path, *words, "--resume", peer=peer))
+    assert "bench: goes on with" in done.stderr and "[refine] n = " in done.stdout
     whole = loading.load_file(file)
     assert kept < {row.name for row in whole.commands if len(row.samples) >= 5}
     (interval,) = whole.refinements[-1].intervals

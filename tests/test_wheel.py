@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy
 import pytest
-from bench_runs import BENCH, needs_bench
+from bench_runs import BENCH
 
 from plots import __version__
 from tools import build, setup, wheel
@@ -60,7 +60,7 @@ def crossover(copy: Path, user: Path, *words: str | Path) -> subprocess.Complete
 # --- its Python
 
 
-def test_it_names_its_own_commands(copy: Path) -> None:
+def test_it_names_its_own_commands(copy):
     every = "\n".join(
         line
         for path in sorted((copy / "crossover_bench").rglob("*"))
@@ -92,15 +92,13 @@ def test_it_names_its_own_commands(copy: Path) -> None:
     ],
     ids=lambda value: str(value[-1]) if isinstance(value, list) else "",
 )
-def test_its_commands_work_beside_modules_of_the_same_names(
-    copy: Path, user: Path, words: Words, code: int, said: str
-) -> None:
+def test_its_commands_work_beside_modules_of_the_same_names(copy, user, words, code, said):
     done = crossover(copy, user, *words)
     assert done.returncode == code, done.stderr
     assert said in (done.stderr if code else done.stdout) and "Traceback" not in done.stderr
 
 
-def test_it_hides_no_module_of_the_users(copy: Path, user: Path) -> None:
+def test_it_hides_no_module_of_the_users(copy, user):
     mine = "; ".join(f"import {name}; assert {name}.MINE" for name in THEIRS)
     code = f"import crossover_bench; {mine}"
     assert started(user, sys.executable, "-c", code, PYTHONPATH=str(copy)).returncode == 0
@@ -126,8 +124,7 @@ def measures(command: Words, user: Path, **changed: str) -> str:
     return done.stdout
 
 
-@needs_bench
-def test_it_measures_and_keeps_results_for_its_user(copy: Path, user: Path) -> None:
+def test_it_measures_and_keeps_results_for_its_user(copy, user):
     before = {*(copy / "crossover_bench" / "build").iterdir()}
     command: Words = [sys.executable, "-m", "crossover_bench"]
     told = measures(command, user, PYTHONPATH=str(copy))
@@ -146,7 +143,7 @@ def test_it_measures_and_keeps_results_for_its_user(copy: Path, user: Path) -> N
         (" ".join(sorted(build._V4)), "bench-v4"),
     ],
 )
-def test_the_build_fits_the_processor(tmp_path: Path, flags: str, name: str) -> None:
+def test_the_build_fits_the_processor(tmp_path, flags, name):
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text(f"processor\t: 0\nflags\t\t: fpu {flags} rdrand\n", encoding="utf-8")
     for one in ("bench", "bench-v3", "bench-v4"):
@@ -200,7 +197,7 @@ def installed(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @with_all
 @pytest.mark.slow
-def test_the_wheel_holds_one_package_and_its_libraries(made: Path) -> None:
+def test_the_wheel_holds_one_package_and_its_libraries(made):
     assert re.fullmatch(
         rf"crossover_bench-{__version__}-py3-none-manylinux_2_\d+_x86_64.*\.whl", made.name
     )
@@ -224,13 +221,13 @@ def test_the_wheel_holds_one_package_and_its_libraries(made: Path) -> None:
 
 @with_all
 @pytest.mark.slow
-def test_the_wheel_measures_where_there_is_no_compiler(installed: Path, user: Path) -> None:
+def test_the_wheel_measures_where_there_is_no_compiler(installed, user):
     measures([installed / "bin" / "crossover"], user, PATH="/nonexistent")
 
 
 @with_all
 @pytest.mark.slow
-def test_the_wheel_looks_for_a_gpu(installed: Path, user: Path) -> None:
+def test_the_wheel_looks_for_a_gpu(installed, user):
     if find_toolkit().nvcc is None:
         pytest.skip("no CUDA toolkit, so a wheel without it")
     (builds,) = installed.glob("lib/python*/site-packages/crossover_bench/build")
@@ -247,7 +244,7 @@ _FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 
 @with_all
 @pytest.mark.slow
-def test_no_wide_vector_lies_outside_what_is_chosen_at_run_time(made: Path) -> None:
+def test_no_wide_vector_lies_outside_what_is_chosen_at_run_time(made):
     assert made.is_file()  # so that BUILT is
     command: Words = ["objdump", "-d", "--no-show-raw-insn", BUILT / "bench"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -269,7 +266,7 @@ def test_no_wide_vector_lies_outside_what_is_chosen_at_run_time(made: Path) -> N
 @with_all
 @pytest.mark.slow
 @pytest.mark.parametrize("processor", ["Nehalem", "SandyBridge", "Haswell"])
-def test_it_runs_on_processors_from_2013(installed: Path, user: Path, processor: str) -> None:
+def test_it_runs_on_processors_from_2013(installed, user, processor):
     emulator = shutil.which("qemu-x86_64")
     if emulator is None:
         pytest.skip("qemu-x86_64 (qemu-user) is not installed")

@@ -71,8 +71,6 @@ class Environment:
             return
         name, sound = self.folder.name, have is not None
         have = have or {}
-        if sound:  # an older version marked none
-            self._mark()
         self.stamp.unlink(missing_ok=True)
         if not sound:
             self._create()

@@ -8,26 +8,26 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from tools import build, environment
-from tools.console import ROOT
+from tools.console import ROOT, cores
 from tools.stages import weekly
 
 
-def run_ctest(preset: str, jobs: int, quick: bool = False) -> bool:
+def run_ctest(preset: str, quick: bool = False) -> bool:
     """The preset's tests; `quick`: no slow ones."""
     left_out = ["emulation"] if preset == "default" and not weekly() else []
     left_out += ["slow"] if quick else []
     command = ["ctest", "--test-dir", str(build.folder(preset)), "--output-on-failure"]
-    command += ["--parallel", str(jobs)]
+    command += ["--parallel", str(cores())]
     command += ["--label-exclude", f"^({'|'.join(left_out)})$"] if left_out else []
     sys.stdout.flush()
     return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
 
 
-def run_pytest(jobs: int, quick: bool = False) -> bool:
+def run_pytest(quick: bool = False) -> bool:
     """All tests; `quick`: no slow ones."""
     report = ROOT / "build" / "pytest.xml"
     report.unlink(missing_ok=True)
-    command = [str(environment.PYTHON), "-m", "pytest", "-q", f"--numprocesses={jobs}"]
+    command = [str(environment.PYTHON), "-m", "pytest", "-q", f"--numprocesses={cores()}"]
     command += ["--dist=worksteal", f"--junitxml={report}", *(["-m", "not slow"] if quick else [])]
     sys.stdout.flush()
     variables = environment.variables()

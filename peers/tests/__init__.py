@@ -47,6 +47,14 @@ def trained(model: str) -> dict[str, Any]:
     return {"network": NETWORKS[model], "data": data}
 
 
+CPU = {"device": "cpu", "execution": "eager", "precision": "f32"}
+SIZES = {"batch": 100, "rows": 1000, "params": 230, "flops": 1e6}
+DISC = Task(**trained("disc-4"), **SIZES, optimizer=Optimizer("sgd", 0.1), label="")
+HEART = {  # what bench tells of a row of it
+    **trained("heart"),
+    **{"params": 1522, "batch": 10, "rows": 45, "epoch": {"flops": 1e5}},
+    "optimizer": "adamw lr=0.001 weight_decay=0.0001",
+}
 CASES = [
     case
     for name in ("golden_mlp.json", "golden_networks.json")

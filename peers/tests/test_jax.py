@@ -22,7 +22,10 @@ from peers.jax.training import Training  # noqa: E402
 from peers.rows import repetition, training_row  # noqa: E402
 from peers.tasks import Optimizer, Task, Unsupported  # noqa: E402
 from peers.tests import (  # noqa: E402
+    CPU,
+    DISC,
     GOLDEN,
+    HEART,
     NETWORKS,
     OUTPUTS,
     copies_are_verified,
@@ -35,25 +38,7 @@ from peers.tests import (  # noqa: E402
 )
 from peers.verification import Mismatch, References, Tolerance, verified  # noqa: E402
 
-CPU = {"device": "cpu", "precision": "f32"}
 THREADS = str(OWN_THREADS)
-DISC = Task(
-    **trained("disc-4"),
-    batch=100,
-    rows=1000,
-    optimizer=Optimizer("sgd", 0.1),
-    label="",
-    params=230,
-    flops=1e6,
-)
-COUNTED = {
-    **trained("heart"),
-    "params": 1522,
-    "batch": 10,
-    "rows": 45,
-    "optimizer": "adamw lr=0.001 weight_decay=0.0001",
-    "epoch": {"flops": 1e5},
-}
 # A layer that is not there; minutes of convolutions in float64; AdamW makes 2.6e-9 of rounding.
 _LEFT_OUT = ("lstm", "resnet-56", "vit-ti", "asking", "gated")
 
@@ -118,7 +103,7 @@ def test_copies_are_what_each_is_alone(optimizer, loop):
 
 def test_copies_have_a_row():
     own = {**counterparts(ours("heart", copies="4"))[0], "cpu_threads": THREADS}
-    facts = Rows().prepare("one", own, COUNTED)["facts"]
+    facts = Rows().prepare("one", own, HEART)["facts"]
     assert (facts["params"], facts["flops"], facts["steps"]) == (1522, 4e5, 5)
 
 
@@ -163,7 +148,7 @@ def test_large_batches_are_verified_in_part_and_their_first_loss_whole():
 
 def test_repetitions_begin_at_the_start_and_keep_their_iterations():
     configuration = counterparts(ours("heart", batch="10"))[0]
-    made = training_row(Training, configuration, COUNTED, references())
+    made = training_row(Training, configuration, HEART, references())
     first = repetition(made, 0.001)
     losses = np.asarray(made.work.losses).tolist()
     second = repetition(made, 0.001)
@@ -175,18 +160,18 @@ def test_repetitions_begin_at_the_start_and_keep_their_iterations():
 def test_a_row_that_ends_says_how():
     rows = Rows()
     own = {**counterparts(ours("heart"))[0], "cpu_threads": THREADS}
-    answer = rows.prepare("one", own, {**COUNTED, "params": 7})
+    answer = rows.prepare("one", own, {**HEART, "params": 7})
     assert answer["error_message"] == "it has 1522 parameters, and bench's has 7"
-    answer = rows.prepare("one", {**own, "cpu_threads": str(OWN_THREADS + 1)}, COUNTED)
+    answer = rows.prepare("one", {**own, "cpu_threads": str(OWN_THREADS + 1)}, HEART)
     assert answer["outcome"] == "failed" and "threads, and the row asks for" in str(answer)
-    answer = rows.prepare("one", own, {**COUNTED, "network": NETWORKS["lstm"]})
+    answer = rows.prepare("one", own, {**HEART, "network": NETWORKS["lstm"]})
     assert answer["outcome"] == "skipped"
     assert "(lstm): peers/jax/networks.py has no such layer" in answer["error_message"]
     unrolled = {**own, "loop": "unrolled"}
-    answer = rows.prepare("one", unrolled, {**COUNTED, "rows": 1000})
+    answer = rows.prepare("one", unrolled, {**HEART, "rows": 1000})
     assert answer["outcome"] == "skipped" and "100 steps" in answer["error_message"]
     assert rows.describe()["version"] == jax.__version__
-    assert rows.prepare("one", own, COUNTED)["facts"]["cpu_threads"] == OWN_THREADS
+    assert rows.prepare("one", own, HEART)["facts"]["cpu_threads"] == OWN_THREADS
     assert rows.repeat("one", 0.001)["times"]["real_time"] > 0 and rows.release("one") == {}
 
 

@@ -23,7 +23,10 @@ from peers.pytorch.training import Graphs, References, Training, settle  # noqa:
 from peers.rows import repetition  # noqa: E402
 from peers.tasks import Optimizer, Task, Unsupported  # noqa: E402
 from peers.tests import (  # noqa: E402
+    CPU,
+    DISC,
     GOLDEN,
+    HEART,
     NETWORKS,
     OUTPUTS,
     configuration_of,
@@ -37,11 +40,11 @@ from peers.tests import (  # noqa: E402
 )
 from peers.verification import Mismatch, Tolerance, tolerance_of, verified  # noqa: E402
 
-CPU = {"device": "cpu", "execution": "eager", "precision": "f32"}
-SGD = Optimizer("sgd", 0.1)
-DISC = Task(
-    **trained("disc-4"), batch=100, rows=1000, optimizer=SGD, label="", params=230, flops=1e6
-)
+DISC_2 = {  # what bench tells of a row of it
+    **trained("disc-2"),
+    **{"params": 22, "batch": 100, "rows": 200, "optimizer": "sgd lr=0.1"},
+    "epoch": {"flops": 1e5},
+}
 
 
 @pytest.fixture(autouse=True)
@@ -98,8 +101,8 @@ def test_a_training_is_verified(precision):
 @pytest.mark.parametrize(
     ("optimizer", "changes"),
     [
-        (SGD, {}),
-        (SGD, {"compiler": "inductor", "zero": "keep"}),
+        (DISC.optimizer, {}),
+        (DISC.optimizer, {"compiler": "inductor", "zero": "keep"}),
         (Optimizer("adamw", 1e-3, 0.1), {"precision": "bf16"}),
         (Optimizer("adamw", 1e-3, 0.1), {}),
     ],
@@ -135,22 +138,17 @@ def test_copies_that_are_normalized_are_compared_copy_by_copy():
 
 
 def test_copies_have_a_row_where_vmap_takes_the_network():
-    counted = {
-        **trained("disc-2"),
-        **{"params": 22, "batch": 100, "rows": 200, "optimizer": "sgd lr=0.1"},
-        "epoch": {"flops": 1e5},
-    }
     (configuration,) = counterparts(ours("disc-2", copies="4"), Wanted())
-    made = prepare(configuration, counted, References(1), 0)
+    made = prepare(configuration, DISC_2, References(1), 0)
     assert repetition(made, 0.001)["real_time"] > 0
     assert (made.facts["params"], made.facts["flops"]) == (22, 4e5)
     assert (made.facts["rows"], made.facts["steps"]) == (200, 2)
     with pytest.raises(Unsupported, match="does not take this network: Batching rule"):
-        prepare(configuration, {**counted, **trained("lstm")}, References(1), 0)
+        prepare(configuration, DISC_2 | trained("lstm"), References(1), 0)
     with pytest.raises(Unsupported, match=r"does not take this network: vmap: .*random"):
         drops = {"name": "drops", "type": "dropout", "p": 0.5}
         network = {**NETWORKS["disc-2"], "layers": [*NETWORKS["disc-2"]["layers"], drops]}
-        prepare(configuration, {**counted, "network": network}, References(1), 0)
+        prepare(configuration, {**DISC_2, "network": network}, References(1), 0)
 
 
 def test_gradients_that_are_kept_are_added_to():
@@ -179,24 +177,8 @@ def test_ranks_are_verified_as_one_process():
 
 
 def test_ranks_normalize_and_drop_by_shares():
-    layers = [
-        {"name": "a", "type": "conv2d", "out_channels": 4, "kernel_size": 3},
-        {"name": "b", "type": "batch_norm"},
-        {"name": "c", "type": "tanh"},
-        {"name": "d", "type": "flatten"},
-        {"name": "e", "type": "dropout", "p": 0.3},
-        {"name": "f", "type": "linear", "out_features": 3},
-    ]
-    network = {
-        "name": "images",
-        "input": {"shape": [2, 5, 5], "type": "f32"},
-        "classes": 3,
-        "loss": "cross_entropy",
-        "layers": layers,
-    }
-    task = Task(
-        network, "uniform", batch=8, rows=24, optimizer=SGD, label="", params=195, flops=1e5
-    )
+    counted = of_images() | {"batch": 8, "rows": 24, "epoch": {"flops": 1e5}}
+    task = Task.of("Epoch", counted)
     configuration = {**CPU, "ranks": "2"}  # as on a GPU, without a number of threads
     shared = SharedTraining(task, configuration)
     checked, _ = verified(shared, configuration, References(1, SharesInTurn, ranks="2"))
@@ -318,37 +300,21 @@ def test_tolerances_are_those_of_bench():
 
 
 def test_repetitions_begin_at_the_start_and_keep_their_iterations():
-    counted = {
-        **trained("heart"),
-        "params": 1522,
-        "batch": 10,
-        "rows": 40,
-        "optimizer": "adamw lr=0.001 weight_decay=0.0001",
-        "epoch": {"flops": 1e5},
-    }
     (configuration,) = counterparts(ours("heart", batch="10"), Wanted())
-    made = prepare(configuration, counted, References(1), 0)
+    made = prepare(configuration, HEART, References(1), 0)
     first = repetition(made, 0.001)
     losses = [float(loss) for loss in made.work.losses]
     second = repetition(made, 0.001)
     assert first["iterations"] == second["iterations"] and first["time_unit"] == "ms"
     assert losses == [float(loss) for loss in made.work.losses]
-    assert made.facts["steps"] == 4 and made.once["first_call_seconds"] > 0
+    assert made.facts["steps"] == 5 and made.once["first_call_seconds"] > 0
     with pytest.raises(Mismatch, match="has 1522 parameters, and bench's has 7"):
-        prepare(configuration, {**counted, "params": 7}, References(1), 0)
+        prepare(configuration, {**HEART, "params": 7}, References(1), 0)
 
 
 def test_a_training_that_diverges_is_refused_behind_its_repetition():
-    counted = {
-        **trained("disc-2"),
-        "params": 22,
-        "batch": 100,
-        "rows": 100,
-        "optimizer": "sgd lr=0.1",
-        "epoch": {"flops": 1e5},
-    }
     (configuration,) = counterparts(ours("disc-2"), Wanted())
-    made = prepare(configuration, counted, References(1), 0)
+    made = prepare(configuration, DISC_2, References(1), 0)
     made.work.optimizer.param_groups[0]["lr"] = float("inf")
     with pytest.raises(Mismatch, match="not finite after the timed steps"):
         repetition(made, 0.001)
