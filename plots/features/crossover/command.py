@@ -34,7 +34,7 @@ from plots.features.machines.table import summary_table
 from plots.features.ranks.analysis import more_ranks, ranks_sentence, shared, shares_a_gpu
 from plots.features.ranks.table import ranks_tables, shared_tables
 from plots.features.threads.analysis import more_threads, threads_sentence
-from plots.features.threads.table import threads_table
+from plots.features.threads.section import threads_table
 from plots.file import loading
 from plots.file.families import FAMILIES, OF_NETWORKS
 from plots.file.ladders import networks_of_any

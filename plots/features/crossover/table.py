@@ -3,35 +3,32 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
 from plots import units
-from plots.core.crossover import Comparison, SpeedUp, regret
+from plots.core.crossover import Comparison, SpeedUp, Winner
 from plots.core.crossover_words import crossover_words, instances_words, other_work, what
 from plots.core.curves import Alike, Curve
-from plots.core.paired import LOST, PAIRS, lost_cells, pairs_cells
+from plots.core.paired import LOST, pairs_fields
 from plots.core.statistics import FEWEST_SAMPLES
-from plots.core.tables.cells import number_cell, text_cell
+from plots.core.tables.cells import (
+    Field,
+    interval_fields,
+    number_cell,
+    table_of,
+    text_cell,
+    text_field,
+)
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.families import EPOCH, FAMILIES, FORWARD, MINIBATCH, OF_NETWORKS
 from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File
 from plots.text import counted, printable, whole
 
-_WHICH = (Column("machine", "machine"), Column("file", "file"))
-_HOW = (
-    Column("batch", "batch", numeric=True),
-    Column("precision", "precision"),
-    Column("cpu_threads", "threads", group="CPU"),
-    Column("cpu_how", "how", group="CPU", for_programs=True),
-)
-_GPU = (Column("execution", "execution", group="GPU"), Column("data", "data", group="GPU"))
 _COLUMNS = {"cpu": ("cpu_threads",), "cuda": ("execution", "data")}  # of each side's own
-_INTERVAL = (
-    Column("low", "from", numeric=True, group="95 %"),
-    Column("high", "to", numeric=True, group="95 %"),
-)
+Line = tuple[File, Comparison | SpeedUp]
 _TITLES = {
     EPOCH: "Crossover of training epochs",
     MINIBATCH: "Crossover of training steps over batch size",
@@ -48,53 +45,43 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
     where there are several files.
     """
     flags: dict[str, int] = {}
-    lines = []
     paired = any(one.kind == "device" for file, _ in found for one in file.refinements)
-    for file, comparisons in found:
-        for comparison in comparisons:
-            cpu, gpu = comparison.cpu, comparison.gpu
-            if is_best_of_one(cpu):
-                continue
-            crossover = comparison.crossover
-            answer = "once" if crossover.kind == "once" else crossover_words(crossover)
-            sizes = f"{counted(crossover.left_out, 'size')} of fewer than {FEWEST_SAMPLES}"
-            few = [f"Left out: {sizes} repetitions."] if crossover.left_out else []
-            crossings = ", ".join(map(units.significant, crossover.crossings))
-            lines.append(
-                (
-                    *_which(file, found),
-                    text_cell(what(comparison.common, gpu.axes)),
-                    *_how(comparison.common, cpu, gpu, flags),
-                    Cell(answer, crossover.kind),
-                    text_cell(comparison.measure),
-                    replace(number_cell(crossover.size), marks=marks(few, flags)),
-                    number_cell(crossover.low),
-                    number_cell(crossover.high),
-                    *(pairs_cells(file, comparison, flags) if paired else ()),
-                    *lost_cells(regret(crossover, cpu, gpu)),
-                    Cell(crossings, crossover.crossings),
-                )
-            )
     quantity = _quantity(found)
-    columns = (
-        *_which_columns(found),
-        Column("what", f"{quantity.noun} of"),
-        *_HOW,
-        *_GPU,
-        Column("kind", "answer"),
-        Column("measure", "over"),
-        Column("crossover", f"GPU {quantity.wins} from", numeric=True),
-        *_INTERVAL,
-        *(PAIRS if paired else ()),
+
+    def answer(of: tuple[File, Comparison]) -> Cell:
+        crossover = of[1].crossover
+        said = "once" if crossover.kind == "once" else crossover_words(crossover)
+        return Cell(said, crossover.kind)
+
+    def size(of: tuple[File, Comparison]) -> Cell:
+        crossover = of[1].crossover
+        sizes = f"{counted(crossover.left_out, 'size')} of fewer than {FEWEST_SAMPLES}"
+        few = [f"Left out: {sizes} repetitions."] if crossover.left_out else []
+        return replace(number_cell(crossover.size), marks=marks(few, flags))
+
+    def crossings(of: tuple[File, Comparison]) -> Cell:
+        found = of[1].crossover.crossings
+        return Cell(", ".join(map(units.significant, found)), found)
+
+    fields = (
+        *_which(found),
+        text_field("what", f"{quantity.noun} of", lambda of: what(of[1].common, of[1].gpu.axes)),
+        *_how(flags),
+        (Column("kind", "answer"), answer),
+        text_field("measure", "over", lambda of: of[1].measure),
+        (Column("crossover", f"GPU {quantity.wins} from", True), size),
+        *interval_fields(lambda of: of[1].crossover),
+        *(pairs_fields(flags) if paired else ()),
         *LOST,
-        Column("crossings", "crossings", for_programs=True),
+        (Column("crossings", "crossings", for_programs=True), crossings),
     )
     families = {one.family for _, compared in found for one in compared}
     title = _TITLES.get(families.pop(), "Crossover") if len(families) == 1 else "Crossover"
     title += "" if quantity is TIME else f", {quantity.noun}"
     trained = (file for file, own in found if any(one.family in OF_NETWORKS for one in own))
-    notes = (*flags, *_left_out(trained), *_instances(found))
-    return Table(f"{title}{_on(found)}", columns, tuple(lines), notes)
+    lines = [(file, one) for file, own in found for one in own if not is_best_of_one(one.cpu)]
+    notes = chain(flags, _left_out(trained), _instances(found))
+    return table_of(f"{title}{_on(found)}", lines, fields, notes)
 
 
 def crossover_tables(found: Sequence[tuple[File, Sequence[Comparison]]]) -> dict[str, Table]:
@@ -115,45 +102,36 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
     All are of one family. The faster device's time is bold where it is sure.
     """
     flags: dict[str, int] = {}
-    lines = []
-    for file, speed_ups in found:
-        for speed_up in speed_ups:
-            cpu, gpu = speed_up.cpu, speed_up.gpu
-            batch, precision, threads, cpu_how, *how = _how(speed_up.common, cpu, gpu, flags)
-            model = speed_up.common["model"]
-            lines.append(
-                (
-                    *_which(file, found),
-                    text_cell(model),
-                    Cell(units.count(speed_up.parameters), int(speed_up.parameters)),
-                    batch,
-                    precision,
-                    threads,
-                    cpu_how,
-                    _time(cpu, speed_up.winner == "cpu"),
-                    *how,
-                    _time(gpu, speed_up.winner == "gpu"),
-                    replace(number_cell(speed_up.ratio), marks=marks(_against(speed_up), flags)),
-                    number_cell(speed_up.low),
-                    number_cell(speed_up.high),
-                )
-            )
     quantity = _quantity(found)
-    columns = (
-        *_which_columns(found),
-        Column("model", "network"),
-        Column("params", "parameters", numeric=True),
-        *_HOW,
-        Column(f"cpu_{quantity.unit}", quantity.noun, numeric=True, group="CPU"),
-        *_GPU,
-        Column(f"gpu_{quantity.unit}", quantity.noun, numeric=True, group="GPU"),
-        Column("speed_up", ratio_name(quantity), numeric=True),
-        *_INTERVAL,
+
+    def time(side: Winner) -> Field:
+        def cell(of: tuple[File, SpeedUp]) -> Cell:
+            curve = of[1].cpu if side == "cpu" else of[1].gpu
+            value = float(np.median(curve.samples[0]))
+            return Cell(quantity.show(value), value, bold=of[1].winner == side)
+
+        return Column(f"{side}_{quantity.unit}", quantity.noun, True, side.upper()), cell
+
+    def parameters(of: tuple[File, SpeedUp]) -> Cell:
+        return Cell(units.count(of[1].parameters), int(of[1].parameters))
+
+    def ratio(of: tuple[File, SpeedUp]) -> Cell:
+        return replace(number_cell(of[1].ratio), marks=marks(_against(of[1]), flags))
+
+    batch, precision, threads, cpu_how, execution, data = _how(flags)
+    fields = (
+        *_which(found),
+        text_field("model", "network", lambda of: of[1].common["model"]),
+        (Column("params", "parameters", True), parameters),
+        *(batch, precision, threads, cpu_how, time("cpu"), execution, data, time("gpu")),
+        (Column("speed_up", ratio_name(quantity), True), ratio),
+        *interval_fields(lambda of: of[1]),
     )
     families = {one.family for _, own in found for one in own} or {EPOCH}
     of = f"{ratio_name(quantity)} = {quantity.quotient()} of one {FAMILIES[families.pop()].one}"
-    notes = (*flags, *_left_out(file for file, _ in found), *_instances(found))
-    return Table(f"{of}{_on(found)}", columns, tuple(lines), notes)
+    lines = [(file, one) for file, own in found for one in own]
+    notes = chain(flags, _left_out(file for file, _ in found), _instances(found))
+    return table_of(f"{of}{_on(found)}", lines, fields, notes)
 
 
 def ratio_title(curve: Curve) -> str:
@@ -189,14 +167,13 @@ def _instances(found: Sequence[tuple[File, Sequence[Alike]]]) -> list[str]:
     return list(dict.fromkeys(filter(None, said)))
 
 
-def _which_columns(found: Sequence[object]) -> tuple[Column, ...]:
-    return _WHICH if len(found) > 1 else ()
-
-
-def _which(file: File, found: Sequence[object]) -> tuple[Cell, ...]:
+def _which(found: Sequence[object]) -> tuple[Field, ...]:
     if len(found) == 1:
         return ()
-    return (text_cell(file.machine.id), Cell(file.path.stem, file.path.name))
+    return (
+        text_field("machine", "machine", lambda of: of[0].machine.id),
+        (Column("file", "file"), lambda of: Cell(of[0].path.stem, of[0].path.name)),
+    )
 
 
 def _on(found: Sequence[tuple[File, object]]) -> str:
@@ -208,19 +185,33 @@ def is_best_of_one(cpu: Curve) -> bool:
     return bool(cpu.candidates) and all(len(samples) == 1 for samples in cpu.candidates)
 
 
-def _how(common: dict[str, str], cpu: Curve, gpu: Curve, flags: dict[str, int]) -> tuple[Cell, ...]:
-    """Batch, precision, the CPU's threads and how, and the GPU's execution and data, with marks for
-    the flags. People read how the CPU computes beside its threads, programs by itself."""
-    threads, cpu_how = _side("cpu", cpu, common)
-    execution, gpu_how = _side("cuda", gpu, common)
-    beside = _given(", ".join(filter(None, [threads, cpu_how])) or None, marks(cpu.flags, flags))
+def _how(flags: dict[str, int]) -> tuple[Field, ...]:
+    """The columns of batch, precision, the CPU's threads and how, and the GPU's execution and data,
+    with marks for the flags. People read how the CPU computes beside its threads, programs by
+    itself."""
+
+    def threads(of: Line) -> Cell:
+        own, how = _side("cpu", of[1].cpu, of[1].common)
+        beside = ", ".join(filter(None, [own, how])) or None
+        return replace(_given(beside, marks(of[1].cpu.flags, flags)), value=_given(own).value)
+
+    def execution(of: Line) -> Cell:
+        said = ", ".join(filter(None, _side("cuda", of[1].gpu, of[1].common)))
+        return _given(said or None, marks(of[1].gpu.flags, flags))
+
     return (
-        _given(common.get("batch")),
-        _given(common.get("precision")),
-        replace(beside, value=_given(threads).value),
-        text_cell(cpu_how or None),
-        _given(", ".join(filter(None, [execution, gpu_how])) or None, marks(gpu.flags, flags)),
-        _given(gpu.configuration.get("data")),
+        (Column("batch", "batch", True), lambda of: _given(of[1].common.get("batch"))),
+        (Column("precision", "precision"), lambda of: _given(of[1].common.get("precision"))),
+        (Column("cpu_threads", "threads", group="CPU"), threads),
+        (
+            Column("cpu_how", "how", group="CPU", for_programs=True),
+            lambda of: text_cell(_side("cpu", of[1].cpu, of[1].common)[1] or None),
+        ),
+        (Column("execution", "execution", group="GPU"), execution),
+        (
+            Column("data", "data", group="GPU"),
+            lambda of: _given(of[1].gpu.configuration.get("data")),
+        ),
     )
 
 
@@ -242,8 +233,3 @@ def _given(text: str | None, flagged: tuple[int, ...] = ()) -> Cell:
         return NOTHING
     number = whole(text)
     return Cell(text, text if number is None else number, marks=flagged)
-
-
-def _time(curve: Curve, bold: bool) -> Cell:
-    value = float(np.median(curve.samples[0]))
-    return Cell(curve.quantity.show(value), value, bold=bold)

@@ -1,42 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ours beside another framework: times, the ratio of pairs and its interval; both crossovers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 
 from plots import units
-from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words, instances_words
 from plots.core.headline import way
 from plots.core.series import chosen_words
-from plots.core.tables.cells import count_cell, network_cells, number_cell, range_cell, text_cell
+from plots.core.tables.cells import (
+    FAILED,
+    Field,
+    count_cell,
+    interval_fields,
+    network_fields,
+    number_field,
+    range_cell,
+    table_of,
+    text_field,
+)
 from plots.core.tables.table import Cell, Column, Table, marks
 from plots.features.peers.analysis import Pair, crossovers_of, pairs, programs_of, seconds
 from plots.file.axes import OWN
 from plots.file.families import FAMILIES, OF_NETWORKS
 from plots.file.rows import File, Row
-
-_TRAINED = (
-    Column("network", "network"),
-    Column("params", "parameters", numeric=True),
-    Column("batch", "batch", numeric=True),
-)
-_WORK = (Column("what", "what"),)
-
-
-def _columns(framework: str) -> tuple[Column, ...]:
-    return (
-        Column("precision", "precision"),
-        Column("on", "on"),
-        Column("seconds", "median", numeric=True, group="ours"),
-        Column("how", "how", group="ours"),
-        Column("peer_seconds", "median", numeric=True, group=framework),
-        Column("peer_how", "how", group=framework),
-        Column("ratio", f"{framework} / ours", numeric=True),
-        Column("low", "from", numeric=True, group="95 %"),
-        Column("high", "to", numeric=True, group="95 %"),
-        Column("most", "ratio if we reached our bound", numeric=True),
-    )
-
 
 _FEW = "Too few pairs of repetitions, or of instances, for a 95 % interval, which needs 6."
 _APART = "Not measured in turn: the ratio of the medians, without an interval."
@@ -69,28 +56,21 @@ def own_table(file: File) -> Table | None:
     rows = [row for row in file.peers if row.as_is and row.failure is None]
     if not rows:
         return None
-    columns = (
-        *_TRAINED,
-        Column("iteration", "of"),
-        Column("on", "on"),
-        Column("how", "how"),
-        Column("seconds", "median", numeric=True),
-        Column("range", "from … to", numeric=True),
-    )
     notes: dict[str, int] = {}
-    lines = tuple(
-        (
-            *network_cells(row),
-            text_cell(FAMILIES[row.family].a),
-            text_cell(_where(row)),
-            text_cell(_how(row)),
-            Cell(units.seconds(seconds(row)), seconds(row), marks=marks(list(row.warnings), notes)),
-            range_cell(row),
-        )
-        for row in rows
+
+    def median(row: Row) -> Cell:
+        return Cell(units.seconds(seconds(row)), seconds(row), marks=marks(row.warnings, notes))
+
+    fields = (
+        *network_fields(),
+        text_field("iteration", "of", lambda row: FAMILIES[row.family].a),
+        text_field("on", "on", _where),
+        text_field("how", "how", _how),
+        (Column("seconds", "median", numeric=True), median),
+        (Column("range", "from … to", numeric=True), range_cell),
     )
     reasons = dict.fromkeys(f"{row.model}: {row.as_is}" for row in rows)
-    return Table("Modules as they are, in PyTorch alone", columns, lines, (*notes, *reasons))
+    return table_of("Modules as they are, in PyTorch alone", rows, fields, chain(notes, reasons))
 
 
 def crossover_table(file: File) -> Table | None:
@@ -100,30 +80,24 @@ def crossover_table(file: File) -> Table | None:
     others = [one for program, one in found.items() if program != OWN]
     if not others:
         return None
-    columns = (
-        Column("whose", "with"),
-        Column("cpu", "CPU"),
-        Column("gpu", "GPU"),
-        Column("answer", "the GPU wins"),
-        Column("crossover", "from", numeric=True, for_programs=True),
-    )
-    lines = tuple(
-        _crossover_line("ours" if program == OWN else name_of(file, program), one)
-        for program, one in found.items()
+    fields: tuple[Field, ...] = (
+        text_field("whose", "with", lambda of: "ours" if of[0] == OWN else name_of(file, of[0])),
+        text_field("cpu", "CPU", lambda of: of[1].cpu.label),
+        text_field("gpu", "GPU", lambda of: way(of[1])),
+        text_field("answer", "the GPU wins", lambda of: crossover_words(of[1].crossover)),
+        (
+            Column("crossover", "from", numeric=True, for_programs=True),
+            lambda of: count_cell(of[1].crossover.size),
+        ),
     )
     title = f"From which size the GPU trains {others[0].networks} faster"
-    return Table(title, columns, lines)
+    return table_of(title, found.items(), fields)
 
 
 def missing_table(file: File) -> Table:
     """The rows of the frameworks without a result, and why."""
-    lines = tuple(
-        (text_cell(row.name), text_cell(row.failure.outcome), text_cell(row.failure.message))
-        for row in file.peers
-        if row.failure
-    )
-    columns = (Column("row", "row"), Column("outcome", "outcome"), Column("reason", "reason"))
-    return Table(f"Rows of {names_of(file)} without a result", columns, lines)
+    rows = [row for row in file.peers if row.failure]
+    return table_of(f"Rows of {names_of(file)} without a result", rows, FAILED)
 
 
 def name_of(file: File, program: str) -> str:
@@ -138,52 +112,57 @@ def names_of(file: File) -> str:
 
 
 def _table(file: File, family: str, program: str, found: Sequence[Pair]) -> Table:
-    trains = family in OF_NETWORKS
     notes: dict[str, int] = {}
-    lines = tuple(
-        (*(network_cells(pair.ours) if trains else _what(pair.ours)), *_cells(pair, notes))
-        for pair in found
+    framework = name_of(file, program)
+
+    def time(
+        key: str, group: str, of: Callable[[Pair], Row], wins: Callable[[Pair], bool]
+    ) -> Field:
+        def cell(pair: Pair) -> Cell:
+            return Cell(units.seconds(seconds(of(pair))), seconds(of(pair)), bold=wins(pair))
+
+        return Column(key, "median", True, group), cell
+
+    def ratio(pair: Pair) -> Cell:
+        doubts = list(dict.fromkeys((*pair.ours.warnings, *pair.theirs.warnings)))
+        if not pair.in_turn:
+            doubts.append(_APART)
+        elif pair.low is None:
+            doubts.append(_FEW)
+        return Cell(units.significant(pair.ratio), pair.ratio, marks=marks(doubts, notes))
+
+    def what(pair: Pair) -> str:
+        axes, own = pair.ours.axes, pair.ours.configuration
+        return ", ".join(axes.words(own, roles=["what"], without={"family", "cache"}))
+
+    fields = (
+        *(
+            network_fields(of=lambda pair: pair.ours)
+            if family in OF_NETWORKS
+            else [text_field("what", "what", what)]
+        ),
+        text_field("precision", "precision", lambda pair: pair.ours.configuration.get("precision")),
+        text_field("on", "on", lambda pair: _where(pair.ours)),
+        time("seconds", "ours", lambda pair: pair.ours, lambda pair: (pair.low or 0) > 1),
+        text_field("how", "how", lambda pair: _how(pair.ours), "ours"),
+        time(
+            *("peer_seconds", framework, lambda pair: pair.theirs),
+            lambda pair: pair.high is not None and pair.high < 1,
+        ),
+        text_field("peer_how", "how", lambda pair: _how(pair.theirs), framework),
+        (Column("ratio", f"{framework} / ours", numeric=True), ratio),
+        *interval_fields(),
+        number_field("most", "ratio if we reached our bound", lambda pair: pair.most),
     )
     added = instances_words(file, [family]) if any(pair.low for pair in found) else ""
-    framework = name_of(file, program)
     one = FAMILIES[family].one if family in FAMILIES else "copy"
-    table = Table(
+    table = table_of(
         f"What {framework} takes for the same {one}",
-        (*(_TRAINED if trains else _WORK), *_columns(framework)),
-        lines,
-        (*notes, *([added] if added else ())),
+        found,
+        fields,
+        chain(notes, filter(None, [added])),
     )
     return table if any(pair.most for pair in found) else table.without("most")
-
-
-def _what(row: Row) -> tuple[Cell, ...]:
-    return (text_cell(", ".join(row.axes.words(row.configuration, roles=["what"], without=_SAID))),)
-
-
-_SAID = {"family", "cache"}
-
-
-def _cells(pair: Pair, notes: dict[str, int]) -> tuple[Cell, ...]:
-    doubts = list(dict.fromkeys((*pair.ours.warnings, *pair.theirs.warnings)))
-    if not pair.in_turn:
-        doubts.append(_APART)
-    elif pair.low is None:
-        doubts.append(_FEW)
-    ours, theirs = seconds(pair.ours), seconds(pair.theirs)
-    ours_wins = pair.low is not None and pair.low > 1
-    theirs_wins = pair.high is not None and pair.high < 1
-    return (
-        text_cell(pair.ours.configuration.get("precision")),
-        text_cell(_where(pair.ours)),
-        Cell(units.seconds(ours), ours, bold=ours_wins),
-        text_cell(_how(pair.ours)),
-        Cell(units.seconds(theirs), theirs, bold=theirs_wins),
-        text_cell(_how(pair.theirs)),
-        Cell(units.significant(pair.ratio), pair.ratio, marks=marks(doubts, notes)),
-        number_cell(pair.low),
-        number_cell(pair.high),
-        number_cell(pair.most),
-    )
 
 
 def _where(row: Row) -> str:
@@ -202,14 +181,3 @@ def _how(row: Row) -> str:
     is_compiled = "compiler" in own and own.get("execution") == row.axes["execution"].plainest
     said = ("program", *_PLACE, *(["execution"] if is_compiled else []))
     return ", ".join(row.axes.words(own, roles=["how"], without=said))
-
-
-def _crossover_line(whose: str, one: Comparison) -> tuple[Cell, ...]:
-    size = one.crossover.size
-    return (
-        text_cell(whose),
-        text_cell(one.cpu.label),
-        text_cell(way(one)),
-        text_cell(crossover_words(one.crossover)),
-        count_cell(size),
-    )

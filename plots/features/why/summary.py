@@ -13,8 +13,13 @@ from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import Cell, Column, Table
 from plots.features.why.analysis import missing_gpu
 from plots.features.why.counterfactuals import Counterfactual, counterfactuals
-from plots.features.why.quotient import quotient_table
-from plots.features.why.table import engine_table, repayment_table, split_table, thread_table
+from plots.features.why.table import (
+    engine_table,
+    quotient_table,
+    repayment_table,
+    split_table,
+    thread_table,
+)
 from plots.file.axes import BUILT_IN
 from plots.file.families import FAMILIES, MINIBATCH, TRAINING
 from plots.file.quantities import TIME

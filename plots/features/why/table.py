@@ -1,20 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of `why`: where the time goes, bounds, threads, what changes the crossover."""
+"""The tables of `why`: where the time goes, bounds, threads, what changes the crossover; and the
+quotients of what else grows with time, such as energy, beside those of times."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 
 from plots import units
 from plots.core.bounds import bounds
-from plots.core.crossover import Comparison, Crossover, speed_ups
+from plots.core.crossover import Comparison, Crossover, SpeedUp, speed_ups
 from plots.core.crossover_words import crossover_words
+from plots.core.headline import way
 from plots.core.network import training_rows
 from plots.core.series import series_key, series_labels
-from plots.core.tables.cells import count_cell, network_cells, number_cell, seconds_cell, text_cell
-from plots.core.tables.table import NOTHING, Cell, Column, Table
+from plots.core.tables.cells import (
+    Field,
+    count_cell,
+    count_field,
+    network_fields,
+    number_cell,
+    number_field,
+    seconds_cell,
+    seconds_field,
+    table_of,
+    text_cell,
+    text_field,
+)
+from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.why.analysis import (
     PARTS,
     UNATTRIBUTED,
-    Split,
+    Repayment,
+    Threads,
     is_profiled,
     missing_gpu,
     repayments,
@@ -22,16 +38,14 @@ from plots.features.why.analysis import (
     threads,
 )
 from plots.features.why.counterfactuals import counterfactuals
-from plots.features.why.quotient import quotient_table
 from plots.file.families import EPOCH, FAMILIES, TRAINING
-from plots.file.rows import Bound, File, Row
+from plots.file.rows import Bound, File, Row, median_of
 from plots.text import counted, sentence
+from plots.units import written
 
-_NETWORK = (
-    Column("model", "model"),
-    Column("params", "parameters", numeric=True),
-    Column("batch", "batch", numeric=True),
-)
+_FIRST = "first_call_seconds"
+_NO_BOUND = Bound(None, None, None)
+_UNSURE = "The repetitions of both thread counts overlap: the difference may be chance."
 
 
 def why_tables(file: File, compared: Sequence[Comparison]) -> list[Table]:
@@ -61,92 +75,125 @@ def quotient_tables(file: File, own: File, compared: Sequence[Comparison]) -> li
     return [table for table in tables if table.lines]
 
 
+def quotient_table(file: File, found: Sequence[SpeedUp]) -> Table:
+    """A line for each of `found`, one at least, in another quantity than time; `file` has the times
+    of the same rows."""
+    quantity, seconds = found[0].gpu.quantity, {row.index: row.median for row in file.rows}
+    unit = f"{quantity.unit}_per_second"
+
+    def values(one: SpeedUp) -> tuple[float, float]:
+        return median_of(one.cpu.samples[0]), median_of(one.gpu.samples[0])
+
+    def times(one: SpeedUp) -> tuple[float, float]:
+        return seconds[one.cpu.rows[0]], seconds[one.gpu.rows[0]]
+
+    def rates(one: SpeedUp) -> tuple[float, float]:
+        (cpu, gpu), (cpu_time, gpu_time) = values(one), times(one)
+        return cpu / cpu_time, gpu / gpu_time
+
+    def ratio(key: str, title: str, of: Callable[[SpeedUp], tuple[float, float]]) -> Field:
+        return number_field(key, title, lambda one: of(one)[0] / of(one)[1], "CPU / GPU")
+
+    def rate(key: str, title: str, side: int) -> Field:
+        column = Column(key, title, numeric=True, group=quantity.rate)
+        return column, lambda one: Cell(quantity.show_rate(rates(one)[side]), rates(one)[side])
+
+    fields = (
+        text_field("model", "model", lambda one: one.model),
+        count_field("params", "parameters", lambda one: one.parameters),
+        (Column("batch", "batch", numeric=True), lambda one: text_cell(written(one.batch))),
+        text_field("cpu", "CPU", lambda one: one.cpu.words.how),
+        text_field("gpu", "GPU", way),
+        ratio("ratio", quantity.noun, values),
+        ratio("time_ratio", "time", times),
+        ratio("rate_ratio", quantity.rate, rates),
+        rate(f"cpu_{unit}", "CPU", 0),
+        rate(f"gpu_{unit}", "GPU", 1),
+    )
+    made = " × ".join(f"CPU {noun} / GPU {noun}" for noun in ("time", quantity.rate))
+    return table_of(f"{quantity.quotient()} = {made}, on {file.machine.id}", found, fields)
+
+
 def split_table(file: File, rows: Sequence[Row]) -> Table:
     """Where the time of each of `rows` goes, in percent, and what bounds it. The rows of this table
     and of those below are of one family."""
     words = FAMILIES[_family(rows)]
     found = {split.row.index: split for split in splits(rows)}
-    bound = bounds(file)
+    bound, labels = bounds(file), series_labels(rows)
     used = [part for part in PARTS if any(part in split.parts for split in found.values())]
-    labels = series_labels(rows)
-    shares = [*used, UNATTRIBUTED] if found else []
-    columns = (
-        *_NETWORK,
-        Column("on", "on"),
-        Column(f"{words.short}_seconds", words.short, numeric=True),
-        *(
-            Column(f"{part}_percent", PARTS.get(part, part), numeric=True, group="%")
-            for part in shares
-        ),
-        Column("bound", "by", group="bound"),
-        Column("bound_seconds", "at least", numeric=True, group="bound"),
-        Column("bound_percent", "reached", numeric=True, group="bound"),
-    )
     notes: dict[str, int] = {}
-    lines = [
-        (
-            *network_cells(row),
-            text_cell(labels[series_key(row)]),
-            seconds_cell(row.median),
-            *_share_cells(row, found.get(row.index), shares),
-            *_bound_cells(bound.get(row.index), notes),
+
+    def share(part: str) -> Field:
+        def cell(row: Row) -> Cell:
+            split = found.get(row.index)
+            own = {**split.parts, UNATTRIBUTED: split.unattributed} if split else {}
+            percent = 100 * own[part] / row.median if part in own else None
+            return NOTHING if percent is None else Cell(f"{percent:.1f}", percent)
+
+        return Column(f"{part}_percent", PARTS.get(part, part), True, "%"), cell
+
+    def known(row: Row) -> Bound:
+        return bound.get(row.index, _NO_BOUND)
+
+    def by(row: Row) -> Cell:
+        reason = known(row).reason
+        return (
+            Cell("–", marks=marks([f"No bound: {reason}."], notes))
+            if reason
+            else text_cell(known(row).name)
         )
-        for row in rows
-    ]
+
+    def reached(row: Row) -> Cell:
+        percent = known(row).percent
+        return NOTHING if percent is None else Cell(f"{units.significant(percent, 2)} %", percent)
+
+    fields = (
+        *network_fields("model"),
+        text_field("on", "on", lambda row: labels[series_key(row)]),
+        seconds_field(f"{words.short}_seconds", words.short, lambda row: row.median),
+        *map(share, [*used, UNATTRIBUTED] if found else []),
+        (Column("bound", "by", group="bound"), by),
+        seconds_field("bound_seconds", "at least", lambda row: known(row).seconds, "bound"),
+        (Column("bound_percent", "reached", True, "bound"), reached),
+    )
     closing = [missing] if (missing := missing_gpu(file)) else []
-    slow = sum(is_profiled(row) and row.index not in found for row in rows)
-    if slow:
+    if slow := sum(is_profiled(row) and row.index not in found for row in rows):
         closing.append(
             f"Not split: {counted(slow, 'row')} whose profile took over 10 % longer than the row."
         )
-    return Table(
-        title=f"Where the time of {words.a} goes, on {file.machine.id}",
-        columns=columns,
-        lines=tuple(lines),
-        notes=(*notes, *closing),
-    )
+    title = f"Where the time of {words.a} goes, on {file.machine.id}"
+    return table_of(title, rows, fields, chain(notes, closing))
 
 
 def thread_table(file: File, rows: Sequence[Row]) -> Table:
     """What more CPU threads bring to each network."""
     words, found = FAMILIES[_family(rows)], threads(rows)
     counts = sorted({count for item in found for count in item.rows})
-    columns = (
-        *_NETWORK,
-        *(
-            Column(f"seconds_{count}", counted(count, "thread"), numeric=True, group="time")
-            for count in counts
-        ),
-        *(
-            Column(f"speed_up_{count}", counted(count, "thread"), numeric=True, group="speedup")
-            for count in counts[1:]
-        ),
+    notes: dict[str, int] = {}
+
+    def time(count: int) -> Field:
+        def cell(item: Threads) -> Cell:
+            return seconds_cell(item.rows[count].median) if count in item.rows else NOTHING
+
+        return Column(f"seconds_{count}", counted(count, "thread"), True, "time"), cell
+
+    def speed_up(count: int) -> Field:
+        def cell(item: Threads) -> Cell:
+            if count not in item.rows:
+                return NOTHING
+            said = [_UNSURE] if count in item.unsure else []
+            ratio = item.speed_ups[count]
+            return Cell(f"{ratio:.2f}", ratio, marks=marks(said, notes))
+
+        return Column(f"speed_up_{count}", counted(count, "thread"), True, "speedup"), cell
+
+    fields = (
+        *network_fields("model", lambda item: next(iter(item.rows.values()))),
+        *map(time, counts),
+        *map(speed_up, counts[1:]),
     )
-    lines = []
-    for item in found:
-        times = [
-            seconds_cell(item.rows[count].median) if count in item.rows else NOTHING
-            for count in counts
-        ]
-        speed_ups = [
-            Cell(
-                f"{item.speed_ups[count]:.2f}",
-                item.speed_ups[count],
-                marks=(1,) if count in item.unsure else (),
-            )
-            if count in item.speed_ups
-            else NOTHING
-            for count in counts[1:]
-        ]
-        lines.append((*network_cells(next(iter(item.rows.values()))), *times, *speed_ups))
-    unsure = any(item.unsure for item in found)
-    note = "The repetitions of both thread counts overlap: the difference may be chance."
-    return Table(
-        title=f"What more threads bring{words.beside('in')}, on {file.machine.id}",
-        columns=columns,
-        lines=tuple(lines),
-        notes=(note,) if unsure else (),
-    )
+    title = f"What more threads bring{words.beside('in')}, on {file.machine.id}"
+    return table_of(title, found, fields, notes)
 
 
 def counterfactual_table(file: File, compared: Sequence[Comparison], family: str = EPOCH) -> Table:
@@ -163,8 +210,7 @@ def counterfactual_table(file: File, compared: Sequence[Comparison], family: str
         (
             Cell(item.change, item.change, marks=(number,)),
             text_cell(item.held),
-            _crossover(item.before),
-            _crossover(item.after),
+            *map(_crossover, (item.before, item.after)),
             text_cell("measured" if item.measured else "the profile"),
         )
         for number, item in enumerate(found, 1)
@@ -179,90 +225,45 @@ def counterfactual_table(file: File, compared: Sequence[Comparison], family: str
 
 def repayment_table(file: File, rows: Sequence[Row]) -> Table:
     """After how many iterations the start-up of each GPU row is repaid."""
-    words = FAMILIES[_family(rows)]
+    words, labels = FAMILIES[_family(rows)], series_labels(rows)
     one = words.short
-    labels = series_labels(rows)
-    columns = (
-        *_NETWORK,
-        Column("gpu", "GPU"),
-        Column("cpu", "against"),
-        Column("gpu_first_seconds", "GPU", numeric=True, group="first call"),
-        Column("cpu_first_seconds", "CPU", numeric=True, group="first call"),
-        Column(f"gpu_{one}_seconds", "GPU", numeric=True, group=one),
-        Column(f"cpu_{one}_seconds", "CPU", numeric=True, group=one),
-        Column(f"{one}s", f"repaid after {one}s", numeric=True),
-    )
-    lines = tuple(
+
+    def first(key: str, title: str, of: Callable[[Repayment], Row]) -> Field:
+        return seconds_field(key, title, lambda item: of(item).counters[_FIRST], "first call")
+
+    fields = (
+        *network_fields("model", lambda item: item.gpu),
+        text_field("gpu", "GPU", lambda item: labels[series_key(item.gpu)]),
+        text_field("cpu", "against", lambda item: labels[series_key(item.cpu)]),
+        first("gpu_first_seconds", "GPU", lambda item: item.gpu),
+        first("cpu_first_seconds", "CPU", lambda item: item.cpu),
+        seconds_field(f"gpu_{one}_seconds", "GPU", lambda item: item.gpu.median, one),
+        seconds_field(f"cpu_{one}_seconds", "CPU", lambda item: item.cpu.median, one),
         (
-            *network_cells(item.gpu),
-            text_cell(labels[series_key(item.gpu)]),
-            text_cell(labels[series_key(item.cpu)]),
-            seconds_cell(item.gpu.counters["first_call_seconds"]),
-            seconds_cell(item.cpu.counters["first_call_seconds"]),
-            seconds_cell(item.gpu.median),
-            seconds_cell(item.cpu.median),
-            Cell("never") if item.iterations is None else count_cell(item.iterations),
-        )
-        for item in repayments(rows)
+            Column(f"{one}s", f"repaid after {one}s", numeric=True),
+            lambda item: Cell("never") if item.iterations is None else count_cell(item.iterations),
+        ),
     )
-    return Table(
-        title=f"When the GPU's start-up is repaid{words.beside('in')}, on {file.machine.id}",
-        columns=columns,
-        lines=lines,
-    )
+    title = f"When the GPU's start-up is repaid{words.beside('in')}, on {file.machine.id}"
+    return table_of(title, repayments(rows), fields)
 
 
 def engine_table(file: File, rows: Sequence[Row]) -> Table:
     """Which engines of a GPU's library compute the convolutions of a step."""
-    labels = series_labels(rows)
-    columns = (
-        *_NETWORK,
-        Column("on", "on"),
-        Column("engine", "pass and engine"),
-        Column("convolutions", "a step", numeric=True),
+    labels, family = series_labels(rows), FAMILIES[_family(rows)]
+    fields = (
+        *network_fields("model", lambda of: of[0]),
+        text_field("on", "on", lambda of: labels[series_key(of[0])]),
+        text_field("engine", "pass and engine", lambda of: of[1]),
+        count_field("convolutions", "a step", lambda of: of[2]),
     )
-    lines = tuple(
-        (
-            *network_cells(row),
-            text_cell(labels[series_key(row)]),
-            text_cell(name),
-            count_cell(count),
-        )
-        for row in rows
-        for name, count in row.convolutions.items()
-    )
-    family = FAMILIES[_family(rows)]
-    return Table(
-        title=f"What computes the convolutions{family.beside('in')}, on {file.machine.id}",
-        columns=columns,
-        lines=lines,
-    )
+    found = [(row, name, count) for row in rows for name, count in row.convolutions.items()]
+    title = f"What computes the convolutions{family.beside('in')}, on {file.machine.id}"
+    return table_of(title, found, fields)
 
 
 def _family(rows: Sequence[Row]) -> str:
     return rows[0].family if rows else EPOCH
-
-
-def _share_cells(row: Row, split: Split | None, shares: Sequence[str]) -> list[Cell]:
-    if split is None:
-        return [NOTHING] * len(shares)
-    seconds = {**split.parts, UNATTRIBUTED: split.unattributed}
-    cells = []
-    for part in shares:
-        percent = 100 * seconds[part] / split.total if part in seconds else None
-        cells.append(NOTHING if percent is None else Cell(f"{percent:.1f}", percent))
-    return cells
-
-
-def _bound_cells(bound: Bound | None, notes: dict[str, int]) -> tuple[Cell, Cell, Cell]:
-    """What bounds a row; `notes` gets the reason where it is not known."""
-    if bound is None:
-        return NOTHING, NOTHING, NOTHING
-    if bound.name is None or bound.seconds is None or bound.percent is None:
-        mark = notes.setdefault(f"No bound: {bound.reason}.", len(notes) + 1)
-        return Cell("–", marks=(mark,)), NOTHING, NOTHING
-    percent = Cell(f"{units.significant(bound.percent, 2)} %", bound.percent)
-    return text_cell(bound.name), seconds_cell(bound.seconds), percent
 
 
 def _crossover(found: Crossover) -> Cell:
