@@ -266,17 +266,14 @@ def _ratios(
         pairs = tuple(
             (mine[work], row)
             for work, row in theirs.items()
-            if work in mine and _trains_alike(mine[work], row)
+            if work in mine
+            and (not row.workload or mine[work].workload in (None, "", row.workload))
         )
         if pairs:
             logs = [_log_seconds(one) - _log_seconds(other) for one, other in pairs]
             mean = max(-_LARGEST, min(_LARGEST, sum(logs) / len(logs)))
             found[place] = Ratio(math.exp(mean), pairs, len(theirs))
     return found
-
-
-def _trains_alike(one: Row, other: Row) -> bool:
-    return not one.workload or not other.workload or one.workload == other.workload
 
 
 def _by_crossover(standing: Standing) -> tuple[bool, float, int] | None:

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from plots.core.page.html import render_table
+from plots.core.page.html import environment
 from plots.core.tables.formats import (
     FORMATS,
     as_csv,
@@ -132,7 +132,7 @@ class _Cells(HTMLParser):
 
 def parsed(table: Table) -> _Cells:
     parser = _Cells()
-    parser.feed(render_table(table))
+    parser.feed(str(environment().get_template("table.html.j2").module.table(table)))
     return parser
 
 

@@ -5,9 +5,9 @@ to compute has the look that it has in every chart."""
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from plots import units
 from plots.core.charts.looks import Looks
@@ -54,13 +54,12 @@ def panels(lines: Sequence[Line], sized: Sequence[str]) -> list[Panel]:
         if any(dict(other).get(key) != value for other in kinds)
     }
     return [
-        Panel(_title(dict(kind), varying, members[0].points[0].row), tuple(members))
+        Panel(
+            ", ".join(members[0].points[0].row.axes.words({k: v for k, v in kind if k in varying})),
+            tuple(members),
+        )
         for kind, members in sorted(kinds.items(), key=lambda item: _rank(dict(item[0]), item[1]))
     ]
-
-
-def _title(kind: dict[str, str], varying: set[str], row: Row) -> str:
-    return ", ".join(row.axes.words({key: kind[key] for key in kind if key in varying}))
 
 
 def _rank(kind: dict[str, str], lines: Sequence[Line]) -> tuple[object, ...]:
@@ -94,7 +93,10 @@ def draw_rates(
         name_sizes(used[0], sizes, tick)
         for axes in used:
             axes.set_xlabel(size_label if axes.xaxis.get_tick_params()["labelbottom"] else "")
-        finish(figure, title, lines, _handles(used))
+        handles: dict[str, Line2D] = {}  # one of the lines of each way to compute
+        for line in (line for axes in used for line in axes.lines):
+            handles.setdefault(str(line.get_label()), line)
+        finish(figure, title, lines, list(handles.values()))
 
     return render(draw)
 
@@ -117,15 +119,6 @@ def _draw_panels(figure: Figure, shown: Sequence[Panel], looks: Looks, unit: str
     for axes in list(grid.flat)[len(shown) :]:
         axes.set_visible(False)
     return used
-
-
-def _handles(grid: Sequence[Axes]) -> list[Artist]:
-    """One of the lines of each way to compute, for the legend."""
-    handles: dict[str, Artist] = {}
-    for axes in grid:
-        for line in axes.lines:
-            handles.setdefault(str(line.get_label()), line)
-    return list(handles.values())
 
 
 def _draw_line(axes: Axes, line: Line, looks: Looks) -> None:

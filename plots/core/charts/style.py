@@ -252,7 +252,8 @@ def name_sizes(axes: Axes, sizes: Iterable[float], label: Callable[[float], str]
     figure = axes.get_figure(root=True)
     assert figure is not None
     low, high = axes.get_xlim()
-    width = figure.get_figwidth() / max(1, _columns(axes))
+    spec = axes.get_subplotspec()
+    width = figure.get_figwidth() / (spec.get_gridspec().ncols if spec else 1)
     most = max(2, int(_MOST_TICKS[is_narrow(figure)] * width / figure.get_figwidth()))
     axes.xaxis.set_major_locator(FixedLocator(thinned(sizes, math.log(high / low) / most)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: label(size)))
@@ -267,11 +268,6 @@ def thinned(sizes: Iterable[float], gap: float) -> list[float]:
         if all(abs(math.log(size / other)) >= gap for other in kept):
             kept.append(size)
     return sorted(kept)
-
-
-def _columns(axes: Axes) -> int:
-    spec = axes.get_subplotspec()
-    return spec.get_gridspec().ncols if spec else 1
 
 
 def set_logarithmic_axes(axes: Axes, size_label: str, quantity: Quantity = TIME) -> None:

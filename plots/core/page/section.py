@@ -73,6 +73,11 @@ class Block:
     folds: tuple[Fold, ...] = ()
     emphasis: bool = False
 
+    @property
+    def parts(self) -> tuple[Block | Fold, ...]:
+        """What has pictures and tables: the block, and its folds."""
+        return (self, *self.folds)
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -110,6 +115,12 @@ class Section:
     links: tuple[Link, ...] = ()
     widget: Widget | None = None
     folded: bool = False
+
+    @property
+    def pictures(self) -> list[Picture]:
+        """Those of all blocks and folds."""
+        parts = (part for block in self.blocks for part in block.parts)
+        return [picture for part in parts for picture in part.pictures]
 
 
 class Predicted(Protocol):
