@@ -129,7 +129,7 @@ def _file(path: Path, document: Any) -> File:
         run=_run(crossover["configuration"], crossover.get("budget", {})),
         rows=tuple(row for row in own if row.copies == 1),
         copies=tuple(row for row in own if row.copies > 1),
-        refinements=tuple(map(_refinement, crossover.get("refinements", ()))),
+        refinements=tuple(map(refinement_of, crossover.get("refinements", ()))),
         peers=tuple(
             row
             for row in rows
@@ -332,7 +332,7 @@ def _machine(fields: dict[str, Any]) -> Machine:
     )
 
 
-def _refinement(fields: dict[str, Any]) -> Refinement:
+def refinement_of(fields: dict[str, Any]) -> Refinement:
     own = {name: fields[name] for name in ("kind", "common", "first", "second", "complete")}
     return Refinement(
         **own,

@@ -18,8 +18,7 @@ from plots.core.machines import (
     side_by_side,
 )
 from plots.core.network import epoch_rows
-from plots.features.machines.table import machines_table, part, summary_table
-from plots.features.machines.verdict import verdicts
+from plots.features.machines.table import machines_table, part, summary_table, verdicts
 from plots.tests import synthetic, synthetic_machines
 from plots.tests.synthetic_machines import FIVE, WITH_GPU, Machine, cpu_alone, ids
 

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plots import units
+from plots.core.charts.lines import grid
 from plots.core.charts.looks import Looks
 from plots.core.charts.style import (
-    RULE,
     Pictures,
     devices,
     finish,
@@ -104,20 +104,15 @@ def draw_rates(
 def _draw_panels(figure: Figure, shown: Sequence[Panel], looks: Looks, unit: str) -> list[Axes]:
     """Draws each of `shown` on axes of its own; returns these. The lowest ones name the sizes."""
     columns = 1 if is_narrow(figure) or len(shown) == 1 else 2
-    rows = -(-len(shown) // columns)
-    figure.set_figheight((_HEIGHT[columns] if len(shown) == 1 or columns > 1 else 2.3) * rows + 0.3)
-    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-    _set_axes(grid[0][0], shown, unit)
-    used = list(grid.flat)[: len(shown)]
-    for place, (axes, panel) in enumerate(zip(used, shown, strict=True)):
+    used = grid(figure, len(shown), _HEIGHT[columns] if len(shown) == 1 or columns > 1 else 2.3)
+    points = [point for panel in shown for line in panel.lines for point in line.points]
+    _pad(used[0].set_xlim, [point.size for point in points])
+    _pad(used[0].set_ylim, [rate for point in points for rate in (point.low, point.high)])
+    logarithmic(used[0].yaxis, lambda value: units.power_of_ten_rate(value, unit))
+    for axes, panel in zip(used, shown, strict=True):
         for line in panel.lines:
             _draw_line(axes, line, looks)
-        axes.grid(color=RULE, linewidth=0.8)
-        axes.set_axisbelow(True)
-        axes.tick_params(labelbottom=place + columns >= len(shown))
         write_above(axes, printable(panel.title, 60), figure.get_figwidth() / columns - 1)
-    for axes in list(grid.flat)[len(shown) :]:
-        axes.set_visible(False)
     return used
 
 
@@ -152,15 +147,6 @@ def way(row: Row) -> str:
         if value != axis.plainest
     ]
     return ", ".join(words)
-
-
-def _set_axes(axes: Axes, shown: Sequence[Panel], unit: str) -> None:
-    points = [point for panel in shown for line in panel.lines for point in line.points]
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    _pad(axes.set_xlim, [point.size for point in points])
-    _pad(axes.set_ylim, [rate for point in points for rate in (point.low, point.high)])
-    logarithmic(axes.yaxis, lambda value: units.power_of_ten_rate(value, unit))
 
 
 def _pad(set_limits: Callable[[float, float], object], values: Sequence[float]) -> None:

@@ -49,8 +49,7 @@ from plots.features.compare.analysis import (
 )
 from plots.features.compare.table import compare_tables, in_turn_table
 from plots.features.crossover.table import crossover_table
-from plots.features.machines.table import machines_table
-from plots.features.machines.verdict import verdicts
+from plots.features.machines.table import machines_table, verdicts
 from plots.file import loading, rows
 from plots.file.builds import other_builds
 from plots.file.families import TRAINING

@@ -8,11 +8,11 @@ from pathlib import Path
 from plots.core.command import (
     add_baseline,
     add_of,
+    add_output,
     add_paths,
     add_sort,
     asked_and_said,
     complain,
-    named_path,
     newest,
 )
 from plots.core.machines import UnknownMachineError, named
@@ -39,14 +39,7 @@ _DETAILED = 4
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_paths(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=named_path,
-        default=Path("report"),
-        metavar="DIR",
-        help="folder to write to, made if missing (default: report)",
-    )
+    add_output(parser, "report")
     parser.add_argument(
         "--all", action="store_true", help="show every file, not only each machine's newest"
     )
