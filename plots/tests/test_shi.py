@@ -9,7 +9,7 @@ from plots.core.tables.formats import FORMATS, render
 from plots.core.tables.table import Table
 from plots.features.shi import section
 from plots.features.shi.analysis import load_differences, load_shi, means, newest_with_rows, ours
-from plots.features.shi.table import brought, ratio_table, shi_table
+from plots.features.shi.section import brought, ratio_table, shi_table
 from plots.file import loading
 from plots.tests import synthetic, synthetic_steps
 

@@ -83,7 +83,8 @@ def quotient_tables(file: File, own: File, compared: Sequence[Comparison]) -> li
 def quotient_table(file: File, found: Sequence[SpeedUp]) -> Table:
     """A line for each of `found`, one at least, in another quantity than time; `file` has the times
     of the same rows."""
-    quantity, seconds = found[0].gpu.quantity, {row.index: row.median for row in file.rows}
+    quantity = found[0].gpu.quantity
+    seconds = {row.index: row.median for row in file.rows if not row.failure}
     unit = f"{quantity.unit}_per_second"
 
     def values(one: SpeedUp) -> tuple[float, float]:
