@@ -30,12 +30,14 @@ def _counted(path: Path) -> dict[tuple[str, float, str], Cost]:
     return {(cost.model, cost.batch, cost.precision): cost for cost in costs}
 
 
-def find_cost(model: str, batch: float, precision: str = "f32") -> Cost | None:
+def find_cost(
+    model: str, batch: float, precision: str = "f32", *, path: Path = COSTS_PATH
+) -> Cost | None:
     """The kept cost of a network in batches of `batch`; None where it is not kept.
 
     Raises OSError where the file cannot be read.
     """
-    found = _counted(COSTS_PATH).get((model, batch, SAME_AS.get(precision, precision)))
+    found = _counted(path).get((model, batch, SAME_AS.get(precision, precision)))
     return found and replace(found, precision=precision)
 
 

@@ -126,13 +126,6 @@ def test_what_has_nothing_to_draw_says_so(write, tmp_path, shell):
         assert not list(tmp_path.glob("out/*"))
 
 
-@pytest.mark.slow
-def test_a_folder_that_cannot_be_made(simple, tmp_path, shell):
-    (tmp_path / "file").write_text("")
-    (sentence,) = shell("crossover", simple, "--charts", tmp_path / "file", code=2).err.splitlines()
-    assert "choose another folder with --charts" in sentence
-
-
 def check_pictures(chart) -> None:
     picture = imread(io.BytesIO(chart.pictures.png))
     assert picture.shape[1] > 900

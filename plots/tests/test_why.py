@@ -190,27 +190,14 @@ def test_text_is_of_the_batch_of_the_headline(write, shell):
 
 
 @pytest.mark.slow
-def test_charts_are_written(gpu_path, tmp_path, shell):
+def test_charts_are_written(gpu_path, tmp_path):
     charts = tmp_path / "charts"
     assert main(["why", str(gpu_path), "--charts", str(charts)]) == 0
     names = ["synthetic-machine.why.png", "synthetic-machine.why.svg"]
     assert sorted(path.name for path in charts.iterdir()) == names
     svg = (charts / names[1]).read_text()
-    for label in (
-        "launch",
-        "copy to GPU",
-        "products",
-        "unattributed",
-        "bound",
-        "GPU, eager, pinned",
-    ):
-        assert label in svg
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    assert (
-        "choose another folder with --charts"
-        in shell("why", gpu_path, "--charts", blocked, code=2).err
-    )
+    labels = ("launch", "copy to GPU", "products", "unattributed", "bound", "GPU, eager, pinned")
+    assert all(label in svg for label in labels)
 
 
 def test_a_file_without_epochs_is_told(write, shell):
