@@ -105,8 +105,7 @@ def _file(path: Path, document: Any) -> File:
     _check_schema(document)
     context = document["context"]
     crossover = context["crossover"]
-    _check_parts(document)
-    _check_networks(document)
+    _check_rows(document)
     axes = BUILT_IN.extended(crossover.get("axes", ()))
     ladders = declared(crossover)
     try:
@@ -143,20 +142,18 @@ def _file(path: Path, document: Any) -> File:
     )
 
 
-def _check_parts(document: dict[str, Any]) -> None:
-    """Each row is of one part of the run: they stand in the order of the parts."""
-    parts, rows = document["context"]["crossover"].get("parts"), len(document["rows"])
-    if parts is not None and (counted := sum(part["rows"] for part in parts)) != rows:
+def _check_rows(document: dict[str, Any]) -> None:
+    """Each row is of one part of the run, as they stand in the order of the parts, and of the
+    file's network, if it says of which."""
+    crossover, rows = document["context"]["crossover"], document["rows"]
+    parts = crossover.get("parts")
+    if parts is not None and (counted := sum(part["rows"] for part in parts)) != len(rows):
         raise FaultError(
             'field "context.crossover.parts"',
-            f"counts {counted:,} rows but the file has {rows:,}; measure again",
+            f"counts {counted:,} rows but the file has {len(rows):,}; measure again",
         )
-
-
-def _check_networks(document: dict[str, Any]) -> None:
-    """Each row that says which network it is of is of the file's."""
-    fingerprints = document["context"]["crossover"].get("network_fingerprints", {})
-    for index, row in enumerate(document["rows"]):
+    fingerprints = crossover.get("network_fingerprints", {})
+    for index, row in enumerate(rows):
         model = row["configuration"].get("model")
         own = fingerprints.get(model)
         if own is not None and row.get("network", own) != own:
