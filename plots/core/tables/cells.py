@@ -42,6 +42,16 @@ def seconds_field(key: str, title: str, of: Of, group: str = "") -> Field:
     return Column(key, title, True, group), lambda one: seconds_cell(of(one))
 
 
+def file_fields(found: Sequence[object]) -> tuple[Field, ...]:
+    """The columns of a line's file and its machine, where several files are `found`."""
+    if len(found) < 2:
+        return ()
+    return (
+        text_field("machine", "machine", lambda of: of[0].machine.id),
+        (Column("file", "file"), lambda of: Cell(of[0].path.stem, of[0].path.name)),
+    )
+
+
 def interval_fields(of: Of = lambda one: one) -> tuple[Field, Field]:
     """The columns of the 95 % interval of what has `low` and `high`."""
     return (

@@ -18,6 +18,7 @@ from plots.core.statistics import FEWEST_SAMPLES
 from plots.core.strip import strip_text
 from plots.core.tables.cells import (
     Field,
+    file_fields,
     interval_fields,
     number_cell,
     table_of,
@@ -71,7 +72,7 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
         return Cell(", ".join(map(units.significant, found)), found)
 
     fields = (
-        *_which(found),
+        *file_fields(found),
         text_field("what", f"{quantity.noun} of", lambda of: what(of[1].common, of[1].gpu.axes)),
         *_how(flags),
         (Column("kind", "answer"), answer),
@@ -127,7 +128,7 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
 
     batch, precision, threads, cpu_how, execution, data = _how(flags)
     fields = (
-        *_which(found),
+        *file_fields(found),
         text_field("model", "network", lambda of: of[1].common["model"]),
         (Column("params", "parameters", True), parameters),
         *(batch, precision, threads, cpu_how, time("cpu"), execution, data, time("gpu")),
@@ -172,15 +173,6 @@ def _left_out(files: Iterable[File]) -> list[str]:
 def _instances(found: Sequence[tuple[File, Sequence[Alike]]]) -> list[str]:
     said = (instances_words(file, {one.family for one in own}) for file, own in found)
     return list(dict.fromkeys(filter(None, said)))
-
-
-def _which(found: Sequence[object]) -> tuple[Field, ...]:
-    if len(found) == 1:
-        return ()
-    return (
-        text_field("machine", "machine", lambda of: of[0].machine.id),
-        (Column("file", "file"), lambda of: Cell(of[0].path.stem, of[0].path.name)),
-    )
 
 
 def _on(found: Sequence[tuple[File, object]]) -> str:

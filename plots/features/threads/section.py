@@ -9,8 +9,14 @@ from plots.core.crossover_words import instances_words
 from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Section
 from plots.core.paired import LOST, pairs_fields
-from plots.core.tables.cells import Field, crossover_fields, table_of, text_cell, text_field
-from plots.core.tables.table import Cell, Column, Table
+from plots.core.tables.cells import (
+    crossover_fields,
+    file_fields,
+    table_of,
+    text_cell,
+    text_field,
+)
+from plots.core.tables.table import Column, Table
 from plots.features.threads.analysis import more_threads, threads_sentence
 from plots.file.rows import File
 
@@ -51,12 +57,7 @@ def threads_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table:
     interval, that of the pairs, and the share of the time that following it loses."""
     ladders = dict.fromkeys(one.networks for _, own in found for one in own)
     notes: dict[str, int] = {}
-    which: list[Field] = []
-    if len(found) > 1:
-        which += [
-            text_field("machine", "machine", lambda of: of[0].machine.id),
-            (Column("file", "file"), lambda of: Cell(of[0].path.stem, of[0].path.name)),
-        ]
+    which = list(file_fields(found))
     if any(one.model for _, own in found for one in own):
         which.append(text_field("networks", "networks", lambda of: of[1].networks))
     fields = (
