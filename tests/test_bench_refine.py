@@ -72,7 +72,7 @@ def test_the_report_reads_it(refined):
     path, document, _ = refined
     file = loading.load_file(path)
     (one,) = more_threads(file)
-    assert pairs_of(file, one.common, one.cpu, one.gpu)
+    assert pairs_of(file, one)
     assert len(one.cpu.sizes) == len(document["rows"]) / 2
 
 

@@ -29,10 +29,10 @@ from plots.core.tables.formats import as_markdown  # noqa: E402
 from plots.core.tables.table import NOTHING, Cell, Column, Table  # noqa: E402
 from plots.features.answer.glance import Glance, glance  # noqa: E402
 from plots.features.peers.analysis import Pair, pairs  # noqa: E402
-from plots.features.peers.table import peer_tables  # noqa: E402
+from plots.features.peers.section import peer_tables  # noqa: E402
 from plots.features.predict.files import Predictions, predictions  # noqa: E402
 from plots.features.shi.analysis import load_shi  # noqa: E402
-from plots.features.shi.table import ratio_table  # noqa: E402
+from plots.features.shi.section import ratio_table  # noqa: E402
 from plots.features.training.table import best_table, compared_and_alone  # noqa: E402
 from plots.file import loading, rows  # noqa: E402
 from plots.file.families import TRAINING  # noqa: E402

@@ -25,22 +25,17 @@ def moved(ranks: int) -> float:
     return 2 * (ranks - 1) / ranks
 
 
-def exposed(
-    one_sum: Callable[[float], np.ndarray],
-    size: float,
-    hidden: np.ndarray,
-    bucket: float = BUCKET_BYTES,
-) -> np.ndarray:
-    """Seconds that a step waits for sums of `size` bytes, by `bucket` bytes at a time.
+def exposed(one_sum: Callable[[float], np.ndarray], size: float, hidden: np.ndarray) -> np.ndarray:
+    """Seconds that a step waits for sums of `size` bytes, by BUCKET_BYTES at a time.
 
     `one_sum` says how long a sum of so many bytes takes, in draws or alone. All but the last
     bucket, which is complete when the backward pass is, may hide behind `hidden` seconds of it.
     """
-    full = max(0, -int(-size // bucket) - 1)
-    last = one_sum(size - full * bucket)
+    full = max(0, -int(-size // BUCKET_BYTES) - 1)
+    last = one_sum(size - full * BUCKET_BYTES)
     if not full:
         return last
-    return np.maximum(0.0, full * one_sum(bucket) - hidden) + last
+    return np.maximum(0.0, full * one_sum(BUCKET_BYTES) - hidden) + last
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,23 +92,29 @@ def load_cards(path: Path = CARDS_PATH) -> dict[str, Card]:
 
     Raises OSError where the file cannot be read.
     """
-    content = json.loads(path.read_text(encoding="utf-8"))
-    sources = _sources(content)
+    content, sources = _read(path)
     return {
-        card["id"]: Card(**{**card, "figures": _figures(card, sources)})
+        card["id"]: Card(
+            **{
+                **card,
+                "figures": {
+                    name: Figure(**{**figure, "source": sources[figure["source"]]})
+                    for name, figure in card["figures"].items()
+                },
+            }
+        )
         for card in content["cards"]
     }
 
 
 def load_units(path: Path = CARDS_PATH) -> dict[str, str]:
     """What each figure is and in which unit, in words; raises as `load_cards`."""
-    return json.loads(path.read_text(encoding="utf-8"))["units"]
+    return _read(path)[0]["units"]
 
 
 def overheads(id: str, path: Path = CARDS_PATH) -> list[Overhead]:
     """The bands of one kind, such as launch or wait; raises as `load_cards`."""
-    content = json.loads(path.read_text(encoding="utf-8"))
-    sources = _sources(content)
+    content, sources = _read(path)
     return [
         Overhead(**{**band, "source": sources[band["source"]]})
         for band in content["overheads"]
@@ -118,17 +124,10 @@ def overheads(id: str, path: Path = CARDS_PATH) -> list[Overhead]:
 
 def load_links(path: Path = CARDS_PATH) -> list[Link]:
     """Every link of several cards, one for each source; raises as `load_cards`."""
-    content = json.loads(path.read_text(encoding="utf-8"))
-    sources = _sources(content)
+    content, sources = _read(path)
     return [Link(**{**link, "source": sources[link["source"]]}) for link in content["links"]]
 
 
-def _sources(content: dict[str, Any]) -> dict[str, Source]:
-    return {key: Source(id=key, **fields) for key, fields in content["sources"].items()}
-
-
-def _figures(card: dict[str, Any], sources: dict[str, Source]) -> dict[str, Figure]:
-    return {
-        name: Figure(**{**figure, "source": sources[figure["source"]]})
-        for name, figure in card["figures"].items()
-    }
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Source]]:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return content, {key: Source(id=key, **own) for key, own in content["sources"].items()}

@@ -58,6 +58,18 @@ def add_paths(parser: argparse.ArgumentParser, nargs: str = "+", said: str = _PA
     parser.add_argument("paths", nargs=nargs, type=named_path, metavar="PATH", help=said)
 
 
+def add_output(parser: argparse.ArgumentParser, default: str, of: str = "to write to") -> None:
+    """Adds --output, the folder `of` what the command writes."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=named_path,
+        default=Path(default),
+        metavar="DIR",
+        help=f"folder {of}, made if missing (default: {default})",
+    )
+
+
 def add_charts(
     parser: argparse.ArgumentParser,
     said: str = "also draw charts (PNG and SVG) into this folder, made if missing",
@@ -184,14 +196,11 @@ def save_charts(files: Sequence[File], drawn: Iterable[Sequence[Chart]], folder:
     except OSError as error:
         return [charts_missing(error, folder)]
     tell_written(written)
-    return [] if written else [nothing_drawn(files)]
-
-
-def nothing_drawn(files: Iterable[File]) -> str:
-    """What is wrong where --charts has nothing to draw, in a sentence."""
+    if written:
+        return []
     names = " and ".join(printable(str(file.path)) for file in files)
     where = f" in {names}" if names else ""
-    return f"no chart was drawn, because there are no rows{where} that this command's charts show"
+    return [f"no chart was drawn, because there are no rows{where} that this command's charts show"]
 
 
 def charts_missing(error: OSError, folder: Path) -> str:

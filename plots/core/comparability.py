@@ -34,9 +34,11 @@ def remarks(
     one_machine = first.machine.id == second.machine.id
     if not one_machine and first.software.commit != second.software.commit:
         found.append("machine and commit both differ, so a ratio is of both")
-    found += (one for one in _differences(_decisive(first, second)) if one not in found)
-    if one_machine:
-        found += _differences(
+    found += (each for each in _differences(_decisive(first, second)) if each not in found)
+    found += (
+        _environment(first, second)
+        if not one_machine
+        else _differences(
             {
                 "processor": (first.machine.cpu.model, second.machine.cpu.model),
                 "GPU": (first.machine.gpu or "none", second.machine.gpu or "none"),
@@ -44,8 +46,8 @@ def remarks(
                 "governor": (first.machine.cpu.governor, second.machine.cpu.governor),
             }
         )
-    else:
-        found += _environment(first, second)
+    )
+    one, other = first.software.libraries, second.software.libraries
     found += _differences(
         {
             "compiler": (first.software.compiler, second.software.compiler),
@@ -53,15 +55,11 @@ def remarks(
             "sweep": (first.run.sweep, second.run.sweep),
             "repetitions": (first.run.repetitions, second.run.repetitions),
             "shortest time of a repetition (s)": (
-                first.run.min_time_seconds,
-                second.run.min_time_seconds,
+                *(first.run.min_time_seconds, second.run.min_time_seconds),
             ),
             **{
-                f"library {name}": (
-                    first.software.libraries.get(name, "absent"),
-                    second.software.libraries.get(name, "absent"),
-                )
-                for name in sorted(first.software.libraries | second.software.libraries)
+                f"library {name}": (one.get(name, "absent"), other.get(name, "absent"))
+                for name in sorted(one | other)
             },
         }
     )

@@ -41,20 +41,6 @@ class Answer:
     largest: SpeedUp | None
 
 
-@dataclass(frozen=True, slots=True)
-class Headline:
-    """The answers of a file at one batch, at least one: with the data on the GPU, then copying each
-    batch; the other way round where the former has less than half as many sizes."""
-
-    batch: str
-    answers: tuple[Answer, ...]
-
-    @property
-    def first(self) -> Comparison:
-        """The comparison of the first answer, which foremost() finds alone."""
-        return self.answers[0].comparison
-
-
 def ladders_of(compared: Iterable[Comparison]) -> list[str]:
     """What the networks of each ladder in `compared` are called, disc's first."""
     found = {one.networks: None for one in compared if one.family == EPOCH}
@@ -63,18 +49,16 @@ def ladders_of(compared: Iterable[Comparison]) -> list[str]:
 
 def headline(
     file: File, compared: Sequence[Comparison], networks: str | None = None
-) -> Headline | None:
-    """The headline of `file`, whose comparisons() are `compared`, on the ladder of these `networks`
-    (None: the first of ladders_of()).
+) -> list[Answer]:
+    """The answers of `file`, whose comparisons() are `compared`, at one batch on the ladder of
+    these `networks` (None: the first of ladders_of()): with the data on the GPU, then copying each
+    batch; the other way round where the former has less than half as many sizes.
 
     None where CPU and GPU have fewer than two of its networks in common.
     """
     curves = _curves(compared, networks)
-    if not curves:
-        return None
-    batch = _own_batch(curves)
-    answers = (_answer(file, curves, chosen) for chosen in _in_order(curves, batch))
-    return Headline(batch, tuple(answers))
+    chosen = _in_order(curves, _own_batch(curves)) if curves else []
+    return [_answer(file, curves, one) for one in chosen]
 
 
 def foremost(compared: Sequence[Comparison]) -> Comparison | None:

@@ -20,7 +20,6 @@ from plots.file.families import EPOCH, FAMILIES, PROBES
 from plots.file.file_order import PassedOver, gpus_first, has_gpu, machine, passed_over
 from plots.file.ladders import networks_of_any
 from plots.file.rows import File, Row
-from plots.parallel import Map, in_process
 from plots.text import printable
 
 # A large network and a small real one, each with its own batch: model → batch.
@@ -98,7 +97,6 @@ def side_by_side(
     baseline: File | None = None,
     sort: str = SORTS[0],
     refuse: bool = True,
-    apply: Map = in_process,
 ) -> SideBySide:
     """Sets `files`, one or more, beside each other; those with a GPU come first.
 
@@ -110,7 +108,7 @@ def side_by_side(
     reference = _works(chosen)
     older = list(older)
     hidden = [machine(file) for file in older]
-    found = apply(comparisons, files) if compared is None else compared
+    found = list(map(comparisons, files)) if compared is None else compared
     standings = []
     for file, own in zip(files, found, strict=True):
         obstacle = "; ".join(obstacles(chosen, file)) if refuse and file is not chosen else ""
@@ -266,17 +264,14 @@ def _ratios(
         pairs = tuple(
             (mine[work], row)
             for work, row in theirs.items()
-            if work in mine and _trains_alike(mine[work], row)
+            if work in mine
+            and (not row.workload or mine[work].workload in (None, "", row.workload))
         )
         if pairs:
             logs = [_log_seconds(one) - _log_seconds(other) for one, other in pairs]
             mean = max(-_LARGEST, min(_LARGEST, sum(logs) / len(logs)))
             found[place] = Ratio(math.exp(mean), pairs, len(theirs))
     return found
-
-
-def _trains_alike(one: Row, other: Row) -> bool:
-    return not one.workload or not other.workload or one.workload == other.workload
 
 
 def _by_crossover(standing: Standing) -> tuple[bool, float, int] | None:

@@ -6,41 +6,27 @@ docs/method/refinement.md gives both methods.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
 from plots import units
-from plots.core.crossover import Comparison, Crossover, Regret
-from plots.core.curves import BEST, Curve
-from plots.core.tables.cells import number_cell, text_cell
+from plots.core.crossover import Comparison, Crossover, regret
+from plots.core.curves import BEST
+from plots.core.tables.cells import Field, number_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, marks
 from plots.file.rows import File, PairedInterval, Refinement
 
 _MOST = 3  # intervals that are said in words
-# From the last sure win of the first side to the first sure win of the second.
-PAIRS = (
-    Column("pairs_low", "from", numeric=True, group="pairs"),
-    Column("pairs_high", "to", numeric=True, group="pairs"),
-    Column("pairs", "pairs say", for_programs=True),
-)
-# Shares of the time, or of what else is compared, that following the crossover loses.
-LOST = (
-    Column("regret", "lost", numeric=True),
-    Column("largest_regret", "lost at most", numeric=True, for_programs=True),
-)
 DISAGREES = "Bootstrap and pairs contradict each other: measure again on an idle machine."
 
 
-def pairs_of(
-    file: File, common: Mapping[str, str], first: Curve, second: Curve
-) -> Refinement | None:
-    """The pairs of `file` in which `first` and `second` computed what is `common` to both; those of
-    one thread count stand for the best of all."""
+def pairs_of(file: File, comparison: Comparison) -> Refinement | None:
+    """The pairs of `file` in which both sides computed what is compared; those of one thread count
+    stand for the best of all."""
     for one in reversed(file.refinements):  # a resumed run adds one
-        sides = ((one.first, first), (one.second, second))
+        sides = ((one.first, comparison.cpu), (one.second, comparison.gpu))
         if all(
-            {**common, **curve.configuration}.get(key) in (value, BEST)
+            {**comparison.common, **curve.configuration}.get(key) in (value, BEST)
             for way, curve in sides
             for key, value in {**one.common, **way}.items()
         ):
@@ -50,7 +36,7 @@ def pairs_of(
 
 def pairs_sentence(file: File, one: Comparison, article: str = "") -> list[str]:
     """What the pairs of `file` say of `one`, in a sentence; none where it has none."""
-    pairs = pairs_of(file, one.common, one.cpu, one.gpu)
+    pairs = pairs_of(file, one)
     if not pairs:
         return []
     is_other = disagree(one.crossover, pairs)
@@ -115,28 +101,48 @@ def spacing(one: Refinement) -> float | None:
     return max((b / a for a, b in pairwise(sizes)), default=None)
 
 
-def pairs_cells(file: File, one: Comparison, flags: dict[str, int]) -> tuple[Cell, ...]:
-    """The cells of PAIRS: where the second side begins to win for good, marked where that
-    contradicts the bootstrap."""
-    pairs = pairs_of(file, one.common, one.cpu, one.gpu)
-    if pairs is None:
-        return NOTHING, NOTHING, NOTHING
-    last = pairs.intervals[-1] if pairs.intervals else None
-    low, high = (last.low, last.high) if last and last.below == "first" else (None, None)
-    marked = marks([DISAGREES] if disagree(one.crossover, pairs) else [], flags)
+def pairs_fields(notes: dict[str, int], with_spacing: bool = False) -> tuple[Field, ...]:
+    """The columns of what a file's pairs say of its comparison, in lines of both: where the second
+    side begins to win for good, from the last sure win of the first side to its own first, marked
+    where that contradicts the bootstrap. `with_spacing`: a note says between which sizes they
+    look."""
+
+    def end(of: tuple[File, Comparison], name: str) -> Cell:
+        pairs = pairs_of(*of)
+        if pairs is None:
+            return NOTHING
+        last = pairs.intervals[-1] if pairs.intervals else None
+        size = getattr(last, name) if last and last.below == "first" else None
+        marked = marks([DISAGREES] if disagree(of[1].crossover, pairs) else [], notes)
+        return replace(number_cell(size), marks=marked)
+
+    def words(of: tuple[File, Comparison]) -> Cell:
+        pairs = pairs_of(*of)
+        if pairs and with_spacing and (ratio := spacing(pairs)):
+            said = (
+                "Pairs look between neighbouring sizes of the sweep, which differ by a factor of "
+                f"up to {units.significant(ratio, 2)}; two changes between the same two are not "
+                "seen."
+            )
+            marks([said], notes)
+        return text_cell(pairs_words(pairs, of[1].sides) if pairs else None)
+
     return (
-        replace(number_cell(low), marks=marked),
-        replace(number_cell(high), marks=marked),
-        text_cell(pairs_words(pairs, one.sides)),
+        (Column("pairs_low", "from", True, "pairs"), lambda of: end(of, "low")),
+        (Column("pairs_high", "to", True, "pairs"), lambda of: end(of, "high")),
+        (Column("pairs", "pairs say", for_programs=True), words),
     )
 
 
-def lost_cells(lost: Regret | None) -> tuple[Cell, ...]:
-    """The cells of LOST."""
-    if lost is None:
-        return NOTHING, NOTHING
-    return _share(lost.mean), _share(lost.largest)
+def _lost(of: tuple[File, Comparison], name: str) -> Cell:
+    one = of[1]
+    lost = regret(one.crossover, one.cpu, one.gpu)
+    share = getattr(lost, name, None)
+    return NOTHING if share is None else Cell(f"{100 * share:.1f} %", share)
 
 
-def _share(part: float) -> Cell:
-    return Cell(f"{100 * part:.1f} %", part)
+# Shares of the time, or of what else is compared, that following the crossover loses.
+LOST: tuple[Field, ...] = (
+    (Column("regret", "lost", True), lambda of: _lost(of, "mean")),
+    (Column("largest_regret", "lost at most", True, "", True), lambda of: _lost(of, "largest")),
+)

@@ -60,9 +60,12 @@ def lines(
         axes, configuration = members[0].axes, members[0].configuration
         label = [device_name(members[0], without=configuration.keys() - _DEVICE)]
         label += [axes[name].word(value) for name, value in key if name in varying]
-        found.append(
-            Line(", ".join(label), tuple(_point(row, size(row), counter) for row in members))
-        )
+        points = []
+        for row in members:
+            amount = _amount(row, counter)
+            rates = (amount / row.median, amount / row.maximum, amount / row.minimum)
+            points.append(Point(size(row), *rates, row))
+        found.append(Line(", ".join(label), tuple(points)))
     return found
 
 
@@ -74,11 +77,6 @@ def rate(row: Row, counter: str) -> float:
 def _amount(row: Row, counter: str) -> float:
     # Counters of Peak and Copy are per iteration, those of Gemm and Layer per operation.
     return row.counters[counter] * (row.count if row.family in FAMILIES else 1.0)
-
-
-def _point(row: Row, size: float, counter: str) -> Point:
-    amount = _amount(row, counter)
-    return Point(size, amount / row.median, amount / row.maximum, amount / row.minimum, row)
 
 
 def _order(key: tuple[tuple[str, str], ...]) -> tuple[bool, int, tuple[tuple[str, str], ...]]:

@@ -1,44 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
 """Joins a file's `rows` and their repetitions in `benchmarks`, and refuses what does not fit."""
 
-from pathlib import Path
+from dataclasses import fields as fields_of
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from plots.file.axes import Axes
 from plots.file.families import FAMILIES, TRAINING, derived
 from plots.file.ladders import Ladder
-from plots.file.refusal import bad, element_words, row_words, shown
+from plots.file.refusal import FaultError, element_words, row_words, shown
 from plots.file.rows import Bound, Failure, Instances, MinimumWork, Row, Verification
 from plots.text import printable
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _NOT_COUNTERS = frozenset({"repetitions", "instance", "iterations", "real_time", "cpu_time"})
 # `seconds_per_epoch`, say, and `real_time` are one measurement written twice; digits may be cut.
 _SAME_TIME = 1e-3
 _SHORTEST = 1e-15  # seconds of an iteration; light goes 0.3 µm
-_LEAST = tuple(MinimumWork.__dataclass_fields__)
 _MEASURED_ONCE = dict.fromkeys(TRAINING, ("iterations", "first_call_seconds"))  # at least
 # The share of a repetition's time for which others may have had its processors, as bench has it
 # (bench/rows/row.cpp), which measures such rows again if it can.
 _TOLERATED_WAIT = 0.05
 
 Entry = dict[str, Any]
+Kind = TypeVar("Kind", bound="DataclassInstance")
 
 
-def rows_of(
-    path: Path, document: dict[str, Any], axes: Axes, ladders: tuple[Ladder, ...]
-) -> tuple[Row, ...]:
-    """The rows of the file `path`, in its order; raises BadFileError."""
+def rows_of(document: dict[str, Any], axes: Axes, ladders: tuple[Ladder, ...]) -> tuple[Row, ...]:
+    """The rows of the file, in its order; raises FaultError."""
     of_file = {"axes": axes, "ladders": ladders}
     repetitions: dict[str, list[Entry]] = {}
     for index, fields in enumerate(document["rows"]):
         name = fields["name"]
         if name in repetitions:
-            raise bad(
-                path,
+            raise FaultError(
                 element_words("rows", index, name),
                 'field "name" is that of another row as well; delete one of the two',
             )
@@ -46,16 +46,23 @@ def rows_of(
     for index, entry in enumerate(document["benchmarks"]):
         own = repetitions.get(entry["name"])
         if own is None:
-            raise bad(
-                path,
+            raise FaultError(
                 element_words("benchmarks", index, entry["name"]),
                 'field "name" is that of none of the "rows"; delete the entry, or measure again',
             )
         own.append(entry)
-    return tuple(
-        _row(path, index, fields, repetitions[fields["name"]], of_file)
-        for index, fields in enumerate(document["rows"])
-    )
+    rows = []
+    for index, fields in enumerate(document["rows"]):
+        try:
+            rows.append(_row(index, fields, repetitions[fields["name"]], of_file))
+        except FaultError as fault:
+            raise FaultError(row_words(fields["name"]), str(fault)) from None
+    return tuple(rows)
+
+
+def filled(kind: type[Kind], fields: Entry) -> Kind:
+    """One of that kind of dataclass, with what `fields` has of it."""
+    return kind(**{one.name: fields[one.name] for one in fields_of(kind) if one.name in fields})
 
 
 def _numbers(fields: Entry) -> dict[str, float]:
@@ -67,28 +74,22 @@ def _numbers(fields: Entry) -> dict[str, float]:
     }
 
 
-def _row(
-    path: Path, index: int, fields: Entry, entries: list[Entry], of_file: dict[str, Any]
-) -> Row:
+def _row(index: int, fields: Entry, entries: list[Entry], of_file: dict[str, Any]) -> Row:
     name, configuration = fields["name"], fields["configuration"]
-    _check_name(path, name, configuration)
-    _check_axes(path, name, configuration, of_file["axes"])
+    _check(fields, of_file["axes"])
     failure = None
     if "outcome" in fields:
         failure = Failure(
             fields["outcome"], fields["error_message"], **fields.get("not_verified", {})
         )
     elif len(entries) != fields["repetitions"]:
-        raise bad(
-            path,
-            row_words(name),
+        raise FaultError(
             f'field "repetitions" is {fields["repetitions"]} but the file has {len(entries)} of '
-            "them; measure the row again",
+            "them; measure the row again"
         )
-    _check_verification(path, fields)
     samples = [entry["real_time"] * _SECONDS[entry["time_unit"]] for entry in entries]
-    counters, measured = ({}, {}) if failure else _counters(path, fields, entries, samples)
-    checked, least = fields.get("verification"), fields.get("minimum_work")
+    counters, measured = ({}, {}) if failure else _counters(fields, entries, samples)
+    checked, bound, least = map(fields.get, ("verification", "bound", "minimum_work"))
     disturbed = _disturbed(entries)
     instances = tuple(entry.get("instance", 0) for entry in entries)
     warnings = list(fields.get("warnings", ()))
@@ -107,17 +108,12 @@ def _row(
         is_disturbed=is_disturbed,
         as_is=fields.get("as_is", ""),
         cost=fields.get("cost"),
-        verification=checked
-        and Verification(
-            **{field: checked.get(field) for field in Verification.__dataclass_fields__}
-        ),
-        bound=_bound(fields.get("bound")),
+        verification=checked and filled(Verification, checked),
+        bound=bound and filled(Bound, {**dict.fromkeys(("name", "seconds", "percent")), **bound}),
         failure=failure,
         workload=fields.get("workload"),
         optimizer=fields.get("label", "") if configuration["family"] in TRAINING else "",
-        minimum_work=None
-        if least is None
-        else MinimumWork(**{field: least[field] for field in _LEAST if field in least}),
+        minimum_work=None if least is None else filled(MinimumWork, least),
         chosen=fields.get("chosen"),
         convolutions=fields.get("convolutions", {}),
         instances=Instances(instances if len(set(instances)) > 1 else ()),
@@ -138,32 +134,22 @@ def _disturbed(entries: list[Entry]) -> int:
     return sum(wait + steal > _TOLERATED_WAIT for wait, steal in lost)
 
 
-def _bound(stated: dict[str, Any] | None) -> Bound | None:
-    if stated is None:
-        return None
-    if "reason" in stated:
-        return Bound(None, None, None, stated["reason"])
-    return Bound(stated["name"], stated["seconds"], stated["percent"])
-
-
 def _counters(
-    path: Path, fields: Entry, entries: list[Entry], samples: list[float]
+    fields: Entry, entries: list[Entry], samples: list[float]
 ) -> tuple[dict[str, float], dict[str, np.ndarray]]:
     """Row.counters and Row.measured."""
-    facts, name = _numbers(fields), fields["name"]
+    facts = _numbers(fields)
     family = fields["configuration"]["family"]
     own = [_numbers(entry) for entry in entries]
     stated = set().union(*own)
     if both := facts.keys() & stated:
-        raise bad(
-            path,
-            row_words(name),
+        raise FaultError(
             f'field "{printable(min(both), 40)}" stands in the row and in a repetition of it; '
-            "delete one of the two",
+            "delete one of the two"
         )
     measured: dict[str, list[float]] = {}
     for number, (counters, seconds) in enumerate(zip(own, samples, strict=True), 1):
-        _check_times(path, fields, number, {**facts, **counters}, seconds)
+        _check_times(fields, number, {**facts, **counters}, seconds)
         # What was measured once stands in the first repetition.
         found = derived(family, {**facts, **own[0], **counters}, seconds)
         for key in found.keys() - stated - facts.keys():
@@ -172,11 +158,9 @@ def _counters(
             measured.setdefault(key, []).append(value)
     for key in _MEASURED_ONCE.get(family, ()):
         if not any(key in entry for entry in entries):
-            raise bad(
-                path,
-                row_words(name),
+            raise FaultError(
                 f'field "{key}": is missing in its repetitions; correct it, or measure again '
-                "with bench",
+                "with bench"
             )
     counters = {
         **facts,
@@ -188,15 +172,11 @@ def _counters(
     return counters, {key: np.array(measured[key]) for key in stated}
 
 
-def _check_times(
-    path: Path, fields: Entry, number: int, counters: dict[str, float], seconds: float
-) -> None:
+def _check_times(fields: Entry, number: int, counters: dict[str, float], seconds: float) -> None:
     if seconds < _SHORTEST:
-        raise bad(
-            path,
-            row_words(fields["name"]),
+        raise FaultError(
             f'field "real_time" of repetition {number} is {seconds:g} s but no iteration is '
-            f"shorter than {_SHORTEST:g} s; measure the row again",
+            f"shorter than {_SHORTEST:g} s; measure the row again"
         )
     # A time that a file states although it follows must be the one that follows.
     family = FAMILIES.get(fields["configuration"]["family"])
@@ -208,54 +188,37 @@ def _check_times(
     for field, count, what in times:
         stated = counters.get(field)
         if stated is not None and abs(stated * count - seconds) > _SAME_TIME * seconds:
-            raise bad(
-                path,
-                row_words(fields["name"]),
+            raise FaultError(
                 f'field "{field}" is {stated:g} but real_time of repetition {number} is '
                 f"{seconds / count:g} s; both are the wall-clock time of one {what}: measure "
-                "again with bench",
+                "again with bench"
             )
 
 
-def _check_name(path: Path, name: str, configuration: dict[str, str]) -> None:
-    family = configuration["family"]
+def _check(fields: Entry, axes: Axes) -> None:
+    """What a JSON Schema cannot say, because it relates two fields."""
+    name, configuration = fields["name"], fields["configuration"]
+    family, checked = configuration["family"], fields.get("verification")
     if not f"{name}/".startswith(f"{family}/"):
-        raise bad(
-            path,
-            row_words(name),
+        raise FaultError(
             f'field "configuration.family" is {shown(family)}, which the name does not begin '
-            "with; measure again with bench",
+            "with; measure again with bench"
         )
     for key, value in configuration.items():
+        field = f'field "configuration.{printable(key, 40)}" is'
         if key != "family" and f"/{key}:{value}/" not in f"{name}/":
-            raise bad(
-                path,
-                row_words(name),
-                f'field "configuration.{printable(key, 40)}" is {shown(value)}, which the name '
-                "does not say; measure again with bench",
+            raise FaultError(
+                f"{field} {shown(value)}, which the name does not say; measure again with bench"
             )
-
-
-def _check_axes(path: Path, name: str, configuration: dict[str, str], axes: Axes) -> None:
-    for key in configuration:
         if key not in axes:
-            raise bad(
-                path,
-                row_words(name),
-                f'field "configuration.{printable(key, 40)}" is an axis that neither this program '
-                'nor the file\'s "context.crossover.axes" knows; read the file with the Crossover '
-                "version that wrote it",
+            raise FaultError(
+                f"{field} an axis that neither this program nor the file's "
+                '"context.crossover.axes" knows; read the file with the Crossover version that '
+                "wrote it"
             )
-
-
-def _check_verification(path: Path, fields: Entry) -> None:
-    """What a JSON Schema cannot say, because it relates two fields."""
-    checked = fields.get("verification")
     if checked and checked["relative_error"] > checked["tolerance"]:
-        raise bad(
-            path,
-            row_words(fields["name"]),
+        raise FaultError(
             f'field "verification.relative_error" is {checked["relative_error"]:g}, above the '
             f"tolerance {checked['tolerance']:g}, so the row computes something else and must be "
-            "an error; correct the backend and measure again",
+            "an error; correct the backend and measure again"
         )

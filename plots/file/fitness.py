@@ -24,14 +24,25 @@ _FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
 def faults(file: File, in_place: bool = True) -> list[str]:
     """Why `file` is not fit, a phrase with its remedy each; empty where it is. `in_place`: it also
     has to lie at its place()."""
-    found = [*_run_faults(file), *_row_faults(file), *_machine_faults(file)]
-    return [*found, *(_place_faults(file) if in_place else ()), *_form_faults(file)]
+    found = [*_run_faults(file), *_row_faults(file)]
+    if not _FOLDER.fullmatch(file.machine.id):
+        machine = printable(file.machine.id, 60)
+        found.append(f"its machine id {machine} cannot name a folder: measure again")
+    found += _place_faults(file) if in_place else ()
+    size = file.path.stat().st_size
+    if size > MOST_BYTES:
+        found.append(
+            f"it has {size / 1e3:,.0f} kB, and a file at most {MOST_BYTES / 1e3:,.0f} kB: "
+            "measure with fewer repetitions"
+        )
+    return found
 
 
 def place(file: File) -> Path:
     """Where `file`, whose machine can name a folder, is to be committed."""
     named = _has_its_name(file)
-    name = file.path.name if named else f"{file.date.date().isoformat()}-{_commit(file)}.json"
+    commit = file.software.commit[:7] or "<commit>"
+    name = file.path.name if named else f"{file.date.date().isoformat()}-{commit}.json"
     return Path("results", file.machine.id, name)
 
 
@@ -110,12 +121,6 @@ def _row_faults(file: File) -> Iterator[str]:
         )
 
 
-def _machine_faults(file: File) -> Iterator[str]:
-    if not _FOLDER.fullmatch(file.machine.id):
-        machine = printable(file.machine.id, 60)
-        yield f"its machine id {machine} cannot name a folder: measure again"
-
-
 def _place_faults(file: File) -> Iterator[str]:
     machine, folder = file.machine.id, file.path.resolve().parent.name
     if _FOLDER.fullmatch(machine) and folder != machine:
@@ -127,16 +132,3 @@ def _place_faults(file: File) -> Iterator[str]:
 def _has_its_name(file: File) -> bool:
     name = _NAME.fullmatch(file.path.name)
     return name is not None and file.software.commit.startswith(name["commit"])
-
-
-def _commit(file: File) -> str:
-    return file.software.commit[:7] or "<commit>"
-
-
-def _form_faults(file: File) -> Iterator[str]:
-    size = file.path.stat().st_size
-    if size > MOST_BYTES:
-        yield (
-            f"it has {size / 1e3:,.0f} kB, and a file at most {MOST_BYTES / 1e3:,.0f} kB: "
-            "measure with fewer repetitions"
-        )

@@ -15,12 +15,27 @@ import fastjsonschema
 
 from plots.file.axes import BUILT_IN, OWN
 from plots.file.builds import is_build
-from plots.file.entries import rows_of
+from plots.file.entries import filled, rows_of
 from plots.file.families import COMMAND
 from plots.file.ladders import declared
-from plots.file.refinements import refinement_of
-from plots.file.refusal import BadFileError, bad, element_words, located, rule_words, shown
-from plots.file.rows import Cpu, File, Machine, Run, Software
+from plots.file.refusal import (
+    BadFileError,
+    FaultError,
+    element_words,
+    located,
+    rule_words,
+    shown,
+)
+from plots.file.rows import (
+    Cpu,
+    File,
+    Machine,
+    PairedInterval,
+    PairedSize,
+    Refinement,
+    Run,
+    Software,
+)
 from plots.file.samples import with_spreads
 from plots.parallel import Map, in_process
 from plots.text import printable
@@ -78,26 +93,38 @@ def load_file(path: Path) -> File:
 
 
 def _read(path: Path) -> File:
-    document = _parse(path)
-    _check_format(path, document)
-    _check_finite(path, document, [])
-    _check_schema(path, document)
+    try:
+        return _file(path, _parse(path))
+    except FaultError as fault:
+        raise BadFileError(f"{printable(str(path))}: {fault}") from None
+
+
+def _file(path: Path, document: Any) -> File:
+    _check_format(document)
+    _check_finite(document, [])
+    _check_schema(document)
     context = document["context"]
     crossover = context["crossover"]
-    _check_parts(path, document)
-    _check_networks(path, document)
+    _check_rows(document)
     axes = BUILT_IN.extended(crossover.get("axes", ()))
     ladders = declared(crossover)
-    rows = rows_of(path, document, axes, ladders)
+    try:
+        date = datetime.fromisoformat(context["date"])
+    except ValueError:
+        raise FaultError(
+            'field "context.date"',
+            f"is {shown(context['date'])} but must be a date such as 2026-11-21T01:02:03+00:00; "
+            "correct it, or measure again with bench",
+        ) from None
+    rows = rows_of(document, axes, ladders)
     own = [row for row in rows if row.program == OWN and row.family != COMMAND]
     return File(
         path=path,
-        date=_date(path, context["date"]),
+        # Files are put in order by date, and Python compares no dates with and without a zone.
+        date=date if date.tzinfo else date.replace(tzinfo=UTC),
         complete=crossover["complete"],
         machine=_machine(crossover["machine"]),
-        software=Software(
-            **{name: crossover["software"][name] for name in Software.__dataclass_fields__}
-        ),
+        software=filled(Software, crossover["software"]),
         run=_run(crossover["configuration"], crossover.get("budget", {})),
         rows=tuple(row for row in own if row.copies == 1),
         copies=tuple(row for row in own if row.copies > 1),
@@ -115,26 +142,22 @@ def _read(path: Path) -> File:
     )
 
 
-def _check_parts(path: Path, document: dict[str, Any]) -> None:
-    """Each row is of one part of the run: they stand in the order of the parts."""
-    parts, rows = document["context"]["crossover"].get("parts"), len(document["rows"])
-    if parts is not None and (counted := sum(part["rows"] for part in parts)) != rows:
-        raise bad(
-            path,
+def _check_rows(document: dict[str, Any]) -> None:
+    """Each row is of one part of the run, as they stand in the order of the parts, and of the
+    file's network, if it says of which."""
+    crossover, rows = document["context"]["crossover"], document["rows"]
+    parts = crossover.get("parts")
+    if parts is not None and (counted := sum(part["rows"] for part in parts)) != len(rows):
+        raise FaultError(
             'field "context.crossover.parts"',
-            f"counts {counted:,} rows but the file has {rows:,}; measure again",
+            f"counts {counted:,} rows but the file has {len(rows):,}; measure again",
         )
-
-
-def _check_networks(path: Path, document: dict[str, Any]) -> None:
-    """Each row that says which network it is of is of the file's."""
-    fingerprints = document["context"]["crossover"].get("network_fingerprints", {})
-    for index, row in enumerate(document["rows"]):
+    fingerprints = crossover.get("network_fingerprints", {})
+    for index, row in enumerate(rows):
         model = row["configuration"].get("model")
         own = fingerprints.get(model)
         if own is not None and row.get("network", own) != own:
-            raise bad(
-                path,
+            raise FaultError(
                 element_words("rows", index, row["name"]),
                 f'is of another network than the file\'s "{printable(model)}"; measure it again',
             )
@@ -169,10 +192,6 @@ def _identity(file: Path) -> str:
         return str(file)
 
 
-class _RepeatedKeyError(ValueError):
-    pass
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     # A counter named like a field of Google Benchmark's would silently replace it.
     result = dict(pairs)
@@ -181,24 +200,27 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         key = next(key for key in keys if keys.count(key) > 1)
         name = result.get("name")
         row = f' of row "{printable(name)}"' if isinstance(name, str) else ""
-        raise _RepeatedKeyError(f'field "{printable(key)}"{row} occurs twice in one object')
+        raise FaultError(
+            f'field "{printable(key)}"{row} occurs twice in one object; rename one of them and '
+            "measure again"
+        )
     return result
 
 
 def _parse(path: Path) -> Any:
     try:
         if path.exists() and not path.is_file():
-            raise bad(path, "", "is not a regular file; name a result file or a folder")
+            raise FaultError("is not a regular file; name a result file or a folder")
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise bad(path, "", "no such file; check the path") from None
+        raise FaultError("no such file; check the path") from None
     except UnicodeDecodeError:
-        raise bad(path, "", "is not UTF-8 text; give a file written by bench") from None
+        raise FaultError("is not UTF-8 text; give a file written by bench") from None
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise bad(path, "", f"cannot be read ({reason}); check path and permissions") from None
+        raise FaultError(f"cannot be read ({reason}); check path and permissions") from None
     if not text.strip():
-        raise bad(path, "", "the file is empty; delete it, or measure again")
+        raise FaultError("the file is empty; delete it, or measure again")
     # Files from before the axis `program` say it in the device: torch-cpu, torch-cuda.
     text = re.sub(r"/device:torch-(?=cpu|cuda)", "/program:pytorch/device:", text)
     text = re.sub(r'"device":\s*"torch-(?=cpu|cuda)', '"program":"pytorch","device":"', text)
@@ -206,56 +228,48 @@ def _parse(path: Path) -> Any:
         return json.loads(text, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
         if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
-            raise bad(
-                path,
+            raise FaultError(
                 f"line {error.lineno}",
                 "the JSON ends too early, so the file was cut off; copy it again from its "
                 "source, or measure again",
             ) from None
-        raise bad(
-            path,
+        raise FaultError(
             f"line {error.lineno}, column {error.colno}",
             f"is not JSON ({error.msg}); give a file written by bench",
         ) from None
-    except _RepeatedKeyError as error:
-        raise bad(path, "", f"{error}; rename one of them and measure again") from None
     except RecursionError:
-        raise bad(path, "", "is nested too deeply; give a file written by bench") from None
+        raise FaultError("is nested too deeply; give a file written by bench") from None
     except ValueError:  # Python refuses integers of more than 4300 digits
-        raise bad(path, "", "holds a number that is too large; measure again") from None
+        raise FaultError("holds a number that is too large; measure again") from None
 
 
-def _check_format(path: Path, document: Any) -> None:
+def _check_format(document: Any) -> None:
     if (
         not isinstance(document, dict)
         or not isinstance(document.get("context"), dict)
         or not isinstance(document.get("benchmarks"), list)
     ):
-        raise bad(
-            path,
-            "",
+        raise FaultError(
             'is not in Google Benchmark\'s format ("context" and "benchmarks"); '
-            "give a file written by bench",
+            "give a file written by bench"
         )
     crossover = document["context"].get("crossover")
     if not isinstance(crossover, dict):
-        raise bad(
-            path,
+        raise FaultError(
             'field "context.crossover"',
             "is missing, so another Google Benchmark program wrote this file; "
             "give a file written by bench",
         )
     version = crossover.get("schema_version")
     if type(version) is not int or version != SCHEMA_VERSION:
-        raise bad(
-            path,
+        raise FaultError(
             'field "context.crossover.schema_version"',
             f"is {shown(version)} but this program reads {SCHEMA_VERSION}; "
             "read the file with the Crossover version that wrote it, or measure again",
         )
 
 
-def _check_finite(path: Path, value: Any, place: list[str | int]) -> None:
+def _check_finite(value: Any, place: list[str | int]) -> None:
     """Python's JSON reader accepts NaN, Infinity and 1e999; the charts and compare.py do not."""
     kind = type(value)
     if kind is dict or kind is list:
@@ -265,14 +279,13 @@ def _check_finite(path: Path, value: Any, place: list[str | int]) -> None:
                 # An int has no upper bound in Python; quotients and squares must fit a double.
                 if not -_LARGEST < item < _LARGEST:
                     name = value.get("name") if kind is dict else None
-                    raise bad(
-                        path,
+                    raise FaultError(
                         located([*place, key], name),
                         f"is {shown(item)} but must be a finite number below {_LARGEST:g}; "
                         "measure the row again",
                     )
             elif item_kind is dict or item_kind is list:
-                _check_finite(path, item, [*place, key])
+                _check_finite(item, [*place, key])
 
 
 @cache
@@ -281,7 +294,7 @@ def _validator() -> Any:
     return fastjsonschema.compile(schema, use_default=False)
 
 
-def _check_schema(path: Path, document: Any) -> None:
+def _check_schema(document: Any) -> None:
     try:
         _validator()(document)
     except fastjsonschema.JsonSchemaValueException as error:
@@ -299,30 +312,15 @@ def _check_schema(path: Path, document: Any) -> None:
         else:
             rule = rule_words(str(error.rule), error.rule_definition)
             fault = f"is {shown(error.value)} but {rule}"
-        raise bad(
-            path, located(place, name), f"{fault}; correct it, or measure again with bench"
+        raise FaultError(
+            located(place, name), f"{fault}; correct it, or measure again with bench"
         ) from None
-
-
-def _date(path: Path, text: str) -> datetime:
-    try:
-        date = datetime.fromisoformat(text)
-    except ValueError:
-        raise bad(
-            path,
-            'field "context.date"',
-            f"is {shown(text)} but must be a date such as 2026-11-21T01:02:03+00:00; "
-            "correct it, or measure again with bench",
-        ) from None
-    # Files are put in order by date, and Python compares no dates with and without a zone.
-    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def _machine(fields: dict[str, Any]) -> Machine:
-    cpu = fields["cpu"]
     return Machine(
         id=fields["id"],
-        cpu=Cpu(**{name: cpu[name] for name in Cpu.__dataclass_fields__}),
+        cpu=filled(Cpu, fields["cpu"]),
         memory_bytes=fields["memory_bytes"],
         gpu=fields["gpu"]["name"] if fields["gpu"] else None,
         gpu_reason=fields["gpu_reason"],
@@ -331,14 +329,23 @@ def _machine(fields: dict[str, Any]) -> Machine:
     )
 
 
-def _run(fields: dict[str, Any], budget: dict[str, Any]) -> Run:
-    return Run(
-        command=tuple(fields["command"]),
-        sweep=fields["sweep"],
-        repetitions=fields["repetitions"],
-        min_time_seconds=fields["min_time_seconds"],
-        environment=fields["environment"],
-        data=fields.get("data", ""),
-        flush_to_zero=fields.get("flush_to_zero"),
-        budget_seconds=budget.get("seconds"),
+def refinement_of(fields: dict[str, Any]) -> Refinement:
+    own = {name: fields[name] for name in ("kind", "common", "first", "second", "complete")}
+    return Refinement(
+        **own,
+        ladder=tuple((float(rung["params"]), rung["winner"]) for rung in fields["ladder"]),
+        sizes=tuple(
+            filled(PairedSize, {**size, "parameters": float(size["params"])})
+            for size in fields["sizes"]
+        ),
+        intervals=tuple(
+            PairedInterval(one["below"], *(end and float(end) for end in (one["low"], one["high"])))
+            for one in fields["intervals"]
+        ),
     )
+
+
+def _run(fields: dict[str, Any], budget: dict[str, Any]) -> Run:
+    known = {"data": "", "flush_to_zero": None, **fields}
+    own = {"command": tuple(fields["command"]), "budget_seconds": budget.get("seconds")}
+    return filled(Run, {**known, **own})

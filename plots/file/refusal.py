@@ -3,7 +3,6 @@
 
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 from plots.text import printable
@@ -13,9 +12,11 @@ class BadFileError(Exception):
     """A file that cannot be used; the message is one sentence that names file, place, remedy."""
 
 
-def bad(path: Path, place: str, fault: str) -> BadFileError:
-    """The error that says so; `place` may be empty. `fault` ends with a remedy."""
-    return BadFileError(": ".join(part for part in (printable(str(path)), place, fault) if part))
+class FaultError(Exception):
+    """What is wrong with a file, and where in it, in words; they end with a remedy."""
+
+    def __init__(self, *words: str) -> None:
+        super().__init__(": ".join(filter(None, words)))
 
 
 def element_words(place: str, index: int, name: object) -> str:

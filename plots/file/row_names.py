@@ -16,7 +16,16 @@ def short_names(rows: Iterable[Row]) -> tuple[dict[str, str], str]:
     found = {row.name: row for row in rows}
     common = _common(list(found.values()))
     names = {
-        name: " ".join([row.family, ", ".join(_words(row, common))]).strip()
+        name: " ".join(
+            [
+                row.family,
+                ", ".join(
+                    row.axes[key].word(value)
+                    for key, value in row.configuration.items()
+                    if key != "family" and key not in common
+                ),
+            ]
+        ).strip()
         for name, row in found.items()
     }
     texts = list(names.values())
@@ -39,11 +48,3 @@ def _common(rows: Sequence[Row]) -> dict[str, str]:
             if axis.is_common:
                 words.setdefault(axis.key, set()).add(axis.word(value))
     return {key: next(iter(found)) for key, found in words.items() if len(found) == 1}
-
-
-def _words(row: Row, common: dict[str, str]) -> list[str]:
-    return [
-        row.axes[key].word(value)
-        for key, value in row.configuration.items()
-        if key != "family" and key not in common
-    ]

@@ -11,7 +11,7 @@ import pytest
 from plots.features.check_statistics.command import questions
 from plots.file import loading
 from plots.file.builds import SAME, other_builds
-from plots.file.refinements import refinement_of
+from plots.file.loading import refinement_of
 from plots.tests import synthetic
 from plots.tests.synthetic_pairs import FIRST, pairs
 

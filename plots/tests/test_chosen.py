@@ -6,17 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plots.core.bounds import bounds
 from plots.core.crossover import comparisons
 from plots.core.curves import BEST
-from plots.core.network import epoch_rows
 from plots.core.series import chosen_words, device_label, device_name
 from plots.features.threads.analysis import more_threads
 from plots.features.training.table import best_table
-from plots.features.why.table import why_tables
 from plots.file import loading
 from plots.file.rows import File
-from plots.tests import synthetic, synthetic_machine
+from plots.tests import synthetic
 
 DISCS = ("disc-4", "disc-6", "disc-8", "disc-10")
 
@@ -151,23 +148,6 @@ def test_more_threads_are_compared_in_auto_where_there_is_auto(load):
 
     assert of("eager", "fused", "auto") == ["auto"]
     assert of("eager", "fused") == ["eager", "fused"]
-
-
-def test_fused_rows_have_a_bound_and_a_share(load):
-    own = synthetic_machine.peaks((1,), False)
-    others = ("memory_bytes", "bytes_to_device", "bytes_from_device", "launches")
-    flops = synthetic_machine.counts("disc-8")["flops"]
-    least = {"flops": flops, **dict.fromkeys(others, 0), "graph": False}
-    own += synthetic.samples(
-        on_cpu("disc-8", "fused", 1), [1e-2] * 9, minimum_work=least, seconds_product=1e-2
-    )
-    file = load(synthetic.document(own))
-    (row,) = epoch_rows(file)
-    assert bounds(file)[row.index].name == "compute"
-    (table,) = why_tables(file, [])[:1]
-    (line,) = table.records()
-    assert line["bound"] == "compute"
-    assert line["bound_percent"] == pytest.approx(100 * flops / 5e10 / 1e-2)
 
 
 def test_files_of_both_kinds_are_read_side_by_side(write, shell):

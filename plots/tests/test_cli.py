@@ -32,11 +32,6 @@ def test_validate_reports_each_file(small, write, tmp_path, shell):
     assert 'field "params": is missing' in sentences[0] and "no such file" in sentences[1]
 
 
-def test_validate_takes_a_folder(small, write, tmp_path, shell):
-    write(small, "results/a/1.json")
-    assert shell("validate", tmp_path / "results").out.count(": valid, ") == 1
-
-
 def test_the_committed_results_are_valid(capsys):
     assert main(["validate", *map(str, tracked_results())]) == 0
 
@@ -68,16 +63,6 @@ def test_report_and_summary_share_the_bootstrap_of_a_file(simple, tmp_path, monk
     monkeypatch.setattr(crossover, "pairings", seen_pairings)
     assert "The GPU wins from " in shell("report", simple, "-o", tmp_path / "out", "--summary").out
     assert seen == [simple]
-
-
-@pytest.mark.slow
-def test_report_shows_good_files_beside_bad_ones(small, write, tmp_path, capsys):
-    write(small, "in/good.json")
-    (tmp_path / "in" / "bad.json").write_text("{")
-    output = tmp_path / "out"
-    assert main(["report", str(tmp_path / "in"), "-o", str(output)]) == 2
-    assert (output / "index.html").is_file()
-    assert "bad.json" in capsys.readouterr().err
 
 
 @pytest.mark.slow

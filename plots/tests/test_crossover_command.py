@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m plots crossover`: its tables, its charts, its sentences, its exit codes."""
+"""`python -m plots crossover`: what people read by default, what programs and --all get, its
+charts, its sentences, its exit codes."""
 
 import csv
 import io
@@ -125,13 +126,6 @@ def test_what_has_nothing_to_draw_says_so(write, tmp_path, shell):
         assert not list(tmp_path.glob("out/*"))
 
 
-@pytest.mark.slow
-def test_a_folder_that_cannot_be_made(simple, tmp_path, shell):
-    (tmp_path / "file").write_text("")
-    (sentence,) = shell("crossover", simple, "--charts", tmp_path / "file", code=2).err.splitlines()
-    assert "choose another folder with --charts" in sentence
-
-
 def check_pictures(chart) -> None:
     picture = imread(io.BytesIO(chart.pictures.png))
     assert picture.shape[1] > 900
@@ -178,3 +172,56 @@ def test_charts_of_two_files_from_one_machine_do_not_collide(simple, write, tmp_
     drawn = draw_charts(file, comparisons(file))
     written = write_charts([file] * 2, [drawn] * 2, tmp_path / "charts")
     assert len(set(written)) == len(written) == 4 and all(path.is_file() for path in written)
+
+
+@pytest.mark.slow
+def test_text_is_short_and_epochs_come_first(wide, shell):
+    lines = shell("crossover", wide.path).out.splitlines()
+    assert max(map(len, lines)) <= 100 and len(lines) < 80
+    titles = ["disc networks faster than", "SPEEDUP", "square matrices", "layers faster"]
+    places = [next(n for n, line in enumerate(lines) if title in line) for title in titles]
+    assert places == sorted(places)
+    (each,) = [line for line in lines if line.startswith("  100  graph, pinned ")]
+    found = [one for one in comparisons(wide) if one.cpu.candidates]
+    (one,) = [
+        one
+        for one in found
+        if (one.common.get("batch"), one.precision) == ("100", "f32")
+        and one.gpu.label == "GPU, graph, pinned"
+    ]
+    assert each.endswith(crossover_words(one.crossover))
+    # Three thread counts and the best of them on 30 ways, of which 15 are f32.
+    left = f"[1] {4 * 30 - 15} more: --all shows each precision and each number of CPU threads."
+    assert lines.count(left) == 1
+
+
+def test_lines_are_as_wide_as_the_terminal(simple, monkeypatch, shell):
+    widths = []
+    for columns in ("80", "140"):
+        monkeypatch.setenv("COLUMNS", columns)
+        widths.append(max(map(len, shell("crossover", simple).out.splitlines())))
+    assert 70 < widths[0] <= 80 and 110 < widths[1] <= 140
+
+
+def test_programs_get_every_crossing(write, shell):
+    def seconds(way: dict[str, str], params: float) -> float:
+        cpu = 1 / 2 if 1000 < params < 1e6 else 2.0
+        return cpu if way["device"] == "cpu" else 1.0
+
+    ways = [
+        way
+        for model in DISC_MODELS
+        for way in (synthetic.cpu_configuration(model, 1), synthetic.gpu_configuration(model))
+    ]
+    path = write(synthetic.document(epochs(ways, seconds), gpu="synthetic GPU"))
+    known = list(comparisons(loading.load_file(path))[0].crossover.crossings)
+    assert len(known) == 2
+    assert (
+        json.loads(shell("crossover", path, "--format", "json").out)[0]["rows"][0]["crossings"]
+        == known
+    )
+    (line,) = csv.DictReader(
+        io.StringIO(shell("crossover", path, "--format", "csv").out.split("\n\n")[0])
+    )
+    assert [float(text) for text in line["crossings"].split()] == known
+    assert "crossings" not in shell("crossover", path, "--all").out

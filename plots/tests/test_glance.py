@@ -121,43 +121,38 @@ ONCE = Crossover("once", 300.0, 200.0, 400.0, (300.0,), sizes=SIZES, winners=(-1
 
 
 @pytest.mark.parametrize(
-    ("one", "expected"),
+    ("kind", "low", "winners", "expected"),
     [
-        (ONCE, [(10, 200, "cpu"), (200, 400, "open"), (400, 10_000, "gpu")]),
-        (replace(ONCE, low=None), [(10, 400, "open"), (400, 10_000, "gpu")]),
-        (replace(ONCE, high=None), [(10, 200, "cpu"), (200, 10_000, "open")]),
+        ("always", None, (1,) * 4, [(10, 10_000, "gpu")]),
+        ("never", None, (-1,) * 4, [(10, 10_000, "cpu")]),
+        ("ambiguous", None, (0,) * 4, [(10, 10_000, "open")]),
+        ("ambiguous", 50.0, (-1, 0, 0, 0), [(10, 50, "cpu"), (50, 10_000, "open")]),
+        ("ambiguous", 1500.0, (1, 1, -1, 0), [(10, 100, "gpu"), (100, 10_000, "open")]),
         (
-            Crossover("always", None, None, None, (), sizes=SIZES, winners=(1,) * 4),
-            [(10, 10_000, "gpu")],
-        ),
-        (
-            Crossover("never", None, None, None, (), sizes=SIZES, winners=(-1,) * 4),
-            [(10, 10_000, "cpu")],
-        ),
-        (
-            Crossover("ambiguous", None, None, None, (), sizes=SIZES, winners=(0,) * 4),
-            [(10, 10_000, "open")],
-        ),
-        (
-            Crossover("ambiguous", None, 50.0, None, (), sizes=SIZES, winners=(-1, 0, 0, 0)),
-            [(10, 50, "cpu"), (50, 10_000, "open")],
-        ),
-        (
-            Crossover("ambiguous", None, 1500.0, None, (), sizes=SIZES, winners=(1, 1, -1, 0)),
-            [(10, 100, "gpu"), (100, 10_000, "open")],
-        ),
-        (
-            Crossover("ambiguous", None, 2000.0, None, (), sizes=SIZES, winners=(-1, 1, 1, 0)),
+            *("ambiguous", 2000.0, (-1, 1, 1, 0)),
             [(10, 100, "open"), (100, 1000, "gpu"), (1000, 10_000, "open")],
         ),
         (
-            Crossover("several", None, None, None, (50.0,), sizes=SIZES, winners=(1, 1, -1, -1)),
+            *("several", None, (1, 1, -1, -1)),
             [(10, 100, "gpu"), (100, 1000, "open"), (1000, 10_000, "cpu")],
         ),
     ],
 )
-def test_segments_by_hand(one, expected):
+def test_segments_by_hand(kind, low, winners, expected):
+    one = Crossover(kind, None, low, None, (), sizes=SIZES, winners=winners)
     assert segments_of(one) == tuple(Segment(*each) for each in expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, [(10, 200, "cpu"), (200, 400, "open"), (400, 10_000, "gpu")]),
+        ({"low": None}, [(10, 400, "open"), (400, 10_000, "gpu")]),
+        ({"high": None}, [(10, 200, "cpu"), (200, 10_000, "open")]),
+    ],
+)
+def test_the_interval_is_open(changes, expected):
+    assert segments_of(replace(ONCE, **changes)) == tuple(Segment(*each) for each in expected)
 
 
 def test_too_few_repetitions_decide_nothing(read):

@@ -22,6 +22,8 @@ def test_the_gpu_costs_less_from_a_larger_size_than_it_wins_from(write, shell):
     assert "From which network size does a GPU cost less?" in text
     assert "the CPU costs 4.26 times as much: 2.07e-5 an epoch on the CPU" in text
     assert "from which size the gpu trains disc networks more cheaply than the cpu" in text.lower()
+    # A row of the file has no result, and so no quotient.
+    assert "what makes the cost" in shell("why", path, "--of=cost", *PRICES).out
     table = ("crossover", path, "--format=json")
     times, costs = (json.loads(shell(*table, *more).out) for more in ((), ("--of=cost", *PRICES)))
     sizes = [own[0]["rows"][0]["crossover"] for own in (times, costs)]

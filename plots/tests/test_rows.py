@@ -4,6 +4,7 @@
 import json
 import math
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +12,37 @@ import pytest
 from plots.core.page.section import Context
 from plots.features.doubts import section as doubts
 from plots.file import loading, rows
+from plots.file.refusal import BadFileError
 from plots.tests import synthetic
-from plots.tests.row_cases import NAME, OPERATIONS, PROBES, fault
+
+NAME = "Epoch/model:disc-3/batch:100/precision:f32/device:cpu/execution:eager/cpu_threads:2"
+PROBES = {  # configuration: the counter that it needs
+    "Peak/quantity:fma/precision:f32/device:cpu/cpu_threads:2": "flops",
+    "Peak/quantity:triad/device:cuda": "bytes",
+    "Peak/quantity:copy/direction:h2d/device:cuda": "bytes",
+    "Peak/quantity:launch/device:cuda": None,
+    "Copy/direction:h2d/bytes:4096/device:cuda/memory:pinned/mode:async": "bytes",
+    "Copy/direction:h2h/model:heart/batch:10/device:cpu/memory:pageable/mode:sync/cpu_threads:1": (
+        "bytes"
+    ),
+    "Collective/op:allreduce/bytes:4096/device:cpu/ranks:2": "bytes",
+}
+OPERATIONS = [
+    "Gemm/m:100/n:64/k:32/transpose:nt/precision:f32/cache:warm"
+    "/device:cpu/execution:eager/cpu_threads:2",
+    "Gemm/m:64/n:32/k:100/transpose:tn/precision:tf32/cache:cold/device:cuda/execution:graph",
+    "Layer/width:256/batch:100/activation:relu/pass:backward/form:fused/precision:f32"
+    "/device:cpu/execution:eager/cpu_threads:1",
+]
+
+
+def fault(path: Path) -> str:
+    """The sentence about the bad file `path`, checked for what every such sentence has."""
+    with pytest.raises(BadFileError) as caught:
+        loading.load_file(path)
+    sentence = str(caught.value)
+    assert sentence.startswith(str(path)) and "\n" not in sentence and ";" in sentence
+    return sentence
 
 
 @pytest.fixture
@@ -154,42 +184,57 @@ def test_counters_that_a_file_describes_have_unit_kind_and_description(small, wr
     assert 'counters.joules.unit": is missing' in fault(write(small))
 
 
-def probe_file(small, name):
-    """The file `small`, its row turned into a probe's."""
+def turned_into(small, name):
+    """The file `small`, its row turned into that of a probe, or of an operation: of eight things
+    that an iteration repeats."""
     family, *rest = name.split("/")
     small = renamed(small, {"family": family, **dict(part.split(":") for part in rest)})
     (row,) = small["rows"]
     del row["flops"], row["verification"]
     row["count"] = 8
-    if counter := PROBES[name]:
-        row[counter] = 1e9
-        row["verification"] = {"reference": "every result", "tolerance": 0, "relative_error": 0}
+    counters = {"flops": 1e6, "bytes": 4e6}
+    if name in OPERATIONS:
+        for counter in ("params", "batch", "rows", "steps"):
+            del row[counter]
+        row |= {**counters, "verified_entries": 256}
+    elif counter := PROBES[name]:
+        row[counter] = counters[counter]
     if family == "Collective":
         row["ranks"] = 2
+    if name in OPERATIONS or PROBES[name]:
+        checked = {"reference": "float64 product", "tolerance": 4e-6, "relative_error": 1e-7}
+        row["verification"] = {**checked, "entries": 256, "entries_of": 6400}
     return small
 
 
-@pytest.mark.parametrize("name", PROBES)
-def test_probes_need_their_counters(small, write, read, name):
-    small = probe_file(small, name)
+@pytest.mark.parametrize("name", [*PROBES, *OPERATIONS])
+def test_probes_and_operations_need_their_counters(small, write, read, name):
+    small = turned_into(small, name)
     (row,) = read(small).rows
     assert row.counters["seconds"] == pytest.approx(0.020 / 8)
-    counter = PROBES[name]
-    assert (row.verification is None) == (counter is None)
-    if counter:
-        assert row.counters[f"{counter}_per_second"] == pytest.approx(1e9 / 0.020)
-    needed = ["count", *([counter, "verification"] if counter else [])]
-    for field in [*needed, *(["ranks"] if row.family == "Collective" else [])]:
+    needed = {"count", *small["rows"][0].keys() & {"flops", "bytes", "verified_entries", "ranks"}}
+    for counter in needed & {"flops", "bytes"}:
+        # The work of an operation is that of one, the work of a probe that of an iteration.
+        done = row.counters[counter] * (8 if name in OPERATIONS else 1)
+        assert row.counters[f"{counter}_per_second"] == pytest.approx(done / 0.020)
+    checked = row.verification
+    assert (checked is None) == (needed == {"count"})
+    if checked:
+        assert (checked.entries, checked.entries_of, checked.steps) == (256, 6400, None)
+        needed.add("verification")
+    for field in needed:
         kept = small["rows"][0].pop(field)
         assert f'field "{field}": is missing' in fault(write(small))
         small["rows"][0][field] = kept
 
 
-@pytest.mark.parametrize("name", PROBES)
-def test_probes_need_their_configuration(small, write, name):
-    small = probe_file(small, name)
+@pytest.mark.parametrize("name", [*PROBES, *OPERATIONS])
+def test_probes_and_operations_need_their_configuration(small, write, name):
+    small = turned_into(small, name)
     configuration = small["rows"][0]["configuration"]
-    optional = {"family", "bytes", "batch", "model", "precision", "cpu_threads", "ranks", "memory"}
+    optional = {"family", "cpu_threads"}
+    if name in PROBES:
+        optional |= {"bytes", "batch", "model", "precision", "ranks", "memory"}
     if configuration["family"] == "Peak":
         optional.add("direction")
     for key in configuration.keys() - optional:
@@ -445,52 +490,9 @@ def test_the_schema_is_a_valid_one_and_agrees_with_an_independent_validator():
     assert not validator.is_valid(sweep)
 
 
-def operation_file(small, name):
-    """The file `small`, its row turned into that of an operation which an iteration repeats."""
-    family, *rest = name.split("/")
-    small = renamed(small, {"family": family, **dict(part.split(":") for part in rest)})
-    (row,) = small["rows"]
-    for counter in ("params", "batch", "rows", "steps"):
-        del row[counter]
-    row.update(count=100, verified_entries=256, bytes=4e6, flops=1e6)
-    row["verification"] = {
-        "reference": "float64 product",
-        "entries": 256,
-        "entries_of": 6400,
-        "tolerance": 4e-6,
-        "relative_error": 1e-7,
-    }
-    return small
-
-
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_operations_need_their_counters(small, write, read, name):
-    small = operation_file(small, name)
-    (row,) = read(small).rows
-    assert row.verification is not None
-    assert (row.verification.entries, row.verification.entries_of) == (256, 6400)
-    assert row.verification.steps is None
-    assert row.counters["seconds"] == pytest.approx(0.020 / 100)
-    assert row.counters["flops_per_second"] == pytest.approx(1e6 * 100 / 0.020)
-    for field in ("verification", "count", "flops", "bytes", "verified_entries"):
-        kept = small["rows"][0].pop(field)
-        assert f'field "{field}": is missing' in fault(write(small))
-        small["rows"][0][field] = kept
-
-
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_operations_need_their_configuration(small, write, name):
-    small = operation_file(small, name)
-    configuration = small["rows"][0]["configuration"]
-    for key in configuration.keys() - {"family", "cpu_threads"}:
-        fewer = {k: v for k, v in configuration.items() if k != key}
-        small["rows"][0]["configuration"] = fewer
-        assert f'"configuration.{key}": is missing' in fault(write(small))
-
-
 def test_the_time_of_an_operation_is_that_of_its_iteration(small, write):
-    small = operation_file(small, OPERATIONS[0])
+    small = turned_into(small, OPERATIONS[0])
     small["benchmarks"][0]["seconds"] = 0.5
     sentence = fault(write(small))
-    assert '"seconds" is 0.5 but real_time of repetition 1 is 0.0003 s' in sentence
+    assert '"seconds" is 0.5 but real_time of repetition 1 is 0.00375 s' in sentence
     assert "one operation" in sentence

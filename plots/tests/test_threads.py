@@ -17,7 +17,7 @@ from plots.features.answer.analysis import sentences
 from plots.features.crossover.table import crossover_table
 from plots.features.threads import section
 from plots.features.threads.analysis import EQUAL_WITHIN, more_threads, threads_sentence
-from plots.features.threads.table import threads_table
+from plots.features.threads.section import threads_table
 from plots.file import loading
 from plots.file.ladders import DISC
 from plots.file.rows import PairedInterval, Refinement
@@ -123,13 +123,13 @@ def test_pairs_are_those_of_the_same_sides(read):
         file = read(rows(), *refinements)
         (one,) = more_threads(file)
         assert (said in threads_sentence(file, one)) == has
-        assert bool(pairs_of(file, one.common, one.cpu, one.gpu)) == has
+        assert bool(pairs_of(file, one)) == has
 
 
 def test_of_a_resumed_run_the_last_pairs_count(read):
     file = read(rows(), pairs(complete=False), pairs(interval(25504, 33000)))
     (one,) = more_threads(file)
-    assert pairs_of(file, one.common, one.cpu, one.gpu).complete
+    assert pairs_of(file, one).complete
 
 
 def test_pairs_of_the_device_stand_for_the_best_thread_count(read):
@@ -137,7 +137,7 @@ def test_pairs_of_the_device_stand_for_the_best_thread_count(read):
     own = pairs(interval(40000, 60000), kind="device", second=second)
     file = read(known(50_000), own, gpu="synthetic GPU")
     best = next(one for one in comparisons(file) if one.cpu.candidates)
-    assert pairs_of(file, best.common, best.cpu, best.gpu)
+    assert pairs_of(file, best)
     table = crossover_table([(file, comparisons(file))])
     (record,) = table.records()
     assert (record["pairs_low"], record["pairs_high"]) == (40000, 60000)

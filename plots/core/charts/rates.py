@@ -5,14 +5,14 @@ to compute has the look that it has in every chart."""
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from plots import units
+from plots.core.charts.lines import grid
 from plots.core.charts.looks import Looks
 from plots.core.charts.style import (
-    RULE,
     Pictures,
     devices,
     finish,
@@ -54,13 +54,12 @@ def panels(lines: Sequence[Line], sized: Sequence[str]) -> list[Panel]:
         if any(dict(other).get(key) != value for other in kinds)
     }
     return [
-        Panel(_title(dict(kind), varying, members[0].points[0].row), tuple(members))
+        Panel(
+            ", ".join(members[0].points[0].row.axes.words({k: v for k, v in kind if k in varying})),
+            tuple(members),
+        )
         for kind, members in sorted(kinds.items(), key=lambda item: _rank(dict(item[0]), item[1]))
     ]
-
-
-def _title(kind: dict[str, str], varying: set[str], row: Row) -> str:
-    return ", ".join(row.axes.words({key: kind[key] for key in kind if key in varying}))
 
 
 def _rank(kind: dict[str, str], lines: Sequence[Line]) -> tuple[object, ...]:
@@ -94,7 +93,10 @@ def draw_rates(
         name_sizes(used[0], sizes, tick)
         for axes in used:
             axes.set_xlabel(size_label if axes.xaxis.get_tick_params()["labelbottom"] else "")
-        finish(figure, title, lines, _handles(used))
+        handles: dict[str, Line2D] = {}  # one of the lines of each way to compute
+        for line in (line for axes in used for line in axes.lines):
+            handles.setdefault(str(line.get_label()), line)
+        finish(figure, title, lines, list(handles.values()))
 
     return render(draw)
 
@@ -102,30 +104,16 @@ def draw_rates(
 def _draw_panels(figure: Figure, shown: Sequence[Panel], looks: Looks, unit: str) -> list[Axes]:
     """Draws each of `shown` on axes of its own; returns these. The lowest ones name the sizes."""
     columns = 1 if is_narrow(figure) or len(shown) == 1 else 2
-    rows = -(-len(shown) // columns)
-    figure.set_figheight((_HEIGHT[columns] if len(shown) == 1 or columns > 1 else 2.3) * rows + 0.3)
-    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-    _set_axes(grid[0][0], shown, unit)
-    used = list(grid.flat)[: len(shown)]
-    for place, (axes, panel) in enumerate(zip(used, shown, strict=True)):
+    used = grid(figure, len(shown), _HEIGHT[columns] if len(shown) == 1 or columns > 1 else 2.3)
+    points = [point for panel in shown for line in panel.lines for point in line.points]
+    _pad(used[0].set_xlim, [point.size for point in points])
+    _pad(used[0].set_ylim, [rate for point in points for rate in (point.low, point.high)])
+    logarithmic(used[0].yaxis, lambda value: units.power_of_ten_rate(value, unit))
+    for axes, panel in zip(used, shown, strict=True):
         for line in panel.lines:
             _draw_line(axes, line, looks)
-        axes.grid(color=RULE, linewidth=0.8)
-        axes.set_axisbelow(True)
-        axes.tick_params(labelbottom=place + columns >= len(shown))
         write_above(axes, printable(panel.title, 60), figure.get_figwidth() / columns - 1)
-    for axes in list(grid.flat)[len(shown) :]:
-        axes.set_visible(False)
     return used
-
-
-def _handles(grid: Sequence[Axes]) -> list[Artist]:
-    """One of the lines of each way to compute, for the legend."""
-    handles: dict[str, Artist] = {}
-    for axes in grid:
-        for line in axes.lines:
-            handles.setdefault(str(line.get_label()), line)
-    return list(handles.values())
 
 
 def _draw_line(axes: Axes, line: Line, looks: Looks) -> None:
@@ -159,15 +147,6 @@ def way(row: Row) -> str:
         if value != axis.plainest
     ]
     return ", ".join(words)
-
-
-def _set_axes(axes: Axes, shown: Sequence[Panel], unit: str) -> None:
-    points = [point for panel in shown for line in panel.lines for point in line.points]
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    _pad(axes.set_xlim, [point.size for point in points])
-    _pad(axes.set_ylim, [rate for point in points for rate in (point.low, point.high)])
-    logarithmic(axes.yaxis, lambda value: units.power_of_ten_rate(value, unit))
 
 
 def _pad(set_limits: Callable[[float, float], object], values: Sequence[float]) -> None:

@@ -5,7 +5,6 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -68,7 +67,8 @@ def _draw(strips: Strips, figure: Figure) -> None:
     _draw_guides(axes, names, count)
     for place in range(count):
         _draw_strip(axes, strips, place, figure, room / math.log(high / low or math.e))
-    legend = _legend(strips) if is_narrow(figure) else []
+    patches = [Patch(facecolor=COLOURS[side], label=strips.words(side)) for side in strips.sides]
+    legend = patches if is_narrow(figure) else []  # a narrow bar has no words in it
     finish(figure, strips.title, _lines(strips), legend)
 
 
@@ -187,11 +187,6 @@ def _lines(strips: Strips) -> list[str]:
     )
     first = "; ".join(filter(None, [strips.conditions, hatched, grey]))
     return list(filter(None, [first, circles]))
-
-
-def _legend(strips: Strips) -> list[Artist]:
-    """For a narrow bar has no words in it."""
-    return [Patch(facecolor=COLOURS[side], label=strips.words(side)) for side in strips.sides]
 
 
 def _alt(strips: Strips) -> str:

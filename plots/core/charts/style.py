@@ -83,14 +83,14 @@ class Chart:
 
 
 @contextmanager
-def drawing(width: float = WIDE, height: float = 5.2) -> Iterator[Figure]:
-    """A figure of `width` × `height` inches, in which all of it must be drawn and rendered."""
+def drawing(width: float) -> Iterator[Figure]:
+    """A figure of `width` inches, in which all of it must be drawn and rendered."""
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         # A name may hold characters that the font lacks; they are drawn as boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         # A file may hold numbers so small that a rate is 0.
         warnings.filterwarnings("ignore", message="Data has no positive values")
-        figure = Figure(figsize=(width, height), layout="constrained")
+        figure = Figure(figsize=(width, 5.2), layout="constrained")
         FigureCanvasAgg(figure)
         yield figure
 
@@ -233,14 +233,14 @@ def write_above(axes: Axes, text: str, room: float) -> None:
     axes.set_title("\n".join(lines), loc="left", fontsize=_SIZES["line"], color=INK)
 
 
-def logarithmic(axis: Axis, label: Callable[[float], str], base: int = 10) -> None:
-    """Ticks of `axis` at powers of `base`, each named by `label`, a function of its value; of a
+def logarithmic(axis: Axis, label: Callable[[float], str]) -> None:
+    """Ticks of `axis` at powers of ten, each named by `label`, a function of its value; of a
     short axis at 1, 2 and 5 times powers of ten. The axis must have its limits."""
     low, high = axis.get_view_interval()
     decades = math.log10(high / low) if low > 0 else 9.0
-    subs = (1.0, 2.0, 5.0) if base == 10 and decades < 2.5 else (1.0,)
+    subs = (1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)
     axis.set_major_formatter(FuncFormatter(lambda value, _: label(value)))
-    axis.set_major_locator(LogLocator(base=base, subs=subs, numticks=20))
+    axis.set_major_locator(LogLocator(subs=subs, numticks=20))
     axis.set_minor_locator(NullLocator())
 
 
@@ -252,7 +252,8 @@ def name_sizes(axes: Axes, sizes: Iterable[float], label: Callable[[float], str]
     figure = axes.get_figure(root=True)
     assert figure is not None
     low, high = axes.get_xlim()
-    width = figure.get_figwidth() / max(1, _columns(axes))
+    spec = axes.get_subplotspec()
+    width = figure.get_figwidth() / (spec.get_gridspec().ncols if spec else 1)
     most = max(2, int(_MOST_TICKS[is_narrow(figure)] * width / figure.get_figwidth()))
     axes.xaxis.set_major_locator(FixedLocator(thinned(sizes, math.log(high / low) / most)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: label(size)))
@@ -267,11 +268,6 @@ def thinned(sizes: Iterable[float], gap: float) -> list[float]:
         if all(abs(math.log(size / other)) >= gap for other in kept):
             kept.append(size)
     return sorted(kept)
-
-
-def _columns(axes: Axes) -> int:
-    spec = axes.get_subplotspec()
-    return spec.get_gridspec().ncols if spec else 1
 
 
 def set_logarithmic_axes(axes: Axes, size_label: str, quantity: Quantity = TIME) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from plots.core.statistics import spread
-from plots.core.tables.table import NOTHING, Column, Table
+from plots.core.tables.table import NOTHING, Table
 
 _FEW = 12  # lines of a table that is shown whole though it is not folded
 _SHOWN = 10  # of a longer one
@@ -48,9 +48,5 @@ def _shared(table: Table, first: Collection[str]) -> tuple[list[int], list[str]]
         if marks:
             kept.append(place)
         elif text != NOTHING.text:
-            shared.append(_said(column, text))
+            shared.append(" ".join(filter(None, (column.group, column.title, text))))
     return kept, shared
-
-
-def _said(column: Column, text: str) -> str:
-    return " ".join(filter(None, (column.group, column.title, text)))

@@ -24,12 +24,6 @@ _CODE = frozenset({"row", "command"})  # columns of what one types
 _NAMES = frozenset({"machine", "gpu"})  # columns of names that may take two lines
 
 
-def render_table(table: Table) -> str:
-    """`table` as an element of a page; cells carry their value for a script that sorts."""
-    module: Any = environment().get_template("table.html.j2").module  # its macros are attributes
-    return str(module.table(table)).strip() + "\n"
-
-
 @cache
 def environment() -> Environment:
     """Where the templates are and how they treat text."""

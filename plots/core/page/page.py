@@ -27,10 +27,11 @@ def render_page(
     widgets = [section.widget for section in sections if section.widget]
     script = "\n".join([*map(_text, ("sort.js", "fit.js")), *(one.script for one in widgets)])
     styles: dict[str, str] = {}
-    drawn = {picture.stem: picture for picture in _pictures(sections)}
+    drawn = {picture.stem: picture for section in sections for picture in section.pictures}
     numbers = count(1)
     inlined = {stem: _inline(numbers, styles, picture) for stem, picture in drawn.items()}
     looks = "".join(f".chart .{name}{{{style}}}" for style, name in styles.items())
+    digest = hashlib.sha256(script.encode()).digest()
     style = "\n".join([_text("report.css"), *(one.style for one in widgets), looks])
     return (
         environment()
@@ -46,17 +47,10 @@ def render_page(
             draw=lambda picture: inlined[picture.stem],
             style=Markup(style),
             script=Markup(script),
-            script_hash=_hash(script),
+            # What a Content-Security-Policy knows an inline script by.
+            script_hash="sha256-" + base64.b64encode(digest).decode(),
         )
     )
-
-
-def _pictures(sections: Sequence[Section]) -> Iterator[Picture]:
-    for section in sections:
-        for block in section.blocks:
-            yield from block.pictures
-            for fold in block.folds:
-                yield from fold.pictures
 
 
 def _inline(numbers: Iterator[int], styles: dict[str, str], picture: Picture) -> Markup:
@@ -74,8 +68,3 @@ def _inline(numbers: Iterator[int], styles: dict[str, str], picture: Picture) ->
 @cache
 def _text(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8").strip()
-
-
-def _hash(script: str) -> str:
-    """What a Content-Security-Policy knows an inline script by."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

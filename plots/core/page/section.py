@@ -4,20 +4,24 @@
 Text in them is still as the result file has it; the page escapes and shortens it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from markupsafe import Markup
 
-from plots.core.charts.style import Pictures
 from plots.core.crossover import Comparison
 from plots.core.machines import SideBySide
 from plots.core.tables.table import Table
 from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File
 from plots.parallel import Map, in_process
+
+if TYPE_CHECKING:  # matplotlib takes long to load
+    from plots.core.charts.style import Pictures
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class Fold:
     pictures: tuple[Picture, ...] = ()
 
     @classmethod
-    def of(cls, table: Table, summary: str = "", pictures: tuple[Picture, ...] = ()) -> "Fold":
+    def of(cls, table: Table, summary: str = "", pictures: tuple[Picture, ...] = ()) -> Fold:
         """`table` with its number of lines beside the summary, or else its title."""
         return cls(f"{summary or table.title} ({len(table.lines)})", (table,), pictures=pictures)
 
@@ -68,6 +72,11 @@ class Block:
     notes: tuple[str, ...] = ()
     folds: tuple[Fold, ...] = ()
     emphasis: bool = False
+
+    @property
+    def parts(self) -> tuple[Block | Fold, ...]:
+        """What has pictures and tables: the block, and its folds."""
+        return (self, *self.folds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +115,12 @@ class Section:
     links: tuple[Link, ...] = ()
     widget: Widget | None = None
     folded: bool = False
+
+    @property
+    def pictures(self) -> list[Picture]:
+        """Those of all blocks and folds."""
+        parts = (part for block in self.blocks for part in block.parts)
+        return [picture for part in parts for picture in part.pictures]
 
 
 class Predicted(Protocol):

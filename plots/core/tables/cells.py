@@ -1,9 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cells of the usual kinds, each of which is NOTHING for None."""
+"""Cells of the usual kinds, each of which is NOTHING for None, and tables by their columns: each
+with what it shows of the subject of a line."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from plots import units
-from plots.core.tables.table import NOTHING, Cell
+from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.file.rows import Row
+
+Field = tuple[Column, Callable[[Any], Cell]]
+Of = Callable[[Any], Any]
+
+
+def table_of(
+    title: str, found: Iterable[Any], fields: Sequence[Field], notes: Iterable[str] = ()
+) -> Table:
+    """A line for each of `found`, made from the left; `notes` are read when all lines are made, so
+    that cells may add to them."""
+    lines = tuple(tuple(cell(one) for _, cell in fields) for one in found)
+    return Table(title, tuple(column for column, _ in fields), lines, tuple(notes))
+
+
+def text_field(key: str, title: str, of: Of, group: str = "") -> Field:
+    """A column of text_cell()."""
+    return Column(key, title, group=group), lambda one: text_cell(of(one))
+
+
+def count_field(key: str, title: str, of: Of, group: str = "") -> Field:
+    """A column of count_cell()."""
+    return Column(key, title, True, group), lambda one: count_cell(of(one))
+
+
+def number_field(key: str, title: str, of: Of, group: str = "") -> Field:
+    """A column of number_cell()."""
+    return Column(key, title, True, group), lambda one: number_cell(of(one))
+
+
+def seconds_field(key: str, title: str, of: Of, group: str = "") -> Field:
+    """A column of seconds_cell()."""
+    return Column(key, title, True, group), lambda one: seconds_cell(of(one))
+
+
+def file_fields(found: Sequence[object]) -> tuple[Field, ...]:
+    """The columns of a line's file and its machine, where several files are `found`."""
+    if len(found) < 2:
+        return ()
+    return (
+        text_field("machine", "machine", lambda of: of[0].machine.id),
+        (Column("file", "file"), lambda of: Cell(of[0].path.stem, of[0].path.name)),
+    )
+
+
+def interval_fields(of: Of = lambda one: one) -> tuple[Field, Field]:
+    """The columns of the 95 % interval of what has `low` and `high`."""
+    return (
+        number_field("low", "from", lambda one: of(one).low, "95 %"),
+        number_field("high", "to", lambda one: of(one).high, "95 %"),
+    )
+
+
+def network_fields(key: str = "network", of: Of = lambda one: one) -> tuple[Field, Field, Field]:
+    """The columns of the model that a row trains, its parameters, and samples in a batch."""
+    return (
+        text_field(key, key, lambda one: of(one).model),
+        count_field("params", "parameters", lambda one: of(one).counters["params"]),
+        count_field("batch", "batch", lambda one: of(one).counters["batch"]),
+    )
 
 
 def text_cell(words: str | None) -> Cell:
@@ -48,3 +111,19 @@ def range_cell(row: Row, count: float = 1) -> Cell:
     """From the fastest to the slowest repetition of `row`, of one of `count` things it times."""
     spread = (row.maximum - row.minimum) / count
     return Cell(units.seconds_range(row.minimum / count, row.maximum / count), spread)
+
+
+def crossover_fields(title: str, of: Of = lambda one: one) -> tuple[Field, ...]:
+    """The columns of a comparison's answer, its size under `title`, and the interval."""
+    return (
+        (Column("kind", "answer"), lambda one: kind_cell(of(one).crossover.kind)),
+        number_field("crossover", title, lambda one: of(one).crossover.size),
+        *interval_fields(lambda one: of(one).crossover),
+    )
+
+
+FAILED = (
+    text_field("row", "row", lambda row: row.name),
+    text_field("outcome", "outcome", lambda row: row.failure.outcome),
+    text_field("reason", "reason", lambda row: row.failure.message),
+)

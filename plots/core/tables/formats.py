@@ -4,10 +4,10 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from plots.core.tables.plain import as_text
-from plots.core.tables.table import LONGEST, LONGEST_NOTE, Cell, Table, Value
+from plots.core.tables.table import LONGEST, LONGEST_NOTE, Cell, Table
 from plots.text import markdown
 
 
@@ -40,14 +40,11 @@ def as_csv(table: Table) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(column.key for column in table.columns)
     for line in table.lines:
-        writer.writerow(_csv_field(cell.value) for cell in line)
+        writer.writerow(
+            " ".join(map(str, cell.value)) if isinstance(cell.value, tuple) else cell.value
+            for cell in line
+        )
     return buffer.getvalue()
-
-
-def _csv_field(value: Value) -> float | int | str:
-    if value is None:
-        return ""
-    return " ".join(map(str, value)) if isinstance(value, tuple) else value
 
 
 def as_json(table: Table) -> str:
@@ -56,19 +53,8 @@ def as_json(table: Table) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-FORMATS: dict[str, Callable[[Table], str]] = {
-    "text": as_text,
-    "markdown": as_markdown,
-    "csv": as_csv,
-    "json": as_json,
-}
-# Of file names.
-ENDINGS = {
-    "text": "txt",
-    "markdown": "md",
-    "csv": "csv",
-    "json": "json",
-}
+FORMATS = {"text": as_text, "markdown": as_markdown, "csv": as_csv, "json": as_json}
+ENDINGS = {"text": "txt", "markdown": "md", "csv": "csv", "json": "json"}  # of file names
 
 
 def render(tables: Sequence[Table], name: str) -> str:

@@ -85,9 +85,8 @@ def _of_epochs(file: File, compared: Sequence[Comparison]) -> list[str]:
     answered = []
     for networks in ladders_of(compared):
         if found := headline(file, compared, networks):
-            answered += [_paragraph(file, answer) for answer in found.answers]
-            largest = found.answers[0].largest
-            answered += [speed_up_words(largest)] if largest else []
+            answered += [_paragraph(file, answer) for answer in found]
+            answered += [speed_up_words(found[0].largest)] if found[0].largest else []
     if answered:
         return answered
     ratios = speed_ups(file, compared=compared)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from plots import units
 from plots.core.crossover import Comparison, SpeedUp, speed_ups
 from plots.core.crossover_words import claim, crossover_words, ratio_words, speed_up_words
-from plots.core.headline import Headline, foremost, headline, over_batches, over_passes, unusual
+from plots.core.headline import Answer, foremost, headline, over_batches, over_passes, unusual
 from plots.core.machines import short_gpu, short_processor
 from plots.core.network import ODD, epoch_rows, on_device, step_rows, training_rows
 from plots.core.strip import Mark, Strip, Strips, segments_of, side_of
@@ -100,8 +100,7 @@ def machines(each: Iterable[tuple[File, Glance]]) -> Strips | None:
 
 
 def _of_curve(file: File, compared: Sequence[Comparison], first: Comparison) -> Glance:
-    answer = headline(file, compared)
-    assert answer is not None
+    answers = headline(file, compared)
     batches = at_each_batch(compared, first)
     gpu = short_gpu(printable(file.machine.gpu or "GPU", _NAME))
     strips = [
@@ -113,10 +112,10 @@ def _of_curve(file: File, compared: Sequence[Comparison], first: Comparison) -> 
         )
         for one in batches[:_MOST_STRIPS]
     ]
-    largest = answer.answers[0].largest
+    largest = answers[0].largest
     lines = [speed_up_words(largest)] if largest else []
-    lines += _moved(batches[1:], answer)
-    lines += _placed(answer)
+    lines += _moved(batches[1:], answers[0])
+    lines += _placed(answers)
     batch = "" if len(batches) > 1 else f", {_batch(first)}"
     shown = _strips(strips, first, f"{_kind(first)}{batch}")
     return Glance(shown, _sentence(first), tuple(lines), _to_share(file, first, gpu))
@@ -137,20 +136,20 @@ def at_each_batch(compared: Sequence[Comparison], first: Comparison) -> list[Com
     return [first, *sorted(alike.values(), key=lambda one: whole(one.batch) or 0)]
 
 
-def _moved(others: Sequence[Comparison], answer: Headline) -> list[str]:
+def _moved(others: Sequence[Comparison], answer: Answer) -> list[str]:
     """What other batches say, and networks on no curve that disagree, in a line."""
     said = [f"{_batch(one)}: {crossover_words(one.crossover)}" for one in others[:3]]
-    for one in answer.answers[0].exceptions[:2]:
+    for one in answer.exceptions[:2]:
         network = f"{_name(one.model)} ({units.count(one.parameters)} parameters)"
         said.append(f"on {network} {ratio_words(one, 2)}")
     return [f"What moves it: {'; '.join(said)}."] if said else []
 
 
-def _placed(answer: Headline) -> list[str]:
+def _placed(answers: Sequence[Answer]) -> list[str]:
     """What the other placement of the data would change."""
-    if len(answer.answers) < 2:
+    if len(answers) < 2:
         return ["What would change it: ./run --refine narrows the interval."]
-    other = answer.answers[1]
+    other = answers[1]
     how = {"resident": "with all data on the GPU", "copied": "copying each batch to the GPU"}
     words = crossover_words(other.comparison.crossover)
     return [f"What would change it: {how[other.data]}: {words}."]

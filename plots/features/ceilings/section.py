@@ -67,15 +67,18 @@ def _table(rows: Sequence[Row]) -> Table:
         for row in rows:
             if counter not in (*row.counters, "") or (not counter and _RATES & row.counters.keys()):
                 continue
-            what, where = _names(row)
+            own = row.configuration
+            what = [_QUANTITIES.get(own["quantity"], own["quantity"])]
+            what += row.axes.words(own, roles=["alike"])
+            what += row.axes.words(own, roles=["what"], without=["family", "quantity"])
             best, median = (
                 _cell(row, seconds, counter, unit) for seconds in (row.minimum, row.median)
             )
             device = row.counters.get("device_seconds")
             lines.append(
                 (
-                    what,
-                    where,
+                    text_cell(", ".join(what)),
+                    text_cell(device_name(row)),
                     replace(best, bold=True, marks=marks(row.warnings, flags)),
                     median,
                     text_cell(unit),
@@ -93,13 +96,3 @@ def _cell(row: Row, seconds: float, counter: str, unit: str) -> Cell:
         return seconds_cell(seconds / row.counters["count"])
     rate = row.counters[counter] / seconds
     return Cell(units.rate(rate, unit), rate)
-
-
-def _names(row: Row) -> tuple[Cell, Cell]:
-    configuration = row.configuration
-    quantity = configuration["quantity"]
-    details = row.axes.words(configuration, roles=["alike"])
-    details += row.axes.words(configuration, roles=["what"], without=["family", "quantity"])
-    what = ", ".join([_QUANTITIES.get(quantity, quantity), *details])
-    where = device_name(row)
-    return text_cell(what), text_cell(where)

@@ -6,18 +6,17 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import replace
 
-from plots import units
 from plots.core.command import add_format, complain, named_path, print_tables
 from plots.core.crossover import comparisons
-from plots.core.tables.cells import text_cell
-from plots.core.tables.table import Cell, Column, Table
+from plots.core.tables.cells import Field, Of, count_field, table_of, text_field
+from plots.core.tables.table import Cell, Column
 from plots.features.compare.analysis import FEWEST_REPETITIONS, compare
 from plots.features.peers.analysis import pairs
 from plots.file import loading
 from plots.file.builds import SAME, other_builds
 from plots.file.families import TRAINING
 from plots.file.refusal import BadFileError
-from plots.file.rows import File, Row
+from plots.file.rows import File
 from plots.text import printable
 
 DESCRIPTION = (
@@ -27,12 +26,18 @@ DESCRIPTION = (
 )
 EXAMPLE = "check-statistics build/other/results/same/FILE.json"
 
-_COLUMNS = (
-    Column("question", "question"),
-    Column("asked", "asked", numeric=True),
-    Column("differences", "differences found", numeric=True),
-    Column("share_percent", "share", numeric=True),
-    Column("nominal_percent", "nominal share", numeric=True),
+
+def _percent(key: str, title: str, of: Of) -> Field:
+    column = Column(key, title, numeric=True)
+    return column, lambda one: Cell(f"{100 * of(one):.1f} %", 100 * of(one))
+
+
+_FIELDS = (
+    text_field("question", "question", lambda one: one[0]),
+    count_field("asked", "asked", lambda one: len(one[1])),
+    count_field("differences", "differences found", lambda one: sum(one[1])),
+    _percent("share_percent", "share", lambda one: sum(one[1]) / len(one[1])),
+    _percent("nominal_percent", "nominal share", lambda one: one[2]),
 )
 
 
@@ -47,22 +52,12 @@ def run(options: argparse.Namespace) -> int:
     except BadFileError as error:
         return complain([str(error)])
     same = other_builds(file).get(SAME)
-    lines = [
-        (
-            text_cell(question),
-            Cell(units.count(len(differ)), len(differ)),
-            Cell(units.count(sum(differ)), sum(differ)),
-            _percent(sum(differ) / len(differ)),
-            _percent(nominal),
-        )
-        for question, differ, nominal in (questions(file, same) if same else ())
-        if differ
-    ]
-    if not lines:
+    asked = [one for one in (questions(file, same) if same else ()) if one[1]]
+    if not asked:
         said = "has no program measured twice; ./run --check-statistics measures one"
         return complain([f"{printable(str(options.file))}: {said}"])
     title = f"Differences found between two measurements of one program, on {file.machine.id}"
-    print_tables([Table(title, _COLUMNS, tuple(lines))], options)
+    print_tables([table_of(title, asked, _FIELDS)], options)
     return complain([])
 
 
@@ -107,14 +102,9 @@ def _as_two_devices(ours: File, theirs: File, threads: int) -> File:
         [row for row in file.rows if row.family in TRAINING and row.threads == threads]
         for file in (ours, theirs)
     )
-    on_a_gpu = [replace(row, configuration=_on_a_gpu(row), index=-1 - row.index) for row in others]
+    on_a_gpu = []
+    for row in others:
+        own_way = {**row.configuration, "device": "cuda", "execution": "eager"}
+        del own_way["cpu_threads"]
+        on_a_gpu.append(replace(row, configuration=own_way, index=-1 - row.index))
     return replace(ours, rows=(*own, *on_a_gpu), refinements=(), peers=(), builds=())
-
-
-def _on_a_gpu(row: Row) -> dict[str, str]:
-    rest = {key: value for key, value in row.configuration.items() if key != "cpu_threads"}
-    return {**rest, "device": "cuda", "execution": "eager"}
-
-
-def _percent(share: float) -> Cell:
-    return Cell(f"{100 * share:.1f} %", 100 * share)

@@ -13,11 +13,13 @@ from plots.core import statistics
 from plots.core.comparability import remarks
 from plots.core.work import difference, per_iteration
 from plots.file.axes import Items
+from plots.file.builds import path_of_build
 from plots.file.families import TRAINING
 from plots.file.quantities import TIME, Quantity
-from plots.file.rows import MOST_DISTURBED, File, Instances, Row
+from plots.file.rows import MOST_DISTURBED, File, Instances, PairedSize, Row
 from plots.file.samples import FEW
 
+Said = Literal["slower", "faster", "open"]
 Verdict = Literal["better", "worse", "same", "ambiguous", "disturbed"]
 
 MINIMUM_EFFECT = 0.03
@@ -374,3 +376,48 @@ def _verdict(pair: Pair, p: float, effect: float) -> Verdict:
     if p < SIGNIFICANCE and (is_higher or is_lower):
         return "worse" if is_higher != pair.baseline.quantity.is_more_better else "better"
     return "ambiguous"
+
+
+@dataclass(frozen=True, slots=True)
+class InTurn:
+    """A network that both builds trained in turn, each pair with instances of its own. `pair` has
+    its times, and `said` is what the file's own build surely is, in comparison with the other."""
+
+    size: PairedSize
+    pair: Pair
+    said: Said
+
+    @property
+    def pairs(self) -> int:
+        return self.size.pairs + self.size.ties
+
+    @property
+    def won(self) -> int:
+        """Pairs in which the file's own build was faster."""
+        return self.size.won_by_first
+
+
+def in_turn(file: File, comparison: Comparison) -> list[InTurn]:
+    """The networks of `file` that bench --refine=program measured in pairs of its own build and the
+    other one, the baseline of `comparison`; the largest first. None where the baseline is another
+    file.
+
+    A pair decides by which of its two times is shorter (docs/method/refinement.md), so that what
+    differs from row to row or from run to run need not be known, and small differences are found.
+    """
+    found: list[InTurn] = []
+    for one in file.refinements:
+        if comparison.baseline.path == path_of_build(file, one.second.get("program", "")):
+            way = {**one.common, **one.first}
+            rows = {
+                pair.baseline.model: pair
+                for pair in comparison.pairs
+                if way.items() <= pair.baseline.configuration.items()
+            }
+            said: dict[str | None, Said] = {"first": "faster", "second": "slower", None: "open"}
+            found += [
+                InTurn(size, rows[size.model], said[size.winner])
+                for size in one.sizes
+                if size.model in rows
+            ]
+    return sorted(found, key=lambda one: -one.size.parameters)

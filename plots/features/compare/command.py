@@ -40,12 +40,16 @@ from plots.core.machines import (
 from plots.core.tables.plain import wrapped
 from plots.core.tables.table import LONGEST_NOTE, Table
 from plots.features.compare import mix
-from plots.features.compare.analysis import FEWEST_REPETITIONS, Comparison, compare
-from plots.features.compare.in_turn import InTurn, in_turn
+from plots.features.compare.analysis import (
+    FEWEST_REPETITIONS,
+    Comparison,
+    InTurn,
+    compare,
+    in_turn,
+)
 from plots.features.compare.table import compare_tables, in_turn_table
 from plots.features.crossover.table import crossover_table
-from plots.features.machines.table import machines_table
-from plots.features.machines.verdict import verdicts
+from plots.features.machines.table import machines_table, verdicts
 from plots.file import loading, rows
 from plots.file.builds import other_builds
 from plots.file.families import TRAINING
@@ -135,7 +139,9 @@ def run(options: argparse.Namespace) -> int:
         if options.cpu_of:
             cpu, gpu = asked_for([_load(options.cpu_of), _load(options.gpu_of)], options)
             return _run_mix(cpu, gpu, options)
-        files, problems = _load_all(options.paths)
+        loaded = [loading.load_files([path]) for path in options.paths]  # one may be named twice
+        files = [file for found, _ in loaded for file in found]
+        problems = [fault for _, faults in loaded for fault in faults]
         if len(files) == 1:  # measured in turn with other builds
             files = [*other_builds(files[0]).values(), *files]
         if len(files) < 2:
@@ -162,17 +168,6 @@ def run(options: argparse.Namespace) -> int:
         return _run_comparison(files, baseline or files[0], tables, problems, options)
     except (BadFileError, mix.NothingToMixError, UnknownMachineError) as error:
         return complain([str(error)])
-
-
-def _load_all(paths: list[Path]) -> tuple[list[rows.File], list[str]]:
-    """The files that `paths` name, in their order, and what is wrong with others."""
-    found: list[rows.File] = []
-    problems: list[str] = []
-    for path in paths:  # one by one: a file may be compared with itself
-        files, faults = loading.load_files([path])
-        found += files
-        problems += faults
-    return found, problems
 
 
 def _wrong_usage(options: argparse.Namespace) -> str:

@@ -2,19 +2,27 @@
 """A comparison of two files as tables."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from plots import units
-from plots.core.tables.cells import count_cell, text_cell
+from plots.core.tables.cells import (
+    Field,
+    Of,
+    count_cell,
+    count_field,
+    table_of,
+    text_cell,
+    text_field,
+)
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.compare.analysis import (
     FEWEST_REPETITIONS,
     SIGNIFICANCE,
     Comparison,
+    InTurn,
     Pair,
     Verdict,
 )
-from plots.features.compare.in_turn import InTurn
 from plots.file.row_names import short_names
 from plots.file.rows import File
 from plots.file.samples import FEW
@@ -22,12 +30,6 @@ from plots.text import counted, sentence
 
 _VERDICTS: tuple[Verdict, ...] = ("better", "worse", "same", "ambiguous", "disturbed")
 _CHANGED = ("better", "worse")
-
-_RATIO = (
-    Column("ratio", "ratio", True, "other / baseline"),
-    Column("ratio_low", "from", True, "other / baseline"),
-    Column("ratio_high", "to", True, "other / baseline"),
-)
 
 
 def compare_tables(
@@ -52,33 +54,23 @@ def compare_tables(
 
 def in_turn_table(found: Sequence[InTurn]) -> Table:
     """Networks that two builds trained in pairs."""
-    lines = tuple(
+    fields = (
+        text_field("model", "network", lambda one: one.size.model),
+        count_field("params", "parameters", lambda one: one.size.parameters),
         (
-            text_cell(one.size.model),
-            count_cell(one.size.parameters),
-            Cell(one.said, one.said, bold=one.said != "open"),
-            count_cell(one.won),
-            count_cell(one.pairs),
-            _ratio(one.pair.ratio),
-            _ratio(one.pair.low),
-            _ratio(one.pair.high),
-        )
-        for one in found
-    )
-    columns = (
-        Column("model", "network"),
-        Column("params", "parameters", numeric=True),
-        Column("verdict", "other is"),
-        Column("won", "other faster", True, "pairs"),
-        Column("pairs", "of", True, "pairs"),
-        *_RATIO,
+            Column("verdict", "other is"),
+            lambda one: Cell(one.said, one.said, bold=one.said != "open"),
+        ),
+        count_field("won", "other faster", lambda one: one.won, "pairs"),
+        count_field("pairs", "of", lambda one: one.pairs, "pairs"),
+        *_ratio_fields(lambda one: one.pair),
     )
     note = (
         "Both trained an epoch in turn, each pair made anew. Slower, faster: the pairs are sure, "
         "with an error of 5 % for all networks together. This finds smaller differences than the "
         "rows do."
     )
-    return Table("Networks measured in pairs, the largest first", columns, lines, (note,))
+    return table_of("Networks measured in pairs, the largest first", found, fields, [note])
 
 
 def _unmatched(comparison: Comparison, names: dict[str, str], everything: bool) -> Table:
@@ -193,19 +185,40 @@ def _ratios(comparison: Comparison, names: dict[str, str], common: str, everythi
         notes.append(
             f"{counted(len(rest), 'row')} the same, ambiguous or disturbed: --all lists them."
         )
+
+    def name(pair: Pair) -> Cell:
+        marks = []
+        for which, row in (("baseline", pair.baseline), ("other", pair.other)):
+            for flag in row.warnings:
+                note = f"{which}: {flag}"
+                if note not in notes:
+                    notes.append(note)
+                marks.append(notes.index(note) + 1)
+        return Cell(names[pair.baseline.name], pair.baseline.name, marks=tuple(marks))
+
+    def verdict(pair: Pair) -> Cell:
+        said = comparison.said(pair.verdict)
+        return Cell(said, said, bold=pair.verdict in _CHANGED)
+
+    def median(which: str, of: Callable[[Pair], float]) -> Field:
+        column = Column(f"{which}_{quantity.unit}", which, True, f"median {quantity.noun}")
+        return column, lambda pair: Cell(pair.baseline.quantity.show(of(pair)), of(pair))
+
+    def p(pair: Pair) -> Cell:
+        return Cell(f"{pair.p:.2g}" if pair.p >= 1e-4 else "<0.0001", pair.p)
+
+    fields = (
+        (Column("name", "row"), name),
+        (Column("verdict", "other is"), verdict),
+        median("baseline", lambda pair: pair.baseline.median),
+        median("other", lambda pair: pair.value),
+        *_ratio_fields(),
+        (Column("p", "p", True), lambda pair: NOTHING if pair.is_disturbed else p(pair)),
+    )
     listed = [*_by_effect(changed), *(_by_effect(rest) if everything else ())]
-    lines = tuple(_line(pair, comparison.said(pair.verdict), names, notes) for pair in listed)
     what = f"{quantity.noun.capitalize()} of the same rows in two files"
     title = f"{what if everything else 'Rows that changed'}, the largest effect first"
-    columns = (
-        Column("name", "row"),
-        Column("verdict", "other is"),
-        Column(f"baseline_{quantity.unit}", "baseline", True, f"median {quantity.noun}"),
-        Column(f"other_{quantity.unit}", "other", True, f"median {quantity.noun}"),
-        *_RATIO,
-        Column("p", "p", True),
-    )
-    return Table(title, columns, lines, tuple(notes))
+    return table_of(title, listed, fields, notes)
 
 
 def _by_effect(pairs: Sequence[Pair]) -> list[Pair]:
@@ -228,25 +241,12 @@ def _between(comparison: Comparison) -> list[str]:
     ]
 
 
-def _line(pair: Pair, verdict: str, names: dict[str, str], notes: list[str]) -> tuple[Cell, ...]:
-    marks = []
-    for which, row in (("baseline", pair.baseline), ("other", pair.other)):
-        for flag in row.warnings:
-            note = f"{which}: {flag}"
-            if note not in notes:
-                notes.append(note)
-            marks.append(notes.index(note) + 1)
-    called, show = pair.verdict in _CHANGED, pair.baseline.quantity.show
+def _ratio_fields(of: Of = lambda pair: pair) -> tuple[Field, ...]:
+    group = "other / baseline"
     return (
-        Cell(names[pair.baseline.name], pair.baseline.name, marks=tuple(marks)),
-        Cell(verdict, verdict, bold=called),
-        *(Cell(show(value), value) for value in (pair.baseline.median, pair.value)),
-        _ratio(pair.ratio),
-        _ratio(pair.low),
-        _ratio(pair.high),
-        NOTHING
-        if pair.is_disturbed
-        else Cell(f"{pair.p:.2g}" if pair.p >= 1e-4 else "<0.0001", pair.p),
+        (Column("ratio", "ratio", True, group), lambda one: _ratio(of(one).ratio)),
+        (Column("ratio_low", "from", True, group), lambda one: _ratio(of(one).low)),
+        (Column("ratio_high", "to", True, group), lambda one: _ratio(of(one).high)),
     )
 
 

@@ -28,13 +28,12 @@ from plots.features.answer.analysis import LONGEST
 from plots.features.answer.glance import glance
 from plots.features.copies.analysis import copies_of, copies_sentences, over_copies
 from plots.features.copies.table import copies_table
-from plots.features.crossover.summary import crossover_text
-from plots.features.crossover.table import crossover_tables, speed_up_table
+from plots.features.crossover.table import crossover_tables, crossover_text, speed_up_table
 from plots.features.machines.table import summary_table
 from plots.features.ranks.analysis import more_ranks, ranks_sentence, shared, shares_a_gpu
 from plots.features.ranks.table import ranks_tables, shared_tables
 from plots.features.threads.analysis import more_threads, threads_sentence
-from plots.features.threads.table import threads_table
+from plots.features.threads.section import threads_table
 from plots.file import loading
 from plots.file.families import FAMILIES, OF_NETWORKS
 from plots.file.ladders import networks_of_any
@@ -218,23 +217,32 @@ def _compare_threads(files: list[File], problems: list[str], options: argparse.N
     if options.charts:
         return complain(["crossover: --threads has no charts; leave out --threads, or --charts"])
     found = [(file, own) for file in files if (own := more_threads(file))]
-    if options.format == "text":
-        for file, own in found:
-            print(wrapped(f"{printable(file.machine.id)}, {printable(file.path.name)}"))
-            for one in own:
-                print(wrapped(printable(threads_sentence(file, one), LONGEST), "  "))
+    for file, own in found:
+        _say(file, [threads_sentence(file, one) for one in own], options)
     if found and (options.format != "text" or options.all):
         print_tables([threads_table(found)], options)
     has = {file.path for file, _ in found}
     for file in files:
         if file.path not in has:
             networks = printable(networks_of_any(file.ladders))
-            print(
-                f"{printable(str(file.path))}: no epochs of two {networks} on several thread "
-                "counts; ./run --family=Epoch --threads=1,2 gives them",
-                file=sys.stderr,
+            _lacks(
+                file,
+                f"no epochs of two {networks} on several thread counts; ./run --family=Epoch "
+                "--threads=1,2 gives them",
             )
     return complain(problems)
+
+
+def _say(file: File, sentences: Sequence[str], options: argparse.Namespace) -> None:
+    """Prints what `sentences` say of `file`, where text was asked for."""
+    if options.format == "text":
+        print(wrapped(f"{printable(file.machine.id)}, {printable(file.path.name)}"))
+        for sentence in sentences:
+            print(wrapped(printable(sentence, LONGEST), "  "))
+
+
+def _lacks(file: File, what: str) -> None:
+    print(f"{printable(str(file.path))}: {what}", file=sys.stderr)
 
 
 def _compare_ranks(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
@@ -247,17 +255,14 @@ def _compare_ranks(files: list[File], problems: list[str], options: argparse.Nam
         own = [one for one in shared(file, weak) if one.alone or not weak]
         if not own:
             but = ", but on some that share a GPU" if any(map(shares_a_gpu, file.rows)) else ""
-            print(
-                f"{printable(str(file.path))}: no network was trained on several ranks{but}"
+            _lacks(
+                file,
+                f"no network was trained on several ranks{but}"
                 f"{', which have as large a batch each as one process has' if weak else ''}; "
                 f"./run --family=Collective,Epoch --ranks=1,2 --threads=1,2{batches} does it",
-                file=sys.stderr,
             )
             continue
-        if options.format == "text":
-            print(wrapped(f"{printable(file.machine.id)}, {printable(file.path.name)}"))
-            for one in pairs:
-                print(wrapped(printable(ranks_sentence(one), LONGEST), "  "))
+        _say(file, [ranks_sentence(one) for one in pairs], options)
         tables += [*shared_tables(own), *ranks_tables(file, pairs)]
     if tables:
         print_tables(tables, options)
@@ -277,16 +282,13 @@ def _compare_copies(files: list[File], problems: list[str], options: argparse.Na
     for file, compared in found:
         own = copies_of(file)
         if not own:
-            print(
-                f"{printable(str(file.path))}: no network was trained in copies; "
-                "./run --family=Epoch --model=disc-5,policy --copies=1,4,16,64 does it",
-                file=sys.stderr,
+            _lacks(
+                file,
+                "no network was trained in copies; ./run --family=Epoch --model=disc-5,policy "
+                "--copies=1,4,16,64 does it",
             )
             continue
-        if options.format == "text":
-            print(wrapped(f"{printable(file.machine.id)}, {printable(file.path.name)}"))
-            for sentence in copies_sentences(file, compared):
-                print(wrapped(printable(sentence, LONGEST), "  "))
+        _say(file, copies_sentences(file, compared), options)
         tables.append(copies_table(file, own))
     if tables:
         print_tables(tables, options)

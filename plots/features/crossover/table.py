@@ -1,37 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The crossovers and the speedups of result files as tables."""
+"""The crossovers and the speedups of result files as tables; people are shown the answer, then a
+block for each question."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain, compress
 
 import numpy as np
 
 from plots import units
-from plots.core.crossover import Comparison, SpeedUp, regret
+from plots.core.crossover import Comparison, SpeedUp, Winner
 from plots.core.crossover_words import crossover_words, instances_words, other_work, what
 from plots.core.curves import Alike, Curve
-from plots.core.paired import LOST, PAIRS, lost_cells, pairs_cells
+from plots.core.headline import foremost, ladders_of, way
+from plots.core.paired import LOST, pairs_fields
 from plots.core.statistics import FEWEST_SAMPLES
-from plots.core.tables.cells import number_cell, text_cell
+from plots.core.strip import strip_text
+from plots.core.tables.cells import (
+    Field,
+    file_fields,
+    interval_fields,
+    number_cell,
+    table_of,
+    text_cell,
+    text_field,
+)
+from plots.core.tables.plain import as_text, wrapped
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
+from plots.features.answer.analysis import LONGEST, sentences
+from plots.features.answer.glance import glance
+from plots.file.axes import Label
 from plots.file.families import EPOCH, FAMILIES, FORWARD, MINIBATCH, OF_NETWORKS
 from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File
 from plots.text import counted, printable, whole
 
-_WHICH = (Column("machine", "machine"), Column("file", "file"))
-_HOW = (
-    Column("batch", "batch", numeric=True),
-    Column("precision", "precision"),
-    Column("cpu_threads", "threads", group="CPU"),
-    Column("cpu_how", "how", group="CPU", for_programs=True),
-)
-_GPU = (Column("execution", "execution", group="GPU"), Column("data", "data", group="GPU"))
 _COLUMNS = {"cpu": ("cpu_threads",), "cuda": ("execution", "data")}  # of each side's own
-_INTERVAL = (
-    Column("low", "from", numeric=True, group="95 %"),
-    Column("high", "to", numeric=True, group="95 %"),
-)
+Line = tuple[File, Comparison | SpeedUp]
 _TITLES = {
     EPOCH: "Crossover of training epochs",
     MINIBATCH: "Crossover of training steps over batch size",
@@ -48,53 +53,43 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
     where there are several files.
     """
     flags: dict[str, int] = {}
-    lines = []
     paired = any(one.kind == "device" for file, _ in found for one in file.refinements)
-    for file, comparisons in found:
-        for comparison in comparisons:
-            cpu, gpu = comparison.cpu, comparison.gpu
-            if is_best_of_one(cpu):
-                continue
-            crossover = comparison.crossover
-            answer = "once" if crossover.kind == "once" else crossover_words(crossover)
-            sizes = f"{counted(crossover.left_out, 'size')} of fewer than {FEWEST_SAMPLES}"
-            few = [f"Left out: {sizes} repetitions."] if crossover.left_out else []
-            crossings = ", ".join(map(units.significant, crossover.crossings))
-            lines.append(
-                (
-                    *_which(file, found),
-                    text_cell(what(comparison.common, gpu.axes)),
-                    *_how(comparison.common, cpu, gpu, flags),
-                    Cell(answer, crossover.kind),
-                    text_cell(comparison.measure),
-                    replace(number_cell(crossover.size), marks=marks(few, flags)),
-                    number_cell(crossover.low),
-                    number_cell(crossover.high),
-                    *(pairs_cells(file, comparison, flags) if paired else ()),
-                    *lost_cells(regret(crossover, cpu, gpu)),
-                    Cell(crossings, crossover.crossings),
-                )
-            )
     quantity = _quantity(found)
-    columns = (
-        *_which_columns(found),
-        Column("what", f"{quantity.noun} of"),
-        *_HOW,
-        *_GPU,
-        Column("kind", "answer"),
-        Column("measure", "over"),
-        Column("crossover", f"GPU {quantity.wins} from", numeric=True),
-        *_INTERVAL,
-        *(PAIRS if paired else ()),
+
+    def answer(of: tuple[File, Comparison]) -> Cell:
+        crossover = of[1].crossover
+        said = "once" if crossover.kind == "once" else crossover_words(crossover)
+        return Cell(said, crossover.kind)
+
+    def size(of: tuple[File, Comparison]) -> Cell:
+        crossover = of[1].crossover
+        sizes = f"{counted(crossover.left_out, 'size')} of fewer than {FEWEST_SAMPLES}"
+        few = [f"Left out: {sizes} repetitions."] if crossover.left_out else []
+        return replace(number_cell(crossover.size), marks=marks(few, flags))
+
+    def crossings(of: tuple[File, Comparison]) -> Cell:
+        found = of[1].crossover.crossings
+        return Cell(", ".join(map(units.significant, found)), found)
+
+    fields = (
+        *file_fields(found),
+        text_field("what", f"{quantity.noun} of", lambda of: what(of[1].common, of[1].gpu.axes)),
+        *_how(flags),
+        (Column("kind", "answer"), answer),
+        text_field("measure", "over", lambda of: of[1].measure),
+        (Column("crossover", f"GPU {quantity.wins} from", True), size),
+        *interval_fields(lambda of: of[1].crossover),
+        *(pairs_fields(flags) if paired else ()),
         *LOST,
-        Column("crossings", "crossings", for_programs=True),
+        (Column("crossings", "crossings", for_programs=True), crossings),
     )
     families = {one.family for _, compared in found for one in compared}
     title = _TITLES.get(families.pop(), "Crossover") if len(families) == 1 else "Crossover"
     title += "" if quantity is TIME else f", {quantity.noun}"
     trained = (file for file, own in found if any(one.family in OF_NETWORKS for one in own))
-    notes = (*flags, *_left_out(trained), *_instances(found))
-    return Table(f"{title}{_on(found)}", columns, tuple(lines), notes)
+    lines = [(file, one) for file, own in found for one in own if not is_best_of_one(one.cpu)]
+    notes = chain(flags, _left_out(trained), _instances(found))
+    return table_of(f"{title}{_on(found)}", lines, fields, notes)
 
 
 def crossover_tables(found: Sequence[tuple[File, Sequence[Comparison]]]) -> dict[str, Table]:
@@ -115,45 +110,36 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
     All are of one family. The faster device's time is bold where it is sure.
     """
     flags: dict[str, int] = {}
-    lines = []
-    for file, speed_ups in found:
-        for speed_up in speed_ups:
-            cpu, gpu = speed_up.cpu, speed_up.gpu
-            batch, precision, threads, cpu_how, *how = _how(speed_up.common, cpu, gpu, flags)
-            model = speed_up.common["model"]
-            lines.append(
-                (
-                    *_which(file, found),
-                    text_cell(model),
-                    Cell(units.count(speed_up.parameters), int(speed_up.parameters)),
-                    batch,
-                    precision,
-                    threads,
-                    cpu_how,
-                    _time(cpu, speed_up.winner == "cpu"),
-                    *how,
-                    _time(gpu, speed_up.winner == "gpu"),
-                    replace(number_cell(speed_up.ratio), marks=marks(_against(speed_up), flags)),
-                    number_cell(speed_up.low),
-                    number_cell(speed_up.high),
-                )
-            )
     quantity = _quantity(found)
-    columns = (
-        *_which_columns(found),
-        Column("model", "network"),
-        Column("params", "parameters", numeric=True),
-        *_HOW,
-        Column(f"cpu_{quantity.unit}", quantity.noun, numeric=True, group="CPU"),
-        *_GPU,
-        Column(f"gpu_{quantity.unit}", quantity.noun, numeric=True, group="GPU"),
-        Column("speed_up", ratio_name(quantity), numeric=True),
-        *_INTERVAL,
+
+    def time(side: Winner) -> Field:
+        def cell(of: tuple[File, SpeedUp]) -> Cell:
+            curve = of[1].cpu if side == "cpu" else of[1].gpu
+            value = float(np.median(curve.samples[0]))
+            return Cell(quantity.show(value), value, bold=of[1].winner == side)
+
+        return Column(f"{side}_{quantity.unit}", quantity.noun, True, side.upper()), cell
+
+    def parameters(of: tuple[File, SpeedUp]) -> Cell:
+        return Cell(units.count(of[1].parameters), int(of[1].parameters))
+
+    def ratio(of: tuple[File, SpeedUp]) -> Cell:
+        return replace(number_cell(of[1].ratio), marks=marks(_against(of[1]), flags))
+
+    batch, precision, threads, cpu_how, execution, data = _how(flags)
+    fields = (
+        *file_fields(found),
+        text_field("model", "network", lambda of: of[1].common["model"]),
+        (Column("params", "parameters", True), parameters),
+        *(batch, precision, threads, cpu_how, time("cpu"), execution, data, time("gpu")),
+        (Column("speed_up", ratio_name(quantity), True), ratio),
+        *interval_fields(lambda of: of[1]),
     )
     families = {one.family for _, own in found for one in own} or {EPOCH}
     of = f"{ratio_name(quantity)} = {quantity.quotient()} of one {FAMILIES[families.pop()].one}"
-    notes = (*flags, *_left_out(file for file, _ in found), *_instances(found))
-    return Table(f"{of}{_on(found)}", columns, tuple(lines), notes)
+    lines = [(file, one) for file, own in found for one in own]
+    notes = chain(flags, _left_out(file for file, _ in found), _instances(found))
+    return table_of(f"{of}{_on(found)}", lines, fields, notes)
 
 
 def ratio_title(curve: Curve) -> str:
@@ -189,16 +175,6 @@ def _instances(found: Sequence[tuple[File, Sequence[Alike]]]) -> list[str]:
     return list(dict.fromkeys(filter(None, said)))
 
 
-def _which_columns(found: Sequence[object]) -> tuple[Column, ...]:
-    return _WHICH if len(found) > 1 else ()
-
-
-def _which(file: File, found: Sequence[object]) -> tuple[Cell, ...]:
-    if len(found) == 1:
-        return ()
-    return (text_cell(file.machine.id), Cell(file.path.stem, file.path.name))
-
-
 def _on(found: Sequence[tuple[File, object]]) -> str:
     return f" on {found[0][0].machine.id}" if len(found) == 1 else ""
 
@@ -208,19 +184,33 @@ def is_best_of_one(cpu: Curve) -> bool:
     return bool(cpu.candidates) and all(len(samples) == 1 for samples in cpu.candidates)
 
 
-def _how(common: dict[str, str], cpu: Curve, gpu: Curve, flags: dict[str, int]) -> tuple[Cell, ...]:
-    """Batch, precision, the CPU's threads and how, and the GPU's execution and data, with marks for
-    the flags. People read how the CPU computes beside its threads, programs by itself."""
-    threads, cpu_how = _side("cpu", cpu, common)
-    execution, gpu_how = _side("cuda", gpu, common)
-    beside = _given(", ".join(filter(None, [threads, cpu_how])) or None, marks(cpu.flags, flags))
+def _how(flags: dict[str, int]) -> tuple[Field, ...]:
+    """The columns of batch, precision, the CPU's threads and how, and the GPU's execution and data,
+    with marks for the flags. People read how the CPU computes beside its threads, programs by
+    itself."""
+
+    def threads(of: Line) -> Cell:
+        own, how = _side("cpu", of[1].cpu, of[1].common)
+        beside = ", ".join(filter(None, [own, how])) or None
+        return replace(_given(beside, marks(of[1].cpu.flags, flags)), value=_given(own).value)
+
+    def execution(of: Line) -> Cell:
+        said = ", ".join(filter(None, _side("cuda", of[1].gpu, of[1].common)))
+        return _given(said or None, marks(of[1].gpu.flags, flags))
+
     return (
-        _given(common.get("batch")),
-        _given(common.get("precision")),
-        replace(beside, value=_given(threads).value),
-        text_cell(cpu_how or None),
-        _given(", ".join(filter(None, [execution, gpu_how])) or None, marks(gpu.flags, flags)),
-        _given(gpu.configuration.get("data")),
+        (Column("batch", "batch", True), lambda of: _given(of[1].common.get("batch"))),
+        (Column("precision", "precision"), lambda of: _given(of[1].common.get("precision"))),
+        (Column("cpu_threads", "threads", group="CPU"), threads),
+        (
+            Column("cpu_how", "how", group="CPU", for_programs=True),
+            lambda of: text_cell(_side("cpu", of[1].cpu, of[1].common)[1] or None),
+        ),
+        (Column("execution", "execution", group="GPU"), execution),
+        (
+            Column("data", "data", group="GPU"),
+            lambda of: _given(of[1].gpu.configuration.get("data")),
+        ),
     )
 
 
@@ -244,6 +234,142 @@ def _given(text: str | None, flagged: tuple[int, ...] = ()) -> Cell:
     return Cell(text, text if number is None else number, marks=flagged)
 
 
-def _time(curve: Curve, bold: bool) -> Cell:
-    value = float(np.median(curve.samples[0]))
-    return Cell(curve.quantity.show(value), value, bold=bold)
+_MOST = 12  # lines of products, and of layers
+_PLAIN = "f32"
+_SAID = ("precision", "execution", "data")  # columns that a title speaks for
+_QUESTIONS = {
+    EPOCH: "From which size the GPU trains {networks}",
+    MINIBATCH: "From which batch size the GPU trains step by step",
+    FORWARD: "From which size the GPU computes forward passes of {networks}",
+    "Gemm": "From which size the GPU multiplies square matrices",
+    "Layer": "From which width the GPU computes layers",
+}
+_ALL = "--all shows each precision and each number of CPU threads"
+
+
+def crossover_text(
+    file: File,
+    compared: Sequence[Comparison],
+    ratios: Sequence[SpeedUp],
+    steps: Sequence[SpeedUp] = (),
+    passes: Sequence[SpeedUp] = (),
+) -> str:
+    """The answer of `file`, and a table for each question: where the GPU wins, how much faster it
+    is, and the same of training steps, forward passes, products and layers. `compared` are its
+    comparisons(), the others its speed_ups() of epochs, of training steps and of passes."""
+    blocks = [answer_text(file, compared)]
+    tables = [_where(compared, EPOCH), _how_much(file, foremost(compared), ratios)]
+    tables += [_where(compared, MINIBATCH, _MOST), _of_batches(file, steps, "trains a step")]
+    tables += [
+        _where(compared, FORWARD, _MOST),
+        _of_batches(file, passes, "computes a forward pass"),
+    ]
+    tables += [_where(compared, family, _MOST) for family in ("Gemm", "Layer")]
+    blocks += [as_text(table).rstrip() for table in tables if table]
+    if left_out := other_work(file):
+        blocks.append(wrapped(f"{left_out}."))
+    return "\n\n".join(blocks) + "\n"
+
+
+def answer_text(file: File, compared: Sequence[Comparison]) -> str:
+    """The machine, its strip and its answer, a paragraph for each sentence of it."""
+    strips = glance(file, compared).strips
+    said = [strip_text(strips), ""] if strips else []
+    texts = sentences(file, compared)
+    said += [wrapped(printable(text, LONGEST), "  ") for text in texts]
+    return "\n".join([wrapped(printable(file.machine.id)), *said])
+
+
+def _where(compared: Sequence[Comparison], family: str, most: int | None = None) -> Table | None:
+    """Each way of the GPU against the best number of CPU threads, and where it wins."""
+    every = [one for one in compared if one.family == family]
+    best = [one for one in every if one.cpu.candidates]
+    plain = [one for one in best if one.precision in ("", _PLAIN)] or best
+    shown = plain[:most]
+    if not shown:
+        return None
+    columns = (
+        Column("what", "of"),
+        Column("batch", "batch", numeric=True),
+        Column("precision", "precision"),
+        Column("gpu", "GPU"),
+        Column("answer", "answer"),
+    )
+    texts = [
+        (
+            what(one.common, one.gpu.axes),
+            units.written(one.batch) or None,
+            one.precision or None,
+            way(one),
+            crossover_words(one.crossover),
+        )
+        for one in shown
+    ]
+    names, batches, precisions, *_ = map(set, zip(*texts, strict=True))
+    said = (len(names) > 1, batches != {None}, precisions != {_PLAIN}, True, True)
+    left = sum(not is_best_of_one(one.cpu) for one in every) - len(shown)
+    cpu = shown[0].cpu.words
+    if is_best_of_one(shown[0].cpu):
+        cpu = Label(how=", ".join(filter(None, (cpu.how, cpu.best_of))))
+    ladders = ladders_of(shown)
+    networks = ladders[0] if len(ladders) == 1 else "networks"
+    how = shown[0].gpu.quantity.how
+    title = f"{_QUESTIONS[family].format(networks=networks)} {how} than the CPU ({cpu.there})"
+    more = (f"{left} more: {_ALL}.",) if left > 0 else ()
+    lines = tuple(tuple(map(text_cell, line)) for line in texts)
+    return Table(title, columns, lines, more).only([*compress(range(len(said)), said)])
+
+
+def _how_much(file: File, first: Comparison | None, ratios: Sequence[SpeedUp]) -> Table | None:
+    """The speedups of all networks, the discs at the batch of the headline, in its first way."""
+    shown = list(ratios)
+    if first:
+        batch = first.batch
+        discs = {float(size) for size in first.sizes}
+        shown = [
+            one
+            for one in ratios
+            if one.gpu.configuration == first.gpu.configuration
+            and one.precision == first.precision
+            and (one.batch == batch or one.parameters not in discs)
+        ]
+    if not shown:
+        return None
+    table = speed_up_table([(file, shown)])
+    if not first:
+        return table
+    how = f"{first.gpu.quantity.how_much} the GPU trains, {way(first)}"
+    title = f"{how}: {ratio_title(first.gpu)}"
+    return _more(
+        table.without(*_SAID, title=title), len(ratios) - len(shown), "batches, ways of the GPU"
+    )
+
+
+def _of_batches(file: File, ratios: Sequence[SpeedUp], does: str) -> Table | None:
+    """The speedup of each network in each batch size, on the GPU's fastest way in f32."""
+    fastest: dict[tuple[str, str], SpeedUp] = {}
+    plain = [one for one in ratios if one.precision == _PLAIN] or ratios
+    for one in plain:
+        place = one.model, one.batch
+        if place not in fastest or _gpu_cost(one) < _gpu_cost(fastest[place]):
+            fastest[place] = one
+    if not fastest:
+        return None
+    shown = list(fastest.values())
+    table = speed_up_table([(file, shown)])
+    ways = {(way(one), one.precision) for one in shown}
+    if ways == {(how := way(shown[0]), _PLAIN)}:
+        gpu = shown[0].gpu
+        title = f"{gpu.quantity.how_much} the GPU {does}, {how}: {ratio_title(gpu)}"
+        table = table.without(*_SAID, title=title)
+    return _more(table, len(ratios) - len(shown), "ways of the GPU")
+
+
+def _more(table: Table, left: int, what: str) -> Table:
+    """`table` with a note on `left` speedups that it leaves out."""
+    more = (f"{left} more: --all shows other {what} and precisions.",) if left else ()
+    return replace(table, notes=(*table.notes, *more))
+
+
+def _gpu_cost(one: SpeedUp) -> float:
+    return one.gpu.quantity.cost(float(np.median(one.gpu.samples[0])))

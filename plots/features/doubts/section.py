@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from plots.core.page.section import Block, Context, Fold, Section
 from plots.core.peaks import doubts, peaks
-from plots.core.tables.cells import number_cell, seconds_cell, text_cell
-from plots.core.tables.table import Column, Table
+from plots.core.tables.cells import FAILED, number_field, seconds_field, table_of, text_field
+from plots.core.tables.table import Table
 from plots.file.rows import File
 
 _FEW = 12  # lines of a table that is not folded
@@ -60,43 +60,27 @@ def _of(number: int, rows: int) -> str:
 
 def missing_table(file: File) -> Table:
     """The rows of `file` without a result, and why."""
-    columns = (Column("row", "row"), Column("outcome", "outcome"), Column("reason", "reason"))
-    lines = [
-        (
-            text_cell(row.name),
-            text_cell(row.failure.outcome),
-            text_cell(row.failure.message),
-        )
-        for row in file.own_rows
-        if row.failure
-    ]
-    return Table("Rows without a result", columns, tuple(lines))
+    return table_of("Rows without a result", [row for row in file.own_rows if row.failure], FAILED)
 
 
 def _not_verified(file: File) -> Table:
     """What rows with wrong results took: for whoever looks for the fault, and for nothing else."""
-    columns = (
-        Column("row", "row"),
-        Column("seconds", "time", numeric=True),
-        Column("relative_error", "relative error", numeric=True),
-        Column("tolerance", "tolerance", numeric=True),
+    rows = (*file.own_rows, *file.peers)
+    fields = (
+        text_field("row", "row", lambda row: row.name),
+        seconds_field("seconds", "time", lambda row: row.failure.seconds),
+        number_field("relative_error", "relative error", lambda row: row.failure.relative_error),
+        number_field("tolerance", "tolerance", lambda row: row.failure.tolerance),
     )
-    lines = [
-        (
-            text_cell(row.name),
-            seconds_cell(row.failure.seconds),
-            number_cell(row.failure.relative_error),
-            number_cell(row.failure.tolerance),
-        )
-        for row in (*file.own_rows, *file.peers)
-        if row.failure and row.failure.seconds is not None
-    ]
-    return Table("Times of wrong results, which count nowhere", columns, tuple(lines))
+    wrong = [row for row in rows if row.failure and row.failure.seconds is not None]
+    return table_of("Times of wrong results, which count nowhere", wrong, fields)
 
 
 def _flagged(file: File) -> Table:
-    columns = (Column("row", "row"), Column("flag", "what casts doubt on it"))
-    lines = [
-        (text_cell(row.name), text_cell(flag)) for row in file.own_rows for flag in doubts(row)
-    ]
-    return Table("Rows in doubt", columns, tuple(lines))
+    fields = (
+        text_field("row", "row", lambda of: of[0].name),
+        text_field("flag", "what casts doubt on it", lambda of: of[1]),
+    )
+    return table_of(
+        "Rows in doubt", [(row, flag) for row in file.own_rows for flag in doubts(row)], fields
+    )

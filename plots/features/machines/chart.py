@@ -2,7 +2,6 @@
 """Draws all machines in one chart: time of an epoch over the size of the network, CPU and GPU."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -32,12 +31,7 @@ _PALE = ("#808080", "#B0B0B0", "#595959")  # of another commit
 _OWN = COLOURS[0]  # in a panel of its own
 _KEY = "#595959"
 _DASHED = (0, (4, 2))
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    sizes: np.ndarray
-    seconds: np.ndarray
+_Line = tuple[np.ndarray, np.ndarray]  # sizes, and seconds
 
 
 def draw_machines(side: SideBySide) -> Chart | None:
@@ -97,8 +91,8 @@ def _draw_all(
 
 
 def _set_limits(axes: Axes, lines: Sequence[_Line]) -> None:
-    sizes = np.concatenate([line.sizes for line in lines])
-    seconds = np.concatenate([line.seconds for line in lines])
+    sizes = np.concatenate([own for own, _ in lines])
+    seconds = np.concatenate([own for _, own in lines])
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(sizes.min() / 1.6, sizes.max() * 1.6)
@@ -118,18 +112,16 @@ def _lines(standing: Standing) -> dict[str, _Line]:
     if standing.answer:
         curves = {"cpu": standing.answer.cpu, "cuda": standing.answer.gpu}
         return {
-            device: _Line(curve.sizes, np.exp(log_medians(curve)))
-            for device, curve in curves.items()
+            device: (curve.sizes, np.exp(log_medians(curve))) for device, curve in curves.items()
         }
     own = cpu_curve(standing.file)
-    return {"cpu": _Line(*own)} if len(own[0]) > 1 else {}
+    return {"cpu": own} if len(own[0]) > 1 else {}
 
 
 def _draw(axes: Axes, lines: dict[str, _Line], colour: str, width: float) -> None:
     for device, line in lines.items():
         axes.plot(
-            line.sizes,
-            line.seconds,
+            *line,
             color=colour,
             linewidth=width,
             linestyle=_DASHED if device == "cpu" else "-",
@@ -141,8 +133,8 @@ def _mark_crossover(axes: Axes, one: Standing, lines: dict[str, _Line], colour: 
     size = one.answer.crossover.size if one.answer else None
     if size is None:
         return
-    gpu = lines["cuda"]
-    seconds = np.exp(np.interp(np.log(size), np.log(gpu.sizes), np.log(gpu.seconds)))
+    sizes, times = map(np.log, lines["cuda"])
+    seconds = np.exp(np.interp(np.log(size), sizes, times))
     axes.plot(
         size,
         seconds,

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.features.machines.chart import MOST_SHOWN, draw_machines
-from plots.features.machines.table import machines_table, part
-from plots.features.machines.verdict import verdicts
+from plots.features.machines.table import machines_table, part, verdicts
 from plots.file.file_order import machine
 from plots.file.rows import File
 

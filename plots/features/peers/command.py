@@ -4,7 +4,7 @@
 import argparse
 
 from plots.core.command import add_format, add_paths, complain, load_answering, print_tables
-from plots.features.peers.table import missing_table, names_of, peer_tables
+from plots.features.peers.section import missing_table, names_of, peer_tables
 from plots.text import printable
 
 DESCRIPTION = (

@@ -1,16 +1,192 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What another framework takes for the same work, and the crossover that its curves give."""
+"""Ours beside another framework: times, the ratio of pairs and its interval, and both crossovers;
+as tables, and on the page."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
+from plots import units
+from plots.core.crossover_words import crossover_words, instances_words
+from plots.core.headline import way
 from plots.core.page.columns import brief, on_page
 from plots.core.page.section import Block, Context, Fold, Section
-from plots.core.tables.table import Table
-from plots.features.peers.analysis import programs_of
-from plots.features.peers.table import missing_table, name_of, peer_tables
-from plots.file.rows import File
+from plots.core.series import chosen_words
+from plots.core.tables.cells import (
+    FAILED,
+    Field,
+    count_cell,
+    interval_fields,
+    network_fields,
+    number_field,
+    range_cell,
+    table_of,
+    text_field,
+)
+from plots.core.tables.table import Cell, Column, Table, marks
+from plots.features.peers.analysis import Pair, crossovers_of, pairs, programs_of, seconds
+from plots.file.axes import OWN
+from plots.file.families import FAMILIES, OF_NETWORKS
+from plots.file.rows import File, Row
 from plots.text import printable
+
+_FEW = "Too few pairs of repetitions, or of instances, for a 95 % interval, which needs 6."
+_APART = "Not measured in turn: the ratio of the medians, without an interval."
+
+
+def peer_tables(file: File, every: bool = False) -> list[Table]:
+    """A table for each family and framework, a line for each pairs() of `file`; and one of the
+    crossovers where a framework has both devices. What trains comes first, copies last."""
+    found: dict[tuple[str, str], list[Pair]] = {}
+    for pair in pairs(file, every):
+        found.setdefault((pair.ours.family, pair.theirs.program), []).append(pair)
+    there = dict.fromkeys(family for family, _ in found)
+    families = [name for name in FAMILIES if name in there]
+    families += [name for name in there if name not in FAMILIES]
+    tables = [
+        _table(file, family, program, found[family, program])
+        for family in families
+        for program in programs_of(file)
+        if (family, program) in found
+    ]
+    if crossovers := crossover_table(file):
+        tables.append(crossovers)
+    if own := own_table(file):
+        tables.insert(0, own)
+    return tables
+
+
+def own_table(file: File) -> Table | None:
+    """Modules that PyTorch trained as they are, which bench has no row of; None without any."""
+    rows = [row for row in file.peers if row.as_is and row.failure is None]
+    if not rows:
+        return None
+    notes: dict[str, int] = {}
+
+    def median(row: Row) -> Cell:
+        return Cell(units.seconds(seconds(row)), seconds(row), marks=marks(row.warnings, notes))
+
+    fields = (
+        *network_fields(),
+        text_field("iteration", "of", lambda row: FAMILIES[row.family].a),
+        text_field("on", "on", _where),
+        text_field("how", "how", _how),
+        (Column("seconds", "median", numeric=True), median),
+        (Column("range", "from … to", numeric=True), range_cell),
+    )
+    reasons = dict.fromkeys(f"{row.model}: {row.as_is}" for row in rows)
+    return table_of("Modules as they are, in PyTorch alone", rows, fields, chain(notes, reasons))
+
+
+def crossover_table(file: File) -> Table | None:
+    """From which size the GPU wins, by our two curves and by a framework's; None without the
+    latter."""
+    found = crossovers_of(file)
+    others = [one for program, one in found.items() if program != OWN]
+    if not others:
+        return None
+    fields: tuple[Field, ...] = (
+        text_field("whose", "with", lambda of: "ours" if of[0] == OWN else name_of(file, of[0])),
+        text_field("cpu", "CPU", lambda of: of[1].cpu.label),
+        text_field("gpu", "GPU", lambda of: way(of[1])),
+        text_field("answer", "the GPU wins", lambda of: crossover_words(of[1].crossover)),
+        (
+            Column("crossover", "from", numeric=True, for_programs=True),
+            lambda of: count_cell(of[1].crossover.size),
+        ),
+    )
+    title = f"From which size the GPU trains {others[0].networks} faster"
+    return table_of(title, found.items(), fields)
+
+
+def missing_table(file: File) -> Table:
+    """The rows of the frameworks without a result, and why."""
+    rows = [row for row in file.peers if row.failure]
+    return table_of(f"Rows of {names_of(file)} without a result", rows, FAILED)
+
+
+def name_of(file: File, program: str) -> str:
+    """A framework of the file in words."""
+    row = next(row for row in file.peers if row.program == program)
+    return row.axes["program"].word(program)
+
+
+def names_of(file: File) -> str:
+    """All frameworks of the file in words: "PyTorch and JAX"."""
+    return " and ".join(name_of(file, program) for program in programs_of(file))
+
+
+def _table(file: File, family: str, program: str, found: Sequence[Pair]) -> Table:
+    notes: dict[str, int] = {}
+    framework = name_of(file, program)
+
+    def time(
+        key: str, group: str, of: Callable[[Pair], Row], wins: Callable[[Pair], bool]
+    ) -> Field:
+        def cell(pair: Pair) -> Cell:
+            return Cell(units.seconds(seconds(of(pair))), seconds(of(pair)), bold=wins(pair))
+
+        return Column(key, "median", True, group), cell
+
+    def ratio(pair: Pair) -> Cell:
+        doubts = list(dict.fromkeys((*pair.ours.warnings, *pair.theirs.warnings)))
+        if not pair.in_turn:
+            doubts.append(_APART)
+        elif pair.low is None:
+            doubts.append(_FEW)
+        return Cell(units.significant(pair.ratio), pair.ratio, marks=marks(doubts, notes))
+
+    def what(pair: Pair) -> str:
+        axes, own = pair.ours.axes, pair.ours.configuration
+        return ", ".join(axes.words(own, roles=["what"], without={"family", "cache"}))
+
+    fields = (
+        *(
+            network_fields(of=lambda pair: pair.ours)
+            if family in OF_NETWORKS
+            else [text_field("what", "what", what)]
+        ),
+        text_field("precision", "precision", lambda pair: pair.ours.configuration.get("precision")),
+        text_field("on", "on", lambda pair: _where(pair.ours)),
+        time("seconds", "ours", lambda pair: pair.ours, lambda pair: (pair.low or 0) > 1),
+        text_field("how", "how", lambda pair: _how(pair.ours), "ours"),
+        time(
+            *("peer_seconds", framework, lambda pair: pair.theirs),
+            lambda pair: pair.high is not None and pair.high < 1,
+        ),
+        text_field("peer_how", "how", lambda pair: _how(pair.theirs), framework),
+        (Column("ratio", f"{framework} / ours", numeric=True), ratio),
+        *interval_fields(),
+        number_field("most", "ratio if we reached our bound", lambda pair: pair.most),
+    )
+    added = instances_words(file, [family]) if any(pair.low for pair in found) else ""
+    one = FAMILIES[family].one if family in FAMILIES else "copy"
+    table = table_of(
+        f"What {framework} takes for the same {one}",
+        found,
+        fields,
+        chain(notes, filter(None, [added])),
+    )
+    return table if any(pair.most for pair in found) else table.without("most")
+
+
+def _where(row: Row) -> str:
+    named = {key: row.configuration[key] for key in _PLACE if key in row.configuration}
+    return ", ".join(row.axes.words(named))
+
+
+_PLACE = ("copies", "device", "ranks", "cpu_threads")
+
+
+def _how(row: Row) -> str:
+    if chosen := chosen_words(row):
+        return chosen
+    # What is compiled is not done operation by operation, which is the plainest execution.
+    own = row.configuration
+    is_compiled = "compiler" in own and own.get("execution") == row.axes["execution"].plainest
+    said = ("program", *_PLACE, *(["execution"] if is_compiled else []))
+    return ", ".join(row.axes.words(own, roles=["how"], without=said))
+
 
 _FIRST = (
     *("network", "what", "on", "ratio", "low", "high", "seconds", "peer_seconds"),

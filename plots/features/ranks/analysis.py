@@ -14,6 +14,7 @@ import numpy as np
 from plots.core.crossover import EQUAL_WITHIN, Comparison, find_crossover
 from plots.core.crossover_words import faster
 from plots.core.curves import SCALES, rank_pairs
+from plots.core.network import best
 from plots.file.axes import Axes, Axis, Configuration
 from plots.file.families import EPOCH, TRAINING, steps_of
 from plots.file.rows import File, Row
@@ -134,15 +135,23 @@ def shared(file: File, weak: bool = False) -> list[Shared]:
             groups.setdefault((_work(row), row.device, row.ranks, row.threads), []).append(row)
     found = []
     for (work, device, _, threads), rows in groups.items():
-        best = min(rows, key=lambda row: row.median)
+        own = best(rows)
         others = [
             row
             for row in trained
-            if row.ranks == 1 and row.device == device and row.program == best.program
+            if row.ranks == 1 and row.device == device and row.program == own.program
         ]
-        alone = [row for row in others if _work(row) == work]
-        like = [row for row in alone if row.threads == threads]
-        found.append(_shared(file, best, _fastest(alone), _fastest(like)))
+        same = [row for row in others if _work(row) == work]
+        alone = best(same) if same else None
+        of_threads = [row for row in same if row.threads == threads]
+        like = best(of_threads) if of_threads else None
+        waits, size = own.counters.get(_COMMUNICATION), _FLOAT_BYTES * own.counters["params"]
+        share = None if waits is None else min(1.0, waits / own.median)
+        summed = sum_seconds(file, own.device, own.ranks, size)
+        modelled = None
+        if like and summed is not None:
+            modelled = like.median / own.ranks + steps_of(own) * summed
+        found.append(Shared(own, alone, like, share, modelled))
     return found
 
 
@@ -150,21 +159,6 @@ def _work(row: Row) -> tuple[tuple[str, str], ...]:
     axes = row.axes
     alike = ((axis.key, value) for axis, value in axes.of(row.configuration, "alike"))
     return (*axes.what(row.configuration, ()), *alike)
-
-
-def _fastest(rows: Sequence[Row]) -> Row | None:
-    return min(rows, key=lambda row: row.median, default=None)
-
-
-def _shared(file: File, row: Row, alone: Row | None, like: Row | None) -> Shared:
-    waits = row.counters.get(_COMMUNICATION)
-    summed = sum_seconds(file, row.device, row.ranks, _FLOAT_BYTES * row.counters["params"])
-    modelled = None
-    if like and summed is not None:
-        modelled = like.median / row.ranks + steps_of(row) * summed
-    return Shared(
-        row, alone, like, None if waits is None else min(1.0, waits / row.median), modelled
-    )
 
 
 def sum_seconds(file: File, device: str, ranks: int, size: float) -> float | None:

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 
 from plots.core.crossover import Comparison
 from plots.core.crossover_words import instances_words
-from plots.core.tables.cells import kind_cell, network_cells, number_cell, seconds_cell, text_cell
+from plots.core.tables.cells import (
+    Field,
+    Of,
+    crossover_fields,
+    network_fields,
+    number_field,
+    seconds_field,
+    table_of,
+    text_cell,
+    text_field,
+)
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.ranks.analysis import CALLED, Called, Shared, by_device, unlike
 from plots.file.rows import File, Row
@@ -23,75 +33,53 @@ def shared_tables(found: Sequence[Shared]) -> list[Table]:
 
 
 def _ranks_table(file: File, called: Called, found: Sequence[Comparison]) -> Table:
-    lines = [
-        (
-            text_cell(one.networks),
-            text_cell(one.batch or None),
-            text_cell(one.precision or None),
-            text_cell(one.sides[1]),
-            kind_cell(one.crossover.kind),
-            number_cell(one.crossover.size),
-            number_cell(one.crossover.low),
-            number_cell(one.crossover.high),
-        )
-        for one in found
-    ]
-    return Table(
-        f"From which size several {called.many} train faster than one {called.one}, on "
-        f"{file.machine.id}",
-        (
-            Column("networks", "networks"),
-            Column("batch", "batch", numeric=True),
-            Column("precision", "precision"),
-            Column("ranks", called.many),
-            Column("kind", "answer"),
-            Column("crossover", f"{called.many} pay from", numeric=True),
-            Column("low", "from", numeric=True, group="95 %"),
-            Column("high", "to", numeric=True, group="95 %"),
-        ),
-        tuple(lines),
-        tuple(filter(None, [instances_words(file, {one.family for one in found})])),
+    fields = (
+        text_field("networks", "networks", lambda one: one.networks),
+        (Column("batch", "batch", numeric=True), lambda one: text_cell(one.batch or None)),
+        text_field("precision", "precision", lambda one: one.precision or None),
+        text_field("ranks", called.many, lambda one: one.sides[1]),
+        *crossover_fields(f"{called.many} pay from"),
     )
+    title = (
+        f"From which size several {called.many} train faster than one {called.one}, on "
+        f"{file.machine.id}"
+    )
+    notes = filter(None, [instances_words(file, {one.family for one in found})])
+    return table_of(title, found, fields, notes)
 
 
 def _shared_table(called: Called, found: Sequence[Shared]) -> Table:
-    lines = []
-    for one in found:
-        row = one.row
+    def ranks(row: Row) -> str:
         of_threads = f" of {_threads(row)}" if row.threads else ""
         more = [axis.word(value) for axis, value in unlike(row.axes, row.configuration)]
-        lines.append(
-            (
-                *network_cells(row),
-                text_cell(", ".join([f"{row.ranks} {called.many}{of_threads}", *more])),
-                seconds_cell(row.median),
-                text_cell(_how(row)),
-                seconds_cell(one.modelled),
-                _share(one.communication),
-                seconds_cell(one.alone.median if one.alone else None),
-                text_cell(_how(one.alone, _threads(one.alone)) if one.alone else None),
-                number_cell(one.speed_up),
-                _share(one.efficiency),
-            )
-        )
-    return Table(
-        f"What several {called.many} bring",
-        (
-            Column("network", "network"),
-            Column("params", "parameters", numeric=True),
-            Column("batch", "batch", numeric=True),
-            Column("ranks", "on"),
-            Column("seconds", "median", numeric=True, group=called.many),
-            Column("execution", "how", group=called.many),
-            Column("modelled", "expected", numeric=True, group=called.many),
-            Column("communication", "waits for sums", numeric=True, group=called.many),
-            Column("alone", "median", numeric=True, group=f"one {called.one}"),
-            Column("alone_how", "how", group=f"one {called.one}"),
-            Column("speed_up", "speedup", numeric=True),
-            Column("efficiency", "efficiency", numeric=True),
+        return ", ".join([f"{row.ranks} {called.many}{of_threads}", *more])
+
+    def share(key: str, title: str, of: Of, group: str = "") -> Field:
+        def cell(one: Shared) -> Cell:
+            value = of(one)
+            return NOTHING if value is None else Cell(f"{100 * value:.0f} %", value)
+
+        return Column(key, title, True, group), cell
+
+    many, alone = called.many, f"one {called.one}"
+    fields = (
+        *network_fields(of=lambda one: one.row),
+        text_field("ranks", "on", lambda one: ranks(one.row)),
+        seconds_field("seconds", "median", lambda one: one.row.median, many),
+        text_field("execution", "how", lambda one: _how(one.row), many),
+        seconds_field("modelled", "expected", lambda one: one.modelled, many),
+        share("communication", "waits for sums", lambda one: one.communication, many),
+        seconds_field("alone", "median", lambda one: one.alone and one.alone.median, alone),
+        text_field(
+            "alone_how",
+            "how",
+            lambda one: one.alone and _how(one.alone, _threads(one.alone)),
+            alone,
         ),
-        tuple(lines),
+        number_field("speed_up", "speedup", lambda one: one.speed_up),
+        share("efficiency", "efficiency", lambda one: one.efficiency),
     )
+    return table_of(f"What several {many} bring", found, fields)
 
 
 def _threads(row: Row) -> str:
@@ -102,7 +90,3 @@ def _how(row: Row, *more: str) -> str:
     """Its execution, on a GPU where its data lies, and what else is there to say."""
     data = row.configuration.get("data", "")
     return ", ".join(filter(None, (row.execution, data, *more)))
-
-
-def _share(value: float | None) -> Cell:
-    return NOTHING if value is None else Cell(f"{100 * value:.0f} %", value)

@@ -8,11 +8,11 @@ from pathlib import Path
 from plots.core.command import (
     add_baseline,
     add_of,
+    add_output,
     add_paths,
     add_sort,
     asked_and_said,
     complain,
-    named_path,
     newest,
 )
 from plots.core.machines import UnknownMachineError, named
@@ -23,8 +23,7 @@ from plots.features.report import report
 from plots.features.report.summary import summary
 from plots.file import loading
 from plots.file.file_order import gpus_first, newest_first
-from plots.file.quantities import QUANTITIES, TIME, Quantity
-from plots.file.rows import File
+from plots.file.quantities import QUANTITIES, TIME
 from plots.parallel import Pool
 from plots.text import printable, whole
 
@@ -40,14 +39,7 @@ _DETAILED = 4
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_paths(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=named_path,
-        default=Path("report"),
-        metavar="DIR",
-        help="folder to write to, made if missing (default: report)",
-    )
+    add_output(parser, "report")
     parser.add_argument(
         "--all", action="store_true", help="show every file, not only each machine's newest"
     )
@@ -92,7 +84,12 @@ def run(options: argparse.Namespace) -> int:
             predicted = predictions(files, older, pool.map) if quantity is TIME else None
             compared = report.compared_files(files, pool.map)
             if quantity is not TIME:
-                said += [_left_out(one, quantity) for one in files if not compared[one.path]]
+                said += [
+                    f"{printable(str(one.path))}: left out, because CPU and GPU have "
+                    f"{quantity.noun} in common at fewer than two sizes"
+                    for one in files
+                    if not compared[one.path]
+                ]
                 files = [one for one in files if compared[one.path]]
             print(*said, sep="\n", end="\n" if said else "", file=sys.stderr)
             if not files:
@@ -113,7 +110,10 @@ def run(options: argparse.Namespace) -> int:
             # Before anything is printed: whoever closes a pipe early has the page all the same.
             page, *others = report.write_report(contents, options.output)
         except OSError as error:
-            problems.append(_unwritten(error, options.output))
+            place = Path(error.filename or options.output)
+            remedy = RESTORE if place.parent == REFERENCE else "choose another folder with -o"
+            why = f"{error.strerror}, so no report was written; {remedy}"
+            problems.append(f"{printable(str(place))}: {why}")
         else:
             if options.summary:
                 shown = gpus_first(files)[: options.detail]
@@ -128,23 +128,9 @@ def run(options: argparse.Namespace) -> int:
     return complain(problems)
 
 
-def _left_out(file: File, quantity: Quantity) -> str:
-    return (
-        f"{printable(str(file.path))}: left out, because CPU and GPU have {quantity.noun} in "
-        "common at fewer than two sizes"
-    )
-
-
 def _detail(text: str) -> int | None:
     if text == "all":
         return None
     if number := whole(text):
         return number
     raise argparse.ArgumentTypeError(f"{text!r}: a number from 1 on, or all, is needed")
-
-
-def _unwritten(error: OSError, folder: Path) -> str:
-    place = printable(str(error.filename or folder))
-    own = Path(error.filename or ".").parent == REFERENCE
-    remedy = RESTORE if own else "choose another folder with -o"
-    return f"{place}: {error.strerror}, so no report was written; {remedy}"

@@ -97,7 +97,8 @@ def write_report(contents: dict[str, bytes], folder: Path) -> list[Path]:
         try:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(content)
-            os.chmod(temporary, 0o666 & ~_umask())
+            os.umask(mask := os.umask(0))
+            os.chmod(temporary, 0o666 & ~mask)
             os.replace(temporary, path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
@@ -109,11 +110,9 @@ def write_report(contents: dict[str, bytes], folder: Path) -> list[Path]:
 def charts_of(section: Section) -> dict[str, bytes]:
     """The charts of `section`: file name → content."""
     contents = {}
-    for block in section.blocks:
-        folded = [picture for fold in block.folds for picture in fold.pictures]
-        for picture in (*block.pictures, *folded):
-            contents[f"{picture.stem}.svg"] = picture.pictures.svg
-            contents[f"{picture.stem}.png"] = picture.pictures.png
+    for picture in section.pictures:
+        contents[f"{picture.stem}.svg"] = picture.pictures.svg
+        contents[f"{picture.stem}.png"] = picture.pictures.png
     return contents
 
 
@@ -122,16 +121,9 @@ def _tables(section: Section, name: str) -> dict[str, bytes]:
     contents: dict[str, bytes] = {}
     own: list[tuple[str, Table]] = [("", table) for table in section.tables]
     for block in section.blocks:
-        folded = [table for fold in block.folds for table in fold.tables]
-        own += [(block.machine, table) for table in (*block.tables, *folded)]
+        own += [(block.machine, table) for part in block.parts for table in part.tables]
     for machine, table in own:
-        parts = [*([slug(machine)] if machine else []), section.anchor, slug(table.title)]
-        stem = unused(".".join(parts), [key.rpartition(".")[0] for key in contents])
+        names = [*([slug(machine)] if machine else []), section.anchor, slug(table.title)]
+        stem = unused(".".join(names), [key.rpartition(".")[0] for key in contents])
         contents[f"{stem}.{ENDINGS[name]}"] = FORMATS[name](table).encode()
     return contents
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

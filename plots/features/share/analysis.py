@@ -61,7 +61,8 @@ class Shared:
 def without_private(document: dict[str, Any], names: Collection[str] = ()) -> Shared:
     """A copy of the valid `document` without what is private. `names` are those of this computer
     and of who uses it."""
-    telling = sorted((name for name in names if _tells(name)), key=len, reverse=True)
+    telling = [name for name in names if len(name) > 2 and name.lower() not in _COMMON]
+    telling.sort(key=len, reverse=True)
     words = "|".join(map(re.escape, telling))
     shared = Shared({})
     pattern = re.compile(rf"(?<!\w)(?:{words})(?!\w)" if words else "(?!)")
@@ -69,13 +70,9 @@ def without_private(document: dict[str, Any], names: Collection[str] = ()) -> Sh
     return shared
 
 
-def _tells(name: str) -> bool:
-    return len(name) > 2 and name.lower() not in _COMMON
-
-
 def _copy(value: Any, place: str, shared: Shared, names: re.Pattern[str]) -> Any:
     if isinstance(value, dict):
-        known = _known(place)
+        known = _fields().get(place)  # None where others are allowed
         kept = {}
         for key, each in value.items():
             here = f"{place}.{key}" if place else key
@@ -95,11 +92,6 @@ def _copy(value: Any, place: str, shared: Shared, names: re.Pattern[str]) -> Any
             shared.changed.append((place, found, after))
             value = value.replace(found, after)
     return value
-
-
-def _known(place: str) -> Collection[str] | None:
-    """The fields that are defined at `place`; None where others are allowed."""
-    return _fields().get(place)
 
 
 @cache
@@ -144,10 +136,8 @@ def text_of(document: dict[str, Any]) -> str:
     context = json.dumps(document["context"], indent=1, ensure_ascii=False).replace("\n", "\n ")
     parts = [f'{{\n "context": {context}']
     for name in ("rows", "benchmarks"):
-        lines = (_line(one) for one in document[name])
+        lines = (
+            json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in document[name]
+        )
         parts.append(f' "{name}": [\n  ' + ",\n  ".join(lines) + "\n ]")
     return ",\n".join(parts) + "\n}\n"
-
-
-def _line(one: object) -> str:
-    return json.dumps(one, ensure_ascii=False, separators=(",", ":"))

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import plots
 from plots import units
-from plots.core.command import complain, named_path
+from plots.core.command import add_output, complain, named_path
 from plots.core.tables.plain import wrapped
 from plots.features.share.analysis import Shared, text_of, without_private
 from plots.file import fitness, loading
@@ -36,14 +36,7 @@ _MOST = 12  # fields that are named
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", type=named_path, metavar="FILE", help="the result file")
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=named_path,
-        default=Path("to-send"),
-        metavar="DIR",
-        help="folder for the copy, made if missing (default: to-send)",
-    )
+    add_output(parser, "to-send", "for the copy")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -56,7 +49,9 @@ def run(options: argparse.Namespace) -> int:
         shared = without_private(json.loads(path.read_text(encoding="utf-8")), _own_names())
         place = fitness.place(file)
         written = options.output.joinpath(*place.parts[1:])
-        _write(written, path, shared)
+        written.parent.mkdir(parents=True, exist_ok=True)
+        is_same = not shared.removed and not shared.changed
+        written.write_bytes(path.read_bytes() if is_same else text_of(shared.document).encode())
         copy = loading.load_file(written)
     except BadFileError as error:
         return complain([str(error)])
@@ -72,14 +67,6 @@ def run(options: argparse.Namespace) -> int:
     print(f"wrote {printable(str(written), 400)}, whose place is {place}")
     print(f"Nothing was sent. {_where_to_send(copy, place, praise)}")
     return complain([])
-
-
-def _write(written: Path, path: Path, shared: Shared) -> None:
-    """The bytes of `path` where nothing was private, else what is left. Raises OSError."""
-    is_same = not shared.removed and not shared.changed
-    content = path.read_bytes() if is_same else text_of(shared.document).encode()
-    written.parent.mkdir(parents=True, exist_ok=True)
-    written.write_bytes(content)
 
 
 def _own_names() -> set[str]:

@@ -8,7 +8,7 @@ from plots.core.command import add_format, add_paths, complain, print_tables, te
 from plots.core.reference import REFERENCE, RESTORE
 from plots.core.tables.plain import wrapped
 from plots.features.shi.analysis import load_shi, newest_with_rows
-from plots.features.shi.table import brought, ratio_table, shi_table
+from plots.features.shi.section import brought, ratio_table, shi_table
 from plots.file import loading
 from plots.file.file_order import by_id
 from plots.text import printable

@@ -1,14 +1,388 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of Shi et al. 2016 with the rows of the machines shown here in it."""
+"""The table of Shi et al. 2016 with this project's rows in it, and how they compare, in words; and
+on the page."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from plots import units
 from plots.core.page.columns import brief, on_page
 from plots.core.page.section import Block, Context, Fold, Section
-from plots.core.tables.table import Table
-from plots.features.shi.analysis import load_shi, shi_rows
-from plots.features.shi.table import brought, ratio_table, shi_table
-from plots.file.rows import File
+from plots.core.series import chosen_words, device_label
+from plots.core.tables.cells import number_cell, text_cell
+from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
+from plots.features.shi.analysis import (
+    DEVICES,
+    PRECISION,
+    SIDES,
+    YEAR,
+    Figure,
+    Mean,
+    Ours,
+    Ratio,
+    Side,
+    load_differences,
+    load_shi,
+    means,
+    newest_with_rows,
+    other_batches,
+    ours,
+    seconds_of,
+    shi_rows,
+)
+from plots.file.families import EPOCH, MINIBATCH
+from plots.file.rows import File, Row
+from plots.text import counted, printable, slug
+
+_OURS = "Crossover"  # what stands in the column of frameworks
+_GROUPS = {"desktop": "Desktop CPU, threads", "server": "Server CPU, threads"}
+_GPUS = {"g980": "GTX 980", "g1080": "GTX 1080", "k80": "K80"}
+_TITLE = "Seconds per mini-batch, beside Table 7 of Shi et al. 2016"
+# What the place of a cell says: none of the ways to compute that compete for it.
+_PLACE = frozenset({"family", "model", "batch", "precision", "device", "cpu_threads"})
+_KINDS: dict[Side, str] = {"cpu": "CPU", "gpu": "GPU"}
+
+_Line = tuple[str, str]  # network and framework
+_Cells = dict[tuple[_Line, Column], Cell]
+
+
+def shi_table(figures: Sequence[Figure], files: Sequence[File]) -> Table:
+    """The published table with a line of ours below each network that `files` have rows of, and
+    columns for each of their machines: of several files from one machine, the newest with rows."""
+    notes = [_batches(figures), "Bold (in plain text *): the fastest of a group of columns."]
+    columns = list(dict.fromkeys(map(_column, figures)))
+    cells: _Cells = {
+        ((figure.network, figure.framework), _column(figure)): Cell(figure.text, figure.seconds)
+        for figure in figures
+        if figure.seconds is not None
+    }
+    published = len(cells)
+    found = newest_with_rows(figures, files)
+    for file, rows in found:
+        if rows:
+            own = _columns(file, rows, columns)
+            columns += dict.fromkeys(own.values())
+            cells |= _own_cells(figures, rows, own, notes)
+        notes.append(_about(file, rows))
+        notes += _left_out(file, figures)
+    if len(cells) > published:
+        notes.append(_method(row for _, rows in found for row in rows))
+        notes += differences(figures, (row for _, rows in found for row in rows))
+    lines = []
+    for line in _lines(figures, cells):
+        own_cells = [cells.get((line, column), NOTHING) for column in columns]
+        names = (text_cell(name) for name in line)
+        lines.append((*names, *_with_bold(own_cells, columns)))
+    heads = (Column("network", "Network"), Column("framework", "Framework"))
+    return Table(_TITLE, (*heads, *columns), tuple(lines), tuple(notes))
+
+
+def _column(figure: Figure) -> Column:
+    """Where the published table has `figure`."""
+    if figure.threads:
+        key = f"{figure.device}_{figure.threads}_seconds"
+        return Column(key, figure.threads, True, _GROUPS[figure.device])
+    return Column(f"{figure.device}_seconds", _GPUS[figure.device], True, "GPU")
+
+
+def _method(rows: Iterable[Row]) -> str:
+    """What the figures of ours are, those of `rows`."""
+    families = {row.family for row in rows}
+    epochs = "seconds of an epoch over its mini-batches"
+    timed = "seconds of a training step" if MINIBATCH in families else epochs
+    if EPOCH in families and timed != epochs:
+        timed += f" (of networks without such rows, {epochs})"
+    return (
+        f"{_OURS}: {timed}, the median of the repetitions, in {PRECISION} unless the line says "
+        "another precision; on a GPU the fastest of the ways to compute, which the mark names."
+    )
+
+
+def differences(figures: Iterable[Figure], rows: Iterable[Row]) -> list[str]:
+    """How those networks among `rows` that are not the published ones differ, a sentence each."""
+    models = {row.model for row in rows}
+    named = dict.fromkeys(one.network for one in figures if one.network.lower() in models)
+    known = load_differences()
+    return [f"{network}: {known[network]}." for network in named if network in known]
+
+
+def _left_out(file: File, figures: Sequence[Figure]) -> list[str]:
+    """Which training steps of `file` have no place in the table, in a sentence."""
+    found = other_batches(file, figures)
+    if not found:
+        return []
+    sizes = "; ".join(
+        f"{network} {', '.join(map(units.count, batches))}" for network, batches in found.items()
+    )
+    return [f"{file.machine.id}: not in this table, as their batches are not in it: {sizes}."]
+
+
+def _columns(file: File, rows: Sequence[Row], taken: Sequence[Column]) -> dict[str | None, Column]:
+    """Thread count (None: the GPU) → column, whose key none of `taken` has."""
+    machine, key = file.machine, slug(file.machine.id).replace("-", "_")
+    while any(column.key.startswith(f"{key}_") for column in taken):
+        key += "_"  # machines whose names differ in signs alone
+    counts = {row.configuration.get("cpu_threads") for row in rows}
+    columns: dict[str | None, Column] = {
+        threads: Column(
+            f"{key}_cpu_{threads}_seconds", threads, True, f"{machine.id}: CPU, threads"
+        )
+        for threads in sorted(filter(None, counts), key=lambda text: (len(text), text))
+    }
+    if None in counts:
+        columns[None] = Column(
+            f"{key}_gpu_seconds", machine.gpu or "GPU", True, f"{machine.id}: GPU"
+        )
+    return columns
+
+
+def _own_cells(
+    figures: Sequence[Figure],
+    rows: Sequence[Row],
+    columns: dict[str | None, Column],
+    notes: list[str],
+) -> _Cells:
+    """The cells of `rows`; what their marks stand for is added to `notes`."""
+    networks = {figure.network.lower(): figure.network for figure in figures}
+    competing: dict[tuple[_Line, Column], list[Row]] = {}
+    for row in rows:
+        line = networks[row.model], _line(row)
+        column = columns[row.configuration.get("cpu_threads")]
+        competing.setdefault((line, column), []).append(row)
+    return {place: _best(candidates, notes) for place, candidates in competing.items()}
+
+
+def _best(rows: Sequence[Row], notes: list[str]) -> Cell:
+    """The fastest of `rows`; a dash with the reason where all of them failed."""
+    results = [row for row in rows if row.failure is None]
+    if not results:
+        failure = rows[0].failure
+        assert failure is not None
+        return replace(NOTHING, marks=_marks([f"{failure.outcome}: {failure.message}"], notes))
+    best = min(results, key=seconds_of)
+    how = best.axes.words(best.configuration, without=_PLACE)
+    if chosen := chosen_words(best):
+        how[how.index(best.execution)] = chosen
+    texts = list(best.warnings)
+    if len(rows) > 1 or best.device != "cpu":
+        texts.insert(0, ", ".join(how))
+    seconds = seconds_of(best)
+    return Cell(units.significant(seconds), seconds, marks=_marks(texts, notes))
+
+
+def _line(row: Row) -> str:
+    """What stands in the column of frameworks: "Crossover", "Crossover, bf16"."""
+    precision = row.precision
+    return _OURS if precision == PRECISION else f"{_OURS}, {printable(precision, 20)}"
+
+
+def _marks(texts: Iterable[str], notes: list[str]) -> tuple[int, ...]:
+    for text in texts:
+        if text not in notes:
+            notes.append(text)
+    return tuple(notes.index(text) + 1 for text in texts)
+
+
+def _lines(figures: Iterable[Figure], cells: _Cells) -> list[_Line]:
+    own = sorted({line for line, _ in cells if line[1].startswith(_OURS)})
+    lines: dict[str, list[_Line]] = {}
+    for figure in figures:
+        line = figure.network, figure.framework
+        members = lines.setdefault(figure.network, [])
+        if line not in members:
+            members.append(line)
+    for network, members in lines.items():
+        members.extend(line for line in own if line[0] == network)
+    return [line for members in lines.values() for line in members]
+
+
+def _with_bold(cells: Sequence[Cell], columns: Sequence[Column]) -> list[Cell]:
+    """`cells` of one line with the fastest of each group of several columns in bold, ties too."""
+    sizes = Counter(column.group for column in columns)
+    fastest: dict[str, float] = {}
+    for cell, column in zip(cells, columns, strict=True):
+        if isinstance(cell.value, (int, float)):
+            fastest[column.group] = min(cell.value, fastest.get(column.group, cell.value))
+    return [
+        replace(cell, bold=sizes[column.group] > 1 and cell.value == fastest.get(column.group, ""))
+        for cell, column in zip(cells, columns, strict=True)
+    ]
+
+
+def _batches(figures: Iterable[Figure]) -> str:
+    batches = {figure.network: figure.batch for figure in figures}
+    sizes = ", ".join(f"{network} {batch}" for network, batch in batches.items())
+    return (
+        f"Samples in a mini-batch: {sizes}. Desktop: {DEVICES['desktop']}, 4 cores; server: "
+        f"{DEVICES['server']}, 16 cores. Published (arXiv:1608.07249), not measured with this "
+        "project."
+    )
+
+
+def _about(file: File, rows: Sequence[Row]) -> str:
+    machine, commit = file.machine, file.software.commit[:7] or "unknown"
+    if not rows:
+        return (
+            f"{machine.id}: no row of these networks was measured; measure with --family=Minibatch"
+        )
+    gpu = machine.gpu or f"no GPU: {machine.gpu_reason}"
+    return (
+        f"{machine.id}: {machine.cpu.model}, {machine.cpu.cores} cores; {gpu}; measured "
+        f"{file.date:%Y-%m-%d}, commit {commit}"
+    )
+
+
+def ratio_table(figures: Sequence[Figure], files: Sequence[File]) -> Table:
+    """A line for each network that `files` have rows of, machine, device and precision: our time,
+    the fastest published one on a CPU and on a GPU, and how many times as fast ours is. The last
+    lines are the geometric means, which brought() says in words."""
+    flags: dict[str, int] = {}
+    found = newest_with_rows(figures, files)
+    measured = [(file, rows) for file, rows in found if any(row.failure is None for row in rows)]
+    own = [(file, one) for file, rows in measured for one in ours(figures, rows)]
+    several = len(measured) > 1
+    lines = [
+        (
+            text_cell(one.network),
+            *((text_cell(file.machine.id),) if several else ()),
+            text_cell(str(device_label(one.row))),
+            text_cell(one.precision),
+            Cell(units.seconds(one.seconds), one.seconds, marks=marks(one.row.warnings, flags)),
+            *(cell for side in SIDES for cell in _against(one, side)),
+        )
+        for file, one in own
+    ]
+    for file, rows in measured:
+        sides: dict[Side, list[Mean]] = {}
+        for one in means(figures, rows):
+            if len(one.networks) > 1:
+                sides.setdefault(one.side, []).append(one)
+        lines += (
+            (
+                text_cell(f"geometric mean of {max(len(one.networks) for one in its)}"),
+                *((text_cell(file.machine.id),) if several else ()),
+                text_cell(_KINDS[side]),
+                text_cell(PRECISION),
+                NOTHING,
+                *(cell for kind in SIDES for cell in _mean(its, kind)),
+            )
+            for side, its in sides.items()
+        )
+    columns = (
+        Column("network", "network"),
+        *((Column("machine", "machine"),) if several else ()),
+        Column("on", "on"),
+        Column("precision", "precision"),
+        Column("seconds", "mini-batch", numeric=True),
+        *(column for side in SIDES for column in _against_columns(side)),
+    )
+    notes = [*flags, *differences(figures, (one.row for _, one in own))]
+    notes += [text for file, _ in found for text in _left_out(file, figures)]
+    notes.append(
+        "Ratio: the published time over ours, so above 1 ours is faster. Its 95 % interval is "
+        "that of our repetitions and of the rounding of the published time; what else differs "
+        "between runs, frameworks and machines is not in it."
+    )
+    title = f"How many times as fast as the fastest figures of Shi et al. {YEAR}"
+    return Table(title, columns, tuple(lines), tuple(notes))
+
+
+def brought(figures: Sequence[Figure], files: Sequence[File]) -> list[str]:
+    """What the years since brought, in a sentence for each machine that has such rows in f32: which
+    device against which, over which networks, with intervals."""
+    every = len({figure.network for figure in figures})
+    sentences = []
+    for file, rows in newest_with_rows(figures, files):
+        found = means(figures, rows)
+        if not found:
+            continue
+        years = file.date.year - YEAR
+        head = f"What {counted(years, 'year')} brought" if years > 0 else f"Since {YEAR}"
+        alike = len({one.networks for one in found}) == 1
+        clauses = [
+            _clause(file, its, "" if alike else f", {_over(its[0], every)}")
+            for side in SIDES
+            if (its := [one for one in found if one.side == side])
+        ]
+        over = f"; {_over(found[0], every)}" if alike else ""
+        sentences.append(f"{head} in {PRECISION}: {'; '.join(clauses)}{over}.")
+    return sentences
+
+
+def _clause(file: File, found: Sequence[Mean], over: str) -> str:
+    """What one of our devices is against each side of what was published."""
+    cpu = file.machine.cpu
+    cores = counted(cpu.cores, "core")
+    device = f"{cpu.model}, {cores}" if found[0].side == "cpu" else file.machine.gpu or "GPU"
+    against = [
+        f"{_ratio_text(one.ratio)} as fast as the fastest published {_KINDS[one.of]} "
+        f"({_places(one)})"
+        for one in found
+    ]
+    name = f"{_KINDS[found[0].side]} of {printable(file.machine.id, 60)} ({printable(device, 60)})"
+    return f"the {name} is {' and '.join(against)}{over}"
+
+
+def _places(one: Mean) -> str:
+    return " or ".join(DEVICES[each] for each in one.devices)
+
+
+def _over(one: Mean, every: int) -> str:
+    if len(one.networks) == 1:
+        whole = (
+            f"the only one of {every} networks measured here" if every > 1 else "the one network"
+        )
+        return f"on {one.networks[0]} alone, {whole}"
+    if len(one.networks) == every:
+        return f"geometric means over all {every} networks"
+    names = ", ".join(one.networks)
+    return f"geometric means over {len(one.networks)} of {every} networks ({names})"
+
+
+def _ratio_text(ratio: Ratio) -> str:
+    text = f"{units.significant(ratio.ratio)} times"
+    if ratio.low is None or ratio.high is None:
+        return f"{text} (too few repetitions for an interval)"
+    return f"{text} ({units.significant(ratio.low)} to {units.significant(ratio.high)})"
+
+
+def _against_columns(side: Side) -> tuple[Column, ...]:
+    group = f"fastest published {_KINDS[side]}"
+    return (
+        Column(f"published_{side}", "who", group=group),
+        Column(f"published_{side}_seconds", "time", numeric=True, group=group),
+        Column(f"{side}_ratio", "ratio", numeric=True, group=group),
+        Column(f"{side}_low", "from", numeric=True, group=group),
+        Column(f"{side}_high", "to", numeric=True, group=group),
+    )
+
+
+def _against(one: Ours, side: Side) -> tuple[Cell, ...]:
+    if side not in one.against:
+        return (NOTHING,) * 5
+    figure, ratio = one.against[side]
+    threads = f", {figure.threads} threads" if figure.threads else ""
+    return (
+        text_cell(f"{figure.framework}, {DEVICES[figure.device]}{threads}"),
+        Cell(units.seconds(figure.seconds or 0.0), figure.seconds),
+        *_ratio_cells(ratio),
+    )
+
+
+def _mean(found: Sequence[Mean], side: Side) -> tuple[Cell, ...]:
+    for one in found:
+        if one.of == side:
+            return (text_cell(_places(one)), NOTHING, *_ratio_cells(one.ratio))
+    return (NOTHING,) * 5
+
+
+def _ratio_cells(ratio: Ratio) -> tuple[Cell, ...]:
+    """The ratio, bold where ours is faster for sure, and its interval."""
+    is_faster = ratio.low is not None and ratio.low > 1
+    number = Cell(units.significant(ratio.ratio), ratio.ratio, bold=is_faster)
+    return number, number_cell(ratio.low), number_cell(ratio.high)
+
 
 _LEAD = (
     "Seconds per mini-batch of the networks of Shi, Wang, Xu and Chu, \u201cBenchmarking "

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from plots.core.charts.files import stems
-from plots.core.command import add_paths, complain, named_path
+from plots.core.command import add_output, add_paths, complain
 from plots.core.machines import side_by_side
 from plots.core.page.page import render_page
 from plots.core.page.section import Context
@@ -38,14 +38,7 @@ _ABOUT = (
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_paths(parser, "*", "result file, or folder: every *.json below it (default: results)")
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=named_path,
-        default=Path("public"),
-        metavar="DIR",
-        help="folder to write to, made if missing (default: public)",
-    )
+    add_output(parser, "public")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,17 +1,107 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ladder on the page: a picture, a form that filters, and the table."""
+"""The ladder: of each machine and card, from which size the GPU wins at the usual batches; as a
+table, a form that filters it, and a picture."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from markupsafe import Markup
 
 from plots.core.charts.strip import draw_strips
+from plots.core.crossover import Comparison
+from plots.core.crossover_words import crossover_words
+from plots.core.headline import foremost
+from plots.core.machines import SideBySide, crossover_number, networks_of, short_gpu
+from plots.core.machines import short_processor as short_cpu
 from plots.core.page.section import Block, Context, Picture, Section, Widget
-from plots.features.answer.glance import glance, machines
+from plots.core.tables.cells import text_cell
+from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
+from plots.features.answer.glance import at_each_batch, glance, machines, why_it_cannot_tell
 from plots.features.predict.files import Predictions
-from plots.features.site.table import ladder_table
 from plots.file.rows import File
+from plots.text import counted
+
+BATCHES = ("10", "100", "1000")
+# Behind the sizes, as on a phone the first columns are shown.
+_REST = (
+    Column("cpu", "CPU"),
+    Column("measured", "measured"),
+    Column("commit", "commit"),
+)
+
+
+def ladder_table(
+    side: SideBySide,
+    compared: Mapping[Path, Sequence[Comparison]],
+    predicted: Predictions,
+    links: Mapping[Path, str],
+) -> Table:
+    """A line for each machine and GPU of `side`, the measured ones first. `compared` are the
+    files' comparisons() by path, `links` where each file's page is."""
+    notes: dict[str, int] = {}
+    found = [
+        (line, gpu, times)
+        for standing in side.standings
+        for line, gpu, times in _of(standing.file, compared[standing.file.path], predicted)
+    ]
+    found.sort(key=lambda one: one[2] != "measured")
+    asked = [batch for batch in BATCHES if any(batch in own for (_, own), _, _ in found)]
+    columns = (
+        Column("machine", "machine"),
+        Column("gpu", "GPU"),
+        *(Column(f"batch_{batch}", f"batch {batch}", group="GPU wins") for batch in asked),
+        *_REST,
+    )
+    lines = tuple(
+        (
+            _machine(file, links[file.path], notes),
+            Cell(f"{gpu}, predicted" if times == "predicted" else gpu, gpu) if gpu else NOTHING,
+            *(_crossover(own.get(batch)) for batch in asked),
+            text_cell(
+                f"{short_cpu(file.machine.cpu.model)}, {counted(file.machine.cpu.cores, 'core')}"
+            ),
+            Cell(file.date.date().isoformat(), file.date.isoformat()),
+            text_cell(file.software.commit[:7] or None),
+        )
+        for (file, own), gpu, times in found
+    )
+    title = f"From which size of the {networks_of(side.standings)} a GPU wins"
+    return Table(title, columns, lines, tuple(notes))
+
+
+_Line = tuple[File, dict[str, Comparison]]
+
+
+def _of(
+    file: File, compared: Sequence[Comparison], predicted: Predictions
+) -> Iterator[tuple[_Line, str, str]]:
+    """The comparison at each batch, the card, and whether it was measured: of the GPU of `file`,
+    and of each card that is predicted for its CPU."""
+    first = foremost(compared)
+    if first:
+        yield (file, _by_batch(compared, first)), short_gpu(file.machine.gpu or "GPU"), "measured"
+    cards = [one for one in predicted.of(file) if one.comparison and one.chosen]
+    for one in cards:
+        assert one.chosen and one.comparison
+        own = _by_batch(one.chosen.crossovers, one.comparison)
+        yield (file, own), short_gpu(one.card.name), "predicted"
+    if not first and not cards:
+        yield (file, {}), short_gpu(file.machine.gpu or ""), ""
+
+
+def _by_batch(compared: Sequence[Comparison], first: Comparison) -> dict[str, Comparison]:
+    return {one.batch: one for one in at_each_batch(compared, first)}
+
+
+def _machine(file: File, link: str, notes: dict[str, int]) -> Cell:
+    name = file.machine.id
+    doubt = why_it_cannot_tell(file)
+    return Cell(name, name, marks=marks([f"{name}: {doubt}"] if doubt else [], notes), link=link)
+
+
+def _crossover(one: Comparison | None) -> Cell:
+    return Cell(crossover_words(one.crossover), crossover_number(one)) if one else NOTHING
+
 
 _FOLDER = Path(__file__).parent
 _MOST_STRIPS = 12

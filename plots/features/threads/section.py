@@ -1,12 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From which size more CPU threads pay: the crossover of a machine without a GPU."""
+"""From which size more CPU threads pay: as a table, and on the page."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from plots.core.crossover import Comparison
+from plots.core.crossover_words import instances_words
 from plots.core.page.columns import on_page
 from plots.core.page.section import Block, Context, Section
+from plots.core.paired import LOST, pairs_fields
+from plots.core.tables.cells import (
+    crossover_fields,
+    file_fields,
+    table_of,
+    text_cell,
+    text_field,
+)
+from plots.core.tables.table import Column, Table
 from plots.features.threads.analysis import more_threads, threads_sentence
-from plots.features.threads.table import threads_table
 from plots.file.rows import File
 
 _FIRST = ("crossover", "low", "high", "pairs_low", "pairs_high", "regret")
@@ -39,3 +50,30 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         ),
         notes=_NOTES,
     )
+
+
+def threads_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table:
+    """One line for each comparison: the size from which more threads win, with the bootstrap's
+    interval, that of the pairs, and the share of the time that following it loses."""
+    ladders = dict.fromkeys(one.networks for _, own in found for one in own)
+    notes: dict[str, int] = {}
+    which = list(file_fields(found))
+    if any(one.model for _, own in found for one in own):
+        which.append(text_field("networks", "networks", lambda of: of[1].networks))
+    fields = (
+        *which,
+        (Column("batch", "batch", True), lambda of: text_cell(of[1].batch or None)),
+        text_field("precision", "precision", lambda of: of[1].precision or None),
+        text_field("fewest", "threads", lambda of: of[1].sides[0]),
+        text_field("most", "against", lambda of: of[1].sides[1]),
+        *crossover_fields("more pay from", lambda of: of[1]),
+        *pairs_fields(notes, with_spacing=True),
+        *LOST,
+    )
+    title = "From which size more CPU threads pay, in epochs"
+    title += f" of {next(iter(ladders))}" if len(ladders) == 1 else ""
+    title += f", on {found[0][0].machine.id}" if len(found) == 1 else ""
+    table = table_of(title, [(file, one) for file, own in found for one in own], fields)
+    # Intervals depend on instances, which may be another file's.
+    instances = (instances_words(file, {one.family for one in own}) for file, own in found)
+    return replace(table, notes=tuple(dict.fromkeys(filter(None, [*notes, *instances]))))

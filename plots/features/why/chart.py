@@ -81,18 +81,14 @@ def chosen(found: Sequence[Split]) -> list[SeriesKey]:
     if len(labels) <= MOST_PANELS:
         return list(labels)
     keys = {"cpu": [key for key in labels if dict(key).get("device") == "cpu"]}
-    gpus = _plainest([key for key in labels if key not in keys["cpu"]], found)
+    axis = found[0].row.axes["precision"]
+    gpus = [key for key in labels if key not in keys["cpu"]]
+    gpus = [key for key in gpus if dict(key).get("precision") == axis.plainest] or gpus
     keys["resident"] = [key for key in gpus if dict(key).get("data") == "resident"]
     keys["copying"] = [key for key in gpus if key not in keys["resident"]]
     fastest = [_fastest(own, found) for own in keys.values() if own]
     picked = {*keys["cpu"][:1], *fastest}
     return [key for key in labels if key in picked]
-
-
-def _plainest(keys: Sequence[SeriesKey], found: Sequence[Split]) -> list[SeriesKey]:
-    axis = found[0].row.axes["precision"]
-    plain = [key for key in keys if dict(key).get("precision") == axis.plainest]
-    return plain or list(keys)
 
 
 def _fastest(keys: Sequence[SeriesKey], found: Sequence[Split]) -> SeriesKey:
@@ -115,7 +111,8 @@ def _draw(file: File, found: Sequence[Split], figure: Figure) -> None:
     lines = -(-len(keys) // columns)
     figure.set_figheight((0.8 + _BAR * len(networks)) * lines)
     grid = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
-    names = _names(shown)
+    one_batch = len({split.row.batch for split in shown}) == 1
+    names = {_network(split): _name(split, one_batch) for split in shown}
     taken = max(text_width(figure, name, "legend") for name in names.values()) / 72 + 0.3
     room = (figure.get_figwidth() - taken) / columns - 0.15
     for axes, key in zip(grid.flat, keys, strict=False):
@@ -170,22 +167,18 @@ def _draw_panel(
         if split.row.index in percents
     ]
     if bounded:
-        _draw_bounds(axes, bounded)
+        axes.plot(
+            [percent for percent, _ in bounded],
+            [place for _, place in bounded],
+            color=INK,
+            marker="D",
+            markersize=5,
+            markeredgecolor="white",
+            markeredgewidth=0.9,
+            linestyle="",
+            zorder=4,
+        )
     axes.axvline(0, color="#808080", linewidth=0.8)
-
-
-def _draw_bounds(axes: Axes, bounded: Sequence[tuple[float, int]]) -> None:
-    axes.plot(
-        [percent for percent, _ in bounded],
-        [place for _, place in bounded],
-        color=INK,
-        marker="D",
-        markersize=5,
-        markeredgecolor="white",
-        markeredgewidth=0.9,
-        linestyle="",
-        zorder=4,
-    )
 
 
 def _set_axes(
@@ -211,11 +204,6 @@ def _set_axes(
 
 def _percent(split: Split, seconds: float) -> float:
     return 100 * seconds / split.total
-
-
-def _names(shown: Sequence[Split]) -> dict[tuple[float, str, str], str]:
-    one_batch = len({split.row.batch for split in shown}) == 1
-    return {_network(split): _name(split, one_batch) for split in shown}
 
 
 def _name(split: Split, one_batch: bool) -> str:

@@ -13,17 +13,14 @@ from plots.core.command import (
     add_of,
     add_paths,
     asked_for,
-    charts_missing,
     complain,
     load_answering,
-    nothing_drawn,
     print_tables,
-    tell_written,
+    save_charts,
 )
 from plots.core.crossover import comparisons
 from plots.core.tables.table import Table
-from plots.features.why.summary import quotient_text, why_text
-from plots.features.why.table import quotient_tables, why_tables
+from plots.features.why.table import quotient_tables, quotient_text, why_tables, why_text
 from plots.file import rows
 from plots.file.quantities import QUANTITIES, TIME, Quantity
 from plots.text import printable
@@ -93,17 +90,15 @@ def _refusal(quantity: Quantity) -> str:
 def _draw(files: list[rows.File], folder: Path) -> list[str]:
     """Writes the charts of each file that has any; returns what went wrong."""
     # Imported here because matplotlib takes long to load.
-    from plots.core.charts.files import stems, write_pictures  # noqa: PLC0415
+    from plots.core.charts.style import Chart  # noqa: PLC0415
     from plots.features.why.chart import CHARTS, draw_why  # noqa: PLC0415
 
-    written: list[Path] = []
-    try:
-        for file, stem in zip(files, stems(files), strict=True):
-            for family, name in CHARTS.items():
-                pictures = draw_why(file, family)
-                if pictures is not None:
-                    written += write_pictures(pictures, folder, f"{stem}.{name}")
-    except OSError as error:
-        return [charts_missing(error, folder)]
-    tell_written(written)
-    return [] if written else [nothing_drawn(files)]
+    drawn = (
+        [
+            Chart(name, pictures, "")
+            for family, name in CHARTS.items()
+            if (pictures := draw_why(file, family))
+        ]
+        for file in files
+    )
+    return save_charts(files, drawn, folder)
