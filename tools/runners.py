@@ -3,13 +3,19 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
 from tools import build, environment
 from tools.console import ROOT, cores
 from tools.stages import weekly
+
+
+def _passes(command: Sequence[str], variables: dict[str, str] | None = None) -> bool:
+    sys.stdout.flush()
+    done = subprocess.run(command, cwd=ROOT, env=variables, stdin=subprocess.DEVNULL, check=False)
+    return done.returncode == 0
 
 
 def run_ctest(preset: str, quick: bool = False) -> bool:
@@ -19,8 +25,7 @@ def run_ctest(preset: str, quick: bool = False) -> bool:
     command = ["ctest", "--test-dir", str(build.folder(preset)), "--output-on-failure"]
     command += ["--parallel", str(cores())]
     command += ["--label-exclude", f"^({'|'.join(left_out)})$"] if left_out else []
-    sys.stdout.flush()
-    return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+    return _passes(command)
 
 
 def run_pytest(quick: bool = False) -> bool:
@@ -29,9 +34,7 @@ def run_pytest(quick: bool = False) -> bool:
     report.unlink(missing_ok=True)
     command = [str(environment.PYTHON), "-m", "pytest", "-q", f"--numprocesses={cores()}"]
     command += ["--dist=worksteal", f"--junitxml={report}", *(["-m", "not slow"] if quick else [])]
-    sys.stdout.flush()
-    variables = environment.variables()
-    return subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode == 0
+    return _passes(command, environment.variables())
 
 
 def slowest(since: float, count: int = 10) -> list[str]:
