@@ -112,7 +112,6 @@ def test_precisions_that_are_kept_once_cost_the_same_on_a_gpu():
             assert ours["bytes"] == theirs["bytes"]
 
 
-@needs_bench
 def test_a_forward_pass_is_counted():
     asked = ("--mlp=784,512,10", "--batch=64", "--rows=1000")
     of_pass = bench("--cost", "--family=Forward", *asked)
