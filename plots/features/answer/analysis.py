@@ -50,7 +50,12 @@ def sentences(file: File, compared: Sequence[Comparison], predicted: str = "") -
     epochs, steps = epoch_rows(file), step_rows(file)
     copies = copies_sentences(file, over_copies(file))
     if not epochs and not steps:
-        return _of_passes(compared) or copies or [no_training(file)]
+        passes = [
+            f"In forward passes at batch {units.written(one.batch)} ({_way(one)}) "
+            f"{claim(one.crossover)}."
+            for one in over_passes(compared)
+        ]
+        return passes or copies or [no_training(file)]
     batches = _over_batches(compared)
     if not epochs:
         return _one_sided(file, steps, predicted) or _of_steps(file, batches)
@@ -122,15 +127,6 @@ def _over_batches(compared: Sequence[Comparison]) -> list[str]:
     if len(found) > _MOST:
         clauses.append(f"{len(found) - _MOST} more networks are in the table")
     return [f"Over batch size, step by step: {'; '.join(clauses)}."] if clauses else []
-
-
-def _of_passes(compared: Sequence[Comparison]) -> list[str]:
-    """From which network size on the GPU wins forward passes, of each batch a sentence."""
-    return [
-        f"In forward passes at batch {units.written(one.batch)} ({_way(one)}) "
-        f"{claim(one.crossover)}."
-        for one in over_passes(compared)
-    ]
 
 
 def _paragraph(file: File, answer: Answer) -> str:

@@ -63,8 +63,8 @@ class Pair:
     ratio: float
     low: float | None
     high: float | None
-    p: float
-    verdict: Verdict
+    p: float = 1.0
+    verdict: Verdict = "ambiguous"
 
     @property
     def value(self) -> float:
@@ -318,8 +318,6 @@ def _measured(row: Row, match: Row, effects: dict[tuple[str, str], Effect]) -> P
         ratio=float(np.median(values) / row.median),
         low=low,
         high=high,
-        p=1.0,
-        verdict="ambiguous",
     )
 
 

@@ -151,7 +151,10 @@ def run(options: argparse.Namespace) -> int:
         if options.baseline:
             baseline = named(files, options.baseline)
         tables: list[Table] = []
-        if _are_machines(files) and options.of == TIME.name:
+        # One measured without its GPU is no other machine.
+        gpus = {file.machine.gpu for file in files if file.machine.gpu}
+        of_several = len({file.machine.id for file in files}) > 1 or len(gpus) > 1
+        if of_several and options.of == TIME.name:
             side = _side_by_side(files, baseline, options)
             files, baseline = [one.file for one in side.standings], side.baseline
             tables = [machines_table(side)]
@@ -306,12 +309,6 @@ def _slower(
         if faults:
             found.append(f"{printable(str(comparison.other.path))}: {' and '.join(faults)}")
     return found
-
-
-def _are_machines(files: Sequence[File]) -> bool:
-    """Whether `files` are of several machines; one measured without its GPU is no other machine."""
-    gpus = {file.machine.gpu for file in files if file.machine.gpu}
-    return len({file.machine.id for file in files}) > 1 or len(gpus) > 1
 
 
 def _side_by_side(

@@ -30,6 +30,11 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         every = part(table, title, ("machine", *ratios))
         folds.insert(0, Fold("Ratios of every family", (every,)))
     chart = draw_machines(context.side)
+    few = (
+        f"Shown: the first {MOST_SHOWN} machines of the table, the baseline among them. "
+        "--sort says which are first."
+    )
+    caption = few if len(files) > MOST_SHOWN else ""
     return Section(
         title="Machines side by side",
         anchor="machines",
@@ -40,19 +45,8 @@ def build(files: Sequence[File], context: Context) -> Section | None:
                 tables=(part(table, table.title, (*_ANSWER, *times, *epochs), general=True),),
             ),
             Block(
-                pictures=(Picture(chart.pictures, _STEM, chart.alt, _caption(files)),)
-                if chart
-                else (),
+                pictures=(Picture(chart.pictures, _STEM, chart.alt, caption),) if chart else (),
                 folds=tuple(folds),
             ),
         ),
-    )
-
-
-def _caption(files: Sequence[File]) -> str:
-    if len(files) <= MOST_SHOWN:
-        return ""
-    return (
-        f"Shown: the first {MOST_SHOWN} machines of the table, the baseline among them. "
-        "--sort says which are first."
     )

@@ -4,7 +4,7 @@
 docs/method/peers.md says how the pairs come about, and what their interval covers.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import comb
 
@@ -45,7 +45,8 @@ def pairs(file: File, every: bool = False) -> list[Pair]:
     threads, in the order of the file; with `every`, against each of its rows."""
     found = []
     bound_of = bounds(file)
-    for own, others in _groups(file):
+    of_ours, of_theirs = _by_work(file.own_rows), _by_work(file.peers)
+    for own, others in ((of_ours[key], of_theirs[key]) for key in of_ours if key in of_theirs):
         ours = min(own, key=seconds)
         same = [row for row in others if not difference(ours, row)]
         fastest: dict[str, Row] = {}
@@ -114,12 +115,6 @@ def crossovers_of(file: File) -> dict[str, Comparison]:
         own = tuple(row for row in file.peers if row.program == program and row.copies == 1)
         found[program] = foremost(comparisons(replace(file, rows=own, refinements=())))
     return {program: one for program, one in found.items() if one}
-
-
-def _groups(file: File) -> Iterator[tuple[Sequence[Row], Sequence[Row]]]:
-    """Rows of ours and theirs that do the same on the same device; those that both have."""
-    ours, theirs = _by_work(file.own_rows), _by_work(file.peers)
-    return ((ours[key], theirs[key]) for key in ours if key in theirs)
 
 
 def _by_work(rows: Sequence[Row]) -> dict[Items, list[Row]]:
