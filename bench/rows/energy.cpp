@@ -80,12 +80,12 @@ Meter command_meter(const std::string& command) {
         pipe != nullptr && std::fgets(text.data(), static_cast<int>(text.size()), pipe) != nullptr;
     const int status = pipe == nullptr ? -1 : pclose(pipe);
     char* end = text.data();
-    const double joules = std::strtod(text.data(), &end);
-    if (!has_line || status != 0 || end == text.data() || !std::isfinite(joules)) {
+    const double told = std::strtod(text.data(), &end);
+    if (!has_line || status != 0 || end == text.data() || !std::isfinite(told)) {
       throw std::runtime_error("--meter=" + command +
                                " must print the joules so far as a number, and end with 0");
     }
-    return joules;
+    return told;
   };
   return {.name = command, .joules = joules};
 }
