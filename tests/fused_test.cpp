@@ -113,6 +113,8 @@ TEST(DenseTraining, SaysWhatStandsInTheWay) {
 
 namespace {
 
+using cpu::fused::few_samples;
+
 struct FusedCase {
   std::string name;
   std::vector<std::int64_t> widths;
@@ -145,7 +147,19 @@ std::vector<FusedCase> fused_cases() {
   };
   for (const auto& [name, activation] : named_activations) {
     all.push_back({name, {9, 33, 21, 3}, 70, 33, activation});
+    all.push_back({std::string("few_") + name, {9, 33, 21, 3}, 7, 3, activation});
   }
+  // Those that lie by rows, and the first that do not.
+  for (std::int64_t batch = 1; batch <= few_samples + 1; ++batch) {
+    const std::string count = std::to_string(batch);
+    const std::int64_t rows = 3 * batch + 1;  // a batch of one sample at the end
+    all.push_back({"few_" + count, {19, 37, 22, 5}, rows, batch, Activation::relu});
+    all.push_back(
+        {"few_mse_" + count, {17, 50, 33}, rows, batch, Activation::tanh, LossFunction::mse});
+  }
+  all.push_back({"few_bce", {21, 34, 3}, 5, 2, Activation::relu, LossFunction::bce});
+  all.push_back({"few_of_many_classes", {18, 35}, 7, 3, Activation::identity});
+  all.push_back({"few_by_features", {9, 300, 290, 2}, 4, 2, Activation::silu});
   return all;
 }
 
@@ -258,6 +272,25 @@ TEST(FusedSteps, AreCutBySamplesWhereThatPays) {
   EXPECT_EQ(parts_of_samples("disc-6", 2, true), 1) << "activations are kept whole";
 }
 
+/// Whether the samples of an MLP lie by rows.
+bool lie_by_rows(const std::vector<std::int64_t>& widths, std::int64_t rows, std::int64_t batch) {
+  const Model model = mlp("m", widths, Activation::relu);
+  return cpu::fused::lie_by_rows(
+      dense_training(fuse(training_epoch(model, {.rows = rows, .batch = batch}))));
+}
+
+TEST(FusedSteps, HaveFewSamplesByRowsWhereThatPays) {
+  EXPECT_TRUE(lie_by_rows({40, 100, 100, 10}, 4, 1));
+  EXPECT_TRUE(lie_by_rows({40, 100, 100, 10}, 4, 4));
+  EXPECT_TRUE(lie_by_rows({784, 10}, 5, 4)) << "one at the end";
+  EXPECT_FALSE(lie_by_rows({40, 100, 100, 10}, 5, 5)) << "more than few";
+  EXPECT_FALSE(lie_by_rows({40, 100, 100, 10}, 9, 8)) << "one at the end, but more before";
+  EXPECT_FALSE(lie_by_rows({2, 4, 2}, 1, 1)) << "too narrow";
+  EXPECT_TRUE(lie_by_rows({13, 16, 2}, 2, 2));
+  EXPECT_FALSE(lie_by_rows({13, 16, 2}, 4, 4)) << "too narrow for so many";
+  EXPECT_TRUE(lie_by_rows({9, 40, 2}, 4, 4)) << "as in PassesWhatIsNoNumber";
+}
+
 TEST(FusedPlan, CountsWhatItTakes) {
   const Task task = find_model("disc-8");
   const Workload workload =
@@ -283,19 +316,21 @@ TEST(FusedPlan, RefusesOtherPrecisions) {
                Unsupported);
 }
 
-/// oneDNN's relu makes a number of it.
+/// oneDNN's relu makes a number of it. The wider network's samples lie by rows.
 TEST(FusedProgram, PassesWhatIsNoNumber) {
-  for (const auto& [name, activation] : named_activations) {
-    const Model model = mlp("m", {3, 4, 2}, activation, LossFunction::mse);
-    const Workload workload = fuse(training_epoch(model, {.rows = 4, .batch = 4}));
-    Dataset data = uniform_data(model, 4);
-    data.inputs[0] = std::numeric_limits<double>::quiet_NaN();
-    const auto program = make_cpu_backend()->compile(workload, {.execution = Execution::fused});
-    set_data(*program, workload, data);
-    restart(*program, workload);
-    program->enqueue(0, 1);
-    program->wait();
-    EXPECT_TRUE(std::isnan(download(*program, workload, find(workload, "loss"))[0])) << name;
+  for (const std::vector<std::int64_t>& widths : {std::vector<std::int64_t>{3, 4, 2}, {9, 40, 2}}) {
+    for (const auto& [name, activation] : named_activations) {
+      const Model model = mlp("m", widths, activation, LossFunction::mse);
+      const Workload workload = fuse(training_epoch(model, {.rows = 4, .batch = 4}));
+      Dataset data = uniform_data(model, 4);
+      data.inputs[0] = std::numeric_limits<double>::quiet_NaN();
+      const auto program = make_cpu_backend()->compile(workload, {.execution = Execution::fused});
+      set_data(*program, workload, data);
+      restart(*program, workload);
+      program->enqueue(0, 1);
+      program->wait();
+      EXPECT_TRUE(std::isnan(download(*program, workload, find(workload, "loss"))[0])) << name;
+    }
   }
 }
 

@@ -7,6 +7,9 @@
 // width fill the vectors, activation, loss and derivative need no lane of another sample, and the
 // one layout of the weights, [in][ld], serves the products of all passes.
 //
+// Few samples would leave lanes idle; they lie by rows instead, with features along the lanes (see
+// Batch and rows.cpp).
+//
 // What lies past the batch never counts: it starts from zeros and stays finite, and the loss's
 // gradients are zero there.
 #pragma once
@@ -25,10 +28,18 @@ inline constexpr std::int64_t floats_of_line = 16;
 /// Features that are computed together: the least part of a layer that a thread can have.
 inline constexpr std::int64_t tile = 4;
 
+/// Samples that may lie by rows (Batch): with 16 lanes 8 would be faster so too, with 8 lanes or 4
+/// no more than these.
+inline constexpr std::int64_t few_samples = 4;
+
+constexpr std::int64_t lines_of(std::int64_t floats) {
+  return (floats + floats_of_line - 1) / floats_of_line;
+}
+
 /// So many floats in whole lines; of many lines an odd number, since a cache keeps lines at
 /// distances of a power of two in the same few places.
 constexpr std::int64_t whole_lines(std::int64_t floats) {
-  const std::int64_t lines = (floats + floats_of_line - 1) / floats_of_line;
+  const std::int64_t lines = lines_of(floats);
   constexpr std::int64_t many = 4;
   return floats_of_line * (lines > many ? lines | 1 : lines);
 }
@@ -46,7 +57,8 @@ struct PartialSums {
   int parts = 0, own = 0;
 };
 
-/// All but dy as of DenseLayer; x, y, slopes, dy and dx are [features][stride].
+/// All but dy as of DenseLayer; x, y, slopes, dy and dx are as Batch says: [features][stride], or
+/// by rows.
 struct Layer {
   std::int64_t in = 0, out = 0;
   std::int64_t ld = 0;  ///< floats from the weights of an input to those of the next
@@ -93,6 +105,9 @@ struct PassLayer {
 struct Batch {
   std::int64_t rows = 0;
   std::int64_t stride = 0;
+  /// Few samples, which would leave lanes idle: all matrices are [rows][whole lines of features],
+  /// with zeros behind the features of dy and dx; there is no stride.
+  bool by_rows = false;
 };
 
 /// What an optimizer makes of a gradient.
@@ -110,7 +125,8 @@ struct Loss {
   std::int64_t classes = 0;              ///< or outputs
   const float* logits = nullptr;         ///< [classes][stride]
   const std::int32_t* labels = nullptr;  ///< null with another loss than cross-entropy
-  const float* targets = nullptr;        ///< [classes][targets_ld]; null with cross-entropy
+  /// [classes][targets_ld], or by rows [samples][targets_ld]; null with cross-entropy.
+  const float* targets = nullptr;
   std::int64_t targets_ld = 0;
   float* dlogits = nullptr;  ///< [classes][stride]
   float factor = 0;          ///< of the gradients: scale / rows, or over all elements
@@ -146,5 +162,9 @@ struct Kernels {
 
 /// Those for the best instructions that this processor has and this build was made for.
 Kernels best_kernels();
+
+/// Likewise, for few samples, which lie by rows; without sums and pass. `ld` of the data is its
+/// number of features. Parts begin at multiples of a line, those of the loss at any sample.
+Kernels best_kernels_by_rows();
 
 }  // namespace crossover::cpu::fused

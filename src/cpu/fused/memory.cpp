@@ -18,8 +18,22 @@ float* Memory::matrix(Arena& arena, Id id, std::int64_t ld) {
   const Shape& shape = tensors_[static_cast<std::size_t>(id)].shape;
   const std::int64_t columns = shape.back();
   auto* at = arena.take<float>(round_up(columns, tile) * ld + floats_of_line);
-  stored_[static_cast<std::size_t>(id)] = {
-      .at = reinterpret_cast<std::byte*>(at), .rows = leading(shape), .columns = columns, .ld = ld};
+  stored_[static_cast<std::size_t>(id)] = {.at = reinterpret_cast<std::byte*>(at),
+                                           .rows = leading(shape),
+                                           .columns = columns,
+                                           .row_stride = 1,
+                                           .column_stride = ld};
+  return at;
+}
+
+float* Memory::rows(Arena& arena, Id id, std::int64_t ld) {
+  const Shape& shape = tensors_[static_cast<std::size_t>(id)].shape;
+  auto* at = arena.take<float>(leading(shape) * ld);
+  stored_[static_cast<std::size_t>(id)] = {.at = reinterpret_cast<std::byte*>(at),
+                                           .rows = leading(shape),
+                                           .columns = shape.back(),
+                                           .row_stride = ld,
+                                           .column_stride = 1};
   return at;
 }
 
@@ -29,7 +43,7 @@ void Memory::upload(Id id, std::span<const std::byte> from) const {
     return;  // it lives in registers, and each step computes it anew
   }
   const Stored& to = place(id, from.size());
-  if (to.ld == 0) {
+  if (to.rows == 0) {
     std::memcpy(to.at, from.data(), from.size());
     return;
   }
@@ -37,27 +51,27 @@ void Memory::upload(Id id, std::span<const std::byte> from) const {
   auto* stored = reinterpret_cast<float*>(to.at);
   for (std::int64_t row = 0; row < to.rows; ++row) {
     for (std::int64_t column = 0; column < to.columns; ++column) {
-      stored[column * to.ld + row] = plain[row * to.columns + column];
+      stored[row * to.row_stride + column * to.column_stride] = plain[row * to.columns + column];
     }
   }
 }
 
 void Memory::upload_row(Id id, std::int64_t row, std::span<const std::byte> from) const {
   const Stored& to = stored_[static_cast<std::size_t>(id)];
-  if (to.ld == 0) {
+  if (to.rows == 0) {
     std::memcpy(to.at + row * std::ssize(from), from.data(), from.size());
     return;
   }
   const auto* plain = reinterpret_cast<const float*>(from.data());
-  auto* stored = reinterpret_cast<float*>(to.at) + row;
+  auto* stored = reinterpret_cast<float*>(to.at) + row * to.row_stride;
   for (std::int64_t column = 0; column < to.columns; ++column) {
-    stored[column * to.ld] = plain[column];
+    stored[column * to.column_stride] = plain[column];
   }
 }
 
 void Memory::download(Id id, std::span<std::byte> to) const {
   const Stored& from = place(id, to.size());
-  if (from.ld == 0) {
+  if (from.rows == 0) {
     std::memcpy(to.data(), from.at, to.size());
     return;
   }
@@ -65,7 +79,8 @@ void Memory::download(Id id, std::span<std::byte> to) const {
   auto* plain = reinterpret_cast<float*>(to.data());
   for (std::int64_t row = 0; row < from.rows; ++row) {
     for (std::int64_t column = 0; column < from.columns; ++column) {
-      plain[row * from.columns + column] = stored[column * from.ld + row];
+      plain[row * from.columns + column] =
+          stored[row * from.row_stride + column * from.column_stride];
     }
   }
 }

@@ -34,8 +34,8 @@ class Arena {
 /// A tensor in memory.
 struct Stored {
   std::byte* at = nullptr;
-  /// Of a matrix [rows, columns] that is stored as [columns][ld]; zero where it lies as it is.
-  std::int64_t rows = 0, columns = 0, ld = 0;
+  /// Of a matrix [rows, columns] whose elements lie so far apart; zero where it lies as it is.
+  std::int64_t rows = 0, columns = 0, row_stride = 0, column_stride = 0;
 };
 
 class Memory {
@@ -46,6 +46,8 @@ class Memory {
   /// The matrix, or a vector of that many elements as a matrix of one column; with `ld` floats for
   /// each column, and room for whole tiles of them.
   float* matrix(Arena& arena, Id id, std::int64_t ld);
+  /// The matrix with `ld` floats for each row.
+  float* rows(Arena& arena, Id id, std::int64_t ld);
   /// As it is, and a line more, which kernels may read.
   template <class T>
   T* plain(Arena& arena, Id id) {

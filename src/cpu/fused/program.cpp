@@ -34,7 +34,7 @@ FusedProgram::FusedProgram(const Workload& workload, const std::vector<DenseStep
       threads_(options.threads),
       block_(allocate(bytes, options.threads)),
       memory_(workload.tensors),
-      kernels_(best_kernels()),
+      kernels_(lie_by_rows(training) ? best_kernels_by_rows() : best_kernels()),
       loss_parts_(static_cast<std::size_t>(options.threads)) {
   Arena arena(block_.get());
   steps_ = bind_steps(workload, training, threads_, options.keep_activations, arena, memory_);
@@ -55,32 +55,34 @@ void FusedProgram::perform(const Phase& phase, const FusedStep& step, std::int64
   const Batch& batch = samples.batch;
   const Layer& layer = samples.layers[static_cast<std::size_t>(phase.layer)];
   const std::int64_t row = first_row + samples.first;
+  const auto at = [&](std::int64_t ld) { return batch.by_rows ? row * ld : row; };
   // Of the phases that samples have by themselves.
   const auto some = [&](std::int64_t count, std::int64_t unit) {
     return by_samples ? Part{0, count} : part_of(count, unit, part, parts);
   };
   // Of what the thread updates; the gradients of its last chunk are summed there.
-  const Part inputs = part_of(layer.in, tile, part, parts);
-  const Part outputs = part_of(layer.out, tile, part, parts);
+  const std::int64_t unit = batch.by_rows ? floats_of_line : tile;
+  const Part inputs = part_of(layer.in, unit, part, parts);
+  const Part outputs = part_of(layer.out, unit, part, parts);
   const bool is_last = chunk + 1 == step.chunks;
   switch (phase.kind) {
     case Phase::Kind::gather: {
       const Part features = some(layer.in, 1);
-      kernels_.gather(step.data + row, step.data_ld, batch, samples.inputs, features.begin,
-                      features.end);
+      kernels_.gather(step.data + at(step.data_ld), step.data_ld, batch, samples.inputs,
+                      features.begin, features.end);
       break;
     }
     case Phase::Kind::forward: {
-      const Part features = some(layer.out, tile);
+      const Part features = some(layer.out, unit);
       kernels_.forward(layer, batch, features.begin, features.end);
       break;
     }
     case Phase::Kind::loss: {
       Loss loss = samples.loss;
       loss.labels = step.labels == nullptr ? nullptr : step.labels + row;
-      loss.targets = step.targets == nullptr ? nullptr : step.targets + row;
-      loss.targets_ld = step.data_ld;
-      const Part rows = some(batch.stride, floats_of_line);
+      loss.targets = step.targets == nullptr ? nullptr : step.targets + at(step.targets_ld);
+      loss.targets_ld = step.targets_ld;
+      const Part rows = batch.by_rows ? some(batch.rows, 1) : some(batch.stride, floats_of_line);
       loss_parts_[own].sum = kernels_.loss(loss, batch, rows.begin, rows.end);
       if (own == 0) {
         update_ = step.optimizer.next();

@@ -16,6 +16,9 @@ class Binder {
   float* matrix(Id id, std::int64_t ld) {
     return once(id, [&] { return memory_.matrix(arena_, id, ld); });
   }
+  float* rows(Id id, std::int64_t ld) {
+    return once(id, [&] { return memory_.rows(arena_, id, ld); });
+  }
   template <class T = float>
   T* plain(Id id) {
     return once(id, [&] { return memory_.plain<T>(arena_, id); });
@@ -46,10 +49,11 @@ std::size_t index_of(const std::vector<Id>& ids, Id id) {
 }
 
 /// A layer's parameters and what belongs to them.
-Layer bind_parameters(const DenseLayer& from, const DenseStep& step, bool keep, Binder& bind) {
+Layer bind_parameters(const DenseLayer& from, const DenseStep& step, bool by_rows, bool keep,
+                      Binder& bind) {
   Layer layer{.in = from.in,
               .out = from.out,
-              .ld = leading_dimension(from.out),
+              .ld = by_rows ? whole_lines(from.out) : leading_dimension(from.out),
               .activation = from.activation,
               .x_activation = from.x_activation};
   layer.weights = bind.matrix(from.w, layer.ld);
@@ -76,16 +80,23 @@ std::int64_t summed_losses(const DenseStep& step) {
                                                            : step.batch * step.classes();
 }
 
-/// The matrices of some samples, [features][stride] by matrix(id, features, stride).
+Batch batch_of(std::int64_t rows, bool by_rows) {
+  return {.rows = rows, .stride = by_rows ? 0 : whole_lines(rows), .by_rows = by_rows};
+}
+
+/// A matrix of the samples that is no tensor.
+float* take_matrix(std::int64_t features, const Batch& batch, Arena& arena) {
+  return arena.take<float>(batch.by_rows ? batch.rows * whole_lines(features)
+                                         : (features + tile) * batch.stride);
+}
+
+/// The matrices of the samples from `first` on by matrix(id, features).
 template <class Matrix>
-Samples bind_samples(const DenseStep& from, const std::vector<Layer>& parameters, Part rows,
-                     bool keep, Arena& arena, const Matrix& matrix) {
-  Samples samples{
-      .first = rows.begin,
-      .batch = {.rows = rows.end - rows.begin, .stride = whole_lines(rows.end - rows.begin)},
-      .layers = parameters};
-  const std::int64_t stride = samples.batch.stride;
-  samples.inputs = arena.take<float>((from.layers[0].in + tile) * stride);
+Samples bind_samples(const DenseStep& from, const std::vector<Layer>& parameters,
+                     std::int64_t first, const Batch& batch, bool keep, Arena& arena,
+                     const Matrix& matrix) {
+  Samples samples{.first = first, .batch = batch, .layers = parameters};
+  samples.inputs = take_matrix(from.layers[0].in, batch, arena);
   const float* x = samples.inputs;
   const float* x_slope = nullptr;
   float* dx = nullptr;
@@ -94,20 +105,21 @@ Samples bind_samples(const DenseStep& from, const std::vector<Layer>& parameters
     const DenseLayer& of = from.layers[i];
     Layer& layer = samples.layers[i];
     layer.x = x;
-    layer.y = matrix(of.y, of.out, stride);
+    layer.y = matrix(of.y, of.out);
     if (of.sum != none) {
-      layer.slope = arena.take<float>((of.out + tile) * stride);
+      layer.slope = take_matrix(of.out, batch, arena);
     }
-    layer.sum = keep && of.sum != none ? matrix(of.sum, of.out, stride) : nullptr;
-    layer.product = keep && of.product != none ? matrix(of.product, of.in, stride) : nullptr;
+    layer.sum = keep && of.sum != none ? matrix(of.sum, of.out) : nullptr;
+    layer.product = keep && of.product != none ? matrix(of.product, of.in) : nullptr;
     layer.x_slope = x_slope;
     layer.dx = dx;
     layer.dx_rows = dx_rows;
-    dx = matrix(of.dy, of.out, stride);
+    dx = matrix(of.dy, of.out);
     layer.dy = dx;
-    // Of hidden layers that fill a vector.
+    // Of hidden layers that fill a vector; by rows, dy lies so itself.
     const bool rows_too = i + 1 < samples.layers.size() && layer.out >= floats_of_line;
-    dx_rows = rows_too ? arena.take<float>(stride * whole_lines(layer.out)) : nullptr;
+    dx_rows = rows_too && !batch.by_rows ? arena.take<float>(batch.stride * whole_lines(layer.out))
+                                         : nullptr;
     layer.dy_rows = dx_rows;
     x = layer.y;
     x_slope = layer.slope;
@@ -138,11 +150,11 @@ std::vector<Samples> cut_samples(const DenseStep& from, std::vector<Layer> param
     for (Layer& layer : parameters) {
       layer.dw_sums.own = layer.dbias_sums.own = part;
     }
-    samples.push_back(bind_samples(from, parameters,
-                                   part_of(from.batch, floats_of_line, part, parts), false, arena,
-                                   [&](Id /*id*/, std::int64_t features, std::int64_t stride) {
-                                     return arena.take<float>((features + tile) * stride);
-                                   }));
+    const Part rows = part_of(from.batch, floats_of_line, part, parts);
+    const Batch batch = batch_of(rows.end - rows.begin, false);
+    samples.push_back(bind_samples(
+        from, parameters, rows.begin, batch, false, arena,
+        [&](Id /*id*/, std::int64_t features) { return take_matrix(features, batch, arena); }));
   }
   return samples;
 }
@@ -287,6 +299,22 @@ int chunks_that_pay(const DenseStep& step, const std::vector<Layer>& layers, int
   return 0;
 }
 
+/// Whether samples should lie by rows: they are few, and the layers wide enough for what each
+/// sample costs beside its products, as sums over lanes do. By rows, the number of vectors of
+/// weights counts; else each weight is multiplied by a vector of samples. In units of such a
+/// product.
+bool rows_pay(const DenseStep& step) {
+  constexpr std::int64_t of_sample = 64;
+  constexpr std::int64_t of_vector = 2;
+  std::int64_t by_rows = of_sample * step.batch;
+  std::int64_t by_features = 0;
+  for (const DenseLayer& layer : step.layers) {
+    by_rows += of_vector * layer.in * lines_of(layer.out);
+    by_features += layer.in * leading_dimension(layer.out);
+  }
+  return step.batch <= few_samples && by_rows <= by_features;
+}
+
 }  // namespace
 
 Update Optimizer::next() const {
@@ -302,31 +330,44 @@ Update Optimizer::next() const {
 }
 
 Part part_of(std::int64_t count, std::int64_t unit, std::int64_t part, std::int64_t parts) {
+  if (parts == 1) {
+    return {0, count};  // without divisions, which small steps would notice
+  }
   const std::int64_t units = (count + unit - 1) / unit;
   return {std::min(count, units * part / parts * unit),
           std::min(count, units * (part + 1) / parts * unit)};
 }
 
+bool lie_by_rows(const std::vector<DenseStep>& training) {
+  return std::all_of(training.begin(), training.end(), rows_pay);
+}
+
 std::vector<FusedStep> bind_steps(const Workload& workload, const std::vector<DenseStep>& training,
                                   int threads, bool keep, Arena& arena, Memory& memory) {
+  const bool by_rows = lie_by_rows(training);
   Binder bind(workload, arena, memory);
   std::vector<FusedStep> steps;
   for (const DenseStep& from : training) {
     const Id data = workload[from.inputs()].source;
+    const std::int64_t rows_ld = whole_lines(workload[data].shape[0]);
+    const auto bind_data = [&](Id id) {
+      return by_rows ? bind.plain(id) : bind.matrix(id, rows_ld);
+    };
     FusedStep step;
-    step.data_ld = whole_lines(workload[data].shape[0]);
-    step.data = bind.matrix(data, step.data_ld);
+    step.data_ld = by_rows ? from.layers.front().in : rows_ld;
+    step.data = bind_data(data);
     const Id wanted = workload[from.loss.wanted].source;
     if (from.loss.function == LossFunction::cross_entropy) {
       step.labels = bind.plain<std::int32_t>(wanted);
     } else {
-      step.targets = bind.matrix(wanted, step.data_ld);
+      step.targets_ld = by_rows ? from.classes() : rows_ld;
+      step.targets = bind_data(wanted);
     }
     step.summed_losses = summed_losses(from);
     step.losses = bind.plain(from.loss.loss);
     std::vector<Layer> parameters;
     for (const DenseLayer& layer : from.layers) {
-      parameters.push_back(bind_parameters(layer, from, keep, bind));
+      parameters.push_back(bind_parameters(layer, from, by_rows, keep, bind));
     }
     step.optimizer = bind_optimizer(from, bind);
     const int chunks = keep ? 0 : chunks_that_pay(from, parameters, threads);
@@ -335,11 +376,11 @@ std::vector<FusedStep> bind_steps(const Workload& workload, const std::vector<De
       step.samples = cut_samples(from, std::move(parameters), threads * chunks, arena);
       step.phases = phases_by_samples(std::ssize(from.layers));
     } else {
+      const Batch batch = batch_of(from.batch, by_rows);
       step.samples.push_back(
-          bind_samples(from, parameters, {0, from.batch}, keep, arena,
-                       [&](Id id, std::int64_t /*features*/, std::int64_t stride) {
-                         return bind.matrix(id, stride);
-                       }));
+          bind_samples(from, parameters, 0, batch, keep, arena, [&](Id id, std::int64_t features) {
+            return by_rows ? bind.rows(id, whole_lines(features)) : bind.matrix(id, batch.stride);
+          }));
       step.phases = phases_by_features(step.samples.front(), threads);
     }
     steps.push_back(std::move(step));

@@ -55,12 +55,13 @@ struct Samples {
 };
 
 struct FusedStep {
-  const float* data = nullptr;  ///< [features][data_ld]
+  const float* data = nullptr;  ///< [features][data_ld]; by rows [samples][data_ld]
   std::int64_t data_ld = 0;
   const std::int32_t* labels = nullptr;  ///< null where there are targets
-  const float* targets = nullptr;        ///< [outputs][data_ld]
-  std::int64_t summed_losses = 0;        ///< of which the step's loss is the mean
-  float* losses = nullptr;               ///< of all runs
+  const float* targets = nullptr;        ///< [outputs][targets_ld]; likewise
+  std::int64_t targets_ld = 0;
+  std::int64_t summed_losses = 0;  ///< of which the step's loss is the mean
+  float* losses = nullptr;         ///< of all runs
   /// The whole batch, of which parts are features, or one for each part: of each thread `chunks`.
   std::vector<Samples> samples;
   /// Of a thread's samples, which go through all layers chunk by chunk, so that they stay in a
@@ -77,6 +78,9 @@ struct Part {
   std::int64_t begin, end;
 };
 Part part_of(std::int64_t count, std::int64_t unit, std::int64_t part, std::int64_t parts);
+
+/// Whether the batches of all steps lie by rows (Batch): else those of none do.
+bool lie_by_rows(const std::vector<DenseStep>& training);
 
 /// Binds the steps of `training` to the arena's memory, or counts what they take. `memory` learns
 /// where the tensors lie. `keep`: all of them, and so the parameters' gradients too. Throws

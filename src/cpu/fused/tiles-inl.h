@@ -26,6 +26,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+using cpu::HWY_NAMESPACE::kept;
 using cpu::HWY_NAMESPACE::lanes;
 using cpu::HWY_NAMESPACE::Lanes;
 using cpu::HWY_NAMESPACE::loaded;
