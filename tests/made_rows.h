@@ -36,7 +36,7 @@ class MadeRows : public testing::Test {
   /// Of the device that its configuration names. Its name.
   std::string add(bench::Row row, const std::string& pass, const Make& make) {
     row.device = &device_of(bench::value_of(row.configuration, "device"));
-    const std::string name = bench::row_name(bench::in_order(row.configuration));
+    std::string name = bench::row_name(bench::in_order(row.configuration));
     makes_[name] = make;
     plan_.push_back({.name = name, .pass = pass, .seconds = row.expected.all});
     rows_.add(std::move(row));
