@@ -26,9 +26,8 @@ Workload images_epoch(const Model& model, Precision precision = Precision::f32) 
       model, {.rows = 4, .batch = 4, .optimizer = AdamWOptions{}, .precision = precision}));
 }
 
-Workload small_alexnet(Precision precision = Precision::f32) {
-  return images_epoch(alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3}),
-                      precision);
+Workload alexnet_epoch(Precision precision = Precision::f32) {
+  return images_epoch(small_alexnet(), precision);
 }
 
 LaunchPlan plan_of(const Workload& workload,
@@ -44,7 +43,7 @@ std::int64_t count_of(const LaunchPlan& plan) {
 
 TEST(CudaLayout, OfImagesAndTheirWeightsIsChannelsLastButInF32) {
   for (const Precision precision : {Precision::f32, Precision::tf32, Precision::bf16}) {
-    const Workload workload = small_alexnet(precision);
+    const Workload workload = alexnet_epoch(precision);
     const LaunchPlan plan = plan_of(workload, cuda::any_convolution, precision);
     const cuda::Layout expected =
         precision == Precision::f32 ? cuda::Layout::plain : cuda::Layout::channels_last;
@@ -86,23 +85,8 @@ TEST(CudaLayout, IsRefusedWhereRowsOfFeaturesAreReadFromAnImage) {
   }
 }
 
-TEST(CudaLayout, TakesElementsThereAndBack) {
-  // [2, 3, 1, 2]: 2 images of 3 channels and 2 pixels.
-  const std::vector<std::uint16_t> plain{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-  const cuda::Arrangement arrangement =
-      cuda::arrangement_of(cuda::Layout::channels_last, {2, 3, 1, 2});
-  std::vector<std::uint16_t> arranged(plain.size());
-  cuda::arrange(std::as_bytes(std::span(plain)), std::as_writable_bytes(std::span(arranged)).data(),
-                arrangement, 2);
-  EXPECT_EQ(arranged, (std::vector<std::uint16_t>{0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11}));
-  std::vector<std::uint16_t> back(plain.size());
-  cuda::restore(std::as_bytes(std::span(arranged)).data(), std::as_writable_bytes(std::span(back)),
-                arrangement, 2);
-  EXPECT_EQ(back, plain);
-}
-
 TEST(CudaConvolutionPlan, FusesBiasAndReluWhereTheLibraryDoes) {
-  const Workload workload = small_alexnet();
+  const Workload workload = alexnet_epoch();
   const LaunchPlan fused = plan_of(workload);
   for (const ConvolutionLaunch& launch : cuda::launches_of<ConvolutionLaunch>(fused)) {
     const bool forward = launch.form.pass == ConvolutionPass::forward;
@@ -123,12 +107,11 @@ TEST(CudaConvolutionPlan, FusesBiasAndReluWhereTheLibraryDoes) {
 TEST(CudaConvolutionPlan, WritesInTheTypeInWhichItReads) {
   for (const std::int64_t accumulate : {1, 2}) {
     const Workload workload = make_planned_gpu()->optimize(
-        training_epoch(alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3}),
-                       {.rows = 8,
-                        .batch = 4,
-                        .optimizer = AdamWOptions{},
-                        .accumulate = accumulate,
-                        .precision = Precision::bf16}));
+        training_epoch(small_alexnet(), {.rows = 8,
+                                         .batch = 4,
+                                         .optimizer = AdamWOptions{},
+                                         .accumulate = accumulate,
+                                         .precision = Precision::bf16}));
     check(workload, Precision::bf16);
     const LaunchPlan plan = plan_of(workload);
     for (const ConvolutionLaunch& launch : cuda::launches_of<ConvolutionLaunch>(plan)) {
@@ -166,30 +149,8 @@ TEST(CudaConvolutionPlan, FusesNothingOnOddAddresses) {
   }
 }
 
-TEST(CudaConvolutionPlan, TransposesByTheGradientOfTheImage) {
-  OneOp one;
-  const Id x = one.tensor("x", {2, 5, 3, 3});
-  const Id w = one.tensor("w", {5, 4, 2, 2});
-  const Id bias = one.tensor("bias", {4});
-  const Id y = one.tensor("y", {2, 4, 6, 6});
-  one.operation(
-      ConvolutionGrad{.w = w, .dy = x, .dx = y, .window = {.size = 2, .stride = 2}, .bias = bias});
-  const LaunchPlan plan = plan_of(one.workload);
-  const auto launches = cuda::launches_of<ConvolutionLaunch>(plan);
-  ASSERT_EQ(launches.size(), 1);
-  EXPECT_EQ(launches[0].form.pass, ConvolutionPass::dx);
-  EXPECT_EQ(launches[0].form.in, 4);
-  EXPECT_EQ(launches[0].form.out, 5);
-  EXPECT_EQ(count_of<cuda::ChannelBiasLaunch>(plan), 1);
-}
-
-TEST(CudaConvolutionPlan, RefusesWhatTheLibraryLacks) {
-  EXPECT_THROW(plan_of(small_alexnet(), [](const ConvolutionForm& /*form*/) { return false; }),
-               Unsupported);
-}
-
 TEST(CudaConvolutionPlan, ReservesTheWorkspaceOfTheLibraryThatNeedsMore) {
-  EXPECT_EQ(plan_of(small_alexnet()).workspace_bytes, cuda::most_workspace_for_cudnn);
+  EXPECT_EQ(plan_of(alexnet_epoch()).workspace_bytes, cuda::most_workspace_for_cudnn);
   EXPECT_EQ(cuda::workspace_for_cudnn(std::int64_t{80} << 30), 256 << 20);
   EXPECT_EQ(cuda::workspace_for_cudnn(std::int64_t{4} << 30), 128 << 20);
   EXPECT_EQ(plan_of(images_epoch(mlp("m", {4, 3}, Activation::relu))).workspace_bytes,
@@ -197,7 +158,7 @@ TEST(CudaConvolutionPlan, ReservesTheWorkspaceOfTheLibraryThatNeedsMore) {
 }
 
 TEST(CudaConvolutionPlan, CountsTheReordersThatFlatteningIs) {
-  const Workload workload = small_alexnet();
+  const Workload workload = alexnet_epoch();
   EXPECT_EQ(cuda::count_reorders(workload, plan_of(workload)).count, 0);
   const LaunchPlan plan = plan_of(workload, cuda::any_convolution, Precision::tf32);
   // Only where more than one pixel and more than one channel are flattened, there and back.

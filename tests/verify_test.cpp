@@ -33,15 +33,12 @@ std::string verdict(const Training& wrong) {
   const Trajectory trajectory = reference_trajectory(right.workload, right.data, 10);
   const auto backend = make_cpu_backend();
   const auto program = started(*backend, wrong, 1);
-  try {
+  return message_of<Mismatch>([&] {
     const Verification result = verify(*program, wrong.workload, trajectory);
     EXPECT_EQ(result.steps, 10);
     EXPECT_LE(result.loss_error, result.tolerance.loss);
     EXPECT_GT(result.parameter_error, 0);
-    return "";
-  } catch (const Mismatch& mismatch) {
-    return mismatch.what();
-  }
+  });
 }
 
 TEST(Verify, AcceptsTheRightTraining) { EXPECT_EQ(verdict(heart()), ""); }
@@ -96,13 +93,9 @@ TEST(Verify, FindsAChangedParameterThatNoLossShows) {
   const Trajectory trajectory = reference_trajectory(right.workload, right.data, 10);
   constexpr std::int64_t last = 9;
   Astray program(started(*make_cpu_backend(), right, 1), right.workload, last);
-  try {
-    verify(program, right.workload, trajectory);
-    FAIL() << "accepted";
-  } catch (const Mismatch& mismatch) {
-    EXPECT_TRUE(std::string(mismatch.what()).starts_with("tensor 'layer 0 bias' after 10 steps"))
-        << mismatch.what();
-  }
+  const std::string what =
+      message_of<Mismatch>([&] { verify(program, right.workload, trajectory); });
+  EXPECT_TRUE(what.starts_with("tensor 'layer 0 bias' after 10 steps")) << what;
 }
 
 /// A data set of one batch, trained on twice.
@@ -388,12 +381,9 @@ TEST(VerifyResults, FindsOneWrongEntryAndNamesItsTensor) {
   std::vector<double> wrong = download(*program, one.workload, y);
   wrong.back() += 1e-3;
   upload(*program, one.workload, y, wrong);
-  try {
-    verify_results(*program, reference, Precision::f32);
-    FAIL() << "accepted";
-  } catch (const Mismatch& mismatch) {
-    EXPECT_TRUE(std::string(mismatch.what()).starts_with("tensor 'y' differs"));
-  }
+  EXPECT_TRUE(message_of<Mismatch>([&] {
+                verify_results(*program, reference, Precision::f32);
+              }).starts_with("tensor 'y' differs"));
 }
 
 }  // namespace

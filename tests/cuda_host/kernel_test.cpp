@@ -132,7 +132,7 @@ TEST(EmulatedKernel, MustBeAllowedMuchSharedMemory) {
   EXPECT_EQ(allow_shared_bytes(kernel, most + 1), cudaErrorInvalidValue);
   EXPECT_EQ(allow_shared_bytes(kernel, most), cudaSuccess);
   EXPECT_EQ(launched(most), cudaSuccess);
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(synchronize(), cudaSuccess);
 }
 
 /// Each thread copies a number through shared memory, and waits for it or not.
@@ -167,10 +167,10 @@ __global__ void copy_two_bytes(int* from) { __pipeline_memcpy_async(dynamic_shar
 TEST(EmulatedKernel, AsynchronousCopiesHaveRules) {
   const OnDevice<int> memory({0});
   ASSERT_EQ(run(copy_two_bytes, {1, 1, 256}, nullptr, memory.data), cudaSuccess);
-  cudaDeviceSynchronize();
+  synchronize();
   EXPECT_THAT(take_violations(), ElementsAre(HasSubstr("an asynchronous copy of 2 bytes")));
   ASSERT_EQ(run(never_wait, {1, 64, 256}, nullptr, memory.data), cudaSuccess);
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
+  EXPECT_EQ(synchronize(), cudaErrorLaunchFailure);
   EXPECT_THAT(take_violations(),
               ElementsAre(HasSubstr("ends without having waited for its asynchronous copies")));
 }
@@ -231,7 +231,7 @@ TEST(EmulatedKernel, RefusesHostMemoryAndWrongSizes) {
   EXPECT_EQ(run(fill, {1, 1025}, nullptr, &on_host, 1U), cudaErrorInvalidConfiguration);
   EXPECT_EQ(run(fill, {0, 32}, nullptr, &on_host, 1U), cudaErrorInvalidConfiguration);
   EXPECT_EQ(run(fill, {1, 1}, nullptr, &on_host, 1U), cudaSuccess);
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  EXPECT_EQ(synchronize(), cudaErrorIllegalAddress);
   EXPECT_THAT(take_violations(), ElementsAre(HasSubstr("in no device or pinned memory")));
 }
 
@@ -240,7 +240,7 @@ TEST(EmulatedKernel, DiesOutsideItsMemory) {
   EXPECT_DEATH(
       {
         run(fill, {1, 65}, nullptr, memory.data, 65U);
-        cudaDeviceSynchronize();
+        synchronize();
       },
       "");
 }
