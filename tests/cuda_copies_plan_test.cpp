@@ -7,9 +7,8 @@
 #include <set>
 
 #include "../src/cuda/planning/narrow.h"
-#include "../src/cuda/planning/plan.h"
 #include "crossover/memory.h"
-#include "support.h"
+#include "cuda_plans.h"
 
 namespace crossover::test {
 namespace {
@@ -32,7 +31,7 @@ Workload bf16_epoch(const Optimizer& optimizer, std::int64_t accumulate = 1) {
 
 LaunchPlan copies_plan(const Workload& workload, CompileOptions options = {}) {
   options.precision = Precision::bf16;
-  return cuda::make_plan(workload, options, [](const cuda::ProductForm& /*form*/) { return true; });
+  return cuda::make_plan(workload, options, everything);
 }
 
 std::vector<PlannedCast> casts_of(const LaunchPlan& plan) {

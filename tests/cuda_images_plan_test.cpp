@@ -5,10 +5,9 @@
 
 #include <algorithm>
 
-#include "../src/cuda/planning/plan.h"
 #include "crossover/backend.h"
 #include "crossover/networks.h"
-#include "support.h"
+#include "cuda_plans.h"
 
 namespace crossover::test {
 namespace {
@@ -18,7 +17,6 @@ using cuda::ConvolutionLaunch;
 using cuda::ConvolutionPass;
 using cuda::LaunchPlan;
 
-bool any_product(const cuda::ProductForm& /*unused*/) { return true; }
 bool none_fused(const ConvolutionForm& form) { return !form.bias && !form.relu; }
 
 Workload images_epoch(const Model& model, Precision precision = Precision::f32) {
@@ -33,7 +31,7 @@ Workload alexnet_epoch(Precision precision = Precision::f32) {
 LaunchPlan plan_of(const Workload& workload,
                    const cuda::SupportsConvolution& convolutions = cuda::any_convolution,
                    Precision precision = Precision::f32) {
-  return cuda::make_plan(workload, {.precision = precision}, any_product, convolutions);
+  return cuda::make_plan(workload, {.precision = precision}, everything, convolutions);
 }
 
 template <class L>
@@ -169,19 +167,6 @@ TEST(CudaConvolutionPlan, CountsTheReordersThatFlatteningIs) {
                           [](const auto& reshape) { return reshape.moves(); }));
 }
 
-TEST(CudaBatchNormPlan, TakesThreeLaunchesEachWay) {
-  const Workload workload =
-      images_epoch(resnet(ResNetR{.blocks = 1, .image = 9, .channels = {2, 3, 4}, .classes = 3}));
-  const LaunchPlan plan = plan_of(workload);
-  const std::int64_t layers = count_of<cuda::BatchNormLaunch>(plan);
-  EXPECT_GT(layers, 0);
-  EXPECT_EQ(count_of<cuda::BatchNormStatisticsLaunch>(plan), layers);
-  EXPECT_EQ(count_of<cuda::BatchNormMomentsLaunch>(plan), layers);
-  EXPECT_EQ(count_of<cuda::BatchNormGradSumsLaunch>(plan), layers);
-  EXPECT_EQ(count_of<cuda::BatchNormGradTotalsLaunch>(plan), layers);
-  EXPECT_EQ(count_of<cuda::BatchNormGradLaunch>(plan), layers);
-}
-
 TEST(CudaColumnSums, OfTallMatricesTakeTwoLaunches) {
   for (const std::int64_t rows : {100, 100'000}) {
     OneOp one;
@@ -206,7 +191,7 @@ TEST(CudaTransformerPlan, HasOneLaunchEachWayOfTheLibrarysAttentionIn16Bits) {
   const Model model = gpt({.vocabulary = 7, .width = 16, .layers = 2, .heads = 2, .time = 5});
   const Workload workload = images_epoch(model, Precision::bf16);
   const auto plan = [&](const cuda::SupportsSdpa& sdpas) {
-    return cuda::make_plan(workload, {.precision = Precision::bf16}, any_product,
+    return cuda::make_plan(workload, {.precision = Precision::bf16}, everything,
                            cuda::any_convolution, {}, true, std::int64_t{80} << 30, sdpas);
   };
   const LaunchPlan with = plan(cuda::any_sdpa);
@@ -230,32 +215,6 @@ TEST(CudaTransformerPlan, HasOneLaunchEachWayOfTheLibrarysAttentionIn16Bits) {
   EXPECT_EQ(workspace(true, 8), 1024) << "an eighth of the memory";
   EXPECT_EQ(workspace(false, 80), 256);
   EXPECT_EQ(workspace(false, 24, 4096), 2 * 128 + 4) << "two in f32 for each number of the queries";
-}
-
-TEST(CudaTransformerPlan, HasOneLaunchForAttentionAndTwoForItsGradient) {
-  constexpr std::int64_t blocks = 2;
-  const LaunchPlan plan = plan_of(
-      images_epoch(gpt({.vocabulary = 7, .width = 6, .layers = blocks, .heads = 2, .time = 5})));
-  EXPECT_EQ(count_of<cuda::AttentionLaunch>(plan), blocks);
-  EXPECT_EQ(count_of<cuda::AttentionGradQueriesLaunch>(plan), blocks);
-  EXPECT_EQ(count_of<cuda::AttentionGradKeysLaunch>(plan), blocks);
-  constexpr std::int64_t norms = 2 * blocks + 1;
-  EXPECT_EQ(count_of<cuda::GroupNormLaunch>(plan), norms);
-  EXPECT_EQ(count_of<cuda::GroupNormGradLaunch>(plan), norms);
-  EXPECT_EQ(count_of<cuda::GroupNormGradSumsLaunch>(plan), norms);
-  EXPECT_EQ(count_of<cuda::PositionEmbeddingLaunch>(plan), 1);
-  EXPECT_EQ(count_of<cuda::PositionEmbeddingGradLaunch>(plan), 1);
-  EXPECT_THROW(plan_of(images_epoch(gpt({.width = 129}))), Unsupported);
-}
-
-TEST(CudaTransformerPlan, OfImagesCopiesOncePerBlock) {
-  const Vit sizes{.image = 6, .patch = 2, .width = 6, .layers = 1, .heads = 2, .classes = 3};
-  const LaunchPlan plan = plan_of(images_epoch(vit(sizes)));
-  EXPECT_EQ(count_of<cuda::RearrangeLaunch>(plan), 2);  // to the sequence, and back
-  const auto means = cuda::launches_of<cuda::GlobalAveragePoolLaunch>(plan);
-  ASSERT_EQ(means.size(), 1);
-  EXPECT_EQ(means[0].pixels, 9);
-  EXPECT_EQ(count_of<cuda::ZeroLaunch>(plan), 0);
 }
 
 TEST(CudaRearrange, JoinsWhatRunsOnWhereverChannelsLie) {
@@ -306,20 +265,6 @@ TEST(CudaTransformerPlan, SumsTheParametersOfManyRowsInParts) {
     EXPECT_EQ(count_of<cuda::ColumnSumsLaunch>(plan), rows == 127 ? 0 : 2);
     EXPECT_EQ(count_of<cuda::GroupNormGradLaunch>(plan), 0);  // nobody asks for dx
   }
-}
-
-TEST(CudaLstmPlan, HasTwoLaunchesForEachTimeStep) {
-  constexpr std::int64_t time = 4;
-  const Workload workload =
-      images_epoch(language_model({.vocabulary = 7, .hidden = 3, .time = time}));
-  const LaunchPlan plan = plan_of(workload);
-  constexpr std::int64_t layers = 2;
-  EXPECT_EQ(count_of<cuda::GatesLaunch>(plan), layers * time);
-  EXPECT_EQ(count_of<cuda::GatesGradLaunch>(plan), layers * time);
-  const auto loss = cuda::launches_of<cuda::LossLaunch>(plan);
-  ASSERT_EQ(loss.size(), 1);
-  EXPECT_EQ(loss[0].rows, time * 4);
-  EXPECT_EQ(loss[0].time, time);
 }
 
 }  // namespace

@@ -48,18 +48,6 @@ TEST(CudaPlan, TakesEpiloguesForBiasReluAndTheirGradients) {
   EXPECT_EQ(plan.steps[0].launches.size(), 8 + 2);  // loss and update
 }
 
-TEST(CudaPlan, PutsOwnKernelsInThePlaceOfEpilogues) {
-  const LaunchPlan plan = make_plan(mlp_epoch(), {}, plain_only);
-  const cuda::StepPlan& step = plan.steps[0];
-  EXPECT_EQ(epilogues(step), std::vector(8, Epilogue::none));
-  const auto forward = launches_of<cuda::BiasActivateLaunch>(step);
-  ASSERT_EQ(forward.size(), 3);
-  EXPECT_EQ(forward[0].activation, Activation::relu);
-  EXPECT_EQ(forward[2].activation, Activation::identity);
-  EXPECT_EQ(launches_of<cuda::ColumnSumsLaunch>(step).size(), 3);
-  EXPECT_EQ(launches_of<cuda::ActivateGradLaunch>(step).size(), 2);
-}
-
 TEST(CudaPlan, WritesNoMaskThatNobodyCanUse) {
   const LaunchPlan plan = make_plan(mlp_epoch(), {}, without({Epilogue::drelu}));
   const std::vector<Epilogue> used = epilogues(plan.steps[0]);
@@ -101,31 +89,6 @@ TEST(CudaPlan, TakesGradientsOfALineFromOwnKernels) {
       }
     }
     EXPECT_TRUE(has_line);
-  }
-}
-
-TEST(CudaPlan, TakesSigmoidFromOwnKernels) {
-  const LaunchPlan plan = make_plan(mlp_epoch(10, Activation::sigmoid), {}, everything);
-  const cuda::StepPlan& step = plan.steps[0];
-  EXPECT_EQ(launches_of<cuda::ActivateLaunch>(step).size(), 2);
-  EXPECT_EQ(launches_of<cuda::ActivateGradLaunch>(step).size(), 2);
-  const std::vector<Epilogue> used = epilogues(step);
-  EXPECT_EQ(std::count(used.begin(), used.end(), Epilogue::bias), 3);
-}
-
-TEST(CudaPlan, AddsToGradientsWithoutAnEpilogue) {
-  // Of an accumulation of two, the second step adds.
-  const LaunchPlan plan = make_plan(mlp_epoch(10, Activation::relu, 2), {}, everything);
-  ASSERT_EQ(plan.steps.size(), 2);
-  const auto sums = launches_of<cuda::ColumnSumsLaunch>(plan.steps[1]);
-  ASSERT_EQ(sums.size(), 3);
-  for (const auto& launch : sums) {
-    EXPECT_TRUE(launch.accumulate);
-  }
-  for (const auto& product : launches_of<ProductLaunch>(plan.steps[1])) {
-    EXPECT_EQ(product.form.accumulate, product.form.transpose_b) << "only dw adds";
-    EXPECT_NE(product.form.epilogue, Epilogue::b_sum);
-    EXPECT_NE(product.form.epilogue, Epilogue::drelu_bias_sum);
   }
 }
 
@@ -234,14 +197,6 @@ TEST(CudaPlan, SplitsUpdatesOfManyTensors) {
   EXPECT_EQ(adamw[0].spans.size(), cuda::max_spans);
   EXPECT_EQ(adamw[1].spans.size(), 2 * 29 - cuda::max_spans);
   EXPECT_EQ(launches_of<cuda::AdamWTimeLaunch>(step).size(), 1);
-}
-
-TEST(CudaPlan, SaysWhichProductTheLibraryRefuses) {
-  EXPECT_EQ(
-      message_of<Unsupported>([] {
-        static_cast<void>(make_plan(mlp_epoch(), {}, [](const ProductForm&) { return false; }));
-      }),
-      "cuBLASLt has no algorithm for a product of m=8 n=5 k=4, A transposed, epilogue: none");
 }
 
 TEST(CudaPlan, TakesNoWorkspaceWithoutProducts) {

@@ -8,12 +8,11 @@
 #include <string>
 #include <variant>
 
-#include "../src/cuda/planning/plan.h"
 #include "../src/cuda/planning/run_mode.h"
 #include "crossover/backend.h"
 #include "crossover/catalogue.h"
 #include "crossover/networks.h"
-#include "support.h"
+#include "cuda_plans.h"
 
 namespace crossover::test {
 
@@ -118,8 +117,7 @@ constexpr GraphForm looped_form{.loops = true, .streams = 1};
 constexpr GraphForm largest_of_all{.loops = true, .streams = 2};
 
 LaunchPlan graph_plan(const Workload& workload, Execution execution, const GraphForm& form) {
-  return cuda::make_plan(workload, {.execution = execution, .graph_form = form},
-                         [](const cuda::ProductForm& /*form*/) { return true; });
+  return cuda::make_plan(workload, {.execution = execution, .graph_form = form}, everything);
 }
 
 Workload in_batches_of_five(const Model& model, std::int64_t rows = 10) {
@@ -185,7 +183,7 @@ TEST(CudaGraphForms, LetNothingJoinAPartFromOutside) {
   const LaunchPlan plan = cuda::make_plan(
       images,
       {.precision = Precision::bf16, .execution = Execution::graph, .graph_form = forked_form},
-      [](const cuda::ProductForm& /*form*/) { return true; });
+      everything);
   std::int64_t behind = 0;
   for (const cuda::StepPlan& step : plan.steps) {
     const auto is_cast = [&](std::size_t i) {

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
-#include "../src/cuda/planning/plan.h"
 #include "crossover/backend.h"
-#include "support.h"
+#include "cuda_plans.h"
 
 namespace crossover::test {
 
@@ -28,7 +27,7 @@ cuda::LaunchPlan plan_of_loss(std::int64_t rows, std::int64_t classes) {
   const SoftmaxCrossEntropy op{
       .logits = logits, .labels = labels, .loss = loss, .dlogits = dlogits};
   one.operation(op);
-  return cuda::make_plan(one.workload, {}, [](const cuda::ProductForm& /*form*/) { return true; });
+  return cuda::make_plan(one.workload, {}, everything);
 }
 
 TEST(CudaLoss, IsDividedByClassesAndBatch) {
@@ -72,8 +71,7 @@ TEST(CudaLoss, OfElementsIsOneBlockOrManyAndTheirSum) {
                                   .targets = targets,
                                   .loss = loss,
                                   .dlogits = one.tensor("dlogits", shape)});
-    const cuda::LaunchPlan plan =
-        cuda::make_plan(one.workload, {}, [](const cuda::ProductForm& /*form*/) { return true; });
+    const cuda::LaunchPlan plan = cuda::make_plan(one.workload, {}, everything);
     const auto losses = cuda::launches_of<cuda::ElementwiseLossLaunch>(plan);
     ASSERT_EQ(losses.size(), 1);
     EXPECT_EQ(losses[0].parts, parts);

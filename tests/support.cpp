@@ -96,6 +96,11 @@ std::vector<double> trained(const Workload& workload, const Dataset& data) {
   return all;
 }
 
+std::string behind(const std::string& beginning, const std::string& message) {
+  EXPECT_TRUE(message.empty() || message.starts_with(beginning)) << message;
+  return message.substr(std::min(beginning.size(), message.size()));
+}
+
 std::string label(std::string name) {
   std::replace(name.begin(), name.end(), '-', '_');
   return name;

@@ -88,6 +88,9 @@ std::string message_of(const Work& work) {
   return "";
 }
 
+/// What comes behind the beginning that a message must have; of an empty one nothing.
+std::string behind(const std::string& beginning, const std::string& message);
+
 /// Networks of the catalogue's kinds, of few numbers.
 Model small_alexnet();
 Model small_alexnet_s();

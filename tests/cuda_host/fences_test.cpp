@@ -140,13 +140,6 @@ TEST(EmulatedBlocks, GetInEachOthersWay) {
   EXPECT_THAT(found(neighbours), ElementsAre(HasSubstr("reads what another writes")));
 }
 
-TEST(EmulatedBlocks, LeaveWhatTheyWrite) {
-  device().blocks_apart = true;
-  const OnDevice<int> numbers(std::vector<int>(96));
-  ASSERT_EQ(run(apart, {3, 32}, nullptr, numbers.data), cudaSuccess);
-  EXPECT_THAT(numbers.values(), testing::Each(1));
-}
-
 }  // namespace
 
 }  // namespace cuda_host::test

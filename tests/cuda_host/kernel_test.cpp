@@ -2,8 +2,6 @@
 #include <cuda_pipeline_primitives.h>
 #include <gmock/gmock.h>
 
-#include <numeric>
-
 #include "owners.h"
 
 namespace cuda_host::test {
@@ -18,14 +16,6 @@ __global__ void fill(float* to, unsigned count) {
   if (i < count) {
     to[i] = static_cast<float>(i);
   }
-}
-
-TEST(EmulatedKernel, RunsEveryThread) {
-  const OnDevice<float> memory(std::vector<float>(1000));
-  ASSERT_EQ(run(fill, {4, 256}, nullptr, memory.data, 1000U), cudaSuccess);
-  std::vector<float> expected(1000);
-  std::iota(expected.begin(), expected.end(), 0.0F);
-  EXPECT_EQ(memory.values(), expected);
 }
 
 /// Every thread sums a block's values, which the others have put into shared memory.
@@ -72,33 +62,6 @@ TEST(EmulatedKernel, MissingBarriersShow) {
   ASSERT_EQ(run(sum_shared, {1, 64}, nullptr, sums.data, false), cudaSuccess);
   const auto values = sums.values();
   EXPECT_TRUE(std::any_of(values.begin(), values.end(), [](float v) { return std::isnan(v); }));
-}
-
-__global__ void sum_down(float* to) {
-  auto value = static_cast<float>(threadIdx.x);
-  for (int apart = 16; apart > 0; apart /= 2) {
-    value += __shfl_down_sync(0xffffffffU, value, apart);
-  }
-  if (threadIdx.x % 32 == 0) {
-    to[threadIdx.x / 32] = value;
-  }
-}
-
-__global__ void sum_across(double* to) {
-  double value = threadIdx.x;
-  for (int apart = 16; apart > 0; apart /= 2) {
-    value += __shfl_xor_sync(0xffffffffU, value, apart);
-  }
-  to[threadIdx.x] = value;
-}
-
-TEST(EmulatedKernel, ShufflesMeet) {
-  const OnDevice<float> sums({0, 0});
-  ASSERT_EQ(run(sum_down, {1, 64}, nullptr, sums.data), cudaSuccess);
-  EXPECT_THAT(sums.values(), ElementsAre(496, 1520));
-  const OnDevice<double> all(std::vector<double>(32));
-  ASSERT_EQ(run(sum_across, {1, 32}, nullptr, all.data), cudaSuccess);
-  EXPECT_THAT(all.values(), Each(496));
 }
 
 /// What a block finds in the last of its launch's shared memory, which it then writes to.

@@ -14,19 +14,6 @@ using testing::HasSubstr;
 
 // ---- streams
 
-TEST(EmulatedStream, RunsInOrder) {
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    reset(seed);
-    const OnDevice<int> number({0});
-    const Stream stream;
-    for (int i = 1; i <= 5; ++i) {
-      ASSERT_EQ(run(digit, {1, 1}, stream, number.data, i), cudaSuccess);
-    }
-    ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-    EXPECT_THAT(number.values(), ElementsAre(12345));
-  }
-}
-
 /// What two streams make of a number in many runs, with an event between them or without.
 std::set<int> outcomes(bool with_event) {
   std::set<int> seen;
@@ -111,21 +98,6 @@ TEST(EmulatedMemory, IsFullOfGarbageAtFirst) {
   cudaFree(memory);
 }
 
-TEST(EmulatedMemory, EndsSomewhere) {
-  device().bytes = 1000;
-  void* memory = nullptr;
-  EXPECT_EQ(cudaMalloc(&memory, 1001), cudaErrorMemoryAllocation);
-  EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
-  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
-  EXPECT_EQ(cudaMalloc(&memory, 600), cudaSuccess);
-  std::size_t free = 0;
-  std::size_t total = 0;
-  EXPECT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
-  EXPECT_EQ(free, 400);
-  EXPECT_EQ(total, 1000);
-  cudaFree(memory);
-}
-
 TEST(EmulatedMemory, CopiesKeepToTheirBlocks) {
   const OnDevice<int> memory({1, 2, 3});
   std::vector<int> four(4);
@@ -184,21 +156,6 @@ cudaError_t end(cudaStream_t stream) {
   const cudaError_t error = cudaStreamEndCapture(stream, &graph);
   EXPECT_EQ(graph, nullptr);
   return error;
-}
-
-TEST(EmulatedCapture, RecordsAndReplays) {
-  const OnDevice<int> number({0});
-  const Stream stream;
-  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-  run(digit, {1, 1}, stream, number.data, 1);
-  run(digit, {1, 1}, stream, number.data, 2);
-  const cudaGraphExec_t exec = finished(stream);
-  EXPECT_THAT(number.values(), ElementsAre(0));
-  EXPECT_EQ(cudaGraphLaunch(exec, stream), cudaSuccess);
-  EXPECT_EQ(cudaGraphLaunch(exec, stream), cudaSuccess);
-  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-  EXPECT_THAT(number.values(), ElementsAre(1212));
-  cudaGraphExecDestroy(exec);
 }
 
 /// A graph of two branches, in many runs.
