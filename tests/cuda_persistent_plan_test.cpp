@@ -217,45 +217,33 @@ std::string team_of(const std::string& network, const OnChip& chip) {
   return plan.team == TeamKind::grid ? "all" : std::to_string(plan.blocks);
 }
 
-TEST(PersistentPlan, TakesOneMultiprocessorUpToDisc7AndAllUpToDisc11WithoutClusters) {
-  const OnChip chip{.cluster_blocks = 1};
-  for (const char* network :
-       {"disc-2", "disc-3", "disc-4", "disc-5", "disc-6", "disc-7", "heart"}) {
-    EXPECT_EQ(team_of(network, chip), "1") << network;
-  }
-  for (const char* network : {"disc-7x1.125", "disc-8", "disc-9", "disc-10", "disc-11"}) {
-    EXPECT_EQ(team_of(network, chip), "all") << network;
-  }
-}
-
-/// Where meeting takes more than what the others compute, one block trains alone.
-TEST(PersistentPlan, TakesAClusterBetweenThose) {
-  const OnChip chip;
-  for (const char* network : {"disc-2", "disc-3", "heart"}) {
-    EXPECT_EQ(team_of(network, chip), "1") << network;
-  }
-  for (const char* network :
-       {"disc-4", "disc-5", "disc-6", "disc-7", "disc-7x1.125", "disc-7x1.25"}) {
-    EXPECT_EQ(team_of(network, chip), "8") << network;
-  }
-  for (const char* network : {"disc-7x1.5", "disc-8", "disc-11"}) {
-    EXPECT_EQ(team_of(network, chip), "all") << network;
-  }
+/// One block trains alone where meeting takes more than what the others compute, a cluster what
+/// neither one block holds nor all multiprocessors are needed for.
+TEST(PersistentPlan, TakesTheTeamThatTheNetworkNeeds) {
+  struct Teams {
+    OnChip chip;
+    std::string team;
+    std::vector<const char*> networks;
+  };
+  const OnChip alone{.cluster_blocks = 1};
   const OnChip small{.shared_bytes = 99 << 10};  // of capability 12.0
-  EXPECT_EQ(team_of("disc-6", small), "8");
-  EXPECT_EQ(team_of("disc-7", small), "all");
-}
-
-TEST(PersistentPlan, TakesAllMultiprocessors) {
+  for (const auto& [chip, team, networks] : std::vector<Teams>{
+           {alone, "1", {"disc-2", "disc-3", "disc-4", "disc-5", "disc-6", "disc-7", "heart"}},
+           {alone, "all", {"disc-7x1.125", "disc-8", "disc-9", "disc-10", "disc-11"}},
+           {{}, "1", {"disc-2", "disc-3", "heart"}},
+           {{}, "8", {"disc-4", "disc-5", "disc-6", "disc-7", "disc-7x1.125", "disc-7x1.25"}},
+           {{}, "all", {"disc-7x1.5", "disc-8", "disc-11"}},
+           {small, "8", {"disc-6"}},
+           {small, "all", {"disc-7"}},
+           {{.cluster_blocks = 2}, "2", {"disc-7"}},
+           {{.cluster_blocks = 4}, "4", {"disc-7"}}}) {
+    for (const char* network : networks) {
+      EXPECT_EQ(team_of(network, chip), team) << network;
+    }
+  }
   for (const int multiprocessors : {58, 108, 148}) {
     EXPECT_EQ(persistent_plan("disc-9", {.multiprocessors = multiprocessors}).blocks,
               multiprocessors);
-  }
-}
-
-TEST(PersistentPlan, TakesNoLargerClusterThanThereIs) {
-  for (const int blocks : {1, 2, 4, 8}) {
-    EXPECT_EQ(team_of("disc-7", {.cluster_blocks = blocks}), std::to_string(blocks));
   }
 }
 
@@ -269,26 +257,6 @@ TEST(PersistentPlan, LeavesOtherCopiesTheirMultiprocessors) {
   }
   EXPECT_EQ(persistent_plan("disc-7", {}, 16).blocks, 8);
   EXPECT_EQ(persistent_plan("disc-7", {}, 128).blocks, 1);
-}
-
-/// Each block has all parameters, their gradients once more, and its rows of the batch.
-TEST(PersistentPlan, GivesABlockOfAClusterItsRowsAndAllParameters) {
-  const PersistentPlan one = persistent_plan("disc-7", {.cluster_blocks = 1});
-  const PersistentPlan eight = persistent_plan("disc-7");
-  ASSERT_EQ(eight.blocks, 8);
-  EXPECT_EQ(eight.places.parameters, one.places.parameters);
-  EXPECT_GE(eight.places.gradients, eight.places.parameters);
-  EXPECT_EQ(one.places.gradients, 0);
-  for (std::size_t l = 0; l < one.layers.size(); ++l) {
-    EXPECT_EQ(eight.layers[l].w, one.layers[l].w);
-    EXPECT_EQ(eight.layers[l].bias, one.layers[l].bias);
-  }
-  EXPECT_EQ(one.places.inputs, 100 * cuda::leading_dimension(2));
-  EXPECT_EQ(eight.places.inputs, 16 * cuda::leading_dimension(2)) << "13 rows, by fours";
-  const auto of_rows = [](const PersistentPlan& plan, int copies) {
-    return plan.bytes / std::int64_t{sizeof(float)} - std::int64_t{copies} * plan.places.parameters;
-  };
-  EXPECT_LT(of_rows(eight, 2), of_rows(one, 1) / 5);
 }
 
 TEST(PersistentPlan, CountsItsMultiprocessors) {
@@ -337,16 +305,7 @@ TEST(PersistentPlan, SplitsEveryProductIntoTilesAndLanesThatTheKernelHas) {
   }
 }
 
-}  // namespace
-
 // ---- What one multiprocessor or each of a cluster holds from barrier to barrier. Needs no CUDA.
-
-namespace {
-
-using cuda::OnChip;
-using cuda::OnChipStep;
-using cuda::PersistentPlan;
-using cuda::TeamKind;
 
 /// A network, the kilobytes of a block, the blocks of the largest cluster.
 struct Place {
@@ -394,6 +353,7 @@ TEST(PersistentPlan, HasTwoBarriersALayerAndOneMoreWherePhasesOverlap) {
   const auto barriers = [](const PersistentPlan& plan) {
     Walk walk(plan);
     walk.step(plan.steps.front());
+    EXPECT_EQ(walk.exchanges, plan.team == TeamKind::cluster ? 2 : 0) << "barriers of all";
     return walk.barriers;
   };
   const OnChip alone{.cluster_blocks = 1};
@@ -401,15 +361,9 @@ TEST(PersistentPlan, HasTwoBarriersALayerAndOneMoreWherePhasesOverlap) {
   EXPECT_EQ(barriers(persistent_plan("disc-6", alone)), 2 * 6 + 1);
   EXPECT_EQ(barriers(persistent_plan("disc-7", alone)), 7 + 1 + 2 * 7 - 1)
       << "too large to overlap them";
-}
-
-TEST(PersistentPlan, HasTwoBarriersOfAllInACluster) {
-  const PersistentPlan plan = persistent_plan("disc-7");
-  ASSERT_EQ(plan.team, TeamKind::cluster);
-  Walk walk(plan);
-  walk.step(plan.steps.front());
-  EXPECT_EQ(walk.barriers, 2 * 7 + 2);
-  EXPECT_EQ(walk.exchanges, 2);
+  const PersistentPlan of_cluster = persistent_plan("disc-7");
+  ASSERT_EQ(of_cluster.team, TeamKind::cluster);
+  EXPECT_EQ(barriers(of_cluster), 2 * 7 + 2);
 }
 
 }  // namespace

@@ -48,18 +48,6 @@ TEST(CudaPlan, TakesEpiloguesForBiasReluAndTheirGradients) {
   EXPECT_EQ(plan.steps[0].launches.size(), 8 + 2);  // loss and update
 }
 
-TEST(CudaPlan, PutsOwnKernelsInThePlaceOfEpilogues) {
-  const LaunchPlan plan = make_plan(mlp_epoch(), {}, plain_only);
-  const cuda::StepPlan& step = plan.steps[0];
-  EXPECT_EQ(epilogues(step), std::vector(8, Epilogue::none));
-  const auto forward = launches_of<cuda::BiasActivateLaunch>(step);
-  ASSERT_EQ(forward.size(), 3);
-  EXPECT_EQ(forward[0].activation, Activation::relu);
-  EXPECT_EQ(forward[2].activation, Activation::identity);
-  EXPECT_EQ(launches_of<cuda::ColumnSumsLaunch>(step).size(), 3);
-  EXPECT_EQ(launches_of<cuda::ActivateGradLaunch>(step).size(), 2);
-}
-
 TEST(CudaPlan, WritesNoMaskThatNobodyCanUse) {
   const LaunchPlan plan = make_plan(mlp_epoch(), {}, without({Epilogue::drelu}));
   const std::vector<Epilogue> used = epilogues(plan.steps[0]);
@@ -101,97 +89,6 @@ TEST(CudaPlan, TakesGradientsOfALineFromOwnKernels) {
       }
     }
     EXPECT_TRUE(has_line);
-  }
-}
-
-TEST(CudaPlan, TakesSigmoidFromOwnKernels) {
-  const LaunchPlan plan = make_plan(mlp_epoch(10, Activation::sigmoid), {}, everything);
-  const cuda::StepPlan& step = plan.steps[0];
-  EXPECT_EQ(launches_of<cuda::ActivateLaunch>(step).size(), 2);
-  EXPECT_EQ(launches_of<cuda::ActivateGradLaunch>(step).size(), 2);
-  const std::vector<Epilogue> used = epilogues(step);
-  EXPECT_EQ(std::count(used.begin(), used.end(), Epilogue::bias), 3);
-}
-
-TEST(CudaPlan, AddsToGradientsWithoutAnEpilogue) {
-  // Of an accumulation of two, the second step adds.
-  const LaunchPlan plan = make_plan(mlp_epoch(10, Activation::relu, 2), {}, everything);
-  ASSERT_EQ(plan.steps.size(), 2);
-  const auto sums = launches_of<cuda::ColumnSumsLaunch>(plan.steps[1]);
-  ASSERT_EQ(sums.size(), 3);
-  for (const auto& launch : sums) {
-    EXPECT_TRUE(launch.accumulate);
-  }
-  for (const auto& product : launches_of<ProductLaunch>(plan.steps[1])) {
-    EXPECT_EQ(product.form.accumulate, product.form.transpose_b) << "only dw adds";
-    EXPECT_NE(product.form.epilogue, Epilogue::b_sum);
-    EXPECT_NE(product.form.epilogue, Epilogue::drelu_bias_sum);
-  }
-}
-
-TEST(CudaPlan, SeesRowMajorMatricesAsTheirTransposes) {
-  const LaunchPlan plan = make_plan(mlp_epoch(), {}, everything);
-  const auto products = launches_of<ProductLaunch>(plan.steps[0]);
-  const ProductForm& forward = products[1].form;  // [5, 8] -> [5, 6]
-  EXPECT_EQ((std::vector{forward.m, forward.n, forward.k}), (std::vector<std::int64_t>{6, 5, 8}));
-  EXPECT_TRUE(forward.transpose_a);
-  EXPECT_FALSE(forward.transpose_b);
-  const ProductForm& dw = products[6].form;
-  EXPECT_EQ((std::vector{dw.m, dw.n, dw.k}), (std::vector<std::int64_t>{8, 6, 5}));
-  EXPECT_FALSE(dw.transpose_a);
-  EXPECT_TRUE(dw.transpose_b);
-  const ProductForm& dx = products[5].form;
-  EXPECT_EQ((std::vector{dx.m, dx.n, dx.k}), (std::vector<std::int64_t>{8, 5, 6}));
-  EXPECT_FALSE(dx.transpose_a || dx.transpose_b);
-}
-
-TEST(CudaPlan, ExchangesTheFactorsOfAProduct) {
-  OneOp one;
-  const Id a = one.tensor("a", {7, 5});
-  const Id b = one.tensor("b", {7, 3});
-  one.operation(Gemm{.a = a, .b = b, .c = one.tensor("c", {5, 3}), .transpose_a = true});
-  const LaunchPlan plan = make_plan(one.workload, {}, everything);
-  const auto products = launches_of<ProductLaunch>(plan.steps[0]);
-  ASSERT_EQ(products.size(), 1);
-  const ProductForm& form = products[0].form;
-  EXPECT_EQ((std::vector{form.m, form.n, form.k}), (std::vector<std::int64_t>{3, 5, 7}));
-  EXPECT_FALSE(form.transpose_a);
-  EXPECT_TRUE(form.transpose_b);
-  EXPECT_EQ(products[0].a.offset, plan[b].offset);
-  EXPECT_EQ(products[0].b.offset, plan[a].offset);
-}
-
-TEST(CudaPlan, GivesEachLayerAMaskThatBothEndsUse) {
-  const LaunchPlan plan = make_plan(mlp_epoch(), {}, everything);
-  const auto products = launches_of<ProductLaunch>(plan.steps[0]);
-  EXPECT_EQ(products[0].mask.offset, products[5].mask.offset);
-  EXPECT_EQ(products[1].mask.offset, products[3].mask.offset);
-  EXPECT_GE(products[1].mask.offset, products[0].mask.offset + cuda::mask_bytes(8, 5));
-  EXPECT_EQ(products[0].mask.offset % 256, 0);
-}
-
-TEST(CudaPlan, RoundsMasksToWholeColumnsOf128Bits) {
-  EXPECT_EQ(cuda::mask_leading(1), 128);
-  EXPECT_EQ(cuda::mask_leading(128), 128);
-  EXPECT_EQ(cuda::mask_leading(129), 256);
-  EXPECT_EQ(cuda::mask_bytes(129, 3), 96);
-}
-
-TEST(CudaPlan, SumsOnlyGradientsThatComeFromOneProductThere) {
-  // The value that three layers read: its gradient is a sum of several, made by Add, which no
-  // product's epilogue can have summed.
-  const LaunchPlan plan = make_plan(epoch(residual_model(), 10), {}, everything);
-  for (const cuda::StepPlan& step : plan.steps) {
-    std::set<std::int64_t> written;
-    for (const auto& product : launches_of<ProductLaunch>(step)) {
-      if (writes_vector(product.form.epilogue)) {
-        EXPECT_TRUE(written.insert(product.vector.offset).second) << "a bias gradient made twice";
-      }
-    }
-    for (const auto& sums : launches_of<cuda::ColumnSumsLaunch>(step)) {
-      EXPECT_TRUE(written.insert(sums.sums.offset).second) << "a bias gradient made twice";
-    }
-    EXPECT_EQ(written.size(), 4);
   }
 }
 
@@ -264,20 +161,6 @@ TEST(CudaPlan, CastsAllOfAStepInOneLaunch) {
   EXPECT_TRUE(casts[1].casts.back().x.is_view());
 }
 
-TEST(CudaPlan, KeepsCastsApartThatReadEachOther) {
-  OneOp one;
-  const Id x = one.tensor("x", {3});
-  const Id y = one.tensor("y", {3}, Role::activation, Type::bf16);
-  const Id other = one.tensor("other", {3});
-  const Id z = one.tensor("z", {3}, Role::activation, Type::bf16);
-  one.operation(Cast{.x = x, .y = y});
-  one.workload.steps[0].ops.emplace_back(Cast{.x = y, .y = other});
-  one.workload.steps[0].ops.emplace_back(Cast{.x = other, .y = z});
-  const auto casts = launches_of<cuda::CastLaunch>(
-      make_plan(one.workload, {.precision = Precision::bf16}, everything).steps[0]);
-  EXPECT_EQ(casts.size(), 3);
-}
-
 TEST(CudaPlan, UpdatesAllParametersInOnePass) {
   const LaunchPlan sgd = make_plan(mlp_epoch(), {}, everything);
   const auto plain = launches_of<cuda::UpdateLaunch>(sgd.steps[0]);
@@ -314,17 +197,6 @@ TEST(CudaPlan, SplitsUpdatesOfManyTensors) {
   EXPECT_EQ(adamw[0].spans.size(), cuda::max_spans);
   EXPECT_EQ(adamw[1].spans.size(), 2 * 29 - cuda::max_spans);
   EXPECT_EQ(launches_of<cuda::AdamWTimeLaunch>(step).size(), 1);
-}
-
-TEST(CudaPlan, SaysWhichProductTheLibraryRefuses) {
-  try {
-    static_cast<void>(make_plan(mlp_epoch(), {}, [](const ProductForm&) { return false; }));
-    FAIL() << "nothing was thrown";
-  } catch (const Unsupported& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "cuBLASLt has no algorithm for a product of m=8 n=5 k=4, A transposed, epilogue: none");
-  }
 }
 
 TEST(CudaPlan, TakesNoWorkspaceWithoutProducts) {

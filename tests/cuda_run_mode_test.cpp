@@ -8,12 +8,11 @@
 #include <string>
 #include <variant>
 
-#include "../src/cuda/planning/plan.h"
 #include "../src/cuda/planning/run_mode.h"
 #include "crossover/backend.h"
 #include "crossover/catalogue.h"
 #include "crossover/networks.h"
-#include "support.h"
+#include "cuda_plans.h"
 
 namespace crossover::test {
 
@@ -22,35 +21,8 @@ namespace crossover::test {
 namespace {
 
 using cuda::choose_run_mode;
-using cuda::RunMode;
 
 constexpr Placement streamed[] = {Placement::pageable, Placement::pinned, Placement::pinned_async};
-
-TEST(CudaRunMode, ReadsResidentRowsInPlaceWhereNoStepsGraphHoldsTheAddress) {
-  const RunMode eager = choose_run_mode({});
-  EXPECT_TRUE(eager.in_place);
-  EXPECT_EQ(eager.buffers, 0);
-  EXPECT_FALSE(eager.gathers());
-  const RunMode graph = choose_run_mode({.execution = Execution::graph});
-  EXPECT_FALSE(graph.in_place);
-  EXPECT_EQ(graph.buffers, 1);
-  EXPECT_TRUE(graph.gathers());
-  const RunMode epoch = choose_run_mode({.execution = Execution::graph_epoch});
-  EXPECT_TRUE(epoch.in_place);
-  EXPECT_EQ(epoch.buffers, 1) << "for a part of the order";
-  EXPECT_TRUE(epoch.gathers());
-}
-
-TEST(CudaRunMode, StagesWhatComesFromTheHost) {
-  for (const Placement placement : streamed) {
-    for (const Execution execution : {Execution::eager, Execution::graph, Execution::graph_epoch}) {
-      const RunMode mode = choose_run_mode({.execution = execution, .placement = placement});
-      EXPECT_FALSE(mode.in_place);
-      EXPECT_EQ(mode.buffers, placement == Placement::pinned_async ? 2 : 1);
-      EXPECT_FALSE(mode.gathers());
-    }
-  }
-}
 
 TEST(CudaRunMode, MakesOneGraphOfAnOrderOnlyWhereNothingComesBetween) {
   const auto execution = [](Placement placement, bool loss_every_step) {
@@ -64,12 +36,6 @@ TEST(CudaRunMode, MakesOneGraphOfAnOrderOnlyWhereNothingComesBetween) {
   for (const Placement placement : streamed) {
     EXPECT_EQ(execution(placement, false), Execution::graph);
   }
-}
-
-TEST(CudaRunMode, StagesNothingForAKernelThatReadsTheDataSet) {
-  const RunMode mode = choose_run_mode({.execution = Execution::persistent});
-  EXPECT_TRUE(mode.in_place);
-  EXPECT_EQ(mode.buffers, 0);
 }
 
 TEST(CudaRunMode, IsNoneOfTheCpusExecutions) {
@@ -151,8 +117,7 @@ constexpr GraphForm looped_form{.loops = true, .streams = 1};
 constexpr GraphForm largest_of_all{.loops = true, .streams = 2};
 
 LaunchPlan graph_plan(const Workload& workload, Execution execution, const GraphForm& form) {
-  return cuda::make_plan(workload, {.execution = execution, .graph_form = form},
-                         [](const cuda::ProductForm& /*form*/) { return true; });
+  return cuda::make_plan(workload, {.execution = execution, .graph_form = form}, everything);
 }
 
 Workload in_batches_of_five(const Model& model, std::int64_t rows = 10) {
@@ -199,11 +164,9 @@ TEST(CudaGraphForms, KeepWeightsThatAreUpdatedInTheirProductBehindWhatReadsThem)
 }
 
 TEST(CudaGraphForms, HaveConvolutionsAndSequencesSideBySideToo) {
-  const Workload images =
-      in_batches_of_five(alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3}));
+  const Workload images = in_batches_of_five(small_alexnet());
   EXPECT_GE(graph_plan(images, Execution::graph, forked_form).steps[0].side_by_side.size(), 2);
-  const Workload sequences =
-      in_batches_of_five(language_model({.vocabulary = 7, .hidden = 3, .time = 4}));
+  const Workload sequences = in_batches_of_five(small_language_model());
   // An LSTM: one product for its input, three launches for its parameters.
   EXPECT_THAT(sizes_side_by_side(graph_plan(sequences, Execution::graph, forked_form).steps[0]),
               testing::Contains(std::pair<std::size_t, std::size_t>{1, 3}));
@@ -211,17 +174,16 @@ TEST(CudaGraphForms, HaveConvolutionsAndSequencesSideBySideToo) {
 
 /// A Cast that reads what one of two parts writes stands behind both.
 TEST(CudaGraphForms, LetNothingJoinAPartFromOutside) {
-  const Workload images = make_planned_gpu()->optimize(
-      training_epoch(alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3}),
-                     {.rows = 20,
-                      .batch = 5,
-                      .optimizer = SgdOptions{},
-                      .accumulate = 2,
-                      .precision = Precision::bf16}));
+  const Workload images =
+      make_planned_gpu()->optimize(training_epoch(small_alexnet(), {.rows = 20,
+                                                                    .batch = 5,
+                                                                    .optimizer = SgdOptions{},
+                                                                    .accumulate = 2,
+                                                                    .precision = Precision::bf16}));
   const LaunchPlan plan = cuda::make_plan(
       images,
       {.precision = Precision::bf16, .execution = Execution::graph, .graph_form = forked_form},
-      [](const cuda::ProductForm& /*form*/) { return true; });
+      everything);
   std::int64_t behind = 0;
   for (const cuda::StepPlan& step : plan.steps) {
     const auto is_cast = [&](std::size_t i) {

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
-#include "../src/cuda/planning/plan.h"
 #include "crossover/backend.h"
-#include "support.h"
+#include "cuda_plans.h"
 
 namespace crossover::test {
 
@@ -19,7 +18,7 @@ struct Division {
   bool in_one_block;
 };
 
-cuda::LaunchPlan plan_of_loss(std::int64_t rows, std::int64_t classes, int losses = 1) {
+cuda::LaunchPlan plan_of_loss(std::int64_t rows, std::int64_t classes) {
   OneOp one;
   const Id logits = one.tensor("logits", {rows, classes});
   const Id labels = one.tensor("labels", {rows}, Role::activation, Type::i32);
@@ -28,10 +27,7 @@ cuda::LaunchPlan plan_of_loss(std::int64_t rows, std::int64_t classes, int losse
   const SoftmaxCrossEntropy op{
       .logits = logits, .labels = labels, .loss = loss, .dlogits = dlogits};
   one.operation(op);
-  for (int more = 1; more < losses; ++more) {
-    one.workload.steps[0].ops.emplace_back(op);
-  }
-  return cuda::make_plan(one.workload, {}, [](const cuda::ProductForm& /*form*/) { return true; });
+  return cuda::make_plan(one.workload, {}, everything);
 }
 
 TEST(CudaLoss, IsDividedByClassesAndBatch) {
@@ -75,8 +71,7 @@ TEST(CudaLoss, OfElementsIsOneBlockOrManyAndTheirSum) {
                                   .targets = targets,
                                   .loss = loss,
                                   .dlogits = one.tensor("dlogits", shape)});
-    const cuda::LaunchPlan plan =
-        cuda::make_plan(one.workload, {}, [](const cuda::ProductForm& /*form*/) { return true; });
+    const cuda::LaunchPlan plan = cuda::make_plan(one.workload, {}, everything);
     const auto losses = cuda::launches_of<cuda::ElementwiseLossLaunch>(plan);
     ASSERT_EQ(losses.size(), 1);
     EXPECT_EQ(losses[0].parts, parts);
@@ -88,23 +83,6 @@ TEST(CudaLoss, OfElementsIsOneBlockOrManyAndTheirSum) {
       EXPECT_EQ(means[0].count, 4 * rows);
       EXPECT_TRUE(means[0].advance);
     }
-  }
-}
-
-TEST(CudaLoss, CountsItsRunOnceInTheLastLaunch) {
-  for (const std::int64_t classes : {2, 1000}) {
-    const cuda::LaunchPlan plan = plan_of_loss(8, classes, 2);
-    std::vector<bool> advance;
-    for (const cuda::Launch& launch : plan.steps[0].launches) {
-      if (const auto* loss = std::get_if<cuda::LossLaunch>(&launch)) {
-        advance.push_back(loss->advance);
-      } else if (const auto* mean = std::get_if<cuda::MeanLossLaunch>(&launch)) {
-        advance.push_back(mean->advance);
-      }
-    }
-    std::vector<bool> last(advance.size(), false);
-    last.back() = true;
-    EXPECT_EQ(advance, last) << classes;
   }
 }
 
@@ -148,49 +126,14 @@ TEST(CudaUpdate, IsPartOfTheProductsOfLargeLayers) {
 }
 
 TEST(CudaUpdate, IsTheOptimizersElsewhere) {
+  const auto updated = [](const Workload& workload, const CompileOptions& options) {
+    return updated_in_products(optimize_for_cuda(workload, options));
+  };
   const std::vector<bool> nowhere(3, false);
-  EXPECT_EQ(updated_in_products(
-                optimize_for_cuda(of_a_large_layer(), {.execution = Execution::persistent})),
-            nowhere);
-  EXPECT_EQ(updated_in_products(optimize_for_cuda(of_a_large_layer(Precision::bf16),
-                                                  {.precision = Precision::bf16})),
-            nowhere);
-  EXPECT_EQ(
-      updated_in_products(optimize_for_cuda(of_a_large_layer(Precision::f32, AdamWOptions{}), {})),
-      nowhere);
-  EXPECT_EQ(
-      updated_in_products(optimize_for_cuda(of_a_large_layer(Precision::f32, SgdOptions{}, 2), {})),
-      nowhere);
-}
-
-TEST(CudaUpdate, ReadsAndWritesTheWeightsAlone) {
-  const Workload workload = optimize_for_cuda(of_a_large_layer(), {});
-  const cuda::LaunchPlan plan =
-      cuda::make_plan(workload, {}, [](const cuda::ProductForm& /*form*/) { return true; });
-  const auto products = cuda::launches_of<cuda::ProductLaunch>(plan);
-  const std::vector<Id> parameters = tensors_of(workload, Role::parameter);
-  const Id w = parameters[2];  // of the second layer: weights, then a bias
-  const Id bias = parameters[3];
-  const auto updating = std::find_if(products.begin(), products.end(),
-                                     [](const auto& product) { return product.form.accumulate; });
-  ASSERT_NE(updating, products.end());
-  EXPECT_EQ(updating->d.offset, plan[w].offset);
-  const auto reads_it = [&](const auto& product) { return product.a.offset == plan[w].offset; };
-  EXPECT_TRUE(std::none_of(updating, products.end(), reads_it));  // dx does, before
-  EXPECT_EQ(std::count_if(products.begin(), updating, reads_it), 2);
-  // The bias gradient is a launch of its own, which adds to the bias.
-  const auto sums = cuda::launches_of<cuda::ColumnSumsLaunch>(plan);
-  ASSERT_EQ(sums.size(), 1);
-  EXPECT_TRUE(sums[0].accumulate);
-  EXPECT_EQ(sums[0].sums.offset, plan[bias].offset);
-  // The optimizer is left with the other layers.
-  std::int64_t updated = 0;
-  for (const auto& launch : cuda::launches_of<cuda::UpdateLaunch>(plan)) {
-    for (const cuda::UpdateSpan<cuda::Planned>& span : launch.spans) {
-      updated += span.count;
-    }
-  }
-  EXPECT_LT(updated, 1 << 16);
+  EXPECT_EQ(updated(of_a_large_layer(), {.execution = Execution::persistent}), nowhere);
+  EXPECT_EQ(updated(of_a_large_layer(Precision::bf16), {.precision = Precision::bf16}), nowhere);
+  EXPECT_EQ(updated(of_a_large_layer(Precision::f32, AdamWOptions{}), {}), nowhere);
+  EXPECT_EQ(updated(of_a_large_layer(Precision::f32, SgdOptions{}, 2), {}), nowhere);
 }
 
 }  // namespace

@@ -145,14 +145,9 @@ class Csv : public testing::Test {
   void write(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
 
   std::string error(const std::string& text) {
-    try {
-      read(text);
-    } catch (const std::runtime_error& failure) {
-      const std::string what = failure.what();
-      const std::string start = path_.string();
-      return what.starts_with(start) ? what.substr(start.size()) : what;
-    }
-    return "";
+    const std::string what = message_of<std::runtime_error>([&] { read(text); });
+    const std::string start = path_.string();
+    return what.starts_with(start) ? what.substr(start.size()) : what;
   }
 
   std::filesystem::path path_;

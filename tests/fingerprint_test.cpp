@@ -44,8 +44,6 @@ TEST(Fingerprint, IsWhatItWas) {
       "792768d789dde92f");
 }
 
-TEST(Fingerprint, IsTheSameEachTime) { EXPECT_EQ(of({}), of({})); }
-
 TEST(Fingerprint, DoesNotDependOnNames) {
   const TrainingOptions options = Network().options;
   EXPECT_EQ(fingerprint(training_epoch(mlp("a", {4, 2}, Activation::relu), options)),

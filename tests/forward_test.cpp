@@ -49,7 +49,7 @@ std::vector<Model> models() {
           places_model(),
           parts_model(),
           asking_model(),
-          language_model({.vocabulary = 7, .hidden = 3, .time = 4}),
+          small_language_model(),
           gpt({.vocabulary = 7, .width = 6, .layers = 2, .heads = 2, .time = 4})};
 }
 

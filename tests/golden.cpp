@@ -192,16 +192,6 @@ std::vector<Golden> golden_networks() {
   return all;
 }
 
-std::string label(const Golden& golden) {
-  std::string name = golden.name;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-
-std::string label(const GpuMode& mode) { return mode.name; }
-std::string label(Precision precision) { return to_string(precision); }
-std::string label(int threads) { return std::to_string(threads) + "_threads"; }
-
 namespace {
 
 /// Of the products whose results an attention takes as queries, keys and values. Those of keys add

@@ -6,7 +6,6 @@
 #include <functional>
 #include <ostream>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "crossover/training.h"
@@ -17,6 +16,7 @@ namespace crossover::test {
 /// What the lowered epoch goes through before it is compiled.
 enum class Form { plain, fused, update_fused };
 inline constexpr std::array all_forms{Form::plain, Form::fused, Form::update_fused};
+std::string label(Form form);  ///< as those of support.h
 
 struct Golden {
   std::string name;
@@ -43,21 +43,6 @@ struct Golden {
 std::vector<Golden> golden_mlps();
 /// Of the others.
 std::vector<Golden> golden_networks();
-
-/// A parameter of a test as its name can bear it; of a tuple the parts', joined.
-std::string label(const Golden& golden);
-std::string label(Form form);
-std::string label(const GpuMode& mode);
-std::string label(Precision precision);
-std::string label(int threads);
-template <class... Parts>
-std::string label(const std::tuple<Parts...>& parts) {
-  std::string all;
-  std::apply([&](const auto&... part) { (all.append("_").append(label(part)), ...); }, parts);
-  return all.substr(1);
-}
-/// For INSTANTIATE_TEST_SUITE_P.
-inline constexpr auto labelled = [](const auto& parameters) { return label(parameters.param); };
 
 /// Operations that the case takes, of the kind that cost() counts.
 double flops(const Golden& golden, const Workload& workload);

@@ -39,8 +39,7 @@ TEST_P(GpuCopiesOfNetworks, TrainEachAsTheReferenceDoes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpu, GpuCopiesOfNetworks, testing::ValuesIn(gpu_variants()),
-                         [](const auto& parameters) { return parameters.param.name; });
+INSTANTIATE_TEST_SUITE_P(Gpu, GpuCopiesOfNetworks, testing::ValuesIn(gpu_variants()), labelled);
 
 }  // namespace
 }  // namespace crossover::test

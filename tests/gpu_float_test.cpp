@@ -137,8 +137,7 @@ TEST_P(GpuFloat, ConvertsEveryNumberOf16BitsAndWhatLiesBetween) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpu, GpuFloat, testing::ValuesIn(gpu_variants()),
-                         [](const auto& parameters) { return parameters.param.name; });
+INSTANTIATE_TEST_SUITE_P(Gpu, GpuFloat, testing::ValuesIn(gpu_variants()), labelled);
 
 }  // namespace
 }  // namespace crossover::test

@@ -48,8 +48,7 @@ TEST_P(GpuUpdate, InProductsTrainsRight) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpu, GpuUpdate, testing::ValuesIn(gpu_variants()),
-                         [](const auto& parameters) { return parameters.param.name; });
+INSTANTIATE_TEST_SUITE_P(Gpu, GpuUpdate, testing::ValuesIn(gpu_variants()), labelled);
 
 }  // namespace
 
@@ -135,8 +134,7 @@ TEST_P(GpuCopies, GradientsMayPassAtZero) {
   EXPECT_NO_THROW(verify_operations(*program, reference, 2, Precision::bf16));
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpu, GpuCopies, testing::ValuesIn(gpu_variants()),
-                         [](const auto& parameters) { return parameters.param.name; });
+INSTANTIATE_TEST_SUITE_P(Gpu, GpuCopies, testing::ValuesIn(gpu_variants()), labelled);
 
 }  // namespace
 

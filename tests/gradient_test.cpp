@@ -92,19 +92,16 @@ std::vector<GradientCase> gradient_cases() {
       {"padded", padded_model()},
       {"strided", strided_model()},
       {"vit", vit({.image = 6, .patch = 2, .width = 6, .layers = 1, .heads = 2, .classes = 3})},
-      {"alexnet_r", alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3})},
-      {"alexnet_s",
-       alexnet(AlexNetS{.image = 63, .channels = {2, 2, 3, 2, 2}, .hidden = 5, .classes = 3})},
-      {"resnet_r", resnet(ResNetR{.blocks = 2, .image = 9, .channels = {2, 3, 4}, .classes = 3})},
-      {"resnet_s",
-       resnet(ResNetS{
-           .image = 33, .stem = 3, .blocks = {1, 2, 1, 1}, .middle = {1, 2, 2, 3}, .classes = 3})},
+      {"alexnet_r", small_alexnet()},
+      {"alexnet_s", small_alexnet_s()},
+      {"resnet_r", small_resnet()},
+      {"resnet_s", small_resnet_s()},
       {"mobilenet", mobilenet({.image = 9,
                                .stem = 4,
                                .stages = {{1, 4, 1, 1}, {2, 5, 2, 2}},
                                .head = 8,
                                .classes = 3})},
-      {"lstm", language_model({.vocabulary = 7, .hidden = 3, .time = 4})},
+      {"lstm", small_language_model()},
       {"gpt", gpt({.vocabulary = 7, .width = 6, .layers = 2, .heads = 2, .time = 4})},
   };
   std::vector<GradientCase> all;
@@ -166,8 +163,7 @@ TEST_P(Gradient, MatchesFiniteDifferences) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Reference, Gradient, testing::ValuesIn(gradient_cases()),
-                         [](const auto& parameters) { return parameters.param.name; });
+INSTANTIATE_TEST_SUITE_P(Reference, Gradient, testing::ValuesIn(gradient_cases()), labelled);
 
 }  // namespace
 }  // namespace crossover::test

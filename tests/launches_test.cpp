@@ -38,5 +38,27 @@ TEST(Launches, OfASmallNetworkByHand) {
   EXPECT_EQ(on_gpu({.loss_every_step = true}), 3 * (7 + 1));
 }
 
+/// Of a step. A layer of batch normalization takes three each way, one that normalizes rows one and
+/// two, attention one and two, an LSTM two for each time step and each way.
+TEST(Launches, OfNetworksOnTheGpu) {
+  const Model transformer = gpt({.vocabulary = 7, .width = 6, .layers = 2, .heads = 2, .time = 5});
+  const Model of_patches =
+      vit({.image = 6, .patch = 2, .width = 6, .layers = 1, .heads = 2, .classes = 3});
+  const auto gpu = make_planned_gpu();
+  for (const auto& [model, launches] : {std::pair{small_alexnet(), 30},
+                                        {small_resnet(), 142},
+                                        {small_language_model(), 47},
+                                        {transformer, 69},
+                                        {of_patches, 46}}) {
+    const Workload step =
+        fuse(training_epoch(model, {.rows = 4, .batch = 4, .optimizer = AdamWOptions{}}));
+    EXPECT_EQ(gpu->estimate(step, {}).launches, launches) << model.name;
+  }
+  const Model wide = gpt({.width = 129});
+  EXPECT_THROW(
+      static_cast<void>(gpu->estimate(fuse(training_epoch(wide, {.rows = 4, .batch = 4})), {})),
+      Unsupported);
+}
+
 }  // namespace
 }  // namespace crossover::test

@@ -111,14 +111,11 @@ std::string loader_verdict(const Trained& subject, int workers, const CompileOpt
   set_data(*program, workload, subject.data);
   const std::int64_t steps = 2 * std::ssize(workload.order) + 1;
   const Workload reference = training_epoch(expected.model, expected.options);
-  try {
+  return message_of<Mismatch>([&] {
     verify(*program, workload, reference_trajectory(reference, expected.data, steps));
     // After it was broken off in the middle of an epoch, it begins anew.
     verify(*program, workload, reference_trajectory(reference, expected.data, 2));
-  } catch (const Mismatch& mismatch) {
-    return mismatch.what();
-  }
-  return "";
+  });
 }
 
 TEST(Loader, TrainsAsTheReferenceDoes) {

@@ -41,6 +41,16 @@ const Operation& first_of(const Step& step) {
   throw std::logic_error("the step has none");
 }
 
+std::vector<std::string> cast_in_a_step(const Workload& workload) {
+  std::vector<std::string> names;
+  for (const Op& op : workload.steps[0].ops) {
+    if (const auto* found = std::get_if<Cast>(&op)) {
+      names.push_back(workload[found->x].name);
+    }
+  }
+  return names;
+}
+
 TEST(LoweringImages, ListsForwardLossBackwardUpdate) {
   const Workload workload = training_epoch(image_model(), {.rows = 8, .batch = 4, .optimizer = {}});
   EXPECT_NO_THROW(check(workload));
@@ -119,13 +129,7 @@ TEST(LoweringImages, ReadsScalesAsTheyAre) {
                                                            .accumulate = 1,
                                                            .precision = Precision::bf16});
   EXPECT_NO_THROW(check(workload, Precision::bf16));
-  std::vector<std::string> cast;
-  for (const Op& op : workload.steps[0].ops) {
-    if (const auto* found = std::get_if<Cast>(&op)) {
-      cast.push_back(workload[found->x].name);
-    }
-  }
-  EXPECT_EQ(cast,
+  EXPECT_EQ(cast_in_a_step(workload),
             (std::vector<std::string>{"layer 0 weight", "layer 0 bias", "layer 7 weight", "x"}));
   const auto& convolution = first_of<Convolution>(workload.steps[0]);
   EXPECT_EQ(workload[convolution.w].type, Type::bf16);
@@ -179,13 +183,7 @@ TEST(LoweringSequences, CastsNeitherTokensNorBiasesOfTheLstm) {
                                                  .accumulate = 1,
                                                  .precision = Precision::f16});
   EXPECT_NO_THROW(check(workload, Precision::f16));
-  std::vector<std::string> cast;
-  for (const Op& op : workload.steps[0].ops) {
-    if (const auto* found = std::get_if<Cast>(&op)) {
-      cast.push_back(workload[found->x].name);
-    }
-  }
-  EXPECT_EQ(cast,
+  EXPECT_EQ(cast_in_a_step(workload),
             (std::vector<std::string>{"layer 0 table", "layer 1 weight of inputs",
                                       "layer 1 weight of recurrence", "layer 2 weight of inputs",
                                       "layer 2 weight of recurrence", "layer 3 weight"}));

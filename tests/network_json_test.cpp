@@ -17,20 +17,6 @@ std::uint64_t training_identity(const Model& model) {
   return fingerprint(training_epoch(model, {.rows = 2, .batch = 2, .optimizer = SgdOptions{}}));
 }
 
-TEST(NetworkJson, OfEachNetworkOfTheCatalogueGivesItBack) {
-  for (const Family& family : catalogue()) {
-    for (const std::string& name : family.names) {
-      const Model model = find_model(name).model;
-      const Json json = describe(model);
-      const Model read = model_from(Json::parse(json.dump()));
-      EXPECT_EQ(describe(read), json) << name;
-      EXPECT_EQ(training_identity(read), training_identity(model)) << name;
-      EXPECT_EQ(read.name, name);
-      EXPECT_EQ(read.labels, model.labels);
-    }
-  }
-}
-
 Json written() {
   return Json::parse(R"({"name": "m", "input": {"shape": [1, 8, 8], "type": "f32"}, "classes": 2,
     "loss": "cross_entropy", "layers": [

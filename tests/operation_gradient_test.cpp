@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <tuple>
 #include <variant>
 
 #include "cases/operation_cases.h"
@@ -24,139 +25,112 @@ struct OperationGradientCase {
   }
 };
 
-/// The same tensors again, for the operations that follow each other in a step.
+/// Tensors for the operations that follow each other in a step.
 struct Builder : OneOp {
+  std::vector<std::pair<Id, std::vector<Id>>> results;
+  std::vector<std::pair<Id, Id>> gradients;
+
   Id f32(const std::string& name, const Shape& shape) { return tensor(name, shape); }
   Id i32(const std::string& name, const Shape& shape) {
     return tensor(name, shape, Role::activation, Type::i32);
   }
-  OperationCase step(const std::string& name, std::vector<Op> ops, std::int64_t classes = 2) {
+  /// With the gradient that the step computes.
+  std::pair<Id, Id> input(const std::string& name, const Shape& shape) {
+    return gradients.emplace_back(f32(name, shape), f32("d" + name, shape));
+  }
+  /// With the gradient that the step reads.
+  std::pair<Id, Id> result(const std::string& name, const Shape& shape) {
+    const std::pair both{f32(name, shape), f32("d" + name, shape)};
+    results.push_back({both.first, {both.second}});
+    return both;
+  }
+  OperationGradientCase step(const std::string& name, std::vector<Op> ops,
+                             std::int64_t classes = 2) {
     workload.steps = {Step{std::move(ops)}};
     workload.order = {crossover::Run{}};
-    return {name, workload, classes};
+    return {{name, workload, classes}, results, gradients};
   }
 };
-
-Shape result_shape(const Shape& x, std::int64_t channels, const Window& window) {
-  return windowed(window, x, channels);
-}
 
 OperationGradientCase convolution(const Shape& shape, std::int64_t out, const Window& window,
                                   const std::string& name, std::int64_t groups = 1) {
   Builder t;
-  const Shape weights{out, shape[1] / groups, window.size.down, window.size.across};
-  const Shape result = result_shape(shape, out, window);
-  const Id x = t.f32("x", shape);
-  const Id w = t.f32("w", weights);
-  const Id bias = t.f32("bias", {out});
-  const Id y = t.f32("y", result);
-  const Id dy = t.f32("dy", result);
-  const Id dx = t.f32("dx", shape);
-  const Id dw = t.f32("dw", weights);
-  const Id dbias = t.f32("dbias", {out});
-  return {
-      t.step("Convolution_" + name,
-             {Convolution{.x = x, .w = w, .bias = bias, .y = y, .window = window},
-              ConvolutionGrad{
-                  .x = x, .w = w, .dy = dy, .dx = dx, .dw = dw, .dbias = dbias, .window = window}}),
-      {{y, {dy}}},
-      {{x, dx}, {w, dw}, {bias, dbias}}};
+  const auto [x, dx] = t.input("x", shape);
+  const auto [w, dw] = t.input("w", {out, shape[1] / groups, window.size.down, window.size.across});
+  const auto [bias, dbias] = t.input("bias", {out});
+  const auto [y, dy] = t.result("y", windowed(window, shape, out));
+  return t.step(
+      "Convolution_" + name,
+      {Convolution{.x = x, .w = w, .bias = bias, .y = y, .window = window},
+       ConvolutionGrad{
+           .x = x, .w = w, .dy = dy, .dx = dx, .dw = dw, .dbias = dbias, .window = window}});
 }
 
 /// As TransposedConvolutionLayer has it, of images that become those of shape `result`.
 OperationGradientCase transposed(const Shape& result, std::int64_t in, const Window& window,
                                  const std::string& name, std::int64_t groups = 1) {
   Builder t;
-  const Shape weights{in, result[1] / groups, window.size.down, window.size.across};
-  const Shape shape = result_shape(result, in, window);
-  const Id x = t.f32("x", shape);
-  const Id w = t.f32("w", weights);
-  const Id bias = t.f32("bias", {result[1]});
-  const Id y = t.f32("y", result);
-  const Id dy = t.f32("dy", result);
-  const Id dx = t.f32("dx", shape);
-  const Id dw = t.f32("dw", weights);
-  const Id dbias = t.f32("dbias", {result[1]});
-  return {t.step("TransposedConvolution_" + name,
-                 {ConvolutionGrad{.w = w, .dy = x, .dx = y, .window = window, .bias = bias},
-                  Convolution{.x = dy, .w = w, .y = dx, .window = window},
-                  ConvolutionGrad{.x = dy, .w = w, .dy = x, .dw = dw, .window = window},
-                  ChannelBiasGrad{.dy = dy, .dbias = dbias}}),
-          {{y, {dy}}},
-          {{x, dx}, {w, dw}, {bias, dbias}}};
+  const auto [x, dx] = t.input("x", windowed(window, result, in));
+  const auto [w, dw] = t.input("w", {in, result[1] / groups, window.size.down, window.size.across});
+  const auto [bias, dbias] = t.input("bias", {result[1]});
+  const auto [y, dy] = t.result("y", result);
+  return t.step("TransposedConvolution_" + name,
+                {ConvolutionGrad{.w = w, .dy = x, .dx = y, .window = window, .bias = bias},
+                 Convolution{.x = dy, .w = w, .y = dx, .window = window},
+                 ConvolutionGrad{.x = dy, .w = w, .dy = x, .dw = dw, .window = window},
+                 ChannelBiasGrad{.dy = dy, .dbias = dbias}});
 }
 
 /// As UpsampleLayer has it.
 OperationGradientCase upsample(const Shape& result, const Pair& factor) {
   Builder t;
   const Window window{.size = factor, .stride = factor};
-  const Shape shape = result_shape(result, result[1], window);
+  const auto [x, dx] = t.input("x", windowed(window, result, result[1]));
+  const auto [y, dy] = t.result("y", result);
+  return t.step("Upsample_" + to_string(factor),
+                {PoolGrad{.kind = PoolKind::sum, .dy = x, .dx = y, .window = window},
+                 Pool{.kind = PoolKind::sum, .x = dy, .y = dx, .window = window}});
+}
+
+/// The largest or the mean of what an activation made.
+OperationGradientCase pool(PoolKind kind, const Shape& shape, const Window& window,
+                           Activation activation, const std::string& name) {
+  Builder t;
+  const bool is_max = kind == PoolKind::max;
+  const Shape pooled = windowed(window, shape, shape[1]);
+  const auto [z, dz] = t.input("z", shape);
   const Id x = t.f32("x", shape);
-  const Id y = t.f32("y", result);
-  const Id dy = t.f32("dy", result);
-  const Id dx = t.f32("dx", shape);
-  return {t.step("Upsample_" + to_string(factor),
-                 {PoolGrad{.kind = PoolKind::sum, .dy = x, .dx = y, .window = window},
-                  Pool{.kind = PoolKind::sum, .x = dy, .y = dx, .window = window}}),
-          {{y, {dy}}},
-          {{x, dx}}};
+  const auto [y, dy] = t.result("y", pooled);
+  const Id where = is_max ? t.tensor("where", pooled, Role::activation, Type::u8) : none;
+  return t.step((is_max ? "MaxPool_" : "AveragePool_") + name,
+                {Activate{.x = z, .y = x, .activation = activation},
+                 Pool{.kind = kind, .x = x, .y = y, .where = where, .window = window},
+                 PoolGrad{.kind = kind,
+                          .made = is_max ? y : x,
+                          .where = where,
+                          .dy = dy,
+                          .dx = dz,
+                          .window = window,
+                          .x_activation = activation}});
 }
 
 OperationGradientCase max_pool(const Shape& shape, const Window& window, Activation activation,
                                const std::string& name) {
-  Builder t;
-  const Shape result = result_shape(shape, shape[1], window);
-  const Id z = t.f32("z", shape);
-  const Id x = t.f32("x", shape);
-  const Id y = t.f32("y", result);
-  const Id where = t.tensor("where", result, Role::activation, Type::u8);
-  const Id dy = t.f32("dy", result);
-  const Id dz = t.f32("dz", shape);
-  return {t.step("MaxPool_" + name, {Activate{.x = z, .y = x, .activation = activation},
-                                     Pool{.x = x, .y = y, .where = where, .window = window},
-                                     PoolGrad{.made = y,
-                                              .where = where,
-                                              .dy = dy,
-                                              .dx = dz,
-                                              .window = window,
-                                              .x_activation = activation}}),
-          {{y, {dy}}},
-          {{z, dz}}};
+  return pool(PoolKind::max, shape, window, activation, name);
 }
 
 OperationGradientCase average_pool(const Shape& shape, const Window& window, Activation activation,
                                    const std::string& name) {
-  Builder t;
-  const Shape result = result_shape(shape, shape[1], window);
-  const Id z = t.f32("z", shape);
-  const Id x = t.f32("x", shape);
-  const Id y = t.f32("y", result);
-  const Id dy = t.f32("dy", result);
-  const Id dz = t.f32("dz", shape);
-  return {t.step("AveragePool_" + name,
-                 {Activate{.x = z, .y = x, .activation = activation},
-                  Pool{.kind = PoolKind::average, .x = x, .y = y, .window = window},
-                  PoolGrad{.kind = PoolKind::average,
-                           .made = x,
-                           .dy = dy,
-                           .dx = dz,
-                           .window = window,
-                           .x_activation = activation}}),
-          {{y, {dy}}},
-          {{z, dz}}};
+  return pool(PoolKind::average, shape, window, activation, name);
 }
 
 OperationGradientCase global_average_pool(const Shape& shape, const std::string& name) {
   Builder t;
-  const Id x = t.f32("x", shape);
-  const Id y = t.f32("y", without_places(shape));
-  const Id dy = t.f32("dy", without_places(shape));
-  const Id dx = t.f32("dx", shape);
-  return {t.step("GlobalAveragePool" + name,
-                 {Pool{.kind = PoolKind::global_average, .x = x, .y = y},
-                  PoolGrad{.kind = PoolKind::global_average, .dy = dy, .dx = dx}}),
-          {{y, {dy}}},
-          {{x, dx}}};
+  const auto [x, dx] = t.input("x", shape);
+  const auto [y, dy] = t.result("y", without_places(shape));
+  return t.step("GlobalAveragePool" + name,
+                {Pool{.kind = PoolKind::global_average, .x = x, .y = y},
+                 PoolGrad{.kind = PoolKind::global_average, .dy = dy, .dx = dx}});
 }
 
 OperationGradientCase rearrange(const std::vector<Shape>& parts, std::size_t axis,
@@ -166,48 +140,34 @@ OperationGradientCase rearrange(const std::vector<Shape>& parts, std::size_t axi
   std::vector<Id> dx;
   Shape whole = parts.front();
   whole[axis] = 0;
-  std::vector<std::pair<Id, Id>> gradients;
   for (const Shape& part : parts) {
-    x.push_back(t.f32("x" + std::to_string(x.size()), part));
-    dx.push_back(t.f32("dx" + std::to_string(x.size()), part));
-    gradients.emplace_back(x.back(), dx.back());
+    const auto [one, gradient] = t.input("x" + std::to_string(x.size()), part);
+    x.push_back(one);
+    dx.push_back(gradient);
     whole[axis] += part[axis];
   }
-  const Id y = t.f32("y", whole);
-  const Id dy = t.f32("dy", whole);
+  const auto [y, dy] = t.result("y", whole);
   const std::vector<CopiedBlock> blocks = joined(parts, axis);
-  return {t.step("Rearrange_" + name, {Rearrange{.x = x, .y = {y}, .blocks = blocks},
-                                       Rearrange{.x = {dy}, .y = dx, .blocks = reversed(blocks)}}),
-          {{y, {dy}}},
-          gradients};
+  return t.step("Rearrange_" + name, {Rearrange{.x = x, .y = {y}, .blocks = blocks},
+                                      Rearrange{.x = {dy}, .y = dx, .blocks = reversed(blocks)}});
 }
 
 OperationGradientCase to_sequence(const Shape& image) {
   Builder t;
-  const Shape sequence{image[2] * image[3], image[0], image[1]};
-  const Id x = t.f32("x", image);
-  const Id y = t.f32("y", sequence);
-  const Id dy = t.f32("dy", sequence);
-  const Id dx = t.f32("dx", image);
-  return {t.step("Rearrange_to_sequence",
-                 {Rearrange{.x = {x}, .y = {y}, .blocks = as_sequence(image)},
-                  Rearrange{.x = {dy}, .y = {dx}, .blocks = reversed(as_sequence(image))}}),
-          {{y, {dy}}},
-          {{x, dx}}};
+  const auto [x, dx] = t.input("x", image);
+  const auto [y, dy] = t.result("y", {image[2] * image[3], image[0], image[1]});
+  return t.step("Rearrange_to_sequence",
+                {Rearrange{.x = {x}, .y = {y}, .blocks = as_sequence(image)},
+                 Rearrange{.x = {dy}, .y = {dx}, .blocks = reversed(as_sequence(image))}});
 }
 
 OperationGradientCase multiply(const Shape& whole, const Shape& factor, const std::string& name) {
   Builder t;
-  const Id a = t.f32("a", whole);
-  const Id b = t.f32("b", factor);
-  const Id y = t.f32("y", whole);
-  const Id dy = t.f32("dy", whole);
-  const Id da = t.f32("da", whole);
-  const Id db = t.f32("db", factor);
-  return {t.step("Multiply_" + name, {Multiply{.a = a, .b = b, .y = y},
-                                      MultiplyGrad{.a = a, .b = b, .dy = dy, .da = da, .db = db}}),
-          {{y, {dy}}},
-          {{a, da}, {b, db}}};
+  const auto [a, da] = t.input("a", whole);
+  const auto [b, db] = t.input("b", factor);
+  const auto [y, dy] = t.result("y", whole);
+  return t.step("Multiply_" + name, {Multiply{.a = a, .b = b, .y = y},
+                                     MultiplyGrad{.a = a, .b = b, .dy = dy, .da = da, .db = db}});
 }
 
 /// What a normalization has: all but what only that of a batch takes, and a layer's may lack.
@@ -223,57 +183,39 @@ OperationGradientCase norm(Norm op, const Shape& shape, const std::string& name,
   const Shape statistics = op.kind == NormKind::batch   ? channels
                            : op.kind == NormKind::group ? Shape{shape[0], op.groups}
                                                         : Shape(shape.begin(), shape.end() - 1);
-  op.x = t.f32("x", shape);
-  op.scale = has.scale ? t.f32("scale", channels) : none;
-  op.shift = has.shift ? t.f32("shift", channels) : none;
-  op.addend = has.addend ? t.f32("addend", shape) : none;
-  op.y = t.f32("y", shape);
+  const auto input = [&t](bool is_there, const char* of, const Shape& as) {
+    return is_there ? t.input(of, as) : std::pair{none, none};
+  };
+  NormGrad grad{.kind = op.kind, .groups = op.groups, .activation = op.activation};
+  std::tie(op.x, grad.dx) = t.input("x", shape);
+  std::tie(op.scale, grad.dscale) = input(has.scale, "scale", channels);
+  std::tie(op.shift, grad.dshift) = input(has.shift, "shift", channels);
+  std::tie(op.addend, grad.daddend) = input(has.addend, "addend", shape);
+  std::tie(op.y, grad.dy) = t.result("y", shape);
   op.mean = has.mean ? t.f32("mean", statistics) : none;
   op.inverse_deviation = t.f32("inverse deviation", statistics);
   op.epsilon = 0.01;
-  NormGrad grad{.kind = op.kind,
-                .x = op.x,
-                .scale = op.scale,
-                .mean = op.mean,
-                .inverse_deviation = op.inverse_deviation,
-                .y = op.activation == Activation::identity ? none : op.y,
-                .groups = op.groups,
-                .activation = op.activation};
-  grad.dy = t.f32("dy", shape);
-  grad.dy_more = has.more ? t.f32("dy more", shape) : none;
-  grad.dx = t.f32("dx", shape);
-  grad.dscale = has.scale ? t.f32("dscale", channels) : none;
-  grad.dshift = has.shift ? t.f32("dshift", channels) : none;
-  grad.daddend = has.addend ? t.f32("daddend", shape) : none;
-  OperationGradientCase c{t.step(std::string(op.name()) + "_" + name, {op, grad}),
-                          {{op.y, {grad.dy}}},
-                          {{op.x, grad.dx}}};
+  grad.x = op.x;
+  grad.scale = op.scale;
+  grad.mean = op.mean;
+  grad.inverse_deviation = op.inverse_deviation;
+  grad.y = op.activation == Activation::identity ? none : op.y;
   if (has.more) {
-    c.results[0].second.push_back(grad.dy_more);
+    grad.dy_more = t.f32("dy more", shape);
+    t.results[0].second.push_back(grad.dy_more);
   }
-  for (const auto& [of, gradient] :
-       {std::pair{op.scale, grad.dscale}, {op.shift, grad.dshift}, {op.addend, grad.daddend}}) {
-    if (of != none) {
-      c.gradients.emplace_back(of, gradient);
-    }
-  }
-  return c;
+  return t.step(std::string(op.name()) + "_" + name, {op, grad});
 }
 
 OperationGradientCase dropout(double probability, const std::string& name) {
   Builder t;
-  const Shape shape{7, 5};
-  const Id x = t.f32("x", shape);
-  const Id y = t.f32("y", shape);
+  const auto [x, dx] = t.input("x", {7, 5});
+  const auto [y, dy] = t.result("y", {7, 5});
   const Id step = t.i32("step", {1});
-  const Id dy = t.f32("dy", shape);
-  const Id dx = t.f32("dx", shape);
-  return {t.step("Dropout_" + name,
-                 {Dropout{.x = x, .y = y, .step = step, .probability = probability, .seed = 4},
-                  DropoutGrad{
-                      .dy = dy, .dx = dx, .step = step, .probability = probability, .seed = 4}}),
-          {{y, {dy}}},
-          {{x, dx}}};
+  return t.step(
+      "Dropout_" + name,
+      {Dropout{.x = x, .y = y, .step = step, .probability = probability, .seed = 4},
+       DropoutGrad{.dy = dy, .dx = dx, .step = step, .probability = probability, .seed = 4}});
 }
 
 OperationGradientCase embedding(std::int64_t time, std::int64_t batch, std::int64_t vocabulary,
@@ -281,122 +223,89 @@ OperationGradientCase embedding(std::int64_t time, std::int64_t batch, std::int6
   Builder t;
   const std::int64_t width = 3;
   const Id tokens = t.i32("tokens", {batch, time});
-  const Id table = t.f32("table", {vocabulary, width});
-  const Id y = t.f32("y", {time, batch, width});
-  const Id dy = t.f32("dy", {time, batch, width});
-  const Id dtable = t.f32("dtable", {vocabulary, width});
-  return {t.step("Embedding_" + name,
-                 {Embedding{.tokens = tokens, .table = table, .y = y},
-                  EmbeddingGrad{.tokens = tokens, .dy = dy, .dtable = dtable}},
-                 vocabulary),
-          {{y, {dy}}},
-          {{table, dtable}}};
+  const auto [table, dtable] = t.input("table", {vocabulary, width});
+  const auto [y, dy] = t.result("y", {time, batch, width});
+  return t.step("Embedding_" + name,
+                {Embedding{.tokens = tokens, .table = table, .y = y},
+                 EmbeddingGrad{.tokens = tokens, .dy = dy, .dtable = dtable}},
+                vocabulary);
 }
 
 OperationGradientCase position_embedding(std::int64_t time, std::int64_t batch) {
   Builder t;
   const std::int64_t width = 3;
   const Id x = t.f32("x", {time, batch, width});
-  const Id table = t.f32("table", {time, width});
-  const Id y = t.f32("y", {time, batch, width});
-  const Id dy = t.f32("dy", {time, batch, width});
-  const Id dtable = t.f32("dtable", {time, width});
-  return {t.step("PositionEmbedding", {PositionEmbedding{.x = x, .table = table, .y = y},
-                                       PositionEmbeddingGrad{.dy = dy, .dtable = dtable}}),
-          {{y, {dy}}},
-          {{table, dtable}}};
+  const auto [table, dtable] = t.input("table", {time, width});
+  const auto [y, dy] = t.result("y", {time, batch, width});
+  return t.step("PositionEmbedding", {PositionEmbedding{.x = x, .table = table, .y = y},
+                                      PositionEmbeddingGrad{.dy = dy, .dtable = dtable}});
 }
 
 OperationGradientCase attention(std::int64_t time, std::int64_t batch, std::int64_t heads,
                                 std::int64_t d, bool causal, const std::string& name) {
   Builder t;
-  const Shape all{time, batch, 3 * heads * d};
-  const Shape result{time, batch, heads * d};
-  const Id qkv = t.f32("qkv", all);
-  const Id y = t.f32("y", result);
+  const auto [qkv, dqkv] = t.input("qkv", {time, batch, 3 * heads * d});
+  const auto [y, dy] = t.result("y", {time, batch, heads * d});
   const Id log_sums = t.f32("log sums", {batch, heads, time});
-  const Id dy = t.f32("dy", result);
-  const Id dqkv = t.f32("dqkv", all);
-  return {
-      t.step("Attention_" + name,
-             {Attention{.qkv = qkv, .y = y, .log_sums = log_sums, .heads = heads, .causal = causal},
-              AttentionGrad{.qkv = qkv,
-                            .y = y,
-                            .log_sums = log_sums,
-                            .dy = dy,
-                            .dqkv = dqkv,
-                            .heads = heads,
-                            .causal = causal}}),
-      {{y, {dy}}},
-      {{qkv, dqkv}}};
+  return t.step(
+      "Attention_" + name,
+      {Attention{.qkv = qkv, .y = y, .log_sums = log_sums, .heads = heads, .causal = causal},
+       AttentionGrad{.qkv = qkv,
+                     .y = y,
+                     .log_sums = log_sums,
+                     .dy = dy,
+                     .dqkv = dqkv,
+                     .heads = heads,
+                     .causal = causal}});
 }
 
 OperationGradientCase recurrent(const Cell& cell, std::int64_t time, std::int64_t batch,
                                 std::int64_t in, std::int64_t hidden, const std::string& name) {
   Builder t;
   const CellFacts facts = facts_of(cell);
-  const std::int64_t gates = facts.gates;
-  const Shape states{time, batch, hidden};
-  const Shape wide{time, batch, gates * hidden};
-  const Recurrent op{.cell = cell,
-                     .x = t.f32("x", {time, batch, in}),
-                     .w_ih = t.f32("w_ih", {gates * hidden, in}),
-                     .w_hh = t.f32("w_hh", {gates * hidden, hidden}),
-                     .b_ih = t.f32("b_ih", {gates * hidden}),
-                     .b_hh = t.f32("b_hh", {gates * hidden}),
-                     .h = t.f32("h", states),
-                     .gates = t.f32("gates", wide),
-                     .kept = t.f32("kept", states)};
-  const RecurrentGrad grad{
-      .cell = cell,
-      .x = op.x,
-      .w_ih = op.w_ih,
-      .w_hh = op.w_hh,
-      .h = op.h,
-      .gates = op.gates,
-      .kept = op.kept,
-      .dh = t.f32("dh", states),
-      .di = t.f32("di", wide),
-      .dk = facts.is_apart ? t.f32("dk", wide) : none,
-      .carry = t.f32("carry", facts.keeps_state ? Shape{2, batch, hidden} : Shape{batch, hidden}),
-      .dx = t.f32("dx", {time, batch, in}),
-      .dw_ih = t.f32("dw_ih", {gates * hidden, in}),
-      .dw_hh = t.f32("dw_hh", {gates * hidden, hidden}),
-      .db_ih = t.f32("db_ih", {gates * hidden}),
-      .db_hh = t.f32("db_hh", {gates * hidden})};
-  OperationGradientCase all{
-      t.step(op.name() + ("_" + name), {op, grad}),
-      {{op.h, {grad.dh}}},
-      {{op.x, grad.dx}, {op.w_ih, grad.dw_ih}, {op.b_ih, grad.db_ih}, {op.b_hh, grad.db_hh}}};
-  if (time > 1) {
-    all.gradients.emplace_back(op.w_hh, grad.dw_hh);
+  const std::int64_t gates = facts.gates * hidden;
+  const Shape wide{time, batch, gates};
+  Recurrent op{.cell = cell};
+  RecurrentGrad grad{.cell = cell};
+  std::tie(op.x, grad.dx) = t.input("x", {time, batch, in});
+  std::tie(op.w_ih, grad.dw_ih) = t.input("w_ih", {gates, in});
+  std::tie(op.w_hh, grad.dw_hh) = t.input("w_hh", {gates, hidden});
+  if (time == 1) {
+    t.gradients.pop_back();  // which is 0
   }
-  return all;
+  std::tie(op.b_ih, grad.db_ih) = t.input("b_ih", {gates});
+  std::tie(op.b_hh, grad.db_hh) = t.input("b_hh", {gates});
+  std::tie(op.h, grad.dh) = t.result("h", {time, batch, hidden});
+  op.gates = t.f32("gates", wide);
+  op.kept = t.f32("kept", {time, batch, hidden});
+  grad.x = op.x;
+  grad.w_ih = op.w_ih;
+  grad.w_hh = op.w_hh;
+  grad.h = op.h;
+  grad.gates = op.gates;
+  grad.kept = op.kept;
+  grad.di = t.f32("di", wide);
+  grad.dk = facts.is_apart ? t.f32("dk", wide) : none;
+  grad.carry = t.f32("carry", facts.keeps_state ? Shape{2, batch, hidden} : Shape{batch, hidden});
+  return t.step(op.name() + ("_" + name), {op, grad});
 }
 
 OperationGradientCase softmax(const Shape& shape, std::int64_t heads, bool causal,
                               const std::string& name) {
   Builder t;
-  const Id x = t.f32("x", shape);
-  const Id y = t.f32("y", shape);
-  const Id dy = t.f32("dy", shape);
-  const Id dx = t.f32("dx", shape);
-  return {t.step("Softmax_" + name, {Softmax{.x = x, .y = y, .heads = heads, .causal = causal},
-                                     SoftmaxGrad{.y = y, .dy = dy, .dx = dx, .heads = heads}}),
-          {{y, {dy}}},
-          {{x, dx}}};
+  const auto [x, dx] = t.input("x", shape);
+  const auto [y, dy] = t.result("y", shape);
+  return t.step("Softmax_" + name, {Softmax{.x = x, .y = y, .heads = heads, .causal = causal},
+                                    SoftmaxGrad{.y = y, .dy = dy, .dx = dx, .heads = heads}});
 }
 
 /// With the gradients that its layer asks for.
 OperationGradientCase matmul(const Shape& of_a, const Shape& of_b, const Shape& of_y,
                              std::int64_t heads, bool transpose, const std::string& name) {
   Builder t;
-  const Id a = t.f32("a", of_a);
-  const Id b = t.f32("b", of_b);
-  const Id y = t.f32("y", of_y);
-  const Id dy = t.f32("dy", of_y);
-  const Id da = t.f32("da", of_a);
-  const Id db = t.f32("db", of_b);
+  const auto [a, da] = t.input("a", of_a);
+  const auto [b, db] = t.input("b", of_b);
+  const auto [y, dy] = t.result("y", of_y);
   Matmul product{.a = a, .b = b, .y = y, .heads = heads, .transpose_b = transpose, .scale = 0.5};
   Matmul to_a{.a = dy, .b = b, .y = da, .heads = heads, .transpose_b = !transpose, .scale = 0.5};
   Matmul to_b{.a = transpose ? dy : a,
@@ -405,71 +314,55 @@ OperationGradientCase matmul(const Shape& of_a, const Shape& of_b, const Shape& 
               .heads = heads,
               .transpose_a = true,
               .scale = 0.5};
-  return {t.step("Matmul_" + name, {product, to_a, to_b}), {{y, {dy}}}, {{a, da}, {b, db}}};
+  return t.step("Matmul_" + name, {product, to_a, to_b});
 }
 
 OperationGradientCase activation(Activation activation, const std::string& name) {
   Builder t;
-  const Shape shape{5, 9};
-  const Id x = t.f32("x wide", shape);
-  const Id y = t.f32("y", shape);
-  const Id dy = t.f32("dy", shape);
-  const Id dx = t.f32("dx", shape);
-  return {t.step("Activate_" + name, {Activate{.x = x, .y = y, .activation = activation},
-                                      ActivateGrad{.at = derivative_takes_input(activation) ? x : y,
-                                                   .dy = dy,
-                                                   .dx = dx,
-                                                   .activation = activation}}),
-          {{y, {dy}}},
-          {{x, dx}}};
+  const auto [x, dx] = t.input("x wide", {5, 9});
+  const auto [y, dy] = t.result("y", {5, 9});
+  return t.step("Activate_" + name, {Activate{.x = x, .y = y, .activation = activation},
+                                     ActivateGrad{.at = derivative_takes_input(activation) ? x : y,
+                                                  .dy = dy,
+                                                  .dx = dx,
+                                                  .activation = activation}});
 }
 
 OperationGradientCase function_of(const Function& function) {
   Builder t;
-  const Shape shape{5, 9};
   const bool is_of_positive =
       std::visit([]<class Of>(const Of& /*of*/) { return IsOfPositive<Of>; }, function);
   const bool grows = std::holds_alternative<functions::Exponential>(function);
-  const Id x = t.f32(is_of_positive ? "x far" : grows ? "x" : "x wide", shape);
-  const Id y = t.f32("y", shape);
-  const Id dy = t.f32("dy", shape);
-  const Id dx = t.f32("dx", shape);
+  const auto [x, dx] = t.input(is_of_positive ? "x far" : grows ? "x" : "x wide", {5, 9});
+  const auto [y, dy] = t.result("y", {5, 9});
   const std::string name = std::visit([](const auto& of) { return of.name; }, function);
-  return {t.step("Map_" + name, {Map{.x = x, .y = y, .function = function},
-                                 MapGrad{.x = x, .dy = dy, .dx = dx, .function = function}}),
-          {{y, {dy}}},
-          {{x, dx}}};
+  return t.step("Map_" + name, {Map{.x = x, .y = y, .function = function},
+                                MapGrad{.x = x, .dy = dy, .dx = dx, .function = function}});
 }
 
 OperationGradientCase loss_over_time() {
   Builder t;
-  const Shape shape{3, 4, 5};
-  const Id logits = t.f32("logits", shape);
+  const auto [logits, dlogits] = t.input("logits", {3, 4, 5});
   const Id labels = t.i32("labels", {4, 3});
   const Id loss = t.tensor("loss", {1}, Role::loss);
-  const Id dlogits = t.f32("dlogits", shape);
-  return {t.step("SoftmaxCrossEntropy_over_time",
-                 {SoftmaxCrossEntropy{
-                     .logits = logits, .labels = labels, .loss = loss, .dlogits = dlogits}},
-                 5),
-          {{loss, {}}},
-          {{logits, dlogits}}};
+  t.results = {{loss, {}}};
+  return t.step(
+      "SoftmaxCrossEntropy_over_time",
+      {SoftmaxCrossEntropy{.logits = logits, .labels = labels, .loss = loss, .dlogits = dlogits}},
+      5);
 }
 
 OperationGradientCase loss_of_elements(LossFunction function, const std::string& name) {
   Builder t;
-  const Shape shape{4, 5};
-  const Id logits = t.f32("logits wide", shape);
-  const Id targets = t.f32("targets positive", shape);
+  const auto [logits, dlogits] = t.input("logits wide", {4, 5});
+  const Id targets = t.f32("targets positive", {4, 5});
   const Id loss = t.tensor("loss", {1}, Role::loss);
-  const Id dlogits = t.f32("dlogits", shape);
-  return {t.step("ElementwiseLoss_" + name, {ElementwiseLoss{.logits = logits,
-                                                             .targets = targets,
-                                                             .loss = loss,
-                                                             .dlogits = dlogits,
-                                                             .function = function}}),
-          {{loss, {}}},
-          {{logits, dlogits}}};
+  t.results = {{loss, {}}};
+  return t.step("ElementwiseLoss_" + name, {ElementwiseLoss{.logits = logits,
+                                                            .targets = targets,
+                                                            .loss = loss,
+                                                            .dlogits = dlogits,
+                                                            .function = function}});
 }
 
 std::vector<OperationGradientCase> operation_gradient_cases() {

@@ -36,10 +36,7 @@ std::vector<int> thread_counts() { return thinned() ? std::vector{3} : std::vect
 INSTANTIATE_TEST_SUITE_P(Cpu, Operation,
                          testing::Combine(testing::ValuesIn(operation_cases()),
                                           testing::ValuesIn(thread_counts())),
-                         [](const auto& parameters) {
-                           return std::get<0>(parameters.param).name + "_" +
-                                  std::to_string(std::get<1>(parameters.param)) + "_threads";
-                         });
+                         labelled);
 
 class GpuOperation : public testing::TestWithParam<std::tuple<OperationCase, Execution>> {};
 
@@ -65,11 +62,7 @@ TEST_P(GpuOperation, MatchesTheReference) {
 INSTANTIATE_TEST_SUITE_P(Gpu, GpuOperation,
                          testing::Combine(testing::ValuesIn(operation_cases()),
                                           testing::Values(Execution::eager, Execution::graph)),
-                         [](const auto& parameters) {
-                           return std::get<0>(parameters.param).name +
-                                  (std::get<1>(parameters.param) == Execution::eager ? "_eager"
-                                                                                     : "_graph");
-                         });
+                         labelled);
 
 }  // namespace
 

@@ -162,11 +162,8 @@ std::string verdict(const Subject& subject, Execution execution, const std::vect
       const auto program = shared->compile(workload, options);
       set_data(*program, workload, subject.data);
       const auto steps = std::ssize(workload.order);
-      try {
-        verify(*program, workload, expected_of(subject, steps, size, by_shares));
-      } catch (const std::runtime_error& error) {
-        what = error.what();
-      }
+      what = message_of<std::runtime_error>(
+          [&] { verify(*program, workload, expected_of(subject, steps, size, by_shares)); });
       restart(*program, workload);
       program->expect_passes(3);
       for (int pass = 0; pass < 3; ++pass) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "crossover/networks.h"
 #include "crossover/random.h"
 #include "crossover/start.h"
 
@@ -95,7 +96,39 @@ std::vector<double> trained(const Workload& workload, const Dataset& data) {
   return all;
 }
 
+std::string behind(const std::string& beginning, const std::string& message) {
+  EXPECT_TRUE(message.empty() || message.starts_with(beginning)) << message;
+  return message.substr(std::min(beginning.size(), message.size()));
+}
+
+std::string label(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+std::string label(Precision precision) { return to_string(precision); }
+std::string label(Execution execution) {
+  return execution == Execution::eager   ? "eager"
+         : execution == Execution::graph ? "graph"
+                                         : "graph_epoch";
+}
+std::string label(int threads) { return std::to_string(threads) + "_threads"; }
+
 bool test_all() { return std::getenv("CROSSOVER_TEST_ALL") != nullptr; }
+
+Model small_alexnet() {
+  return alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3});
+}
+Model small_alexnet_s() {
+  return alexnet(AlexNetS{.image = 63, .channels = {2, 2, 3, 2, 2}, .hidden = 5, .classes = 3});
+}
+Model small_resnet() {
+  return resnet(ResNetR{.blocks = 2, .image = 9, .channels = {2, 3, 4}, .classes = 3});
+}
+Model small_resnet_s() {
+  return resnet(ResNetS{
+      .image = 33, .stem = 3, .blocks = {1, 2, 1, 1}, .middle = {1, 2, 2, 3}, .classes = 3});
+}
+Model small_language_model() { return language_model({.vocabulary = 7, .hidden = 3, .time = 4}); }
 
 Model joined_model() {
   Model model{.name = "joined", .sample = {2, 4, 3}, .classes = 3, .layers = {}};

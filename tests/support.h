@@ -4,6 +4,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "cases/operation_cases.h"
@@ -57,6 +58,45 @@ bool test_all();
 /// Whether one of many like cases is enough: sanitizers learn nothing from more of the same. Not
 /// with test_all().
 inline bool thinned() { return CROSSOVER_SANITIZED && !test_all(); }
+
+/// A parameter of a test as the test's name can bear it: how it is called; of a tuple the parts',
+/// joined. One of its type must be declared before.
+std::string label(std::string name);
+std::string label(Precision precision);
+std::string label(Execution execution);
+std::string label(int threads);
+template <class Named>
+requires requires(const Named& of) { std::string(of.name); }
+std::string label(const Named& of) { return label(std::string(of.name)); }
+template <class... Parts>
+std::string label(const std::tuple<Parts...>& parts) {
+  std::string all;
+  std::apply([&](const auto&... part) { (all.append("_").append(label(part)), ...); }, parts);
+  return all.substr(1);
+}
+/// For INSTANTIATE_TEST_SUITE_P.
+inline constexpr auto labelled = [](const auto& parameters) { return label(parameters.param); };
+
+/// What the work says where it throws such an error; empty where it throws none.
+template <class Error, class Work>
+std::string message_of(const Work& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// What comes behind the beginning that a message must have; of an empty one nothing.
+std::string behind(const std::string& beginning, const std::string& message);
+
+/// Networks of the catalogue's kinds, of few numbers.
+Model small_alexnet();
+Model small_alexnet_s();
+Model small_resnet();
+Model small_resnet_s();
+Model small_language_model();
 
 /// A model with a value that three layers read, joined again by sums: gradients must add up.
 Model residual_model();

@@ -33,15 +33,12 @@ std::string verdict(const Training& wrong) {
   const Trajectory trajectory = reference_trajectory(right.workload, right.data, 10);
   const auto backend = make_cpu_backend();
   const auto program = started(*backend, wrong, 1);
-  try {
+  return message_of<Mismatch>([&] {
     const Verification result = verify(*program, wrong.workload, trajectory);
     EXPECT_EQ(result.steps, 10);
     EXPECT_LE(result.loss_error, result.tolerance.loss);
     EXPECT_GT(result.parameter_error, 0);
-    return "";
-  } catch (const Mismatch& mismatch) {
-    return mismatch.what();
-  }
+  });
 }
 
 TEST(Verify, AcceptsTheRightTraining) { EXPECT_EQ(verdict(heart()), ""); }
@@ -96,13 +93,9 @@ TEST(Verify, FindsAChangedParameterThatNoLossShows) {
   const Trajectory trajectory = reference_trajectory(right.workload, right.data, 10);
   constexpr std::int64_t last = 9;
   Astray program(started(*make_cpu_backend(), right, 1), right.workload, last);
-  try {
-    verify(program, right.workload, trajectory);
-    FAIL() << "accepted";
-  } catch (const Mismatch& mismatch) {
-    EXPECT_TRUE(std::string(mismatch.what()).starts_with("tensor 'layer 0 bias' after 10 steps"))
-        << mismatch.what();
-  }
+  const std::string what =
+      message_of<Mismatch>([&] { verify(program, right.workload, trajectory); });
+  EXPECT_TRUE(what.starts_with("tensor 'layer 0 bias' after 10 steps")) << what;
 }
 
 /// A data set of one batch, trained on twice.
@@ -132,8 +125,34 @@ TEST(VerifyFirstLoss, NeedsNoGradient) {
   EXPECT_THROW(verify_first_loss(*program, training.workload, 1.001 * loss), Mismatch);
 }
 
-/// What verify_between_kinks() says of three steps, of which those in `kinks` have an input of a
-/// ReLU within rounding of zero, by a program that goes astray in the update of step `astray`.
+/// Makes w x + b of the first neuron `sum`, up to rounding, in a row of three features.
+void set_first_sum(Dataset& data, std::int64_t row, double sum, const Workload& workload,
+                   Reference& reference) {
+  const auto w = reference[find(workload, "layer 0 weight")].first(3);
+  const double bias = reference[find(workload, "layer 0 bias")][0];
+  const double square = std::inner_product(w.begin(), w.end(), w.begin(), 0.0);
+  for (std::size_t i = 0; i < 3; ++i) {
+    data.inputs[static_cast<std::size_t>(row * 3) + i] =
+        static_cast<float>((sum - bias) * w[i] / square);
+  }
+}
+
+/// What verify_between_kinks() says of a program that goes astray in the update of step `astray`.
+std::string between_kinks(const Workload& workload, const Dataset& data, Reference& reference,
+                          std::int64_t astray, const Arithmetic& arithmetic = {}) {
+  const auto backend = make_cpu_backend();
+  Astray program(backend->compile(workload, {.threads = 1}), workload, astray, arithmetic);
+  set_data(program, workload, data);
+  try {
+    const Verification result = verify_between_kinks(program, workload, reference, 3);
+    EXPECT_EQ(result.steps, 3);
+    return std::to_string(result.undetermined) + " undetermined";
+  } catch (const Mismatch& mismatch) {
+    return mismatch.what();
+  }
+}
+
+/// Of three steps, of which those in `kinks` have an input of a ReLU within rounding of zero.
 std::string between_kinks(const std::set<std::int64_t>& kinks, std::int64_t astray) {
   constexpr std::int64_t batch = 4;
   const Workload epoch =
@@ -144,29 +163,12 @@ std::string between_kinks(const std::set<std::int64_t>& kinks, std::int64_t astr
   restart(reference);
   for (std::int64_t step = 0; step < 3; ++step) {
     if (kinks.contains(step)) {
-      // The first row of the batch such that w x + b of the first neuron all but vanishes.
-      const auto w = reference[find(epoch, "layer 0 weight")].first(3);
-      const double bias = reference[find(epoch, "layer 0 bias")][0];
-      const double square = std::inner_product(w.begin(), w.end(), w.begin(), 0.0);
-      for (std::size_t i = 0; i < 3; ++i) {
-        data.inputs[static_cast<std::size_t>(step * batch * 3) + i] =
-            static_cast<float>(-bias * w[i] / square);
-      }
+      set_first_sum(data, step * batch, 0, epoch, reference);
       set_data(reference, data);
     }
     reference.run(step, 1);
   }
-  const Workload workload = fuse(epoch);
-  const auto backend = make_cpu_backend();
-  Astray program(backend->compile(workload, {.threads = 1}), workload, astray);
-  set_data(program, workload, data);
-  try {
-    const Verification result = verify_between_kinks(program, workload, reference, 3);
-    EXPECT_EQ(result.steps, 3);
-    return std::to_string(result.undetermined) + " undetermined";
-  } catch (const Mismatch& mismatch) {
-    return mismatch.what();
-  }
+  return between_kinks(fuse(epoch), data, reference, astray);
 }
 
 TEST(VerifyBetweenKinks, LeavesOutNoUpdateButThatOfAKink) {
@@ -194,26 +196,11 @@ std::string after_a_zero(const Arithmetic& arithmetic) {
   Dataset data = uniform_rows({3}, 3 * batch, 2);
   Reference reference(workload);
   restart(reference);
-  const auto w = reference[find(workload, "layer 0 weight")].first(3);
-  const double bias = reference[find(workload, "layer 0 bias")][0];
-  const double square = std::inner_product(w.begin(), w.end(), w.begin(), 0.0);
   for (std::int64_t row = 0; row < 3 * batch; ++row) {
-    const double sum = row == batch ? -1 : 1;  // of the neuron's inputs, bias included
-    for (std::size_t i = 0; i < 3; ++i) {
-      data.inputs[static_cast<std::size_t>(row * 3) + i] =
-          static_cast<float>((sum - bias) * w[i] / square);
-    }
+    set_first_sum(data, row, row == batch ? -1 : 1, workload, reference);
   }
   set_data(reference, data);
-  const auto backend = make_cpu_backend();
-  Astray program(backend->compile(workload, {.threads = 1}), workload, 1, arithmetic);
-  set_data(program, workload, data);
-  try {
-    return std::to_string(verify_between_kinks(program, workload, reference, 3).undetermined) +
-           " undetermined";
-  } catch (const Mismatch& mismatch) {
-    return mismatch.what();
-  }
+  return between_kinks(workload, data, reference, 1, arithmetic);
 }
 
 TEST(VerifyBetweenKinks, TakesZeroForAKinkWhereItsGradientPasses) {
@@ -388,12 +375,9 @@ TEST(VerifyResults, FindsOneWrongEntryAndNamesItsTensor) {
   std::vector<double> wrong = download(*program, one.workload, y);
   wrong.back() += 1e-3;
   upload(*program, one.workload, y, wrong);
-  try {
-    verify_results(*program, reference, Precision::f32);
-    FAIL() << "accepted";
-  } catch (const Mismatch& mismatch) {
-    EXPECT_TRUE(std::string(mismatch.what()).starts_with("tensor 'y' differs"));
-  }
+  EXPECT_TRUE(message_of<Mismatch>([&] {
+                verify_results(*program, reference, Precision::f32);
+              }).starts_with("tensor 'y' differs"));
 }
 
 }  // namespace

@@ -484,12 +484,7 @@ std::string verdict(const Training& training, Precision precision, std::size_t i
   set_data(program, training.workload, training.data);
   Reference reference(training.workload);
   set_data(reference, training.data);
-  try {
-    verify_operations(program, reference, steps, precision);
-    return "";
-  } catch (const Mismatch& mismatch) {
-    return mismatch.what();
-  }
+  return message_of<Mismatch>([&] { verify_operations(program, reference, steps, precision); });
 }
 
 class WrongOperation : public testing::TestWithParam<std::tuple<Thin, Precision>> {};
@@ -521,10 +516,7 @@ TEST_P(WrongOperation, IsSeen) {
 INSTANTIATE_TEST_SUITE_P(Thin, WrongOperation,
                          testing::Combine(testing::ValuesIn(thin_networks()),
                                           testing::Values(Precision::f32, Precision::bf16)),
-                         [](const auto& parameters) {
-                           return std::get<0>(parameters.param).name + "_" +
-                                  to_string(std::get<1>(parameters.param));
-                         });
+                         labelled);
 
 /// Where rounding alone is left of a sum, a thousandth of one of its terms is far too much.
 TEST(WrongSum, IsSeenWhereItsTermsCancel) {
@@ -597,10 +589,7 @@ std::vector<Thin> thin_and_cancelling() {
 INSTANTIATE_TEST_SUITE_P(Thin, RightOperation,
                          testing::Combine(testing::ValuesIn(thin_and_cancelling()),
                                           testing::Values(Precision::f32, Precision::bf16)),
-                         [](const auto& parameters) {
-                           return std::get<0>(parameters.param).name + "_" +
-                                  to_string(std::get<1>(parameters.param));
-                         });
+                         labelled);
 
 /// Operations are verified as they were fused: so fusing must change nothing.
 class Fusing : public testing::TestWithParam<Thin> {};
@@ -628,8 +617,7 @@ TEST_P(Fusing, ChangesNoUpdate) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Thin, Fusing, testing::ValuesIn(thin_networks()),
-                         [](const auto& parameters) { return parameters.param.name; });
+INSTANTIATE_TEST_SUITE_P(Thin, Fusing, testing::ValuesIn(thin_networks()), labelled);
 
 // ---- updates are more than their rounding
 
@@ -673,11 +661,7 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, Update,
                                          "alexnet-r", "alexnet-s", "resnet-56", "resnet-50", "lstm",
                                          "gpt-16", "gpt-64", "lenet-5", "policy", "surrogate",
                                          "matrix-4"),
-                         [](const auto& parameters) {
-                           std::string name = parameters.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         labelled);
 
 }  // namespace
 }  // namespace crossover::test

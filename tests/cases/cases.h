@@ -27,6 +27,9 @@ struct NormHas {
 /// `op`: its kind, groups and activation.
 OperationCase norm(Norm op, const Shape& x, const std::string& name, NormHas has = {});
 OperationCase norm_grad(NormGrad op, const Shape& x, const std::string& name, NormHas has = {});
+/// Both of them.
+void add_norms(std::vector<OperationCase>& all, const Norm& op, const Shape& x,
+               const std::string& name, NormHas has = {});
 
 OperationCase max_pool(const Shape& x, const Window& window, const std::string& name,
                        const std::string& x_name = "x");

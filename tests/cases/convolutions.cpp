@@ -93,69 +93,8 @@ std::vector<Case> convolution_cases() {
   const Window pillar{.size = {7, 1}, .padding = {3, 0}};
   const Window uneven{.size = {3, 2}, .stride = {1, 3}, .padding = {2, 1}, .dilation = {2, 1}};
   const Window shifted3{.size = 3, .padding = {1, 0}};
-  return {
-      convolution({1, 1, 1, 1}, 1, one, true, identity, "1x1"),
-      convolution({2, 5, 4, 7}, 3, one, false, identity, "of_points"),
-      convolution({2, 6, 7, 5}, 9, one_of_two, false, identity, "of_every_other_point"),
-      convolution({3, 3, 9, 8}, 16, same5, true, relu, "first_layer"),
-      convolution({2, 16, 6, 6}, 32, same3, true, relu, "of_whole_blocks"),
-      convolution({2, 17, 7, 9}, 23, same3, true, sigmoid, "odd"),
+  std::vector<Case> all{
       convolution({2, 16, 7, 9}, 16, same3, true, Activation::silu, "silu"),
-      convolution({2, 16, 11, 8}, 16, half3, false, identity, "half"),
-      convolution({1, 3, 23, 27}, 8, {.size = 7, .stride = 2, .padding = 3}, false, relu, "wide"),
-      convolution({1, 3, 35, 35}, 5, {.size = 11, .stride = 4, .padding = 2}, true, identity,
-                  "wider"),
-      convolution({2, 4, 5, 5}, 6, {.size = 5}, true, identity, "whole_image"),
-      convolution({2, 1, 3, 3}, 2, {.size = 3, .padding = 2}, true, identity, "mostly_padding"),
-      convolution({4, 16, 24, 24}, 32, same3, true, relu, "large"),
-      convolution({2, 32, 9, 7}, 32, same3, false, identity, "depthwise", 32),
-      convolution({2, 5, 8, 7}, 5, half3, true, relu, "odd_depthwise", 5),
-      convolution({2, 3, 8, 7}, 6, same5, true, identity, "depthwise_to_more", 3),
-      convolution({2, 32, 6, 5}, 48, same3, true, relu, "of_groups", 2),
-      convolution({2, 6, 7, 5}, 9, half3, false, sigmoid, "of_odd_groups", 3),
-      convolution({2, 16, 9, 8}, 16, far3, true, relu, "dilated"),
-      convolution({2, 3, 9, 8}, 5, far2, false, identity, "dilated_with_stride"),
-      convolution({2, 16, 9, 8}, 16, far3, true, identity, "dilated_depthwise", 16),
-      convolution({4, 96, 24, 24}, 96, same3, false, identity, "large_depthwise", 96),
-      convolution({3, 1, 1, 40}, 8, line5, true, relu, "of_a_line"),
-      convolution({2, 16, 1, 33}, 32, half_line, false, identity, "half_a_line"),
-      convolution({2, 16, 1, 64}, 16, far_line, true, Activation::silu, "dilated_line"),
-      convolution({2, 16, 1, 30}, 16, line5, true, relu, "depthwise_line", 16),
-      convolution({2, 16, 9, 8}, 16, pillar, true, relu, "pillar"),
-      convolution({2, 5, 9, 8}, 7, uneven, true, sigmoid, "uneven"),
-      convolution({2, 16, 8, 9}, 16, shifted3, true, relu, "uneven_padding"),
-      convolution({16, 32, 1, 500}, 64, line5, true, relu, "large_line"),
-      convolution_grad({1, 1, 1, 1}, 1, one, true, true, "1x1"),
-      convolution_grad({2, 5, 4, 7}, 3, one, false, true, "of_points"),
-      convolution_grad({2, 6, 7, 5}, 9, one_of_two, false, true, "of_every_other_point"),
-      convolution_grad({3, 3, 9, 8}, 16, same5, true, false, "first_layer"),
-      convolution_grad({2, 16, 6, 6}, 32, same3, true, true, "of_whole_blocks"),
-      convolution_grad({2, 17, 7, 9}, 23, same3, true, true, "odd"),
-      convolution_grad({2, 16, 11, 8}, 16, half3, false, true, "half"),
-      convolution_grad({1, 3, 23, 27}, 8, {.size = 7, .stride = 2, .padding = 3}, false, false,
-                       "wide"),
-      convolution_grad({1, 3, 35, 35}, 5, {.size = 11, .stride = 4, .padding = 2}, true, true,
-                       "wider"),
-      convolution_grad({2, 4, 5, 5}, 6, {.size = 5}, true, true, "whole_image"),
-      convolution_grad({2, 1, 3, 3}, 2, {.size = 3, .padding = 2}, true, true, "mostly_padding"),
-      convolution_grad({4, 16, 24, 24}, 32, same3, true, true, "large"),
-      convolution_grad({2, 32, 9, 7}, 32, same3, false, true, "depthwise", 32),
-      convolution_grad({2, 5, 8, 7}, 5, half3, true, true, "odd_depthwise", 5),
-      convolution_grad({2, 3, 8, 7}, 6, same5, true, false, "depthwise_to_more", 3),
-      convolution_grad({2, 32, 6, 5}, 48, same3, true, true, "of_groups", 2),
-      convolution_grad({2, 6, 7, 5}, 9, half3, false, true, "of_odd_groups", 3),
-      convolution_grad({2, 16, 9, 8}, 16, far3, true, true, "dilated"),
-      convolution_grad({2, 3, 9, 8}, 5, far2, false, true, "dilated_with_stride"),
-      convolution_grad({2, 16, 9, 8}, 16, far3, true, true, "dilated_depthwise", 16),
-      convolution_grad({4, 96, 24, 24}, 96, same3, false, true, "large_depthwise", 96),
-      convolution_grad({3, 1, 1, 40}, 8, line5, true, false, "of_a_line"),
-      convolution_grad({2, 16, 1, 33}, 32, half_line, false, true, "half_a_line"),
-      convolution_grad({2, 16, 1, 64}, 16, far_line, true, true, "dilated_line"),
-      convolution_grad({2, 16, 1, 30}, 16, line5, true, true, "depthwise_line", 16),
-      convolution_grad({2, 16, 9, 8}, 16, pillar, true, true, "pillar"),
-      convolution_grad({2, 5, 9, 8}, 7, uneven, true, true, "uneven"),
-      convolution_grad({2, 16, 8, 9}, 16, shifted3, true, true, "uneven_padding"),
-      convolution_grad({16, 32, 1, 500}, 64, line5, true, true, "large_line"),
       transposed({1, 1, 1, 1}, 1, one, true, true, "1x1"),
       transposed({2, 16, 12, 8}, 32, pairs, true, true, "pairs"),
       transposed({2, 16, 8, 8}, 32, same3, true, true, "of_whole_blocks"),
@@ -173,6 +112,42 @@ std::vector<Case> convolution_cases() {
       channel_bias_grad({3, 17, 7, 5}, "odd"),
       channel_bias_grad({8, 32, 40, 40}, "large"),
   };
+  const auto both = [&](const Shape& x, std::int64_t out, const Window& window, bool bias,
+                        Activation activation, const std::string& name, std::int64_t groups = 1,
+                        bool dx = true) {
+    all.push_back(convolution(x, out, window, bias, activation, name, groups));
+    all.push_back(convolution_grad(x, out, window, bias, dx, name, groups));
+  };
+  both({1, 1, 1, 1}, 1, one, true, identity, "1x1");
+  both({2, 5, 4, 7}, 3, one, false, identity, "of_points");
+  both({2, 6, 7, 5}, 9, one_of_two, false, identity, "of_every_other_point");
+  both({3, 3, 9, 8}, 16, same5, true, relu, "first_layer", 1, false);
+  both({2, 16, 6, 6}, 32, same3, true, relu, "of_whole_blocks");
+  both({2, 17, 7, 9}, 23, same3, true, sigmoid, "odd");
+  both({2, 16, 11, 8}, 16, half3, false, identity, "half");
+  both({1, 3, 23, 27}, 8, {.size = 7, .stride = 2, .padding = 3}, false, relu, "wide", 1, false);
+  both({1, 3, 35, 35}, 5, {.size = 11, .stride = 4, .padding = 2}, true, identity, "wider");
+  both({2, 4, 5, 5}, 6, {.size = 5}, true, identity, "whole_image");
+  both({2, 1, 3, 3}, 2, {.size = 3, .padding = 2}, true, identity, "mostly_padding");
+  both({4, 16, 24, 24}, 32, same3, true, relu, "large");
+  both({2, 32, 9, 7}, 32, same3, false, identity, "depthwise", 32);
+  both({2, 5, 8, 7}, 5, half3, true, relu, "odd_depthwise", 5);
+  both({2, 3, 8, 7}, 6, same5, true, identity, "depthwise_to_more", 3, false);
+  both({2, 32, 6, 5}, 48, same3, true, relu, "of_groups", 2);
+  both({2, 6, 7, 5}, 9, half3, false, sigmoid, "of_odd_groups", 3);
+  both({2, 16, 9, 8}, 16, far3, true, relu, "dilated");
+  both({2, 3, 9, 8}, 5, far2, false, identity, "dilated_with_stride");
+  both({2, 16, 9, 8}, 16, far3, true, identity, "dilated_depthwise", 16);
+  both({4, 96, 24, 24}, 96, same3, false, identity, "large_depthwise", 96);
+  both({3, 1, 1, 40}, 8, line5, true, relu, "of_a_line", 1, false);
+  both({2, 16, 1, 33}, 32, half_line, false, identity, "half_a_line");
+  both({2, 16, 1, 64}, 16, far_line, true, Activation::silu, "dilated_line");
+  both({2, 16, 1, 30}, 16, line5, true, relu, "depthwise_line", 16);
+  both({2, 16, 9, 8}, 16, pillar, true, relu, "pillar");
+  both({2, 5, 9, 8}, 7, uneven, true, sigmoid, "uneven");
+  both({2, 16, 8, 9}, 16, shifted3, true, relu, "uneven_padding");
+  both({16, 32, 1, 500}, 64, line5, true, relu, "large_line");
+  return all;
 }
 
 }  // namespace crossover

@@ -25,17 +25,6 @@ Case pool_grad(const char* prefix, PoolKind kind, const Shape& x, const Window& 
   return {prefix + name, one.operation(op).workload};
 }
 
-Case max_pool_grad(const Shape& x, const Window& window, Activation activation,
-                   const std::string& name) {
-  return pool_grad("MaxPoolGrad_", PoolKind::max, x, window, activation, name);
-}
-
-Case average_pool_grad(const Shape& x, const Window& window, Activation activation,
-                       const std::string& name, bool sums = false) {
-  return pool_grad("AveragePoolGrad_", sums ? PoolKind::sum : PoolKind::average, x, window,
-                   activation, name);
-}
-
 Case average_pool(const Shape& x, const Window& window, const std::string& name,
                   bool sums = false) {
   OneOp one;
@@ -165,6 +154,13 @@ Case norm_grad(NormGrad op, const Shape& x, const std::string& name, NormHas has
   return {std::string(op.name()) + "_" + name, one.operation(op).workload};
 }
 
+void add_norms(std::vector<Case>& all, const Norm& op, const Shape& x, const std::string& name,
+               NormHas has) {
+  const NormGrad grad{.kind = op.kind, .groups = op.groups, .activation = op.activation};
+  all.push_back(norm(op, x, name, has));
+  all.push_back(norm_grad(grad, x, name, has));
+}
+
 std::vector<Case> image_cases() {
   constexpr auto identity = Activation::identity;
   constexpr auto relu = Activation::relu;
@@ -175,121 +171,98 @@ std::vector<Case> image_cases() {
   const Window pairs{.size = 2, .stride = 2};
   const Window line3{.size = {1, 3}, .stride = {1, 2}, .padding = {0, 1}, .ceil = true};
   const Window uneven{.size = {3, 2}, .stride = {2, 3}, .padding = {1, 0}, .ceil = true};
-  return {
-      max_pool({1, 1, 1, 1}, one, "1x1"),
-      max_pool({2, 5, 8, 6}, pairs, "pairs"),
-      max_pool({2, 16, 8, 8}, half3_ceil, "ceil"),
-      max_pool({3, 3, 7, 10}, half3_ceil, "uneven_ceil"),
-      max_pool({2, 17, 9, 6}, half3, "padding"),
+  std::vector<Case> all{
       max_pool({2, 4, 9, 9}, half3, "equals", "x ties"),
-      max_pool({1, 2, 7, 7}, {.size = 2, .stride = 3}, "gaps"),
-      max_pool({2, 3, 16, 17}, {.size = 15, .stride = 1, .padding = 7}, "largest"),
-      max_pool({2, 17, 1, 20}, line3, "line"),
-      max_pool({2, 3, 9, 10}, uneven, "uneven"),
-      max_pool({2, 3, 1, 300}, {.size = {1, 255}, .stride = {1, 9}}, "longest"),
-      max_pool({8, 16, 33, 31}, half3_ceil, "large"),
-      max_pool_grad({1, 1, 1, 1}, one, identity, "1x1"),
-      max_pool_grad({2, 5, 8, 6}, pairs, relu, "pairs"),
-      max_pool_grad({2, 16, 8, 8}, half3_ceil, identity, "ceil"),
-      max_pool_grad({3, 3, 7, 10}, half3_ceil, relu, "uneven_ceil"),
-      max_pool_grad({2, 17, 9, 6}, half3, sigmoid, "padding"),
-      max_pool_grad({1, 2, 7, 7}, {.size = 2, .stride = 3}, identity, "gaps"),
-      max_pool_grad({2, 3, 16, 17}, {.size = 15, .stride = 1, .padding = 7}, relu, "largest"),
-      max_pool_grad({2, 17, 1, 20}, line3, relu, "line"),
-      max_pool_grad({2, 3, 9, 10}, uneven, identity, "uneven"),
-      max_pool_grad({2, 3, 1, 300}, {.size = {1, 255}, .stride = {1, 9}}, identity, "longest"),
-      max_pool_grad({8, 16, 33, 31}, half3_ceil, relu, "large"),
-      average_pool({1, 1, 1, 1}, one, "1x1"),
-      average_pool({2, 5, 8, 6}, pairs, "pairs"),
-      average_pool({2, 16, 8, 8}, half3_ceil, "ceil"),
-      average_pool({3, 3, 7, 10}, half3_ceil, "uneven_ceil"),
-      average_pool({2, 17, 9, 6}, {.size = 4, .stride = 3, .padding = 2, .ceil = true}, "padding"),
-      average_pool({1, 2, 7, 7}, {.size = 2, .stride = 3}, "gaps"),
-      average_pool({2, 17, 1, 20}, line3, "line"),
-      average_pool({2, 3, 9, 10}, uneven, "uneven"),
-      average_pool({8, 16, 33, 31}, half3_ceil, "large"),
-      average_pool_grad({1, 1, 1, 1}, one, identity, "1x1"),
-      average_pool_grad({2, 5, 8, 6}, pairs, identity, "pairs"),
-      average_pool_grad({2, 16, 8, 8}, half3_ceil, relu, "ceil"),
-      average_pool_grad({3, 3, 7, 10}, half3_ceil, sigmoid, "uneven_ceil"),
-      average_pool_grad({2, 17, 9, 6}, {.size = 4, .stride = 3, .padding = 2, .ceil = true},
-                        identity, "padding"),
-      average_pool_grad({1, 2, 7, 7}, {.size = 2, .stride = 3}, identity, "gaps"),
-      average_pool_grad({2, 17, 1, 20}, line3, relu, "line"),
-      average_pool_grad({2, 3, 9, 10}, uneven, identity, "uneven"),
-      average_pool_grad({8, 16, 33, 31}, half3_ceil, relu, "large"),
-      average_pool({2, 17, 8, 6}, pairs, "pairs_sums", true),
-      average_pool({2, 3, 7, 10}, half3_ceil, "ceil_sums", true),
-      average_pool_grad({2, 17, 8, 6}, pairs, identity, "pairs_sums", true),
-      average_pool_grad({2, 3, 7, 10}, half3_ceil, relu, "ceil_sums", true),
-      average_pool({2, 17, 3, 8}, {.size = {1, 2}, .stride = {1, 2}}, "line_sums", true),
-      average_pool_grad({2, 17, 3, 8}, {.size = {1, 2}, .stride = {1, 2}}, identity, "line_sums",
-                        true),
-      global_average_pool({1, 1, 1, 1}, "1x1"),
-      global_average_pool({3, 17, 7, 5}, "odd"),
-      global_average_pool({8, 64, 16, 16}, "large"),
-      global_average_pool({7, 3, 5}, "over_time"),
-      global_average_pool({64, 32, 200}, "over_time_large"),
-      global_average_pool_grad({1, 1, 1, 1}, "1x1"),
-      global_average_pool_grad({3, 17, 7, 5}, "odd"),
-      global_average_pool_grad({8, 64, 16, 16}, "large"),
-      global_average_pool_grad({7, 3, 5}, "over_time"),
-      global_average_pool_grad({64, 32, 200}, "over_time_large"),
-      norm({}, {2, 1, 1, 1}, "one_channel"),
-      norm({}, {3, 5, 4, 7}, "odd"),
-      norm({.activation = relu}, {3, 17, 5, 5}, "relu"),
-      norm({.activation = relu}, {2, 16, 6, 3}, "addend", {.addend = true}),
       norm({}, {1, 9, 5, 6}, "one_image", {.addend = true}),
-      norm({.activation = relu}, {8, 32, 20, 20}, "large", {.addend = true}),
-      norm({.activation = relu}, {4, 3, 64, 65}, "many_pixels", {.addend = true}),
-      norm_grad({}, {2, 1, 1, 1}, "one_channel"),
-      norm_grad({}, {3, 5, 4, 7}, "odd"),
-      norm_grad({.activation = relu}, {3, 17, 5, 5}, "relu"),
-      norm_grad({.activation = relu}, {2, 16, 6, 3}, "addend", {.addend = true}),
+      norm_grad({}, {1, 9, 5, 6}, "one_image", {.more = true}),
       norm_grad({.activation = relu}, {2, 9, 5, 6}, "two_gradients",
                 {.addend = true, .more = true}),
-      norm_grad({}, {1, 9, 5, 6}, "one_image", {.more = true}),
-      norm_grad({.activation = relu}, {8, 32, 20, 20}, "large", {.addend = true, .more = true}),
-      norm_grad({.activation = relu}, {4, 3, 64, 65}, "many_pixels",
-                {.addend = true, .more = true}),
-      norm({.kind = NormKind::group, .groups = 3}, {2, 3, 2, 1}, "of_channels"),
-      norm({.kind = NormKind::group, .groups = 2}, {3, 10, 4, 7}, "odd"),
-      norm({.kind = NormKind::group, .groups = 2}, {2, 48, 5, 3}, "across_blocks"),
-      norm({.kind = NormKind::group, .groups = 1}, {2, 32, 9, 9}, "whole"),
-      norm({.kind = NormKind::group, .groups = 8}, {4, 32, 40, 40}, "large"),
-      norm_grad({.kind = NormKind::group, .groups = 3}, {2, 3, 2, 1}, "of_channels"),
-      norm_grad({.kind = NormKind::group, .groups = 2}, {3, 10, 4, 7}, "odd"),
-      norm_grad({.kind = NormKind::group, .groups = 2}, {2, 48, 5, 3}, "across_blocks"),
-      norm_grad({.kind = NormKind::group, .groups = 1}, {2, 32, 9, 9}, "whole"),
-      norm_grad({.kind = NormKind::group, .groups = 8}, {4, 32, 40, 40}, "large"),
-      multiply({1}, {1}, "one"),
-      multiply({7, 5}, {7, 5}, "rows"),
-      multiply({3, 17, 7, 5}, {3, 17, 7, 5}, "images"),
-      multiply({3, 17, 7, 5}, {3, 17}, "gate"),
-      multiply({3, 32, 7, 5}, {3, 32, 1, 1}, "gate_of_images"),
-      multiply({7, 3, 5}, {3, 5}, "gate_of_sequences"),
-      multiply({8, 64, 16, 16}, {8, 64}, "large"),
-      multiply_grad({1}, {1}, true, true, "one"),
-      multiply_grad({7, 5}, {7, 5}, true, true, "rows"),
-      multiply_grad({3, 17, 7, 5}, {3, 17, 7, 5}, true, true, "images"),
-      multiply_grad({3, 17, 7, 5}, {3, 17}, true, true, "gate"),
-      multiply_grad({3, 32, 7, 5}, {3, 32, 1, 1}, true, true, "gate_of_images"),
-      multiply_grad({7, 3, 5}, {3, 5}, false, true, "gate_of_sequences"),
       multiply_grad({7, 3, 5}, {3, 5}, true, false, "of_data"),
-      multiply_grad({8, 64, 16, 16}, {8, 64}, true, true, "large"),
-      dropout({1}, 0.5, 0, "one"),
-      dropout({7, 5}, 0.5, 3, "half"),
-      dropout({3, 5, 4, 7}, 0.25, 1, "of_images"),
       dropout({7, 5}, 0, 1, "of_nothing"),
-      dropout({257, 513}, 0.5, 2, "large"),
-      dropout_grad({1}, 0.5, 0, "one"),
-      dropout_grad({7, 5}, 0.5, 3, "half"),
-      dropout_grad({3, 5, 4, 7}, 0.25, 1, "of_images"),
-      dropout_grad({257, 513}, 0.5, 2, "large"),
       reshape({2, 3, 4, 5}, {2, 60}, "flatten"),
       reshape({6, 35}, {2, 3, 5, 7}, "to_images"),
       reshape({33, 65, 41}, {65, 41, 33}, "large"),
   };
+  // Forward, and backward behind an activation of what was pooled.
+  const auto max = [&](const Shape& x, const Window& window, Activation activation,
+                       const std::string& name) {
+    all.push_back(max_pool(x, window, name));
+    all.push_back(pool_grad("MaxPoolGrad_", PoolKind::max, x, window, activation, name));
+  };
+  max({1, 1, 1, 1}, one, identity, "1x1");
+  max({2, 5, 8, 6}, pairs, relu, "pairs");
+  max({2, 16, 8, 8}, half3_ceil, identity, "ceil");
+  max({3, 3, 7, 10}, half3_ceil, relu, "uneven_ceil");
+  max({2, 17, 9, 6}, half3, sigmoid, "padding");
+  max({1, 2, 7, 7}, {.size = 2, .stride = 3}, identity, "gaps");
+  max({2, 3, 16, 17}, {.size = 15, .stride = 1, .padding = 7}, relu, "largest");
+  max({2, 17, 1, 20}, line3, relu, "line");
+  max({2, 3, 9, 10}, uneven, identity, "uneven");
+  max({2, 3, 1, 300}, {.size = {1, 255}, .stride = {1, 9}}, identity, "longest");
+  max({8, 16, 33, 31}, half3_ceil, relu, "large");
+  const auto average = [&](const Shape& x, const Window& window, Activation activation,
+                           const std::string& name, bool sums = false) {
+    all.push_back(average_pool(x, window, name, sums));
+    all.push_back(pool_grad("AveragePoolGrad_", sums ? PoolKind::sum : PoolKind::average, x, window,
+                            activation, name));
+  };
+  average({1, 1, 1, 1}, one, identity, "1x1");
+  average({2, 5, 8, 6}, pairs, identity, "pairs");
+  average({2, 16, 8, 8}, half3_ceil, relu, "ceil");
+  average({3, 3, 7, 10}, half3_ceil, sigmoid, "uneven_ceil");
+  average({2, 17, 9, 6}, {.size = 4, .stride = 3, .padding = 2, .ceil = true}, identity, "padding");
+  average({1, 2, 7, 7}, {.size = 2, .stride = 3}, identity, "gaps");
+  average({2, 17, 1, 20}, line3, relu, "line");
+  average({2, 3, 9, 10}, uneven, identity, "uneven");
+  average({8, 16, 33, 31}, half3_ceil, relu, "large");
+  average({2, 17, 8, 6}, pairs, identity, "pairs_sums", true);
+  average({2, 3, 7, 10}, half3_ceil, relu, "ceil_sums", true);
+  average({2, 17, 3, 8}, {.size = {1, 2}, .stride = {1, 2}}, identity, "line_sums", true);
+  for (const auto& [x, name] : {std::pair{Shape{1, 1, 1, 1}, "1x1"},
+                                {{3, 17, 7, 5}, "odd"},
+                                {{8, 64, 16, 16}, "large"},
+                                {{7, 3, 5}, "over_time"},
+                                {{64, 32, 200}, "over_time_large"}}) {
+    all.push_back(global_average_pool(x, name));
+    all.push_back(global_average_pool_grad(x, name));
+  }
+  add_norms(all, {}, {2, 1, 1, 1}, "one_channel");
+  add_norms(all, {}, {3, 5, 4, 7}, "odd");
+  add_norms(all, {.activation = relu}, {3, 17, 5, 5}, "relu");
+  add_norms(all, {.activation = relu}, {2, 16, 6, 3}, "addend", {.addend = true});
+  const NormHas most{.addend = true, .more = true};
+  add_norms(all, {.activation = relu}, {8, 32, 20, 20}, "large", most);
+  add_norms(all, {.activation = relu}, {4, 3, 64, 65}, "many_pixels", most);
+  const auto groups = [](std::int64_t count) {
+    return Norm{.kind = NormKind::group, .groups = count};
+  };
+  add_norms(all, groups(3), {2, 3, 2, 1}, "of_channels");
+  add_norms(all, groups(2), {3, 10, 4, 7}, "odd");
+  add_norms(all, groups(2), {2, 48, 5, 3}, "across_blocks");
+  add_norms(all, groups(1), {2, 32, 9, 9}, "whole");
+  add_norms(all, groups(8), {4, 32, 40, 40}, "large");
+  const auto product = [&](const Shape& whole, const Shape& factor, const std::string& name,
+                           bool da = true) {
+    all.push_back(multiply(whole, factor, name));
+    all.push_back(multiply_grad(whole, factor, da, true, name));
+  };
+  product({1}, {1}, "one");
+  product({7, 5}, {7, 5}, "rows");
+  product({3, 17, 7, 5}, {3, 17, 7, 5}, "images");
+  product({3, 17, 7, 5}, {3, 17}, "gate");
+  product({3, 32, 7, 5}, {3, 32, 1, 1}, "gate_of_images");
+  product({7, 3, 5}, {3, 5}, "gate_of_sequences", false);
+  product({8, 64, 16, 16}, {8, 64}, "large");
+  const auto drop = [&](const Shape& shape, double probability, std::int64_t seed,
+                        const std::string& name) {
+    all.push_back(dropout(shape, probability, seed, name));
+    all.push_back(dropout_grad(shape, probability, seed, name));
+  };
+  drop({1}, 0.5, 0, "one");
+  drop({7, 5}, 0.5, 3, "half");
+  drop({3, 5, 4, 7}, 0.25, 1, "of_images");
+  drop({257, 513}, 0.5, 2, "large");
+  return all;
 }
 
 }  // namespace crossover

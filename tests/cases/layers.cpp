@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers of numbers, losses, products and updates.
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -278,58 +279,50 @@ std::vector<Case> layer_cases() {
       loss_case(64, 5003, 1, "SoftmaxCrossEntropy_large"),
       loss_case(33, 5, 1, "SoftmaxCrossEntropy_saturated", true),
       loss_case(3, 1028, 1, "SoftmaxCrossEntropy_rows_saturated", true),
-      elementwise_loss_case({1, 1}, LossFunction::mse, "ElementwiseLoss_mse_one"),
-      elementwise_loss_case({33, 5}, LossFunction::mse, "ElementwiseLoss_mse"),
-      elementwise_loss_case({129, 517}, LossFunction::mse, "ElementwiseLoss_mse_large"),
-      elementwise_loss_case({1, 1}, LossFunction::bce, "ElementwiseLoss_bce_one"),
-      elementwise_loss_case({33, 5}, LossFunction::bce, "ElementwiseLoss_bce"),
-      elementwise_loss_case({129, 517}, LossFunction::bce, "ElementwiseLoss_bce_large"),
       elementwise_loss_case({33, 5}, LossFunction::bce, "ElementwiseLoss_bce_saturated", true),
       update_case(4, 2, sgd, "Sgd"),
-      update_case(513, 257, sgd, "Sgd_large"),
-      zero_case(4, 2, "Zero"),
-      zero_case(513, 257, "Zero_large"),
       update_case(32, 29, momentum, "Momentum"),
-      update_case(513, 257, momentum, "Momentum_large"),
       update_case(32, 29, adamw, "AdamW"),
-      update_case(513, 257, adamw, "AdamW_large"),
+      update_case(4, 2, sgd, "Sgd_scaled", 1.0 / 1024),
+      update_case(32, 29, momentum, "Momentum_scaled", 1.0 / 1024),
+      update_case(32, 29, adamw, "AdamW_scaled", 1.0 / 1024),
+      zero_case(4, 2, "Zero"),
       gemm(1, 1, 1, "nn"),
       gemm(1, 7, 5, "tn"),
       gemm(7, 1, 5, "nt"),
-      gemm(33, 65, 127, "nn"),
-      gemm(33, 65, 127, "nt"),
-      gemm(33, 65, 127, "tn"),
-      gemm(33, 65, 127, "tt"),
-      gemm(129, 257, 100, "nn"),  // large enough for several threads
-      gemm(129, 257, 100, "nt"),
-      gemm(129, 257, 100, "tn"),
-      gemm(129, 257, 100, "tt"),
       // Several blocks of a GPU's kernel, and the last one not full.
       activate_case({31, 41}, sigmoid, "Activate_blocks"),
       activate_grad_case({31, 41}, relu, "ActivateGrad_blocks"),
       add_case({31, 41}, "Add_blocks"),
-      // A multiple of what one load takes, and one less and one more; 4 of f32, 8 of 16 bits.
-      activate_case({1, 15}, sigmoid, "Activate_under_vectors"),
-      activate_case({1, 16}, sigmoid, "Activate_of_vectors"),
-      activate_case({1, 17}, sigmoid, "Activate_over_vectors"),
-      activate_grad_case({1, 15}, sigmoid, "ActivateGrad_under_vectors"),
-      activate_grad_case({1, 16}, sigmoid, "ActivateGrad_of_vectors"),
-      activate_grad_case({1, 17}, sigmoid, "ActivateGrad_over_vectors"),
-      add_case({1, 15}, "Add_under_vectors"),
-      add_case({1, 16}, "Add_of_vectors"),
-      add_case({1, 17}, "Add_over_vectors"),
       loss_case(2001, 2, 1, "SoftmaxCrossEntropy_blocks_of_threads"),
       loss_case(301, 41, 1, "SoftmaxCrossEntropy_blocks_of_warps"),
       loss_case(3, 1028, 1, "SoftmaxCrossEntropy_blocks_of_rows"),  // by fours
       loss_case(2, 1031, 1, "SoftmaxCrossEntropy_blocks_of_rows_odd"),
-      update_case(31, 41, sgd, "Sgd_blocks"),
-      zero_case(31, 41, "Zero_blocks"),
-      update_case(31, 41, momentum, "Momentum_blocks"),
-      update_case(31, 41, adamw, "AdamW_blocks"),
-      update_case(4, 2, sgd, "Sgd_scaled", 1.0 / 1024),
-      update_case(32, 29, momentum, "Momentum_scaled", 1.0 / 1024),
-      update_case(32, 29, adamw, "AdamW_scaled", 1.0 / 1024),
   };
+  for (const std::string transposes : {"nn", "nt", "tn", "tt"}) {
+    all.push_back(gemm(33, 65, 127, transposes));
+    all.push_back(gemm(129, 257, 100, transposes));  // large enough for several threads
+  }
+  for (const auto& [out, in, size] : {std::tuple{513, 257, "_large"}, {31, 41, "_blocks"}}) {
+    all.push_back(update_case(out, in, sgd, std::string("Sgd") + size));
+    all.push_back(update_case(out, in, momentum, std::string("Momentum") + size));
+    all.push_back(update_case(out, in, adamw, std::string("AdamW") + size));
+    all.push_back(zero_case(out, in, std::string("Zero") + size));
+  }
+  // A multiple of what one load takes, and one less and one more; 4 of f32, 8 of 16 bits.
+  for (const auto& [count, size] :
+       {std::pair{15, "_under_vectors"}, {16, "_of_vectors"}, {17, "_over_vectors"}}) {
+    all.push_back(activate_case({1, count}, sigmoid, std::string("Activate") + size));
+    all.push_back(activate_grad_case({1, count}, sigmoid, std::string("ActivateGrad") + size));
+    all.push_back(add_case({1, count}, std::string("Add") + size));
+  }
+  for (const auto& [function, name] :
+       {std::pair{LossFunction::mse, "mse"}, {LossFunction::bce, "bce"}}) {
+    const std::string of = std::string("ElementwiseLoss_") + name;
+    all.push_back(elementwise_loss_case({1, 1}, function, of + "_one"));
+    all.push_back(elementwise_loss_case({33, 5}, function, of));
+    all.push_back(elementwise_loss_case({129, 517}, function, of + "_large"));
+  }
   const std::vector<Case> activations = activation_cases();
   all.insert(all.end(), activations.begin(), activations.end());
   const std::vector<Case> functions = function_cases();

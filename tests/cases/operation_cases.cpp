@@ -2,11 +2,11 @@
 #include "operation_cases.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
 #include "../../src/reference/differences.h"
-#include "../../src/step/overload.h"
 #include "cases.h"
 #include "crossover/float16.h"
 #include "crossover/random.h"
@@ -37,114 +37,22 @@ Case cast_back_case(Type type, const std::string& name) {
   return {name, one.workload};
 }
 
-/// What an operation stores as f32 or in 16 bits, as the Workload's precision says.
-std::vector<Id> numbers_of(const Op& op) {
-  return std::visit(
-      Overload{
-          [](const Linear& o) {
-            return std::vector{o.x, o.w, o.bias, o.y};
-          },
-          [](const LinearGrad& o) {
-            return std::vector{o.x, o.w, o.dy, o.dx};
-          },
-          [](const Activate& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const ActivateGrad& o) {
-            return std::vector{o.at, o.dy, o.dx};
-          },
-          [](const Add& o) {
-            return std::vector{o.a, o.b, o.y};
-          },
-          [](const Gemm& o) {
-            return std::vector{o.a, o.b, o.c};
-          },
-          [](const SoftmaxCrossEntropy& o) { return std::vector{o.dlogits}; },
-          [](const ElementwiseLoss& o) { return std::vector{o.dlogits}; },
-          [](const Convolution& o) {
-            return std::vector{o.x, o.w, o.bias, o.y};
-          },
-          [](const ConvolutionGrad& o) {
-            return std::vector{o.x, o.w, o.dy, o.dx, o.bias};
-          },
-          [](const ChannelBiasGrad& o) { return std::vector{o.dy}; },
-          [](const Pool& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const PoolGrad& o) {
-            return std::vector{o.made, o.dy, o.dx};
-          },
-          [](const Norm& o) {
-            return std::vector{o.x, o.addend, o.y};
-          },
-          [](const NormGrad& o) { return std::vector{o.x, o.y, o.dy, o.dy_more, o.dx, o.daddend}; },
-          [](const Dropout& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const DropoutGrad& o) {
-            return std::vector{o.dy, o.dx};
-          },
-          [](const Embedding& o) {
-            return std::vector{o.table, o.y};
-          },
-          [](const EmbeddingGrad& o) { return std::vector{o.dy}; },
-          [](const PositionEmbedding& o) {
-            return std::vector{o.x, o.table, o.y};
-          },
-          [](const PositionEmbeddingGrad& o) { return std::vector{o.dy}; },
-          [](const Attention& o) {
-            return std::vector{o.qkv, o.y};
-          },
-          [](const AttentionGrad& o) {
-            return std::vector{o.qkv, o.y, o.dy, o.dqkv};
-          },
-          [](const Recurrent& o) {
-            return std::vector{o.x, o.w_ih, o.w_hh, o.h, o.gates};
-          },
-          [](const RecurrentGrad& o) {
-            return std::vector{o.x, o.w_ih, o.w_hh, o.h, o.gates, o.dh, o.di, o.dk, o.dx};
-          },
-          [](const Reshape& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const Multiply& o) {
-            return std::vector{o.a, o.b, o.y};
-          },
-          [](const MultiplyGrad& o) {
-            return std::vector{o.a, o.b, o.dy, o.da, o.db};
-          },
-          [](const Softmax& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const SoftmaxGrad& o) {
-            return std::vector{o.y, o.dy, o.dx};
-          },
-          [](const Matmul& o) {
-            return std::vector{o.a, o.b, o.y};
-          },
-          [](const Map& o) {
-            return std::vector{o.x, o.y};
-          },
-          [](const MapGrad& o) {
-            return std::vector{o.x, o.dy, o.dx};
-          },
-          [](const Rearrange& o) {
-            std::vector<Id> all = o.x;
-            all.insert(all.end(), o.y.begin(), o.y.end());
-            return all;
-          },
-          [](const auto& /*f32 in any precision*/) { return std::vector<Id>{}; },
-      },
-      op);
+/// What is f32 in any precision, or no such number: gradients of parameters and losses, and what
+/// these names begin.
+bool stays_as_it_is(const Tensor& tensor) {
+  constexpr std::array names{"b_ih",  "b_hh",     "carry",  "dbias", "inverse deviation",
+                             "kept",  "log sums", "logits", "mean",  "scale",
+                             "shift", "targets"};
+  return tensor.type != Type::f32 || tensor.role == Role::gradient || tensor.role == Role::loss ||
+         std::any_of(names.begin(), names.end(),
+                     [&](const char* name) { return tensor.name.starts_with(name); });
 }
 
 /// The case with all in 16 bits that can be; `f32_result`: but for what a Linear makes.
 Case in_type(Case c, Type type, bool f32_result = false) {
   Op& op = c.workload.steps[0].ops[0];
-  for (const Id id : numbers_of(op)) {
-    if (id != none) {
-      c.workload.tensors[static_cast<std::size_t>(id)].type = type;
-    }
+  for (Tensor& tensor : c.workload.tensors) {
+    tensor.type = stays_as_it_is(tensor) ? tensor.type : type;
   }
   if (const auto* linear = std::get_if<Linear>(&op); linear != nullptr && f32_result) {
     for (const Id id : {linear->bias, linear->y}) {

@@ -52,7 +52,7 @@ Recurrence recurrence(OneOp& one, const Cell& cell, const RecurrentShape& of,
   }
   op.h = one.tensor("h", states);
   op.gates = one.tensor(gates, {of.time, of.batch, wide});
-  op.kept = one.tensor(facts_of(cell).kept, states);
+  op.kept = one.tensor("kept", states);
   return op;
 }
 
@@ -82,22 +82,19 @@ Case recurrent_grad(const Cell& cell, const RecurrentShape& of, bool dx, const s
   return {op.name() + ("_" + name), one.operation(op).workload};
 }
 
-Case position_embedding(std::int64_t time, std::int64_t batch, std::int64_t width,
-                        const std::string& name) {
+Case position_embedding(const Shape& of, const std::string& name) {
   OneOp one;
-  const Id x = one.tensor("x", {time, batch, width});
-  const Id table = one.tensor("table", {time, width}, Role::parameter);
-  one.operation(
-      PositionEmbedding{.x = x, .table = table, .y = one.tensor("y", {time, batch, width})});
+  const Id x = one.tensor("x", of);
+  const Id table = one.tensor("table", {of[0], of[2]}, Role::parameter);
+  one.operation(PositionEmbedding{.x = x, .table = table, .y = one.tensor("y", of)});
   return {"PositionEmbedding_" + name, one.workload};
 }
 
-Case position_embedding_grad(std::int64_t time, std::int64_t batch, std::int64_t width,
-                             const std::string& name) {
+Case position_embedding_grad(const Shape& of, const std::string& name) {
   OneOp one;
-  const Id dy = one.tensor("dy", {time, batch, width});
+  const Id dy = one.tensor("dy", of);
   one.operation(PositionEmbeddingGrad{
-      .dy = dy, .dtable = one.tensor("dtable", {time, width}, Role::gradient)});
+      .dy = dy, .dtable = one.tensor("dtable", {of[0], of[2]}, Role::gradient)});
   return {"PositionEmbeddingGrad_" + name, one.workload};
 }
 
@@ -218,60 +215,10 @@ std::vector<Case> sequence_cases() {
   const Norm layer{.kind = NormKind::layer};
   const NormGrad layer_grad{.kind = NormKind::layer};
   std::vector<Case> all{
-      embedding(1, 1, 1, 1, "one"),
-      embedding(5, 3, 11, 7, "odd"),
-      embedding(9, 2, 3, 17, "repeated"),
-      embedding(32, 16, 1000, 200, "large"),
-      embedding_grad(1, 1, 1, 1, "one"),
-      embedding_grad(5, 3, 11, 7, "odd"),
-      embedding_grad(9, 2, 3, 17, "repeated"),
-      embedding_grad(32, 16, 1000, 200, "large"),
-      position_embedding(1, 1, 1, "one"),
-      position_embedding(5, 3, 7, "odd"),
-      position_embedding(64, 16, 200, "large"),
-      position_embedding_grad(1, 1, 1, "one"),
-      position_embedding_grad(5, 3, 7, "odd"),
-      position_embedding_grad(64, 16, 200, "large"),
-      norm(layer, {1, 1}, "one"),
-      norm(layer, {5, 33}, "odd"),
-      norm(layer, {2, 3, 16}, "three_dimensions"),
-      norm(layer, {64, 12, 200}, "large"),
-      norm(layer, {9, 1031}, "wide"),
-      norm(layer, {5, 33}, "rms_odd", {.mean = false, .shift = false}),
-      norm(layer, {64, 12, 200}, "rms_large", {.mean = false, .shift = false}),
-      norm(layer, {5, 33}, "no_bias", {.shift = false}),
-      norm(layer, {5, 33}, "bare", {.scale = false, .shift = false}),
-      norm(layer, {5, 33}, "rms_bare", {.mean = false, .scale = false, .shift = false}),
-      norm_grad(layer_grad, {5, 33}, "no_bias", {.shift = false}),
       norm_grad(layer_grad, {300, 33}, "no_bias_parts", {.shift = false}),
-      norm_grad(layer_grad, {5, 33}, "bare", {.scale = false, .shift = false}),
-      norm_grad(layer_grad, {5, 33}, "rms_bare", {.mean = false, .scale = false, .shift = false}),
-      norm_grad(layer_grad, {5, 33}, "rms_odd", {.mean = false, .shift = false}),
+      norm_grad(layer_grad, {7, 40}, "first_layer", {.dx = false}),
       norm_grad(layer_grad, {7, 40}, "rms_first_layer",
                 {.mean = false, .shift = false, .dx = false}),
-      norm_grad(layer_grad, {64, 12, 200}, "rms_large", {.mean = false, .shift = false}),
-      norm_grad(layer_grad, {1, 1}, "one"),
-      norm_grad(layer_grad, {5, 33}, "odd"),
-      norm_grad(layer_grad, {7, 40}, "first_layer", {.dx = false}),
-      norm_grad(layer_grad, {2, 3, 16}, "three_dimensions"),
-      norm_grad(layer_grad, {64, 12, 200}, "large"),
-      norm_grad(layer_grad, {9, 1031}, "wide"),
-      attention({1, 1, 1, 1, false}, "one"),
-      attention({1, 2, 3, 4, true}, "one_place"),
-      attention({5, 3, 2, 7, false}, "odd"),
-      attention({5, 3, 2, 7, true}, "odd_causal"),
-      attention({33, 2, 1, 40, true}, "over_vectors"),
-      attention({3, 1, 1, 128, false}, "wide_head"),
-      attention({64, 6, 2, 64, false}, "large"),
-      attention({64, 6, 2, 64, true}, "large_causal"),
-      attention_grad({1, 1, 1, 1, false}, "one"),
-      attention_grad({1, 2, 3, 4, true}, "one_place"),
-      attention_grad({5, 3, 2, 7, false}, "odd"),
-      attention_grad({5, 3, 2, 7, true}, "odd_causal"),
-      attention_grad({33, 2, 1, 40, true}, "over_vectors"),
-      attention_grad({3, 1, 1, 128, false}, "wide_head"),
-      attention_grad({64, 6, 2, 64, false}, "large"),
-      attention_grad({64, 6, 2, 64, true}, "large_causal"),
       concatenation({{1, 1}, {1, 1}}, 1, false, "one"),
       concatenation({{5, 7}, {5, 3}, {5, 1}}, 1, false, "rows"),
       concatenation({{3, 5, 7}, {3, 5, 2}}, 2, true, "split_rows"),
@@ -310,6 +257,43 @@ std::vector<Case> sequence_cases() {
       loss_over_time(3, 5, 7, "SoftmaxCrossEntropy_over_time"),
       loss_over_time(32, 4, 1003, "SoftmaxCrossEntropy_over_time_large"),
   };
+  struct Words {
+    std::int64_t time, batch, vocabulary, width;
+    const char* name;
+  };
+  for (const Words& of : {Words{1, 1, 1, 1, "one"},
+                          {5, 3, 11, 7, "odd"},
+                          {9, 2, 3, 17, "repeated"},
+                          {32, 16, 1000, 200, "large"}}) {
+    all.push_back(embedding(of.time, of.batch, of.vocabulary, of.width, of.name));
+    all.push_back(embedding_grad(of.time, of.batch, of.vocabulary, of.width, of.name));
+  }
+  for (const auto& [shape, name] :
+       {std::pair{Shape{1, 1, 1}, "one"}, {{5, 3, 7}, "odd"}, {{64, 16, 200}, "large"}}) {
+    all.push_back(position_embedding(shape, name));
+    all.push_back(position_embedding_grad(shape, name));
+  }
+  add_norms(all, layer, {1, 1}, "one");
+  add_norms(all, layer, {5, 33}, "odd");
+  add_norms(all, layer, {2, 3, 16}, "three_dimensions");
+  add_norms(all, layer, {64, 12, 200}, "large");
+  add_norms(all, layer, {9, 1031}, "wide");
+  add_norms(all, layer, {5, 33}, "rms_odd", {.mean = false, .shift = false});
+  add_norms(all, layer, {64, 12, 200}, "rms_large", {.mean = false, .shift = false});
+  add_norms(all, layer, {5, 33}, "no_bias", {.shift = false});
+  add_norms(all, layer, {5, 33}, "bare", {.scale = false, .shift = false});
+  add_norms(all, layer, {5, 33}, "rms_bare", {.mean = false, .scale = false, .shift = false});
+  for (const auto& [shape, name] : {std::pair{AttentionShape{1, 1, 1, 1, false}, "one"},
+                                    {{1, 2, 3, 4, true}, "one_place"},
+                                    {{5, 3, 2, 7, false}, "odd"},
+                                    {{5, 3, 2, 7, true}, "odd_causal"},
+                                    {{33, 2, 1, 40, true}, "over_vectors"},
+                                    {{3, 1, 1, 128, false}, "wide_head"},
+                                    {{64, 6, 2, 64, false}, "large"},
+                                    {{64, 6, 2, 64, true}, "large_causal"}}) {
+    all.push_back(attention(shape, name));
+    all.push_back(attention_grad(shape, name));
+  }
   const std::vector<std::pair<RecurrentShape, std::string>> recurrences{
       {{1, 1, 1, 1}, "one"},          {{1, 3, 5, 4}, "one_time_step"}, {{4, 3, 5, 7}, "odd"},
       {{5, 1, 9, 6}, "one_sequence"}, {{3, 32, 96, 64}, "large"},

@@ -8,107 +8,43 @@
 
 namespace cuda_host::test {
 
-// ---- Blocks of a cooperative launch wait for each other, and must all run at once for that.
-
 namespace {
 
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
+
+// ---- Blocks of a cooperative launch wait for each other, and must all run at once for that.
 
 void all_blocks(std::source_location where = std::source_location::current()) {
   grid_barrier(where);
 }
 
-/// Each block says that it is there, and counts the others behind the barrier.
-__global__ void count_blocks(int* there, int* counted) {
-  if (threadIdx.x == 0) {
-    there[blockIdx.x] = 1;
-  }
+__global__ void say_there(int* there) {
+  there[blockIdx.x] = 1;
   all_blocks();
-  if (threadIdx.x == 0) {
-    for (unsigned b = 0; b < gridDim.x; ++b) {
-      counted[blockIdx.x] += there[b];
-    }
-  }
 }
 
 Size cooperative(unsigned blocks) { return {.blocks = blocks, .threads = 64, .cooperative = true}; }
 
-TEST(EmulatedCooperativeLaunch, WaitsForAllBlocks) {
-  const OnDevice<int> there(std::vector<int>(4));
-  const OnDevice<int> counted(std::vector<int>(4));
-  ASSERT_EQ(run(count_blocks, cooperative(4), nullptr, there.data, counted.data), cudaSuccess);
-  EXPECT_THAT(counted.values(), Each(4));
-}
-
 /// A block that is not resident would never come to the barrier.
 TEST(EmulatedCooperativeLaunch, OfMoreBlocksThanRunAtOnceIsRefused) {
   const OnDevice<int> there(std::vector<int>(8));
-  const OnDevice<int> counted(std::vector<int>(8));
   const auto launched = [&](unsigned blocks) {
-    return run(count_blocks, cooperative(blocks), nullptr, there.data, counted.data);
+    return run(say_there, cooperative(blocks), nullptr, there.data);
   };
   device().multiprocessors = 4;
   EXPECT_EQ(launched(5), cudaErrorCooperativeLaunchTooLarge);
   EXPECT_EQ(cudaGetLastError(), cudaErrorCooperativeLaunchTooLarge);
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << "the context goes on";
+  EXPECT_EQ(synchronize(), cudaSuccess) << "the context goes on";
   EXPECT_THAT(there.values(), Each(0)) << "nothing ran";
   EXPECT_EQ(launched(4), cudaSuccess);
   device().multiprocessors = 8;
   EXPECT_EQ(launched(8), cudaSuccess);
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(synchronize(), cudaSuccess);
 }
-
-TEST(EmulatedCooperativeLaunch, AloneHasBarriersOfAllBlocks) {
-  const OnDevice<int> memory(std::vector<int>(8));
-  device().multiprocessors = 4;
-  EXPECT_EQ(run(count_blocks, {8, 64}, nullptr, memory.data, memory.data), cudaSuccess)
-      << "others may have as many as they like";
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
-  EXPECT_THAT(take_violations(), ElementsAre(HasSubstr("is in no cooperative launch")));
-}
-
-__global__ void own_barrier(int* /*unused*/) { __syncthreads(); }
-__global__ void one_block_stays_away(int* /*unused*/) {
-  if (blockIdx.x > 0) {
-    all_blocks();
-  }
-}
-__global__ void two_barriers_of_all(int* /*unused*/) {
-  if (blockIdx.x > 0) {
-    all_blocks();
-  } else {
-    all_blocks();
-  }
-}
-
-class EmulatedCooperativeFault
-    : public testing::TestWithParam<std::pair<void (*)(int*), const char*>> {};
-
-TEST_P(EmulatedCooperativeFault, IsFound) {
-  const auto [kernel, sentence] = GetParam();
-  const OnDevice<int> memory({0});
-  EXPECT_EQ(run(kernel, cooperative(2), nullptr, memory.data), cudaSuccess);
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
-  EXPECT_THAT(take_violations(), ElementsAre(HasSubstr(sentence)));
-}
-
-INSTANTIATE_TEST_SUITE_P(Rules, EmulatedCooperativeFault,
-                         testing::Values(std::pair{&own_barrier, "has only those of all blocks"},
-                                         std::pair{&one_block_stays_away,
-                                                   "not reached by all threads of the grid: 64"},
-                                         std::pair{&two_barriers_of_all, "different barriers"}));
-
-}  // namespace
 
 // ---- Blocks of a cluster run at once and reach each other's shared memory.
-
-namespace {
-
-using testing::Each;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 using Where = std::source_location;
 
@@ -139,42 +75,11 @@ __global__ void add_numbers(float* to, unsigned of, bool waits) {
   }
 }
 
-TEST(EmulatedCluster, ReachesTheSharedMemoryOfItsBlocksAlone) {
-  const OnDevice<float> sums(std::vector<float>(8));
-  ASSERT_EQ(run(add_numbers, clusters(8, 4), nullptr, sums.data, 4U, true), cudaSuccess);
-  EXPECT_THAT(sums.values(), ElementsAre(6, 6, 6, 6, 22, 22, 22, 22));
-  ASSERT_EQ(run(add_numbers, clusters(8, 8), nullptr, sums.data, 8U, true), cudaSuccess);
-  EXPECT_THAT(sums.values(), Each(28));
-}
-
 TEST(EmulatedCluster, MissingBarriersShow) {
   const OnDevice<float> sums(std::vector<float>(8));
   ASSERT_EQ(run(add_numbers, clusters(8, 8), nullptr, sums.data, 8U, false), cudaSuccess);
   const auto values = sums.values();
   EXPECT_TRUE(std::any_of(values.begin(), values.end(), [](float v) { return std::isnan(v); }));
-}
-
-/// Block 0 has barriers of its own before it comes to that of all.
-__global__ void wait_alone(float* to) {
-  float* memory = own_memory();
-  if (cluster_rank() == 0) {
-    for (int turn = 0; turn < 3; ++turn) {
-      memory[threadIdx.x] = static_cast<float>(turn);
-      __syncthreads();
-      const float next = memory[(threadIdx.x + 1) % blockDim.x];
-      __syncthreads();
-      memory[threadIdx.x] += next;
-    }
-  }
-  all_of_cluster();
-  to[blockIdx.x * blockDim.x + threadIdx.x] = memory_of(0)[threadIdx.x];
-  all_of_cluster();  // block 0 stays until all have read
-}
-
-TEST(EmulatedCluster, HasBarriersOfItsBlocks) {
-  const OnDevice<float> sums(std::vector<float>(64));
-  ASSERT_EQ(run(wait_alone, clusters(2, 2), nullptr, sums.data), cudaSuccess);
-  EXPECT_THAT(sums.values(), Each(4));
 }
 
 /// Memory of a block that has ended, and may be another's already.
@@ -220,9 +125,26 @@ TEST(EmulatedCluster, IsRefusedWhereItCannotBe) {
   EXPECT_EQ(fits(2).first, cudaErrorInvalidClusterSize);
   EXPECT_EQ(launched(2, 2), cudaErrorInvalidClusterSize);
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidClusterSize);
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(synchronize(), cudaSuccess);
 }
 
+// ---- What either does wrong.
+
+__global__ void own_barrier(float* /*unused*/) { __syncthreads(); }
+__global__ void barrier_of_all(float* /*unused*/) { all_blocks(); }
+__global__ void one_block_stays_away(float* /*unused*/) {
+  if (blockIdx.x > 0) {
+    all_blocks();
+  }
+}
+__global__ void two_barriers_of_all(float* /*unused*/) {
+  if (blockIdx.x > 0) {
+    all_blocks();
+  } else {
+    all_blocks();
+  }
+}
+__global__ void barrier_of_a_cluster(float* /*unused*/) { all_of_cluster(); }
 __global__ void one_leaves(float* /*unused*/) {
   if (cluster_rank() == 1 || threadIdx.x > 0) {
     all_of_cluster();
@@ -252,36 +174,41 @@ __global__ void copy_to_another(float* from) {
   all_of_cluster();
 }
 
-class EmulatedClusterFault
-    : public testing::TestWithParam<std::pair<void (*)(float*), const char*>> {};
+struct GroupFault {
+  Size size;
+  void (*kernel)(float*);
+  const char* sentence;
+};
 
-TEST_P(EmulatedClusterFault, IsFound) {
-  const auto [kernel, sentence] = GetParam();
+class EmulatedGroupFault : public testing::TestWithParam<GroupFault> {};
+
+TEST_P(EmulatedGroupFault, IsFound) {
   const OnDevice<float> memory({0});
-  EXPECT_EQ(run(kernel, clusters(2, 2), nullptr, memory.data), cudaSuccess);
-  cudaDeviceSynchronize();
+  EXPECT_EQ(run(GetParam().kernel, GetParam().size, nullptr, memory.data), cudaSuccess);
+  synchronize();
   const std::vector<std::string> violations = take_violations();
   ASSERT_FALSE(violations.empty());
-  EXPECT_THAT(violations.front(), HasSubstr(sentence));
+  EXPECT_THAT(violations.front(), HasSubstr(GetParam().sentence));
 }
+
+constexpr Size two_blocks{.blocks = 2, .threads = 32};
+const Size together = cooperative(2);
+const Size cluster = clusters(2, 2);
 
 INSTANTIATE_TEST_SUITE_P(
-    Rules, EmulatedClusterFault,
-    testing::Values(std::pair{&one_leaves, "not reached by all threads of the cluster: 1 have"},
-                    std::pair{&own_and_of_all, "threads of one block wait at different barriers"},
-                    std::pair{&two_of_all, "threads of one cluster wait at different barriers"},
-                    std::pair{&beyond_the_cluster, "block 2 at"},
-                    std::pair{&not_shared, "is not in the block's shared memory"},
-                    std::pair{&copy_to_another, "into another block's shared memory"}));
-
-__global__ void barrier_of_a_cluster(float* /*unused*/) { all_of_cluster(); }
-
-TEST(EmulatedCluster, HasNoBarrierInOtherLaunches) {
-  const OnDevice<float> memory({0});
-  EXPECT_EQ(run(barrier_of_a_cluster, {2, 32}, nullptr, memory.data), cudaSuccess);
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
-  EXPECT_THAT(take_violations(), ElementsAre(HasSubstr("is in no launch of clusters")));
-}
+    Rules, EmulatedGroupFault,
+    testing::Values(
+        GroupFault{two_blocks, barrier_of_all, "is in no cooperative launch"},
+        GroupFault{together, own_barrier, "has only those of all blocks"},
+        GroupFault{together, one_block_stays_away, "not reached by all threads of the grid: 64"},
+        GroupFault{together, two_barriers_of_all, "different barriers"},
+        GroupFault{two_blocks, barrier_of_a_cluster, "is in no launch of clusters"},
+        GroupFault{cluster, one_leaves, "not reached by all threads of the cluster: 1 have"},
+        GroupFault{cluster, own_and_of_all, "threads of one block wait at different barriers"},
+        GroupFault{cluster, two_of_all, "threads of one cluster wait at different barriers"},
+        GroupFault{cluster, beyond_the_cluster, "block 2 at"},
+        GroupFault{cluster, not_shared, "is not in the block's shared memory"},
+        GroupFault{cluster, copy_to_another, "into another block's shared memory"}));
 
 }  // namespace
 

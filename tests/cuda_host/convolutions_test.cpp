@@ -51,7 +51,7 @@ std::unique_ptr<Backend> gpu_without(const RefusingConvolutions::Refuses& refuse
 }
 
 Training small(Precision precision = Precision::f32) {
-  const Model model = alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3});
+  const Model model = small_alexnet();
   return {fuse(training_epoch(
               model, {.rows = 6, .batch = 3, .optimizer = SgdOptions{}, .precision = precision})),
           uniform_data(model, 6)};
@@ -59,12 +59,7 @@ Training small(Precision precision = Precision::f32) {
 
 /// What compile() says.
 std::string refusal(const Backend& gpu, const Workload& workload, const CompileOptions& options) {
-  try {
-    static_cast<void>(gpu.compile(workload, options));
-  } catch (const Unsupported& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<Unsupported>([&] { static_cast<void>(gpu.compile(workload, options)); });
 }
 
 void expect_right(const Backend& gpu, const CompileOptions& options) {
@@ -85,7 +80,7 @@ TEST(EmulatedConvolution, WithoutFusedPlansIsRight) {
 TEST(EmulatedConvolution, OfOneTypeIsEnough) {
   const auto gpu =
       gpu_without([](const ConvolutionForm& form) { return form.type != form.result; });
-  const Model model = alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3});
+  const Model model = small_alexnet();
   for (const Precision precision : {Precision::bf16, Precision::f16}) {
     for (const std::int64_t accumulate : {1, 2}) {
       const Training training{

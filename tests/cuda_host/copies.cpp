@@ -13,24 +13,23 @@ namespace {
 
 cudaError_t allocate_for(const char* function, Where where, void** memory, std::size_t bytes) {
   *memory = nullptr;
-  if (const cudaError_t error = enter(function)) {
-    return result(error);
-  }
-  if (state().device.busy != cudaSuccess) {
-    return result(state().device.busy);
-  }
-  if (const cudaError_t error = unsafe_in_capture(false)) {
-    return result(error);
-  }
-  if (bytes == 0) {
+  return call(function, [&] {
+    if (state().device.busy != cudaSuccess) {
+      return state().device.busy;
+    }
+    if (const cudaError_t error = unsafe_in_capture()) {
+      return error;
+    }
+    if (bytes == 0) {
+      return cudaSuccess;
+    }
+    *memory = allocate(where, bytes);
+    if (*memory == nullptr) {
+      return cudaErrorMemoryAllocation;
+    }
+    ++(where == Where::device ? state().live.device_blocks : state().live.pinned_blocks);
     return cudaSuccess;
-  }
-  *memory = allocate(where, bytes);
-  if (*memory == nullptr) {
-    return result(cudaErrorMemoryAllocation);
-  }
-  ++(where == Where::device ? state().live.device_blocks : state().live.pinned_blocks);
-  return cudaSuccess;
+  });
 }
 
 cudaError_t release_for(const char* function, Where where, void* memory) {
@@ -48,40 +47,26 @@ cudaError_t release_for(const char* function, Where where, void* memory) {
     return result(error != cudaSuccess ? error : cudaErrorInvalidValue);
   }
   --(where == Where::device ? state().live.device_blocks : state().live.pinned_blocks);
-  const cudaError_t captured = unsafe_in_capture(false);
+  const cudaError_t captured = unsafe_in_capture();
   return result(error != cudaSuccess ? error : captured);
 }
 
 /// Whether the direction is the one that the addresses have.
 bool fits(cudaMemcpyKind kind, bool to_device, bool from_device) {
-  switch (kind) {
-    case cudaMemcpyHostToHost:
-      return !to_device && !from_device;
-    case cudaMemcpyHostToDevice:
-      return to_device && !from_device;
-    case cudaMemcpyDeviceToHost:
-      return !to_device && from_device;
-    case cudaMemcpyDeviceToDevice:
-      return to_device && from_device;
-    case cudaMemcpyDefault:
-      return true;
-  }
-  return false;
+  return to_device == (kind != cudaMemcpyDeviceToHost) &&
+         from_device == (kind != cudaMemcpyHostToDevice);
 }
 
 struct Copy {
   void* to = nullptr;
   const void* from = nullptr;
   std::size_t bytes = 0;
-  cudaMemcpyKind kind = cudaMemcpyDefault;
+  cudaMemcpyKind kind = cudaMemcpyDeviceToDevice;
 
   [[nodiscard]] Where to_where() const { return where_is(to); }
   [[nodiscard]] Where from_where() const { return where_is(from); }
   [[nodiscard]] bool pageable_source() const { return from_where() == Where::pageable; }
   [[nodiscard]] bool pageable_target() const { return to_where() == Where::pageable; }
-  [[nodiscard]] bool on_device() const {
-    return to_where() == Where::device && from_where() == Where::device;
-  }
 
   [[nodiscard]] cudaError_t check() const {
     if (!is_inside(to, bytes) || !is_inside(from, bytes)) {
@@ -113,7 +98,7 @@ struct Copy {
   }
 };
 
-cudaError_t copy(CUstream_st& stream, const Copy& what, bool asynchronous) {
+cudaError_t copy(CUstream_st& stream, const Copy& what) {
   if (what.bytes == 0) {
     return cudaSuccess;
   }
@@ -124,16 +109,12 @@ cudaError_t copy(CUstream_st& stream, const Copy& what, bool asynchronous) {
     return enqueue(stream, what.work());
   }
   if (what.pageable_source() && !what.pageable_target()) {
-    if (!asynchronous) {
-      run_until(stream.last);
-    }
     return enqueue(stream, what.staged());  // and may return before the device has it
   }
   if (const cudaError_t error = enqueue(stream, what.work())) {
     return error;
   }
-  const bool waits = asynchronous ? what.pageable_target() : !what.on_device();
-  if (waits) {
+  if (what.pageable_target()) {
     run_until(stream.last);
   }
   return state().sticky;
@@ -160,10 +141,6 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
 
 cudaError_t cudaFree(void* memory) { return release_for("cudaFree", Where::device, memory); }
 
-cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
-  return allocate_for("cudaMallocHost", Where::pinned, memory, bytes);
-}
-
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned /*flags*/) {
   return allocate_for("cudaHostAlloc", Where::pinned, memory, bytes);
 }
@@ -173,50 +150,33 @@ cudaError_t cudaFreeHost(void* memory) {
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
-  if (const cudaError_t error = enter("cudaMemGetInfo")) {
-    return result(error);
-  }
-  if (state().device.busy != cudaSuccess) {
-    return result(state().device.busy);
-  }
-  *free = free_device_bytes();
-  *total = state().device.bytes;
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-  if (const cudaError_t error = enter("cudaMemcpy")) {
-    return result(error);
-  }
-  return result(copy(*find_stream(nullptr), {to, from, bytes, kind}, false));
+  return call("cudaMemGetInfo", [&] {
+    if (state().device.busy != cudaSuccess) {
+      return state().device.busy;
+    }
+    *free = free_device_bytes();
+    *total = state().device.bytes;
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t handle) {
-  if (const cudaError_t error = enter("cudaMemcpyAsync")) {
-    return result(error);
-  }
-  CUstream_st* stream = find_stream(handle);
-  if (stream == nullptr) {
-    return result(cudaErrorInvalidResourceHandle);
-  }
-  return result(copy(*stream, {to, from, bytes, kind}, true));
-}
-
-cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
-  if (const cudaError_t error = enter("cudaMemset")) {
-    return result(error);
-  }
-  return result(fill(*find_stream(nullptr), memory, value, bytes));
+  return call("cudaMemcpyAsync", [&] {
+    CUstream_st* stream = find_stream(handle);
+    if (stream == nullptr) {
+      return cudaErrorInvalidResourceHandle;
+    }
+    return copy(*stream, {to, from, bytes, kind});
+  });
 }
 
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t handle) {
-  if (const cudaError_t error = enter("cudaMemsetAsync")) {
-    return result(error);
-  }
-  CUstream_st* stream = find_stream(handle);
-  if (stream == nullptr) {
-    return result(cudaErrorInvalidResourceHandle);
-  }
-  return result(fill(*stream, memory, value, bytes));
+  return call("cudaMemsetAsync", [&] {
+    CUstream_st* stream = find_stream(handle);
+    if (stream == nullptr) {
+      return cudaErrorInvalidResourceHandle;
+    }
+    return fill(*stream, memory, value, bytes);
+  });
 }

@@ -51,8 +51,7 @@ struct Product {
   [[nodiscard]] bool has(unsigned bits) const { return (desc.epilogue & bits) == bits; }
   [[nodiscard]] bool has_mask() const { return has(128); }
   [[nodiscard]] bool has_vector() const {
-    return has(CUBLASLT_EPILOGUE_BIAS) || has(16) || has(CUBLASLT_EPILOGUE_BGRADA) ||
-           has(CUBLASLT_EPILOGUE_BGRADB);
+    return has(CUBLASLT_EPILOGUE_BIAS) || has(16) || has(CUBLASLT_EPILOGUE_BGRADB);
   }
   /// The bias, or the bias gradient, has the type of D. Its length, or of the bias gradient.
   [[nodiscard]] std::int64_t vector_length() const { return has(CUBLASLT_EPILOGUE_BGRADB) ? n : m; }

@@ -143,8 +143,6 @@ void multiply(const Product& product, const Operands& operands) {
   finish(d.data(), product, operands, vector);
   if (product.has(CUBLASLT_EPILOGUE_DRELU_BGRAD)) {
     row_sums(d.data(), m, n, vector);
-  } else if (product.has(CUBLASLT_EPILOGUE_BGRADA)) {
-    row_sums(a.data(), m, k, vector);
   } else if (product.has(CUBLASLT_EPILOGUE_BGRADB)) {
     column_sums(b.data(), k, n, vector);
   }

@@ -31,19 +31,11 @@ namespace {
 bool is_type_combination(const Product& product) {
   const cudaDataType_t factors = product.a.type;
   const cudaDataType_t result = product.d.type;
+  const bool is_tf32 = product.desc.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
   if (product.b.type != factors || product.c.type != result) {
     return false;
   }
-  switch (factors) {
-    case CUDA_R_32F:
-      return result == CUDA_R_32F;
-    case CUDA_R_16BF:
-    case CUDA_R_16F:
-      return (result == factors || result == CUDA_R_32F) &&
-             product.desc.compute != CUBLAS_COMPUTE_32F_FAST_TF32;
-    default:
-      return false;
-  }
+  return result == CUDA_R_32F ? factors == CUDA_R_32F || !is_tf32 : result == factors && !is_tf32;
 }
 
 }  // namespace
@@ -74,26 +66,8 @@ cublasStatus_t describe(Product* product, cublasLtMatmulDesc_t desc, cublasLtMat
   if (!is_type_combination(*product)) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  const auto compute = desc->compute;
-  if ((compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_PEDANTIC &&
-       compute != CUBLAS_COMPUTE_32F_FAST_TF32) ||
-      desc->scale != CUDA_R_32F) {
+  if (desc->scale != CUDA_R_32F) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  }
-  switch (desc->epilogue) {
-    case CUBLASLT_EPILOGUE_DEFAULT:
-    case CUBLASLT_EPILOGUE_RELU:
-    case CUBLASLT_EPILOGUE_BIAS:
-    case CUBLASLT_EPILOGUE_RELU_BIAS:
-    case CUBLASLT_EPILOGUE_RELU_AUX:
-    case CUBLASLT_EPILOGUE_RELU_AUX_BIAS:
-    case CUBLASLT_EPILOGUE_DRELU:
-    case CUBLASLT_EPILOGUE_DRELU_BGRAD:
-    case CUBLASLT_EPILOGUE_BGRADA:
-    case CUBLASLT_EPILOGUE_BGRADB:
-      break;
-    default:
-      return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   if (product->has_mask() && (desc->aux_ld % 128 != 0 || desc->aux_ld < product->m)) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -281,7 +255,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   }
   CUstream_st* stream = find_stream(stream_handle);
   if (!cublaslt().handles.has(handle) || alpha == nullptr || beta == nullptr || a == nullptr ||
-      b == nullptr || d == nullptr || stream == nullptr) {
+      b == nullptr || d == nullptr || stream == nullptr || algo == nullptr) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   Product product;
@@ -302,17 +276,16 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   if (operands.beta != 0 && (c == nullptr || (c == d && product.c.ld != product.d.ld))) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  if (algo != nullptr && !fits(*algo, product, operands, workspace, workspace_bytes)) {
+  if (!fits(*algo, product, operands, workspace, workspace_bytes)) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  // Without one the library asks its heuristic, which may take none of the workspace then.
-  const std::size_t which = algo == nullptr ? 1 : number(*algo);
-  const bool is_split = algo != nullptr && parts(*algo) > 1;
+  const std::size_t which = number(*algo);
+  const bool is_split = parts(*algo) > 1;
   if ((state().device.failing_algorithms >> which & 1U) != 0) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   ++state().products_by_algorithm[is_split ? algorithm_workspaces.size() : which];
-  const std::size_t scribbled = algo == nullptr ? 0 : workspace_of(*algo, product);
+  const std::size_t scribbled = workspace_of(*algo, product);
   std::vector<Range> ranges{{"A", a, bytes_of(product.a), false},
                             {"B", b, bytes_of(product.b), false},
                             {"D", d, bytes_of(product.d), true}};

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "crossover/backend.h"
+#include "crossover/verify.h"
 #include "support.h"
 
 namespace crossover::test {
@@ -24,12 +25,6 @@ inline std::unique_ptr<Backend> gpu() {
 
 const auto executions = testing::Values(Execution::eager, Execution::graph, Execution::graph_epoch);
 
-inline std::string name_of(Execution execution) {
-  return execution == Execution::eager   ? "eager"
-         : execution == Execution::graph ? "graph"
-                                         : "graph_epoch";
-}
-
 inline std::string name_of(Placement placement) {
   switch (placement) {
     case Placement::resident:
@@ -42,6 +37,29 @@ inline std::string name_of(Placement placement) {
       return "pinned_async";
   }
   return "";
+}
+
+/// What a life ends with: the exception's kind and sentence, or nothing.
+struct End {
+  std::string kind, sentence;
+};
+
+template <class Life>
+End end_of(const Life& life) {
+  try {
+    life();
+    return {};
+  } catch (const OutOfMemory& error) {
+    return {"OutOfMemory", error.what()};
+  } catch (const DeviceFailed& error) {
+    return {"DeviceFailed", error.what()};
+  } catch (const Unsupported& error) {
+    return {"Unsupported", error.what()};
+  } catch (const Mismatch& error) {
+    return {"Mismatch", error.what()};
+  } catch (const std::exception& error) {
+    return {"exception", error.what()};
+  }
 }
 
 /// Gradients that are added up over two steps: products that read what they write.

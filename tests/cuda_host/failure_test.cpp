@@ -7,6 +7,7 @@
 #include "crossover/start.h"
 #include "crossover/verify.h"
 #include "cuda_host.h"
+#include "emulated.h"
 #include "support.h"
 
 namespace crossover::test {
@@ -52,26 +53,8 @@ cudaError_t error_of(Kind kind) {
   return cudaErrorUnknown;
 }
 
-/// What the life ends with: the exception's kind and sentence, or nothing.
-struct End {
-  std::string kind, sentence;
-};
-
 End end_of_life(const Training& training, const CompileOptions& options) {
-  try {
-    live_a_life(training, options);
-    return {};
-  } catch (const OutOfMemory& error) {
-    return {"OutOfMemory", error.what()};
-  } catch (const DeviceFailed& error) {
-    return {"DeviceFailed", error.what()};
-  } catch (const Unsupported& error) {
-    return {"Unsupported", error.what()};
-  } catch (const Mismatch& error) {
-    return {"Mismatch", error.what()};
-  } catch (const std::exception& error) {
-    return {"exception", error.what()};
-  }
+  return end_of([&] { live_a_life(training, options); });
 }
 
 struct Mode {
@@ -243,12 +226,9 @@ TEST(EmulatedMemoryLimit, ThrowsWithBothNumbers) {
   cuda_host::device().bytes_of_others = 1 << 19U;
   const Training training = tiny_training();
   const CudaBackend made = make_cuda_backend();
-  try {
-    static_cast<void>(made.backend->compile(training.workload, {}));
-    ADD_FAILURE() << "compiled without memory";
-  } catch (const OutOfMemory& error) {
-    EXPECT_THAT(error.what(), HasSubstr("524288 of 1048576 are free"));
-  }
+  EXPECT_THAT(message_of<OutOfMemory>(
+                  [&] { static_cast<void>(made.backend->compile(training.workload, {})); }),
+              HasSubstr("524288 of 1048576 are free"));
 }
 
 }  // namespace

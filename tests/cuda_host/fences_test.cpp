@@ -81,7 +81,7 @@ TEST(EmulatedFences, StopALaunchOnNoneOfItsOperands) {
   EXPECT_DEATH(
       {
         run(add_to, {1, 2}, nullptr, memory.data + 2, memory.data + 2);
-        cudaDeviceSynchronize();
+        synchronize();
       },
       "use-after-poison");
   declare(nullptr);
@@ -93,15 +93,15 @@ TEST(EmulatedFences, FindWhatIsWrittenThatIsOnlyRead) {
   const std::vector<Range> ranges{{"", memory.data, 8, true}, {"", memory.data + 2, 8, false}};
   declare(&ranges);
   ASSERT_EQ(run(add_to, {1, 2}, nullptr, memory.data, memory.data + 2), cudaSuccess);
-  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  ASSERT_EQ(synchronize(), cudaSuccess);
   EXPECT_THAT(take_violations(), ElementsAre());
   declare(nullptr);
   const float negative = -1;
-  ASSERT_EQ(cudaMemcpy(memory.data + 3, &negative, 4, cudaMemcpyHostToDevice), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(memory.data + 3, &negative, 4, cudaMemcpyHostToDevice), cudaSuccess);
   declare(&ranges);
   ASSERT_EQ(run(add_to, {1, 2}, nullptr, memory.data, memory.data + 2), cudaSuccess);
   declare(nullptr);
-  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  ASSERT_EQ(synchronize(), cudaSuccess);
   EXPECT_THAT(take_violations(),
               ElementsAre(HasSubstr("may only be read is written at its byte 7 of 8")));
 }
@@ -127,7 +127,7 @@ std::vector<std::string> found(void (*kernel)(int*)) {
   std::iota(values.begin(), values.end(), 1000);
   const OnDevice<int> numbers(values);
   run(kernel, {3, 32}, nullptr, numbers.data);
-  cudaDeviceSynchronize();
+  synchronize();
   return take_violations();
 }
 
@@ -138,13 +138,6 @@ TEST(EmulatedBlocks, GetInEachOthersWay) {
   EXPECT_THAT(found(count), ElementsAre(HasSubstr(" both write to ")));
   reset();
   EXPECT_THAT(found(neighbours), ElementsAre(HasSubstr("reads what another writes")));
-}
-
-TEST(EmulatedBlocks, LeaveWhatTheyWrite) {
-  device().blocks_apart = true;
-  const OnDevice<int> numbers(std::vector<int>(96));
-  ASSERT_EQ(run(apart, {3, 32}, nullptr, numbers.data), cudaSuccess);
-  EXPECT_THAT(numbers.values(), testing::Each(1));
 }
 
 }  // namespace
@@ -185,8 +178,7 @@ std::vector<OperationCase> cases() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedBlocks, testing::ValuesIn(cases()),
-                         [](const auto& parameters) { return parameters.param.name; });
+INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedBlocks, testing::ValuesIn(cases()), labelled);
 
 TEST(EmulatedBlocks, OfProbesStayApart) {
   cuda_host::device().blocks_apart = true;

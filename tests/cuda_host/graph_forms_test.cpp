@@ -103,8 +103,8 @@ Training layered(const Model& model, Precision precision, std::int64_t least_wei
 /// Networks of several kinds; of the multilayer perceptron one is updated in its product.
 std::vector<Training> kinds_of_training() {
   const Model layers = mlp("m", {5, 12, 10, 3}, Activation::relu);
-  const Model images = alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3});
-  const Model sequences = language_model({.vocabulary = 7, .hidden = 3, .time = 4});
+  const Model images = small_alexnet();
+  const Model sequences = small_language_model();
   return {accumulating(), layered(layers, Precision::f32, 100), layered(images, Precision::f32, 0),
           layered(sequences, Precision::f32, 0)};
 }
@@ -133,8 +133,7 @@ TEST(EmulatedGraphForm, TrainsRightInEveryOrderThatItLeavesOpen) {
 }
 
 TEST(EmulatedGraphForm, TrainsRightWithCopiesIn16Bits) {
-  const Training training = layered(
-      alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3}), Precision::bf16, 0);
+  const Training training = layered(small_alexnet(), Precision::bf16, 0);
   const auto steps = std::ssize(training.workload.order);
   const Trajectory expected = reference_trajectory(training.workload, training.data, steps);
   cuda_host::reset(4);

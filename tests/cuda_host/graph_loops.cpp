@@ -134,21 +134,20 @@ using namespace cuda_host;
 cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* handle, cudaGraph_t graph,
                                              unsigned default_launch_value, unsigned flags) {
   *handle = 0;
-  if (const cudaError_t error = enter("cudaGraphConditionalHandleCreate")) {
-    return result(error);
-  }
-  if (state().device.driver_version < first_version) {
-    return result(cudaErrorCallRequiresNewerDriver);
-  }
-  if (find_graph(graph) == nullptr || flags > cudaGraphCondAssignDefault) {
-    return result(cudaErrorInvalidValue);
-  }
-  *handle = ++all_loops().made;
-  all_loops().conditions[*handle] =
-      std::make_shared<Condition>(Condition{.graph = graph,
-                                            .initial = default_launch_value,
-                                            .assigns = flags == cudaGraphCondAssignDefault});
-  return cudaSuccess;
+  return call("cudaGraphConditionalHandleCreate", [&] {
+    if (state().device.driver_version < first_version) {
+      return cudaErrorCallRequiresNewerDriver;
+    }
+    if (find_graph(graph) == nullptr || flags > cudaGraphCondAssignDefault) {
+      return cudaErrorInvalidValue;
+    }
+    *handle = ++all_loops().made;
+    all_loops().conditions[*handle] =
+        std::make_shared<Condition>(Condition{.graph = graph,
+                                              .initial = default_launch_value,
+                                              .assigns = flags == cudaGraphCondAssignDefault});
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t handle,
@@ -156,39 +155,40 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t handle,
                              const cudaGraphEdgeData* dependency_data, std::size_t dependency_count,
                              cudaGraphNodeParams* parameters) {
   *node = nullptr;
-  if (const cudaError_t error = enter("cudaGraphAddNode")) {
-    return result(error);
-  }
-  CUgraph_st* graph = find_graph(handle);
-  cudaConditionalNodeParams& conditional = parameters->conditional;
-  if (parameters->type != cudaGraphNodeTypeConditional || dependency_data != nullptr) {
-    return result(cudaErrorNotSupported);  // by the emulation
-  }
-  const auto made = all_loops().conditions.find(conditional.handle);
-  if (graph == nullptr || conditional.type != cudaGraphCondTypeWhile || conditional.size != 1 ||
-      made == all_loops().conditions.end() || made->second->used || made->second->graph != handle) {
-    return result(cudaErrorInvalidValue);
-  }
-  std::vector<std::size_t> after;
-  for (std::size_t i = 0; i < dependency_count; ++i) {
-    const auto known = std::find_if(graph->nodes.begin(), graph->nodes.end(),
-                                    [&](const auto& one) { return one.get() == dependencies[i]; });
-    if (known == graph->nodes.end()) {
-      return result(cudaErrorInvalidValue);
+  return call("cudaGraphAddNode", [&] {
+    CUgraph_st* graph = find_graph(handle);
+    cudaConditionalNodeParams& conditional = parameters->conditional;
+    if (parameters->type != cudaGraphNodeTypeConditional || dependency_data != nullptr) {
+      return cudaErrorNotSupported;  // by the emulation
     }
-    after.push_back((*known)->entry);
-  }
-  made->second->used = true;
-  auto loop = std::make_shared<Loop>(
-      Loop{.condition = made->second, .body = std::make_shared<CUgraph_st>()});
-  loop->handle = loop->body.get();
-  all_loops().bodies[loop->handle] = loop->body;
-  conditional.phGraph_out = &loop->handle;
-  graph->entries.push_back({nullptr, std::move(after), std::move(loop)});
-  graph->nodes.push_back(
-      std::make_shared<CUgraphNode_st>(CUgraphNode_st{graph->entries.size() - 1}));
-  *node = graph->nodes.back().get();
-  return cudaSuccess;
+    const auto made = all_loops().conditions.find(conditional.handle);
+    if (graph == nullptr || conditional.type != cudaGraphCondTypeWhile || conditional.size != 1 ||
+        made == all_loops().conditions.end() || made->second->used ||
+        made->second->graph != handle) {
+      return cudaErrorInvalidValue;
+    }
+    std::vector<std::size_t> after;
+    for (std::size_t i = 0; i < dependency_count; ++i) {
+      const auto known =
+          std::find_if(graph->nodes.begin(), graph->nodes.end(),
+                       [&](const auto& one) { return one.get() == dependencies[i]; });
+      if (known == graph->nodes.end()) {
+        return cudaErrorInvalidValue;
+      }
+      after.push_back((*known)->entry);
+    }
+    made->second->used = true;
+    auto loop = std::make_shared<Loop>(
+        Loop{.condition = made->second, .body = std::make_shared<CUgraph_st>()});
+    loop->handle = loop->body.get();
+    all_loops().bodies[loop->handle] = loop->body;
+    conditional.phGraph_out = &loop->handle;
+    graph->entries.push_back({nullptr, std::move(after), std::move(loop)});
+    graph->nodes.push_back(
+        std::make_shared<CUgraphNode_st>(CUgraphNode_st{graph->entries.size() - 1}));
+    *node = graph->nodes.back().get();
+    return cudaSuccess;
+  });
 }
 
 void cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned value) {

@@ -63,21 +63,17 @@ void record_launch(const CUgraph_st& graph, CUstream_st& stream) {
   stream.tails = {border(std::move(every))};
 }
 
-cudaError_t begin_capture(cudaStream_t handle, cudaStreamCaptureMode mode, cudaGraph_t into) {
-  if (handle == nullptr) {
-    return result(cudaErrorStreamCaptureUnsupported);
-  }
+cudaError_t begin_capture(cudaStream_t handle, cudaGraph_t into) {
   CUstream_st* stream = find_stream(handle);
-  if (stream == nullptr) {
-    return result(cudaErrorInvalidResourceHandle);
+  if (handle == nullptr || stream == nullptr) {
+    return cudaErrorInvalidResourceHandle;
   }
   if (stream->capture) {
-    return result(cudaErrorIllegalState);
+    return cudaErrorIllegalState;
   }
   stream->capture = std::make_shared<Capture>();
   stream->capture->into = into;
   stream->capture->origin = handle;
-  stream->capture->mode = mode;
   stream->capture->streams = {handle};
   stream->tails.clear();
   return cudaSuccess;
@@ -120,41 +116,36 @@ void forget_graphs() {
 
 using namespace cuda_host;
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
-  if (const cudaError_t error = enter("cudaStreamBeginCapture")) {
-    return result(error);
-  }
-  return begin_capture(handle, mode, nullptr);
+cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode /*mode*/) {
+  return call("cudaStreamBeginCapture", [&] { return begin_capture(handle, nullptr); });
 }
 
 cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t handle, cudaGraph_t graph,
                                           const cudaGraphNode_t* /*dependencies*/,
                                           const cudaGraphEdgeData* /*dependency_data*/,
                                           std::size_t dependency_count,
-                                          cudaStreamCaptureMode mode) {
-  if (const cudaError_t error = enter("cudaStreamBeginCaptureToGraph")) {
-    return result(error);
-  }
-  const CUgraph_st* into = find_graph(graph);
-  if (into == nullptr) {
-    return result(cudaErrorInvalidValue);
-  }
-  if (dependency_count > 0 || !into->entries.empty()) {
-    return result(cudaErrorNotSupported);  // by the emulation
-  }
-  return begin_capture(handle, mode, graph);
+                                          cudaStreamCaptureMode /*mode*/) {
+  return call("cudaStreamBeginCaptureToGraph", [&] {
+    const CUgraph_st* into = find_graph(graph);
+    if (into == nullptr) {
+      return cudaErrorInvalidValue;
+    }
+    if (dependency_count > 0 || !into->entries.empty()) {
+      return cudaErrorNotSupported;  // by the emulation
+    }
+    return begin_capture(handle, graph);
+  });
 }
 
 cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned flags) {
   *graph = nullptr;
-  if (const cudaError_t error = enter("cudaGraphCreate")) {
-    return result(error);
-  }
-  if (flags != 0) {
-    return result(cudaErrorInvalidValue);
-  }
-  *graph = all_graphs().graphs.make(&Live::graphs);
-  return cudaSuccess;
+  return call("cudaGraphCreate", [&] {
+    if (flags != 0) {
+      return cudaErrorInvalidValue;
+    }
+    *graph = all_graphs().graphs.make(&Live::graphs);
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
@@ -189,76 +180,55 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
-  if (const cudaError_t error = enter("cudaStreamIsCapturing")) {
-    return result(error);
-  }
-  CUstream_st* stream = find_stream(handle);
-  if (stream == nullptr) {
-    return result(cudaErrorInvalidResourceHandle);
-  }
-  *status = !stream->capture         ? cudaStreamCaptureStatusNone
-            : stream->capture->valid ? cudaStreamCaptureStatusActive
-                                     : cudaStreamCaptureStatusInvalidated;
-  return cudaSuccess;
-}
-
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
                                  unsigned long long /*flags*/) {
-  if (const cudaError_t error = enter("cudaGraphInstantiate")) {
-    return result(error);
-  }
-  *exec = nullptr;
-  if (!all_graphs().graphs.has(graph) || !graph->ready.expired()) {
-    return result(cudaErrorInvalidValue);
-  }
-  if (const cudaError_t error = check_loops(graph, *graph)) {
-    return result(error);
-  }
-  *exec = all_graphs().execs.make(&Live::graph_execs);
-  (*exec)->graph = *graph;
-  if (has_loops(*graph)) {
-    make_loops_ready((*exec)->graph);
-    (*exec)->only = std::make_shared<int>();
-    graph->ready = (*exec)->only;
-  }
-  return cudaSuccess;
+  return call("cudaGraphInstantiate", [&] {
+    *exec = nullptr;
+    if (!all_graphs().graphs.has(graph) || !graph->ready.expired()) {
+      return cudaErrorInvalidValue;
+    }
+    if (const cudaError_t error = check_loops(graph, *graph)) {
+      return error;
+    }
+    *exec = all_graphs().execs.make(&Live::graph_execs);
+    (*exec)->graph = *graph;
+    if (has_loops(*graph)) {
+      make_loops_ready((*exec)->graph);
+      (*exec)->only = std::make_shared<int>();
+      graph->ready = (*exec)->only;
+    }
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream) {
-  if (const cudaError_t error = enter("cudaGraphUpload")) {
-    return result(error);
-  }
-  if (!all_graphs().execs.has(exec) || find_stream(stream) == nullptr) {
-    return result(cudaErrorInvalidValue);
-  }
-  return cudaSuccess;
+  return call("cudaGraphUpload", [&] {
+    if (!all_graphs().execs.has(exec) || find_stream(stream) == nullptr) {
+      return cudaErrorInvalidValue;
+    }
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
-  if (const cudaError_t error = enter("cudaGraphLaunch")) {
-    return result(error);
-  }
-  CUstream_st* stream = find_stream(handle);
-  if (!all_graphs().execs.has(exec) || stream == nullptr) {
-    return result(cudaErrorInvalidValue);
-  }
-  if (!stream->capture) {
-    // The legacy stream's rules, then everything behind them.
-    if (const cudaError_t error = enqueue(*stream, {.what = "graph", .run = {}, .blocks = {}})) {
-      return result(error);
+  return call("cudaGraphLaunch", [&] {
+    CUstream_st* stream = find_stream(handle);
+    if (!all_graphs().execs.has(exec) || stream == nullptr) {
+      return cudaErrorInvalidValue;
     }
-    launch_now(*exec, *stream);
+    if (!stream->capture) {
+      launch_now(*exec, *stream);
+      return cudaSuccess;
+    }
+    if (!stream->capture->valid) {
+      return cudaErrorStreamCaptureInvalidated;
+    }
+    if (has_loops(exec->graph)) {
+      return cudaErrorNotSupported;  // it can't be a child
+    }
+    record_launch(exec->graph, *stream);
     return cudaSuccess;
-  }
-  if (!stream->capture->valid) {
-    return result(cudaErrorStreamCaptureInvalidated);
-  }
-  if (has_loops(exec->graph)) {
-    return result(cudaErrorNotSupported);  // it can't be a child
-  }
-  record_launch(exec->graph, *stream);
-  return cudaSuccess;
+  });
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {

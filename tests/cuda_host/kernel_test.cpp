@@ -2,8 +2,6 @@
 #include <cuda_pipeline_primitives.h>
 #include <gmock/gmock.h>
 
-#include <numeric>
-
 #include "owners.h"
 
 namespace cuda_host::test {
@@ -18,14 +16,6 @@ __global__ void fill(float* to, unsigned count) {
   if (i < count) {
     to[i] = static_cast<float>(i);
   }
-}
-
-TEST(EmulatedKernel, RunsEveryThread) {
-  const OnDevice<float> memory(std::vector<float>(1000));
-  ASSERT_EQ(run(fill, {4, 256}, nullptr, memory.data, 1000U), cudaSuccess);
-  std::vector<float> expected(1000);
-  std::iota(expected.begin(), expected.end(), 0.0F);
-  EXPECT_EQ(memory.values(), expected);
 }
 
 /// Every thread sums a block's values, which the others have put into shared memory.
@@ -74,33 +64,6 @@ TEST(EmulatedKernel, MissingBarriersShow) {
   EXPECT_TRUE(std::any_of(values.begin(), values.end(), [](float v) { return std::isnan(v); }));
 }
 
-__global__ void sum_down(float* to) {
-  auto value = static_cast<float>(threadIdx.x);
-  for (int apart = 16; apart > 0; apart /= 2) {
-    value += __shfl_down_sync(0xffffffffU, value, apart);
-  }
-  if (threadIdx.x % 32 == 0) {
-    to[threadIdx.x / 32] = value;
-  }
-}
-
-__global__ void sum_across(double* to) {
-  double value = threadIdx.x;
-  for (int apart = 16; apart > 0; apart /= 2) {
-    value += __shfl_xor_sync(0xffffffffU, value, apart);
-  }
-  to[threadIdx.x] = value;
-}
-
-TEST(EmulatedKernel, ShufflesMeet) {
-  const OnDevice<float> sums({0, 0});
-  ASSERT_EQ(run(sum_down, {1, 64}, nullptr, sums.data), cudaSuccess);
-  EXPECT_THAT(sums.values(), ElementsAre(496, 1520));
-  const OnDevice<double> all(std::vector<double>(32));
-  ASSERT_EQ(run(sum_across, {1, 32}, nullptr, all.data), cudaSuccess);
-  EXPECT_THAT(all.values(), Each(496));
-}
-
 /// What a block finds in the last of its launch's shared memory, which it then writes to.
 __global__ void take_over_last(float* to, unsigned count) {
   auto* values = static_cast<float*>(dynamic_shared());
@@ -132,7 +95,7 @@ TEST(EmulatedKernel, MustBeAllowedMuchSharedMemory) {
   EXPECT_EQ(allow_shared_bytes(kernel, most + 1), cudaErrorInvalidValue);
   EXPECT_EQ(allow_shared_bytes(kernel, most), cudaSuccess);
   EXPECT_EQ(launched(most), cudaSuccess);
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(synchronize(), cudaSuccess);
 }
 
 /// Each thread copies a number through shared memory, and waits for it or not.
@@ -167,10 +130,10 @@ __global__ void copy_two_bytes(int* from) { __pipeline_memcpy_async(dynamic_shar
 TEST(EmulatedKernel, AsynchronousCopiesHaveRules) {
   const OnDevice<int> memory({0});
   ASSERT_EQ(run(copy_two_bytes, {1, 1, 256}, nullptr, memory.data), cudaSuccess);
-  cudaDeviceSynchronize();
+  synchronize();
   EXPECT_THAT(take_violations(), ElementsAre(HasSubstr("an asynchronous copy of 2 bytes")));
   ASSERT_EQ(run(never_wait, {1, 64, 256}, nullptr, memory.data), cudaSuccess);
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
+  EXPECT_EQ(synchronize(), cudaErrorLaunchFailure);
   EXPECT_THAT(take_violations(),
               ElementsAre(HasSubstr("ends without having waited for its asynchronous copies")));
 }
@@ -231,7 +194,7 @@ TEST(EmulatedKernel, RefusesHostMemoryAndWrongSizes) {
   EXPECT_EQ(run(fill, {1, 1025}, nullptr, &on_host, 1U), cudaErrorInvalidConfiguration);
   EXPECT_EQ(run(fill, {0, 32}, nullptr, &on_host, 1U), cudaErrorInvalidConfiguration);
   EXPECT_EQ(run(fill, {1, 1}, nullptr, &on_host, 1U), cudaSuccess);
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  EXPECT_EQ(synchronize(), cudaErrorIllegalAddress);
   EXPECT_THAT(take_violations(), ElementsAre(HasSubstr("in no device or pinned memory")));
 }
 
@@ -240,7 +203,7 @@ TEST(EmulatedKernel, DiesOutsideItsMemory) {
   EXPECT_DEATH(
       {
         run(fill, {1, 65}, nullptr, memory.data, 65U);
-        cudaDeviceSynchronize();
+        synchronize();
       },
       "");
 }

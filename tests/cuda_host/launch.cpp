@@ -71,72 +71,69 @@ bool is_cluster(Size size) {
 }  // namespace
 
 cudaError_t allow_shared_bytes(const void* kernel, unsigned bytes) {
-  if (const cudaError_t error = enter("cudaFuncSetAttribute")) {
-    return result(error);
-  }
-  if (bytes > state().device.shared_bytes) {
-    return result(cudaErrorInvalidValue);
-  }
-  state().allowed_shared_bytes[kernel] = bytes;
-  return cudaSuccess;
+  return call("cudaFuncSetAttribute", [&] {
+    if (bytes > state().device.shared_bytes) {
+      return cudaErrorInvalidValue;
+    }
+    state().allowed_shared_bytes[kernel] = bytes;
+    return cudaSuccess;
+  });
 }
 
 cudaError_t active_clusters(int* clusters, Size size, const void* kernel) {
-  if (const cudaError_t error = enter("cudaOccupancyMaxActiveClusters")) {
-    return result(error);
-  }
-  if (size.cluster_blocks == 0 || !is_cluster(size)) {
-    return result(cudaErrorInvalidClusterSize);
-  }
-  const bool fits = size.cluster_blocks <= state().device.cluster_blocks &&
-                    size.threads <= static_cast<unsigned>(state().device.threads) &&
-                    allows_shared_bytes(kernel, size.shared_bytes);
-  *clusters = fits ? 1 : 0;
-  return cudaSuccess;
+  return call("cudaOccupancyMaxActiveClusters", [&] {
+    if (size.cluster_blocks == 0 || !is_cluster(size)) {
+      return cudaErrorInvalidClusterSize;
+    }
+    const bool fits = size.cluster_blocks <= state().device.cluster_blocks &&
+                      size.threads <= static_cast<unsigned>(state().device.threads) &&
+                      allows_shared_bytes(kernel, size.shared_bytes);
+    *clusters = fits ? 1 : 0;
+    return cudaSuccess;
+  });
 }
 
 cudaError_t launch(Size size, Kernel kernel, cudaStream_t handle) {
-  if (const cudaError_t error = enter("kernel")) {
-    return result(error);
-  }
-  CUstream_st* stream = find_stream(handle);
-  if (stream == nullptr) {
-    return result(cudaErrorInvalidResourceHandle);
-  }
-  if (!state().device.has_code) {
-    return result(cudaErrorNoKernelImageForDevice);
-  }
-  const auto most_threads = static_cast<unsigned>(state().device.threads);
-  if (size.blocks == 0 || size.threads == 0 || size.threads > most_threads ||
-      size.blocks > 2147483647U) {
-    return result(cudaErrorInvalidConfiguration);
-  }
-  if (size.cooperative && size.blocks > static_cast<unsigned>(state().device.multiprocessors)) {
-    return result(cudaErrorCooperativeLaunchTooLarge);
-  }
-  if (size.cluster_blocks > 0 &&
-      (!is_cluster(size) || size.cluster_blocks > state().device.cluster_blocks)) {
-    return result(cudaErrorInvalidClusterSize);
-  }
-  if (!allows_shared_bytes(kernel.function, size.shared_bytes)) {
-    return result(cudaErrorInvalidValue);
-  }
-  for (const void* pointer : kernel.pointers) {
-    if (pointer != nullptr && where_is(pointer) == Where::pageable) {
-      violation("a kernel gets the address " + hex(pointer) +
-                ", which is in no device or pinned memory");
-      fail_context(cudaErrorIllegalAddress);
-      return cudaSuccess;  // as on a device: a later call tells
+  return call("kernel", [&] {
+    CUstream_st* stream = find_stream(handle);
+    if (stream == nullptr) {
+      return cudaErrorInvalidResourceHandle;
     }
-  }
-  Work work{.what = "kernel", .run = {}, .blocks = blocks_of(kernel.words)};
-  if (declared() != nullptr) {
-    work.declared = reached(*declared(), kernel.words);
-  }
-  work.run = [size, kernel = std::move(kernel), memory = work.blocks] {
-    run_grid(size, kernel, memory);
-  };
-  return result(enqueue(*stream, std::move(work)));
+    if (!state().device.has_code) {
+      return cudaErrorNoKernelImageForDevice;
+    }
+    const auto most_threads = static_cast<unsigned>(state().device.threads);
+    if (size.blocks == 0 || size.threads == 0 || size.threads > most_threads ||
+        size.blocks > 2147483647U) {
+      return cudaErrorInvalidConfiguration;
+    }
+    if (size.cooperative && size.blocks > static_cast<unsigned>(state().device.multiprocessors)) {
+      return cudaErrorCooperativeLaunchTooLarge;
+    }
+    if (size.cluster_blocks > 0 &&
+        (!is_cluster(size) || size.cluster_blocks > state().device.cluster_blocks)) {
+      return cudaErrorInvalidClusterSize;
+    }
+    if (!allows_shared_bytes(kernel.function, size.shared_bytes)) {
+      return cudaErrorInvalidValue;
+    }
+    for (const void* pointer : kernel.pointers) {
+      if (pointer != nullptr && where_is(pointer) == Where::pageable) {
+        violation("a kernel gets the address " + hex(pointer) +
+                  ", which is in no device or pinned memory");
+        fail_context(cudaErrorIllegalAddress);
+        return cudaSuccess;  // as on a device: a later call tells
+      }
+    }
+    Work work{.what = "kernel", .run = {}, .blocks = blocks_of(kernel.words)};
+    if (declared() != nullptr) {
+      work.declared = reached(*declared(), kernel.words);
+    }
+    work.run = [size, kernel = std::move(kernel), memory = work.blocks] {
+      run_grid(size, kernel, memory);
+    };
+    return enqueue(*stream, std::move(work));
+  });
 }
 
 }  // namespace cuda_host

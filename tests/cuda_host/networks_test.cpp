@@ -20,8 +20,8 @@ namespace {
 /// Without batch normalization, which magnifies rounding where a channel has few elements.
 std::vector<Model> plain_models() {
   return {
-      alexnet(AlexNetR{.image = 12, .channels = {2, 3, 2}, .classes = 3}),
-      language_model({.vocabulary = 7, .hidden = 3, .time = 4}),
+      small_alexnet(),
+      small_language_model(),
       gpt({.vocabulary = 7, .width = 6, .layers = 2, .heads = 2, .time = 5}),
       vit({.image = 6, .patch = 2, .width = 6, .layers = 1, .heads = 2, .classes = 3}),
       joined_model(),
@@ -46,16 +46,13 @@ std::vector<Model> thin_models() {
   value = odd.add(MaxPoolLayer{{.size = 2, .padding = 1, .ceil = true}}, {value});
   odd.add(LinearLayer{3}, {odd.add(FlattenLayer{}, {value})});
   std::vector<Model> all = plain_models();
-  all.insert(
-      all.end(),
-      {odd, resnet(ResNetR{.blocks = 2, .image = 9, .channels = {2, 3, 4}, .classes = 3}),
-       mobilenet({.image = 9,
-                  .stem = 3,
-                  .stages = {{1, 2, 1, 1}, {2, 3, 2, 2}},
-                  .head = 4,
-                  .classes = 3}),
-       resnet(ResNetS{
-           .image = 33, .stem = 3, .blocks = {1, 2, 1, 1}, .middle = {1, 2, 2, 3}, .classes = 3})});
+  all.insert(all.end(), {odd, small_resnet(),
+                         mobilenet({.image = 9,
+                                    .stem = 3,
+                                    .stages = {{1, 2, 1, 1}, {2, 3, 2, 2}},
+                                    .head = 4,
+                                    .classes = 3}),
+                         small_resnet_s()});
   return all;
 }
 
@@ -131,14 +128,8 @@ TEST_P(EmulatedPlainNetwork, IsVerifiedInEveryPrecision) {
   }
 }
 
-constexpr auto named = [](const auto& parameters) {
-  std::string name = parameters.param.name;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-};
-
-INSTANTIATE_TEST_SUITE_P(Thin, EmulatedNetwork, testing::ValuesIn(thin_models()), named);
-INSTANTIATE_TEST_SUITE_P(Thin, EmulatedPlainNetwork, testing::ValuesIn(plain_models()), named);
+INSTANTIATE_TEST_SUITE_P(Thin, EmulatedNetwork, testing::ValuesIn(thin_models()), labelled);
+INSTANTIATE_TEST_SUITE_P(Thin, EmulatedPlainNetwork, testing::ValuesIn(plain_models()), labelled);
 
 class EmulatedGoldenNetwork : public testing::TestWithParam<Golden> {};
 

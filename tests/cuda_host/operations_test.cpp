@@ -58,7 +58,7 @@ std::vector<std::tuple<OperationCase, Execution, bool>> operations_to_run() {
 INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedOperation, testing::ValuesIn(operations_to_run()),
                          [](const auto& parameters) {
                            return std::get<0>(parameters.param).name + "_" +
-                                  name_of(std::get<1>(parameters.param)) +
+                                  label(std::get<1>(parameters.param)) +
                                   (std::get<2>(parameters.param) ? "" : "_no_epilogues");
                          });
 
@@ -147,11 +147,7 @@ TEST_P(EmulatedGolden, Trajectory) {
 INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedGolden,
                          testing::Combine(testing::ValuesIn(golden_mlps()),
                                           testing::ValuesIn(all_forms), executions),
-                         [](const auto& parameters) {
-                           return label(std::get<0>(parameters.param)) + "_" +
-                                  label(std::get<1>(parameters.param)) + "_" +
-                                  name_of(std::get<2>(parameters.param));
-                         });
+                         labelled);
 
 class EmulatedPrecision : public testing::TestWithParam<std::tuple<Golden, Form, Precision>> {};
 
@@ -179,10 +175,7 @@ INSTANTIATE_TEST_SUITE_P(
     Gpu, EmulatedPrecision,
     testing::Combine(testing::ValuesIn(golden_mlps()), testing::ValuesIn(all_forms),
                      testing::Values(Precision::tf32, Precision::bf16, Precision::f16)),
-    [](const auto& parameters) {
-      return label(std::get<0>(parameters.param)) + "_" + label(std::get<1>(parameters.param)) +
-             "_" + to_string(std::get<2>(parameters.param));
-    });
+    labelled);
 
 TEST(EmulatedProgram, FindsAWrongGradientFactor) {
   const TrainingOptions options{

@@ -4,21 +4,28 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <vector>
 
 #include "cuda_host.h"
+#include "memory.h"
+#include "queue.h"
 
 namespace cuda_host::test {
 
 /// Writes its digit behind those that are there.
 inline void digit(int* number, int value) { *number = *number * 10 + value; }
 
+/// What the device has been asked for is done, or has failed.
+inline cudaError_t synchronize() {
+  run_everything();
+  return cudaStreamSynchronize(nullptr);
+}
+
 struct Stream {
   cudaStream_t handle = nullptr;
 
-  explicit Stream(unsigned flags = cudaStreamNonBlocking) {
-    EXPECT_EQ(cudaStreamCreateWithFlags(&handle, flags), cudaSuccess);
-  }
+  Stream() { EXPECT_EQ(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), cudaSuccess); }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   ~Stream() {
@@ -31,8 +38,10 @@ struct Stream {
 struct Event {
   cudaEvent_t handle = nullptr;
 
-  explicit Event(unsigned flags = cudaEventDisableTiming) {
-    EXPECT_EQ(cudaEventCreateWithFlags(&handle, flags), cudaSuccess);
+  explicit Event(bool timed = false) {
+    EXPECT_EQ(timed ? cudaEventCreate(&handle)
+                    : cudaEventCreateWithFlags(&handle, cudaEventDisableTiming),
+              cudaSuccess);
   }
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
@@ -48,17 +57,19 @@ struct OnDevice {
 
   explicit OnDevice(const std::vector<T>& values) : bytes(values.size() * sizeof(T)) {
     EXPECT_EQ(cudaMalloc(&data, bytes), cudaSuccess);
-    EXPECT_EQ(cudaMemcpy(data, values.data(), bytes, cudaMemcpyHostToDevice), cudaSuccess);
-    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    const Opened opened;
+    std::memcpy(data, values.data(), bytes);
   }
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
   ~OnDevice() { cudaFree(data); }
 
-  /// What it holds now: nothing is waited for.
+  /// What it holds behind the default stream: no other one is waited for.
   [[nodiscard]] std::vector<T> values() const {
+    EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
     std::vector<T> copy(bytes / sizeof(T));
-    EXPECT_EQ(cudaMemcpy(copy.data(), data, bytes, cudaMemcpyDeviceToHost), cudaSuccess);
+    const Opened opened;
+    std::memcpy(copy.data(), data, bytes);
     return copy;
   }
 };
@@ -69,7 +80,7 @@ struct Pinned {
   T* data = nullptr;
 
   explicit Pinned(std::size_t count) {
-    EXPECT_EQ(cudaMallocHost(&data, count * sizeof(T)), cudaSuccess);
+    EXPECT_EQ(cudaHostAlloc(&data, count * sizeof(T), cudaHostAllocDefault), cudaSuccess);
   }
   Pinned(const Pinned&) = delete;
   Pinned& operator=(const Pinned&) = delete;

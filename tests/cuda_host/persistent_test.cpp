@@ -56,39 +56,30 @@ INSTANTIATE_TEST_SUITE_P(
                                      Way{Form::update_fused, cluster_of(8, 64)})),
     name_of_case);
 
-/// The largest that fits, a few steps: the products' large tiles.
-TEST(EmulatedPersistentTraining, OfDisc7IsVerified) {
-  const Task task = find_model("disc-7");
-  const TrainingOptions options{.rows = 250, .batch = 100, .optimizer = task.optimizer};
-  const Training training{fuse(training_epoch(task.model, options)), task.generate(250)};
-  cuda_host::device().cluster_blocks = 1;
-  const auto program = started(*gpu(), training, persistent);
-  EXPECT_NO_THROW(verify(*program, training.workload,
-                         reference_trajectory(training.workload, training.data, 3)));
-}
-
-/// By more than one block can hold: the network that a cluster has and nothing smaller.
-TEST(EmulatedPersistentTraining, OfDisc7AndAQuarterOnAClusterIsVerified) {
-  const Task task = find_model("disc-7x1.25");
-  const TrainingOptions options{.rows = 130, .batch = 100, .optimizer = task.optimizer};
-  const Training training{fuse(training_epoch(task.model, options)), task.generate(130)};
-  EXPECT_EQ(plan_of(training.workload).team, cuda::TeamKind::cluster);
-  const auto program = started(*gpu(), training, persistent);
-  EXPECT_EQ(program->facts().launches, 1);
-  EXPECT_NO_THROW(verify(*program, training.workload,
-                         reference_trajectory(training.workload, training.data, 2)));
-}
-
-/// Larger than a multiprocessor's shared memory.
-TEST(EmulatedPersistentTraining, OfDisc8OnAllMultiprocessorsIsVerified) {
-  const Task task = find_model("disc-8");
-  const TrainingOptions options{.rows = 130, .batch = 100, .optimizer = task.optimizer};
-  const Training training{fuse(training_epoch(task.model, options)), task.generate(130)};
-  cuda_host::device().cache_bytes = 2 << 20U;
-  const auto program = started(*gpu(), training, persistent);
-  EXPECT_EQ(program->facts().launches, 1);
-  EXPECT_NO_THROW(verify(*program, training.workload,
-                         reference_trajectory(training.workload, training.data, 2)));
+/// The largest network of each team, a few steps: the products' large tiles.
+TEST(EmulatedPersistentTraining, OfTheLargestNetworksIsVerified) {
+  struct Largest {
+    const char* name;
+    unsigned cluster_blocks;
+    cuda::TeamKind team;
+  };
+  for (const Largest& of : {Largest{"disc-7", 1, cuda::TeamKind::block},
+                            {"disc-7x1.25", 8, cuda::TeamKind::cluster},
+                            {"disc-8", 8, cuda::TeamKind::grid}}) {
+    SCOPED_TRACE(of.name);
+    cuda_host::reset();
+    cuda_host::device().cluster_blocks = of.cluster_blocks;
+    cuda_host::device().cache_bytes = 2 << 20U;
+    const Task task = find_model(of.name);
+    const Training training{
+        fuse(training_epoch(task.model, {.rows = 130, .batch = 100, .optimizer = task.optimizer})),
+        task.generate(130)};
+    EXPECT_EQ(plan_of(training.workload).team, of.team);
+    const auto program = started(*gpu(), training, persistent);
+    EXPECT_EQ(program->facts().launches, 1);
+    EXPECT_NO_THROW(verify(*program, training.workload,
+                           reference_trajectory(training.workload, training.data, 2)));
+  }
 }
 
 class EmulatedPersistentOdd : public testing::TestWithParam<int> {

@@ -210,11 +210,9 @@ std::string refusal(int size, const std::function<void(int rank)>& change) {
     cuda_host::device().count = size;
     change(ranks.rank());
     std::string own;
-    try {
-      own = make_cuda_backend(ranks).reason;
-    } catch (const Unsupported& error) {
-      own = error.what();
-    }
+    const std::string refused =
+        message_of<Unsupported>([&] { own = make_cuda_backend(ranks).reason; });
+    own += refused;
     std::vector<char> of_first(own.begin(), own.end());
     of_first.resize(1000);
     ranks.broadcast(std::as_writable_bytes(std::span(of_first)));
@@ -255,14 +253,9 @@ TEST(RanksOnGpus, WhatNcclSaysIsOneSentence) {
 
 TEST(RanksOnGpus, ABuildWithoutNcclSaysWhatToDo) {
   ProcessRanks alone(cuda_host::SharedMeeting::new_name(), 0, 1);
-  try {
-    static_cast<void>(cuda::make_absent_nccl(alone));
-    FAIL() << "made";
-  } catch (const Unsupported& error) {
-    EXPECT_STREQ(error.what(),
-                 "several GPUs need NCCL, and this build has none (it is nowhere); install "
-                 "nvidia-nccl-cu13 or libnccl-dev and build again, or say --cuda=off");
-  }
+  EXPECT_EQ(message_of<Unsupported>([&] { static_cast<void>(cuda::make_absent_nccl(alone)); }),
+            "several GPUs need NCCL, and this build has none (it is nowhere); install "
+            "nvidia-nccl-cu13 or libnccl-dev and build again, or say --cuda=off");
   EXPECT_EQ(cuda::nccl_version(), "2.28.9");
 }
 
@@ -270,12 +263,9 @@ TEST(RanksOnGpus, AProcessAloneHasNoneToSumOver) {
   const Workload sum{.tensors = {{.name = "sum", .shape = {4}, .role = Role::state}},
                      .steps = {{.ops = {AllReduce{.tensors = {0}, .ranks = 2}}}},
                      .order = {{}}};
-  try {
-    static_cast<void>(make_cuda_backend().backend->compile(sum, {}));
-    FAIL() << "compiled";
-  } catch (const Unsupported& error) {
-    EXPECT_THAT(error.what(), HasSubstr("a process alone"));
-  }
+  EXPECT_THAT(message_of<Unsupported>(
+                  [&] { static_cast<void>(make_cuda_backend().backend->compile(sum, {})); }),
+              HasSubstr("a process alone"));
 }
 
 /// The first step of a rank.

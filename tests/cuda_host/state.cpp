@@ -66,8 +66,6 @@ bool is_sticky(cudaError_t error) {
     case cudaErrorECCUncorrectable:
     case cudaErrorIllegalAddress:
     case cudaErrorLaunchTimeout:
-    case cudaErrorAssert:
-    case cudaErrorMisalignedAddress:
     case cudaErrorLaunchFailure:
     case cudaErrorUnknown:
       return true;

@@ -44,6 +44,13 @@ cudaError_t enter(const char* function);
 /// Remembers an error for cudaGetLastError and hands it back.
 cudaError_t result(cudaError_t error);
 
+/// A call of that function: what enter() gives, or else `work`.
+template <class Work>
+cudaError_t call(const char* function, const Work& work) {
+  const cudaError_t error = enter(function);
+  return result(error != cudaSuccess ? error : work());
+}
+
 void violation(const std::string& sentence);
 
 /// Ends the context.

@@ -11,7 +11,7 @@ namespace {
 struct Streams {
   Registry<CUstream_st> streams;
   Registry<CUevent_st> events;
-  CUstream_st legacy;
+  CUstream_st unnamed;
   int made = 0;
 };
 
@@ -31,20 +31,6 @@ Pending mark(CUstream_st& stream, const std::vector<Pending>& after, const char*
   return stream.last;
 }
 
-std::vector<Pending> before_next(const CUstream_st& stream) {
-  std::vector<Pending> after{stream.last};
-  if (&stream == &all_streams().legacy) {
-    for (const auto& [handle, other] : all_streams().streams.all()) {
-      if (other->blocking) {
-        after.push_back(other->last);
-      }
-    }
-  } else if (stream.blocking) {
-    after.push_back(all_streams().legacy.last);
-  }
-  return after;
-}
-
 cudaError_t wait_in_capture(CUstream_st& stream, CUevent_st& event) {
   if (stream.capture && !event.capture) {
     return event.node ? invalidate(stream, cudaErrorStreamCaptureIsolation) : cudaSuccess;
@@ -56,10 +42,6 @@ cudaError_t wait_in_capture(CUstream_st& stream, CUevent_st& event) {
     event.capture->valid = false;
     return invalidate(stream, cudaErrorStreamCaptureMerge);
   }
-  if (&stream == &all_streams().legacy) {
-    event.capture->valid = false;
-    return cudaErrorStreamCaptureImplicit;
-  }
   stream.capture = event.capture;
   stream.capture->streams.insert(&stream);
   for (const std::size_t tail : event.tails) {
@@ -70,23 +52,12 @@ cudaError_t wait_in_capture(CUstream_st& stream, CUevent_st& event) {
   return cudaSuccess;
 }
 
-cudaError_t make_stream(const char* function, cudaStream_t* stream, bool blocking) {
-  if (const cudaError_t error = enter(function)) {
-    return result(error);
-  }
-  *stream = all_streams().streams.make(&Live::streams);
-  (*stream)->blocking = blocking;
-  (*stream)->number = ++all_streams().made;
-  return cudaSuccess;
-}
-
 cudaError_t make_event(const char* function, cudaEvent_t* event, bool timed) {
-  if (const cudaError_t error = enter(function)) {
-    return result(error);
-  }
-  *event = all_streams().events.make(&Live::events);
-  (*event)->timed = timed;
-  return cudaSuccess;
+  return call(function, [&] {
+    *event = all_streams().events.make(&Live::events);
+    (*event)->timed = timed;
+    return cudaSuccess;
+  });
 }
 
 }  // namespace
@@ -95,7 +66,7 @@ Registry<CUstream_st>& streams() { return all_streams().streams; }
 
 CUstream_st* find_stream(cudaStream_t handle) {
   if (handle == nullptr) {
-    return &all_streams().legacy;
+    return &all_streams().unnamed;
   }
   return all_streams().streams.has(handle) ? handle : nullptr;
 }
@@ -107,33 +78,23 @@ cudaError_t invalidate(CUstream_st& stream, cudaError_t error) {
   return error;
 }
 
-cudaError_t unsafe_in_capture(bool legacy) {
+cudaError_t unsafe_in_capture() {
   cudaError_t error = cudaSuccess;
   for (const auto& [handle, stream] : all_streams().streams.all()) {
-    if (!stream->capture) {
-      continue;
-    }
-    if (stream->capture->mode != cudaStreamCaptureModeRelaxed) {
+    if (stream->capture) {
       error = invalidate(*stream, cudaErrorStreamCaptureUnsupported);
-    } else if (legacy && stream->blocking) {
-      error = invalidate(*stream, cudaErrorStreamCaptureImplicit);
     }
   }
   return error;
 }
 
 cudaError_t enqueue(CUstream_st& stream, Work work) {
-  if (&stream == &all_streams().legacy) {
-    if (const cudaError_t error = unsafe_in_capture(true)) {
-      return error;
-    }
-  }
   if (declared() != nullptr && work.run && !work.declared) {
     work.declared = *declared();
   }
   auto shared = std::make_shared<Work>(std::move(work));
   if (!stream.capture) {
-    stream.last = submit(std::move(shared), before_next(stream), stream.number);
+    stream.last = submit(std::move(shared), {stream.last}, stream.number);
     return cudaSuccess;
   }
   if (!stream.capture->valid) {
@@ -158,12 +119,16 @@ void forget_streams() {
 
 using namespace cuda_host;
 
-cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-  return make_stream("cudaStreamCreate", stream, true);
-}
-
+/// One that waits for the default stream, and is waited for, is not what src/cuda wants.
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  return make_stream("cudaStreamCreateWithFlags", stream, (flags & cudaStreamNonBlocking) == 0);
+  return call("cudaStreamCreateWithFlags", [&] {
+    if (flags != cudaStreamNonBlocking) {
+      return cudaErrorNotSupported;  // by the emulation
+    }
+    *stream = all_streams().streams.make(&Live::streams);
+    (*stream)->number = ++all_streams().made;
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
@@ -177,62 +142,33 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
-  if (const cudaError_t error = enter("cudaStreamSynchronize")) {
-    return result(error);
-  }
-  CUstream_st* stream = find_stream(handle);
-  if (stream == nullptr) {
-    return result(cudaErrorInvalidResourceHandle);
-  }
-  if (stream->capture) {
-    return result(invalidate(*stream, cudaErrorStreamCaptureUnsupported));
-  }
-  run_until(stream->last);
-  return result(state().sticky);
-}
-
-cudaError_t cudaStreamQuery(cudaStream_t handle) {
-  if (const cudaError_t error = enter("cudaStreamQuery")) {
-    return result(error);
-  }
-  CUstream_st* stream = find_stream(handle);
-  if (stream == nullptr) {
-    return result(cudaErrorInvalidResourceHandle);
-  }
-  if (stream->capture) {
-    return result(invalidate(*stream, cudaErrorStreamCaptureUnsupported));
-  }
-  return is_done(stream->last) ? cudaSuccess : cudaErrorNotReady;
-}
-
-cudaError_t cudaDeviceSynchronize() {
-  if (const cudaError_t error = enter("cudaDeviceSynchronize")) {
-    return result(error);
-  }
-  if (const cudaError_t error = unsafe_in_capture(true)) {
-    return result(error);
-  }
-  run_everything();
-  return result(state().sticky);
+  return call("cudaStreamSynchronize", [&] {
+    CUstream_st* stream = find_stream(handle);
+    if (stream == nullptr) {
+      return cudaErrorInvalidResourceHandle;
+    }
+    if (stream->capture) {
+      return invalidate(*stream, cudaErrorStreamCaptureUnsupported);
+    }
+    run_until(stream->last);
+    return state().sticky;
+  });
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned /*flags*/) {
-  if (const cudaError_t error = enter("cudaStreamWaitEvent")) {
-    return result(error);
-  }
-  CUstream_st* stream = find_stream(handle);
-  if (stream == nullptr || find_event(event) == nullptr) {
-    return result(cudaErrorInvalidResourceHandle);
-  }
-  if (stream->capture || event->capture) {
-    return result(wait_in_capture(*stream, *event));
-  }
-  if (event->node) {
-    std::vector<Pending> after = before_next(*stream);
-    after.push_back(event->node);
-    mark(*stream, after, "wait for an event");
-  }
-  return cudaSuccess;
+  return call("cudaStreamWaitEvent", [&] {
+    CUstream_st* stream = find_stream(handle);
+    if (stream == nullptr || find_event(event) == nullptr) {
+      return cudaErrorInvalidResourceHandle;
+    }
+    if (stream->capture || event->capture) {
+      return wait_in_capture(*stream, *event);
+    }
+    if (event->node) {
+      mark(*stream, {stream->last, event->node}, "wait for an event");
+    }
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
@@ -250,76 +186,41 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
-  if (const cudaError_t error = enter("cudaEventRecord")) {
-    return result(error);
-  }
-  CUstream_st* stream = find_stream(handle);
-  if (stream == nullptr || find_event(event) == nullptr) {
-    return result(cudaErrorInvalidResourceHandle);
-  }
-  if (stream->capture && !stream->capture->valid) {
-    return result(cudaErrorStreamCaptureInvalidated);
-  }
-  event->capture = stream->capture;
-  event->tails = stream->tails;
-  event->node = stream->capture ? nullptr : mark(*stream, before_next(*stream), "event");
-  return cudaSuccess;
+  return call("cudaEventRecord", [&] {
+    CUstream_st* stream = find_stream(handle);
+    if (stream == nullptr || find_event(event) == nullptr) {
+      return cudaErrorInvalidResourceHandle;
+    }
+    if (stream->capture && !stream->capture->valid) {
+      return cudaErrorStreamCaptureInvalidated;
+    }
+    event->capture = stream->capture;
+    event->tails = stream->tails;
+    event->node = stream->capture ? nullptr : mark(*stream, {stream->last}, "event");
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t handle, unsigned flags) {
-  CUstream_st* stream = find_stream(handle);
-  if (flags != cudaEventRecordExternal || stream == nullptr || !stream->capture) {
-    return flags > cudaEventRecordExternal ? result(cudaErrorInvalidValue)
-                                           : cudaEventRecord(event, handle);
-  }
-  if (const cudaError_t error = enter("cudaEventRecordWithFlags")) {
-    return result(error);
-  }
-  if (find_event(event) == nullptr) {
-    return result(cudaErrorInvalidResourceHandle);
-  }
-  // An operation of the graph: it records whenever the graph runs.
-  return result(enqueue(*stream, {.what = "event",
-                                  .run =
-                                      [event] {
-                                        if (find_event(event) == nullptr) {
-                                          violation("a graph records an event that is destroyed");
-                                          return;
-                                        }
-                                        event->capture = nullptr;
-                                        event->node = done_now();
-                                      },
-                                  .blocks = {},
-                                  .loops = false}));
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  if (const cudaError_t error = enter("cudaEventSynchronize")) {
-    return result(error);
-  }
-  if (find_event(event) == nullptr) {
-    return result(cudaErrorInvalidResourceHandle);
-  }
-  if (event->capture) {
-    event->capture->valid = false;
-    return result(cudaErrorCapturedEvent);
-  }
-  run_until(event->node);
-  return result(state().sticky);
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t event) {
-  if (const cudaError_t error = enter("cudaEventQuery")) {
-    return result(error);
-  }
-  if (find_event(event) == nullptr) {
-    return result(cudaErrorInvalidResourceHandle);
-  }
-  if (event->capture) {
-    event->capture->valid = false;
-    return result(cudaErrorCapturedEvent);
-  }
-  return is_done(event->node) ? cudaSuccess : cudaErrorNotReady;
+  return call("cudaEventRecordWithFlags", [&] {
+    CUstream_st* stream = find_stream(handle);
+    if (stream == nullptr || find_event(event) == nullptr) {
+      return cudaErrorInvalidResourceHandle;
+    }
+    if (flags != cudaEventRecordExternal || !stream->capture) {
+      return cudaErrorNotSupported;  // by the emulation
+    }
+    // An operation of the graph: it records whenever the graph runs.
+    const auto record = [event] {
+      if (find_event(event) == nullptr) {
+        violation("a graph records an event that is destroyed");
+        return;
+      }
+      event->capture = nullptr;
+      event->node = done_now();
+    };
+    return enqueue(*stream, {.what = "event", .run = record, .blocks = {}, .loops = false});
+  });
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {

@@ -43,7 +43,6 @@ struct Capture {
   CUgraph_st graph;
   cudaGraph_t into = nullptr;  ///< the graph that it becomes; null: one of its own
   cudaStream_t origin = nullptr;
-  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   bool valid = true;
   std::set<cudaStream_t> streams;  ///< that have joined
 };
@@ -52,7 +51,6 @@ struct Capture {
 
 struct CUstream_st {
   int number = 0;
-  bool blocking = true;  ///< in order with the legacy default stream
   cuda_host::Pending last;
   std::shared_ptr<cuda_host::Capture> capture;
   std::vector<std::size_t> tails;  ///< in capture: what the next operation waits for
@@ -94,7 +92,7 @@ class Registry {
 
 Registry<CUstream_st>& streams();
 
-/// The stream behind a handle, the legacy default stream for null; null where there is none.
+/// The stream behind a handle, for null one that others do not wait for; null where there is none.
 CUstream_st* find_stream(cudaStream_t handle);
 
 /// The graph behind a handle, or the body of a loop; null where there is none.
@@ -104,8 +102,7 @@ CUgraph_st* find_graph(cudaGraph_t handle);
 cudaError_t enqueue(CUstream_st& stream, Work work);
 
 /// The error of a call that must not happen during some capture: it also ends the capture.
-/// `legacy`: a call that works in the legacy default stream.
-cudaError_t unsafe_in_capture(bool legacy);
+cudaError_t unsafe_in_capture();
 
 /// Ends the capture that the stream is in, if it is.
 cudaError_t invalidate(CUstream_st& stream, cudaError_t error);

@@ -62,7 +62,7 @@ struct Within {
   /// expected(i) in each element, and everything else as it was.
   template <class Expected>
   void expect(const Expected& expected) const {
-    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    ASSERT_EQ(synchronize(), cudaSuccess);
     const std::vector<T> now = memory.values();
     for (std::int64_t i = 0; i < std::ssize(now); ++i) {
       const bool inside = i >= offset && i < offset + count;

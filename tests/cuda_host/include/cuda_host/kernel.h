@@ -15,7 +15,6 @@
 #define __global__
 #define __device__
 #define __host__
-#define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __grid_constant__
 // One block runs at a time, so a variable in static storage is the block's own. shared_memory.cpp
@@ -42,7 +41,6 @@ struct alignas(8) float2 {
   float x, y;
 };
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
-inline float2 make_float2(float x, float y) { return {x, y}; }
 
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
@@ -154,7 +152,5 @@ inline unsigned __ballot_sync(unsigned mask, bool predicate,
 /// A store, by one instruction.
 inline void __stwb(uint4* to, uint4 value) { std::memcpy(to, &value, sizeof(value)); }
 
-/// The place of the lowest bit, from 1; 0 where there is none.
-inline int __ffs(int bits) { return __builtin_ffs(bits); }
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
