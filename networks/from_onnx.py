@@ -107,6 +107,12 @@ class Call:
             raise self.refused(f"its input {index} is missing")
         return found
 
+    @property
+    def axes(self) -> list[int]:
+        """Of a reduction: its second input, or in older opsets an attribute."""
+        axes = self.constant(1)
+        return list(self.get("axes", [])) if axes is None else axes.tolist()
+
     def only(self, **allowed: Any) -> None:
         """Refuses attributes that no layer has, by their names; the value allowed first is ONNX's
         own where the attribute is left out."""
