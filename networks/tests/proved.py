@@ -9,9 +9,8 @@ from typing import Any
 
 from torch import nn
 
-from networks import proof
+from networks import ending, proof
 from networks.__main__ import main
-from networks.ending import ended, without_loss
 from networks.from_torch import Graph
 from networks.user_module import Input, exported, with_draws_as_inputs
 
@@ -29,9 +28,7 @@ def told(
     network = network.double()
     wanted = with_draws_as_inputs(network, *wanted)
     graph = Graph(exported(network, *wanted), *wanted, output=output)
-    value, graph.end = without_loss(graph.build, graph.output, loss)
-    graph.output = ended(graph.build, value, loss)
-    described = graph.build.described("x", graph.output, loss)
+    described = ending.described(graph, "x", loss)
     difference, count = proof.prove(network, graph, described, *wanted)
     assert difference <= 1e-9 and count > 1
     return described, "; ".join(graph.notes)
