@@ -259,6 +259,13 @@ def _average_pool(call: Call) -> Value:
     return _pool(call, "avg_pool2d")
 
 
+def _global_pool(call: Call) -> Value:
+    value = call.value()
+    if call.node.op_type == "GlobalAveragePool":
+        return call.build.global_mean(call, value, keeps=True)
+    return global_max(call.build, call, value, range(2, value.places.ndim), keeps=True)
+
+
 def _reduce_max(call: Call) -> Value:
     return global_max(call.build, call, call.value(), call.axes, bool(call.get("keepdims", 1)))
 
@@ -466,10 +473,8 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "Resize": _resize,
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
-    "GlobalAveragePool": lambda call: call.build.global_mean(call, call.value(), keeps=True),
-    "GlobalMaxPool": lambda call: global_max(
-        call.build, call, call.value(), range(2, call.value().places.ndim), keeps=True
-    ),
+    "GlobalAveragePool": _global_pool,
+    "GlobalMaxPool": _global_pool,
     "ReduceMax": _reduce_max,
     "ReduceMean": _reduce_mean,
     "BatchNormalization": _batch_norm,
