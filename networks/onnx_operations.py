@@ -241,22 +241,16 @@ def _resize(call: Call) -> Value:
     return call.build.upsampled(call, value, [float(one) for one in sizes[2:]])
 
 
-def _pool(call: Call, kind: str) -> Value:
+def _pool(call: Call) -> Value:
+    is_max = call.node.op_type == "MaxPool"
+    if is_max:
+        call.only(storage_order=0)
+    elif any(call.get("pads", [])) and not call.get("count_include_pad", 0):
+        raise call.refused("count_include_pad is 0, and can only be 1 where there is padding")
     size = call.pair("kernel_shape", 1)
     call.only(dilations=([1] * call.directions,))
     own = _window(call, size, size) | said(ceil_mode=(bool(call.get("ceil_mode", 0)), False))
-    return call.build.image(call, kind, call.value(), **own)
-
-
-def _max_pool(call: Call) -> Value:
-    call.only(storage_order=0)
-    return _pool(call, "max_pool2d")
-
-
-def _average_pool(call: Call) -> Value:
-    if any(call.get("pads", [])) and not call.get("count_include_pad", 0):
-        raise call.refused("count_include_pad is 0, and can only be 1 where there is padding")
-    return _pool(call, "avg_pool2d")
+    return call.build.image(call, "max_pool2d" if is_max else "avg_pool2d", call.value(), **own)
 
 
 def _global_pool(call: Call) -> Value:
@@ -471,10 +465,8 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
     "Resize": _resize,
-    "MaxPool": _max_pool,
-    "AveragePool": _average_pool,
-    "GlobalAveragePool": _global_pool,
-    "GlobalMaxPool": _global_pool,
+    **dict.fromkeys(("MaxPool", "AveragePool"), _pool),
+    **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), _global_pool),
     "ReduceMax": _reduce_max,
     "ReduceMean": _reduce_mean,
     "BatchNormalization": _batch_norm,
