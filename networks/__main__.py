@@ -82,7 +82,7 @@ def _import(options: argparse.Namespace) -> None:
 
 def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     # torch takes seconds, or is missing; ours is imported before the user's files are
-    from networks.ending import ended, without_loss  # noqa: PLC0415
+    from networks import ending  # noqa: PLC0415
     from networks.from_torch import Graph  # noqa: PLC0415
     from networks.proof import prove  # noqa: PLC0415
     from networks.user_module import Input, exported, made, with_draws_as_inputs  # noqa: PLC0415
@@ -105,11 +105,8 @@ def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
             network = made(options.source, *wanted)
             said, wanted = wanted, [*with_draws_as_inputs(network, *wanted)]
             graph = Graph(exported(network, *wanted), *wanted, output=options.output_number)
-            value, graph.end = without_loss(graph.build, graph.output, options.loss_function)
-            graph.output = ended(graph.build, value, options.loss_function)
-            described = graph.build.described(
-                options.name or _name(Path(file).stem, name), graph.output, options.loss_function
-            )
+            called = options.name or _name(Path(file).stem, name)
+            described = ending.described(graph, called, options.loss_function)
             difference, count = prove(network, graph, described, *wanted)
     except Refused:
         raise
@@ -134,7 +131,7 @@ def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 
 def _of_onnx(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    from networks.ending import ended, without_loss  # noqa: PLC0415
+    from networks import ending  # noqa: PLC0415
     from networks.from_onnx import Graph, loaded  # noqa: PLC0415
     from networks.onnx_proof import prove  # noqa: PLC0415
 
@@ -142,11 +139,7 @@ def _of_onnx(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     graph = Graph(
         loaded(path, options.as_is), options.input_type, options.output_number, options.input
     )
-    value, graph.end = without_loss(graph.build, graph.output, options.loss_function)
-    graph.output = ended(graph.build, value, options.loss_function)
-    described = graph.build.described(
-        options.name or _name(path.stem), graph.output, options.loss_function
-    )
+    described = ending.described(graph, options.name or _name(path.stem), options.loss_function)
     for note in graph.notes:
         say(note)
     difference = prove(graph, described)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -60,3 +61,18 @@ def ended(build: Builder, value: Value, loss_function: str) -> Value:
         return rows.seen_as(rows.own.transpose(1, 2, 0).reshape(places))
     flat = build.layer(Ending(), "flatten", plain)
     return flat.seen_as(flat.own.reshape(places))
+
+
+class Graph(Protocol):
+    """Of PyTorch's or of ONNX's."""
+
+    build: Builder
+    output: Value
+    end: str
+
+
+def described(graph: Graph, name: str, loss_function: str) -> dict[str, Any]:
+    """The network as its loss reads it, which the graph ends with from now on."""
+    value, graph.end = without_loss(graph.build, graph.output, loss_function)
+    graph.output = ended(graph.build, value, loss_function)
+    return graph.build.described(name, graph.output, loss_function)

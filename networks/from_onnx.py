@@ -18,7 +18,7 @@ from networks import attention, gelu, root_mean_square
 from networks.builder import Builder
 from networks.onnx_operations import LAYERS, OF_SCORES, VIEWS, same_numbers
 from networks.slices import arguments, joined
-from networks.values import BATCH, ReadsImages, Refused, Value
+from networks.values import BATCH, ReadsImages, Refused, Value, in_short
 from networks.windows import pair
 
 FIRST_OPSET = 13
@@ -39,16 +39,15 @@ def loaded(path: Path, as_is: bool) -> onnx.ModelProto:
         onnx.checker.check_model(model)
         model = inliner.inline_local_functions(model)
     except Exception as error:
-        said = " ".join(str(error).split())[:200]
-        raise Refused(f"{path} can't be read as ONNX: {said}") from error
+        raise Refused(f"{path} can't be read as ONNX: {in_short(error)}") from error
     opset = next((one.version for one in model.opset_import if one.domain in ("", "ai.onnx")), 0)
     if opset < FIRST_OPSET:
         try:
             model = version_converter.convert_version(model, FIRST_OPSET)
         except Exception as error:
-            said = " ".join(str(error).split())[:200]
             raise Refused(
-                f"{path} has opset {opset}, and onnx makes no {FIRST_OPSET} of it: {said}"
+                f"{path} has opset {opset}, and onnx makes no {FIRST_OPSET} of it: "
+                f"{in_short(error)}"
             ) from error
     _without_names(model.graph)
     kinds = {node.op_type for node in model.graph.node}
@@ -106,6 +105,12 @@ class Call:
         if found is None:
             raise self.refused(f"its input {index} is missing")
         return found
+
+    @property
+    def axes(self) -> list[int]:
+        """Of a reduction: its second input, or in older opsets an attribute."""
+        axes = self.constant(1)
+        return list(self.get("axes", [])) if axes is None else axes.tolist()
 
     def only(self, **allowed: Any) -> None:
         """Refuses attributes that no layer has, by their names; the value allowed first is ONNX's
@@ -252,9 +257,9 @@ class Graph:
             except (Refused, ReadsImages):
                 raise
             except Exception as error:
-                said = " ".join(str(error).split())[:200]
                 raise Call(self, node).refused(
-                    f"it can't be imported as it is used here ({type(error).__name__}: {said})"
+                    f"it can't be imported as it is used here ({type(error).__name__}: "
+                    f"{in_short(error)})"
                 ) from error
 
     def _read_inputs(self, sample: tuple[int, ...], places: np.ndarray | None) -> None:

@@ -21,7 +21,7 @@ from networks.preparations import NOTHING_DONE, Preparations, operation_of
 from networks.slices import arguments, joined
 from networks.torch_operations import LAYERS, VIEWS, is_read_as_it_is
 from networks.user_module import Input, in_float64
-from networks.values import ReadsImages, Refused, Value
+from networks.values import ReadsImages, Refused, Value, in_short
 from networks.windows import Padded, pair
 from peers.pytorch.user_file import user_place
 
@@ -328,10 +328,9 @@ class Graph:
         except (Refused, ReadsImages):
             raise
         except Exception as error:
-            said = " ".join(str(error).split())[:200]
             raise Refused(
                 f"{node.name}{place_of(node, ' ')}: it can't be imported as it is used here "
-                f"({type(error).__name__}: {said})"
+                f"({type(error).__name__}: {in_short(error)})"
             ) from error
 
     def _given(self, spec: Any) -> Any:

@@ -21,14 +21,6 @@ if TYPE_CHECKING:
     from networks.from_onnx import Call
 
 
-def _elementwise(kind: str, **only: Any) -> Callable[[Call], Value]:
-    def layer(call: Call) -> Value:
-        call.only(**only)
-        return call.build.elementwise(call, kind, call.value())
-
-    return layer
-
-
 def _gelu(call: Call) -> Value:
     kind = "gelu_tanh" if call.get("approximate", "none") == "tanh" else "gelu"
     return call.build.elementwise(call, kind, call.value())
@@ -41,7 +33,7 @@ def _hard_sigmoid(call: Call) -> Value:
     return call.build.elementwise(call, "hardsigmoid", call.value())
 
 
-def _function(kind: str, **numbers: tuple[str, float, float]) -> Callable[[Call], Value]:
+def _elementwise(kind: str, **numbers: tuple[str, float, float]) -> Callable[[Call], Value]:
     """With numbers of its own: each with ONNX's name, and where it goes unsaid there and here."""
 
     def layer(call: Call) -> Value:
@@ -111,8 +103,11 @@ def _linear(call: Call, weight: np.ndarray, bias: np.ndarray | None) -> Value:
             step.layer["scaled_start"] = True  # that of a product
             own = {"out_features": weight.shape[0], "tied": step.layer["name"]}
             return call.build.rowwise(call, "linear", call.value(), [], **own)
-    parameters = [weight] if bias is None else [weight, bias]
-    return call.build.rowwise(call, "linear", call.value(), parameters, **own)
+    return call.build.rowwise(call, "linear", call.value(), _given(weight, bias), **own)
+
+
+def _given(*parameters: np.ndarray | None) -> list[np.ndarray]:
+    return [one for one in parameters if one is not None]
 
 
 def same_numbers(one: np.ndarray, other: np.ndarray) -> bool:
@@ -206,14 +201,13 @@ def _conv(call: Call) -> Value:
     weight, bias = call.weight(1), call.constant(2)
     size = pair(weight.shape[2:], 1)
     own = {"out_channels": weight.shape[0], **_window(call, size, 1)}
-    parameters = [weight] if bias is None else [weight, bias]
     own |= said(bias=(bias is not None, True), groups=(call.get("group", 1), 1))
     own |= said(dilation=(call.pair("dilations", 1), 1))
     value = call.value()
     if ends := call.pads_apart:
         around = np.reshape(ends, (2, -1)).T[::-1].ravel().tolist()
         value = attention.as_layers(call, padded(call, value, around))
-    return call.build.image(call, "conv2d", value, parameters, **own)
+    return call.build.image(call, "conv2d", value, _given(weight, bias), **own)
 
 
 def _conv_transpose(call: Call) -> Value:
@@ -225,8 +219,7 @@ def _conv_transpose(call: Call) -> Value:
     own = {"out_channels": weight.shape[1], **_window(call, size, 1)}
     own |= said(output_padding=(call.pair("output_padding", 0), 0))
     own |= said(bias=(bias is not None, True), dilation=(call.pair("dilations", 1), 1))
-    parameters = [weight] if bias is None else [weight, bias]
-    return call.build.image(call, "conv_transpose2d", call.value(), parameters, **own)
+    return call.build.image(call, "conv_transpose2d", call.value(), _given(weight, bias), **own)
 
 
 def _resize(call: Call) -> Value:
@@ -248,48 +241,36 @@ def _resize(call: Call) -> Value:
     return call.build.upsampled(call, value, [float(one) for one in sizes[2:]])
 
 
-def _pool(call: Call, kind: str) -> Value:
+def _pool(call: Call) -> Value:
+    is_max = call.node.op_type == "MaxPool"
+    if is_max:
+        call.only(storage_order=0)
+    elif any(call.get("pads", [])) and not call.get("count_include_pad", 0):
+        raise call.refused("count_include_pad is 0, and can only be 1 where there is padding")
     size = call.pair("kernel_shape", 1)
     call.only(dilations=([1] * call.directions,))
     own = _window(call, size, size) | said(ceil_mode=(bool(call.get("ceil_mode", 0)), False))
-    return call.build.image(call, kind, call.value(), **own)
-
-
-def _max_pool(call: Call) -> Value:
-    call.only(storage_order=0)
-    return _pool(call, "max_pool2d")
-
-
-def _average_pool(call: Call) -> Value:
-    if any(call.get("pads", [])) and not call.get("count_include_pad", 0):
-        raise call.refused("count_include_pad is 0, and can only be 1 where there is padding")
-    return _pool(call, "avg_pool2d")
+    return call.build.image(call, "max_pool2d" if is_max else "avg_pool2d", call.value(), **own)
 
 
 def _global_pool(call: Call) -> Value:
-    return call.build.global_mean(call, call.value(), keeps=True)
-
-
-def _global_max_pool(call: Call) -> Value:
-    axes = range(2, call.value().places.ndim)
-    return global_max(call.build, call, call.value(), axes, keeps=True)
+    value = call.value()
+    if call.node.op_type == "GlobalAveragePool":
+        return call.build.global_mean(call, value, keeps=True)
+    return global_max(call.build, call, value, range(2, value.places.ndim), keeps=True)
 
 
 def _reduce_max(call: Call) -> Value:
-    axes = call.constant(1)
-    given = call.get("axes", []) if axes is None else axes.tolist()
-    return global_max(call.build, call, call.value(), given, bool(call.get("keepdims", 1)))
+    return global_max(call.build, call, call.value(), call.axes, bool(call.get("keepdims", 1)))
 
 
 def _reduce_mean(call: Call) -> Any:
-    value, axes = call.inputs[0], call.constant(1)
-    given = call.get("axes", []) if axes is None else axes.tolist()
+    value, axes = call.inputs[0], call.axes
     if isinstance(value, root_mean_square.Partial):
-        if given not in ([-1], [value.of.places.ndim - 1]) or not call.get("keepdims", 1):
+        if axes not in ([-1], [value.of.places.ndim - 1]) or not call.get("keepdims", 1):
             raise call.refused("the mean of squares can only be over the last dimension, kept")
         return root_mean_square.after(call, value, "mean")
-    value = call.value()
-    return call.build.mean(call, value, given, bool(call.get("keepdims", 1)))
+    return call.build.mean(call, call.value(), axes, bool(call.get("keepdims", 1)))
 
 
 def _reduce_sum(call: Call) -> Value:
@@ -352,8 +333,7 @@ def _layer_norm(call: Call) -> Value:
     call.only(axis=(-1, call.value().places.ndim - 1))
     weight, bias = call.weight(1), call.constant(2)
     own = said(eps=(call.epsilon, 1e-5), bias=(bias is not None, True))
-    parameters = [weight] if bias is None else [weight, bias]
-    return call.build.rowwise(call, "layer_norm", call.value(), parameters, **own)
+    return call.build.rowwise(call, "layer_norm", call.value(), _given(weight, bias), **own)
 
 
 def _mul(call: Call) -> Any:
@@ -463,16 +443,14 @@ def _recurrent(call: Call) -> tuple[Value, Value]:
 
 LAYERS: dict[str, Callable[[Call], Any]] = {
     **taken_apart.LAYERS,
-    "Relu": _elementwise("relu"),
-    "Sigmoid": _elementwise("sigmoid"),
-    "Tanh": _elementwise("tanh"),
+    **{
+        name: _elementwise(name.lower())
+        for name in ("Relu", "Sigmoid", "Tanh", "HardSwish", "Softplus", "Sin")
+    },
     "Gelu": _gelu,
-    "HardSwish": _elementwise("hardswish"),
     "HardSigmoid": _hard_sigmoid,
-    "LeakyRelu": _function("leaky_relu", negative_slope=("alpha", 0.01, 0.01)),
-    "Elu": _function("elu", alpha=("alpha", 1.0, 1.0)),
-    "Softplus": _elementwise("softplus"),
-    "Sin": _elementwise("sin"),
+    "LeakyRelu": _elementwise("leaky_relu", negative_slope=("alpha", 0.01, 0.01)),
+    "Elu": _elementwise("elu", alpha=("alpha", 1.0, 1.0)),
     "Neg": lambda call: attention.affine(call, call.value(), -1.0, 0),
     "Sub": _sub,
     "Pad": _pad,
@@ -487,10 +465,8 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
     "Resize": _resize,
-    "MaxPool": _max_pool,
-    "AveragePool": _average_pool,
-    "GlobalAveragePool": _global_pool,
-    "GlobalMaxPool": _global_max_pool,
+    **dict.fromkeys(("MaxPool", "AveragePool"), _pool),
+    **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), _global_pool),
     "ReduceMax": _reduce_max,
     "ReduceMean": _reduce_mean,
     "BatchNormalization": _batch_norm,

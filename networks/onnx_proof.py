@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 
 from networks.from_onnx import Graph
 from networks.proof import BATCHES, ENDS, for_bench, rebuilt, seen
-from networks.values import Refused
+from networks.values import Refused, in_short
 from peers.pytorch.networks import BATCH_NORMS
 
 TOLERANCE = 1e-4  # relative to the largest output: the reference computes in float32
@@ -26,7 +26,9 @@ def prove(graph: Graph, described: dict[str, Any]) -> float:
     parameters = [torch.tensor(one) for step in steps for one in step.parameters]
     network = rebuilt(described, parameters).eval()
     norms = [one for one in network.modules() if isinstance(one, BATCH_NORMS)]
-    statistics = [graph.statistics[s.layer["name"]] for s in steps if s.layer["type"] in _NORMS]
+    statistics = [
+        graph.statistics[s.layer["name"]] for s in steps if s.layer["type"] == "batch_norm"
+    ]
     for module, (mean, variance) in zip(norms, statistics, strict=True):
         module.running_mean.copy_(torch.tensor(mean))
         module.running_var.copy_(torch.tensor(variance))
@@ -51,16 +53,13 @@ def prove(graph: Graph, described: dict[str, Any]) -> float:
     return largest
 
 
-_NORMS = ("batch_norm",)
-
-
 def _run(reference: ReferenceEvaluator, given: dict[str, Any]) -> list[Any]:
     try:
         return reference.run(None, given)
     except Exception as error:  # of a MaxPool with ceil_mode and padding, in 1.23
-        said = " ".join(str(error).split())[:200]
         raise Refused(
-            f"onnx's reference evaluator fails on the file, so nothing proves the import: {said}"
+            "onnx's reference evaluator fails on the file, so nothing proves the import: "
+            f"{in_short(error)}"
         ) from error
 
 

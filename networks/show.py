@@ -15,44 +15,20 @@ from networks.windows import both
 # FLOP of the forward pass as include/crossover/cost.h and src/operations/counting.h count them, of
 # what a layer reads and gives: per number that it gives ...
 _PER_NUMBER = {
-    "relu": 1,
-    "sigmoid": 4,
-    "tanh": 4,
-    "gelu": 4,
-    "hardsigmoid": 4,
-    "gelu_tanh": 9,
-    "silu": 5,
-    "hardswish": 5,
-    "relu6": 2,
-    "leaky_relu": 2,
-    "elu": 4,
-    "softplus": 5,
-    "sin": 1,
-    "exp": 1,
-    "abs": 1,
-    "sqrt": 1,
-    "reciprocal": 1,
-    "as_strided": 0,
-    "hardtanh": 2,
-    "affine": 2,
-    "pad": 0,
-    "identity": 0,
-    "dropout": 1,
-    "add": 1,
-    "concatenate": 0,
-    "class_token": 0,
-    "first_place": 0,
-    "last_place": 0,
-    "slice": 0,
-    "multiply": 1,
-    "batch_norm": 7,
-    "group_norm": 7,
-    "flatten": 0,
-    "embedding": 0,
-    "to_sequence": 0,
-    "to_image": 0,
-    "upsample": 0,
-    "position_embedding": 1,
+    kind: count
+    for count, kinds in {
+        0: (
+            "as_strided pad identity concatenate class_token first_place last_place slice "
+            "flatten embedding to_sequence to_image upsample"
+        ),
+        1: "relu sin exp abs sqrt reciprocal dropout add multiply position_embedding",
+        2: "relu6 leaky_relu hardtanh affine",
+        4: "sigmoid tanh gelu hardsigmoid elu",
+        5: "silu hardswish softplus",
+        7: "batch_norm group_norm",
+        9: "gelu_tanh",
+    }.items()
+    for kind in kinds.split()
 }
 _Count = Callable[[dict[str, Any], tuple[int, ...], tuple[int, ...]], int]
 # ... or by its own rule, of its JSON and both shapes.

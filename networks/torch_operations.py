@@ -25,15 +25,7 @@ def is_read_as_it_is(found: Any, operation: str) -> bool:
     return operation in known
 
 
-def _elementwise(kind: str, **only: Any) -> Callable[[Call], Value]:
-    def layer(call: Call) -> Value:
-        call.only(**only)
-        return call.build.elementwise(call, kind, call.value())
-
-    return layer
-
-
-def _function(kind: str, **numbers: float) -> Callable[[Call], Value]:
+def _elementwise(kind: str, **numbers: float) -> Callable[[Call], Value]:
     """With numbers of its own, and what they are where they go unsaid."""
 
     def layer(call: Call) -> Value:
@@ -48,7 +40,7 @@ def _leaky_relu(call: Call) -> Value:
         raise call.refused(f"negative_slope is {call['negative_slope']}, and can't be below 0")
     if call["negative_slope"] == 0:
         return call.build.elementwise(call, "relu", call.value())
-    return _function("leaky_relu", negative_slope=0.01)(call)
+    return _elementwise("leaky_relu", negative_slope=0.01)(call)
 
 
 def _elu(call: Call) -> Value:
@@ -208,7 +200,8 @@ def _avg_pool2d(call: Call) -> Value:
     return _pool(call, "avg_pool2d")
 
 
-def _adaptive_pool(call: Call, kind: str) -> Value:
+def _adaptive_pool(call: Call) -> Any:
+    kind = "avg_pool2d" if "avg" in call.operation else "max_pool2d"
     value, found = call.value(), call["output_size"]
     places = value.places.shape[2:]
     sizes = [found] * len(places) if isinstance(found, int) else list(found)
@@ -220,15 +213,8 @@ def _adaptive_pool(call: Call, kind: str) -> Value:
             f"{' by '.join(map(str, sizes))} equal parts"
         )
     size = pair([whole // size for whole, size in zip(places, sizes, strict=True)], 1)
-    return value if size == 1 else call.build.image(call, kind, value, kernel_size=size)
-
-
-def _adaptive_avg_pool(call: Call) -> Value:
-    return _adaptive_pool(call, "avg_pool2d")
-
-
-def _adaptive_max_pool(call: Call) -> Any:
-    return _adaptive_pool(call, "max_pool2d"), call.no_layers("where the largest are")
+    given = value if size == 1 else call.build.image(call, kind, value, kernel_size=size)
+    return given if kind == "avg_pool2d" else (given, call.no_layers("where the largest are"))
 
 
 def _max(call: Call) -> Any:
@@ -256,44 +242,39 @@ def _sum(call: Call) -> Value:
     return attention.affine(call, mean, value.places.size / mean.places.size, 0)
 
 
-def _batch_norm(call: Call) -> Value:
+def _channel_norm(call: Call) -> Value:
+    """Of a batch, of groups of channels, or of each channel of a sample (instance_norm)."""
     if call["weight"] is None:
         raise call.refused("affine is False, and can only be True")
-    if not call["training"]:
-        raise call.refused("it is in evaluation (eval()); bench's has the statistics of its batch")
-    # momentum is that of averages which training does not read
-    parameters = call.parameter("weight") + call.parameter("bias")
     own = said(eps=(call["eps"], 1e-5))
-    return call.build.batch_norm(call, call.value(), parameters, **own)
-
-
-def _group_norm(call: Call) -> Value:
-    if call["weight"] is None:
-        raise call.refused("affine is False, and can only be True")
-    own = {"num_groups": call["num_groups"], **said(eps=(call["eps"], 1e-5))}
+    if call.operation == "batch_norm":
+        if not call["training"]:
+            raise call.refused(
+                "it is in evaluation (eval()); bench's has the statistics of its batch"
+            )
+        # momentum is that of averages which training does not read
+        parameters = call.parameter("weight") + call.parameter("bias")
+        return call.build.batch_norm(call, call.value(), parameters, **own)
+    if call.operation == "instance_norm":
+        call.only(use_input_stats=True)
+    groups = call.arguments.get("num_groups") or call.shape("weight")[0]
     parameters = call.parameter("weight") + call.parameter("bias")
+    own = {"num_groups": groups, **own}
     return call.build.image(call, "group_norm", call.value(), parameters, **own)
 
 
-def _instance_norm(call: Call) -> Value:
-    if call["weight"] is None:
-        raise call.refused("affine is False, and can only be True")
-    call.only(use_input_stats=True)
-    own = {"num_groups": call.shape("weight")[0], **said(eps=(call["eps"], 1e-5))}
-    parameters = call.parameter("weight") + call.parameter("bias")
-    return call.build.image(call, "group_norm", call.value(), parameters, **own)
-
-
-def _layer_norm(call: Call) -> Value:
+def _row_norm(call: Call) -> Value:
+    """Of the last dimension: layer_norm, or rms_norm, which has no bias."""
     if len(call["normalized_shape"]) != 1:
         raise call.refused("normalized_shape has several dimensions, and can only have the last")
-    weight, bias = call.parameter("weight"), call.parameter("bias")
+    has_bias = call.operation == "layer_norm"
+    weight, bias = call.parameter("weight"), call.parameter("bias") if has_bias else []
     if bias and not weight:
         raise call.refused("it has a bias without a weight")
-    own = said(eps=(call["eps"], 1e-5), elementwise_affine=(bool(weight), True))
-    own |= said(bias=(bool(bias), True)) if weight else {}
-    parameters = weight + bias
-    return call.build.rowwise(call, "layer_norm", call.value(), parameters, **own)
+    eps = (call["eps"], 1e-5 if has_bias else None)
+    own = said(eps=eps, elementwise_affine=(bool(weight), True))
+    own |= said(bias=(bool(bias), True)) if has_bias and weight else {}
+    return call.build.rowwise(call, call.operation, call.value(), weight + bias, **own)
 
 
 def _cos(call: Call) -> Value:
@@ -378,14 +359,6 @@ def _masked(call: Call) -> Any:
     return attention.masked(call, call["self"], hidden)
 
 
-def _rms_norm(call: Call) -> Value:
-    if len(call["normalized_shape"]) != 1:
-        raise call.refused("normalized_shape has several dimensions, and can only have the last")
-    weight = call.parameter("weight")
-    own = said(eps=(call["eps"], None), elementwise_affine=(bool(weight), True))
-    return call.build.rowwise(call, "rms_norm", call.value(), weight, **own)
-
-
 def _embedding(call: Call) -> Any:
     if not isinstance(call["indices"], Value):  # rows of a table that are always the same
         return call.rows_of_table("weight", call["indices"])
@@ -442,21 +415,20 @@ def _both_ways(
 
 
 LAYERS: dict[str, Callable[[Call], Any]] = {
-    "relu": _elementwise("relu"),
-    "sigmoid": _elementwise("sigmoid"),
-    "tanh": _elementwise("tanh"),
+    **{
+        name: _elementwise(name)
+        for name in (
+            *("relu", "sigmoid", "tanh", "silu", "relu6", "hardswish", "hardsigmoid"),
+            *("sin", "exp", "abs"),
+        )
+    },
     "gelu": _gelu,
-    "silu": _elementwise("silu"),
-    "relu6": _elementwise("relu6"),
     **dict.fromkeys(("hardtanh", "clamp"), _held),
-    "hardswish": _elementwise("hardswish"),
-    "hardsigmoid": _elementwise("hardsigmoid"),
     "leaky_relu": _leaky_relu,
     **dict.fromkeys(("elu", "selu"), _elu),
     "softplus": _softplus,
     "mish": _mish,
     "log_sigmoid": _log_sigmoid,
-    **{name: _elementwise(name) for name in ("sin", "exp", "abs")},
     "cos": _cos,
     "neg": lambda call: attention.affine(call, call.value(), -1.0, 0),
     "dropout": _dropout,
@@ -469,15 +441,11 @@ LAYERS: dict[str, Callable[[Call], Any]] = {
     **{f"upsample_nearest{d}": _upsample for d in ("1d", "2d")},
     **{f"max_pool{d}": _max_pool2d for d in ("1d", "2d")},
     **{f"avg_pool{d}": _avg_pool2d for d in ("1d", "2d")},
-    **{f"adaptive_avg_pool{d}": _adaptive_avg_pool for d in ("1d", "2d")},
-    **{f"adaptive_max_pool{d}": _adaptive_max_pool for d in ("1d", "2d")},
+    **{f"adaptive_{of}_pool{d}": _adaptive_pool for of in ("avg", "max") for d in ("1d", "2d")},
     "mean": _mean,
     **dict.fromkeys(("max", "amax"), _max),
-    "batch_norm": _batch_norm,
-    "group_norm": _group_norm,
-    "instance_norm": _instance_norm,
-    "layer_norm": _layer_norm,
-    "rms_norm": _rms_norm,
+    **dict.fromkeys(("batch_norm", "group_norm", "instance_norm"), _channel_norm),
+    **dict.fromkeys(("layer_norm", "rms_norm"), _row_norm),
     "add": arithmetic.add,
     **dict.fromkeys(("sub", "rsub"), arithmetic.sub),
     "cat": _cat,

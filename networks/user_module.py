@@ -19,10 +19,10 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.nn.utils.parametrize import is_parametrized
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_map
 
 from networks.builder import MOST_PARAMETERS
 from networks.values import BATCH, Refused
+from peers.pytorch.draws import CastToF64
 from peers.pytorch.user_file import failure, module_of, place
 
 # nn.TransformerEncoder compares a mask's numbers with the causal one's, which no graph can; the
@@ -54,24 +54,12 @@ class Input:
         return torch.randn(shape, dtype=torch.float64)
 
 
-class _Wide(TorchFunctionMode):
-    """What the user's code makes a float32 is a float64, as all else is here."""
-
-    def __torch_function__(
-        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        del types
-        function = torch.Tensor.double if function is torch.Tensor.float else function
-        wide = lambda one: torch.float64 if one is torch.float32 else one  # noqa: E731
-        return function(*tree_map(wide, args), **tree_map(wide, kwargs or {}))
-
-
 @contextmanager
 def in_float64() -> Iterator[None]:
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        with _Wide():
+        with CastToF64():
             yield
     finally:
         torch.set_default_dtype(before)

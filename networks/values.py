@@ -17,6 +17,11 @@ class Refused(Exception):  # noqa: N818 - a limit, not a fault
     """Why a network can't be imported, in a sentence."""
 
 
+def in_short(error: Exception) -> str:
+    """Its words, in one line."""
+    return " ".join(str(error).split())[:200]
+
+
 class ReadsImages(Exception):  # noqa: N818 - a second try has them
     """The network reads its input as images [channels, height, width] of a sample's numbers;
     `places`: where each of these is in the input as it was said."""

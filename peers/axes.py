@@ -7,6 +7,8 @@ itself tells bench of it.
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Callable, Sequence
 from typing import Any
 
 LAYOUTS = ("default", "channels-last")
@@ -35,3 +37,15 @@ LOOP = _axis("loop", "how a jitted epoch repeats its step", LOOPS)
 PAGES_AXIS = _axis("pages", "pages of PyTorch's memory on the CPU", PAGES)
 TORCH_DEVICE = _axis("torch_device", "which of PyTorch's devices a GPU is", TORCH_DEVICES)
 AXES = [LAYOUT, COMPILER, LOOP, PAGES_AXIS, TORCH_DEVICE]
+
+
+def values_among(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+    """Of a flag: some of these, with commas between."""
+
+    def values(text: str) -> tuple[str, ...]:
+        given = tuple(dict.fromkeys(text.split(",")))
+        if not set(given) <= set(known):
+            raise argparse.ArgumentTypeError(f"choose from {', '.join(known)}")
+        return given
+
+    return values

@@ -6,13 +6,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from peers.protocol import Configuration, alive, going_on
-from peers.rows import Prepared, Work
+from peers.protocol import Configuration, alive
+from peers.rows import Prepared, compiling, first_run
 from peers.tasks import Task, data_of
 from peers.verification import Mismatch
 
@@ -22,15 +21,23 @@ _MOST_PASSES, _FEWEST_PASSES, _LONG_PASS_NS = 10_000, 20, 5_000_000
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "max": 1.0}
 
 
-class Passes(Work, Protocol):
+class Passes:
     """A network, and one batch on its device; an iteration is one pass. Of the `products` each
     rounds anew."""
 
     parameters: int
     products: int
 
+    def restart(self) -> None:
+        """Nothing changes."""
+
+    def run(self) -> None:
+        """One pass: returns when it is done."""
+        raise NotImplementedError
+
     def outputs(self) -> np.ndarray:
         """Of the last pass, in float64."""
+        raise NotImplementedError
 
 
 def copies(ours: Configuration) -> bool:
@@ -53,20 +60,13 @@ def forward_row(
 ) -> Prepared:
     """Makes, first runs and verifies a pass; Mismatch where it computes something else.
     `exact_outputs`: those of the first so many rows, by the framework in float64."""
-    if counted is None:
-        raise ValueError("nothing is known of its network")
     task = Task.of("Forward", counted)
-    is_compiled = configuration.get("compiler", "none") != "none"
-    start = time.perf_counter()
-    with going_on("compiling it") if is_compiled else nullcontext():
-        made = make(task, configuration)
-        made.run()
-    first_call_seconds = time.perf_counter() - start
+    made, first_call_seconds = first_run(make, task, configuration)
     if made.parameters != task.params:
         raise Mismatch(f"it has {made.parameters} parameters, and bench's has {task.params}")
     rows = max(1, min(task.batch, int(_MOST_FLOPS / task.flops * task.batch)))
     alive("verifying it")
-    with going_on("verifying it") if is_compiled else nullcontext():
+    with compiling(configuration, "verifying it"):
         expected = exact_outputs(task, rows)
     unit = _OF_SUMS + (4 * _OF_BF16 if configuration["precision"] == "bf16" else 0)
     tolerance = unit * math.sqrt(max(1, made.products))

@@ -8,7 +8,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, Protocol
@@ -51,6 +51,24 @@ class Prepared:
     counters: dict[str, float] = field(default_factory=dict)  # of the last repetition
 
 
+def compiling(configuration: Configuration, doing: str) -> AbstractContextManager[None]:
+    """Says that, again and again, if a compiler works at the row."""
+    is_compiled = configuration.get("compiler", "none") != "none"
+    return going_on(doing) if is_compiled else nullcontext()
+
+
+def first_run(
+    make: Callable[[Task, Configuration], Any], task: Task, configuration: Configuration
+) -> tuple[Any, float]:
+    """What is timed, and the seconds until its first iteration is done."""
+    start = time.perf_counter()
+    with compiling(configuration, "compiling it"):
+        made = make(task, configuration)
+        made.restart()
+        made.run()
+    return made, time.perf_counter() - start
+
+
 def training_row(
     make: Callable[[Task, Configuration], Any],
     configuration: Configuration,
@@ -59,20 +77,12 @@ def training_row(
 ) -> Prepared:
     """Makes, first runs and verifies a training, of which `counted` is what bench tells of its
     network. Mismatch where it computes something else, ValueError where it can't be had."""
-    if counted is None:
-        raise ValueError("nothing is known of its network")
     family = configuration["family"]
     task = Task.of(family, counted, int(configuration.get("copies", "1")))
-    is_compiled = configuration.get("compiler", "none") != "none"
-    start = time.perf_counter()
-    with going_on("compiling it") if is_compiled else nullcontext():
-        training = make(task, configuration)
-        training.restart()
-        training.run()
-    first_call_seconds = time.perf_counter() - start
+    training, first_call_seconds = first_run(make, task, configuration)
     try:
         # What is verified may be compiled for a batch of its own, or without what it draws.
-        with going_on("verifying it") if is_compiled else nullcontext():
+        with compiling(configuration, "verifying it"):
             checked, loss = verified(training, configuration, references)
     except Mismatch as found:
         found.seconds = _unverified_seconds(training)

@@ -50,8 +50,10 @@ class Task:
     copies: int = 1  # that train at once on the same rows; `flops` are those of all
 
     @staticmethod
-    def of(family: str, counted: dict[str, Any], copies: int = 1) -> Task:
+    def of(family: str, counted: dict[str, Any] | None, copies: int = 1) -> Task:
         """From what bench tells of a row's network (docs/protocol.md), which is of one copy."""
+        if counted is None:
+            raise ValueError("nothing is known of its network")
         one = {"Minibatch": "step", "Forward": "pass"}.get(family, "epoch")
         return Task(
             network=counted["network"],

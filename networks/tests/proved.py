@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of PyTorch, imported and proved."""
+"""Networks imported and proved, by the command or by what it calls."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from networks import proof
-from networks.ending import ended, without_loss
+from networks import ending, proof
+from networks.__main__ import main
 from networks.from_torch import Graph
 from networks.user_module import Input, exported, with_draws_as_inputs
+
+ZOO = Path(__file__).with_name("zoo.py")
 
 
 def kinds(described: dict[str, Any]) -> list[str]:
@@ -24,9 +28,29 @@ def told(
     network = network.double()
     wanted = with_draws_as_inputs(network, *wanted)
     graph = Graph(exported(network, *wanted), *wanted, output=output)
-    value, graph.end = without_loss(graph.build, graph.output, loss)
-    graph.output = ended(graph.build, value, loss)
-    described = graph.build.described("x", graph.output, loss)
+    described = ending.described(graph, "x", loss)
     difference, count = proof.prove(network, graph, described, *wanted)
     assert difference <= 1e-9 and count > 1
     return described, "; ".join(graph.notes)
+
+
+def _command(source: str | Path) -> list[str]:
+    """To import a file of ONNX, or what the zoo calls so."""
+    return ["import", f"{ZOO}:{source}" if isinstance(source, str) else str(source)]
+
+
+def imported(capsys: Any, source: str | Path, *flags: str) -> dict[str, Any]:
+    code = main([*_command(source), *flags])
+    given = capsys.readouterr()
+    assert code == 0, given.err
+    same = "the original's" if isinstance(source, str) else "those of onnx's reference"
+    assert f"{same} on two random batches" in given.err
+    return json.loads(given.out)
+
+
+def refused(capsys: Any, source: str | Path, *flags: str) -> str:
+    """The sentence, without the program's name."""
+    assert main([*_command(source), *flags]) == 1
+    given = capsys.readouterr()
+    assert given.out == "" and given.err.count("\n") == 1
+    return given.err.removeprefix("python -m networks: ").strip()

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import io
-import json
 import warnings
 from contextlib import redirect_stdout
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,21 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed here")
 onnx = pytest.importorskip("onnx", reason="onnx is not installed here")
 
+from torch import nn  # noqa: E402
+
 from networks.__main__ import main  # noqa: E402
 from networks.tests import zoo  # noqa: E402
+from networks.tests.proved import imported, kinds, refused  # noqa: E402
+
+
+def network_of(network: Any) -> nn.Module:
+    """That, or the zoo's of that name."""
+    found = getattr(zoo, network) if isinstance(network, str) else network
+    return deepcopy(found) if isinstance(found, nn.Module) else found()
 
 
 def exported(path: Path, network: Any, x: Any, new: bool, **flags: Any) -> Path:
+    network = network_of(network).eval() if isinstance(network, str) else network
     read = x if isinstance(x, tuple) else (x,)
     if new:
         pytest.importorskip("onnxscript", reason="onnxscript is not installed here")
@@ -33,212 +43,125 @@ def exported(path: Path, network: Any, x: Any, new: bool, **flags: Any) -> Path:
 def old(path: Path, network: Any, x: Any) -> Path:
     """In training, as the network is trained."""
     mode = {"training": torch.onnx.TrainingMode.PRESERVE, "do_constant_folding": False}
-    return exported(path, network.train(), x, False, opset_version=17, **mode)
+    return exported(path, network_of(network).train(), x, False, opset_version=17, **mode)
 
 
-def imported(capsys: Any, path: Path, *flags: str) -> dict[str, Any]:
-    code = main(["import", str(path), *flags])
-    given = capsys.readouterr()
-    assert code == 0, given.err
-    assert "those of onnx's reference on two random batches" in given.err
-    return json.loads(given.out)
+# By both exporters, and by the old one in training.
+OLD, NEW, TRAINED = "old", "new", "trained"
+EACH, BOTH = (OLD, NEW, TRAINED), (OLD, NEW)
+MSE, BCE = "--loss-function=mse", "--loss-function=bce"
+# Shapes of samples, tokens, flags, and which exporters make files of the same layers.
+AS_OF_PYTORCH: dict[str, tuple[list[str], list[int], list[str], tuple[str, ...]]] = {
+    "mlp": (["20"], [0], [], BOTH),
+    **dict.fromkeys(("ResNet", "Vgg"), (["3x32x32"], [0], [], (TRAINED, NEW))),
+    "Cnn": (["1x16x16"], [0], [], (TRAINED,)),
+    "grouped": (["4x8x8"], [0], [], (OLD,)),
+    "Series": (["2x32"], [0], [], (TRAINED, NEW)),
+    "flat_series": (["32"], [0], [], (TRAINED, NEW)),
+    "Inception": (["2x6x8"], [0], [], (TRAINED, NEW)),
+    "Coder": (["2x10"], [0], [MSE], BOTH),
+    **dict.fromkeys(("UNet", "unet_by_upsampling"), (["3x8x8"], [0], [MSE], (TRAINED,))),
+    "Larger": (["2x3x5"], [0], [], BOTH),
+    **dict.fromkeys(("Tagger", "gated"), (["7"], [50], [], BOTH)),
+    "towers": (["9"], [0], [], (OLD,)),
+    **dict.fromkeys(("dense", "squeeze", "squeeze_conv"), (["3x8x8"], [0], [], (OLD,))),
+    **dict.fromkeys(
+        ("Recommender", "recommender_side_by_side", "dot"),
+        (["scalar", "scalar"], [50, 70], [BCE], BOTH),
+    ),
+    **dict.fromkeys(("halves", "Separate", "asking"), (["5"], [31], [], BOTH)),
+    # Which exporters take apart: attention, GELU by the error function, rms_norm.
+    **dict.fromkeys(("Gpt", "encoder", "ByHand"), (["10"], [31], [], BOTH)),
+    **dict.fromkeys(("Vit", "TorchvisionVit"), (["3x8x8"], [0], [], BOTH)),
+}
 
 
-def refused(capsys: Any, path: Path, *flags: str) -> str:
-    assert main(["import", str(path), *flags]) == 1
-    given = capsys.readouterr()
-    assert given.out == "" and given.err.count("\n") == 1
-    return given.err.removeprefix("python -m networks: ").strip()
-
-
-def kinds(described: dict[str, Any]) -> list[str]:
-    return [layer["type"] for layer in described["layers"]]
-
-
-def of_torch(capsys: Any, name: str, *flags: str) -> list[str]:
-    assert main(["import", f"{zoo.__file__}:{name}", *flags]) == 0
-    return kinds(json.loads(capsys.readouterr().out))
-
-
-@pytest.mark.parametrize("new", [False, True])
-def test_an_mlp(capsys, tmp_path, new):
-    path = exported(tmp_path / "mlp.onnx", zoo.mlp(), torch.randn(2, 20), new)
-    described = imported(capsys, path)
-    assert described["name"] == "mlp" and described["input"] == {"shape": [20], "type": "f32"}
-    assert kinds(described) == ["linear", "relu", "linear", "sigmoid", "linear"]
-    assert described["layers"][0] == {"name": "0", "type": "linear", "out_features": 33}
+def batch(shape: str, tokens: int) -> Any:
+    sizes = [] if shape == "scalar" else map(int, shape.split("x"))
+    return torch.randint(tokens, (2, *sizes)) if tokens else torch.randn(2, *sizes)
 
 
 @pytest.mark.parametrize(
-    ("name", "shape"), [("Cnn", (1, 16, 16)), ("ResNet", (3, 32, 32)), ("Vgg", (3, 32, 32))]
+    ("name", "way"), [(name, way) for name, row in AS_OF_PYTORCH.items() for way in row[-1]]
 )
-def test_the_old_exporter_keeps_what_trains(capsys, tmp_path, name, shape):
-    path = old(tmp_path / "net.onnx", getattr(zoo, name)(), torch.randn(2, *shape))
-    found = kinds(imported(capsys, path))
-    assert found == of_torch(capsys, name, f"--input={'x'.join(map(str, shape))}")
+def test_layers_are_those_of_the_import_from_pytorch(capsys, tmp_path, name, way):
+    shapes, tokens, flags, _ = AS_OF_PYTORCH[name]
+    x = tuple(map(batch, shapes, tokens))
+    path = tmp_path / "net.onnx"
+    if way == TRAINED:
+        old(path, name, x)
+    else:
+        exported(path, name, x, way == NEW)
+    types = [f"--input-type=tokens:{count}" for count in tokens if count]
+    described = imported(capsys, path, *types, *flags, "--as-is")
+    plain = imported(capsys, name, *(f"--input={one}" for one in shapes), *types, *flags)
+    left_out = () if way == TRAINED else ("dropout", "batch_norm")
+    wanted = [kind for kind in kinds(plain) if kind not in left_out]
+    own = ("input", "classes", "outputs", "labels", "loss")
+    assert [described.get(key) for key in own] == [plain.get(key) for key in own]
+    assert sorted(kinds(described)) == sorted(wanted)
 
 
 @pytest.mark.parametrize("name", ["ResNet", "Vgg"])
 def test_the_new_exporter_folds_batch_normalization_away_and_is_refused(capsys, tmp_path, name):
-    path = exported(
-        tmp_path / "net.onnx", getattr(zoo, name)().train(), torch.randn(2, 3, 32, 32), True
-    )
+    x = torch.randn(2, 3, 32, 32)
+    path = exported(tmp_path / "net.onnx", getattr(zoo, name)().train(), x, True)
     assert "has convolutions and no BatchNormalization" in refused(capsys, path)
     described = imported(capsys, path, "--as-is")
     assert "batch_norm" not in kinds(described) and "conv2d" in kinds(described)
 
 
-def test_a_network_that_never_had_any_is_taken_as_it_is(capsys, tmp_path):
-    path = old(tmp_path / "net.onnx", zoo.Vgg(norm=False), torch.randn(2, 3, 32, 32))
+def test_a_file_with_batch_normalization_is_what_is_trained(capsys, tmp_path):
+    x = torch.randn(2, 3, 32, 32)
+    assert "batch_norm" in kinds(imported(capsys, old(tmp_path / "net.onnx", "Vgg", x)))
+    path = old(tmp_path / "net.onnx", zoo.Vgg(norm=False), x)
     assert "say --as-is if it never had any" in refused(capsys, path)
     assert kinds(imported(capsys, path, "--as-is")).count("conv2d") == 8
 
 
 @pytest.mark.parametrize("new", [False, True])
-def test_a_convolution_has_groups_and_dilation(capsys, tmp_path, new):
+def test_sizes_are_those_of_the_file(capsys, tmp_path, new):
+    path = exported(tmp_path / "mlp.onnx", "mlp", torch.randn(2, 20), new)
+    described = imported(capsys, path)
+    assert described["name"] == "mlp"
+    assert described["layers"][0] == {"name": "0", "type": "linear", "out_features": 33}
     path = exported(tmp_path / "net.onnx", zoo.grouped(padding=2), torch.randn(2, 4, 8, 8), new)
     first, second = imported(capsys, path, "--as-is")["layers"][:2]
     assert first["groups"] == 4 and "dilation" not in first
     assert (second["groups"], second["dilation"], second["padding"]) == (2, 2, 2)
-
-
-@pytest.mark.parametrize("new", [False, True])
-@pytest.mark.parametrize(
-    ("name", "shape"), [("Series", (2, 32)), ("flat_series", (32,)), ("Inception", (2, 6, 8))]
-)
-def test_lines_and_windows_that_are_not_square(capsys, tmp_path, name, shape, new):
-    network = getattr(zoo, name)()
-    path = (exported if new else old)(
-        tmp_path / "net.onnx", network, torch.randn(2, *shape), *[new] * new
-    )
-    described = imported(capsys, path, *["--as-is"] * new)
-    plain = of_torch(capsys, name, f"--input={'x'.join(map(str, shape))}")
-    folded = [kind for kind in plain if kind != "batch_norm" or not new]
-    assert sorted(kinds(described)) == sorted(folded)
-    wanted = {1: [1, 1, *shape], 2: [*shape[:1], 1, *shape[1:]], 3: [*shape]}
-    assert described["input"]["shape"] == wanted[len(shape)]
-
-
-@pytest.mark.parametrize("new", [False, True])
-def test_a_line_becomes_shorter_and_longer(capsys, tmp_path, new):
-    path = exported(tmp_path / "net.onnx", zoo.Coder(), torch.randn(2, 2, 10), new)
-    flags = ["--loss-function=mse"]
-    found = kinds(imported(capsys, path, "--as-is", *flags))
-    assert found == of_torch(capsys, "Coder", "--input=2x10", *flags)
-
-
-@pytest.mark.parametrize(("name", "more"), [("UNet", []), ("unet_by_upsampling", ["--as-is"])])
-def test_a_u_net(capsys, tmp_path, name, more):
-    path = old(tmp_path / "net.onnx", getattr(zoo, name)(), torch.randn(2, 3, 8, 8))
-    flags = ["--loss-function=mse"]
-    found = kinds(imported(capsys, path, *flags, *more))
-    assert found == of_torch(capsys, name, "--input=3x8x8", *flags)
-
-
-@pytest.mark.parametrize("new", [False, True])
-def test_images_become_larger_in_each_way(capsys, tmp_path, new):
-    path = exported(tmp_path / "net.onnx", zoo.Larger(), torch.randn(2, 2, 3, 5), new)
-    found = kinds(imported(capsys, path, "--as-is"))
-    assert found == of_torch(capsys, "Larger", "--input=2x3x5")
+    path = exported(tmp_path / "net.onnx", "group_norm", torch.randn(2, 4, 3, 5), new)
+    first, _, second = imported(capsys, path, "--as-is")["layers"][:3]
+    assert (first["type"], first["num_groups"], first["eps"]) == ("group_norm", 2, 1e-3)
+    assert (second["type"], second["num_groups"]) == ("group_norm", 4)
     path = exported(tmp_path / "net.onnx", zoo.Larger(groups=2), torch.randn(2, 2, 3, 5), new)
     assert "group is 2, and can only be 1" in refused(capsys, path, "--as-is")
 
 
-@pytest.mark.parametrize("new", [False, True])
-def test_sequences(capsys, tmp_path, new):
-    words = torch.randint(50, (2, 7))
-    path = exported(tmp_path / "net.onnx", zoo.Tagger().eval(), words, new)
-    described = imported(capsys, path, "--input-type=tokens:50")
-    assert kinds(described) == ["embedding", "lstm", "lstm", "linear"]
-    assert described["labels"] == [7] and described["classes"] == 9
-    assert "reads tokens; --input-type=tokens:N says how many" in refused(capsys, path)
+# ---- several inputs
 
-
-@pytest.mark.parametrize(
-    ("name", "shape", "layers"),
-    [
-        ("Towers", (9,), {"concatenate": 2}),
-        ("Dense", (3, 8, 8), {"concatenate": 2}),
-        ("Squeeze", (3, 8, 8), {"multiply": 1, "linear": 3}),
-        ("SqueezeConv", (3, 8, 8), {"multiply": 1, "linear": 3}),
-    ],
-)
-def test_what_joins_and_gates(capsys, tmp_path, name, shape, layers):
-    network = getattr(zoo, name)().eval()
-    path = exported(tmp_path / "net.onnx", network, torch.randn(2, *shape), False)
-    found = kinds(imported(capsys, path, "--as-is"))
-    assert {kind: found.count(kind) for kind in layers} == layers
-
-
-# ---- several inputs, parts, products and GRU
-
-PAIR = (torch.randint(50, (2,)), torch.randint(50, (2,)))
-PAIR_OF = ("--input-type=tokens:50", "--input-type=tokens:70", "--loss-function=bce")
 WORDS_OF = ("--input-type=tokens:31",)
 
 
 @pytest.mark.parametrize("new", [False, True])
-@pytest.mark.parametrize("name", ["Recommender", "recommender_side_by_side", "Dot"])
-def test_two_towers(capsys, tmp_path, name, new):
-    path = exported(tmp_path / "net.onnx", getattr(zoo, name)().eval(), PAIR, new)
-    described = imported(capsys, path, *PAIR_OF)
-    assert described["input"] == {"shape": [2], "type": "i32"} and described["outputs"] == 1
-    slices = [layer["name"] for layer in described["layers"] if layer["type"] == "slice"]
-    assert len(slices) == 2 and kinds(described).count("first_place") == 2
-    shapes = ["--input=scalar", *PAIR_OF[:1], "--input=scalar", *PAIR_OF[1:]]
-    assert kinds(described) == of_torch(capsys, name, *shapes)
-    assert "2 inputs and --input-type is given 1 times" in refused(capsys, path, PAIR_OF[0])
-
-
-@pytest.mark.parametrize("new", [False, True])
-@pytest.mark.parametrize("name", ["Halves", "Separate", "Asking"])
-def test_parts_and_products(capsys, tmp_path, name, new):
-    words = torch.randint(31, (2, 5))
-    path = exported(tmp_path / "net.onnx", getattr(zoo, name)().eval(), words, new)
-    found = kinds(imported(capsys, path, *WORDS_OF))
-    assert sorted(found) == sorted(of_torch(capsys, name, "--input=5", *WORDS_OF))
+def test_tokens_are_said_for_each_input(capsys, tmp_path, new):
+    x = (torch.randint(50, (2,)), torch.randint(50, (2,)))
+    path = exported(tmp_path / "net.onnx", "Recommender", x, new)
+    of = ("--input-type=tokens:50", "--input-type=tokens:70")
+    layers = imported(capsys, path, *of, BCE)["layers"]
+    assert len([layer["name"] for layer in layers if layer["type"] == "slice"]) == 2
+    assert "2 inputs and --input-type is given 1 times" in refused(capsys, path, of[0])
+    path = exported(tmp_path / "net.onnx", "Tagger", torch.randint(50, (2, 7)), new)
+    assert "reads tokens; --input-type=tokens:N says how many" in refused(capsys, path)
 
 
 def test_vectors_of_several_inputs(capsys, tmp_path):
     read = (torch.randn(2, 5), torch.randn(2, 3), torch.randn(2))
-    path = exported(tmp_path / "net.onnx", zoo.Vectors().eval(), read, False)
+    path = exported(tmp_path / "net.onnx", "vectors", read, False)
     assert imported(capsys, path)["input"]["shape"] == [9]
-    path = exported(
-        tmp_path / "both.onnx",
-        zoo.Both().eval(),
-        (torch.randint(9, (2,)), torch.randn(2, 4)),
-        False,
-    )
+    read = (torch.randint(9, (2,)), torch.randn(2, 4))
+    path = exported(tmp_path / "both.onnx", "both", read, False)
     flags = ("--input-type=tokens:9", "--input-type=numbers")
     assert "some inputs are tokens and others numbers" in refused(capsys, path, *flags)
-
-
-@pytest.mark.parametrize("new", [False, True])
-def test_a_gru(capsys, tmp_path, new):
-    words = torch.randint(50, (2, 7))
-    path = exported(tmp_path / "net.onnx", zoo.gated().eval(), words, new)
-    described = imported(capsys, path, "--input-type=tokens:50")
-    assert kinds(described) == ["embedding", "gru", "gru", "linear"]
-
-
-@pytest.mark.parametrize("new", [False, True])
-def test_normalization_of_groups(capsys, tmp_path, new):
-    path = exported(tmp_path / "net.onnx", zoo.group_norm(), torch.randn(2, 4, 3, 5), new)
-    first, _, second = imported(capsys, path, "--as-is")["layers"][:3]
-    assert (first["type"], first["num_groups"], first["eps"]) == ("group_norm", 2, 1e-3)
-    assert (second["type"], second["num_groups"]) == ("group_norm", 4)
-
-
-@pytest.mark.parametrize("new", [False, True])
-@pytest.mark.parametrize("name", ["Gpt", "Encoder", "ByHand", "Vit", "TorchvisionVit"])
-def test_transformers(capsys, tmp_path, name, new):
-    """Which exporters take apart: attention, GELU by the error function, rms_norm."""
-    is_of_words = name in {"Gpt", "Encoder", "ByHand"}
-    x = torch.randint(31, (2, 10)) if is_of_words else torch.randn(2, 3, 8, 8)
-    path = exported(tmp_path / "net.onnx", getattr(zoo, name)().eval(), x, new)
-    shape = ("--input=10", *WORDS_OF) if is_of_words else ("--input=3x8x8",)
-    original = [kind for kind in of_torch(capsys, name, *shape) if kind != "dropout"]
-    assert kinds(imported(capsys, path, *(WORDS_OF if is_of_words else ("--as-is",)))) == original
 
 
 # ---- files made by hand
@@ -360,19 +283,19 @@ def test_zeros_on_one_side_are_a_layer(capsys, tmp_path):
 
 def test_shared_weights_are_tied_or_refused(capsys, tmp_path):
     words = torch.randint(31, (2, 5))
-    path = old(tmp_path / "tied.onnx", zoo.Tied(), words)
+    path = old(tmp_path / "tied.onnx", "Tied", words)
     described = imported(capsys, path, *WORDS_OF)
     assert described["layers"][-1]["tied"] == described["layers"][0]["name"]
-    path = old(tmp_path / "shared.onnx", zoo.shared(), torch.randn(2, 4))
+    path = old(tmp_path / "shared.onnx", "shared", torch.randn(2, 4))
     assert "2 has the very weights of 0; each layer of bench's has" in refused(capsys, path)
-    path = exported(tmp_path / "new.onnx", zoo.OneBody(), torch.randn(2, 4), True)
+    path = exported(tmp_path / "new.onnx", "one_body", torch.randn(2, 4), True)
     capsys.readouterr()  # what the exporter says
     assert "has the very weights of body; each layer" in refused(capsys, path)
 
 
 def test_copies_that_an_exporter_writes_once_are_said(capsys, tmp_path):
     words = torch.randint(31, (2, 10))
-    path = exported(tmp_path / "net.onnx", zoo.Encoder().eval(), words, True)
+    path = exported(tmp_path / "net.onnx", "encoder", words, True)
     assert main(["import", str(path), *WORDS_OF]) == 0
     assert "of its layers have the very weights of others" in capsys.readouterr().err
 
@@ -496,7 +419,7 @@ def test_a_wrong_layer_is_found(capsys, tmp_path, monkeypatch):
     from networks import onnx_operations  # noqa: PLC0415
 
     monkeypatch.setitem(onnx_operations.LAYERS, "Relu", onnx_operations._elementwise("sigmoid"))
-    path = exported(tmp_path / "mlp.onnx", zoo.mlp(), torch.randn(2, 20), False)
+    path = exported(tmp_path / "mlp.onnx", "mlp", torch.randn(2, 20), False)
     assert "other numbers than onnx's reference evaluator, by " in refused(capsys, path)
 
 
@@ -504,6 +427,6 @@ def test_an_evaluator_that_fails_proves_nothing(capsys, tmp_path, monkeypatch):
     def fails(*_: Any) -> None:
         raise ValueError("array dimensions\nmust match")
 
-    path = exported(tmp_path / "mlp.onnx", zoo.mlp(), torch.randn(2, 20), False)
+    path = exported(tmp_path / "mlp.onnx", "mlp", torch.randn(2, 20), False)
     monkeypatch.setattr("networks.onnx_proof.ReferenceEvaluator.run", fails)
     assert "so nothing proves the import: array dimensions must match" in refused(capsys, path)

@@ -94,11 +94,6 @@ class ResNet(nn.Module):
         return self.fc(torch.flatten(self.avgpool(self.layers(x)), 1))
 
 
-def resnet18():
-    """The whole one."""
-    return ResNet((64, 128, 256, 512), 2, 1000)
-
-
 class Vgg(nn.Module):
     """VGG-11 with batch normalization, thin: 32 x 32 becomes 1 x 1."""
 
@@ -146,16 +141,8 @@ class Tagger(nn.Module):
         return logits.transpose(1, 2) if self.per_class else logits.reshape(-1, 9)
 
 
-def gated():
-    return Tagger(kind=nn.GRU)
-
-
-def time_first():
-    return Tagger(batch_first=False)
-
-
-def per_class():
-    return Tagger(per_class=True)
+gated = Tagger(kind=nn.GRU)
+time_first, per_class = Tagger(batch_first=False), Tagger(per_class=True)
 
 
 class Attention(nn.Module):
@@ -226,18 +213,12 @@ class Vit(nn.Module):
         return self.out(self.block(x).mean(1))
 
 
-class Encoder(nn.Module):
+def encoder():
     """PyTorch's own."""
-
-    def __init__(self):
-        super().__init__()
-        self.embedding = nn.Embedding(31, 12)
-        layer = nn.TransformerEncoderLayer(12, 3, 24, dropout=0.0, batch_first=True)
-        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-        self.out = nn.Linear(12, 4)
-
-    def forward(self, words):
-        return self.out(self.encoder(self.embedding(words)).mean(dim=1))
+    layer = nn.TransformerEncoderLayer(12, 3, 24, dropout=0.0, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    own = {"embedding": nn.Embedding(31, 12), "encoder": encoder, "out": nn.Linear(12, 4)}
+    return By(lambda m, x: m.out(m.encoder(m.embedding(x)).mean(dim=1)), **own)
 
 
 def grouped(padding="same"):
@@ -277,8 +258,7 @@ class Series(nn.Module):
         return self.fc(torch.cat((x.mean(dim=2), top), dim=1))
 
 
-def flat_series():
-    return Series(1, flat=True)
+flat_series = Series(1, flat=True)
 
 
 class Inception(nn.Module):
@@ -305,17 +285,13 @@ class Inception(nn.Module):
         return self.fc(torch.flatten(x, 1))
 
 
-class Signal(nn.Module):
-    """A convolution of a signal, whose places an LSTM reads."""
-
-    def __init__(self):
-        super().__init__()
-        self.conv = nn.Conv1d(3, 6, 5, padding="same")
-        self.lstm, self.out = nn.LSTM(6, 5, batch_first=True), nn.Linear(5, 3)
-
-    def forward(self, x):
-        given, _ = self.lstm(F.gelu(self.conv(x)).transpose(1, 2))
-        return self.out(given[:, -1])
+# A convolution of a signal, whose places an LSTM reads.
+signal = By(
+    lambda m, x: m.out(m.lstm(F.gelu(m.conv(x)).transpose(1, 2))[0][:, -1]),
+    conv=nn.Conv1d(3, 6, 5, padding="same"),
+    lstm=nn.LSTM(6, 5, batch_first=True),
+    out=nn.Linear(5, 3),
+)
 
 
 class Coder(nn.Module):
@@ -334,20 +310,13 @@ class Coder(nn.Module):
         return self.out(x)
 
 
-def coder_of_classes():
-    return Coder(5)
+coder_of_classes = Coder(5)
 
 
-class TwoSignals(nn.Module):
+def two_signals():
     """Signals of one length, each with its channels."""
-
-    def __init__(self):
-        super().__init__()
-        self.left, self.right = nn.Conv1d(2, 4, 3), nn.Conv1d(1, 4, 3)
-        self.out = nn.Linear(4, 2)
-
-    def forward(self, left, right):
-        return self.out((self.left(left) + self.right(right)).mean(2))
+    own = {"left": nn.Conv1d(2, 4, 3), "right": nn.Conv1d(1, 4, 3), "out": nn.Linear(4, 2)}
+    return By(lambda m, a, b: m.out((m.left(a) + m.right(b)).mean(2)), **own)
 
 
 class FlatImage(nn.Module):
@@ -415,12 +384,8 @@ class UNet(nn.Module):
         return self.out(x)
 
 
-def unet_by_upsampling():
-    return UNet(1, "nearest", groups=2)
-
-
-def unet_of_masks():
-    return nn.Sequential(UNet(1), nn.Flatten(1))
+unet_by_upsampling = UNet(1, "nearest", groups=2)
+unet_of_masks = nn.Sequential(UNet(1), nn.Flatten(1))
 
 
 class Larger(nn.Module):
@@ -476,19 +441,20 @@ class TorchvisionVit(nn.Module):
         return self.head(x[:, 0])
 
 
-class Towers(nn.Module):
-    """Users and things of numbers: what two towers make of their own columns is joined."""
+def _of_two_towers(m, x):
+    user, thing = m.user(x), m.thing(x)
+    mixed = m.mix(torch.cat((user, thing), dim=1))
+    return m.out(torch.cat((thing, mixed, user), dim=-1))
 
-    def __init__(self):
-        super().__init__()
-        self.user = nn.Sequential(nn.Linear(9, 8), nn.ReLU(), nn.Linear(8, 4))
-        self.thing = nn.Sequential(nn.Linear(9, 6), nn.ReLU(), nn.Linear(6, 3))
-        self.mix, self.out = nn.Linear(7, 7), nn.Linear(14, 2)
 
-    def forward(self, x):
-        user, thing = self.user(x), self.thing(x)
-        mixed = self.mix(torch.cat((user, thing), dim=1))
-        return self.out(torch.cat((thing, mixed, user), dim=-1))
+# Users and things of numbers: what two towers make of their own columns is joined.
+towers = By(
+    _of_two_towers,
+    user=nn.Sequential(nn.Linear(9, 8), nn.ReLU(), nn.Linear(8, 4)),
+    thing=nn.Sequential(nn.Linear(9, 6), nn.ReLU(), nn.Linear(6, 3)),
+    mix=nn.Linear(7, 7),
+    out=nn.Linear(14, 2),
+)
 
 
 class Recommender(nn.Module):
@@ -509,55 +475,40 @@ class Recommender(nn.Module):
         return self.out(joined).squeeze(-1)
 
 
-def recommender_side_by_side():
-    return Recommender(by_product=False)
+recommender_side_by_side = Recommender(by_product=False)
 
 
-class Dot(nn.Module):
-    """Towers whose vectors are multiplied and summed."""
-
-    def __init__(self):
-        super().__init__()
-        self.users, self.items = nn.Embedding(50, 8), nn.Embedding(70, 8)
-
-    def forward(self, user, item):
-        return (self.users(user) * self.items(item)).sum(dim=-1)
+# Towers whose vectors are multiplied and summed.
+dot = By(
+    lambda m, user, item: (m.users(user) * m.items(item)).sum(dim=-1),
+    users=nn.Embedding(50, 8),
+    items=nn.Embedding(70, 8),
+)
 
 
-class History(nn.Module):
+def history():
     """The mean of what a user saw before, and an item."""
+    own = {"seen": nn.Embedding(70, 6), "items": nn.Embedding(70, 6), "out": nn.Linear(12, 1)}
 
-    def __init__(self):
-        super().__init__()
-        self.items, self.out = nn.Embedding(70, 6), nn.Linear(12, 1)
-        self.seen = nn.Embedding(70, 6)
+    def do(m, seen, item):
+        return m.out(torch.cat((m.seen(seen).mean(1), m.items(item).flatten(1)), 1))
 
-    def forward(self, seen, item):
-        return self.out(torch.cat((self.seen(seen).mean(1), self.items(item).flatten(1)), 1))
+    return By(do, **own)
 
 
-class Vectors(nn.Module):
-    """Two vectors and a number of a sample."""
-
-    def __init__(self):
-        super().__init__()
-        self.left, self.right, self.out = nn.Linear(5, 4), nn.Linear(3, 4), nn.Linear(6, 2)
-
-    def forward(self, left, right, age):
-        y = torch.relu(self.left(left)) + torch.tanh(self.right(right))
-        return self.out(torch.cat((y, age.unsqueeze(1), right[:, :1]), 1))
+def _of_vectors(m, left, right, age):
+    y = torch.relu(m.left(left)) + torch.tanh(m.right(right))
+    return m.out(torch.cat((y, age.unsqueeze(1), right[:, :1]), 1))
 
 
-class Images(nn.Module):
-    """An image before and after."""
-
-    def __init__(self):
-        super().__init__()
-        self.before, self.after = nn.Conv2d(3, 4, 3), nn.Conv2d(1, 4, 3)
-        self.out = nn.Linear(4, 2)
-
-    def forward(self, before, after):
-        return self.out((self.before(before) + self.after(after)).mean((2, 3)))
+# Two vectors and a number of a sample; an image before and after.
+vectors = By(_of_vectors, left=nn.Linear(5, 4), right=nn.Linear(3, 4), out=nn.Linear(6, 2))
+images = By(
+    lambda m, before, after: m.out((m.before(before) + m.after(after)).mean((2, 3))),
+    before=nn.Conv2d(3, 4, 3),
+    after=nn.Conv2d(1, 4, 3),
+    out=nn.Linear(4, 2),
+)
 
 
 class Separate(nn.Module):
@@ -584,129 +535,114 @@ class Separate(nn.Module):
         return self.out(y.transpose(1, 2).reshape(b, t, -1) if self.heads > 1 else y)
 
 
-def heads_apart():
-    return Separate(2, True, 0.1)
+heads_apart = Separate(2, True, 0.1)
 
 
-class Asking(nn.Module):
-    """The last place asks all of them, and softmax weighs columns."""
-
-    def __init__(self):
-        super().__init__()
-        self.words, self.lstm = nn.Embedding(31, 6), nn.LSTM(6, 6, batch_first=True)
-        self.ask, self.gate, self.out = nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 3)
-
-    def forward(self, words):
-        h, _ = self.lstm(self.words(words))
-        weights = F.softmax(torch.bmm(self.ask(h[:, -1]).unsqueeze(1), h.transpose(1, 2)), dim=2)
-        x = torch.bmm(weights, h).squeeze(1)
-        return self.out(x * torch.softmax(self.gate(x), dim=1))
+def _asked(m, words):
+    h, _ = m.lstm(m.words(words))
+    weights = F.softmax(torch.bmm(m.ask(h[:, -1]).unsqueeze(1), h.transpose(1, 2)), dim=2)
+    x = torch.bmm(weights, h).squeeze(1)
+    return m.out(x * torch.softmax(m.gate(x), dim=1))
 
 
-class Halves(nn.Module):
-    """A gated linear unit, columns and channels apart, and places in the middle."""
-
-    def __init__(self):
-        super().__init__()
-        self.words = nn.Embedding(31, 6)
-        self.up, self.down, self.out = nn.Linear(6, 16), nn.Linear(8, 6), nn.Linear(5, 3)
-
-    def forward(self, words):
-        a, b = self.up(self.words(words)).chunk(2, dim=-1)
-        x = self.down(a * torch.sigmoid(b))[:, 1:4, 1:]
-        return self.out(x.mean(1))
+# The last place asks all of them, and softmax weighs columns.
+asking = By(
+    _asked,
+    words=nn.Embedding(31, 6),
+    lstm=nn.LSTM(6, 6, batch_first=True),
+    ask=nn.Linear(6, 6),
+    gate=nn.Linear(6, 6),
+    out=nn.Linear(6, 3),
+)
 
 
-class Columns(nn.Module):
-    """A column for each thing that has a name, as tables have them."""
-
-    def __init__(self):
-        super().__init__()
-        self.embeddings = nn.ModuleList(nn.Embedding(n, 4) for n in (7, 30, 12))
-        self.out = nn.Linear(12, 3)
-
-    def forward(self, x):
-        parts = [embedding(x[:, i]) for i, embedding in enumerate(self.embeddings)]
-        return self.out(torch.cat(parts, 1))
+def _halved(m, words):
+    a, b = m.up(m.words(words)).chunk(2, dim=-1)
+    x = m.down(a * torch.sigmoid(b))[:, 1:4, 1:]
+    return m.out(x.mean(1))
 
 
-class Channels(nn.Module):
-    """As ShuffleNet's unit: half of the channels goes past the convolution."""
-
-    def __init__(self):
-        super().__init__()
-        self.stem, self.conv, self.fc = nn.Conv2d(3, 6, 3), nn.Conv2d(4, 4, 1), nn.Linear(6, 3)
-
-    def forward(self, x):
-        past, through = torch.split(self.stem(x), [2, 4], dim=1)
-        x = torch.cat((past, torch.relu(self.conv(through))), 1)
-        return self.fc(x.mean((2, 3)))
-
-
-class Dense(nn.Module):
-    """As DenseNet: each convolution reads all before it."""
-
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.ModuleList(
-            nn.Conv2d(cin, 4, 3, padding=1, bias=False) for cin in (3, 4, 8)
-        )
-        self.fc = nn.Linear(12, 5)
-
-    def forward(self, x):
-        found = [self.layers[0](x)]
-        for layer in self.layers[1:]:
-            found.append(F.relu(layer(torch.cat(found, 1))))
-        return self.fc(torch.cat(found, 1).mean((2, 3)))
+# A gated linear unit, columns and channels apart, and places in the middle.
+halves = By(
+    _halved,
+    words=nn.Embedding(31, 6),
+    up=nn.Linear(6, 16),
+    down=nn.Linear(8, 6),
+    out=nn.Linear(5, 3),
+)
+# A column for each thing that has a name, as tables have them.
+columns = By(
+    lambda m, x: m.out(torch.cat([one(x[:, i]) for i, one in enumerate(m.embeddings)], 1)),
+    embeddings=nn.ModuleList(nn.Embedding(n, 4) for n in (7, 30, 12)),
+    out=nn.Linear(12, 3),
+)
 
 
-class Squeeze(nn.Module):
-    """Squeeze and excitation (Hu et al. 2018)."""
-
-    def __init__(self):
-        super().__init__()
-        self.conv = nn.Conv2d(3, 6, 3)
-        self.gate = nn.Sequential(nn.Linear(6, 2), nn.ReLU(), nn.Linear(2, 6), nn.Sigmoid())
-        self.fc = nn.Linear(6, 4)
-
-    def forward(self, x):
-        x = self.conv(x)
-        b, c, _, _ = x.shape
-        x = x * self.gate(F.adaptive_avg_pool2d(x, 1).view(b, c)).view(b, c, 1, 1)
-        return self.fc(x.mean((2, 3)))
+def _half_past(m, x):
+    past, through = torch.split(m.stem(x), [2, 4], dim=1)
+    x = torch.cat((past, torch.relu(m.conv(through))), 1)
+    return m.fc(x.mean((2, 3)))
 
 
-class SqueezeConv(nn.Module):
-    """The same by convolutions of one pixel, as torchvision has it."""
-
-    def __init__(self):
-        super().__init__()
-        self.conv, self.fc1, self.fc2 = (nn.Conv2d(*s) for s in ((3, 6, 3), (6, 2, 1), (2, 6, 1)))
-        self.fc = nn.Linear(6, 4)
-
-    def forward(self, x):
-        x = self.conv(x)
-        scale = F.adaptive_avg_pool2d(x, 1)
-        x = torch.sigmoid(self.fc2(torch.relu(self.fc1(scale)))) * x
-        return self.fc(x.mean((2, 3)))
+# As ShuffleNet's unit: half of the channels goes past the convolution.
+channels = By(_half_past, stem=nn.Conv2d(3, 6, 3), conv=nn.Conv2d(4, 4, 1), fc=nn.Linear(6, 3))
 
 
-class Llama(nn.Module):
+def _joined(m, x):
+    found = [m.layers[0](x)]
+    for layer in m.layers[1:]:
+        found.append(F.relu(layer(torch.cat(found, 1))))
+    return m.fc(torch.cat(found, 1).mean((2, 3)))
+
+
+# As DenseNet: each convolution reads all before it.
+dense = By(
+    _joined,
+    layers=nn.ModuleList(nn.Conv2d(cin, 4, 3, padding=1, bias=False) for cin in (3, 4, 8)),
+    fc=nn.Linear(12, 5),
+)
+
+
+def _squeezed(m, x):
+    x = m.conv(x)
+    b, c, _, _ = x.shape
+    x = x * m.gate(F.adaptive_avg_pool2d(x, 1).view(b, c)).view(b, c, 1, 1)
+    return m.fc(x.mean((2, 3)))
+
+
+def _squeezed_by_convolutions(m, x):
+    x = m.conv(x)
+    scale = F.adaptive_avg_pool2d(x, 1)
+    x = torch.sigmoid(m.fc2(torch.relu(m.fc1(scale)))) * x
+    return m.fc(x.mean((2, 3)))
+
+
+# Squeeze and excitation (Hu et al. 2018), and by convolutions of one pixel, as torchvision has it.
+squeeze = By(
+    _squeezed,
+    conv=nn.Conv2d(3, 6, 3),
+    gate=nn.Sequential(nn.Linear(6, 2), nn.ReLU(), nn.Linear(2, 6), nn.Sigmoid()),
+    fc=nn.Linear(6, 4),
+)
+squeeze_conv = By(
+    _squeezed_by_convolutions,
+    conv=nn.Conv2d(3, 6, 3),
+    fc1=nn.Conv2d(6, 2, 1),
+    fc2=nn.Conv2d(2, 6, 1),
+    fc=nn.Linear(6, 4),
+)
+
+
+def llama():
     """Normalization without means and a gated layer, without attention."""
+    w1, w2, w3 = (nn.Linear(*sizes, bias=False) for sizes in ((8, 9), (9, 8), (8, 9)))
+    own = {"norm1": nn.RMSNorm(8), "norm2": nn.RMSNorm(8, eps=1e-6), "w1": w1, "w2": w2, "w3": w3}
 
-    def __init__(self):
-        super().__init__()
-        self.embedding = nn.Embedding(31, 8)
-        self.norm1, self.norm2 = nn.RMSNorm(8), nn.RMSNorm(8, eps=1e-6)
-        self.w1, self.w2, self.w3 = (nn.Linear(*s, bias=False) for s in ((8, 9), (9, 8), (8, 9)))
-        self.out = nn.Linear(8, 31, bias=False)
+    def do(m, words):
+        x = m.norm2(m.norm1(m.embedding(words)))
+        return m.out(m.w2(F.silu(m.w1(x)) * m.w3(x)))
 
-    def forward(self, words):
-        x = self.norm2(self.norm1(self.embedding(words)))
-        return self.out(self.w2(F.silu(self.w1(x)) * self.w3(x)))
-
-
-# ---- what is refused, each with one thing that no layer has
+    return By(do, embedding=nn.Embedding(31, 8), **own, out=nn.Linear(8, 31, bias=False))
 
 
 class ByHand(nn.Module):
@@ -737,31 +673,6 @@ class Image(nn.Module):
         return self.fc(self.layer(x).mean((2, 3)))
 
 
-def long_windows():
-    return Image(nn.MaxPool2d((2, 128)), 2)
-
-
-def reflecting():
-    return Image(nn.Conv2d(2, 4, 3, padding=1, padding_mode="reflect"))
-
-
-def slow_norm():
-    return Image(nn.BatchNorm2d(2, momentum=0.01, eps=1e-3), 2)
-
-
-def uneven():
-    return Image(nn.Upsample(size=(12, 9)), 2)
-
-
-def smooth():
-    return Image(nn.Upsample(scale_factor=2, mode="bilinear"), 2)
-
-
-def overhanging():
-    layer = nn.ConvTranspose2d(2, 4, 3, stride=2, output_padding=2, dilation=3)
-    return Image(layer)
-
-
 def group_norm():
     norms = nn.GroupNorm(2, 4, eps=1e-3), nn.ReLU(), nn.InstanceNorm2d(4, affine=True)
     for one in norms[::2]:
@@ -770,30 +681,26 @@ def group_norm():
     return Image(nn.Sequential(*norms))
 
 
-def plain_groups():
-    return Image(nn.GroupNorm(2, 4, affine=False))
+foreign = nn.Sequential()
+foreign.add_module("größe", nn.Linear(4, 3))
+one_number = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 1), nn.Flatten(0))
 
 
-def plain_norm():
-    return Image(nn.BatchNorm2d(2, affine=False), 2)
+def word(place):
+    """What an LSTM makes of the word there."""
+    own = {"embedding": nn.Embedding(9, 4), "lstm": nn.LSTM(4, 5, batch_first=True)}
+    own["out"] = nn.Linear(5, 3)
+    return By(lambda m, words: m.out(m.lstm(m.embedding(words))[0][:, place]), **own)
 
 
-def uncounted():
-    return Image(nn.AvgPool2d(3, padding=1, count_include_pad=False), 2)
-
-
-def padded():
-    return Image(nn.Conv2d(2, 4, 1, padding=1))
-
-
-def foreign():
-    network = nn.Sequential()
-    network.add_module("größe", nn.Linear(4, 3))
-    return network
+last_word, second_word = word(-1), word(1)
 
 
 def lazy():
     return nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.LazyLinear(5))
+
+
+# ---- what is refused, each with one thing that no layer has
 
 
 def spectral():
@@ -804,94 +711,6 @@ def frozen():
     network = mlp()
     network[2].weight.requires_grad_(False)
     return network
-
-
-def shared():
-    layer = nn.Linear(4, 4)
-    return nn.Sequential(layer, nn.ReLU(), layer)
-
-
-class OneBody(nn.Module):
-    """One body in two places, as a siamese network has it."""
-
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Linear(4, 4)
-
-    def forward(self, x):
-        return self.body(F.relu(self.body(x)))
-
-
-def one_number():
-    return nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 1), nn.Flatten(0))
-
-
-class Two(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.a, self.b = nn.Linear(4, 2), nn.Linear(4, 3)
-
-    def forward(self, x):
-        return self.a(x), self.b(x)
-
-
-class LastWord(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embedding, self.lstm, self.out = (
-            nn.Embedding(9, 4),
-            nn.LSTM(4, 5, batch_first=True),
-            nn.Linear(5, 3),
-        )
-
-    def forward(self, words):
-        given, _ = self.lstm(self.embedding(words))
-        return self.out(given[:, -1])
-
-
-class SecondWord(LastWord):
-    def forward(self, words):
-        given, _ = self.lstm(self.embedding(words))
-        return self.out(given[:, 1])
-
-
-class Both(nn.Module):
-    """Reads a token and numbers."""
-
-    def __init__(self):
-        super().__init__()
-        self.words, self.out = nn.Embedding(9, 4), nn.Linear(4, 3)
-
-    def forward(self, word, x):
-        return self.out(self.words(word) + x)
-
-
-class Stacked(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(4, 3)
-
-    def forward(self, x):
-        x = self.fc(x)
-        return torch.cat((x, x), 0)
-
-
-class Summed(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(4, 3)
-
-    def forward(self, x):
-        return self.fc(x).cumsum(1)  # this line is named
-
-
-class Depends(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(4, 3)
-
-    def forward(self, x):
-        return self.fc(x) if x.sum() > 0 else self.fc(-x)
 
 
 def fails():
@@ -907,4 +726,18 @@ def huge():
         return nn.Linear(40_000, 40_000)
 
 
-nothing = 3
+class Summed(nn.Linear):
+    def forward(self, x):
+        return super().forward(x).cumsum(1)  # this line is named
+
+
+nothing, summed = 3, Summed(4, 3)
+fc = nn.Linear(4, 4)
+shared = nn.Sequential(fc, nn.ReLU(), fc)
+one_body = By(lambda m, x: m.body(F.relu(m.body(x))), body=nn.Linear(4, 4))  # as siamese networks
+two = By(lambda m, x: (m.a(x), m.b(x)), a=nn.Linear(4, 2), b=nn.Linear(4, 3))
+both = By(
+    lambda m, word, x: m.out(m.words(word) + x), words=nn.Embedding(9, 4), out=nn.Linear(4, 3)
+)
+stacked = By(lambda m, x: torch.cat((y := m.fc(x), y), 0), fc=nn.Linear(4, 3))
+depends = By(lambda m, x: m.fc(x) if x.sum() > 0 else m.fc(-x), fc=nn.Linear(4, 3))

@@ -18,7 +18,7 @@ import jax.numpy as jnp  # noqa: E402
 import jaxlib  # noqa: E402
 import numpy as np  # noqa: E402
 
-from peers.axes import COMPILER, LOOP, LOOPS  # noqa: E402
+from peers.axes import COMPILER, LOOP, LOOPS, values_among  # noqa: E402
 from peers.forward import copies, forward_row  # noqa: E402
 from peers.jax.forward import Forward, exact_outputs  # noqa: E402
 from peers.jax.training import Training  # noqa: E402
@@ -141,14 +141,8 @@ def _rows(arguments: list[str]) -> Rows:
     )
 
     def add(flag: str, known: tuple[str, ...], what: str) -> None:
-        def values(text: str) -> tuple[str, ...]:
-            given = tuple(dict.fromkeys(text.split(",")))
-            if not set(given) <= set(known):
-                raise argparse.ArgumentTypeError(f"choose from {', '.join(known)}")
-            return given
-
         text = f"{what}: {', '.join(known)} (default: all)"
-        parser.add_argument(f"--{flag}", type=values, default=known, help=text)
+        parser.add_argument(f"--{flag}", type=values_among(known), default=known, help=text)
 
     add("devices", DEVICES, "of bench's rows those on")
     add("loop", LOOPS, "lax.scan over an epoch's steps, as it is or unrolled")

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from peers.forward import inputs_of
+from peers.forward import Passes, inputs_of
 from peers.jax.networks import Array, network_of, start_of
 from peers.protocol import Configuration
 from peers.tasks import Task
@@ -16,7 +16,7 @@ from peers.tasks import Task
 _PRODUCTS = ("linear", "conv2d", "conv_transpose2d")
 
 
-class Forward:
+class Forward(Passes):
     """A network, and one batch on its device; `rows` are its first ones, if not all."""
 
     def __init__(
@@ -41,15 +41,10 @@ class Forward:
         self._call = jax.jit(network.outputs)
         self._outputs: Array | None = None
 
-    def restart(self) -> None:
-        """Nothing changes."""
-
     def run(self) -> None:
-        """One pass: returns when it is done."""
         self._outputs = self._call(self._parameters, self._x).block_until_ready()
 
     def outputs(self) -> np.ndarray:
-        """Of the last pass, in float64."""
         return np.asarray(self._outputs).astype(np.float64)
 
 

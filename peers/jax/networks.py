@@ -51,13 +51,24 @@ class Network:
     outputs: Callable[[Parameters, Array], Array]
 
 
-def _linear(x: Any, out_features: int, bias: bool = True) -> Layer:
-    width = x.shape[-1]
-    bound = 1 / math.sqrt(width)
-    starts = (Start((out_features, width), bound), Start((out_features,), bound))
+def _product(
+    of: Callable[[Array, Array], Array], shape: tuple[int, ...], outputs: int, bias: bool, rank: int
+) -> Layer:
+    """Of weights and what is read, with a bias for each output; all start alike."""
+    bound = 1 / math.sqrt(math.prod(shape[1:]))
+    starts = (Start(shape, bound), Start((outputs,), bound))
     if bias:
-        return Layer(lambda w, b, x: x @ w.T + b, starts)
-    return Layer(lambda w, x: x @ w.T, starts[:1])
+        return Layer(lambda w, b, x: of(w, x) + _of_channels(b, rank), starts)
+    return Layer(of, starts[:1])
+
+
+def _of_channels(values: Array, rank: int) -> Array:
+    """As they meet [batch, channels, ...]."""
+    return values.reshape(-1, *[1] * (rank - 2))
+
+
+def _linear(x: Any, out_features: int, bias: bool = True) -> Layer:
+    return _product(lambda w, x: x @ w.T, (out_features, x.shape[-1]), out_features, bias, 2)
 
 
 _Size = int | list[int]  # for both directions, or [height, width]
@@ -79,8 +90,6 @@ def _convolution(
     bias: bool = True,
 ) -> Layer:
     shape = (out_channels, x.shape[1] // groups, *_both(kernel_size))
-    bound = 1 / math.sqrt(math.prod(shape[1:]))
-    starts = (Start(shape, bound), Start((out_channels,), bound))
 
     def convolved(w: Array, x: Array) -> Array:
         return lax.conv_general_dilated(
@@ -92,9 +101,7 @@ def _convolution(
             feature_group_count=groups,
         )
 
-    if bias:
-        return Layer(lambda w, b, x: convolved(w, x) + b[:, None, None], starts)
-    return Layer(convolved, starts[:1])
+    return _product(convolved, shape, out_channels, bias, x.ndim)
 
 
 def _transposed(
@@ -112,8 +119,6 @@ def _transposed(
     """A convolution, by the mirrored windows, of the image with zeros between its pixels."""
     cin, cout = x.shape[1], out_channels // groups
     shape = (cin, cout, *_both(kernel_size))
-    bound = 1 / math.sqrt(math.prod(shape[1:]))
-    starts = (Start(shape, bound), Start((out_channels,), bound))
     sizes = zip(*map(_both, (kernel_size, padding, dilation, output_padding)), strict=True)
     around = []
     for size, less, apart, more in sizes:
@@ -132,9 +137,7 @@ def _transposed(
             feature_group_count=groups,
         )
 
-    if bias:
-        return Layer(lambda w, b, x: convolved(w, x) + b[:, None, None], starts)
-    return Layer(convolved, starts[:1])
+    return _product(convolved, shape, out_channels, bias, x.ndim)
 
 
 def _pool(
@@ -189,28 +192,25 @@ def _scaled(width: int) -> tuple[Start, Start]:
 
 
 def _batch_norm(x: Any, eps: float = 1e-5) -> Layer:
+    axes = (0, *range(2, x.ndim))
+
     def of(w: Array, b: Array, x: Array) -> Array:
-        return _normalized(x, (0, 2, 3), eps) * w[:, None, None] + b[:, None, None]
+        return _normalized(x, axes, eps) * _of_channels(w, x.ndim) + _of_channels(b, x.ndim)
 
-    def of_vectors(w: Array, b: Array, x: Array) -> Array:
-        return _normalized(x, 0, eps) * w + b
-
-    return Layer(of if x.ndim > 2 else of_vectors, _scaled(x.shape[1]))
+    return Layer(of, _scaled(x.shape[1]))
 
 
 def _batch_norm_in_use(x: Any, eps: float = 1e-5) -> Layer:
     """A factor and an offset of each channel (docs/method/forward.md)."""
     del eps  # within the factor
     starts = (Start((x.shape[1],), 0.5, center=2.0), Start((x.shape[1],), 0.1))
-    if x.ndim > 2:
-        return Layer(lambda w, b, x: x * w[:, None, None] + b[:, None, None], starts)
-    return Layer(lambda w, b, x: x * w + b, starts)
+    return Layer(lambda w, b, x: x * _of_channels(w, x.ndim) + _of_channels(b, x.ndim), starts)
 
 
 def _group_norm(x: Any, num_groups: int, eps: float = 1e-5) -> Layer:
     def of(w: Array, b: Array, x: Array) -> Array:
         groups = _normalized(x.reshape(x.shape[0], num_groups, -1), -1, eps)
-        return groups.reshape(x.shape) * w[:, None, None] + b[:, None, None]
+        return groups.reshape(x.shape) * _of_channels(w, x.ndim) + _of_channels(b, x.ndim)
 
     return Layer(of, _scaled(x.shape[1]))
 

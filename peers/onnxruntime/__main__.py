@@ -13,7 +13,7 @@ import numpy as np
 import onnxruntime
 import torch
 
-from peers.forward import forward_row
+from peers.forward import Passes, forward_row
 from peers.protocol import Answer, Configuration, serve
 from peers.pytorch import forward as pytorch
 from peers.rows import Prepared, Served
@@ -32,7 +32,7 @@ def counterparts(ours: Configuration) -> list[Configuration]:
     return [{**shared, "program": "onnxruntime", "execution": "eager"}]
 
 
-class Forward:
+class Forward(Passes):
     """A network that PyTorch has exported, and a batch and its outputs that are bound once: of the
     ways to call a session that with the least work in a pass."""
 
@@ -58,15 +58,10 @@ class Forward:
         self._bound.bind_output(written.name, "cpu", 0, y.dtype, y.shape, y.ctypes.data)
         self._session = session
 
-    def restart(self) -> None:
-        """Nothing changes."""
-
     def run(self) -> None:
-        """One pass: returns when it is done."""
         self._session.run_with_iobinding(self._bound)
 
     def outputs(self) -> np.ndarray:
-        """Of the last pass, in float64."""
         return self._outputs.astype(np.float64)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from peers.axes import LAYOUTS, PAGES
+from peers.axes import LAYOUTS, PAGES, values_among
 from peers.protocol import Answer, Configuration, serve
 from peers.pytorch.counterparts import AXES, DEVICES, ENVIRONMENTS, MODES, Wanted, counterparts
 from peers.pytorch.ranks import SharesInTurn
@@ -137,15 +137,10 @@ def _wanted(arguments: Sequence[str]) -> Wanted:
     )
 
     def add(flag: str, known: Sequence[str], default: Sequence[str], what: str) -> None:
-        def values(text: str) -> tuple[str, ...]:
-            given = tuple(dict.fromkeys(text.split(",")))
-            for value in given:
-                if value not in known:
-                    raise argparse.ArgumentTypeError(f"choose from {', '.join(known)}")
-            return given
-
         text = f"{what}: {', '.join(known)} (default: {', '.join(default)})"
-        parser.add_argument(f"--{flag}", type=values, default=tuple(default), help=text)
+        parser.add_argument(
+            f"--{flag}", type=values_among(known), default=tuple(default), help=text
+        )
 
     add("devices", DEVICES, DEVICES, "of bench's rows those on")
     add("layout", LAYOUTS, LAYOUTS, "of images")

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from peers.forward import inputs_of
+from peers.forward import Passes, inputs_of
 from peers.protocol import Configuration
 from peers.pytorch.networks import fill, network_of
 from peers.tasks import Task
@@ -17,7 +17,7 @@ from peers.tasks import Task
 _PRODUCTS = (nn.Linear, nn.Conv2d, nn.ConvTranspose2d, nn.RNNBase, nn.MultiheadAttention)
 
 
-class Forward:
+class Forward(Passes):
     """A network, and one batch on its device; `rows` are its first ones, if not all."""
 
     def __init__(
@@ -45,11 +45,7 @@ class Forward:
         self._is_narrowed = is_bf16 and not by_time
         self._outputs = torch.empty(0)
 
-    def restart(self) -> None:
-        """Nothing changes."""
-
     def run(self) -> None:
-        """One pass: returns when it is done."""
         with torch.inference_mode():
             x = self.x.to(torch.bfloat16) if self._is_narrowed else self.x
             self._outputs = self.network(x)
@@ -57,7 +53,6 @@ class Forward:
             torch.cuda.synchronize()
 
     def outputs(self) -> np.ndarray:
-        """Of the last pass, in float64."""
         return self._outputs.detach().double().cpu().numpy()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from operator import getitem
+from operator import add, getitem, mul
 from typing import Any
 
 import numpy as np
@@ -62,110 +62,6 @@ class PositionEmbedding(nn.Module):
         return x + self.weight[:, None]
 
 
-class Attention(nn.Module):
-    """Of [time, batch, 3 width], as one linear layer gives q, k and v."""
-
-    def __init__(self, num_heads: int, causal: bool = False) -> None:
-        super().__init__()
-        self.num_heads = num_heads
-        self.causal = causal
-
-    def forward(self, qkv: torch.Tensor) -> torch.Tensor:
-        time, batch, _ = qkv.shape
-        heads = qkv.view(time, batch, 3, self.num_heads, -1).permute(2, 1, 3, 0, 4)
-        y = scaled_dot_product_attention(heads[0], heads[1], heads[2], is_causal=self.causal)
-        return y.permute(2, 0, 1, 3).reshape(time, batch, -1)
-
-
-class Add(nn.Module):
-    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return x + y
-
-
-class Affine(nn.Module):
-    def __init__(self, scale: float = 1.0, shift: float = 0.0) -> None:
-        super().__init__()
-        self.scale, self.shift = scale, shift
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.scale * x + self.shift
-
-
-class Function(nn.Module):
-    """Of each number by itself, for which torch.nn has no module."""
-
-    def __init__(self, of: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        super().__init__()
-        self.of = of
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.of(x)
-
-
-class AsStrided(nn.Module):
-    """torch.as_strided of each sample, as a vector, a sequence [time, batch, width] or an image."""
-
-    def __init__(
-        self, shape: list[int], size: list[int], stride: list[int], storage_offset: int = 0
-    ) -> None:
-        super().__init__()
-        self.shape, self.size, self.stride = shape, size, stride
-        self.storage_offset = storage_offset
-        # PyTorch has no strides below 0: it flips what it has read forwards.
-        self.flipped = [axis for axis, step in enumerate(stride, 1) if step < 0]
-        self.backwards = sum((size[axis - 1] - 1) * stride[axis - 1] for axis in self.flipped)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = (x.transpose(0, 1) if x.ndim == 3 else x).flatten(1).contiguous()
-        batch, each = x.shape
-        first = x.storage_offset() + self.storage_offset + self.backwards
-        strides = [abs(stride) for stride in self.stride]
-        y = x.as_strided((batch, *self.size), (each, *strides), first)
-        y = (y.flip(self.flipped) if self.flipped else y).reshape(batch, *self.shape)
-        return y.transpose(0, 1) if y.ndim == 3 else y
-
-
-class Pad(nn.Module):
-    """Zeros on each side of [batch, channels, height, width]; below zero so many are cut off."""
-
-    def __init__(self, **sides: int) -> None:
-        super().__init__()
-        if others := sides.keys() - set(SIDES):
-            raise TypeError(f"a pad has no {', '.join(sorted(others))}")
-        self.sides = tuple(sides.get(name, 0) for name in SIDES)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return pad(x, self.sides)
-
-
-class Concatenate(nn.Module):
-    """Images by their channels, all else by its last dimension."""
-
-    def forward(self, *parts: torch.Tensor) -> torch.Tensor:
-        return torch.cat(parts, 1 if parts[0].ndim == 4 else -1)
-
-
-class ToSequence(nn.Module):
-    """[batch, channels, height, width] -> [height * width, batch, channels]"""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x.flatten(2).permute(2, 0, 1)
-
-
-class ToImage(nn.Module):
-    """[time, batch, width] -> [batch, width, height, time / height]; with `channels`, a sample
-    [time, width], or a vector, is read row by row."""
-
-    def __init__(self, height: int = 1, channels: int = 0) -> None:
-        super().__init__()
-        self.height, self.channels = height, channels
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if x.ndim == 3:
-            x = x.transpose(0, 1) if self.channels else x.permute(1, 2, 0)
-        return x.reshape(x.shape[0], self.channels or x.shape[1], self.height, -1)
-
-
 class ClassToken(nn.Module):
     """A trained vector in front of each sequence [time, batch, width]."""
 
@@ -177,79 +73,120 @@ class ClassToken(nn.Module):
         return torch.cat([self.weight[:, None].expand(1, x.shape[1], -1).to(x.dtype), x])
 
 
-class OnePlace(nn.Module):
-    """Of a sequence [time, batch, width]."""
+class Function(nn.Module):
+    """Without parameters, and without a module in torch.nn."""
 
-    def __init__(self, place: int) -> None:
+    def __init__(self, of: Callable[..., torch.Tensor]) -> None:
         super().__init__()
-        self.place = place
+        self.of = of
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x[self.place]
+    def forward(self, *read: torch.Tensor) -> torch.Tensor:
+        return self.of(*read)
 
 
-class Slice(nn.Module):
+def _attention(x: torch.Tensor, num_heads: int, causal: bool = False) -> Function:
+    """Of [time, batch, 3 width], as one linear layer gives q, k and v."""
+
+    def of(qkv: torch.Tensor) -> torch.Tensor:
+        time, batch, _ = qkv.shape
+        heads = qkv.view(time, batch, 3, num_heads, -1).permute(2, 1, 3, 0, 4)
+        y = scaled_dot_product_attention(heads[0], heads[1], heads[2], is_causal=causal)
+        return y.permute(2, 0, 1, 3).reshape(time, batch, -1)
+
+    return Function(of)
+
+
+def _as_strided(
+    x: torch.Tensor, shape: list[int], size: list[int], stride: list[int], storage_offset: int = 0
+) -> Function:
+    """torch.as_strided of each sample, as a vector, a sequence [time, batch, width] or an image."""
+    # PyTorch has no strides below 0: it flips what it has read forwards.
+    flipped = [axis for axis, step in enumerate(stride, 1) if step < 0]
+    backwards = sum((size[axis - 1] - 1) * stride[axis - 1] for axis in flipped)
+    strides = [abs(step) for step in stride]
+
+    def of(x: torch.Tensor) -> torch.Tensor:
+        x = (x.transpose(0, 1) if x.ndim == 3 else x).flatten(1).contiguous()
+        batch, each = x.shape
+        first = x.storage_offset() + storage_offset + backwards
+        y = x.as_strided((batch, *size), (each, *strides), first)
+        y = (y.flip(flipped) if flipped else y).reshape(batch, *shape)
+        return y.transpose(0, 1) if y.ndim == 3 else y
+
+    return Function(of)
+
+
+def _pad(x: torch.Tensor, **sides: int) -> Function:
+    """Zeros on each side of [batch, channels, height, width]; below zero so many are cut off."""
+    if others := sides.keys() - set(SIDES):
+        raise TypeError(f"a pad has no {', '.join(sorted(others))}")
+    counts = tuple(sides.get(name, 0) for name in SIDES)
+    return Function(lambda x: pad(x, counts))
+
+
+def _to_image(x: torch.Tensor, height: int = 1, channels: int = 0) -> Function:
+    """[time, batch, width] -> [batch, width, height, time / height]; with `channels`, a sample
+    [time, width], or a vector, is read row by row."""
+
+    def of(x: torch.Tensor) -> torch.Tensor:
+        if x.ndim == 3:
+            x = x.transpose(0, 1) if channels else x.permute(1, 2, 0)
+        return x.reshape(x.shape[0], channels or x.shape[1], height, -1)
+
+    return Function(of)
+
+
+def _slice(x: torch.Tensor, to: int, over_time: bool = False, **own: int) -> Function:
     """Channels of an image, places of tokens [time, batch] or, `over_time`, of a sequence; else of
     the last dimension."""
-
-    def __init__(self, to: int, over_time: bool = False, **own: int) -> None:
-        super().__init__()
-        self.part = slice(own.pop("from", 0), to)
-        self.over_time = over_time
-        if own:
-            raise TypeError(f"a slice has no {', '.join(own)}")
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if self.over_time or not x.is_floating_point():
-            return x[self.part]
-        return x[:, self.part] if x.ndim == 4 else x[..., self.part]
+    part = slice(own.pop("from", 0), to)
+    if own:
+        raise TypeError(f"a slice has no {', '.join(own)}")
+    if over_time or not x.is_floating_point():
+        return Function(lambda x: x[part])
+    return Function(lambda x: x[:, part] if x.ndim == 4 else x[..., part])
 
 
-class Multiply(nn.Module):
+def _multiply(x: torch.Tensor, y: torch.Tensor) -> Function:
     """Of one shape, or by [batch, channels] or [batch, width] in all places of the first."""
-
-    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        is_gate_of_images = x.ndim == 4 and y.ndim == 2
-        return x * (y[:, :, None, None] if is_gate_of_images else y)
+    is_gate_of_images = x.ndim == 4 and y.ndim == 2
+    return Function(lambda x, y: x * y[:, :, None, None]) if is_gate_of_images else Function(mul)
 
 
-class Matmul(nn.Module):
+def _matmul(
+    x: torch.Tensor,
+    y: torch.Tensor,
+    transpose: bool = False,
+    num_heads: int = 1,
+    scale: float = 1.0,
+) -> Function:
     """Of each head of two sequences [time, batch, width]; a vector is one of a single place."""
 
-    def __init__(self, transpose: bool = False, num_heads: int = 1, scale: float = 1.0) -> None:
-        super().__init__()
-        self.transpose, self.num_heads, self.scale = transpose, num_heads, scale
+    def heads(x: torch.Tensor) -> torch.Tensor:
+        x = x[None] if x.ndim == 2 else x
+        return x.unflatten(-1, (num_heads, -1)).permute(1, 2, 0, 3)
 
-    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        left, right = self._heads(x), self._heads(y)
-        z = self.scale * (left @ (right.transpose(-1, -2) if self.transpose else right))
+    def of(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        left, right = heads(x), heads(y)
+        z = scale * (left @ (right.transpose(-1, -2) if transpose else right))
         z = z.permute(2, 0, 1, 3).flatten(2)
         return z[0] if x.ndim == 2 else z
 
-    def _heads(self, x: torch.Tensor) -> torch.Tensor:
-        x = x[None] if x.ndim == 2 else x
-        return x.unflatten(-1, (self.num_heads, -1)).permute(1, 2, 0, 3)
+    return Function(of)
 
 
-class Softmax(nn.Module):
+def _softmax(x: torch.Tensor, num_heads: int = 1, causal: bool = False) -> Function:
     """Of each head's part of the last dimension; causal: of a sequence, of the places so far."""
 
-    def __init__(self, num_heads: int = 1, causal: bool = False) -> None:
-        super().__init__()
-        self.num_heads, self.causal = num_heads, causal
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        parts = x.unflatten(-1, (self.num_heads, -1))
-        if self.causal:
+    def of(x: torch.Tensor) -> torch.Tensor:
+        parts = x.unflatten(-1, (num_heads, -1))
+        if causal:
             time, keys = x.shape[0], parts.shape[-1]
             later = torch.ones(time, keys, dtype=torch.bool, device=x.device).triu(1)
             parts = parts.masked_fill(later[:, None, None], -math.inf)
         return parts.softmax(-1).flatten(-2)
 
-
-class MeanOverTime(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x.mean(0)
+    return Function(of)
 
 
 # From what a layer reads and its own parameters, which are called as PyTorch's are.
@@ -269,16 +206,13 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
     "elu": lambda x, **own: nn.ELU(**own),
     "softplus": lambda x: nn.Softplus(),
     **{
-        name: lambda x, of=of: Function(of)
-        for name, of in (
-            *(("sin", torch.sin), ("exp", torch.exp), ("abs", torch.abs)),
-            *(("sqrt", torch.sqrt), ("reciprocal", torch.reciprocal)),
-        )
+        name: lambda x, name=name: Function(getattr(torch, name))
+        for name in ("sin", "exp", "abs", "sqrt", "reciprocal")
     },
-    "as_strided": lambda x, **own: AsStrided(**own),
+    "as_strided": _as_strided,
     "hardtanh": lambda x, **own: nn.Hardtanh(**own),
-    "affine": lambda x, **own: Affine(**own),
-    "pad": lambda x, **own: Pad(**own),
+    "affine": lambda x, scale=1.0, shift=0.0: Function(lambda x: scale * x + shift),
+    "pad": _pad,
     "conv2d": lambda x, **own: nn.Conv2d(x.shape[1], **own),
     "conv_transpose2d": lambda x, **own: nn.ConvTranspose2d(x.shape[1], **own),
     "group_norm": lambda x, **own: nn.GroupNorm(num_channels=x.shape[1], **own),
@@ -292,24 +226,27 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
         x.shape[1], **own
     ),
     "dropout": lambda x, p, number, shape: Dropout(p, number, shape),
-    "add": lambda x, y: Add(),
-    "concatenate": lambda x, y, *more: Concatenate(),
-    "to_sequence": lambda x: ToSequence(),
-    "to_image": lambda x, **own: ToImage(**own),
-    "mean_over_time": lambda x: MeanOverTime(),
+    "add": lambda x, y: Function(add),
+    "concatenate": lambda x, y, *more: Function(
+        lambda *parts: torch.cat(parts, 1 if parts[0].ndim == 4 else -1)
+    ),
+    # [batch, channels, height, width] -> [height * width, batch, channels]
+    "to_sequence": lambda x: Function(lambda x: x.flatten(2).permute(2, 0, 1)),
+    "to_image": _to_image,
+    "mean_over_time": lambda x: Function(lambda x: x.mean(0)),
     "class_token": lambda x: ClassToken(x.shape[2]),
-    "first_place": lambda x: OnePlace(0),
-    "last_place": lambda x: OnePlace(-1),
-    "multiply": lambda x, y: Multiply(),
-    "slice": lambda x, **own: Slice(**own),
-    "matmul": lambda x, y, **own: Matmul(**own),
-    "softmax": lambda x, **own: Softmax(**own),
+    "first_place": lambda x: Function(lambda x: x[0]),
+    "last_place": lambda x: Function(lambda x: x[-1]),
+    "multiply": _multiply,
+    "slice": _slice,
+    "matmul": _matmul,
+    "softmax": _softmax,
     "flatten": lambda x: nn.Flatten(),
     "embedding": lambda x, **own: Embedding(**own),
     "position_embedding": lambda x: PositionEmbedding(x.shape[0], x.shape[2]),
     "layer_norm": lambda x, **own: nn.LayerNorm(x.shape[-1], **own),
     "rms_norm": lambda x, **own: nn.RMSNorm(x.shape[-1], **own),
-    "attention": lambda x, **own: Attention(**own),
+    "attention": _attention,
     "lstm": lambda x, **own: nn.LSTM(x.shape[-1], **own),
     "gru": lambda x, **own: nn.GRU(x.shape[-1], **own),
 }

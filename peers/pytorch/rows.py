@@ -33,7 +33,6 @@ def prepare(
     family = configuration["family"]
     if family == "Forward":
         prepared = forward_row(Forward, exact_outputs, "PyTorch", configuration, counted)
-        prepared.once["first_call_seconds"] += device_start_seconds if is_on_gpu else 0
     elif family in TRAINING:
         kind: type[Training | SharedTraining] = Training
         if "ranks" in configuration:
@@ -41,7 +40,6 @@ def prepare(
         elif "copies" in configuration:
             kind = Copies
         prepared = training_row(kind, configuration, counted, references)
-        prepared.once["first_call_seconds"] += device_start_seconds if is_on_gpu else 0
     else:
         work: Product | Copy
         if family == "Gemm":
@@ -51,6 +49,8 @@ def prepare(
         checked = work.verify()
         facts = {"verification": checked, **work.facts}
         prepared = Prepared(work, is_on_gpu, work.check, facts)
+    if is_on_gpu and "first_call_seconds" in prepared.once:
+        prepared.once["first_call_seconds"] += device_start_seconds
     prepared.begin = lambda: torch.set_num_threads(threads)
     if "cpu_threads" in configuration:
         prepared.facts["cpu_threads"] = threads
