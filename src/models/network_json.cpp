@@ -255,7 +255,7 @@ std::optional<LayerKind> layer_of(Members& members, const Values& values, const 
     using Kind = std::variant_alternative_t<at, LayerKind>;
     Kind layer{};
     LayerReader reader(members, values, type);
-    Kind::describe(layer, reader);
+    show(layer, reader);
     for (const std::string& one : reader.names()) {  // a function with a fused form has two kinds
       if (std::find(names.begin(), names.end(), one) == names.end()) {
         names.push_back(one);
@@ -336,7 +336,7 @@ Json describe(const Model& model) {
     const Layer& layer = model.layers[i];
     Json one{{"name", name_of(model, i)}};
     LayerWriter writer(one, model);
-    std::visit([&](const auto& kind) { kind.describe(kind, writer); }, layer.kind);
+    std::visit([&](const auto& kind) { show(kind, writer); }, layer.kind);
     if (layer.inputs != std::vector<Value>{static_cast<Value>(i)}) {
       one["inputs"] = Json::array();
       for (const Value input : layer.inputs) {

@@ -226,8 +226,11 @@ class Lowering {
   /// another's.
   [[nodiscard]] bool gives_f32(std::size_t layer) const {
     return layer + 1 == model_.layers.size() && model_.layers[layer].shared == no_layer &&
-           std::visit([](const auto& kind) { return kind.result_may_be_f32; },
-                      model_.layers[layer].kind);
+           std::visit(
+               [](const auto& kind) {
+                 return requires { kind.result_may_be_f32; };
+               },
+               model_.layers[layer].kind);
   }
 
   /// That of a layer's result.
