@@ -8,9 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "crossover/copies.h"
+#include "crossover/backend_over.h"
 #include "crossover/cost.h"
-#include "crossover/loader.h"
 #include "crossover/shared_training.h"
 #include "rows/row.h"
 #include "rows/training.h"

@@ -7,9 +7,8 @@ namespace crossover {
 namespace {
 
 Id add_activation(Workload& workload, std::string name, const Shape& shape, Type type) {
-  workload.tensors.push_back(
+  return workload.add(
       {.name = std::move(name), .shape = shape, .type = type, .role = Role::activation});
-  return static_cast<Id>(workload.tensors.size()) - 1;
 }
 
 }  // namespace

@@ -27,6 +27,28 @@ void declare_weight(LayerShapes& shapes, const Shape& weight, bool has_bias,
   }
 }
 
+void pool(LayerForward& step, PoolKind kind, const Window& window = {}) {
+  const Shape shape = step.tensor(step.y()).shape;
+  step.emit(Pool{.kind = kind,
+                 .x = step.x(),
+                 .y = step.y(),
+                 .where = kind == PoolKind::max ? step.save("where", shape, Type::u8) : none,
+                 .window = window});
+}
+
+void pool_grad(LayerBackward& step, PoolKind kind, const Window& window = {}) {
+  if (const Id dx = step.dx(); dx != none) {
+    step.emit(PoolGrad{.kind = kind,
+                       .where = kind == PoolKind::max ? step.saved() : none,
+                       .dy = step.dy(),
+                       .dx = dx,
+                       .window = window});
+  }
+}
+
+/// The pixels that each of the smaller image becomes.
+Window repeated(const Pair& factor) { return {.size = factor, .stride = factor}; }
+
 }  // namespace
 
 Shape ConvolutionLayer::infer(LayerShapes& shapes) const {
@@ -107,32 +129,6 @@ void TransposedConvolutionLayer::backward(LayerBackward& step) const {
     step.emit(ChannelBiasGrad{.dy = step.dy(), .dbias = step.gradient(bias_at)});
   }
 }
-
-namespace {
-
-void pool(LayerForward& step, PoolKind kind, const Window& window = {}) {
-  const Shape shape = step.tensor(step.y()).shape;
-  step.emit(Pool{.kind = kind,
-                 .x = step.x(),
-                 .y = step.y(),
-                 .where = kind == PoolKind::max ? step.save("where", shape, Type::u8) : none,
-                 .window = window});
-}
-
-void pool_grad(LayerBackward& step, PoolKind kind, const Window& window = {}) {
-  if (const Id dx = step.dx(); dx != none) {
-    step.emit(PoolGrad{.kind = kind,
-                       .where = kind == PoolKind::max ? step.saved() : none,
-                       .dy = step.dy(),
-                       .dx = dx,
-                       .window = window});
-  }
-}
-
-/// The pixels that each of the smaller image becomes.
-Window repeated(const Pair& factor) { return {.size = factor, .stride = factor}; }
-
-}  // namespace
 
 template <PoolKind kind>
 Shape PoolLayer<kind>::infer(LayerShapes& shapes) const {

@@ -17,12 +17,8 @@ Family lenet_family() {
             chain.add(MaxPoolLayer{pool}).add(ConvolutionLayer{16, {.size = 5}}).relu();
             chain.add(MaxPoolLayer{pool}).add(FlattenLayer{}).add(LinearLayer{120}).relu();
             chain.add(LinearLayer{84}).relu().add(LinearLayer{model.classes});
-            return Task{
-                .model = model,
-                .rows = 1024,
-                .batch = 64,
-                .optimizer = AdamWOptions{.learning_rate = 1e-3, .weight_decay = 0},
-                .generate = [model](std::int64_t rows) { return uniform_data(model, rows); }};
+            return uniform_task(model, 1024, 64,
+                                AdamWOptions{.learning_rate = 1e-3, .weight_decay = 0});
           }};
 }
 
@@ -236,13 +232,8 @@ Model mobilenet(const MobileNet& sizes) {
 Family mobilenet_family() {
   return {.names = {"mobilenet-v2"}, .make = [](const std::string& /*name*/) {
             constexpr std::int64_t batch = 16;
-            const Model model = mobilenet({});
-            return Task{
-                .model = model,
-                .rows = 4 * batch,
-                .batch = batch,
-                .optimizer = MomentumOptions{.learning_rate = 1e-4},
-                .generate = [model](std::int64_t rows) { return uniform_data(model, rows); }};
+            return uniform_task(mobilenet({}), 4 * batch, batch,
+                                MomentumOptions{.learning_rate = 1e-4});
           }};
 }
 

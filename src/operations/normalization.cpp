@@ -22,8 +22,6 @@ const char* of_kind(NormKind kind, const char* batch, const char* layer, const c
   return kind == NormKind::layer ? layer : group;
 }
 
-// ---- shapes
-
 /// Of what goes with x.
 struct Beside {
   Shape statistics, channels;
@@ -62,13 +60,9 @@ void check_kind(const Fit& fit, NormKind kind, Activation activation,
 void expect_all(const Fit& fit, const std::vector<Id>& ids, const Shape& shape,
                 Type type = Type::f32) {
   for (const Id id : ids) {
-    if (id != none) {
-      fit.expect(id, shape, type);
-    }
+    fit.expect_if_any(id, shape, type);
   }
 }
-
-// ---- in float64
 
 /// x as [batch, channels, inner], and which of its numbers share a mean.
 class Parts {
@@ -154,8 +148,6 @@ class Parts {
 
 }  // namespace
 
-// ---- Norm
-
 const char* Norm::name() const { return of_kind(kind, "BatchNorm", "LayerNorm", "GroupNorm"); }
 
 void Norm::check(const Fit& fit) const {
@@ -216,8 +208,6 @@ void Norm::execute(ReferenceRun& run) const {
     });
   });
 }
-
-// ---- NormGrad
 
 const char* NormGrad::name() const {
   return of_kind(kind, "BatchNormGrad", "LayerNormGrad", "GroupNormGrad");

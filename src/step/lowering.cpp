@@ -117,8 +117,7 @@ class Lowering {
     if (copy_ > 0) {
       tensor.name += " of copy " + std::to_string(copy_ + 1);
     }
-    workload_.tensors.push_back(std::move(tensor));
-    return static_cast<Id>(workload_.tensors.size()) - 1;
+    return workload_.add(std::move(tensor));
   }
 
   /// The one that all copies have.
@@ -217,7 +216,7 @@ class Lowering {
     for (Parameter& parameter : parameters_) {
       parameter.operand = parameter.value;
       if (!parameter.stays_f32) {
-        workload_.tensors[static_cast<std::size_t>(parameter.value)].type = type_;
+        workload_[parameter.value].type = type_;
       }
     }
   }
@@ -389,7 +388,7 @@ class Lowering {
         batch.dlogits = activation("dlogits", with_batch(size, shapes_.back()), type_);
       } else {
         require(workload_[batch.logits].role == Role::activation, "nothing is computed");
-        workload_.tensors[static_cast<std::size_t>(batch.logits)].name = "outputs";
+        workload_[batch.logits].name = "outputs";
       }
     }
     return batch;
