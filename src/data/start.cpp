@@ -2,7 +2,9 @@
 #include "crossover/start.h"
 
 #include <algorithm>
+#include <concepts>
 #include <stdexcept>
+#include <type_traits>
 
 #include "crossover/alive.h"
 #include "crossover/float16.h"
@@ -19,25 +21,17 @@ void require_size(const Tensor& tensor, std::size_t count) {
   }
 }
 
-template <class T>
-void store(double value, T& to) {
-  if constexpr (std::is_integral_v<T>) {
-    to = static_cast<T>(value);
-  } else {
-    to = narrowed<T>(static_cast<float>(value));
-  }
+void store(double value, std::integral auto& to) {
+  to = static_cast<std::remove_reference_t<decltype(to)>>(value);
 }
+void store(double value, auto& to) {
+  to = narrowed<std::remove_reference_t<decltype(to)>>(static_cast<float>(value));
+}
+
+double value_of(std::integral auto stored) { return stored; }
+double value_of(auto stored) { return widened(stored); }
 
 std::size_t to_size(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-template <class T>
-double value_of(T stored) {
-  if constexpr (std::is_integral_v<T>) {
-    return stored;
-  } else {
-    return widened(stored);
-  }
-}
 
 /// work(T{}) for the T that stores the type.
 template <class Work>

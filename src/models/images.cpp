@@ -30,6 +30,12 @@ Model of_images(const std::string& name, std::int64_t image, std::int64_t classe
   return {.name = name, .sample = {3, image, image}, .classes = classes, .layers = {}};
 }
 
+/// Batch-normalized; no bias, which normalization would take out again.
+Chain& add_normalized(Chain& chain, ConvolutionLayer layer) {
+  layer.has_bias = false;
+  return chain.add(layer).add(BatchNormLayer{});
+}
+
 }  // namespace
 
 Model alexnet(const AlexNetR& sizes) {
@@ -78,11 +84,6 @@ Family alexnet_family() {
 
 namespace {
 
-/// Batch-normalized; no bias, which normalization would take out again.
-Chain& add_convolution(Chain& chain, std::int64_t channels, const Window& window) {
-  return chain.add(ConvolutionLayer{channels, window, false}).add(BatchNormLayer{});
-}
-
 /// The sum of what `main` and a shortcut from `x` give, through a ReLU.
 Value join(Model& model, const Chain& main, const Chain& shortcut) {
   Chain sum(model, model.add(AddLayer{}, {main.value(), shortcut.value()}));
@@ -93,11 +94,11 @@ Value join(Model& model, const Chain& main, const Chain& shortcut) {
 Value basic_block(Model& model, Value x, std::int64_t in, std::int64_t channels,
                   std::int64_t stride) {
   Chain main(model, x);
-  add_convolution(main, channels, {.size = 3, .stride = stride, .padding = 1}).relu();
-  add_convolution(main, channels, {.size = 3, .padding = 1});
+  add_normalized(main, {channels, {.size = 3, .stride = stride, .padding = 1}}).relu();
+  add_normalized(main, {channels, {.size = 3, .padding = 1}});
   Chain shortcut(model, x);
   if (in != channels || stride != 1) {
-    add_convolution(shortcut, channels, {.stride = stride});
+    add_normalized(shortcut, {channels, {.stride = stride}});
   }
   return join(model, main, shortcut);
 }
@@ -107,12 +108,12 @@ constexpr std::int64_t widened_by = 4;
 Value bottleneck(Model& model, Value x, std::int64_t in, std::int64_t middle, std::int64_t stride) {
   const std::int64_t out = widened_by * middle;
   Chain main(model, x);
-  add_convolution(main, middle, {}).relu();
-  add_convolution(main, middle, {.size = 3, .stride = stride, .padding = 1}).relu();
-  add_convolution(main, out, {});
+  add_normalized(main, {middle, {}}).relu();
+  add_normalized(main, {middle, {.size = 3, .stride = stride, .padding = 1}}).relu();
+  add_normalized(main, {out, {}});
   Chain shortcut(model, x);
   if (in != out || stride != 1) {
-    add_convolution(shortcut, out, {.stride = stride});
+    add_normalized(shortcut, {out, {.stride = stride}});
   }
   return join(model, main, shortcut);
 }
@@ -125,12 +126,10 @@ std::int64_t stride_of(std::size_t width, std::int64_t block) {
 }  // namespace
 
 Model resnet(const ResNetR& sizes) {
-  Model model{.name = "resnet-" + std::to_string(6 * sizes.blocks + 2),
-              .sample = {3, sizes.image, sizes.image},
-              .classes = sizes.classes,
-              .layers = {}};
+  Model model =
+      of_images("resnet-" + std::to_string(6 * sizes.blocks + 2), sizes.image, sizes.classes);
   Chain stem(model);
-  add_convolution(stem, sizes.channels[0], {.size = 3, .padding = 1}).relu();
+  add_normalized(stem, {sizes.channels[0], {.size = 3, .padding = 1}}).relu();
   Value value = stem.value();
   std::int64_t in = sizes.channels[0];
   for (std::size_t width = 0; width < sizes.channels.size(); ++width) {
@@ -145,12 +144,9 @@ Model resnet(const ResNetR& sizes) {
 }
 
 Model resnet(const ResNetS& sizes) {
-  Model model{.name = "resnet-50",
-              .sample = {3, sizes.image, sizes.image},
-              .classes = sizes.classes,
-              .layers = {}};
+  Model model = of_images("resnet-50", sizes.image, sizes.classes);
   Chain stem(model);
-  add_convolution(stem, sizes.stem, {.size = 7, .stride = 2, .padding = 3}).relu();
+  add_normalized(stem, {sizes.stem, {.size = 7, .stride = 2, .padding = 3}}).relu();
   stem.add(MaxPoolLayer{{.size = 3, .stride = 2, .padding = 1}});
   Value value = stem.value();
   std::int64_t in = sizes.stem;
@@ -178,12 +174,6 @@ Family resnet_family() {
 
 namespace {
 
-/// Batch-normalized; no bias, which normalization would take out again.
-Chain& add_normalized(Chain& chain, ConvolutionLayer layer) {
-  layer.has_bias = false;
-  return chain.add(layer).add(BatchNormLayer{});
-}
-
 Chain& add_activated(Chain& chain, const ConvolutionLayer& layer) {
   return add_normalized(chain, layer).add(ActivationLayer{Activation::relu6});
 }
@@ -208,10 +198,7 @@ Value add_block(Model& model, Value x, std::int64_t in, const MobileNet::Stage& 
 }  // namespace
 
 Model mobilenet(const MobileNet& sizes) {
-  Model model{.name = "mobilenet-v2",
-              .sample = {3, sizes.image, sizes.image},
-              .classes = sizes.classes,
-              .layers = {}};
+  Model model = of_images("mobilenet-v2", sizes.image, sizes.classes);
   Chain stem(model);
   add_activated(stem,
                 {.out_channels = sizes.stem, .window = {.size = 3, .stride = 2, .padding = 1}});

@@ -156,13 +156,6 @@ void sums_of_channels(const Shape& images, const double* values, double* sums) {
   }
 }
 
-const char* of_kind(PoolKind kind, const char* max, const char* average, const char* global) {
-  if (kind == PoolKind::max) {
-    return max;
-  }
-  return kind == PoolKind::global_average ? global : average;
-}
-
 /// The shape of y.
 Shape result(const Fit& fit, PoolKind kind, Id x, const Window& window) {
   if (kind == PoolKind::global_average) {
@@ -412,7 +405,9 @@ void ChannelBiasGrad::execute(ReferenceRun& run) const {
 }
 
 const char* Pool::name() const {
-  return of_kind(kind, "MaxPool", "AveragePool", "GlobalAveragePool");
+  return kind == PoolKind::max              ? "MaxPool"
+         : kind == PoolKind::global_average ? "GlobalAveragePool"
+                                            : "AveragePool";
 }
 
 void Pool::check(const Fit& fit) const {
@@ -450,7 +445,9 @@ void Pool::execute(ReferenceRun& run) const {
 }
 
 const char* PoolGrad::name() const {
-  return of_kind(kind, "MaxPoolGrad", "AveragePoolGrad", "GlobalAveragePoolGrad");
+  return kind == PoolKind::max              ? "MaxPoolGrad"
+         : kind == PoolKind::global_average ? "GlobalAveragePoolGrad"
+                                            : "AveragePoolGrad";
 }
 
 void PoolGrad::check(const Fit& fit) const {

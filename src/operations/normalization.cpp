@@ -15,13 +15,6 @@ namespace crossover {
 
 namespace {
 
-const char* of_kind(NormKind kind, const char* batch, const char* layer, const char* group) {
-  if (kind == NormKind::batch) {
-    return batch;
-  }
-  return kind == NormKind::layer ? layer : group;
-}
-
 /// Of what goes with x.
 struct Beside {
   Shape statistics, channels;
@@ -148,7 +141,11 @@ class Parts {
 
 }  // namespace
 
-const char* Norm::name() const { return of_kind(kind, "BatchNorm", "LayerNorm", "GroupNorm"); }
+const char* Norm::name() const {
+  return kind == NormKind::batch   ? "BatchNorm"
+         : kind == NormKind::layer ? "LayerNorm"
+                                   : "GroupNorm";
+}
 
 void Norm::check(const Fit& fit) const {
   const Type type = fit.number(x);
@@ -210,7 +207,9 @@ void Norm::execute(ReferenceRun& run) const {
 }
 
 const char* NormGrad::name() const {
-  return of_kind(kind, "BatchNormGrad", "LayerNormGrad", "GroupNormGrad");
+  return kind == NormKind::batch   ? "BatchNormGrad"
+         : kind == NormKind::layer ? "LayerNormGrad"
+                                   : "GroupNormGrad";
 }
 
 void NormGrad::check(const Fit& fit) const {
