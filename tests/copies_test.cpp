@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies of a network that train at once.
-#include "crossover/copies.h"
+#include "crossover/backend_over.h"
 
 #include <gtest/gtest.h>
 

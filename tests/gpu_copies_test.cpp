@@ -2,8 +2,8 @@
 // Copies of a network that train at once on a GPU, each in a stream of its own.
 #include <gtest/gtest.h>
 
+#include "crossover/backend_over.h"
 #include "crossover/catalogue.h"
-#include "crossover/copies.h"
 #include "crossover/verify.h"
 #include "gpu_variants.h"
 #include "support.h"

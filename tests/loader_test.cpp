@@ -8,9 +8,9 @@
 #include <numeric>
 #include <set>
 
+#include "crossover/backend_over.h"
 #include "crossover/catalogue.h"
 #include "crossover/fingerprint.h"
-#include "crossover/loader.h"
 #include "crossover/random.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"

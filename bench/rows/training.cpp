@@ -9,12 +9,11 @@
 #include <vector>
 
 #include "command_line/networks.h"
-#include "crossover/copies.h"
+#include "crossover/backend_over.h"
 #include "crossover/cost.h"
 #include "crossover/cpu_threads.h"
 #include "crossover/executions.h"
 #include "crossover/fingerprint.h"
-#include "crossover/loader.h"
 #include "crossover/shared_training.h"
 #include "rows/device.h"
 #include "rows/row.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Backend that compiles for another one in a way of its own, and is that one in all else.
+// Backends that compile for another one in a way of their own, and are that one in all else.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,7 +12,7 @@
 
 namespace crossover {
 
-/// What derives from it says how to estimate and to plan.
+/// What they derive from; they say how to estimate and to plan.
 class BackendOver : public Backend {
  public:
   /// `own` must outlive it.
@@ -39,5 +40,22 @@ class BackendOver : public Backend {
  private:
   const Backend& own_;
 };
+
+/// Copies of a network that train at once (TrainingOptions::copies), side by side. Compiles a
+/// training of so many for `own`, which must outlive it: each copy as a Program of its own. On the
+/// CPU each thread trains some of the copies, one after the other, and each copy
+/// has one thread; on a GPU each copy has a stream. What Execution::automatic comes to is decided
+/// with the first copy alone. Each copy has the rows for itself.
+std::unique_ptr<Backend> make_copies_backend(const Backend& own, std::int64_t copies);
+
+/// Batches that are assembled from rows while a network trains, as a framework's data loader does,
+/// instead of lying ready. Compiles for `own`, which must take single rows
+/// (Program::upload_row), and outlive it. A Program keeps the whole data set aside. Of each batch
+/// the rows are brought, one by one and in the epoch's order (Workload::epoch), to where its step
+/// reads them: by `workers` threads, each of which has every workers-th batch and goes ahead of the
+/// training by as many batches as there are workers; or, without any, by the thread that trains,
+/// before each step. A call of enqueue() begins with its first batch: nothing is brought ahead of
+/// it, and it returns when all is done.
+std::unique_ptr<Backend> make_loading_backend(const Backend& own, int workers);
 
 }  // namespace crossover

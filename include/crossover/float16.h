@@ -105,6 +105,11 @@ inline double rounded_to_bits(double x) {
 inline double rounded_to_bf16(double x) { return rounded_to_bits<8, -126, 127>(x); }
 inline double rounded_to_f16(double x) { return rounded_to_bits<11, -14, 15>(x); }
 
+/// As a tensor of that type has it in the reference.
+inline double stored_as(Type type, double x) {
+  return type == Type::bf16 ? rounded_to_bf16(x) : type == Type::f16 ? rounded_to_f16(x) : x;
+}
+
 // ---- any floating-point type
 
 /// work(T{}) for the T that stores the type: float, Bf16 or F16. Whole numbers are none of them.

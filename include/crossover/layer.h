@@ -45,19 +45,35 @@ struct LayerVisitor {
   void layer(const char* name, LayerNumber& value);  ///< one before it, or no_layer
 };
 
+template <class T>
+concept HasType = requires {
+  T::type;
+};
+
+/// Shows a layer to a LayerVisitor, or a class like it: its type, then its parameters.
+template <class Kind, class See>
+void show(Kind& layer, See& see) {
+  if constexpr (HasType<Kind>) {
+    see.type(Kind::type);
+  }
+  if constexpr (requires { Kind::describe(layer, see); }) {
+    Kind::describe(layer, see);
+  }
+}
+
 /// A layer is a struct of its sizes with these members. A type that lacks one does not compile
 /// where the layers are listed.
-///   describe(layer, see)  shows its type and parameters to a LayerVisitor, or a class like it
-///   result_may_be_f32  whether its result can be stored in f32 while its input has 16 bits
+///   type               as files call it; one that has several shows them in describe()
+///   describe(layer, see)  its parameters, if it has any, for a LayerVisitor or a class like it
 ///   infer(shapes)      the shape of its result; declares its parameters and states. Throws
 ///                      std::invalid_argument where its inputs do not fit
 ///   forward(step)      appends the operations that compute its result
 ///   backward(step)     appends those that compute the gradients of its parameters and its inputs
+/// One whose result can be stored in f32 while its input has 16 bits says so: result_may_be_f32.
 template <class T>
 concept LayerKindType = requires(const T& layer, T& read, LayerVisitor& see, LayerShapes& shapes,
                                  LayerForward& forward, LayerBackward& backward) {
-  { T::describe(read, see) } -> std::same_as<void>;
-  { T::result_may_be_f32 } -> std::convertible_to<bool>;
+  requires HasType<T> || requires { T::describe(read, see); };
   { layer.infer(shapes) } -> std::same_as<Shape>;
   { layer.forward(forward) } -> std::same_as<void>;
   { layer.backward(backward) } -> std::same_as<void>;

@@ -10,12 +10,11 @@
 #include "crossover/cells.h"
 #include "crossover/layer.h"
 #include "crossover/operations/elementwise.h"
+#include "crossover/operations/image.h"
 #include "crossover/operations/movement.h"
 #include "crossover/tensor.h"
 
 namespace crossover {
-
-// ---- A fully connected layer.
 
 /// [..., in] -> [..., out_features]. Weight [out_features, in] and bias [out_features] start
 /// uniform in +- 1 / sqrt(in), as PyTorch's do. `tied` to an embedding before it: its table
@@ -26,9 +25,9 @@ struct LinearLayer {
   LayerNumber tied = no_layer;
 
   static constexpr bool result_may_be_f32 = true;
+  static constexpr const char* type = "linear";
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type("linear");
     see.size("out_features", layer.out_features);
     see.layer("tied", layer.tied);
     see.flag("bias", layer.has_bias, layer.tied == no_layer);
@@ -43,21 +42,18 @@ inline LinearLayer tied_linear(std::int64_t out_features, LayerNumber embedding)
   return {.out_features = out_features, .has_bias = false, .tied = embedding};
 }
 
-// ---- What attention consists of, for networks that have it otherwise: products of two sequences,
-// and the softmax of their rows.
-
-/// Of each sample and head, a [time, batch, heads k] times b [k, batch, heads n], or `transpose` b
-/// [n, batch, heads k]: [time, batch, heads n], times `scale`. A vector [batch, width] is a
-/// sequence of one place; where a is one, so is the result.
+/// Attention consists of this and a SoftmaxLayer, for networks that have it otherwise. Of each
+/// sample and head, a [time, batch, heads k] times b [k, batch, heads n], or `transpose` b [n,
+/// batch, heads k]: [time, batch, heads n], times `scale`. A vector [batch, width] is a sequence of
+/// one place; where a is one, so is the result.
 struct MatmulLayer {
   bool transpose = false;
   std::int64_t heads = 1;
   double scale = 1;
 
-  static constexpr bool result_may_be_f32 = false;
+  static constexpr const char* type = "matmul";
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type("matmul");
     see.flag("transpose", layer.transpose, false);
     see.size("num_heads", layer.heads, 1);
     see.number("scale", layer.scale, 1.0);
@@ -73,10 +69,9 @@ struct SoftmaxLayer {
   std::int64_t heads = 1;
   bool causal = false;
 
-  static constexpr bool result_may_be_f32 = false;
+  static constexpr const char* type = "softmax";
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type("softmax");
     see.size("num_heads", layer.heads, 1);
     see.flag("causal", layer.causal, false);
   }
@@ -85,13 +80,10 @@ struct SoftmaxLayer {
   void backward(LayerBackward& step) const;
 };
 
-// ---- An activation as a layer.
-
 /// Elementwise, of any shape.
 struct ActivationLayer {
   Activation activation;
 
-  static constexpr bool result_may_be_f32 = false;
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
     see.type(layer.activation, named_activations);
@@ -100,8 +92,6 @@ struct ActivationLayer {
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;
 };
-
-// ---- A function of each number by itself as a layer.
 
 Shape infer(const Function& function, LayerShapes& shapes);
 void forward(const Function& function, LayerForward& step);
@@ -112,10 +102,9 @@ template <class Of>
 struct FunctionLayer {
   Of function;
 
-  static constexpr bool result_may_be_f32 = false;
+  static constexpr const char* type = Of::name;
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type(Of::name);
     Of::describe(layer.function, see);
   }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const {
@@ -125,55 +114,38 @@ struct FunctionLayer {
   void backward(LayerBackward& step) const { crossover::backward(function, step); }
 };
 
-// ---- A residual join.
-
 /// The sum of two values of one shape.
 struct AddLayer {
-  static constexpr bool result_may_be_f32 = false;
-  template <class Self, class See>
-  static void describe(Self& /*layer*/, See& see) {
-    see.type("add");
-  }
+  static constexpr const char* type = "add";
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;
 };
-
-// ---- A gate.
 
 /// The product of two values. The second has the shape of the first, or one number for all pixels
 /// of an image, [batch, channels] or [batch, channels, 1, 1], or for all time steps of a sequence,
 /// [batch, width].
 struct MultiplyLayer {
-  static constexpr bool result_may_be_f32 = false;
-  template <class Self, class See>
-  static void describe(Self& /*layer*/, See& see) {
-    see.type("multiply");
-  }
+  static constexpr const char* type = "multiply";
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;
 };
-
-// ---- Dropout.
 
 /// Elementwise, of any shape: drops each element with that probability, others of each layer and
 /// step. Counts its steps in a state.
 struct DropoutLayer {
   double probability;
 
-  static constexpr bool result_may_be_f32 = false;
+  static constexpr const char* type = "dropout";
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type("dropout");
     see.number("p", layer.probability);
   }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;
 };
-
-// ---- A convolution of images.
 
 /// [batch, in, height, width] -> [batch, out_channels, positions, positions]. Weight [out_channels,
 /// in / groups, rows, columns] and bias [out_channels], if it has one, start uniform in +- 1 /
@@ -185,10 +157,9 @@ struct ConvolutionLayer {
   bool has_bias = true;
   std::int64_t groups = 1;  ///< of channels, each of which sees its own input channels only
 
-  static constexpr bool result_may_be_f32 = false;
+  static constexpr const char* type = "conv2d";
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type("conv2d");
     see.size("out_channels", layer.out_channels);
     see.size("kernel_size", layer.window.size);
     see.size("stride", layer.window.stride, 1);
@@ -203,8 +174,6 @@ struct ConvolutionLayer {
   void backward(LayerBackward& step) const;
 };
 
-// ---- A transposed convolution of images, which makes them larger.
-
 /// [batch, in, height, width] -> [batch, out_channels, ...]: what gradients with respect to the
 /// images of a convolution with that window are to the gradients of its result. Of a height comes
 /// stride (height - 1) + extent(window) - 2 padding + output_padding. Weight [in, out_channels /
@@ -217,10 +186,9 @@ struct TransposedConvolutionLayer {
   bool has_bias = true;
   std::int64_t groups = 1;
 
-  static constexpr bool result_may_be_f32 = false;
+  static constexpr const char* type = "conv_transpose2d";
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type("conv_transpose2d");
     see.size("out_channels", layer.out_channels);
     see.size("kernel_size", layer.window.size);
     see.size("stride", layer.window.stride, 1);
@@ -235,16 +203,15 @@ struct TransposedConvolutionLayer {
   void backward(LayerBackward& step) const;
 };
 
-// ---- The maximum or the mean of each window of an image.
-
-/// [batch, channels, height, width] -> [batch, channels, positions, positions].
-struct MaxPoolLayer {
+/// [batch, channels, height, width] -> [batch, channels, positions, positions]: the maximum of each
+/// window, or its mean, in which zeros of the padding count (PyTorch's count_include_pad).
+template <PoolKind kind>
+struct PoolLayer {
   Window window;
 
-  static constexpr bool result_may_be_f32 = false;
+  static constexpr const char* type = kind == PoolKind::max ? "max_pool2d" : "avg_pool2d";
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type("max_pool2d");
     see.size("kernel_size", layer.window.size);
     see.size("stride", layer.window.stride, layer.window.size);
     see.count("padding", layer.window.padding, 0);
@@ -254,33 +221,14 @@ struct MaxPoolLayer {
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;
 };
-
-/// The same with the mean; zeros of the padding count (PyTorch's count_include_pad).
-struct AveragePoolLayer {
-  Window window;
-
-  static constexpr bool result_may_be_f32 = false;
-  template <class Self, class See>
-  static void describe(Self& layer, See& see) {
-    see.type("avg_pool2d");
-    see.size("kernel_size", layer.window.size);
-    see.size("stride", layer.window.stride, layer.window.size);
-    see.count("padding", layer.window.padding, 0);
-    see.flag("ceil_mode", layer.window.ceil, false);
-  }
-  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
-  void forward(LayerForward& step) const;
-  void backward(LayerBackward& step) const;
-};
-
-// ---- The mean of each channel of an image, or of a sequence over time.
+using MaxPoolLayer = PoolLayer<PoolKind::max>;
+using AveragePoolLayer = PoolLayer<PoolKind::average>;
 
 /// [batch, channels, height, width] -> [batch, channels]; where `over_time`, [time, batch, width]
 /// -> [batch, width].
 struct GlobalAveragePoolLayer {
   bool over_time = false;
 
-  static constexpr bool result_may_be_f32 = false;
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
     see.type(layer.over_time, {{"global_avg_pool2d", false}, {"mean_over_time", true}});
@@ -290,17 +238,14 @@ struct GlobalAveragePoolLayer {
   void backward(LayerBackward& step) const;
 };
 
-// ---- Larger images, each pixel repeated.
-
 /// [batch, channels, height, width] -> [batch, channels, factor height, factor width], a factor for
 /// each: each pixel is the nearest of the smaller image (PyTorch's Upsample with mode="nearest").
 struct UpsampleLayer {
   Pair factor = 1;
 
-  static constexpr bool result_may_be_f32 = false;
+  static constexpr const char* type = "upsample";
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type("upsample");
     see.size("scale_factor", layer.factor);
   }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
@@ -308,25 +253,20 @@ struct UpsampleLayer {
   void backward(LayerBackward& step) const;
 };
 
-// ---- Batch normalization of images and of vectors, in training.
-
 /// [batch, channels, height, width] or [batch, channels], each channel normalized over the others,
 /// then times scale [channels], which starts at 1, plus shift [channels], which starts at 0.
 struct BatchNormLayer {
   double epsilon = 1e-5;  ///< added to the variance
 
-  static constexpr bool result_may_be_f32 = false;
+  static constexpr const char* type = "batch_norm";
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type("batch_norm");
     see.number("eps", layer.epsilon, 1e-5);
   }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;
 };
-
-// ---- Normalization of rows.
 
 /// [..., width], each row normalized by itself, then times weight [width], which starts at 1, plus
 /// bias [width], which starts at 0. Where it `is_rms`, rows are divided by their root mean square,
@@ -337,7 +277,6 @@ struct LayerNormLayer {
   bool is_rms = false;
   bool elementwise_affine = true, bias = true;
 
-  static constexpr bool result_may_be_f32 = false;
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
     see.type(layer.is_rms, {{"layer_norm", false}, {"rms_norm", true}});
@@ -355,18 +294,15 @@ struct LayerNormLayer {
   [[nodiscard]] bool has_bias() const { return !is_rms && elementwise_affine && bias; }
 };
 
-// ---- Group normalization of images.
-
 /// The shape of the images; groups of neighbouring channels of each image by themselves. The weight
 /// [channels] starts at 1, the bias [channels] at 0, as those of PyTorch's GroupNorm.
 struct GroupNormLayer {
   std::int64_t groups;  ///< divide the channels
   double epsilon = 1e-5;
 
-  static constexpr bool result_may_be_f32 = false;
+  static constexpr const char* type = "group_norm";
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type("group_norm");
     see.size("num_groups", layer.groups);
     see.number("eps", layer.epsilon, 1e-5);
   }
@@ -374,8 +310,6 @@ struct GroupNormLayer {
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;
 };
-
-// ---- Tokens as vectors.
 
 /// Tokens [batch, time] -> [time, batch, width]: time first, as layers of sequences read it. The
 /// table [vocabulary, width] starts uniform in [-1, 1), or, where `scaled_start`, in
@@ -385,10 +319,9 @@ struct EmbeddingLayer {
   std::int64_t width;
   bool scaled_start = false;
 
-  static constexpr bool result_may_be_f32 = false;
+  static constexpr const char* type = "embedding";
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type("embedding");
     see.size("num_embeddings", layer.vocabulary);
     see.size("embedding_dim", layer.width);
     see.flag("scaled_start", layer.scaled_start, false);
@@ -398,22 +331,14 @@ struct EmbeddingLayer {
   void backward(LayerBackward& step) const;
 };
 
-// ---- Places of a sequence as vectors.
-
 /// [time, batch, width] plus a vector for each place. Their table [time, width] starts uniform in
 /// +- 1 / sqrt(width).
 struct PositionEmbeddingLayer {
-  static constexpr bool result_may_be_f32 = false;
-  template <class Self, class See>
-  static void describe(Self& /*layer*/, See& see) {
-    see.type("position_embedding");
-  }
+  static constexpr const char* type = "position_embedding";
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;
 };
-
-// ---- Multi-head self-attention, without the products before and behind it.
 
 /// Queries, keys and values [time, batch, 3 width], in this order as one linear layer gives them,
 /// -> [time, batch, width]. causal: no place sees a later one.
@@ -421,10 +346,9 @@ struct AttentionLayer {
   std::int64_t heads;
   bool causal = false;
 
-  static constexpr bool result_may_be_f32 = false;
+  static constexpr const char* type = "attention";
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type("attention");
     see.size("num_heads", layer.heads);
     see.flag("causal", layer.causal, false);
   }
@@ -433,8 +357,6 @@ struct AttentionLayer {
   void backward(LayerBackward& step) const;
 };
 
-// ---- Long short-term memory, and gated recurrent units.
-
 /// Sequences [time, batch, in] -> [time, batch, hidden]. Weights [gates hidden, in] of the inputs
 /// and [gates hidden, hidden] of the recurrence, then a bias [gates hidden] of each, start uniform
 /// in +- 1 / sqrt(hidden), as PyTorch's do.
@@ -442,10 +364,9 @@ template <class Unit>
 struct RecurrentLayer {
   std::int64_t hidden;
 
-  static constexpr bool result_may_be_f32 = false;
+  static constexpr const char* type = Unit::layer;
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type(Unit::layer);
     see.size("hidden_size", layer.hidden);
   }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
@@ -455,35 +376,21 @@ struct RecurrentLayer {
 using LstmLayer = RecurrentLayer<LstmCell>;
 using GruLayer = RecurrentLayer<GruCell>;
 
-// ---- Each sample as one row.
-
 /// [batch, ...] -> [batch, values of a sample], row by row.
 struct FlattenLayer {
-  static constexpr bool result_may_be_f32 = false;
-  template <class Self, class See>
-  static void describe(Self& /*layer*/, See& see) {
-    see.type("flatten");
-  }
+  static constexpr const char* type = "flatten";
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;
 };
-
-// ---- The pixels of an image as a sequence.
 
 /// [batch, channels, height, width] -> [height * width, batch, channels], row by row of the image.
 struct ToSequenceLayer {
-  static constexpr bool result_may_be_f32 = false;
-  template <class Self, class See>
-  static void describe(Self& /*layer*/, See& see) {
-    see.type("to_sequence");
-  }
+  static constexpr const char* type = "to_sequence";
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;
 };
-
-// ---- A sequence or a vector as an image, or as a line, which is one of height 1.
 
 /// [time, batch, width] -> [batch, width, height, time / height]: its places are pixels, as of a
 /// ToSequenceLayer. With `channels`, a sample [time, width], or a vector, is read row by row as
@@ -492,10 +399,9 @@ struct ToImageLayer {
   std::int64_t height = 1;
   std::int64_t channels = 0;  // 0: the width of the sequence
 
-  static constexpr bool result_may_be_f32 = false;
+  static constexpr const char* type = "to_image";
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type("to_image");
     see.size("height", layer.height, 1);
     see.size("channels", layer.channels, 0);
   }
@@ -507,23 +413,14 @@ struct ToImageLayer {
   [[nodiscard]] std::vector<CopiedBlock> blocks(const Shape& sequence) const;
 };
 
-// ---- Several values as one.
-
 /// Images [batch, channels, height, width] one after another in their channels; values of other
 /// shapes in their last dimension. Two or more, which agree in all other dimensions.
 struct ConcatenateLayer {
-  static constexpr bool result_may_be_f32 = false;
-  template <class Self, class See>
-  static void describe(Self& /*layer*/, See& see) {
-    see.type("concatenate");
-  }
+  static constexpr const char* type = "concatenate";
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;
 };
-
-// ---- A part of a value: one of several inputs in a row, or what a layer gives for one of its
-// readers.
 
 /// Channels `from` to `to` (not with it) of an image, else so of the last dimension; `over_time`:
 /// places of a sequence [time, batch, width]. Of tokens [batch, places] these are places, and what
@@ -533,10 +430,9 @@ struct SliceLayer {
   std::int64_t to = 0;
   bool over_time = false;
 
-  static constexpr bool result_may_be_f32 = false;
+  static constexpr const char* type = "slice";
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type("slice");
     see.count("from", layer.from, 0);
     see.size("to", layer.to);
     see.flag("over_time", layer.over_time, false);
@@ -546,10 +442,8 @@ struct SliceLayer {
   void backward(LayerBackward& step) const;
 
  private:
-  [[nodiscard]] std::size_t axis_of(const Shape& shape) const;
+  [[nodiscard]] CopiedBlock block(const Shape& shape) const;
 };
-
-// ---- Zeros around an image, and what is cut off.
 
 /// So many zeros on each side of [batch, channels, height, width]: columns on the left and on the
 /// right, rows on top and at the bottom, channels in front and at the back. Below zero so many are
@@ -557,10 +451,9 @@ struct SliceLayer {
 struct PadLayer {
   std::int64_t left = 0, right = 0, top = 0, bottom = 0, front = 0, back = 0;
 
-  static constexpr bool result_may_be_f32 = false;
+  static constexpr const char* type = "pad";
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type("pad");
     see.any_count("left", layer.left, 0);
     see.any_count("right", layer.right, 0);
     see.any_count("top", layer.top, 0);
@@ -576,17 +469,10 @@ struct PadLayer {
   [[nodiscard]] Shape before() const { return {0, front, top, left}; }
 };
 
-// ---- Places of a sequence by themselves: one in front of it that is trained, and the first or the
-// last.
-
 /// [time, batch, width] -> [1 + time, batch, width] with a trained vector [1, width] in front,
 /// which starts uniform in +- 1 / sqrt(width).
 struct ClassTokenLayer {
-  static constexpr bool result_may_be_f32 = false;
-  template <class Self, class See>
-  static void describe(Self& /*layer*/, See& see) {
-    see.type("class_token");
-  }
+  static constexpr const char* type = "class_token";
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;
@@ -596,7 +482,6 @@ struct ClassTokenLayer {
 struct OnePlaceLayer {
   bool is_last = false;
 
-  static constexpr bool result_may_be_f32 = false;
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
     see.type(layer.is_last, {{"first_place", false}, {"last_place", true}});
@@ -604,9 +489,10 @@ struct OnePlaceLayer {
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
   void backward(LayerBackward& step) const;
-};
 
-// ---- Any numbers of each sample in any order, by steps: transposed, every second, repeated.
+ private:
+  [[nodiscard]] std::vector<CopiedBlock> blocks(const Shape& sequence) const;
+};
 
 /// torch.as_strided of each sample: its number (i, j, ...) is number storage_offset + i stride[0] +
 /// j stride[1] + ... of the sample before, counted row by row (of a sequence: place by place). A
@@ -617,10 +503,9 @@ struct AsStridedLayer {
   Shape shape, size, stride;
   std::int64_t storage_offset = 0;
 
-  static constexpr bool result_may_be_f32 = false;
+  static constexpr const char* type = "as_strided";
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
-    see.type("as_strided");
     see.sizes("shape", layer.shape);
     see.sizes("size", layer.size);
     see.steps("stride", layer.stride);

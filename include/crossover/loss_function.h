@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <utility>
 
+#include "crossover/names.h"
+
 namespace crossover {
 
 enum class LossFunction {
@@ -20,13 +22,6 @@ inline constexpr std::initializer_list<std::pair<const char*, LossFunction>> nam
     {"bce", LossFunction::bce}};
 
 /// One of those.
-constexpr const char* name_of(LossFunction loss) {
-  for (const auto& [name, value] : named_losses) {
-    if (value == loss) {
-      return name;
-    }
-  }
-  return "";
-}
+constexpr const char* name_of(LossFunction loss) { return name_in(named_losses, loss); }
 
 }  // namespace crossover

@@ -37,7 +37,6 @@ class Reference {
   [[nodiscard]] const Workload& workload() const { return workload_; }
 
  private:
-  [[nodiscard]] const std::vector<Op>& operations(std::int64_t position) const;
   void bring_rows(std::int64_t position);
 
   Workload workload_;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "crossover/operations.h"
@@ -36,6 +37,19 @@ struct Workload {
   Id epoch = none;
 
   const Tensor& operator[](Id id) const { return tensors[static_cast<std::size_t>(id)]; }
+  Tensor& operator[](Id id) { return tensors[static_cast<std::size_t>(id)]; }
+
+  /// Appends it; returns its number.
+  Id add(Tensor tensor) {
+    tensors.push_back(std::move(tensor));
+    return static_cast<Id>(tensors.size()) - 1;
+  }
+
+  /// What runs at a position of the order.
+  [[nodiscard]] const Step& step_at(std::int64_t position) const {
+    const int step = order[static_cast<std::size_t>(position)].step;
+    return steps[static_cast<std::size_t>(step)];
+  }
 };
 
 /// Throws std::invalid_argument with the operation and the tensor at fault where shapes, types or
@@ -50,7 +64,7 @@ Workload unshuffled(Workload workload);
 Precision stored_precision(const Workload& workload);
 
 /// What a device asks of what it compiles: the same as check(), that the Workload is one of this
-/// precision, and that it takes the rows as they lie (loader.h shuffles them).
+/// precision, and that it takes the rows as they lie (backend_over.h shuffles them).
 void check(const Workload& workload, Precision precision);
 
 }  // namespace crossover

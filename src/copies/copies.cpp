@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "crossover/copies.h"
-
 #include <omp.h>
 
 #include <algorithm>

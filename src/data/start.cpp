@@ -2,7 +2,9 @@
 #include "crossover/start.h"
 
 #include <algorithm>
+#include <concepts>
 #include <stdexcept>
+#include <type_traits>
 
 #include "crossover/alive.h"
 #include "crossover/float16.h"
@@ -19,19 +21,17 @@ void require_size(const Tensor& tensor, std::size_t count) {
   }
 }
 
-void store(double value, float& to) { to = static_cast<float>(value); }
-void store(double value, std::int32_t& to) { to = static_cast<std::int32_t>(value); }
-void store(double value, std::uint8_t& to) { to = static_cast<std::uint8_t>(value); }
-void store(double value, Bf16& to) { to = narrowed<Bf16>(static_cast<float>(value)); }
-void store(double value, F16& to) { to = narrowed<F16>(static_cast<float>(value)); }
+void store(double value, std::integral auto& to) {
+  to = static_cast<std::remove_reference_t<decltype(to)>>(value);
+}
+void store(double value, auto& to) {
+  to = narrowed<std::remove_reference_t<decltype(to)>>(static_cast<float>(value));
+}
+
+double value_of(std::integral auto stored) { return stored; }
+double value_of(auto stored) { return widened(stored); }
 
 std::size_t to_size(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-double value_of(float stored) { return stored; }
-double value_of(std::int32_t stored) { return stored; }
-double value_of(std::uint8_t stored) { return stored; }
-double value_of(Bf16 stored) { return widened(stored); }
-double value_of(F16 stored) { return widened(stored); }
 
 /// work(T{}) for the T that stores the type.
 template <class Work>
@@ -49,6 +49,11 @@ auto with_stored(Type type, const Work& work) {
 const std::vector<Role>& restarted_at_zero() {
   static const std::vector<Role> roles{Role::gradient, Role::state, Role::loss};
   return roles;
+}
+
+/// The tensor of labels or targets.
+Id wanted_of(const Workload& workload, const Dataset& dataset) {
+  return find(workload, dataset.targets.empty() ? "labels" : "targets");
 }
 
 }  // namespace
@@ -73,15 +78,6 @@ std::vector<double> download(Program& program, const Workload& workload, Id id) 
   });
   return values;
 }
-
-namespace {
-
-/// The tensor of labels or targets.
-Id wanted_of(const Workload& workload, const Dataset& dataset) {
-  return find(workload, dataset.targets.empty() ? "labels" : "targets");
-}
-
-}  // namespace
 
 void set_inputs(Program& program, const Workload& workload, const Dataset& dataset) {
   upload(program, workload, find(workload, "inputs"), dataset.inputs);
@@ -135,12 +131,8 @@ void restart(Reference& reference) {
     const StartValues values(workload, id);
     const std::span<double> to = reference[id];
     const Type type = workload[id].type;
-    for_each_index(std::ssize(to), [&](std::int64_t i) {
-      const double value = values[to_size(i)];
-      to[to_size(i)] = type == Type::bf16  ? rounded_to_bf16(value)
-                       : type == Type::f16 ? rounded_to_f16(value)
-                                           : value;
-    });
+    for_each_index(std::ssize(to),
+                   [&](std::int64_t i) { to[to_size(i)] = stored_as(type, values[to_size(i)]); });
   }
   for (const Role role : restarted_at_zero()) {
     for (const Id id : tensors_of(workload, role)) {

@@ -7,9 +7,8 @@ namespace crossover {
 namespace {
 
 Id add_activation(Workload& workload, std::string name, const Shape& shape, Type type) {
-  workload.tensors.push_back(
+  return workload.add(
       {.name = std::move(name), .shape = shape, .type = type, .role = Role::activation});
-  return static_cast<Id>(workload.tensors.size()) - 1;
 }
 
 }  // namespace
@@ -67,9 +66,9 @@ void LayerShapes::state(const std::string& name, Shape shape, Type type) {
 }
 
 Id LayerForward::save(const std::string& name, const Shape& shape, Type type) {
-  std::vector<Id>& saved = *tensors_.saved;
+  std::vector<Id>& saved = *tensors().saved;
   if (saved_ == saved.size()) {
-    saved.push_back(add_activation(workload_, tensors_.name + " " + name, shape, type));
+    saved.push_back(add_activation(workload(), tensors().name + " " + name, shape, type));
   }
   return saved.at(saved_++);
 }
@@ -78,19 +77,19 @@ Id LayerBackward::dx(std::size_t i) {
   if (!asked_.at(i)) {
     return none;
   }
-  const Tensor& value = workload_[x(i)];
-  const Id made = add_activation(workload_, "d" + value.name, Shape(value.shape), gradient_type_);
+  const Tensor& value = tensor(x(i));
+  const Id made = add_activation(workload(), "d" + value.name, Shape(value.shape), gradient_type_);
   given_.emplace_back(i, made);
   return made;
 }
 
 Id LayerBackward::gradient(std::size_t i) {
-  const Id sum = tensors_.gradients.at(i);
+  const Id sum = accumulated_gradient(i);
   if (!adds_to(i)) {
     return sum;
   }
-  const Tensor& of = workload_[sum];
-  const Id made = add_activation(workload_, of.name + " of the step", Shape(of.shape), of.type);
+  const Tensor& of = tensor(sum);
+  const Id made = add_activation(workload(), of.name + " of the step", Shape(of.shape), of.type);
   to_add_.emplace_back(made, sum);
   return made;
 }
@@ -102,7 +101,7 @@ void LayerBackward::finish() {
 }
 
 Id LayerBackward::scratch(const std::string& name, const Shape& shape, Type type) {
-  return add_activation(workload_, tensors_.name + " " + name, shape, type);
+  return add_activation(workload(), tensors().name + " " + name, shape, type);
 }
 
 void LayerBackward::pass(std::size_t i, Id gradient) {

@@ -86,6 +86,10 @@ class LayerShapes {
   std::vector<Tensor> states_;
 };
 
+/// Of the parameters of a layer: its weight, and its bias, if it has one.
+inline constexpr std::size_t weight_at = 0;
+inline constexpr std::size_t bias_at = 1;
+
 /// The tensors of one layer in one step.
 struct LayerTensors {
   std::vector<Id> inputs;
@@ -100,70 +104,72 @@ struct LayerTensors {
   bool trains = true;                ///< else no gradient follows
 };
 
-class LayerForward {
+/// Where operations are appended, and what they read and write.
+class LayerStep {
  public:
-  LayerForward(Workload& workload, std::vector<Op>& ops, const LayerTensors& tensors)
+  LayerStep(Workload& workload, std::vector<Op>& ops, const LayerTensors& tensors)
       : workload_(workload), ops_(ops), tensors_(tensors) {}
 
   [[nodiscard]] Id x(std::size_t i = 0) const { return tensors_.inputs.at(i); }
   [[nodiscard]] std::size_t inputs() const { return tensors_.inputs.size(); }
   [[nodiscard]] Id y() const { return tensors_.result; }
-  [[nodiscard]] Id parameter(std::size_t i) const { return tensors_.parameters.at(i); }
-  [[nodiscard]] Id state(std::size_t i) const { return tensors_.states.at(i); }
+  [[nodiscard]] Id parameter(std::size_t i = 0) const { return tensors_.parameters.at(i); }
+  [[nodiscard]] Id state(std::size_t i = 0) const { return tensors_.states.at(i); }
   [[nodiscard]] const Tensor& tensor(Id id) const { return workload_[id]; }
 
   /// Of the layer; no other has the same.
   [[nodiscard]] std::int64_t number() const { return tensors_.number; }
-  [[nodiscard]] bool trains() const { return tensors_.trains; }
 
   /// As in TrainingOptions.
   [[nodiscard]] int ranks() const { return tensors_.ranks; }
   [[nodiscard]] int rank() const { return tensors_.rank; }
 
-  /// A tensor "<layer> <name>" that backward() finds again as saved(), in the order of the calls:
-  /// statistics, masks, gates.
-  Id save(const std::string& name, const Shape& shape, Type type);
-
   void emit(Op op) { ops_.push_back(std::move(op)); }
+
+ protected:
+  [[nodiscard]] Workload& workload() { return workload_; }
+  [[nodiscard]] const LayerTensors& tensors() const { return tensors_; }
 
  private:
   Workload& workload_;
   std::vector<Op>& ops_;
   const LayerTensors& tensors_;
+};
+
+class LayerForward : public LayerStep {
+ public:
+  using LayerStep::LayerStep;
+
+  [[nodiscard]] bool trains() const { return tensors().trains; }
+
+  /// A tensor "<layer> <name>" that backward() finds again as saved(), in the order of the calls:
+  /// statistics, masks, gates.
+  Id save(const std::string& name, const Shape& shape, Type type);
+
+ private:
   std::size_t saved_ = 0;
 };
 
-class LayerBackward {
+class LayerBackward : public LayerStep {
  public:
   /// `asked[i]`: whether somebody needs the gradient of input i. `adds[i]`: the gradient of
   /// parameter i is added to, not overwritten.
   LayerBackward(Workload& workload, std::vector<Op>& ops, const LayerTensors& tensors,
                 std::vector<bool> asked, Id dy, std::vector<bool> adds, Type gradient_type)
-      : workload_(workload),
-        ops_(ops),
-        tensors_(tensors),
+      : LayerStep(workload, ops, tensors),
         asked_(std::move(asked)),
         dy_(dy),
         adds_(std::move(adds)),
         gradient_type_(gradient_type) {}
 
-  [[nodiscard]] Id x(std::size_t i = 0) const { return tensors_.inputs.at(i); }
-  [[nodiscard]] std::size_t inputs() const { return tensors_.inputs.size(); }
-  [[nodiscard]] Id y() const { return tensors_.result; }
   [[nodiscard]] Id dy() const { return dy_; }
-  [[nodiscard]] Id parameter(std::size_t i) const { return tensors_.parameters.at(i); }
-  [[nodiscard]] Id state(std::size_t i) const { return tensors_.states.at(i); }
-  [[nodiscard]] Id saved(std::size_t i) const { return tensors_.saved->at(i); }
-  [[nodiscard]] const Tensor& tensor(Id id) const { return workload_[id]; }
-  [[nodiscard]] std::int64_t number() const { return tensors_.number; }
-  [[nodiscard]] int ranks() const { return tensors_.ranks; }
-  [[nodiscard]] int rank() const { return tensors_.rank; }
+  [[nodiscard]] Id saved(std::size_t i = 0) const { return tensors().saved->at(i); }
 
   /// Where the layer must write the gradient of parameter i: once.
-  Id gradient(std::size_t i);
+  Id gradient(std::size_t i = 0);
 
   /// The same of an operation that adds to a gradient by itself where adds_to(i).
-  [[nodiscard]] Id accumulated_gradient(std::size_t i) const { return tensors_.gradients.at(i); }
+  [[nodiscard]] Id accumulated_gradient(std::size_t i) const { return tensors().gradients.at(i); }
   [[nodiscard]] bool adds_to(std::size_t i) const { return adds_.at(i); }
 
   /// A new tensor for the gradient of input i, which the layer must write; none where nobody asks.
@@ -175,8 +181,6 @@ class LayerBackward {
   /// The gradient of input i is a tensor that exists already.
   void pass(std::size_t i, Id gradient);
 
-  void emit(Op op) { ops_.push_back(std::move(op)); }
-
   /// The gradients that the layer has given: input and tensor.
   [[nodiscard]] const std::vector<std::pair<std::size_t, Id>>& given() const { return given_; }
 
@@ -185,9 +189,6 @@ class LayerBackward {
   void finish();
 
  private:
-  Workload& workload_;
-  std::vector<Op>& ops_;
-  const LayerTensors& tensors_;
   std::vector<bool> asked_;
   Id dy_;
   std::vector<bool> adds_;

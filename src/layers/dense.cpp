@@ -6,15 +6,6 @@
 
 namespace crossover {
 
-// ---- Linear
-
-namespace {
-
-constexpr std::size_t linear_weight = 0;
-constexpr std::size_t linear_bias = 1;
-
-}  // namespace
-
 Shape LinearLayer::infer(LayerShapes& shapes) const {
   Shape result = shapes.input();
   const std::int64_t in = result.back();
@@ -35,22 +26,20 @@ Shape LinearLayer::infer(LayerShapes& shapes) const {
 
 void LinearLayer::forward(LayerForward& step) const {
   step.emit(Linear{.x = step.x(),
-                   .w = step.parameter(linear_weight),
-                   .bias = has_bias ? step.parameter(linear_bias) : none,
+                   .w = step.parameter(weight_at),
+                   .bias = has_bias ? step.parameter(bias_at) : none,
                    .y = step.y()});
 }
 
 void LinearLayer::backward(LayerBackward& step) const {
   step.emit(LinearGrad{.x = step.x(),
-                       .w = step.parameter(linear_weight),
+                       .w = step.parameter(weight_at),
                        .dy = step.dy(),
                        .dx = step.dx(),
-                       .dw = step.accumulated_gradient(linear_weight),
-                       .dbias = has_bias ? step.accumulated_gradient(linear_bias) : none,
-                       .accumulate = step.adds_to(linear_weight)});
+                       .dw = step.accumulated_gradient(weight_at),
+                       .dbias = has_bias ? step.accumulated_gradient(bias_at) : none,
+                       .accumulate = step.adds_to(weight_at)});
 }
-
-// ---- Matmul
 
 namespace {
 
@@ -68,8 +57,6 @@ void require_heads(const LayerShapes& shapes, std::int64_t width, std::int64_t h
 }
 
 }  // namespace
-
-// ---- MatmulLayer
 
 Shape MatmulLayer::infer(LayerShapes& shapes) const {
   const Shape& left = shapes.input(0, 2);
@@ -114,8 +101,6 @@ void MatmulLayer::backward(LayerBackward& step) const {
   }
 }
 
-// ---- SoftmaxLayer
-
 Shape SoftmaxLayer::infer(LayerShapes& shapes) const {
   const Shape& shape = causal ? shapes.sequence() : shapes.input();
   in_time(shapes, shape);
@@ -128,8 +113,7 @@ void SoftmaxLayer::forward(LayerForward& step) const {
 }
 
 void SoftmaxLayer::backward(LayerBackward& step) const {
-  const Id dx = step.dx();
-  if (dx != none) {
+  if (const Id dx = step.dx(); dx != none) {
     step.emit(SoftmaxGrad{.y = step.y(), .dy = step.dy(), .dx = dx, .heads = heads});
   }
 }

@@ -6,8 +6,6 @@
 
 namespace crossover {
 
-// ---- Activation
-
 Shape ActivationLayer::infer(LayerShapes& shapes) const { return shapes.input(); }
 
 void ActivationLayer::forward(LayerForward& step) const {
@@ -15,16 +13,13 @@ void ActivationLayer::forward(LayerForward& step) const {
 }
 
 void ActivationLayer::backward(LayerBackward& step) const {
-  const Id dx = step.dx();
-  if (dx != none) {
+  if (const Id dx = step.dx(); dx != none) {
     step.emit(ActivateGrad{.at = derivative_takes_input(activation) ? step.x() : step.y(),
                            .dy = step.dy(),
                            .dx = dx,
                            .activation = activation});
   }
 }
-
-// ---- Function
 
 namespace {
 
@@ -69,8 +64,6 @@ void backward(const Function& function, LayerBackward& step) {
   }
 }
 
-// ---- Add
-
 Shape AddLayer::infer(LayerShapes& shapes) const {
   shapes.require(shapes.input(0, 2) == shapes.input(1, 2), "adds values of different shapes");
   return shapes.input(0, 2);
@@ -84,8 +77,6 @@ void AddLayer::backward(LayerBackward& step) const {
   step.pass(0, step.dy());
   step.pass(1, step.dy());
 }
-
-// ---- Multiply
 
 Shape MultiplyLayer::infer(LayerShapes& shapes) const {
   const Shape& whole = shapes.input(0, 2);
@@ -108,14 +99,6 @@ void MultiplyLayer::backward(LayerBackward& step) const {
   }
 }
 
-// ---- Dropout
-
-namespace {
-
-constexpr std::size_t counter = 0;
-
-}  // namespace
-
 Shape DropoutLayer::infer(LayerShapes& shapes) const {
   shapes.require(probability >= 0 && probability < 1, "drops with a probability in [0, 1)");
   shapes.state("step", {1}, Type::i32);
@@ -125,7 +108,7 @@ Shape DropoutLayer::infer(LayerShapes& shapes) const {
 void DropoutLayer::forward(LayerForward& step) const {
   step.emit(Dropout{.x = step.x(),
                     .y = step.y(),
-                    .step = step.state(counter),
+                    .step = step.state(),
                     .probability = probability,
                     .seed = step.number(),
                     .draws = step.ranks(),
@@ -133,11 +116,10 @@ void DropoutLayer::forward(LayerForward& step) const {
 }
 
 void DropoutLayer::backward(LayerBackward& step) const {
-  const Id dx = step.dx();
-  if (dx != none) {
+  if (const Id dx = step.dx(); dx != none) {
     step.emit(DropoutGrad{.dy = step.dy(),
                           .dx = dx,
-                          .step = step.state(counter),
+                          .step = step.state(),
                           .probability = probability,
                           .seed = step.number(),
                           .draws = step.ranks(),

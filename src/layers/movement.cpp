@@ -12,7 +12,41 @@
 
 namespace crossover {
 
-// ---- Flatten
+namespace {
+
+constexpr std::size_t dimensions_of_vectors = 2;
+constexpr std::size_t dimensions_of_sequences = 3;
+constexpr std::size_t dimensions_of_images = 4;
+
+void reshape_back(LayerBackward& step) {
+  if (const Id dx = step.dx(); dx != none) {
+    step.emit(Reshape{.x = step.dy(), .y = dx});
+  }
+}
+
+/// The result is what these blocks of the one input come to.
+void rearrange(LayerForward& step, std::vector<CopiedBlock> blocks) {
+  step.emit(Rearrange{.x = {step.x()}, .y = {step.y()}, .blocks = std::move(blocks)});
+}
+
+/// What such blocks leave out has no gradient from here: zeros, to which those of other readers are
+/// added.
+void rearrange_back(LayerBackward& step, std::vector<CopiedBlock> blocks) {
+  if (const Id dx = step.dx(); dx != none) {
+    step.emit(Rearrange{.x = {step.dy()}, .y = {dx}, .blocks = reversed(std::move(blocks))});
+  }
+}
+
+std::size_t channel_axis(const Shape& shape) {
+  return shape.size() == dimensions_of_images ? 1 : shape.size() - 1;
+}
+
+/// Places one after another in time, of sequences of that shape.
+std::vector<CopiedBlock> token_and_rest(const Shape& sequence) {
+  return joined({{1, sequence[1], sequence[2]}, sequence}, 0);
+}
+
+}  // namespace
 
 Shape FlattenLayer::infer(LayerShapes& shapes) const {
   const Shape& shape = shapes.input();
@@ -24,14 +58,7 @@ void FlattenLayer::forward(LayerForward& step) const {
   step.emit(Reshape{.x = step.x(), .y = step.y()});
 }
 
-void FlattenLayer::backward(LayerBackward& step) const {
-  const Id dx = step.dx();
-  if (dx != none) {
-    step.emit(Reshape{.x = step.dy(), .y = dx});
-  }
-}
-
-// ---- To sequence
+void FlattenLayer::backward(LayerBackward& step) const { reshape_back(step); }
 
 Shape ToSequenceLayer::infer(LayerShapes& shapes) const {
   const Shape& image = shapes.image();
@@ -39,25 +66,12 @@ Shape ToSequenceLayer::infer(LayerShapes& shapes) const {
 }
 
 void ToSequenceLayer::forward(LayerForward& step) const {
-  step.emit(Rearrange{
-      .x = {step.x()}, .y = {step.y()}, .blocks = as_sequence(step.tensor(step.x()).shape)});
+  rearrange(step, as_sequence(step.tensor(step.x()).shape));
 }
 
 void ToSequenceLayer::backward(LayerBackward& step) const {
-  const Id dx = step.dx();
-  if (dx != none) {
-    step.emit(Rearrange{
-        .x = {step.dy()}, .y = {dx}, .blocks = reversed(as_sequence(step.tensor(step.x()).shape))});
-  }
+  rearrange_back(step, as_sequence(step.tensor(step.x()).shape));
 }
-
-// ---- To image
-
-namespace {
-
-constexpr std::size_t dimensions_of_vectors = 2;
-
-}  // namespace
 
 Shape ToImageLayer::infer(LayerShapes& shapes) const {
   const Shape& read = shapes.input();
@@ -95,40 +109,24 @@ void ToImageLayer::forward(LayerForward& step) const {
   if (read.size() == dimensions_of_vectors) {
     step.emit(Reshape{.x = step.x(), .y = step.y()});
   } else {
-    step.emit(Rearrange{.x = {step.x()}, .y = {step.y()}, .blocks = blocks(read)});
+    rearrange(step, blocks(read));
   }
 }
 
 void ToImageLayer::backward(LayerBackward& step) const {
-  const Id dx = step.dx();
   const Shape& read = step.tensor(step.x()).shape;
-  if (dx == none) {
-    return;
-  }
   if (read.size() == dimensions_of_vectors) {
-    step.emit(Reshape{.x = step.dy(), .y = dx});
+    reshape_back(step);
   } else {
-    step.emit(Rearrange{.x = {step.dy()}, .y = {dx}, .blocks = reversed(blocks(read))});
+    rearrange_back(step, blocks(read));
   }
 }
-
-// ---- Concatenate
-
-namespace {
-
-constexpr std::size_t dimensions_of_images = 4;
-
-std::size_t axis_of(const Shape& shape) {
-  return shape.size() == dimensions_of_images ? 1 : shape.size() - 1;
-}
-
-}  // namespace
 
 Shape ConcatenateLayer::infer(LayerShapes& shapes) const {
   const std::size_t count = shapes.inputs();
   shapes.require(count > 1, "reads one value, and joins two or more");
   Shape all = shapes.input(0, count);
-  const std::size_t axis = axis_of(all);
+  const std::size_t axis = channel_axis(all);
   shapes.require(all[axis] != any_batch, "reads single numbers, not vectors");
   for (std::size_t i = 1; i < count; ++i) {
     Shape other = shapes.input(i, count);
@@ -148,7 +146,7 @@ void ConcatenateLayer::forward(LayerForward& step) const {
     join.x.push_back(step.x(i));
     parts.push_back(step.tensor(step.x(i)).shape);
   }
-  join.blocks = joined(parts, axis_of(parts.front()));
+  join.blocks = joined(parts, channel_axis(parts.front()));
   step.emit(std::move(join));
 }
 
@@ -159,7 +157,7 @@ void ConcatenateLayer::backward(LayerBackward& step) const {
     parts.push_back(step.tensor(step.x(i)).shape);
   }
   Rearrange split{.x = {step.dy()}, .y = {}, .blocks = {}};
-  for (CopiedBlock& block : reversed(joined(parts, axis_of(parts.front())))) {
+  for (CopiedBlock& block : reversed(joined(parts, channel_axis(parts.front())))) {
     const Id dx = step.dx(static_cast<std::size_t>(block.to));
     if (dx != none) {
       block.to = static_cast<std::int64_t>(split.y.size());
@@ -172,16 +170,13 @@ void ConcatenateLayer::backward(LayerBackward& step) const {
   }
 }
 
-// ---- Slice
-
-std::size_t SliceLayer::axis_of(const Shape& shape) const {
-  const std::size_t last = shape.size() == dimensions_of_images ? 1 : shape.size() - 1;
-  return over_time ? 0 : last;
+CopiedBlock SliceLayer::block(const Shape& shape) const {
+  return part_of(shape, over_time ? 0 : channel_axis(shape), from, to);
 }
 
 Shape SliceLayer::infer(LayerShapes& shapes) const {
   Shape shape = over_time ? shapes.sequence() : shapes.input();
-  std::int64_t& extent = shape[axis_of(shape)];
+  std::int64_t& extent = shape[over_time ? 0 : channel_axis(shape)];
   shapes.require(extent != any_batch, "reads single numbers, not vectors");
   shapes.require(0 <= from && from < to && to <= extent, "slices " + std::to_string(from) + " to " +
                                                              std::to_string(to) + " of " +
@@ -191,23 +186,12 @@ Shape SliceLayer::infer(LayerShapes& shapes) const {
 }
 
 void SliceLayer::forward(LayerForward& step) const {
-  const Shape& shape = step.tensor(step.x()).shape;
-  step.emit(Rearrange{
-      .x = {step.x()}, .y = {step.y()}, .blocks = {part_of(shape, axis_of(shape), from, to)}});
+  rearrange(step, {block(step.tensor(step.x()).shape)});
 }
 
-/// What it leaves out has no gradient from here: zeros, to which those of other readers are added.
 void SliceLayer::backward(LayerBackward& step) const {
-  const Shape shape = step.tensor(step.x()).shape;
-  const Id dx = step.dx();
-  if (dx != none) {
-    step.emit(Rearrange{.x = {step.dy()},
-                        .y = {dx},
-                        .blocks = reversed({part_of(shape, axis_of(shape), from, to)})});
-  }
+  rearrange_back(step, {block(step.tensor(step.x()).shape)});
 }
-
-// ---- Pad
 
 Shape PadLayer::infer(LayerShapes& shapes) const {
   Shape shape = shapes.image();
@@ -227,41 +211,13 @@ Shape PadLayer::infer(LayerShapes& shapes) const {
 }
 
 void PadLayer::forward(LayerForward& step) const {
-  const CopiedBlock kept =
-      within(step.tensor(step.x()).shape, step.tensor(step.y()).shape, before());
-  step.emit(Rearrange{.x = {step.x()}, .y = {step.y()}, .blocks = {kept}});
+  rearrange(step, {within(step.tensor(step.x()).shape, step.tensor(step.y()).shape, before())});
 }
 
-/// What is cut off has no gradient from here: zeros, to which those of other readers are added.
 void PadLayer::backward(LayerBackward& step) const {
-  const CopiedBlock kept =
-      within(step.tensor(step.x()).shape, step.tensor(step.y()).shape, before());
-  const Id dx = step.dx();
-  if (dx != none) {
-    step.emit(Rearrange{.x = {step.dy()}, .y = {dx}, .blocks = reversed({kept})});
-  }
+  rearrange_back(step,
+                 {within(step.tensor(step.x()).shape, step.tensor(step.y()).shape, before())});
 }
-
-// ---- Place
-
-namespace {
-
-constexpr std::size_t token = 0;
-
-/// Places one after another in time, of sequences of that shape.
-std::vector<CopiedBlock> token_and_rest(const Shape& sequence) {
-  return joined({{1, sequence[1], sequence[2]}, sequence}, 0);
-}
-
-/// That of one place of a sequence.
-std::vector<CopiedBlock> place_of(const Shape& sequence, bool is_last) {
-  const std::int64_t size = sequence[1] * sequence[2];
-  return {{.from_first = is_last ? (sequence[0] - 1) * size : 0, .extents = {{size, 1, 1}}}};
-}
-
-}  // namespace
-
-// ---- ClassTokenLayer
 
 Shape ClassTokenLayer::infer(LayerShapes& shapes) const {
   const Shape& sequence = shapes.sequence();
@@ -274,8 +230,8 @@ void ClassTokenLayer::forward(LayerForward& step) const {
   const Shape& sequence = step.tensor(step.x()).shape;
   std::vector<CopiedBlock> blocks = token_and_rest(sequence);
   blocks[0].extents = {{sequence[1], 0, sequence[2]}, {sequence[2], 1, 1}};  // the same in all rows
-  step.emit(Rearrange{
-      .x = {step.parameter(token), step.x()}, .y = {step.y()}, .blocks = std::move(blocks)});
+  step.emit(
+      Rearrange{.x = {step.parameter(), step.x()}, .y = {step.y()}, .blocks = std::move(blocks)});
 }
 
 void ClassTokenLayer::backward(LayerBackward& step) const {
@@ -289,25 +245,22 @@ void ClassTokenLayer::backward(LayerBackward& step) const {
     split.blocks.pop_back();
   }
   step.emit(std::move(split));
-  step.emit(PositionEmbeddingGrad{.dy = of_token, .dtable = step.gradient(token)});
+  step.emit(PositionEmbeddingGrad{.dy = of_token, .dtable = step.gradient()});
 }
 
-// ---- OnePlaceLayer
+std::vector<CopiedBlock> OnePlaceLayer::blocks(const Shape& sequence) const {
+  const std::int64_t size = sequence[1] * sequence[2];
+  return {{.from_first = is_last ? (sequence[0] - 1) * size : 0, .extents = {{size, 1, 1}}}};
+}
 
 Shape OnePlaceLayer::infer(LayerShapes& shapes) const { return {any_batch, shapes.sequence()[2]}; }
 
 void OnePlaceLayer::forward(LayerForward& step) const {
-  step.emit(Rearrange{
-      .x = {step.x()}, .y = {step.y()}, .blocks = place_of(step.tensor(step.x()).shape, is_last)});
+  rearrange(step, blocks(step.tensor(step.x()).shape));
 }
 
 void OnePlaceLayer::backward(LayerBackward& step) const {
-  const Id dx = step.dx();
-  if (dx != none) {
-    step.emit(Rearrange{.x = {step.dy()},
-                        .y = {dx},
-                        .blocks = reversed(place_of(step.tensor(step.x()).shape, is_last))});
-  }
+  rearrange_back(step, blocks(step.tensor(step.x()).shape));
 }
 
 // ---- A sample's numbers stand in a row while they change places. A sequence has its batch between
@@ -315,9 +268,6 @@ void OnePlaceLayer::backward(LayerBackward& step) const {
 // their channels; what can't be cut is first copied into a row.
 
 namespace {
-
-constexpr std::size_t of_rows = 2;  // dimensions
-constexpr std::size_t of_sequences = 3;
 
 std::int64_t of_a_sample(const Shape& shape, std::int64_t batch) { return elements(shape) / batch; }
 
@@ -327,7 +277,7 @@ struct Rows {
 };
 
 Rows rows_of(const Shape& shape) {
-  if (shape.size() == of_sequences) {
+  if (shape.size() == dimensions_of_sequences) {
     return {shape[2], shape[1] * shape[2], shape[2]};
   }
   const std::int64_t sample = of_a_sample(shape, shape[0]);
@@ -401,7 +351,7 @@ CopiedBlock block_of(const AsStridedLayer& layer) {
 CopiedBlock whole_sample(std::int64_t count) { return {.extents = {{count, 1, 1}}}; }
 
 std::int64_t batch_of(const Shape& shape) {
-  return shape.size() == of_sequences ? shape[1] : shape[0];
+  return shape.size() == dimensions_of_sequences ? shape[1] : shape[0];
 }
 
 /// Emits copies of the block of each sample; `scratch` makes a tensor [batch, numbers of a sample].
@@ -417,7 +367,7 @@ void copy(Step& step, Id from, Id to, const CopiedBlock& block, const Scratch& s
   const auto through = [&](const char* name, const Shape& shape) {
     return scratch(name, Shape{batch, of_a_sample(shape, batch)});
   };
-  if (read.size() != of_rows) {
+  if (read.size() != dimensions_of_vectors) {
     const Id row = through("read in a row", read);
     copy(step, from, row, whole_sample(of_a_sample(read, batch)), scratch);
     copy(step, row, to, block, scratch);
@@ -432,8 +382,9 @@ void copy(Step& step, Id from, Id to, const CopiedBlock& block, const Scratch& s
 
 Shape AsStridedLayer::infer(LayerShapes& shapes) const {
   Shape sample = shapes.input();
-  const bool is_sequence = sample.size() == of_sequences && sample[1] == any_batch;
-  const bool is_other = sample.size() == of_rows || sample.size() == dimensions_of_images;
+  const bool is_sequence = sample.size() == dimensions_of_sequences && sample[1] == any_batch;
+  const bool is_other =
+      sample.size() == dimensions_of_vectors || sample.size() == dimensions_of_images;
   shapes.require(is_sequence || (is_other && sample.front() == any_batch),
                  "reads vectors, sequences or images");
   std::erase(sample, any_batch);

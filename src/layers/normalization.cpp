@@ -8,20 +8,13 @@ namespace crossover {
 
 namespace {
 
-// Of the parameters of each kind:
-constexpr std::size_t scale = 0;
-constexpr std::size_t shift = 1;
 // Of what is saved of a batch and of groups:
 constexpr std::size_t saved_mean = 0;
 constexpr std::size_t saved_inverse_deviation = 1;
-
-}  // namespace
-
-// ---- Batch normalization
-
-namespace {
-
-constexpr std::size_t vectors_as_images = 2;  // saved, too
+constexpr std::size_t vectors_as_images = 2;
+// Of what is saved of rows, where the mean may be missing:
+constexpr std::size_t row_inverse_deviation = 0;
+constexpr std::size_t row_mean = 1;
 
 bool are_vectors(const Shape& shape) { return shape.size() == 2; }
 
@@ -46,7 +39,7 @@ void BatchNormLayer::forward(LayerForward& step) const {
   Id of_mean = none;
   Id of_deviation = none;
   if (step.trains()) {
-    const Shape channels = step.tensor(step.parameter(scale)).shape;
+    const Shape channels = step.tensor(step.parameter(weight_at)).shape;
     of_mean = step.save("mean", channels, Type::f32);
     of_deviation = step.save("inverse deviation", channels, Type::f32);
   }
@@ -60,15 +53,15 @@ void BatchNormLayer::forward(LayerForward& step) const {
   }
   if (step.trains()) {
     step.emit(Norm{.x = x,
-                   .scale = step.parameter(scale),
-                   .shift = step.parameter(shift),
+                   .scale = step.parameter(weight_at),
+                   .shift = step.parameter(bias_at),
                    .y = y,
                    .mean = of_mean,
                    .inverse_deviation = of_deviation,
                    .epsilon = epsilon});
   } else {
-    step.emit(
-        Convolution{.x = x, .w = step.parameter(scale), .bias = step.parameter(shift), .y = y});
+    step.emit(Convolution{
+        .x = x, .w = step.parameter(weight_at), .bias = step.parameter(bias_at), .y = y});
   }
   if (y != step.y()) {
     step.emit(Reshape{.x = y, .y = step.y()});
@@ -90,27 +83,17 @@ void BatchNormLayer::backward(LayerBackward& step) const {
     step.emit(Reshape{.x = step.dy(), .y = dy});
   }
   step.emit(NormGrad{.x = has_vectors ? step.saved(vectors_as_images) : step.x(),
-                     .scale = step.parameter(scale),
+                     .scale = step.parameter(weight_at),
                      .mean = step.saved(saved_mean),
                      .inverse_deviation = step.saved(saved_inverse_deviation),
                      .dy = dy,
                      .dx = dx,
-                     .dscale = step.gradient(scale),
-                     .dshift = step.gradient(shift)});
+                     .dscale = step.gradient(weight_at),
+                     .dshift = step.gradient(bias_at)});
   if (has_vectors && asked != none) {
     step.emit(Reshape{.x = dx, .y = asked});
   }
 }
-
-// ---- Layer normalization
-
-namespace {
-
-// Of what is saved, where the mean may be missing:
-constexpr std::size_t row_inverse_deviation = 0;
-constexpr std::size_t row_mean = 1;
-
-}  // namespace
 
 Shape LayerNormLayer::infer(LayerShapes& shapes) const {
   const Shape& rows = shapes.input();
@@ -131,8 +114,8 @@ void LayerNormLayer::forward(LayerForward& step) const {
   const Id mean = is_rms ? none : step.save("mean", rows, Type::f32);
   step.emit(Norm{.kind = NormKind::layer,
                  .x = step.x(),
-                 .scale = elementwise_affine ? step.parameter(scale) : none,
-                 .shift = has_bias() ? step.parameter(shift) : none,
+                 .scale = elementwise_affine ? step.parameter(weight_at) : none,
+                 .shift = has_bias() ? step.parameter(bias_at) : none,
                  .y = step.y(),
                  .mean = mean,
                  .inverse_deviation = inverse_deviation,
@@ -146,16 +129,14 @@ void LayerNormLayer::backward(LayerBackward& step) const {
   }
   step.emit(NormGrad{.kind = NormKind::layer,
                      .x = step.x(),
-                     .scale = elementwise_affine ? step.parameter(scale) : none,
+                     .scale = elementwise_affine ? step.parameter(weight_at) : none,
                      .mean = is_rms ? none : step.saved(row_mean),
                      .inverse_deviation = step.saved(row_inverse_deviation),
                      .dy = step.dy(),
                      .dx = dx,
-                     .dscale = elementwise_affine ? step.gradient(scale) : none,
-                     .dshift = has_bias() ? step.gradient(shift) : none});
+                     .dscale = elementwise_affine ? step.gradient(weight_at) : none,
+                     .dshift = has_bias() ? step.gradient(bias_at) : none});
 }
-
-// ---- Group normalization
 
 Shape GroupNormLayer::infer(LayerShapes& shapes) const {
   const Shape& images = shapes.image();
@@ -173,8 +154,8 @@ void GroupNormLayer::forward(LayerForward& step) const {
   const Id inverse_deviation = step.save("inverse deviation", statistics, Type::f32);
   step.emit(Norm{.kind = NormKind::group,
                  .x = step.x(),
-                 .scale = step.parameter(scale),
-                 .shift = step.parameter(shift),
+                 .scale = step.parameter(weight_at),
+                 .shift = step.parameter(bias_at),
                  .y = step.y(),
                  .mean = mean,
                  .inverse_deviation = inverse_deviation,
@@ -190,13 +171,13 @@ void GroupNormLayer::backward(LayerBackward& step) const {
   }
   step.emit(NormGrad{.kind = NormKind::group,
                      .x = step.x(),
-                     .scale = step.parameter(scale),
+                     .scale = step.parameter(weight_at),
                      .mean = step.saved(saved_mean),
                      .inverse_deviation = step.saved(saved_inverse_deviation),
                      .dy = step.dy(),
                      .dx = dx,
-                     .dscale = step.gradient(scale),
-                     .dshift = step.gradient(shift),
+                     .dscale = step.gradient(weight_at),
+                     .dshift = step.gradient(bias_at),
                      .groups = groups});
 }
 

@@ -6,14 +6,6 @@
 
 namespace crossover {
 
-// ---- Embedding
-
-namespace {
-
-constexpr std::size_t table = 0;
-
-}  // namespace
-
 Shape EmbeddingLayer::infer(LayerShapes& shapes) const {
   const Shape& tokens = shapes.input();
   shapes.require(tokens.size() == 2 && tokens.front() == any_batch, "reads sequences of tokens");
@@ -23,20 +15,12 @@ Shape EmbeddingLayer::infer(LayerShapes& shapes) const {
 }
 
 void EmbeddingLayer::forward(LayerForward& step) const {
-  step.emit(Embedding{.tokens = step.x(), .table = step.parameter(table), .y = step.y()});
+  step.emit(Embedding{.tokens = step.x(), .table = step.parameter(), .y = step.y()});
 }
 
 void EmbeddingLayer::backward(LayerBackward& step) const {
-  step.emit(EmbeddingGrad{.tokens = step.x(), .dy = step.dy(), .dtable = step.gradient(table)});
+  step.emit(EmbeddingGrad{.tokens = step.x(), .dy = step.dy(), .dtable = step.gradient()});
 }
-
-// ---- Position embedding
-
-namespace {
-
-constexpr std::size_t place_table = 0;
-
-}  // namespace
 
 Shape PositionEmbeddingLayer::infer(LayerShapes& shapes) const {
   const Shape& sequence = shapes.sequence();
@@ -47,21 +31,13 @@ Shape PositionEmbeddingLayer::infer(LayerShapes& shapes) const {
 }
 
 void PositionEmbeddingLayer::forward(LayerForward& step) const {
-  step.emit(PositionEmbedding{.x = step.x(), .table = step.parameter(place_table), .y = step.y()});
+  step.emit(PositionEmbedding{.x = step.x(), .table = step.parameter(), .y = step.y()});
 }
 
 void PositionEmbeddingLayer::backward(LayerBackward& step) const {
-  step.emit(PositionEmbeddingGrad{.dy = step.dy(), .dtable = step.gradient(place_table)});
+  step.emit(PositionEmbeddingGrad{.dy = step.dy(), .dtable = step.gradient()});
   step.pass(0, step.dy());
 }
-
-// ---- Attention
-
-namespace {
-
-constexpr std::size_t saved_log_sums = 0;
-
-}  // namespace
 
 Shape AttentionLayer::infer(LayerShapes& shapes) const {
   Shape sequence = shapes.sequence();
@@ -83,19 +59,16 @@ void AttentionLayer::forward(LayerForward& step) const {
 }
 
 void AttentionLayer::backward(LayerBackward& step) const {
-  const Id dx = step.dx();
-  if (dx != none) {
+  if (const Id dx = step.dx(); dx != none) {
     step.emit(AttentionGrad{.qkv = step.x(),
                             .y = step.y(),
-                            .log_sums = step.saved(saved_log_sums),
+                            .log_sums = step.saved(),
                             .dy = step.dy(),
                             .dqkv = dx,
                             .heads = heads,
                             .causal = causal});
   }
 }
-
-// ---- Recurrent units
 
 namespace {
 

@@ -8,12 +8,9 @@
 #include <utility>
 
 #include "crossover/backend_over.h"
-#include "crossover/loader.h"
 #include "crossover/training.h"
 
 namespace crossover {
-
-// ---- Loader
 
 Loader::Loader(Program& to, std::vector<LoadedTensor> data, std::vector<LoadedBatch> batches,
                int workers)
@@ -95,8 +92,6 @@ void Loader::bring(const LoadedBatch& batch) const {
     }
   }
 }
-
-// ---- Loading backend
 
 namespace {
 

@@ -16,8 +16,6 @@
 
 namespace crossover {
 
-// ---- Control group
-
 namespace {
 
 namespace fs = std::filesystem;
@@ -97,6 +95,32 @@ std::vector<fs::path> groups_around(const fs::path& mount, const fs::path& path)
   return groups;
 }
 
+constexpr std::int64_t unlimited = ControlGroup::unlimited;
+
+/// A line "MemAvailable:   123 kB" of /proc/meminfo, or "VmSize: 123 kB" of /proc/self/status, in
+/// bytes.
+std::int64_t kilobytes_in(const char* path, const std::string& key, std::int64_t otherwise) {
+  std::ifstream file(path);
+  for (std::string word; file >> word;) {
+    std::int64_t kilobytes = 0;
+    if (word == key && file >> kilobytes) {
+      return kilobytes * 1024;
+    }
+  }
+  return otherwise;
+}
+
+std::int64_t address_space() {
+  rlimit limit{};
+  const bool is_limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return is_limited ? static_cast<std::int64_t>(limit.rlim_cur) : unlimited;
+}
+
+std::int64_t left_of_address_space() {
+  const std::int64_t limit = address_space();
+  return limit == unlimited ? unlimited : limit - kilobytes_in("/proc/self/status", "VmSize:", 0);
+}
+
 }  // namespace
 
 /// Each line is "number:controllers:path"; v2's has no controllers.
@@ -133,38 +157,6 @@ ControlGroup control_group(const fs::path& root) {
   }
   return all;
 }
-
-// ---- Memory
-
-namespace {
-
-constexpr std::int64_t unlimited = ControlGroup::unlimited;
-
-/// A line "MemAvailable:   123 kB" of /proc/meminfo, or "VmSize: 123 kB" of /proc/self/status, in
-/// bytes.
-std::int64_t kilobytes_in(const char* path, const std::string& key, std::int64_t otherwise) {
-  std::ifstream file(path);
-  for (std::string word; file >> word;) {
-    std::int64_t kilobytes = 0;
-    if (word == key && file >> kilobytes) {
-      return kilobytes * 1024;
-    }
-  }
-  return otherwise;
-}
-
-std::int64_t address_space() {
-  rlimit limit{};
-  const bool is_limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-  return is_limited ? static_cast<std::int64_t>(limit.rlim_cur) : unlimited;
-}
-
-std::int64_t left_of_address_space() {
-  const std::int64_t limit = address_space();
-  return limit == unlimited ? unlimited : limit - kilobytes_in("/proc/self/status", "VmSize:", 0);
-}
-
-}  // namespace
 
 std::int64_t available_memory_bytes() {
   return std::max<std::int64_t>(

@@ -9,8 +9,6 @@
 
 namespace crossover {
 
-// ---- Catalogue
-
 namespace {
 
 bool has(const Family& family, const std::string& name) {
@@ -86,15 +84,18 @@ Task find_model(const std::string& name, const std::vector<Family>& families) {
                               ", or give your own with --mlp=");
 }
 
-// ---- Shi
+Task uniform_task(const Model& model, std::int64_t rows, std::int64_t batch,
+                  const Optimizer& optimizer) {
+  return {.model = model,
+          .rows = rows,
+          .batch = batch,
+          .optimizer = optimizer,
+          .generate = [model](std::int64_t count) { return uniform_data(model, count); }};
+}
 
 Task shi_task(const Model& model, std::int64_t batch, double learning_rate) {
   constexpr int batches = 4;
-  return {.model = model,
-          .rows = batches * batch,
-          .batch = batch,
-          .optimizer = SgdOptions{.learning_rate = learning_rate},
-          .generate = [model](std::int64_t rows) { return uniform_data(model, rows); }};
+  return uniform_task(model, batches * batch, batch, SgdOptions{.learning_rate = learning_rate});
 }
 
 }  // namespace crossover

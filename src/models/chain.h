@@ -7,8 +7,7 @@
 
 namespace crossover {
 
-// ---- Layers one behind the other.
-
+/// Layers one behind the other.
 class Chain {
  public:
   explicit Chain(Model& model, Value start = 0) : model_(model), value_(start) {}
@@ -29,10 +28,12 @@ class Chain {
   Value value_;
 };
 
-// ---- What the networks of Shi et al. 2016 have in common.
+/// The training of a network on generated rows that it can read.
+Task uniform_task(const Model& model, std::int64_t rows, std::int64_t batch,
+                  const Optimizer& optimizer);
 
-/// Trained by SGD on generated data: four batches of rows, since their tables give seconds per
-/// mini-batch.
+/// That of the networks of Shi et al. 2016. Trained by SGD on generated data: four batches of rows,
+/// since their tables give seconds per mini-batch.
 Task shi_task(const Model& model, std::int64_t batch, double learning_rate);
 
 }  // namespace crossover

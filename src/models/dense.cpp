@@ -45,11 +45,7 @@ Family heart_family() {
 namespace {
 
 Task small_dense(const Model& model, std::int64_t rows, std::int64_t batch) {
-  return {.model = model,
-          .rows = rows,
-          .batch = batch,
-          .optimizer = AdamWOptions{.learning_rate = 1e-3, .weight_decay = 0},
-          .generate = [model](std::int64_t count) { return uniform_data(model, count); }};
+  return uniform_task(model, rows, batch, AdamWOptions{.learning_rate = 1e-3, .weight_decay = 0});
 }
 
 }  // namespace

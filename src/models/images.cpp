@@ -17,12 +17,8 @@ Family lenet_family() {
             chain.add(MaxPoolLayer{pool}).add(ConvolutionLayer{16, {.size = 5}}).relu();
             chain.add(MaxPoolLayer{pool}).add(FlattenLayer{}).add(LinearLayer{120}).relu();
             chain.add(LinearLayer{84}).relu().add(LinearLayer{model.classes});
-            return Task{
-                .model = model,
-                .rows = 1024,
-                .batch = 64,
-                .optimizer = AdamWOptions{.learning_rate = 1e-3, .weight_decay = 0},
-                .generate = [model](std::int64_t rows) { return uniform_data(model, rows); }};
+            return uniform_task(model, 1024, 64,
+                                AdamWOptions{.learning_rate = 1e-3, .weight_decay = 0});
           }};
 }
 
@@ -32,6 +28,12 @@ namespace {
 
 Model of_images(const std::string& name, std::int64_t image, std::int64_t classes) {
   return {.name = name, .sample = {3, image, image}, .classes = classes, .layers = {}};
+}
+
+/// Batch-normalized; no bias, which normalization would take out again.
+Chain& add_normalized(Chain& chain, ConvolutionLayer layer) {
+  layer.has_bias = false;
+  return chain.add(layer).add(BatchNormLayer{});
 }
 
 }  // namespace
@@ -82,11 +84,6 @@ Family alexnet_family() {
 
 namespace {
 
-/// Batch-normalized; no bias, which normalization would take out again.
-Chain& add_convolution(Chain& chain, std::int64_t channels, const Window& window) {
-  return chain.add(ConvolutionLayer{channels, window, false}).add(BatchNormLayer{});
-}
-
 /// The sum of what `main` and a shortcut from `x` give, through a ReLU.
 Value join(Model& model, const Chain& main, const Chain& shortcut) {
   Chain sum(model, model.add(AddLayer{}, {main.value(), shortcut.value()}));
@@ -97,11 +94,11 @@ Value join(Model& model, const Chain& main, const Chain& shortcut) {
 Value basic_block(Model& model, Value x, std::int64_t in, std::int64_t channels,
                   std::int64_t stride) {
   Chain main(model, x);
-  add_convolution(main, channels, {.size = 3, .stride = stride, .padding = 1}).relu();
-  add_convolution(main, channels, {.size = 3, .padding = 1});
+  add_normalized(main, {channels, {.size = 3, .stride = stride, .padding = 1}}).relu();
+  add_normalized(main, {channels, {.size = 3, .padding = 1}});
   Chain shortcut(model, x);
   if (in != channels || stride != 1) {
-    add_convolution(shortcut, channels, {.stride = stride});
+    add_normalized(shortcut, {channels, {.stride = stride}});
   }
   return join(model, main, shortcut);
 }
@@ -111,12 +108,12 @@ constexpr std::int64_t widened_by = 4;
 Value bottleneck(Model& model, Value x, std::int64_t in, std::int64_t middle, std::int64_t stride) {
   const std::int64_t out = widened_by * middle;
   Chain main(model, x);
-  add_convolution(main, middle, {}).relu();
-  add_convolution(main, middle, {.size = 3, .stride = stride, .padding = 1}).relu();
-  add_convolution(main, out, {});
+  add_normalized(main, {middle, {}}).relu();
+  add_normalized(main, {middle, {.size = 3, .stride = stride, .padding = 1}}).relu();
+  add_normalized(main, {out, {}});
   Chain shortcut(model, x);
   if (in != out || stride != 1) {
-    add_convolution(shortcut, out, {.stride = stride});
+    add_normalized(shortcut, {out, {.stride = stride}});
   }
   return join(model, main, shortcut);
 }
@@ -129,12 +126,10 @@ std::int64_t stride_of(std::size_t width, std::int64_t block) {
 }  // namespace
 
 Model resnet(const ResNetR& sizes) {
-  Model model{.name = "resnet-" + std::to_string(6 * sizes.blocks + 2),
-              .sample = {3, sizes.image, sizes.image},
-              .classes = sizes.classes,
-              .layers = {}};
+  Model model =
+      of_images("resnet-" + std::to_string(6 * sizes.blocks + 2), sizes.image, sizes.classes);
   Chain stem(model);
-  add_convolution(stem, sizes.channels[0], {.size = 3, .padding = 1}).relu();
+  add_normalized(stem, {sizes.channels[0], {.size = 3, .padding = 1}}).relu();
   Value value = stem.value();
   std::int64_t in = sizes.channels[0];
   for (std::size_t width = 0; width < sizes.channels.size(); ++width) {
@@ -149,12 +144,9 @@ Model resnet(const ResNetR& sizes) {
 }
 
 Model resnet(const ResNetS& sizes) {
-  Model model{.name = "resnet-50",
-              .sample = {3, sizes.image, sizes.image},
-              .classes = sizes.classes,
-              .layers = {}};
+  Model model = of_images("resnet-50", sizes.image, sizes.classes);
   Chain stem(model);
-  add_convolution(stem, sizes.stem, {.size = 7, .stride = 2, .padding = 3}).relu();
+  add_normalized(stem, {sizes.stem, {.size = 7, .stride = 2, .padding = 3}}).relu();
   stem.add(MaxPoolLayer{{.size = 3, .stride = 2, .padding = 1}});
   Value value = stem.value();
   std::int64_t in = sizes.stem;
@@ -182,12 +174,6 @@ Family resnet_family() {
 
 namespace {
 
-/// Batch-normalized; no bias, which normalization would take out again.
-Chain& add_normalized(Chain& chain, ConvolutionLayer layer) {
-  layer.has_bias = false;
-  return chain.add(layer).add(BatchNormLayer{});
-}
-
 Chain& add_activated(Chain& chain, const ConvolutionLayer& layer) {
   return add_normalized(chain, layer).add(ActivationLayer{Activation::relu6});
 }
@@ -212,10 +198,7 @@ Value add_block(Model& model, Value x, std::int64_t in, const MobileNet::Stage& 
 }  // namespace
 
 Model mobilenet(const MobileNet& sizes) {
-  Model model{.name = "mobilenet-v2",
-              .sample = {3, sizes.image, sizes.image},
-              .classes = sizes.classes,
-              .layers = {}};
+  Model model = of_images("mobilenet-v2", sizes.image, sizes.classes);
   Chain stem(model);
   add_activated(stem,
                 {.out_channels = sizes.stem, .window = {.size = 3, .stride = 2, .padding = 1}});
@@ -236,13 +219,8 @@ Model mobilenet(const MobileNet& sizes) {
 Family mobilenet_family() {
   return {.names = {"mobilenet-v2"}, .make = [](const std::string& /*name*/) {
             constexpr std::int64_t batch = 16;
-            const Model model = mobilenet({});
-            return Task{
-                .model = model,
-                .rows = 4 * batch,
-                .batch = batch,
-                .optimizer = MomentumOptions{.learning_rate = 1e-4},
-                .generate = [model](std::int64_t rows) { return uniform_data(model, rows); }};
+            return uniform_task(mobilenet({}), 4 * batch, batch,
+                                MomentumOptions{.learning_rate = 1e-4});
           }};
 }
 

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "crossover/dataset.h"
 
@@ -19,6 +20,15 @@ inline constexpr std::int64_t largest_size = most_classes;  ///< of any size in 
 
 [[noreturn]] inline void refuse(const std::string& where, const std::string& what) {
   throw std::invalid_argument(where + ": " + what);
+}
+
+/// "one of a, b, c".
+inline std::string one_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) {
+    text.append(text.empty() ? "one of " : ", ").append(name);
+  }
+  return text;
 }
 
 /// The members of one JSON object, each asked for by its key.

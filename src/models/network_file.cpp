@@ -44,11 +44,7 @@ Optimizer optimizer_in(Members& members) {
   constexpr double careful = 0.01;  // deep networks of images stay finite
   const std::string name = members.find("optimizer") == nullptr ? "sgd" : members.text("optimizer");
   std::optional<Optimizer> optimizer = value_in(named_optimizers(), name);
-  std::string known;
-  for (const std::string& one : all_names(named_optimizers())) {
-    known.append(known.empty() ? "one of " : ", ").append(one);
-  }
-  members.require(optimizer.has_value(), "optimizer", known);
+  members.require(optimizer.has_value(), "optimizer", json::one_of(all_names(named_optimizers())));
   std::visit(
       [&](auto& own) {
         using Own = std::decay_t<decltype(own)>;

@@ -6,10 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "crossover/names.h"
 #include "json_members.h"
 
 namespace crossover {
@@ -44,27 +46,29 @@ class LayerWriter {
       }
     }
   }
-  void size(const char* name, std::int64_t value) { json_[name] = value; }
-  void size(const char* name, std::int64_t value, std::int64_t absent) {
-    write(name, value, absent);
+  template <class Value>
+  void size(const char* name, const Value& value) {
+    json_[name] = written(value);
   }
-  void count(const char* name, std::int64_t value, std::int64_t absent) {
-    write(name, value, absent);
+  template <class Value>
+  void size(const char* name, const Value& value, const std::type_identity_t<Value>& absent) {
+    if (value != absent) {
+      json_[name] = written(value);
+    }
   }
-  void size(const char* name, const Pair& value) { json_[name] = written(value); }
-  void size(const char* name, const Pair& value, const Pair& absent) { write(name, value, absent); }
-  void count(const char* name, const Pair& value, const Pair& absent) {
-    write(name, value, absent);
+  template <class Value>
+  void count(const char* name, const Value& value, const std::type_identity_t<Value>& absent) {
+    size(name, value, absent);
   }
   void any_count(const char* name, std::int64_t value, std::int64_t absent) {
-    write(name, value, absent);
+    size(name, value, absent);
   }
-  void sizes(const char* name, const Shape& value) { json_[name] = value; }
-  void steps(const char* name, const Shape& value) { json_[name] = value; }
-  void flag(const char* name, bool value, bool absent) { write(name, value, absent); }
-  void number(const char* name, double value) { json_[name] = value; }
-  void number(const char* name, double value, double absent) { write(name, value, absent); }
-  void any_number(const char* name, double value, double absent) { write(name, value, absent); }
+  void sizes(const char* name, const Shape& value) { size(name, value); }
+  void steps(const char* name, const Shape& value) { size(name, value); }
+  void flag(const char* name, bool value, bool absent) { size(name, value, absent); }
+  void number(const char* name, double value) { size(name, value); }
+  void number(const char* name, double value, double absent) { size(name, value, absent); }
+  void any_number(const char* name, double value, double absent) { size(name, value, absent); }
   void layer(const char* name, LayerNumber value) {
     if (value != no_layer) {
       json_[name] = name_of(model_, static_cast<std::size_t>(value));
@@ -73,13 +77,7 @@ class LayerWriter {
 
  private:
   template <class Value>
-  void write(const char* name, Value value, Value absent) {
-    if (value != absent) {
-      json_[name] = written(value);
-    }
-  }
-  template <class Value>
-  static Value written(Value value) {
+  static const Value& written(const Value& value) {
     return value;
   }
   static Json written(const Pair& pair) {
@@ -143,32 +141,23 @@ class LayerReader {
       type(name);
     }
   }
-  void size(const char* name, std::int64_t& value) {
+  template <class Value>
+  void size(const char* name, Value& value) {
     if (matches_) {
-      value = whole(name, members_.at(name), 1);
+      value = whole(name, value, members_.at(name), 1);
     }
   }
-  void size(const char* name, std::int64_t& value, std::int64_t absent) {
-    read(name, value, absent, [&](const Json& json) { return whole(name, json, 1); });
+  template <class Value>
+  void size(const char* name, Value& value, const std::type_identity_t<Value>& absent) {
+    read(name, value, absent, [&](const Json& json) { return whole(name, value, json, 1); });
   }
-  void count(const char* name, std::int64_t& value, std::int64_t absent) {
-    read(name, value, absent, [&](const Json& json) { return whole(name, json, 0); });
-  }
-  void size(const char* name, Pair& value) {
-    if (matches_) {
-      value = pair(name, members_.at(name), 1);
-    }
-  }
-  void size(const char* name, Pair& value, const Pair& absent) {
-    read(name, value, absent, [&](const Json& json) { return pair(name, json, 1); });
-  }
-  void count(const char* name, Pair& value, const Pair& absent) {
-    read(name, value, absent, [&](const Json& json) { return pair(name, json, 0); });
+  template <class Value>
+  void count(const char* name, Value& value, const std::type_identity_t<Value>& absent) {
+    read(name, value, absent, [&](const Json& json) { return whole(name, value, json, 0); });
   }
   void any_count(const char* name, std::int64_t& value, std::int64_t absent) {
     read(name, value, absent, [&](const Json& json) {
-      const bool is_one = is_whole(json, -json::largest_size);
-      members_.require(is_one, name, "a whole number");
+      members_.require(is_whole(json, -json::largest_size), name, "a whole number");
       return json.get<std::int64_t>();
     });
   }
@@ -182,24 +171,17 @@ class LayerReader {
   }
   void number(const char* name, double& value) {
     if (matches_) {
-      const Json& json = members_.at(name);
-      members_.require(json.is_number(), name, "a number");
-      value = json.get<double>();
+      value = any(name, members_.at(name));
     }
   }
-
   void number(const char* name, double& value, double absent) {
     read(name, value, absent, [&](const Json& json) {
       members_.require(json.is_number() && json.get<double>() > 0, name, "a number above 0");
       return json.get<double>();
     });
   }
-
   void any_number(const char* name, double& value, double absent) {
-    read(name, value, absent, [&](const Json& json) {
-      members_.require(json.is_number(), name, "a number");
-      return json.get<double>();
-    });
+    read(name, value, absent, [&](const Json& json) { return any(name, json); });
   }
 
   void layer(const char* name, LayerNumber& value) {
@@ -224,11 +206,16 @@ class LayerReader {
       value = shape_of(members_, name, least);
     }
   }
-  std::int64_t whole(const char* name, const Json& json, std::int64_t least) const {
+  double any(const char* name, const Json& json) const {
+    members_.require(json.is_number(), name, "a number");
+    return json.get<double>();
+  }
+  std::int64_t whole(const char* name, std::int64_t /*like*/, const Json& json,
+                     std::int64_t least) const {
     members_.require(is_whole(json, least), name, "one of the " + whole_from(least));
     return json.get<std::int64_t>();
   }
-  Pair pair(const char* name, const Json& json, std::int64_t least) const {
+  Pair whole(const char* name, const Pair& /*like*/, const Json& json, std::int64_t least) const {
     const auto is_one = [least](const Json& one) { return is_whole(one, least); };
     const bool is_pair =
         json.is_array() && json.size() == 2 && std::all_of(json.begin(), json.end(), is_one);
@@ -255,7 +242,7 @@ std::optional<LayerKind> layer_of(Members& members, const Values& values, const 
     using Kind = std::variant_alternative_t<at, LayerKind>;
     Kind layer{};
     LayerReader reader(members, values, type);
-    Kind::describe(layer, reader);
+    show(layer, reader);
     for (const std::string& one : reader.names()) {  // a function with a fused form has two kinds
       if (std::find(names.begin(), names.end(), one) == names.end()) {
         names.push_back(one);
@@ -309,16 +296,9 @@ const char* results_of(LossFunction loss) {
 }
 
 LossFunction loss_of(Members& members) {
-  const std::string text = members.text("loss");
-  std::string all;
-  for (const auto& [name, loss] : named_losses) {
-    if (text == name) {
-      return loss;
-    }
-    all.append(all.empty() ? "" : ", ").append(name);
-  }
-  members.require(false, "loss", "one of " + all);
-  return {};
+  const std::optional<LossFunction> loss = value_in(named_losses, members.text("loss"));
+  members.require(loss.has_value(), "loss", json::one_of(all_names(named_losses)));
+  return *loss;
 }
 
 }  // namespace
@@ -336,7 +316,7 @@ Json describe(const Model& model) {
     const Layer& layer = model.layers[i];
     Json one{{"name", name_of(model, i)}};
     LayerWriter writer(one, model);
-    std::visit([&](const auto& kind) { kind.describe(kind, writer); }, layer.kind);
+    std::visit([&](const auto& kind) { show(kind, writer); }, layer.kind);
     if (layer.inputs != std::vector<Value>{static_cast<Value>(i)}) {
       one["inputs"] = Json::array();
       for (const Value input : layer.inputs) {

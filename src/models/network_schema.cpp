@@ -104,7 +104,7 @@ void add_layers(Json& to) {
   if constexpr (at < std::variant_size_v<LayerKind>) {
     std::variant_alternative_t<at, LayerKind> layer{};
     LayerSchema schema;
-    layer.describe(layer, schema);
+    show(layer, schema);
     to.push_back(schema.made());
     add_layers<at + 1>(to);
   }

@@ -141,12 +141,7 @@ Family vit_family() {
   return {.names = {"vit-ti"}, .make = [](const std::string& name) {
             Model model = vit({});
             model.name = name;
-            return Task{
-                .model = model,
-                .rows = 128,
-                .batch = 32,
-                .optimizer = AdamWOptions{.learning_rate = 1e-4},
-                .generate = [model](std::int64_t rows) { return uniform_data(model, rows); }};
+            return uniform_task(model, 128, 32, AdamWOptions{.learning_rate = 1e-4});
           }};
 }
 

@@ -39,49 +39,6 @@ void for_each_token(ReferenceRun& run, Id tokens, std::int64_t width, const Body
   }
 }
 
-}  // namespace
-
-// ---- Embedding
-
-void Embedding::check(const Fit& fit) const {
-  fit.expect(y, result(fit, tokens, table), fit.number(table));
-}
-
-Cost Embedding::cost(const Workload& /*workload*/) const { return {.launches = 1}; }
-
-void Embedding::execute(ReferenceRun& run) const {
-  const std::int64_t width = run.shape(table)[1];
-  for_each_token(run, tokens, width, [&](std::int64_t token, std::int64_t row) {
-    std::copy_n(run.at(table) + token * width, width, run.at(y) + row);
-  });
-}
-
-// ---- EmbeddingGrad
-
-void EmbeddingGrad::check(const Fit& fit) const {
-  fit.expect(dy, result(fit, tokens, dtable), fit.number(dy));
-  fit.expect(dtable, fit.at(dtable).shape);
-}
-
-/// Each element of dy is added once.
-Cost EmbeddingGrad::cost(const Workload& workload) const {
-  return {.flops = count(workload, dy), .launches = 1};
-}
-
-void EmbeddingGrad::execute(ReferenceRun& run) const {
-  const std::int64_t width = run.shape(dtable)[1];
-  std::fill_n(run.at(dtable), run.size(dtable), 0.0);
-  for_each_token(run, tokens, width, [&](std::int64_t token, std::int64_t row) {
-    const double* from = run.at(dy) + row;
-    double* to = run.at(dtable) + token * width;
-    for (std::int64_t i = 0; i < width; ++i) {
-      to[i] += from[i];
-    }
-  });
-}
-
-namespace {
-
 /// [time, width] of a sequence [time, batch, width].
 Shape table_of(const Fit& fit, Id sequence) {
   const Tensor& tensor = fit.at(sequence);
@@ -98,46 +55,6 @@ void for_each_element(const Shape& sequence, const Body& body) {
   for_each_index(elements(sequence),
                  [&](std::int64_t i) { body(i, i / (batch * width) * width + i % width); });
 }
-
-}  // namespace
-
-// ---- PositionEmbedding
-
-void PositionEmbedding::check(const Fit& fit) const {
-  const Type type = fit.number(x);
-  fit.expect(table, table_of(fit, x), type);
-  fit.expect(y, fit.at(x).shape, type);
-}
-
-Cost PositionEmbedding::cost(const Workload& workload) const {
-  return {.flops = count(workload, y), .launches = 1};
-}
-
-void PositionEmbedding::execute(ReferenceRun& run) const {
-  for_each_element(run.shape(x), [&](std::int64_t i, std::int64_t of_table) {
-    run.at(y)[i] = run.at(x)[i] + run.at(table)[of_table];
-  });
-}
-
-// ---- PositionEmbeddingGrad
-
-void PositionEmbeddingGrad::check(const Fit& fit) const {
-  fit.expect(dy, fit.at(dy).shape, fit.number(dy));
-  fit.expect(dtable, table_of(fit, dy));
-}
-
-Cost PositionEmbeddingGrad::cost(const Workload& workload) const {
-  return {.flops = count(workload, dy), .launches = 1};
-}
-
-void PositionEmbeddingGrad::execute(ReferenceRun& run) const {
-  std::fill_n(run.at(dtable), run.size(dtable), 0.0);
-  for_each_element(run.shape(dy), [&](std::int64_t i, std::int64_t of_table) {
-    run.at(dtable)[of_table] += run.at(dy)[i];
-  });
-}
-
-namespace {
 
 void check_attention(const Fit& fit, Id qkv, Id log_sums, std::int64_t heads,
                      const std::vector<Id>& results) {
@@ -219,9 +136,81 @@ void add(double factor, const double* from, double* to, std::int64_t count) {
   }
 }
 
+void check_parts(const Fit& fit, Id of, std::int64_t heads) {
+  const Tensor& rows = fit.at(of);
+  fit.require(!rows.shape.empty() && heads > 0 && rows.shape.back() % heads == 0,
+              "rows of '" + rows.name + "' " + to_string(rows.shape) + " can't be divided into " +
+                  std::to_string(heads) + " equal parts");
+}
+
 }  // namespace
 
-// ---- Attention
+void Embedding::check(const Fit& fit) const {
+  fit.expect(y, result(fit, tokens, table), fit.number(table));
+}
+
+Cost Embedding::cost(const Workload& /*workload*/) const { return {.launches = 1}; }
+
+void Embedding::execute(ReferenceRun& run) const {
+  const std::int64_t width = run.shape(table)[1];
+  for_each_token(run, tokens, width, [&](std::int64_t token, std::int64_t row) {
+    std::copy_n(run.at(table) + token * width, width, run.at(y) + row);
+  });
+}
+
+void EmbeddingGrad::check(const Fit& fit) const {
+  fit.expect(dy, result(fit, tokens, dtable), fit.number(dy));
+  fit.expect(dtable, fit.at(dtable).shape);
+}
+
+/// Each element of dy is added once.
+Cost EmbeddingGrad::cost(const Workload& workload) const {
+  return {.flops = count(workload, dy), .launches = 1};
+}
+
+void EmbeddingGrad::execute(ReferenceRun& run) const {
+  const std::int64_t width = run.shape(dtable)[1];
+  std::fill_n(run.at(dtable), run.size(dtable), 0.0);
+  for_each_token(run, tokens, width, [&](std::int64_t token, std::int64_t row) {
+    const double* from = run.at(dy) + row;
+    double* to = run.at(dtable) + token * width;
+    for (std::int64_t i = 0; i < width; ++i) {
+      to[i] += from[i];
+    }
+  });
+}
+
+void PositionEmbedding::check(const Fit& fit) const {
+  const Type type = fit.number(x);
+  fit.expect(table, table_of(fit, x), type);
+  fit.expect(y, fit.at(x).shape, type);
+}
+
+Cost PositionEmbedding::cost(const Workload& workload) const {
+  return {.flops = count(workload, y), .launches = 1};
+}
+
+void PositionEmbedding::execute(ReferenceRun& run) const {
+  for_each_element(run.shape(x), [&](std::int64_t i, std::int64_t of_table) {
+    run.at(y)[i] = run.at(x)[i] + run.at(table)[of_table];
+  });
+}
+
+void PositionEmbeddingGrad::check(const Fit& fit) const {
+  fit.expect(dy, fit.at(dy).shape, fit.number(dy));
+  fit.expect(dtable, table_of(fit, dy));
+}
+
+Cost PositionEmbeddingGrad::cost(const Workload& workload) const {
+  return {.flops = count(workload, dy), .launches = 1};
+}
+
+void PositionEmbeddingGrad::execute(ReferenceRun& run) const {
+  std::fill_n(run.at(dtable), run.size(dtable), 0.0);
+  for_each_element(run.shape(dy), [&](std::int64_t i, std::int64_t of_table) {
+    run.at(dtable)[of_table] += run.at(dy)[i];
+  });
+}
 
 void Attention::check(const Fit& fit) const { check_attention(fit, qkv, log_sums, heads, {y}); }
 
@@ -260,8 +249,6 @@ void Attention::execute(ReferenceRun& run) const {
   });
 }
 
-// ---- AttentionGrad
-
 void AttentionGrad::check(const Fit& fit) const {
   check_attention(fit, qkv, log_sums, heads, {y, dy});
   fit.expect(dqkv, fit.at(qkv).shape, fit.number(qkv));
@@ -296,19 +283,6 @@ void AttentionGrad::execute(ReferenceRun& run) const {
     }
   });
 }
-
-namespace {
-
-void check_parts(const Fit& fit, Id of, std::int64_t heads) {
-  const Tensor& rows = fit.at(of);
-  fit.require(!rows.shape.empty() && heads > 0 && rows.shape.back() % heads == 0,
-              "rows of '" + rows.name + "' " + to_string(rows.shape) + " can't be divided into " +
-                  std::to_string(heads) + " equal parts");
-}
-
-}  // namespace
-
-// ---- Softmax
 
 void Softmax::check(const Fit& fit) const {
   check_parts(fit, x, heads);
@@ -353,8 +327,6 @@ void Softmax::execute(ReferenceRun& run) const {
     alive();
   }
 }
-
-// ---- SoftmaxGrad
 
 void SoftmaxGrad::check(const Fit& fit) const {
   check_parts(fit, y, heads);

@@ -31,9 +31,37 @@ double product_flops(const Workload& workload, Id x, Id w) {
   return 2.0 * static_cast<double>(leading(workload[x].shape)) * count(workload, w);
 }
 
-}  // namespace
+/// The extents of op(id), a matrix.
+Shape factor(const Fit& fit, Id id, bool transposed) {
+  Shape shape = fit.at(id).shape;
+  fit.require(shape.size() == 2,
+              "'" + fit.at(id).name + "' " + to_string(shape) + " is not a matrix");
+  if (transposed) {
+    std::swap(shape[0], shape[1]);
+  }
+  return shape;
+}
 
-// ---- Linear
+ProductSize size_of(const Workload& workload, const Gemm& op) {
+  return {.m = workload[op.c].shape[0],
+          .n = workload[op.c].shape[1],
+          .k = workload[op.a].shape[op.transpose_a ? 0 : 1],
+          .transpose_a = op.transpose_a,
+          .transpose_b = op.transpose_b,
+          .type = workload[op.a].type};
+}
+
+MatricesOf checked(const Fit& fit, Id id, std::int64_t heads, bool transposed) {
+  const Tensor& tensor = fit.at(id);
+  const std::string what = "'" + tensor.name + "' " + to_string(tensor.shape);
+  fit.require(tensor.shape.size() == 2 || tensor.shape.size() == 3,
+              what + " is neither [time, batch, width] nor [batch, width]");
+  fit.require(heads > 0 && tensor.shape.back() % heads == 0,
+              what + " can't be divided into " + std::to_string(heads) + " heads");
+  return {tensor.shape, heads, transposed};
+}
+
+}  // namespace
 
 void Linear::check(const Fit& fit) const {
   const Shape result = linear_result(fit, x, w);
@@ -41,9 +69,7 @@ void Linear::check(const Fit& fit) const {
   fit.expect(w, fit.at(w).shape, type);
   const Type result_type = fit.number_or_f32(y, type);
   fit.expect(y, result, result_type);
-  if (bias != none) {
-    fit.expect(bias, {fit.at(w).shape[0]}, result_type);
-  }
+  fit.expect_if_any(bias, {fit.at(w).shape[0]}, result_type);
 }
 
 Cost Linear::cost(const Workload& workload) const {
@@ -74,20 +100,14 @@ void Linear::execute(ReferenceRun& run) const {
   });
 }
 
-// ---- LinearGrad
-
 void LinearGrad::check(const Fit& fit) const {
   const Shape result = linear_result(fit, x, w);
   const Type type = fit.number(x);
   fit.expect(w, fit.at(w).shape, type);
   fit.expect(dy, result, type);
   fit.expect(dw, fit.at(w).shape);
-  if (dbias != none) {
-    fit.expect(dbias, {fit.at(w).shape[0]});
-  }
-  if (dx != none) {
-    fit.expect(dx, fit.at(x).shape, type);
-  }
+  fit.expect_if_any(dbias, {fit.at(w).shape[0]});
+  fit.expect_if_any(dx, fit.at(x).shape, type);
   fit.expect_derivative_from_result(x_activation);
 }
 
@@ -144,32 +164,6 @@ void LinearGrad::execute(ReferenceRun& run) const {
   }
 }
 
-// ---- Gemm
-
-namespace {
-
-/// The extents of op(id), a matrix.
-Shape factor(const Fit& fit, Id id, bool transposed) {
-  Shape shape = fit.at(id).shape;
-  fit.require(shape.size() == 2,
-              "'" + fit.at(id).name + "' " + to_string(shape) + " is not a matrix");
-  if (transposed) {
-    std::swap(shape[0], shape[1]);
-  }
-  return shape;
-}
-
-ProductSize size_of(const Workload& workload, const Gemm& op) {
-  return {.m = workload[op.c].shape[0],
-          .n = workload[op.c].shape[1],
-          .k = workload[op.a].shape[op.transpose_a ? 0 : 1],
-          .transpose_a = op.transpose_a,
-          .transpose_b = op.transpose_b,
-          .type = workload[op.a].type};
-}
-
-}  // namespace
-
 void Gemm::check(const Fit& fit) const {
   const Shape left = factor(fit, a, transpose_a);
   const Shape right = factor(fit, b, transpose_b);
@@ -200,22 +194,6 @@ void Gemm::execute(ReferenceRun& run) const {
            transpose_b ? MatrixView{run.at(b), 1, right[1]} : MatrixView{run.at(b), right[1], 1},
            run.at(c), false);
 }
-
-// ---- Matmul
-
-namespace {
-
-MatricesOf checked(const Fit& fit, Id id, std::int64_t heads, bool transposed) {
-  const Tensor& tensor = fit.at(id);
-  const std::string what = "'" + tensor.name + "' " + to_string(tensor.shape);
-  fit.require(tensor.shape.size() == 2 || tensor.shape.size() == 3,
-              what + " is neither [time, batch, width] nor [batch, width]");
-  fit.require(heads > 0 && tensor.shape.back() % heads == 0,
-              what + " can't be divided into " + std::to_string(heads) + " heads");
-  return {tensor.shape, heads, transposed};
-}
-
-}  // namespace
 
 MatricesOf::MatricesOf(const Shape& shape, std::int64_t heads, bool transposed)
     : rows(shape.size() == 2 ? 1 : shape[0]),

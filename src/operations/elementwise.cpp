@@ -38,9 +38,38 @@ void map_grad(ReferenceRun& run, const Which& which, Id at, Id dy, Id dx) {
   });
 }
 
-}  // namespace
+void check_factor(const Fit& fit, const Shape& whole, Id b, Type type) {
+  const Tensor& factor = fit.at(b);
+  fit.require(factor.shape == whole || is_gate_of(whole, factor.shape),
+              "tensor '" + factor.name + "' " + to_string(factor.shape) + " is neither " +
+                  to_string(whole) + " nor a number for all places of that");
+  fit.expect(b, factor.shape, type);
+}
 
-// ---- Activate
+/// The element of the factor for element i of the whole.
+std::int64_t factor_at(const Shape& whole, const Shape& factor, std::int64_t i) {
+  return is_gate_of(whole, factor) ? Places(whole).shared(i) : i;
+}
+
+template <class Op>
+void check_mask(const Fit& fit, const Op& op) {
+  fit.require(op.probability >= 0 && op.probability < 1, "drops with a probability in [0, 1)");
+  fit.require(op.draw >= 0 && op.draw < op.draws, "draws one of the masks of a step");
+}
+
+/// to = from where an element is kept, times what keeps the mean.
+template <class Op>
+void drop(const Op& op, const double* from, double* to, std::int64_t count, double step) {
+  const auto time = static_cast<std::int32_t>(step) + static_cast<std::int32_t>(offset_of_mask(op));
+#pragma omp parallel for schedule(static) if (count > 100000)
+  for (std::int64_t i = 0; i < count; ++i) {
+    const bool kept =
+        dropout_uniform(op.seed, time, static_cast<std::uint64_t>(i)) >= op.probability;
+    to[i] = kept ? from[i] / (1 - op.probability) : 0;
+  }
+}
+
+}  // namespace
 
 void Activate::check(const Fit& fit) const { fit.expect(y, fit.at(x).shape, fit.number(x)); }
 
@@ -49,8 +78,6 @@ Cost Activate::cost(const Workload& workload) const {
 }
 
 void Activate::execute(ReferenceRun& run) const { map(run, activation, x, y); }
-
-// ---- ActivateGrad
 
 void ActivateGrad::check(const Fit& fit) const {
   fit.expect(dy, fit.at(at).shape, fit.number(at));
@@ -63,8 +90,6 @@ Cost ActivateGrad::cost(const Workload& workload) const {
 
 void ActivateGrad::execute(ReferenceRun& run) const { map_grad(run, activation, at, dy, dx); }
 
-// ---- Map
-
 void Map::check(const Fit& fit) const { fit.expect(y, fit.at(x).shape, fit.number(x)); }
 
 Cost Map::cost(const Workload& workload) const {
@@ -73,8 +98,6 @@ Cost Map::cost(const Workload& workload) const {
 }
 
 void Map::execute(ReferenceRun& run) const { map(run, function, x, y); }
-
-// ---- MapGrad
 
 void MapGrad::check(const Fit& fit) const {
   fit.expect(dy, fit.at(x).shape, fit.number(x));
@@ -87,8 +110,6 @@ Cost MapGrad::cost(const Workload& workload) const {
 }
 
 void MapGrad::execute(ReferenceRun& run) const { map_grad(run, function, x, dy, dx); }
-
-// ---- Add
 
 void Add::check(const Fit& fit) const {
   fit.expect(b, fit.at(a).shape, fit.number(a));
@@ -107,25 +128,6 @@ void Add::execute(ReferenceRun& run) const {
   for_each_index(size, [&](std::int64_t i) { sum[i] = left[i] + right[i]; });
 }
 
-namespace {
-
-void check_factor(const Fit& fit, const Shape& whole, Id b, Type type) {
-  const Tensor& factor = fit.at(b);
-  fit.require(factor.shape == whole || is_gate_of(whole, factor.shape),
-              "tensor '" + factor.name + "' " + to_string(factor.shape) + " is neither " +
-                  to_string(whole) + " nor a number for all places of that");
-  fit.expect(b, factor.shape, type);
-}
-
-/// The element of the factor for element i of the whole.
-std::int64_t factor_at(const Shape& whole, const Shape& factor, std::int64_t i) {
-  return is_gate_of(whole, factor) ? Places(whole).shared(i) : i;
-}
-
-}  // namespace
-
-// ---- Multiply
-
 void Multiply::check(const Fit& fit) const {
   const Type type = fit.number(a);
   const Shape& whole = fit.at(a).shape;
@@ -143,17 +145,13 @@ void Multiply::execute(ReferenceRun& run) const {
   });
 }
 
-// ---- MultiplyGrad
-
 void MultiplyGrad::check(const Fit& fit) const {
   const Type type = fit.number(dy);
   const Shape& whole = fit.at(dy).shape;
   fit.require(da != none || db != none, "it has nothing to write");
   fit.require((da == none || b != none) && (db == none || a != none), "it lacks a factor");
   for (const Id id : {a, da}) {
-    if (id != none) {
-      fit.expect(id, whole, type);
-    }
+    fit.expect_if_any(id, whole, type);
   }
   for (const Id id : {b, db}) {
     if (id != none) {
@@ -184,30 +182,6 @@ void MultiplyGrad::execute(ReferenceRun& run) const {
   });
 }
 
-namespace {
-
-template <class Op>
-void check_mask(const Fit& fit, const Op& op) {
-  fit.require(op.probability >= 0 && op.probability < 1, "drops with a probability in [0, 1)");
-  fit.require(op.draw >= 0 && op.draw < op.draws, "draws one of the masks of a step");
-}
-
-/// to = from where an element is kept, times what keeps the mean.
-template <class Op>
-void drop(const Op& op, const double* from, double* to, std::int64_t count, double step) {
-  const auto time = static_cast<std::int32_t>(step) + static_cast<std::int32_t>(offset_of_mask(op));
-#pragma omp parallel for schedule(static) if (count > 100000)
-  for (std::int64_t i = 0; i < count; ++i) {
-    const bool kept =
-        dropout_uniform(op.seed, time, static_cast<std::uint64_t>(i)) >= op.probability;
-    to[i] = kept ? from[i] / (1 - op.probability) : 0;
-  }
-}
-
-}  // namespace
-
-// ---- Dropout
-
 void Dropout::check(const Fit& fit) const {
   check_mask(fit, *this);
   fit.expect(y, fit.at(x).shape, fit.number(x));
@@ -223,8 +197,6 @@ void Dropout::execute(ReferenceRun& run) const {
   *run.at(step) += static_cast<double>(draws);
   drop(*this, run.at(x), run.at(y), run.size(y), *run.at(step));
 }
-
-// ---- DropoutGrad
 
 void DropoutGrad::check(const Fit& fit) const {
   check_mask(fit, *this);

@@ -12,9 +12,6 @@
 
 namespace crossover {
 
-// ---- Asks what shapes and types the tensors of an operation have, and says in a sentence what
-// does not fit.
-
 class Fit {
  public:
   /// `place` begins the sentences: the name of an operation, or what else is checked.
@@ -30,6 +27,13 @@ class Fit {
   [[nodiscard]] const Tensor& at(Id id) const;
 
   void expect(Id id, const Shape& shape, Type type = Type::f32) const;
+
+  /// The same of a tensor that may be none.
+  void expect_if_any(Id id, const Shape& shape, Type type = Type::f32) const {
+    if (id != none) {
+      expect(id, shape, type);
+    }
+  }
 
   /// The type of a tensor that an operation calculates with.
   [[nodiscard]] Type number(Id id) const;

@@ -156,190 +156,6 @@ void sums_of_channels(const Shape& images, const double* values, double* sums) {
   }
 }
 
-}  // namespace
-
-bool has_winograd(const Tensor& x, const Tensor& w, const Window& window) {
-  return x.type == Type::f32 && window.size == 3 && window.stride == 1 && window.dilation == 1 &&
-         groups_of(x, w) == 1;
-}
-
-std::int64_t groups_of(const Tensor& x, const Tensor& w) { return x.shape[1] / w.shape[1]; }
-
-// ---- Convolution
-
-void Convolution::check(const Fit& fit) const {
-  const Type type = fit.number(x);
-  fit.expect(y, result(fit, x, w, window), type);
-  fit.expect(w, fit.at(w).shape, type);
-  if (bias != none) {
-    fit.expect(bias, {fit.at(w).shape[0]}, type);
-  }
-}
-
-Cost Convolution::cost(const Workload& workload) const {
-  Cost sum = cost_of_pass(workload, x, w, y, window);
-  sum += {.flops = (bias != none ? count(workload, y) : 0) + flops(activation) * count(workload, y),
-          .launches = activation != Activation::identity ? 1 : 0};
-  return sum;
-}
-
-std::vector<OpProduct> Convolution::products(const Workload& workload) const {
-  if (groups_of(workload[x], workload[w]) != 1) {
-    return {};  // many products, too narrow for a library of them
-  }
-  const AsProduct size = as_product(workload, w, y);
-  return {{{.m = size.pixels,
-            .n = size.out,
-            .k = size.in,
-            .transpose_b = true,
-            .type = workload[x].type},
-           "forward"}};
-}
-
-void Convolution::execute(ReferenceRun& run) const {
-  const Windows windows(run.shape(x), window);
-  const std::int64_t out = run.shape(w)[0];
-  const Part part = part_of(run.shape(x)[1] / run.shape(w)[1], out, windows);
-  const double* images = run.at(x);
-  const double* weights = run.at(w);
-  double* results = run.at(y);
-  const std::int64_t groups = std::ssize(windows.groups());
-#pragma omp parallel if (groups > 1)
-  {
-    std::vector<double> laid_out = matrix(windows, windows.places());
-    std::vector<double> product = matrix(windows, out);
-#pragma omp for schedule(dynamic)
-    for (std::int64_t group = 0; group < groups; ++group) {
-      for (const WindowBlock& block : windows.groups()[static_cast<std::size_t>(group)]) {
-        const std::int64_t positions = windows.positions(block);
-        windows.lay_out(block, images, laid_out.data());
-        for (std::int64_t g = 0; g < part.groups; ++g) {
-          multiply(part.out, positions, part.places, {weights + g * part.weights(), part.places, 1},
-                   {laid_out.data() + g * part.places * positions, positions, 1},
-                   product.data() + g * part.out * positions, false);
-        }
-        for (std::int64_t channel = 0; channel < out; ++channel) {
-          const double added = bias != none ? run.at(bias)[channel] : 0;
-          double* const values = product.data() + channel * positions;
-          for (std::int64_t i = 0; i < positions; ++i) {
-            values[i] = activate(activation, values[i] + added);
-          }
-        }
-        windows.put(block, out, product.data(), results);
-      }
-    }
-  }
-}
-
-// ---- ConvolutionGrad
-
-void ConvolutionGrad::check(const Fit& fit) const {
-  fit.require(dx != none || dw != none, "it has nothing to write");
-  fit.require(x != none || (dw == none && dbias == none), "the gradient of weights needs x");
-  fit.require(dw != none || dbias == none, "the gradient of a bias goes with that of weights");
-  fit.require(dx != none || bias == none, "a bias is added to dx, which is missing");
-  const Type type = fit.number(dy);
-  fit.expect(dy, result(fit, image(), w, window), type);
-  fit.expect(w, fit.at(w).shape, type);
-  fit.expect(image(), fit.at(image()).shape, type);
-  if (dw != none) {
-    fit.expect(dw, fit.at(w).shape, fit.number_or_f32(dw, type));
-  }
-  if (dbias != none) {
-    fit.expect(dbias, {fit.at(w).shape[0]});
-  }
-  if (dx != none) {
-    fit.expect(dx, fit.at(image()).shape, type);
-  }
-  if (bias != none) {
-    fit.expect(bias, {fit.at(dx).shape[1]}, type);
-  }
-}
-
-Cost ConvolutionGrad::cost(const Workload& workload) const {
-  Cost sum;
-  if (dw != none) {
-    sum += cost_of_pass(workload, x, w, dy, window);
-  }
-  if (dbias != none) {
-    sum += {.flops = count(workload, dy), .launches = 1};
-  }
-  if (dx != none) {
-    sum += cost_of_pass(workload, dx, w, dy, window);
-  }
-  if (bias != none) {
-    sum += {.flops = count(workload, dx)};
-  }
-  return sum;
-}
-
-std::vector<OpProduct> ConvolutionGrad::products(const Workload& workload) const {
-  if (groups_of(workload[image()], workload[w]) != 1) {
-    return {};
-  }
-  const AsProduct size = as_product(workload, w, dy);
-  const Type type = workload[dy].type;
-  std::vector<OpProduct> all;
-  if (dx != none) {
-    all.push_back({{.m = size.pixels, .n = size.in, .k = size.out, .type = type}, "dx"});
-  }
-  if (dw != none) {
-    all.push_back(
-        {{.m = size.out, .n = size.in, .k = size.pixels, .transpose_a = true, .type = type}, "dw"});
-  }
-  return all;
-}
-
-void ConvolutionGrad::execute(ReferenceRun& run) const {
-  const Shape& images = run.shape(image());
-  const Windows windows(images, window);
-  const std::int64_t out = run.shape(w)[0];
-  const Part part = part_of(images[1] / run.shape(w)[1], out, windows);
-  const double* gradients = run.at(dy);
-  if (dx != none) {
-    double* const to = run.at(dx);
-    for (std::int64_t channel = 0; channel < images[1]; ++channel) {
-      const double added = bias != none ? run.at(bias)[channel] : 0;
-      for_each_part(images, channel, [&](std::int64_t first, std::int64_t end) {
-        std::fill(to + first, to + end, added);
-      });
-    }
-    gradient_of_images(windows, part, run.at(w), gradients, to);
-  }
-  if (dw != none) {
-    gradient_of_weights(windows, part, run.at(x), gradients, run.at(dw));
-  }
-  if (dbias != none) {
-    sums_of_channels(run.shape(dy), gradients, run.at(dbias));
-  }
-}
-
-// ---- ChannelBiasGrad
-
-void ChannelBiasGrad::check(const Fit& fit) const {
-  static_cast<void>(fit.number(dy));
-  fit.expect(dbias, {image(fit, dy)[1]});
-}
-
-Cost ChannelBiasGrad::cost(const Workload& workload) const {
-  return {.flops = count(workload, dy), .launches = 1};
-}
-
-void ChannelBiasGrad::execute(ReferenceRun& run) const {
-  sums_of_channels(run.shape(dy), run.at(dy), run.at(dbias));
-}
-
-// ---- Pool
-
-namespace {
-
-const char* of_kind(PoolKind kind, const char* max, const char* average, const char* global) {
-  if (kind == PoolKind::max) {
-    return max;
-  }
-  return kind == PoolKind::global_average ? global : average;
-}
-
 /// The shape of y.
 Shape result(const Fit& fit, PoolKind kind, Id x, const Window& window) {
   if (kind == PoolKind::global_average) {
@@ -429,8 +245,169 @@ void for_each_held(const Pooled& of, const Body& body) {
 
 }  // namespace
 
+bool has_winograd(const Tensor& x, const Tensor& w, const Window& window) {
+  return x.type == Type::f32 && window.size == 3 && window.stride == 1 && window.dilation == 1 &&
+         groups_of(x, w) == 1;
+}
+
+std::int64_t groups_of(const Tensor& x, const Tensor& w) { return x.shape[1] / w.shape[1]; }
+
+void Convolution::check(const Fit& fit) const {
+  const Type type = fit.number(x);
+  fit.expect(y, result(fit, x, w, window), type);
+  fit.expect(w, fit.at(w).shape, type);
+  fit.expect_if_any(bias, {fit.at(w).shape[0]}, type);
+}
+
+Cost Convolution::cost(const Workload& workload) const {
+  Cost sum = cost_of_pass(workload, x, w, y, window);
+  sum += {.flops = (bias != none ? count(workload, y) : 0) + flops(activation) * count(workload, y),
+          .launches = activation != Activation::identity ? 1 : 0};
+  return sum;
+}
+
+std::vector<OpProduct> Convolution::products(const Workload& workload) const {
+  if (groups_of(workload[x], workload[w]) != 1) {
+    return {};  // many products, too narrow for a library of them
+  }
+  const AsProduct size = as_product(workload, w, y);
+  return {{{.m = size.pixels,
+            .n = size.out,
+            .k = size.in,
+            .transpose_b = true,
+            .type = workload[x].type},
+           "forward"}};
+}
+
+void Convolution::execute(ReferenceRun& run) const {
+  const Windows windows(run.shape(x), window);
+  const std::int64_t out = run.shape(w)[0];
+  const Part part = part_of(run.shape(x)[1] / run.shape(w)[1], out, windows);
+  const double* images = run.at(x);
+  const double* weights = run.at(w);
+  double* results = run.at(y);
+  const std::int64_t groups = std::ssize(windows.groups());
+#pragma omp parallel if (groups > 1)
+  {
+    std::vector<double> laid_out = matrix(windows, windows.places());
+    std::vector<double> product = matrix(windows, out);
+#pragma omp for schedule(dynamic)
+    for (std::int64_t group = 0; group < groups; ++group) {
+      for (const WindowBlock& block : windows.groups()[static_cast<std::size_t>(group)]) {
+        const std::int64_t positions = windows.positions(block);
+        windows.lay_out(block, images, laid_out.data());
+        for (std::int64_t g = 0; g < part.groups; ++g) {
+          multiply(part.out, positions, part.places, {weights + g * part.weights(), part.places, 1},
+                   {laid_out.data() + g * part.places * positions, positions, 1},
+                   product.data() + g * part.out * positions, false);
+        }
+        for (std::int64_t channel = 0; channel < out; ++channel) {
+          const double added = bias != none ? run.at(bias)[channel] : 0;
+          double* const values = product.data() + channel * positions;
+          for (std::int64_t i = 0; i < positions; ++i) {
+            values[i] = activate(activation, values[i] + added);
+          }
+        }
+        windows.put(block, out, product.data(), results);
+      }
+    }
+  }
+}
+
+void ConvolutionGrad::check(const Fit& fit) const {
+  fit.require(dx != none || dw != none, "it has nothing to write");
+  fit.require(x != none || (dw == none && dbias == none), "the gradient of weights needs x");
+  fit.require(dw != none || dbias == none, "the gradient of a bias goes with that of weights");
+  fit.require(dx != none || bias == none, "a bias is added to dx, which is missing");
+  const Type type = fit.number(dy);
+  fit.expect(dy, result(fit, image(), w, window), type);
+  fit.expect(w, fit.at(w).shape, type);
+  fit.expect(image(), fit.at(image()).shape, type);
+  if (dw != none) {
+    fit.expect(dw, fit.at(w).shape, fit.number_or_f32(dw, type));
+  }
+  fit.expect_if_any(dbias, {fit.at(w).shape[0]});
+  fit.expect_if_any(dx, fit.at(image()).shape, type);
+  if (bias != none) {
+    fit.expect(bias, {fit.at(dx).shape[1]}, type);
+  }
+}
+
+Cost ConvolutionGrad::cost(const Workload& workload) const {
+  Cost sum;
+  if (dw != none) {
+    sum += cost_of_pass(workload, x, w, dy, window);
+  }
+  if (dbias != none) {
+    sum += {.flops = count(workload, dy), .launches = 1};
+  }
+  if (dx != none) {
+    sum += cost_of_pass(workload, dx, w, dy, window);
+  }
+  if (bias != none) {
+    sum += {.flops = count(workload, dx)};
+  }
+  return sum;
+}
+
+std::vector<OpProduct> ConvolutionGrad::products(const Workload& workload) const {
+  if (groups_of(workload[image()], workload[w]) != 1) {
+    return {};
+  }
+  const AsProduct size = as_product(workload, w, dy);
+  const Type type = workload[dy].type;
+  std::vector<OpProduct> all;
+  if (dx != none) {
+    all.push_back({{.m = size.pixels, .n = size.in, .k = size.out, .type = type}, "dx"});
+  }
+  if (dw != none) {
+    all.push_back(
+        {{.m = size.out, .n = size.in, .k = size.pixels, .transpose_a = true, .type = type}, "dw"});
+  }
+  return all;
+}
+
+void ConvolutionGrad::execute(ReferenceRun& run) const {
+  const Shape& images = run.shape(image());
+  const Windows windows(images, window);
+  const std::int64_t out = run.shape(w)[0];
+  const Part part = part_of(images[1] / run.shape(w)[1], out, windows);
+  const double* gradients = run.at(dy);
+  if (dx != none) {
+    double* const to = run.at(dx);
+    for (std::int64_t channel = 0; channel < images[1]; ++channel) {
+      const double added = bias != none ? run.at(bias)[channel] : 0;
+      for_each_part(images, channel, [&](std::int64_t first, std::int64_t end) {
+        std::fill(to + first, to + end, added);
+      });
+    }
+    gradient_of_images(windows, part, run.at(w), gradients, to);
+  }
+  if (dw != none) {
+    gradient_of_weights(windows, part, run.at(x), gradients, run.at(dw));
+  }
+  if (dbias != none) {
+    sums_of_channels(run.shape(dy), gradients, run.at(dbias));
+  }
+}
+
+void ChannelBiasGrad::check(const Fit& fit) const {
+  static_cast<void>(fit.number(dy));
+  fit.expect(dbias, {image(fit, dy)[1]});
+}
+
+Cost ChannelBiasGrad::cost(const Workload& workload) const {
+  return {.flops = count(workload, dy), .launches = 1};
+}
+
+void ChannelBiasGrad::execute(ReferenceRun& run) const {
+  sums_of_channels(run.shape(dy), run.at(dy), run.at(dbias));
+}
+
 const char* Pool::name() const {
-  return of_kind(kind, "MaxPool", "AveragePool", "GlobalAveragePool");
+  return kind == PoolKind::max              ? "MaxPool"
+         : kind == PoolKind::global_average ? "GlobalAveragePool"
+                                            : "AveragePool";
 }
 
 void Pool::check(const Fit& fit) const {
@@ -467,10 +444,10 @@ void Pool::execute(ReferenceRun& run) const {
   });
 }
 
-// ---- PoolGrad
-
 const char* PoolGrad::name() const {
-  return of_kind(kind, "MaxPoolGrad", "AveragePoolGrad", "GlobalAveragePoolGrad");
+  return kind == PoolKind::max              ? "MaxPoolGrad"
+         : kind == PoolKind::global_average ? "GlobalAveragePoolGrad"
+                                            : "AveragePoolGrad";
 }
 
 void PoolGrad::check(const Fit& fit) const {
@@ -487,9 +464,7 @@ void PoolGrad::check(const Fit& fit) const {
               std::string("the derivative of an activation is taken from ") + (is_max ? "y" : "x") +
                   ", which is missing");
   fit.expect_derivative_from_result(x_activation);
-  if (made != none) {
-    fit.expect(made, is_max ? shape : fit.at(dx).shape, type);
-  }
+  fit.expect_if_any(made, is_max ? shape : fit.at(dx).shape, type);
 }
 
 Cost PoolGrad::cost(const Workload& workload) const {

@@ -13,8 +13,6 @@
 
 namespace crossover {
 
-// ---- Softmax cross entropy
-
 void SoftmaxCrossEntropy::check(const Fit& fit) const {
   const Shape& shape = fit.at(logits).shape;
   fit.require(shape.size() == 2 || shape.size() == 3,
@@ -58,8 +56,6 @@ void SoftmaxCrossEntropy::execute(ReferenceRun& run) const {
   run.at(loss)[run.position()] =
       std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(positions);
 }
-
-// ---- Elementwise loss
 
 void ElementwiseLoss::check(const Fit& fit) const {
   const Shape& shape = fit.at(logits).shape;

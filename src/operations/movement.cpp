@@ -48,8 +48,6 @@ std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-// ---- Rearrange
-
 void Rearrange::check(const Fit& fit) const {
   fit.require(!x.empty() && !y.empty(), "it has nothing to read, or nothing to write");
   const bool is_of_tokens = fit.at(x.front()).type == Type::i32;
@@ -99,8 +97,6 @@ bool Rearrange::fills(std::size_t to, std::int64_t elements) const {
   return reached == elements;
 }
 
-// ---- Reshape
-
 void Reshape::check(const Fit& fit) const {
   fit.require(elements(fit.at(x).shape) == elements(fit.at(y).shape),
               "'" + fit.at(x).name + "' " + to_string(fit.at(x).shape) + " and '" + fit.at(y).name +
@@ -111,8 +107,6 @@ void Reshape::check(const Fit& fit) const {
 Cost Reshape::cost(const Workload& /*workload*/) const { return {.launches = 1}; }
 
 void Reshape::execute(ReferenceRun& run) const { std::copy_n(run.at(x), run.size(x), run.at(y)); }
-
-// ---- Cast
 
 void Cast::check(const Fit& fit) const {
   const Type from = fit.number(x);
@@ -126,8 +120,6 @@ void Cast::check(const Fit& fit) const {
 Cost Cast::cost(const Workload& /*workload*/) const { return {.launches = 1}; }
 
 void Cast::execute(ReferenceRun& run) const { std::copy_n(run.at(x), run.size(x), run.at(y)); }
-
-// ---- Zero
 
 void Zero::check(const Fit& fit) const {
   fit.require(!tensors.empty(), "no tensors to set to zero");

@@ -15,15 +15,6 @@ namespace crossover {
 
 namespace {
 
-const char* of_kind(NormKind kind, const char* batch, const char* layer, const char* group) {
-  if (kind == NormKind::batch) {
-    return batch;
-  }
-  return kind == NormKind::layer ? layer : group;
-}
-
-// ---- shapes
-
 /// Of what goes with x.
 struct Beside {
   Shape statistics, channels;
@@ -62,13 +53,9 @@ void check_kind(const Fit& fit, NormKind kind, Activation activation,
 void expect_all(const Fit& fit, const std::vector<Id>& ids, const Shape& shape,
                 Type type = Type::f32) {
   for (const Id id : ids) {
-    if (id != none) {
-      fit.expect(id, shape, type);
-    }
+    fit.expect_if_any(id, shape, type);
   }
 }
-
-// ---- in float64
 
 /// x as [batch, channels, inner], and which of its numbers share a mean.
 class Parts {
@@ -154,9 +141,11 @@ class Parts {
 
 }  // namespace
 
-// ---- Norm
-
-const char* Norm::name() const { return of_kind(kind, "BatchNorm", "LayerNorm", "GroupNorm"); }
+const char* Norm::name() const {
+  return kind == NormKind::batch   ? "BatchNorm"
+         : kind == NormKind::layer ? "LayerNorm"
+                                   : "GroupNorm";
+}
 
 void Norm::check(const Fit& fit) const {
   const Type type = fit.number(x);
@@ -217,10 +206,10 @@ void Norm::execute(ReferenceRun& run) const {
   });
 }
 
-// ---- NormGrad
-
 const char* NormGrad::name() const {
-  return of_kind(kind, "BatchNormGrad", "LayerNormGrad", "GroupNormGrad");
+  return kind == NormKind::batch   ? "BatchNormGrad"
+         : kind == NormKind::layer ? "LayerNormGrad"
+                                   : "GroupNormGrad";
 }
 
 void NormGrad::check(const Fit& fit) const {

@@ -47,8 +47,6 @@ double flops_of_states(const RecurrentSizes& of) {
 
 }  // namespace
 
-// ---- Recurrent
-
 void Recurrent::check(const Fit& fit) const {
   const RecurrentSizes sizes = checked_sizes(fit, *this);
   for (const Id bias : {b_ih, b_hh}) {
@@ -118,8 +116,6 @@ void Recurrent::execute(ReferenceRun& run) const {
   }
 }
 
-// ---- RecurrentGrad
-
 void RecurrentGrad::check(const Fit& fit) const {
   const RecurrentSizes sizes = checked_sizes(fit, *this);
   const Type type = fit.number(x);
@@ -134,9 +130,7 @@ void RecurrentGrad::check(const Fit& fit) const {
   for (const Id bias : {db_ih, db_hh}) {
     fit.expect(bias, {sizes.wide});
   }
-  if (dx != none) {
-    fit.expect(dx, fit.at(x).shape, type);
-  }
+  fit.expect_if_any(dx, fit.at(x).shape, type);
 }
 
 Cost RecurrentGrad::cost(const Workload& workload) const {

@@ -12,8 +12,6 @@
 
 namespace crossover {
 
-// ---- Window
-
 std::string to_string(const Pair& pair) {
   const std::string rows = std::to_string(pair.down);
   return pair.is_square() ? rows : rows + "x" + std::to_string(pair.across);
@@ -36,8 +34,6 @@ Shape windowed(const Window& window, const Shape& images, std::int64_t channels)
   return {images[0], channels, positions(window.down(), images[2]),
           positions(window.across(), images[3])};
 }
-
-// ---- Blocks
 
 std::int64_t CopiedBlock::count() const {
   return std::accumulate(

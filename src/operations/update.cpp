@@ -8,8 +8,6 @@
 
 namespace crossover {
 
-// ---- Update
-
 void Update::check(const Fit& fit) const {
   const auto of_its_rule = [&](const auto& by) {
     fit.require(states.size() == by.states.size(), "lists of different lengths");
@@ -56,8 +54,6 @@ void Update::execute(ReferenceRun& run) const {
   };
   std::visit(by_rule, rule);
 }
-
-// ---- All reduce
 
 void AllReduce::check(const Fit& fit) const {
   fit.require(!tensors.empty(), "no tensors to sum");

@@ -133,8 +133,6 @@ void check(const ProbeSpec& spec) {
 
 namespace crossover::probe {
 
-// ---- Expected
-
 namespace {
 
 constexpr std::int64_t word_bytes = sizeof(std::uint64_t);

@@ -2,7 +2,6 @@
 #include "commands.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -16,11 +15,8 @@
 
 namespace crossover {
 
-// ---- Commands
-
 void tell(Ranks& ranks, Command command) { ranks.broadcast(bytes_of(command)); }
 
-/// A row's name, which the others find their own things by.
 void send(Ranks& ranks, std::string row) {
   ranks.broadcast(std::as_writable_bytes(std::span(row)));
 }
@@ -29,25 +25,6 @@ std::string received(Ranks& ranks, std::int64_t length) {
   std::string row(static_cast<std::size_t>(length), ' ');
   ranks.broadcast(std::as_writable_bytes(std::span(row)));
   return row;
-}
-
-void send(Ranks& ranks, const ShareRequest& request) {
-  std::array<std::int64_t, 5> sizes{request.rows, request.batch,
-                                    static_cast<std::int64_t>(request.execution), request.threads,
-                                    request.network};
-  ranks.broadcast(std::as_writable_bytes(std::span(sizes)));
-  send(ranks, request.row);
-}
-
-ShareRequest received_request(Ranks& ranks, std::int64_t length) {
-  std::array<std::int64_t, 5> sizes{};
-  ranks.broadcast(std::as_writable_bytes(std::span(sizes)));
-  return {.row = received(ranks, length),
-          .rows = sizes[0],
-          .batch = sizes[1],
-          .execution = static_cast<Execution>(sizes[2]),
-          .threads = static_cast<int>(sizes[3]),
-          .network = sizes[4]};
 }
 
 std::uint64_t hash_of(std::span<const std::byte> bytes) {
@@ -156,8 +133,9 @@ void follow(Ranks& ranks, const std::function<Followed(const std::string& row)>&
       return;
     }
     if (command.what == What::make) {
-      const ShareRequest request = received_request(ranks, command.a);
-      shares[command.program] = made(ranks, request, find(request.row));
+      ShareRequest request;
+      ranks.broadcast(bytes_of(request));
+      shares[command.program] = made(ranks, request, find(received(ranks, command.a)));
     } else if (command.what == What::make_sum) {
       const bool on_gpu = command.b > 0;
       shares[command.program] =

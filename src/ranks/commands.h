@@ -33,10 +33,9 @@ struct Command {
   std::int64_t a = 0, b = 0;
 };
 
-/// What the others are asked to compile: of the network that `row` names, so that none must be
-/// sent.
+/// What the others are asked to compile: of the network that the row names whose name follows, so
+/// that none must be sent.
 struct ShareRequest {
-  std::string row;
   std::int64_t rows = 0, batch = 0;  ///< of all ranks
   Execution execution = Execution::eager;
   int threads = 1;
@@ -50,11 +49,10 @@ std::span<std::byte> bytes_of(T& value) {
 
 void tell(Ranks& ranks, Command command);
 
-/// On rank 0, and what the others make of it: a name, whose length they know, and a request.
+/// On rank 0, and what the others make of it: a row's name, by which they find their own things and
+/// whose length they know.
 void send(Ranks& ranks, std::string row);
 std::string received(Ranks& ranks, std::int64_t length);
-void send(Ranks& ranks, const ShareRequest& request);
-ShareRequest received_request(Ranks& ranks, std::int64_t length);
 
 std::uint64_t hash_of(std::span<const std::byte> bytes);
 

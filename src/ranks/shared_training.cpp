@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "commands.h"
+#include "crossover/backend_over.h"
 #include "crossover/executions.h"
 #include "share.h"
 
@@ -125,9 +126,9 @@ class SharedProgram : public Program {
 
 class SharedPlan : public Plan {
  public:
-  SharedPlan(Ranks& ranks, const Backend& own, ShareRequest request, const Model& model,
-             const TrainingOptions& whole, const CompileOptions& options)
-      : ranks_(ranks), request_(std::move(request)), whole_(whole) {
+  SharedPlan(Ranks& ranks, const Backend& own, const ShareRequest& request, std::string row,
+             const Model& model, const TrainingOptions& whole, const CompileOptions& options)
+      : ranks_(ranks), request_(request), row_(std::move(row)), whole_(whole) {
     TrainingOptions share = whole;
     share.ranks = ranks.size();
     share.rank = 0;
@@ -148,28 +149,31 @@ class SharedPlan : public Plan {
   [[nodiscard]] std::unique_ptr<Program> instantiate() override {
     share_->instantiate();
     const std::int64_t number = next_number();
-    tell(ranks_, {.what = What::make, .program = number, .a = std::ssize(request_.row)});
-    send(ranks_, request_);
+    tell(ranks_, {.what = What::make, .program = number, .a = std::ssize(row_)});
+    ranks_.broadcast(bytes_of(request_));
+    send(ranks_, row_);
     return std::make_unique<SharedProgram>(ranks_, number, std::move(share_), whole_);
   }
 
  private:
   Ranks& ranks_;
   ShareRequest request_;
+  const std::string row_;
   TrainingOptions whole_;
   std::unique_ptr<Share> share_;
 };
 
-class SharedBackend : public Backend {
+class SharedBackend : public BackendOver {
  public:
   SharedBackend(Ranks& ranks, const Backend& own, std::string row, Model model,
                 const TrainingOptions& whole)
-      : ranks_(ranks), own_(own), row_(std::move(row)), model_(std::move(model)), whole_(whole) {}
+      : BackendOver(own),
+        ranks_(ranks),
+        row_(std::move(row)),
+        model_(std::move(model)),
+        whole_(whole) {}
 
-  [[nodiscard]] Description describe() const override { return own_.describe(); }
-  [[nodiscard]] std::string missing_for(Precision precision) const override {
-    return own_.missing_for(precision);
-  }
+  [[nodiscard]] GpuState state() const override { return {}; }
   [[nodiscard]] Workload optimize(Workload workload,
                                   const CompileOptions& /*options*/) const override {
     return workload;
@@ -178,7 +182,7 @@ class SharedBackend : public Backend {
   [[nodiscard]] std::vector<Execution> executions(const Workload& workload,
                                                   Precision precision) const override {
     std::vector<Execution> all{Execution::eager, Execution::overlapped};
-    for (const Execution one : own_.executions(workload, precision)) {
+    for (const Execution one : own().executions(workload, precision)) {
       if (const ExecutionFacts& its = facts_of(one); its.on_ranks && !its.on_cpu) {
         all.push_back(one);
       }
@@ -187,25 +191,20 @@ class SharedBackend : public Backend {
   }
   [[nodiscard]] Estimate estimate(const Workload& workload,
                                   const CompileOptions& options) const override {
-    return own_.estimate(workload, options);
+    return own().estimate(workload, options);
   }
   [[nodiscard]] std::unique_ptr<Plan> plan(const Workload& /*workload*/,
                                            const CompileOptions& options) const override {
-    return std::make_unique<SharedPlan>(ranks_, own_,
-                                        ShareRequest{.row = row_,
-                                                     .rows = whole_.rows,
+    return std::make_unique<SharedPlan>(ranks_, own(),
+                                        ShareRequest{.rows = whole_.rows,
                                                      .batch = whole_.batch,
                                                      .execution = options.execution,
                                                      .threads = options.threads},
-                                        model_, whole_, options);
-  }
-  [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {
-    return own_.make_probe(spec);
+                                        row_, model_, whole_, options);
   }
 
  private:
   Ranks& ranks_;
-  const Backend& own_;
   const std::string row_;
   const Model model_;
   const TrainingOptions whole_;

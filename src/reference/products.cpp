@@ -153,8 +153,6 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, Matr
   }
 }
 
-// ---- Windows
-
 namespace {
 
 // Enough for a fast product, and not so much that a block of windows leaves the caches.

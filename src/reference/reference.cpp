@@ -15,8 +15,6 @@
 
 namespace crossover {
 
-// ---- Run
-
 double* ReferenceRun::at(Id id) {
   const Tensor& tensor = workload_[id];
   if (tensor.role == Role::input && workload_.epoch == none) {
@@ -27,14 +25,7 @@ double* ReferenceRun::at(Id id) {
 }
 
 double ReferenceRun::stored(Id id, double value) const {
-  switch (workload_[id].type) {
-    case Type::bf16:
-      return rounded_to_bf16(value);
-    case Type::f16:
-      return rounded_to_f16(value);
-    default:
-      return value;
-  }
+  return stored_as(workload_[id].type, value);
 }
 
 void ReferenceRun::sum_over_ranks(Id id) {
@@ -57,8 +48,6 @@ void ReferenceRun::store(const Op& op) {
     }
   }
 }
-
-// ---- Reference
 
 namespace {
 
@@ -110,7 +99,7 @@ void Reference::run(std::int64_t first, std::int64_t count) {
     if (workload_.epoch != none) {
       bring_rows(position);
     }
-    for (std::size_t i = 0; i < operations(position).size(); ++i) {
+    for (std::size_t i = 0; i < workload_.step_at(position).ops.size(); ++i) {
       run_operation(position, i);
     }
     if (workload_.epoch != none && position + 1 == std::ssize(workload_.order)) {
@@ -123,7 +112,7 @@ void Reference::run(std::int64_t first, std::int64_t count) {
 void Reference::bring_rows(std::int64_t position) {
   const Run& run = workload_.order[static_cast<std::size_t>(position)];
   const auto epoch = static_cast<std::int32_t>((*this)[workload_.epoch].front());
-  for (const Id view : views_of(workload_, workload_.steps[static_cast<std::size_t>(run.step)])) {
+  for (const Id view : views_of(workload_, workload_.step_at(position))) {
     const Tensor& source = workload_[workload_[view].source];
     const Shuffle order(source.shape.front(), epoch);
     const auto row = elements(source.shape) / source.shape.front();
@@ -137,15 +126,10 @@ void Reference::bring_rows(std::int64_t position) {
 
 void Reference::run_operation(std::int64_t position, std::size_t operation) {
   ReferenceRun run(workload_, values_, position, sum_);
-  const Op& op = operations(position)[operation];
+  const Op& op = workload_.step_at(position).ops[operation];
   std::visit([&](const auto& one) { one.execute(run); }, op);
   run.store(op);
   alive();
-}
-
-const std::vector<Op>& Reference::operations(std::int64_t position) const {
-  const int step = workload_.order[static_cast<std::size_t>(position)].step;
-  return workload_.steps[static_cast<std::size_t>(step)].ops;
 }
 
 std::int64_t reference_bytes(const Workload& workload) {

@@ -12,8 +12,6 @@
 
 namespace crossover {
 
-// ---- One run of a step, as the operations that compute it in float64 see it.
-
 class ReferenceRun {
  public:
   /// `position` in the order of the Workload; `values` by tensor.

@@ -19,8 +19,6 @@
 
 namespace crossover {
 
-// ---- Differences
-
 namespace {
 
 std::string scientific(double value) {
@@ -30,43 +28,9 @@ std::string scientific(double value) {
   return text.str();
 }
 
-}  // namespace
-
-double norm(std::span<const double> values) {
-  double squares = 0;
-  for_each_index(std::ssize(values), [&](std::int64_t i) {
-    const double v = values[static_cast<std::size_t>(i)];
-    squares += v * v;
-  });
-  return std::sqrt(squares);
+double relative(const Separation& of) {
+  return std::sqrt(of.distance) / std::max(std::sqrt(of.norm), 1e-30);
 }
-
-double distance(std::span<const double> got, std::span<const double> expected) {
-  double squares = 0;
-  for_each_index(std::ssize(got), [&](std::int64_t at) {
-    const auto i = static_cast<std::size_t>(at);
-    const double difference = got[i] - expected[i];
-    squares += difference * difference;
-  });
-  return std::sqrt(squares);
-}
-
-double relative_error(std::span<const double> got, std::span<const double> expected) {
-  return distance(got, expected) / std::max(norm(expected), 1e-30);
-}
-
-void take(double error, double tolerance, const std::string& what, double& largest) {
-  if (!(error <= tolerance)) {
-    throw Mismatch(what + " differs from the float64 reference by " + scientific(error) +
-                       " (relative; tolerance " + scientific(tolerance) + ")",
-                   error, tolerance);
-  }
-  largest = std::max(largest, error);
-}
-
-// ---- Verify
-
-namespace {
 
 constexpr std::int64_t fewest_steps = 2;  // only the second loss sees the first update
 
@@ -143,9 +107,8 @@ double run_step(Reference& reference, std::int64_t step) {
 }
 
 double rows_of_step(const Workload& workload, std::int64_t step) {
-  const Run& run = workload.order[static_cast<std::size_t>(step % steps_of_epoch(workload))];
   const std::vector<Id> views =
-      views_of(workload, workload.steps[static_cast<std::size_t>(run.step)]);
+      views_of(workload, workload.step_at(step % steps_of_epoch(workload)));
   return views.empty() ? 1 : static_cast<double>(workload[views.front()].shape.front());
 }
 
@@ -178,29 +141,12 @@ void move_start(Reference& reference, double by, std::uint64_t seed) {
   }
 }
 
-/// Squares of what separates parameters of two trainings, and of those of the one.
-struct Separation {
-  double distance = 0, norm = 0;
-};
-Separation operator+(const Separation& one, const Separation& other) {
-  return {one.distance + other.distance, one.norm + other.norm};
-}
-
 /// Of each parameter tensor; `others(i, id)` are the values of the i-th one.
 template <class Others>
 std::vector<Separation> separations(const Trajectory& from, const Others& others) {
   std::vector<Separation> all;
   for (const auto& parameter : from.parameters) {
-    const std::vector<double>& values = parameter.second;
-    const auto& other = others(all.size(), parameter.first);
-    Separation own;
-    for_each_index(std::ssize(values), [&](std::int64_t at) {
-      const auto i = static_cast<std::size_t>(at);
-      const double difference = other[i] - values[i];
-      own.distance += difference * difference;
-      own.norm += values[i] * values[i];
-    });
-    all.push_back(own);
+    all.push_back(separation(others(all.size(), parameter.first), parameter.second));
   }
   return all;
 }
@@ -236,20 +182,12 @@ class ParameterComparison {
       : program_(program), workload_(workload), result_(result) {}
 
   void compare(Id id, std::span<const double> expected) {
-    const std::vector<double> got = download(program_, workload_, id);
-    double difference = 0;
-    double norm = 0;
-    for_each_index(std::ssize(got), [&](std::int64_t at) {
-      const auto i = static_cast<std::size_t>(at);
-      difference += (got[i] - expected[i]) * (got[i] - expected[i]);
-      norm += expected[i] * expected[i];
-    });
+    const Separation apart = separation(download(program_, workload_, id), expected);
     if (all_together_) {
-      difference_ += difference;
-      norm_ += norm;
+      all_ = all_ + apart;
     } else {
       const std::vector<double>& own = result_.tolerance.tensors;
-      take_error(difference, norm, own.empty() ? result_.tolerance.parameters : own.at(compared_),
+      take_error(apart, own.empty() ? result_.tolerance.parameters : own.at(compared_),
                  "tensor '" + workload_[id].name + "'");
     }
     ++compared_;
@@ -257,22 +195,22 @@ class ParameterComparison {
 
   void finish() {
     if (all_together_) {
-      take_error(difference_, norm_, result_.tolerance.parameters, "the vector of all parameters");
+      take_error(all_, result_.tolerance.parameters, "the vector of all parameters");
     }
   }
 
  private:
-  void take_error(double difference, double norm, double tolerance, const std::string& what) {
-    take(std::sqrt(difference) / std::max(std::sqrt(norm), 1e-30), tolerance,
-         what + " after " + std::to_string(result_.steps) + " steps", result_.parameter_error);
+  void take_error(const Separation& apart, double tolerance, const std::string& what) {
+    take(relative(apart), tolerance, what + " after " + std::to_string(result_.steps) + " steps",
+         result_.parameter_error);
   }
 
   Program& program_;
   const Workload& workload_;
   Verification& result_;
   const bool all_together_ = compares_all_together(workload_);
-  std::size_t compared_ = 0;          ///< tensors
-  double difference_ = 0, norm_ = 0;  ///< squares
+  std::size_t compared_ = 0;  ///< tensors
+  Separation all_;
 };
 
 void compare_parameters(Program& program, const Workload& workload, const Trajectory& trajectory,
@@ -293,8 +231,7 @@ bool is_kink(Reference& reference, std::int64_t step, Precision precision,
   constexpr double roundings = 8;  // of a sum of products, of the largest of them
   const double reach = roundings * unit_roundoff(precision, arithmetic);
   const Workload& workload = reference.workload();
-  const Run& run = workload.order[static_cast<std::size_t>(step % steps_of_epoch(workload))];
-  const std::vector<Op>& ops = workload.steps[static_cast<std::size_t>(run.step)].ops;
+  const std::vector<Op>& ops = workload.step_at(step % steps_of_epoch(workload)).ops;
   return std::any_of(ops.begin(), ops.end(), [&](const Op& op) {
     const auto* activate = std::get_if<Activate>(&op);
     const auto* map = std::get_if<Map>(&op);
@@ -335,7 +272,40 @@ void adopt(Program& program, const Workload& workload, Reference& reference) {
   }
 }
 
+/// Of [batch, classes], or [time, batch, classes], those of the first `count` numbers of all.
+std::vector<double> of_first_rows(const std::vector<double>& outputs, const Shape& shape,
+                                  std::size_t count) {
+  const auto row = static_cast<std::size_t>(shape.back());
+  const auto of_all = static_cast<std::size_t>(shape[shape.size() - 2]) * row;
+  const std::size_t of_first = count / (outputs.size() / of_all);
+  std::vector<double> first;
+  for (std::size_t begin = 0; begin < outputs.size(); begin += of_all) {
+    const auto from = outputs.begin() + static_cast<std::ptrdiff_t>(begin);
+    first.insert(first.end(), from, from + static_cast<std::ptrdiff_t>(of_first));
+  }
+  return first;
+}
+
 }  // namespace
+
+double norm(std::span<const double> values) { return std::sqrt(separation(values, values).norm); }
+
+double distance(std::span<const double> got, std::span<const double> expected) {
+  return std::sqrt(separation(got, expected).distance);
+}
+
+double relative_error(std::span<const double> got, std::span<const double> expected) {
+  return relative(separation(got, expected));
+}
+
+void take(double error, double tolerance, const std::string& what, double& largest) {
+  if (!(error <= tolerance)) {
+    throw Mismatch(what + " differs from the float64 reference by " + scientific(error) +
+                       " (relative; tolerance " + scientific(tolerance) + ")",
+                   error, tolerance);
+  }
+  largest = std::max(largest, error);
+}
 
 std::int64_t steps_to_verify(const Workload& workload, double flops) {
   constexpr std::int64_t most =
@@ -381,7 +351,7 @@ Workload forward_part(const Workload& workload, std::int64_t shares) {
     ops.erase(loss + 1, ops.end());
   }
   for (const Id losses : tensors_of(workload, Role::loss)) {
-    forward.tensors[static_cast<std::size_t>(losses)].shape = {shares};
+    forward[losses].shape = {shares};
   }
   return forward;
 }
@@ -587,24 +557,6 @@ double tolerance_of_outputs(const Workload& forward, Precision precision,
   return tolerance_of_result(storage_of(precision), precision, arithmetic) *
          std::sqrt(static_cast<double>(std::max<std::int64_t>(1, rounded)));
 }
-
-namespace {
-
-/// Of [batch, classes], or [time, batch, classes], those of the first `count` numbers of all.
-std::vector<double> of_first_rows(const std::vector<double>& outputs, const Shape& shape,
-                                  std::size_t count) {
-  const auto row = static_cast<std::size_t>(shape.back());
-  const auto of_all = static_cast<std::size_t>(shape[shape.size() - 2]) * row;
-  const std::size_t of_first = count / (outputs.size() / of_all);
-  std::vector<double> first;
-  for (std::size_t begin = 0; begin < outputs.size(); begin += of_all) {
-    const auto from = outputs.begin() + static_cast<std::ptrdiff_t>(begin);
-    first.insert(first.end(), from, from + static_cast<std::ptrdiff_t>(of_first));
-  }
-  return first;
-}
-
-}  // namespace
 
 TensorVerification verify_outputs(Program& program, const Workload& forward,
                                   std::span<const double> expected, Precision precision) {

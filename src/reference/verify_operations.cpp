@@ -20,8 +20,6 @@
 
 namespace crossover {
 
-// ---- Verify operations
-
 namespace {
 
 bool is_whole(Type type) { return type == Type::i32 || type == Type::u8; }
@@ -45,8 +43,7 @@ class Comparison {
     program_.enqueue(position, 1);
     program_.wait();
     const Workload& workload = reference_.workload();
-    const int step = workload.order[static_cast<std::size_t>(position)].step;
-    const std::vector<Op>& ops = workload.steps[static_cast<std::size_t>(step)].ops;
+    const std::vector<Op>& ops = workload.step_at(position).ops;
     const std::map<Id, std::size_t> last = last_writers(ops);
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Operands used = operands(ops[i]);
@@ -210,9 +207,7 @@ class Comparison {
   }
 
   [[nodiscard]] const Op& operation(const Result& of) const {
-    const Workload& workload = reference_.workload();
-    const int step = workload.order[static_cast<std::size_t>(of.position)].step;
-    return workload.steps[static_cast<std::size_t>(step)].ops[of.index];
+    return reference_.workload().step_at(of.position).ops[of.index];
   }
 
   Program& program_;
@@ -221,60 +216,6 @@ class Comparison {
   std::map<Id, double> unseen_;  ///< rounding of gradients to which later layers of the step add
   OperationVerification result_;
 };
-
-}  // namespace
-
-Workload with_visible_updates(Workload workload) {
-  for (Step& step : workload.steps) {
-    for (Op& op : step.ops) {
-      if (auto* update = std::get_if<Update>(&op)) {
-        static constexpr double least_rate = 0.01;
-        std::visit(
-            [](auto& rule) { rule.learning_rate = std::max(rule.learning_rate, least_rate); },
-            update->rule);
-      }
-    }
-  }
-  return workload;
-}
-
-double tolerance_of_operation(Type stored, Precision precision, const Arithmetic& arithmetic) {
-  constexpr double of_sums = 1e-4;
-  const Rounding rounding = rounding_of(precision, arithmetic);
-  return of_sums + 2 * rounding.factor + (stored == Type::f32 ? 0 : rounding.result);
-}
-
-double rounding_of_update(std::span<const double> updated) {
-  constexpr double roundings = 2;  // of a product that is added, and of the sum
-  return roundings * unit_roundoff(Precision::f32) * norm(updated);
-}
-
-OperationVerification verify_operations(Program& program, Reference& reference, std::int64_t steps,
-                                        Precision precision) {
-  const Workload& workload = reference.workload();
-  restart(reference);
-  restart(program, workload);
-  for (const Id id : tensors_of(workload, Role::parameter)) {  // as the program's type rounds them
-    const std::vector<double> values = download(program, workload, id);
-    std::copy(values.begin(), values.end(), reference[id].begin());
-  }
-  Comparison comparison(program, reference, precision);
-  for (std::int64_t step = 0; step < steps; ++step) {
-    comparison.step(step % std::ssize(workload.order), "step " + std::to_string(step + 1));
-  }
-  return comparison.result();
-}
-
-OperationVerification verify_as_they_are(Program& program, Reference& reference,
-                                         Precision precision) {
-  Comparison comparison(program, reference, precision);
-  comparison.step(0, "its step");
-  return comparison.result();
-}
-
-// ---- Verify product
-
-namespace {
 
 using Entry = std::pair<std::int64_t, std::int64_t>;  // row, column
 
@@ -356,16 +297,58 @@ class Verifier {
 
 }  // namespace
 
-std::string to_string(Tf32Factors factors) {
-  switch (factors) {
-    case Tf32Factors::exact:
-      return "exact";
-    case Tf32Factors::rounded:
-      return "rounded";
-    case Tf32Factors::truncated:
-      return "truncated";
+Workload with_visible_updates(Workload workload) {
+  for (Step& step : workload.steps) {
+    for (Op& op : step.ops) {
+      if (auto* update = std::get_if<Update>(&op)) {
+        static constexpr double least_rate = 0.01;
+        std::visit(
+            [](auto& rule) { rule.learning_rate = std::max(rule.learning_rate, least_rate); },
+            update->rule);
+      }
+    }
   }
-  throw std::logic_error("unknown factors");
+  return workload;
+}
+
+double tolerance_of_operation(Type stored, Precision precision, const Arithmetic& arithmetic) {
+  constexpr double of_sums = 1e-4;
+  const Rounding rounding = rounding_of(precision, arithmetic);
+  return of_sums + 2 * rounding.factor + (stored == Type::f32 ? 0 : rounding.result);
+}
+
+double rounding_of_update(std::span<const double> updated) {
+  constexpr double roundings = 2;  // of a product that is added, and of the sum
+  return roundings * unit_roundoff(Precision::f32) * norm(updated);
+}
+
+OperationVerification verify_operations(Program& program, Reference& reference, std::int64_t steps,
+                                        Precision precision) {
+  const Workload& workload = reference.workload();
+  restart(reference);
+  restart(program, workload);
+  for (const Id id : tensors_of(workload, Role::parameter)) {  // as the program's type rounds them
+    const std::vector<double> values = download(program, workload, id);
+    std::copy(values.begin(), values.end(), reference[id].begin());
+  }
+  Comparison comparison(program, reference, precision);
+  for (std::int64_t step = 0; step < steps; ++step) {
+    comparison.step(step % std::ssize(workload.order), "step " + std::to_string(step + 1));
+  }
+  return comparison.result();
+}
+
+OperationVerification verify_as_they_are(Program& program, Reference& reference,
+                                         Precision precision) {
+  Comparison comparison(program, reference, precision);
+  comparison.step(0, "its step");
+  return comparison.result();
+}
+
+std::string to_string(Tf32Factors factors) {
+  return factors == Tf32Factors::exact     ? "exact"
+         : factors == Tf32Factors::rounded ? "rounded"
+                                           : "truncated";
 }
 
 Rounding rounding_of(Precision precision, const Arithmetic& arithmetic) {

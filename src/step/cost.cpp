@@ -12,8 +12,6 @@
 
 namespace crossover {
 
-// ---- Cost
-
 Cost& Cost::operator+=(const Cost& other) {
   flops += other.flops;
   avoidable_flops += other.avoidable_flops;
@@ -44,17 +42,24 @@ Cost cost(const Workload& workload, const Step& step) {
   return sum;
 }
 
-Cost cost(const Workload& workload) {
-  std::vector<Cost> of_step;
-  of_step.reserve(workload.steps.size());
-  for (const Step& step : workload.steps) {
-    of_step.push_back(cost(workload, step));
-  }
-  Cost sum;
+namespace {
+
+/// Over the order: an order has far more runs than steps.
+template <class Of>
+auto sum_over_order(const Workload& workload, const Of& of) {
+  std::vector<decltype(of(workload.steps.front()))> of_step;
+  std::transform(workload.steps.begin(), workload.steps.end(), std::back_inserter(of_step), of);
+  decltype(of(workload.steps.front())) sum{};
   for (const Run& run : workload.order) {
     sum += of_step[static_cast<std::size_t>(run.step)];
   }
   return sum;
+}
+
+}  // namespace
+
+Cost cost(const Workload& workload) {
+  return sum_over_order(workload, [&](const Step& step) { return cost(workload, step); });
 }
 
 std::int64_t footprint_bytes(const Workload& workload, const Step& step) {
@@ -71,21 +76,14 @@ std::int64_t footprint_bytes(const Workload& workload, const Step& step) {
   return sum;
 }
 
-// ---- Product
-
 std::int64_t product_count(const Workload& workload) {
-  std::vector<std::int64_t> of_step;
-  for (const Step& step : workload.steps) {
-    of_step.push_back(0);
+  return sum_over_order(workload, [&](const Step& step) {
+    std::int64_t count = 0;
     for (const Op& op : step.ops) {
-      of_step.back() += std::ssize(products_of(workload, op));
+      count += std::ssize(products_of(workload, op));
     }
-  }
-  std::int64_t sum = 0;
-  for (const Run& run : workload.order) {
-    sum += of_step[static_cast<std::size_t>(run.step)];
-  }
-  return sum;
+    return count;
+  });
 }
 
 Workload product_workload(const ProductSize& size, std::int64_t sets, std::int64_t products) {
@@ -96,11 +94,10 @@ Workload product_workload(const ProductSize& size, std::int64_t sets, std::int64
   const Shape b = size.transpose_b ? Shape{size.n, size.k} : Shape{size.k, size.n};
   Workload workload;
   const auto tensor = [&](const char* name, std::int64_t set, const Shape& shape, Role role) {
-    workload.tensors.push_back({.name = std::string(name).append(std::to_string(set)),
-                                .shape = shape,
-                                .type = size.type,
-                                .role = role});
-    return static_cast<Id>(workload.tensors.size()) - 1;
+    return workload.add({.name = std::string(name).append(std::to_string(set)),
+                         .shape = shape,
+                         .type = size.type,
+                         .role = role});
   };
   for (std::int64_t set = 0; set < sets; ++set) {
     const Id left = tensor("a", set, a, Role::data);

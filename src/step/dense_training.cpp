@@ -95,19 +95,13 @@ class StepReader {
   }
 
   void read_loss() {
-    if (const auto* loss = next_if<SoftmaxCrossEntropy>()) {
-      step_.loss = {.logits = loss->logits,
-                    .wanted = loss->labels,
-                    .loss = loss->loss,
-                    .dlogits = loss->dlogits,
-                    .scale = loss->scale};
-    } else if (const auto* loss_of_each = next_if<ElementwiseLoss>()) {
-      step_.loss = {.function = loss_of_each->function,
-                    .logits = loss_of_each->logits,
-                    .wanted = loss_of_each->targets,
-                    .loss = loss_of_each->loss,
-                    .dlogits = loss_of_each->dlogits,
-                    .scale = loss_of_each->scale};
+    const auto take = [&](const auto& loss, LossFunction function, Id wanted) {
+      step_.loss = {function, loss.logits, wanted, loss.loss, loss.dlogits, loss.scale};
+    };
+    if (const auto* of_labels = next_if<SoftmaxCrossEntropy>()) {
+      take(*of_labels, LossFunction::cross_entropy, of_labels->labels);
+    } else if (const auto* of_targets = next_if<ElementwiseLoss>()) {
+      take(*of_targets, of_targets->function, of_targets->targets);
     }
     if (step_.loss.logits != step_.layers.back().y) {
       refuse_next();

@@ -81,16 +81,13 @@ class StepFuser {
         removed[i] = join(Joined(*op), i);
       }
     }
-    std::size_t kept = 0;
+    std::vector<Op> kept;
     for (std::size_t i = 0; i < ops_.size(); ++i) {
       if (!removed[i]) {
-        if (kept != i) {
-          ops_[kept] = std::move(ops_[i]);
-        }
-        ++kept;
+        kept.push_back(std::move(ops_[i]));
       }
     }
-    ops_.erase(ops_.begin() + static_cast<std::ptrdiff_t>(kept), ops_.end());
+    ops_ = std::move(kept);
   }
 
   template <class Operation>

@@ -117,8 +117,7 @@ class Lowering {
     if (copy_ > 0) {
       tensor.name += " of copy " + std::to_string(copy_ + 1);
     }
-    workload_.tensors.push_back(std::move(tensor));
-    return static_cast<Id>(workload_.tensors.size()) - 1;
+    return workload_.add(std::move(tensor));
   }
 
   /// The one that all copies have.
@@ -217,7 +216,7 @@ class Lowering {
     for (Parameter& parameter : parameters_) {
       parameter.operand = parameter.value;
       if (!parameter.stays_f32) {
-        workload_.tensors[static_cast<std::size_t>(parameter.value)].type = type_;
+        workload_[parameter.value].type = type_;
       }
     }
   }
@@ -226,8 +225,11 @@ class Lowering {
   /// another's.
   [[nodiscard]] bool gives_f32(std::size_t layer) const {
     return layer + 1 == model_.layers.size() && model_.layers[layer].shared == no_layer &&
-           std::visit([](const auto& kind) { return kind.result_may_be_f32; },
-                      model_.layers[layer].kind);
+           std::visit(
+               [](const auto& kind) {
+                 return requires { kind.result_may_be_f32; };
+               },
+               model_.layers[layer].kind);
   }
 
   /// That of a layer's result.
@@ -386,7 +388,7 @@ class Lowering {
         batch.dlogits = activation("dlogits", with_batch(size, shapes_.back()), type_);
       } else {
         require(workload_[batch.logits].role == Role::activation, "nothing is computed");
-        workload_.tensors[static_cast<std::size_t>(batch.logits)].name = "outputs";
+        workload_[batch.logits].name = "outputs";
       }
     }
     return batch;

@@ -8,8 +8,6 @@
 
 namespace crossover {
 
-// ---- Gradient buckets
-
 void GradientBuckets::add_complete(std::size_t layer, const Workload& workload,
                                    std::vector<Op>& ops) {
   for (const std::size_t parameter : parameters_of_[layer]) {
@@ -47,8 +45,6 @@ void GradientBuckets::close(std::vector<Op>& ops) {
   bytes_ = 0;
 }
 
-// ---- Optimizer states
-
 OptimizerStates::OptimizerStates(const Optimizer& optimizer, std::vector<Id> parameters,
                                  std::vector<Id> gradients, Workload& workload)
     : optimizer_(optimizer), parameters_(std::move(parameters)), gradients_(std::move(gradients)) {
@@ -57,9 +53,7 @@ OptimizerStates::OptimizerStates(const Optimizer& optimizer, std::vector<Id> par
       states_.push_back(add_states(std::string(name.of_one) + ' ', workload));
     }
     if (rule.counts_steps) {
-      workload.tensors.push_back(
-          {.name = "t", .shape = {1}, .type = Type::i32, .role = Role::state});
-      step_ = static_cast<Id>(workload.tensors.size()) - 1;
+      step_ = workload.add({.name = "t", .shape = {1}, .type = Type::i32, .role = Role::state});
     }
   };
   std::visit(add_all, optimizer);
@@ -71,8 +65,7 @@ std::vector<Id> OptimizerStates::add_states(const std::string& prefix, Workload&
     Tensor state = workload[parameter];
     state.name = prefix + state.name;
     state.role = Role::state;
-    workload.tensors.push_back(std::move(state));
-    states.push_back(static_cast<Id>(workload.tensors.size()) - 1);
+    states.push_back(workload.add(std::move(state)));
   }
   return states;
 }

@@ -9,7 +9,7 @@ namespace crossover {
 
 Workload unshuffled(Workload workload) {
   if (workload.epoch != none) {  // which nobody needs to start anew
-    workload.tensors[static_cast<std::size_t>(workload.epoch)].role = Role::activation;
+    workload[workload.epoch].role = Role::activation;
     workload.epoch = none;
   }
   return workload;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossover/tensor.h"
 
+#include <initializer_list>
 #include <stdexcept>
+#include <utility>
+
+#include "crossover/names.h"
 
 namespace crossover {
 namespace {
@@ -41,16 +45,9 @@ std::int64_t bytes(Type type) {
 bool is_float(Type type) { return type == Type::f32 || is_16_bit(type); }
 
 Type storage_of(Precision precision) {
-  switch (precision) {
-    case Precision::f32:
-    case Precision::tf32:
-      return Type::f32;
-    case Precision::bf16:
-      return Type::bf16;
-    case Precision::f16:
-      return Type::f16;
-  }
-  return Type::f32;
+  return precision == Precision::bf16  ? Type::bf16
+         : precision == Precision::f16 ? Type::f16
+                                       : Type::f32;
 }
 
 bool is_16_bit(Type type) { return type == Type::bf16 || type == Type::f16; }
@@ -76,33 +73,16 @@ std::string to_string(const Shape& shape) {
 }
 
 std::string to_string(Type type) {
-  switch (type) {
-    case Type::f32:
-      return "f32";
-    case Type::i32:
-      return "i32";
-    case Type::bf16:
-      return "bf16";
-    case Type::f16:
-      return "f16";
-    case Type::u8:
-      return "u8";
-  }
-  throw std::logic_error("unknown storage type");
+  static constexpr std::initializer_list<std::pair<const char*, Type>> names{{"f32", Type::f32},
+                                                                             {"i32", Type::i32},
+                                                                             {"bf16", Type::bf16},
+                                                                             {"f16", Type::f16},
+                                                                             {"u8", Type::u8}};
+  return name_in(names, type);
 }
 
 std::string to_string(Precision precision) {
-  switch (precision) {
-    case Precision::f32:
-      return "f32";
-    case Precision::tf32:
-      return "tf32";
-    case Precision::bf16:
-      return "bf16";
-    case Precision::f16:
-      return "f16";
-  }
-  throw std::logic_error("unknown precision");
+  return precision == Precision::tf32 ? "tf32" : to_string(storage_of(precision));
 }
 
 }  // namespace crossover

@@ -9,8 +9,6 @@
 
 namespace crossover {
 
-// ---- A row of a table for each token of a sequence, and the gradient of the table.
-
 /// y [time, batch, width] = row tokens[b, t] of the table, for each t and b.
 /// tokens [batch, time] i32, table [vocabulary, width], table and y T. Sequences lie time first
 /// behind an Embedding, as in PyTorch.
@@ -48,8 +46,6 @@ struct EmbeddingGrad {
   void execute(ReferenceRun& run) const;
 };
 
-// ---- A trained vector for each place of a sequence, and the gradient of their table.
-
 /// y = x + row t of the table, for each t and b. x and y [time, batch, width], table [time, width],
 /// all T.
 struct PositionEmbedding {
@@ -84,12 +80,10 @@ struct PositionEmbeddingGrad {
   void execute(ReferenceRun& run) const;
 };
 
-// ---- Multi-head self-attention (Vaswani et al. 2017) behind the product that makes queries, keys
-// and values, and its gradient.
-
-/// y = softmax(q kT / sqrt(d)) v for each sequence and head. qkv [time, batch, 3 width] holds q, k
-/// and v, of width numbers each; a head has d = width / heads of them, one behind the other.
-/// causal: a query sees keys up to its own place. log_sums [batch, heads, time] f32 are the
+/// Multi-head self-attention (Vaswani et al. 2017) behind the product that makes queries, keys and
+/// values: y = softmax(q kT / sqrt(d)) v for each sequence and head. qkv [time, batch, 3 width]
+/// holds q, k and v, of width numbers each; a head has d = width / heads of them, one behind the
+/// other. causal: a query sees keys up to its own place. log_sums [batch, heads, time] f32 are the
 /// logarithms of the sums of exponentials, from which a gradient finds the probabilities again:
 /// nothing of the size of all scores is kept. y [time, batch, width]; qkv and y are T.
 struct Attention {
@@ -140,8 +134,6 @@ struct AttentionGrad {
   [[nodiscard]] static std::vector<OpProduct> products(const Workload& /*workload*/) { return {}; }
   void execute(ReferenceRun& run) const;
 };
-
-// ---- The softmax of rows, and its gradient.
 
 /// y = exp(x) / the sum of exp(x), over each of `heads` equal parts of a row [.., heads keys].
 /// causal: row (t, b) of a sequence [time, batch, heads keys] sees the keys up to t, and y is 0

@@ -10,8 +10,6 @@
 
 namespace crossover {
 
-// ---- A fully connected layer, and its gradients.
-
 /// y = activation(x wT + bias).  x [batch, in], w [out, in], bias [out] or none, y [batch, out].
 /// x and w are T; y is T or f32, and the bias of y's type.
 struct Linear {
@@ -68,10 +66,8 @@ struct LinearGrad {
   void execute(ReferenceRun& run) const;
 };
 
-// ---- A matrix product by itself, for measuring.
-
-/// c = op(a) op(b), where op transposes if its flag is set: op(a) [m, k], op(b) [k, n], c [m, n].
-/// c is neither a nor b. a and b are T; c is T or f32.
+/// For measuring, a product by itself: c = op(a) op(b), where op transposes if its flag is set:
+/// op(a) [m, k], op(b) [k, n], c [m, n]. c is neither a nor b. a and b are T; c is T or f32.
 struct Gemm {
   Id a = none, b = none, c = none;
   bool transpose_a = false, transpose_b = false;
@@ -91,8 +87,6 @@ struct Gemm {
   [[nodiscard]] std::vector<OpProduct> products(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
-
-// ---- Products of two sequences, sample by sample and head by head.
 
 /// y = scale op(a) op(b) for each sample and head, where op transposes if its flag is set. a, b and
 /// y are sequences [time, batch, heads numbers] or, of one place, [batch, heads numbers]; of a

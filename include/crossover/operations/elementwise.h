@@ -12,8 +12,6 @@
 
 namespace crossover {
 
-// ---- An activation by itself, and its gradient.
-
 /// y = activation(x), elementwise.
 struct Activate {
   Id x = none, y = none;
@@ -51,8 +49,6 @@ struct ActivateGrad {
   [[nodiscard]] Cost cost(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
-
-// ---- A function of each number by itself, and its gradient.
 
 using Function = OfFunctions<std::variant>;
 
@@ -104,8 +100,6 @@ struct MapGrad {
   void execute(ReferenceRun& run) const;
 };
 
-// ---- The sum of two tensors.
-
 /// y = a + b, elementwise: a residual join, and the sum of gradients where a value is used twice.
 struct Add {
   Id a = none, b = none, y = none;
@@ -122,8 +116,6 @@ struct Add {
   [[nodiscard]] Cost cost(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
-
-// ---- The product of two tensors, of which one may be a gate, and its gradients.
 
 /// y = a b, elementwise. b has the shape of a, or one number for all places of it: [batch,
 /// channels] or [batch, channels, 1, 1] of images [batch, channels, height, width], [batch, width]
@@ -168,8 +160,7 @@ struct MultiplyGrad {
 /// Whether a tensor of shape b has one number for all places of a.
 bool is_gate_of(const Shape& a, const Shape& b);
 
-// ---- Dropout (Srivastava et al. 2014), with masks that are the same on every device.
-
+/// Dropout (Srivastava et al. 2014) with masks that are the same on every device:
 /// y = x / (1 - probability) where an element is kept, else 0. Element i, counted row by row in the
 /// plain layout, is kept in step t where dropout_uniform(seed, t, i) >= probability (random.h).
 /// `step` is t: one i32 that the operation increments before use. x and y are T. A step of one of

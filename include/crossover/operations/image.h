@@ -11,8 +11,6 @@
 
 namespace crossover {
 
-// ---- A convolution of images, and its gradients.
-
 /// Whether Winograd's F(2x2, 3x3) computes a convolution of x (Lavin & Gray, arXiv:1509.09308,
 /// 2015): 2x2 results of a window of 3x3 that moves by one pixel take 16 multiplications for 36. In
 /// float32, where it rounds as the plain sum does; shorter types it would round more. Not in
@@ -98,8 +96,6 @@ struct ChannelBiasGrad {
   [[nodiscard]] Cost cost(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
-
-// ---- Pooling: what becomes of each window of an image, and its gradient.
 
 /// What becomes of a window: the largest of the part that is in the image; the mean, or the sum, of
 /// the part that is in the image or in the padding around it (PyTorch's AvgPool2d with

@@ -7,8 +7,6 @@
 
 namespace crossover {
 
-// ---- The loss of a classifier, with its gradient.
-
 /// loss[run] = mean over all rows of -log softmax(logits)[label], natural logarithm;
 /// dlogits = (softmax(logits) - onehot(label)) * scale / rows.
 /// logits f32: rows of [classes], which are [batch, classes] with labels [batch], or
@@ -34,8 +32,6 @@ struct SoftmaxCrossEntropy {
   [[nodiscard]] Cost cost(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
-
-// ---- Losses that compare each number with its own target, with their gradient.
 
 /// loss[run] = mean over all elements x of the logits, with their targets t, as PyTorch's mse_loss
 /// and binary_cross_entropy_with_logits:

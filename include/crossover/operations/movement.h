@@ -9,8 +9,6 @@
 
 namespace crossover {
 
-// ---- Blocks of numbers copied from tensors to tensors: what joins, splits and turns them.
-
 /// One dimension of a block: so many numbers, each so many elements behind the one before, or in
 /// front of it where that is below 0.
 struct BlockExtent {
@@ -79,8 +77,6 @@ struct ChannelsLie {
 /// smallest, one at least, those that run on joined. None where it cuts a block of channels.
 std::optional<CopiedBlock> lying(CopiedBlock block, const ChannelsLie& from, const ChannelsLie& to);
 
-// ---- The same elements in another shape.
-
 /// y = x, element by element in row-major order; both have as many, of one type.
 struct Reshape {
   Id x = none, y = none;
@@ -96,8 +92,6 @@ struct Reshape {
   [[nodiscard]] Cost cost(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
-
-// ---- The same values in another type.
 
 /// y = x in another type, elementwise: from f32, or to it.
 struct Cast {
@@ -115,9 +109,7 @@ struct Cast {
   void execute(ReferenceRun& run) const;
 };
 
-// ---- Gradients that layers add to begin at zero.
-
-/// Each element of the tensors, all f32, becomes 0.
+/// Each element of the tensors, all f32, becomes 0: gradients that layers add to begin so.
 struct Zero {
   std::vector<Id> tensors;
 

@@ -13,8 +13,6 @@
 
 namespace crossover {
 
-// ---- The update of parameters.
-
 /// What `rule` makes of each parameter and its gradient g, which stands for gradient_factor *
 /// gradient. All are f32; gradients may be of 16 bits. A gradient that is not finite makes its
 /// parameter not finite.
@@ -60,8 +58,6 @@ struct Update {
   [[nodiscard]] Cost cost(const Workload& workload) const;
   void execute(ReferenceRun& run) const;
 };
-
-// ---- The sum of gradients over the ranks that share a batch.
 
 /// Each of the tensors, all f32, becomes its sum over all ranks (MPI 4.0, 6.9.6 MPI_Allreduce).
 /// What a rank adds is weighted already: the `scale` of its loss is that of its rows in the whole
