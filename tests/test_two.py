@@ -157,7 +157,9 @@ def test_recipes_run_on_a_cpu(tmp_path, name, library, words):
 
 def test_a_command_does_not_outlive_its_worker(tmp_path):
     left = tmp_path / "left"
-    plan = Plan(f"sleep 0.5; echo $$ > {left}; sleep 1000; : {{n}} {{steps}}", B, (7,), (1, 2), 60.0)
+    plan = Plan(
+        f"sleep 0.5; echo $$ > {left}; sleep 1000; : {{n}} {{steps}}", B, (7,), (1, 2), 60.0
+    )
     command = [sys.executable, ROOT / "peers" / "command.py", plan.word]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
         own = {"family": "Command", "size": "7", "program": "first", "step_count": "1"}
