@@ -2,6 +2,8 @@
 // What networks are made with.
 #pragma once
 
+#include <utility>
+
 #include "crossover/catalogue.h"
 #include "crossover/model.h"
 
@@ -14,7 +16,7 @@ class Chain {
 
   /// A layer that reads what the last one gives.
   Chain& add(LayerKind kind) {
-    value_ = model_.add(kind, {value_});
+    value_ = model_.add(std::move(kind), {value_});
     return *this;
   }
 

@@ -5,13 +5,14 @@
 #include <functional>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "crossover/dataset.h"
 
 namespace crossover {
 
 Value Model::add(LayerKind kind, std::vector<Value> inputs) {
-  layers.push_back({.kind = kind, .inputs = std::move(inputs)});
+  layers.push_back({.kind = std::move(kind), .inputs = std::move(inputs)});
   return static_cast<Value>(layers.size());
 }
 
