@@ -8,6 +8,8 @@
 namespace crossover {
 namespace {
 
+// Whoever works is handed no listener.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 std::atomic<AliveListener*> listener{nullptr};
 
 std::int64_t now() {
