@@ -2,6 +2,7 @@
 """Rows of networks in use: the family Forward, its latencies and its crossovers."""
 
 import json
+import re
 
 import pytest
 
@@ -63,13 +64,17 @@ def test_passes_are_shown_with_their_latencies(used, shell):
 
 
 @pytest.mark.skipif(not BENCH_PATH.is_file(), reason="no bench is built to count forward passes")
-def test_cards_that_nobody_measured_are_predicted(write, shell, monkeypatch):
+def test_cards_that_nobody_measured_are_predicted(write, shell, tmp_path, monkeypatch):
     monkeypatch.setattr(analysis, "BENCH_PATH", BENCH_PATH)
     ladder = [f"disc-{depth}" for depth in range(2, 13)]
     entries = [entry for model in ladder for entry in passes(model, 1, "cpu")]
     file = write(synthetic.document(entries))
     said = " ".join(shell("predict", file, "--gpu=rtx-4060").out.split())
     assert said.count("(a forward pass, graph, pinned, batch 1); predicted, not measured.") == 1
+    shell("report", file, f"--out={tmp_path}")
+    page = (tmp_path / "index.html").read_text("utf-8")
+    assert re.search(r"A GPU wins from [^.]* in forward passes at batch 1\.", page)
+    assert "ms a forward pass on this CPU" in page, page[page.find("At the largest") :][:300]
     every = shell("predict", file, "--gpu=rtx-4060", "--format=json", "--all").out
     lines = [line for table in json.loads(every) for line in table["rows"] if "model" in line]
     here = {(line["execution"], line["data"]): line for line in lines if line["model"] == "disc-5"}

@@ -55,6 +55,8 @@ def sentences(file: File, compared: Sequence[Comparison], predicted: str = "") -
             f"{claim(one.crossover)}."
             for one in over_passes(compared)
         ]
+        if predicted and not passes:
+            passes = [f"{predicted[:1].upper()}{predicted[1:]}."]
         return passes or copies or [no_training(file)]
     batches = _over_batches(compared)
     if not epochs:

@@ -15,7 +15,7 @@ from plots.features.answer.analysis import no_training, reach, why_no_gpu
 from plots.features.copies.analysis import copies_sentences, over_copies
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Verdict, shown_ways
-from plots.file.families import EPOCH, FAMILIES, TRAINING
+from plots.file.families import EPOCH, FAMILIES, FORWARD, MINIBATCH, TRAINING
 from plots.file.ladders import DISC
 from plots.file.rows import MOST_DISTURBED, File, median_of
 from plots.text import counted, printable, sentence, whole
@@ -221,7 +221,8 @@ def _of_cards(file: File, predicted: Sequence[tuple[Verdict, Comparison]]) -> Gl
         )
         for each, one in predicted[:_MOST_STRIPS]
     )
-    conditions = f"{_kind(first)}, {_batch(first)}"
+    passes = first.family == FORWARD
+    conditions = f"{_kind(first)}, {'forward passes at ' if passes else ''}{_batch(first)}"
     return Glance(
         _strips(strips, first, conditions),
         _sentence(first, f"predicted for the {name}"),
@@ -233,14 +234,14 @@ def _of_cards(file: File, predicted: Sequence[tuple[Verdict, Comparison]]) -> Gl
 def _by_how_much(verdict: Verdict, first: Comparison, name: str) -> list[str]:
     largest = float(first.sizes[-1])
     for _, one in shown_ways(verdict):
-        if one.parameters != largest or one.family != EPOCH or not one.low:
+        if one.parameters != largest or one.family == MINIBATCH or not one.low:
             continue
         cpu = units.seconds(median_of(one.cpu.samples[0]))
         low, _, high = one.gpu.samples[0].tolist()
         return [
             f"At the largest, {_name(one.model)} with {units.count(largest)} parameters, the "
-            f"{name} would be {_factor(one)} times as fast: {cpu} {FAMILIES[EPOCH].a} on this CPU, "
-            f"{' to '.join(units.seconds_ends(low, high, 2))} {NOT_MEASURED}."
+            f"{name} would be {_factor(one)} times as fast: {cpu} {FAMILIES[one.family].a} on this "
+            f"CPU, {' to '.join(units.seconds_ends(low, high, 2))} {NOT_MEASURED}."
         ]
     return []
 
@@ -301,10 +302,10 @@ def _strips(strips: Iterable[Strip], first: Comparison, conditions: str = "") ->
 def _to_share(file: File, one: Comparison, gpu: str) -> str:
     if one.gpu.quantity.is_priced:
         return ""  # one line has no room for the prices
-    cpu = file.machine.cpu
+    cpu, passes = file.machine.cpu, "forward passes at " if one.family == FORWARD else ""
     processor = printable(short_processor(cpu.model), _NAME)
     said = (
-        f"{claim(one.crossover).removeprefix('the ')}, {_batch(one)}",
+        f"{claim(one.crossover).removeprefix('the ')}, {passes}{_batch(one)}",
         f"{processor}, {counted(cpu.cores, 'core')}, vs {gpu}",
         f"crossover {printable(file.software.commit[:7], 7)}".strip(),
     )
@@ -315,6 +316,7 @@ def _sentence(one: Comparison, predicted: str = "") -> str:
     """Who wins from which size, of the place as much as MOST_WORDS leave room for."""
     kind, batch = _kind(one), units.written(one.batch)
     training = f" at batch {batch}" if batch else ""
+    training = f" in forward passes{training}" if one.family == FORWARD else training
     also = f", {_name(unusual(one))}" if unusual(one) else ""
     places = [f", on {kind}{training}{also}", f", on {kind}{training}", f", on {kind}", ""]
     wins = one.gpu.quantity.wins

@@ -142,10 +142,13 @@ def clause(found: Sequence[Verdict]) -> str:
     names = ", ".join(short_gpu(one.card.name) for one in found if one.comparison or not compared)
     if compared:
         ways = " or ".join(sorted({way(one) for one in compared}))
-        training = f"{ways}; batch {compared[0].common['batch']}"
+        passes = "a forward pass; " if compared[0].family == FORWARD else ""
+        training = f"{passes}{ways}; batch {compared[0].common['batch']}"
         return f"{NOT_MEASURED}: {_range(compared)} ({names}; {training})"
     ratios = _ratios(one for verdict in found for _, one in fastest_ways(verdict.outlooks))
-    claim = f"a GPU would train these networks {ratios} times as fast"
+    outlooks = [one for verdict in found for one in verdict.outlooks if one.networks]
+    uses = any(one.networks[0].family == FORWARD for one in outlooks)
+    claim = f"a GPU would {'use' if uses else 'train'} these networks {ratios} times as fast"
     return f"{NOT_MEASURED}: {claim} ({names})" if ratios else ""
 
 

@@ -25,11 +25,16 @@ class Predictions:
     passes: dict[Path, list[Verdict]] = field(default_factory=dict)
 
     def of(self, file: File) -> list[Verdict]:
-        """The verdicts on `file`; none where nothing is predicted."""
+        """The verdicts that answer for `file`: of training, or where it has none of forward passes;
+        none where nothing is predicted."""
+        return self.trained(file) or self.of_passes(file)
+
+    def trained(self, file: File) -> list[Verdict]:
+        """Those of training."""
         return self.verdicts.get(file.path, [])
 
     def of_passes(self, file: File) -> list[Verdict]:
-        """The same of the networks of `file` in use."""
+        """Those of the networks of `file` in use."""
         return self.passes.get(file.path, [])
 
     def clause(self, file: File) -> str:

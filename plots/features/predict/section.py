@@ -36,15 +36,11 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     predicted = context.predictions
     if not isinstance(predicted, Predictions):
         return None
-    shown = [
-        file
-        for file in files[: context.detailed]
-        if predicted.of(file) or predicted.of_passes(file)
-    ]
+    shown = [file for file in files[: context.detailed] if predicted.of(file)]
     if not shown:
         return None
     drawn = context.map(
-        partial(draw_predicted, fit=predicted.fit), [(one, predicted.of(one)) for one in shown]
+        partial(draw_predicted, fit=predicted.fit), [(one, predicted.trained(one)) for one in shown]
     )
     another = any(
         on_device(training_rows(file, family), "cuda") for file in shown for family in TRAINING
@@ -63,7 +59,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 
 
 def _block(file: File, predicted: Predictions, charts: Sequence[Chart], context: Context) -> Block:
-    fit, found, used = predicted.fit, predicted.of(file), predicted.of_passes(file)
+    fit, found, used = predicted.fit, predicted.trained(file), predicted.of_passes(file)
     pictures = [
         Picture(chart.pictures, context.stem(file, chart.name), alt=chart.alt) for chart in charts
     ]
