@@ -156,7 +156,7 @@ def test_the_interval_is_that_of_the_repetitions(figures, write):
     assert 0.382 / 0.28 < ratio.low < ratio.ratio < ratio.high < 0.382 / 0.20
     few = loaded(write, step("fcn-s", 1, [0.2] * (statistics.FEWEST_SAMPLES - 1)))
     assert ours(figures, few.rows)[0].against["cpu"][1].low is None
-    assert "too few repetitions for an interval" in brought(figures, [few])[0]
+    assert "What has no interval has too few repetitions for one." in brought(figures, [few])[0]
     both = loaded(write, step("fcn-s", 1, times), step("alexnet-r", 1, times[:4]))
     lows = {one.network: one.against["cpu"][1].low for one in ours(figures, both.rows)}
     assert lows == {"FCN-S": ratio.low, "AlexNet-R": None}  # each by its own repetitions

@@ -306,7 +306,9 @@ def brought(figures: Sequence[Figure], files: Sequence[File]) -> list[str]:
             if (its := [one for one in found if one.side == side])
         ]
         over = f"; {_over(found[0], every)}" if alike else ""
-        sentences.append(f"{head} in {PRECISION}: {'; '.join(clauses)}{over}.")
+        few = any(one.ratio.low is None for one in found)
+        doubt = " What has no interval has too few repetitions for one." if few else ""
+        sentences.append(f"{head} in {PRECISION}: {'; '.join(clauses)}{over}.{doubt}")
     return sentences
 
 
@@ -343,7 +345,7 @@ def _over(one: Mean, every: int) -> str:
 def _ratio_text(ratio: Ratio) -> str:
     text = f"{units.significant(ratio.ratio)} times"
     if ratio.low is None or ratio.high is None:
-        return f"{text} (too few repetitions for an interval)"
+        return text
     return f"{text} ({units.significant(ratio.low)} to {units.significant(ratio.high)})"
 
 
