@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What training or using a network costs, as JSON: counted from its list of operations, not measured.
+// What training or using a network costs, as JSON: counted from its operations, not measured.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
