@@ -169,7 +169,7 @@ if (askForm) {
           narrow * Math.log(Math.max(Math.min(m, n, k, 512), 32) / 128);
         const compute = 2 * m * n * k / card.flops[precision] / share;
         const moved = one.bytes / one.products.length / card.memory * Math.exp(-memory);
-        kinds.push({count: 1, arithmetic: compute * Math.exp(-efficiency), traffic: moved, inner: Math.min(k, 256)});
+        kinds.push({count: 1, arithmetic: compute * Math.exp(-efficiency), traffic: moved, inner: m > 1 ? Math.min(k, 256) : 0});
         others -= 1;
       }
     }
