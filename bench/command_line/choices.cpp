@@ -177,4 +177,16 @@ bool makes_sense(const Configuration& mode, bool loss_every_step) {
          (options.placement == Placement::resident && !loss_every_step);
 }
 
+bool is_of_passes(const Configuration& mode) {
+  const CompileOptions options = options_of(mode);
+  return !facts_of(options.execution).of_whole_order &&
+         options.placement != Placement::pinned_async;
+}
+
+bool is_of_passes(const Configuration& mode) {
+  const CompileOptions options = options_of(mode);
+  return !facts_of(options.execution).of_whole_order &&
+         options.placement != Placement::pinned_async;
+}
+
 }  // namespace crossover::bench

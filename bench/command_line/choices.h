@@ -65,4 +65,12 @@ std::vector<Configuration> every_gpu_mode(const std::vector<std::string>& keys);
 /// is copied or read between its steps.
 bool makes_sense(const Configuration& mode, bool loss_every_step);
 
+/// Whether forward passes have the mode. A pass by itself is a graph of its own, and no pass before
+/// it computes while its batch is copied.
+bool is_of_passes(const Configuration& mode);
+
+/// Whether forward passes have the mode. A pass by itself is a graph of its own, and no pass before
+/// it computes while its batch is copied.
+bool is_of_passes(const Configuration& mode);
+
 }  // namespace crossover::bench

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool is_of_passes(const Arguments& arguments) {
+bool counts_a_pass(const Arguments& arguments) {
   return arguments.families == std::vector<std::string>{"Forward"};
 }
 
@@ -57,12 +57,9 @@ Json step_json(const Workload& epoch) {
 
 /// Whether one process runs Workloads in that mode, which comes to no other.
 bool is_counted(const Configuration& mode, const Arguments& arguments) {
-  const CompileOptions options = options_of(mode);
-  const ExecutionFacts& facts = facts_of(options.execution);
-  return makes_sense(mode, arguments.loss_every_step) &&
-         options.execution != Execution::automatic && !facts.on_ranks_alone &&
-         !(is_of_passes(arguments) &&
-           (facts.of_whole_order || options.placement == Placement::pinned_async));
+  const Execution execution = options_of(mode).execution;
+  return makes_sense(mode, arguments.loss_every_step) && execution != Execution::automatic &&
+         !facts_of(execution).on_ranks_alone && (!counts_a_pass(arguments) || is_of_passes(mode));
 }
 
 /// By execution and placement.
@@ -160,22 +157,21 @@ void require_one_network(const Arguments& arguments) {
 Json cost_json(const Arguments& arguments) {
   require_one_network(arguments);
   const Task& task = arguments.tasks.front();
+  const bool is_pass = counts_a_pass(arguments);
   const std::int64_t batch = batches_of(arguments, task.batch).front();
-  const TrainingOptions training{
-      .rows = is_of_passes(arguments) ? batch : task.rows,
-      .batch = is_of_passes(arguments) ? batch : std::min(batch, task.rows),
-      .optimizer = task.optimizer,
-      .accumulate = arguments.accumulate.front(),
-      .precision = arguments.precisions.front()};
+  const TrainingOptions training{.rows = is_pass ? batch : task.rows,
+                                 .batch = is_pass ? batch : std::min(batch, task.rows),
+                                 .optimizer = task.optimizer,
+                                 .accumulate = arguments.accumulate.front(),
+                                 .precision = arguments.precisions.front()};
   try {
     // The order of the epoch, in three arrangements.
     bench::require_memory(arguments,
                           3.0 * static_cast<double>(training.rows) /
                               static_cast<double>(training.batch) * sizeof(Run),
                           "to count the steps of an epoch of " + task.model.name);
-    const Workload epoch = is_of_passes(arguments)
-                               ? forward_pass(task.model, training.batch, training.precision)
-                               : training_epoch(task.model, training);
+    const Workload epoch = is_pass ? forward_pass(task.model, training.batch, training.precision)
+                                   : training_epoch(task.model, training);
     Json json = {{"model", task.model.name},
                  {"params", parameter_count(epoch)},
                  {"batch", training.batch},
@@ -185,7 +181,7 @@ Json cost_json(const Arguments& arguments) {
                  {"precision", to_string(training.precision)},
                  {"accumulate", training.accumulate}};
     json["epoch"] = epoch_json(epoch, arguments);
-    if (is_of_passes(arguments)) {
+    if (is_pass) {
       json["epoch"]["bytes_from_device"] = bytes(epoch[find(epoch, "outputs")]);
     } else {
       json["optimizer"] = optimizer_label(training.optimizer);

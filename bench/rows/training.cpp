@@ -181,14 +181,11 @@ std::vector<Configuration> gpu_modes(const Arguments& arguments, Trains trains,
   return modes;
 }
 
-/// A pass by itself is a graph of its own, and no pass before it computes while its batch is
-/// copied. How gradients are kept says nothing of it.
+/// How gradients are kept says nothing of a pass.
 std::vector<Configuration> of_passes(const std::vector<Configuration>& modes) {
   std::vector<Configuration> all;
   for (const Configuration& mode : modes) {
-    const CompileOptions options = options_of(mode);
-    if (!facts_of(options.execution).of_whole_order &&
-        options.placement != Placement::pinned_async) {
+    if (is_of_passes(mode)) {
       add_new(without("zero", mode), all);
     }
   }

@@ -59,11 +59,18 @@ def cost_of(model: str, batch: float, precision: str, bench: Path) -> Cost | Non
         if own := network_of(model):
             size = int(batch)
             return replace(own, batch=size, rows=max(own.rows, size), precision=precision).cost()
-        if not bench.is_file():
-            return None
-        return run_bench(
-            bench, [f"--model={model}", f"--batch={batch:.0f}", f"--precision={precision}"]
-        )
+    except CostError:
+        return None
+    return _counted_by(bench, f"--model={model}", *_sized(batch, precision))
+
+
+def _sized(batch: float, precision: str) -> tuple[str, str]:
+    return f"--batch={batch:.0f}", f"--precision={precision}"
+
+
+def _counted_by(bench: Path, *flags: str) -> Cost | None:
+    try:
+        return run_bench(bench, flags) if bench.is_file() else None
     except CostError:
         return None
 
@@ -74,20 +81,15 @@ def pass_cost_of(
 ) -> Cost | None:
     """What a forward pass of `batch` samples costs, as `bench` counts it; `network` is the JSON of
     one that is not built in. None where there is no bench, or it does not know the network."""
-    flags = ["--family=Forward", f"--batch={batch:.0f}", f"--precision={precision}"]
+    flags = ("--family=Forward", *_sized(batch, precision))
     if network:
-        return described_cost(network, tuple(flags), bench)
+        return described_cost(network, flags, bench)
     own = network_of(model) if model.startswith("mlp-") else None
-    if own:
-        flags.append(f"--mlp={','.join(map(str, own.widths))}")
-        flags.append(f"--activation={own.activation}")
-        flags.append(f"--loss-function={own.loss.replace('_', '-')}")
-    else:
-        flags.append(f"--model={model}")
-    try:
-        return run_bench(bench, flags) if bench.is_file() else None
-    except CostError:
-        return None
+    if own is None:
+        return _counted_by(bench, f"--model={model}", *flags)
+    widths, loss = ",".join(map(str, own.widths)), own.loss.replace("_", "-")
+    named = (f"--mlp={widths}", f"--activation={own.activation}", f"--loss-function={loss}")
+    return _counted_by(bench, *named, *flags)
 
 
 @cache

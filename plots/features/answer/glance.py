@@ -221,8 +221,7 @@ def _of_cards(file: File, predicted: Sequence[tuple[Verdict, Comparison]]) -> Gl
         )
         for each, one in predicted[:_MOST_STRIPS]
     )
-    passes = first.family == FORWARD
-    conditions = f"{_kind(first)}, {'forward passes at ' if passes else ''}{_batch(first)}"
+    conditions = f"{_kind(first)}, {_work(first)}"
     return Glance(
         _strips(strips, first, conditions),
         _sentence(first, f"predicted for the {name}"),
@@ -302,10 +301,10 @@ def _strips(strips: Iterable[Strip], first: Comparison, conditions: str = "") ->
 def _to_share(file: File, one: Comparison, gpu: str) -> str:
     if one.gpu.quantity.is_priced:
         return ""  # one line has no room for the prices
-    cpu, passes = file.machine.cpu, "forward passes at " if one.family == FORWARD else ""
+    cpu = file.machine.cpu
     processor = printable(short_processor(cpu.model), _NAME)
     said = (
-        f"{claim(one.crossover).removeprefix('the ')}, {passes}{_batch(one)}",
+        f"{claim(one.crossover).removeprefix('the ')}, {_work(one)}",
         f"{processor}, {counted(cpu.cores, 'core')}, vs {gpu}",
         f"crossover {printable(file.software.commit[:7], 7)}".strip(),
     )
@@ -348,6 +347,11 @@ def _spread(marks: Iterable[Mark]) -> tuple[Mark, ...]:
 
 def _batch(one: Comparison) -> str:
     return f"batch {units.written(one.batch)}"
+
+
+def _work(one: Comparison) -> str:
+    """The batch, and what is done with it but for training."""
+    return f"{'forward passes at ' if one.family == FORWARD else ''}{_batch(one)}"
 
 
 def _name(text: str) -> str:

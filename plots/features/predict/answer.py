@@ -82,25 +82,30 @@ def _of_networks(verdict: Verdict) -> str:
         reasons = [reason for one in verdict.outlooks for reason in one.problems]
         return f"nothing is predicted ({'; '.join(dict.fromkeys(reasons))})."
     sure = [one for one in found if one.winner == "gpu"]
-    models, batches = {one.model for one in found}, {one.batch for one in found}
-    only = found[0].model if len(found) == 1 else ""
-    of_batches = "" if only or len(models) > 1 or len(batches) < len(found) else found[0].model
+    passes = found[0].family == FORWARD
     quantity = found[0].gpu.quantity
     if not sure:
-        of = f"{of_batches} in none of {len(found)} batch sizes" if of_batches else ""
-        none = f"{only} would not" if only else f"{of or f'none of {len(found)} networks'} would"
-        passes = " at forward passes" if found[0].family == FORWARD else ""
-        return f"{none} surely be {quantity.better}{passes}; {NOT_MEASURED}."
-    things = "batch sizes" if of_batches else "networks measured"
-    share = f"{len(sure)} of {len(found)} {things}"
-    if len(sure) == len(found):
-        share = f"both {things}" if len(found) == 2 else f"all {len(found)} {things}"
-    networks = only or (f"{of_batches} in {share}" if of_batches else share)
-    does = "compute a forward pass" if sure[0].family == FORWARD else "train"
+        none = f"{found[0].model} would not" if len(found) == 1 else f"{_which(found, sure)} would"
+        at = " at forward passes" if passes else ""
+        return f"{none} surely be {quantity.better}{at}; {NOT_MEASURED}."
+    does = "compute a forward pass" if passes else "train"
     how = f"{_ratios(sure)} times as fast"
     if quantity is not TIME:
         how = f"{quantity.how} ({quantity.quotient()}: {_ratios(sure)})"
-    return f"{networks} would {does} {how}; {NOT_MEASURED}."
+    return f"{_which(found, sure)} would {does} {how}; {NOT_MEASURED}."
+
+
+def _which(found: Sequence[SpeedUp], sure: Sequence[SpeedUp]) -> str:
+    """Which of `found` are `sure`: networks, or batch sizes of one."""
+    model, count = found[0].model, len(found)
+    if count == 1:
+        return model
+    is_one = {one.model for one in found} == {model} and len({one.batch for one in found}) == count
+    things = "batch sizes" if is_one else "networks measured" if sure else "networks"
+    share = f"{len(sure) or 'none'} of {count}"
+    if len(sure) == count:
+        share = "both" if count == 2 else f"all {count}"
+    return f"{model} in {share} {things}" if is_one else f"{share} {things}"
 
 
 def _ratios(found: Iterable[SpeedUp]) -> str:
