@@ -183,10 +183,4 @@ bool is_of_passes(const Configuration& mode) {
          options.placement != Placement::pinned_async;
 }
 
-bool is_of_passes(const Configuration& mode) {
-  const CompileOptions options = options_of(mode);
-  return !facts_of(options.execution).of_whole_order &&
-         options.placement != Placement::pinned_async;
-}
-
 }  // namespace crossover::bench

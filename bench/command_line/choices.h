@@ -69,8 +69,4 @@ bool makes_sense(const Configuration& mode, bool loss_every_step);
 /// it computes while its batch is copied.
 bool is_of_passes(const Configuration& mode);
 
-/// Whether forward passes have the mode. A pass by itself is a graph of its own, and no pass before
-/// it computes while its batch is copied.
-bool is_of_passes(const Configuration& mode);
-
 }  // namespace crossover::bench
