@@ -186,7 +186,11 @@ def _line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
 
 
+def hide_bench(patch: pytest.MonkeyPatch) -> None:
+    """What is not kept is not counted: these tests need no bench."""
+    patch.setattr(predict, "BENCH_PATH", Path("none"))
+
+
 @pytest.fixture(autouse=True)
 def _without_bench(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not kept is not counted: these tests need no bench."""
-    monkeypatch.setattr(predict, "BENCH_PATH", Path("none"))
+    hide_bench(monkeypatch)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several cards that nobody measured: what their sums take, and from which size they would pay."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -171,6 +173,19 @@ def test_figures_of_a_network_belong_together(file, known):
         assert one.exposed.seconds == pytest.approx(1 - share / one.many.seconds)
     few = prospect(file, None, Wanted((), (None,)), plan(a_link(5e-6), 101))
     assert not few.networks and "a batch of 100 has no row for each of 101 cards" in few.problems
+
+
+def test_a_network_of_ones_own_is_counted_by_its_description(file, known, monkeypatch):
+    given: dict[str, set[str]] = {}
+
+    def counted(row, batch, precision, what, network):
+        given.setdefault(row.model, set()).add(network)
+        return "unknown"
+
+    monkeypatch.setattr(ranks, "cost_for", counted)
+    own = dataclasses.replace(file, networks={"disc-3": "{}"})
+    prospect(own, None, Wanted((), (None,)), plan(a_link(5e-6), 2))
+    assert given["disc-3"] == {"{}"} and given["disc-4"] == {""}
 
 
 def test_two_k80_lose_on_a_network_of_mnist(read, fitted, monkeypatch):

@@ -28,7 +28,7 @@ from plots.tests import (
     synthetic_peers,
     synthetic_steps,
 )
-from plots.tests.conftest import undraw
+from plots.tests.conftest import hide_bench, undraw
 
 FOLDER = Path(__file__).with_name("snapshots")
 # On files of write_files(). Three are no commands: `page`, that of `report` without its tables, and
@@ -249,6 +249,7 @@ if __name__ == "__main__":
         path.unlink()
     with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
         undraw(patch)
+        hide_bench(patch)
         write_files(Path(place))
         os.chdir(place)
         for name, command in COMMANDS.items():

@@ -177,10 +177,17 @@ def left_out(
     return np.array(found)
 
 
-def band_notes(fit: Fit, precision: str = "f32", loop: str = OURS) -> tuple[str, ...]:
+def band_notes(
+    fit: Fit, precision: str = "f32", loop: str = OURS, *, of_passes: bool = False
+) -> tuple[str, ...]:
     """What the band is worth, for whom it is, and where it is from."""
     notes = [_measured_note(fit) if fit.measured and loop == OURS else _SIMULATED]
-    if loop == OURS:
+    if of_passes:
+        notes.append(
+            "It is for a pass of this program alone; a framework or a service around the network "
+            "takes its own time beside it."
+        )
+    elif loop == OURS:
         notes.append(
             "It is for this program; auto has the share of a graph's time that one kernel for an "
             "epoch took on an H200. PyTorch starts each operation from Python, which takes "

@@ -117,7 +117,9 @@ def prospect(file: File, fit: Fit, wanted: Wanted, plan: Plan) -> Prospect:
     curves: dict[tuple[int, str, str], list[Together]] = {}
     for row in once.values():
         for ranks in plan.ranks:
-            found = together(row, row.counters["batch"], fit, wanted, plan, ranks=ranks)
+            network = file.networks.get(row.model, "")
+            batch = row.counters["batch"]
+            found = together(row, batch, fit, wanted, plan, ranks=ranks, network=network)
             if isinstance(found, str):
                 problems.setdefault(found, []).append(row.model)
                 continue
@@ -132,21 +134,19 @@ def prospect(file: File, fit: Fit, wanted: Wanted, plan: Plan) -> Prospect:
             paying.append(Paying(ranks, name, batch, _crossover(gains, ranks, "parameters")))
     if curves:  # and from which batch on the largest network of the first ladder
         largest = max(next(iter(curves.values())), key=lambda one: one.row.counters["params"]).row
-        paying += _of_batches(largest, fit, wanted, plan)
+        paying += _of_batches(largest, fit, wanted, plan, file.networks.get(largest.model, ""))
     names = {reason: tuple(dict.fromkeys(own)) for reason, own in problems.items()}
     return Prospect(plan, tuple(networks), tuple(paying), names)
 
 
-def _of_batches(row: Row, fit: Fit, wanted: Wanted, plan: Plan) -> Iterator[Paying]:
+def _of_batches(row: Row, fit: Fit, wanted: Wanted, plan: Plan, network: str) -> Iterator[Paying]:
     """From which batch on each number of cards wins on the network of `row`."""
     for ranks in plan.ranks:
-        found = [
-            (float(batch), own.gain)
-            for batch in _BATCHES
-            if isinstance(
-                own := together(row, float(batch), fit, wanted, plan, ranks=ranks), Together
-            )
-        ]
+        found = []
+        for batch in map(float, _BATCHES):
+            own = together(row, batch, fit, wanted, plan, ranks=ranks, network=network)
+            if isinstance(own, Together):
+                found.append((batch, own.gain))
         if len(found) > 1:
             yield Paying(ranks, row.model, "", _crossover(found, ranks, "batch"))
 
@@ -158,16 +158,18 @@ def _crossover(gains: Sequence[tuple[float, np.ndarray]], ranks: int, measure: s
 
 
 def together(
-    row: Row, batch: float, fit: Fit, wanted: Wanted, plan: Plan, *, ranks: int
+    row: Row, batch: float, fit: Fit, wanted: Wanted, plan: Plan, *, ranks: int, network: str = ""
 ) -> Together | str:
-    """Of the network of `row` in batches of `batch`, or why that is not known, a phrase."""
+    """Of the network of `row` in batches of `batch`, or why that is not known, a phrase. `network`
+    is as of cost_for()."""
     if batch < ranks:
         return f"a batch of {batch:,.0f} has no row for each of {ranks} cards"
     if not is_plain(row):
         return _ONE_BATCH
     costs = []
     for rows in (batch, plan.batch(batch, ranks)):
-        cost = cost_for(row, rows, wanted.precision, "its cost in smaller batches")
+        what = "its cost in smaller batches"
+        cost = cost_for(row, rows, wanted.precision, what, network)
         if isinstance(cost, str):
             return cost
         costs.append(cost)

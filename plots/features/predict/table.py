@@ -26,7 +26,7 @@ from plots.features.predict.fit import Fit, band_notes
 from plots.features.predict.ranks import Prospect, Together
 from plots.features.predict.sums import loss
 from plots.features.predict.ways import OURS, PYTORCH
-from plots.file.families import FAMILIES
+from plots.file.families import FAMILIES, FORWARD
 from plots.file.quantities import TIME, Quantity
 
 _BAND = "predicted"
@@ -322,10 +322,13 @@ def _card_line(card: Card) -> tuple[Cell, ...]:
 
 def _notes(found: Sequence[Verdict], fit: Fit) -> tuple[str, ...]:
     """What the bands of what is predicted are worth, and for whom they are."""
-    loops = {one.way.loop for verdict in found for one in verdict.outlooks}
+    outlooks = [outlook for verdict in found for outlook in verdict.outlooks]
+    loops = {outlook.way.loop for outlook in outlooks}
+    families = {one.family for outlook in outlooks for one in outlook.networks}
     curve = _any(found)
     precision = curve.configuration["precision"] if curve else "f32"
-    return band_notes(fit, precision, PYTORCH if loops == {PYTORCH} else OURS)
+    loop = PYTORCH if loops == {PYTORCH} else OURS
+    return band_notes(fit, precision, loop, of_passes=families == {FORWARD})
 
 
 def _any(found: Sequence[Verdict]) -> Curve | None:
