@@ -138,8 +138,8 @@ def asked_and_said(
         files = [with_costs(file, prices) for file in files]
     for file in files:
         found.append(in_quantity(file, quantity))
-        if left_out := len(file.rows) - len(found[-1].rows):
-            of = counted(len(file.rows), "row")
+        if left_out := len(file.own_rows) - len(found[-1].own_rows):
+            of = counted(len(file.own_rows), "row")
             said.append(
                 f"{printable(str(file.path))}: {left_out} of {of} left out, for want of "
                 f"{quantity.noun} (counter {quantity.counter})"

@@ -139,6 +139,7 @@ def with_costs(file: File, prices: Sequence[Price]) -> File:
     return replace(
         file,
         rows=tuple(map(priced, file.rows)),
+        copies=tuple(map(priced, file.copies)),
         peers=tuple(map(priced, file.peers)),
         commands=tuple(map(priced, file.commands)),
     )
@@ -165,7 +166,7 @@ def sentences(prices: Sequence[Price]) -> list[str]:
 
 def sides_of(files: Iterable[File]) -> set[str]:
     """Those of SIDES that rows with a result are of."""
-    return {_side(row) for file in files for row in file.rows if not row.failure}
+    return {_side(row) for file in files for row in file.own_rows if not row.failure}
 
 
 def lacking(needed: Iterable[str], prices: Sequence[Price]) -> str:

@@ -104,7 +104,7 @@ def in_quantity(file: File, quantity: Quantity) -> File:
     pairs say, which are of times."""
     if quantity is TIME:
         return file
-    parts = ("rows", "peers", "builds", "commands")
+    parts = ("rows", "copies", "peers", "builds", "commands")
     found: dict[str, Any] = {
         part: tuple(own for row in getattr(file, part) if (own := _in_quantity(row, quantity)))
         for part in parts

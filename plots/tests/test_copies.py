@@ -3,6 +3,7 @@
 here."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,6 +124,21 @@ def test_the_command_prints_and_draws(write, tmp_path, capsys):
     assert len(list((tmp_path / "charts").glob("*.png"))) == len(MODELS)
     assert main(["crossover", "--copies", str(write(synthetic.document([])))]) in (0, 2)
     assert "no network was trained in copies" in capsys.readouterr().err
+
+
+def test_they_are_compared_by_what_they_cost(write, capsys):
+    path = str(write(document()))
+    prices = ["--of=cost", "--price", "cpu=0.10/h", "--price", "gpu=0.20/h"]
+    assert main(["crossover", "--copies", path, *prices]) == 0
+    said = capsys.readouterr().out
+    assert "with copies of it trained at once, the GPU costs less from 19.8 co" in said
+    assert "cost of one epoch" in said and "CPU cost / GPU cost" in said
+    alone = str(write(document(gpu=False), "alone.json"))
+    assert main(["crossover", "--copies", alone, "--of=cost", "--price", "cpu=0.10/h"]) == 0
+    assert "copies at once have 3" in capsys.readouterr().out
+    assert main(["report", path, "-o", f"{path}.page", *prices]) == 0
+    page = (Path(f"{path}.page") / "index.html").read_text(encoding="utf-8")
+    assert "trained at once, the GPU costs less." in page
 
 
 def test_copies_count_among_the_samples_and_in_doubt(read):

@@ -12,6 +12,7 @@ from plots.core.crossover import Comparison, comparisons
 from plots.core.crossover_words import claim
 from plots.core.headline import of_each_network
 from plots.file.families import EPOCH, Scale
+from plots.file.quantities import TIME
 from plots.file.rows import File, Row
 from plots.text import printable
 
@@ -40,8 +41,11 @@ class Copies:
 
     @property
     def ratio(self) -> float | None:
-        """CPU time / GPU time."""
-        return self.cpu.median / self.gpu.median if self.cpu and self.gpu else None
+        """By how many times the GPU is better: CPU time / GPU time."""
+        if not (self.cpu and self.gpu):
+            return None
+        ratio = self.cpu.median / self.gpu.median
+        return 1 / ratio if self.row.quantity.is_more_better else ratio
 
 
 def copies_of(file: File) -> list[Copies]:
@@ -56,7 +60,8 @@ def copies_of(file: File) -> list[Copies]:
         )
         fastest = groups.setdefault(work, {})
         key = row.copies, row.device
-        if key not in fastest or row.median < fastest[key].median:
+        cost = row.quantity.cost
+        if key not in fastest or cost(row.median) < cost(fastest[key].median):
             fastest[key] = row
     found = []
     for fastest in groups.values():
@@ -96,13 +101,21 @@ def copies_sentences(file: File, compared: Sequence[Comparison]) -> list[str]:
         ]
     return [
         f"{_called(most.row.model, most.row.configuration['batch'])}: {most.copies:,} copies at "
-        f"once take {units.significant(row.median / one.median)} times as long as one, "
-        f"{units.seconds(row.median / most.copies)} a copy instead of "
-        f"{units.seconds(one.median)}, on the {'CPU' if row is most.cpu else 'GPU'}."
+        f"once {_how_many_times(row, one)}, {row.quantity.show(row.median / most.copies)} a copy "
+        f"instead of {row.quantity.show(one.median)}, on the "
+        f"{'CPU' if row is most.cpu else 'GPU'}."
         for most in _most(copies_of(file))
         for row, one in ((most.cpu, most.one_cpu), (most.gpu, most.one_gpu))
         if row and one
     ]
+
+
+def _how_many_times(row: Row, one: Row) -> str:
+    """What `row` takes of what `one` does: "take 12 times as long as one"."""
+    times = units.significant(row.median / one.median)
+    if row.quantity is TIME:
+        return f"take {times} times as long as one"
+    return f"have {times} times the {row.quantity.noun} of one"
 
 
 def _called(model: str, batch: str) -> str:

@@ -11,7 +11,6 @@ from plots.features.copies.table import copies_table
 from plots.file.rows import File
 
 _MOST_CHARTS = 2
-_FIRST = ("network", "copies", "cpu_seconds_a_copy", "gpu_seconds_a_copy", "speedup")
 _NOTES = (
     "Copies are networks of one kind that train at once on the same rows, each from other "
     "parameters; each is verified. On the CPU each thread trains some of them, one after the "
@@ -25,10 +24,13 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     found = [(file, own, over_copies(file)) for file, own in shown if own]
     if not found:
         return None
+    unit = context.quantity.unit
+    first = ("network", "copies", f"cpu_{unit}_a_copy", f"gpu_{unit}_a_copy", "speedup")
     return Section(
         title="Many networks at once",
         anchor="copies",
-        lead="From how many copies of a network on, trained at once, the GPU wins.",
+        lead="From how many copies of a network on, trained at once, the GPU "
+        f"{context.quantity.wins}.",
         blocks=tuple(
             Block(
                 machine=file.machine.id,
@@ -38,7 +40,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
                     for one in compared[:_MOST_CHARTS]
                     for chart in [draw_crossovers(file, [one])]
                 ),
-                tables=(on_page(copies_table(file, own), _FIRST),),
+                tables=(on_page(copies_table(file, own), first),),
             )
             for file, own, compared in found
         ),

@@ -94,10 +94,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     load = loading.load_files if options.summary else load_answering
     files, problems = load(options.paths)
-    if options.of != TIME.name and (options.summary or options.ranks or options.copies):
-        return complain(
-            ["crossover: --summary, --ranks and --copies are of time; leave out --of, or these"]
-        )
+    if options.of != TIME.name and (options.summary or options.ranks):
+        return complain(["crossover: --summary and --ranks are of time; leave out --of, or these"])
     files = asked_for(files, options)
     for asked, answer in (
         (options.summary, _summarize),

@@ -53,4 +53,4 @@ SECTIONS: tuple[ModuleType, ...] = (
     record,
 )
 # Those that say the same of another quantity than time.
-OF_ANY_QUANTITY: tuple[ModuleType, ...] = (verdict, crossovers, doubts, record)
+OF_ANY_QUANTITY: tuple[ModuleType, ...] = (verdict, crossovers, copies, doubts, record)
