@@ -134,6 +134,36 @@ TEST_P(CpuCopies, AreVerifiedOneByOne) {
   EXPECT_NE(what.find("of copy 3"), std::string::npos) << what;
 }
 
+/// A clock on which the second of two programs, the copies in turn, takes `seconds` for the 1 s of
+/// the first.
+Stopwatch second_takes(double seconds) {
+  return [=, readings = 0, now = 0.0]() mutable {
+    constexpr int of_both = 4;
+    now += readings % of_both == 1 ? 1 : readings % of_both == 3 ? seconds : 0;
+    ++readings;
+    return now;
+  };
+}
+
+/// Where there are more threads than copies left, in whichever way the trial finds faster.
+TEST(Copies, OfTheLastRoundMayTakeTurnsOnAllThreads) {
+  const auto own = make_cpu_backend();
+  TrainingOptions options = of_copies(SgdOptions{.learning_rate = 0.1});
+  const Training training{
+      own->optimize(training_epoch(mlp("wide", {512, 1024, 3}, Activation::relu), options)),
+      uniform_rows({512}, 13, 3)};
+  const std::int64_t steps = std::ssize(training.workload.order);
+  const Trajectory expected = reference_trajectory(training.workload, training.data, steps);
+  for (const int threads : {2, 4}) {
+    for (const double seconds : {0.5, 2.0}) {
+      const auto backend = make_copies_backend(*own, count_of_copies, second_takes(seconds));
+      const auto program = started(*backend, training, {.threads = threads});
+      EXPECT_EQ(program->facts().threads, seconds < 1 ? threads : std::min(threads, 3));
+      EXPECT_EQ(verify(*program, training.workload, expected).steps, steps);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Threads, CpuCopies, testing::Values(1, 2, 4));
 
 TEST(Copies, CountTheirMemoryAndLaunches) {

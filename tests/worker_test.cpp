@@ -202,6 +202,42 @@ TEST(RowServer, MeasuresAgainWhatWasStopped) {
   EXPECT_EQ(always["doubts"], Json({paused_within}));
 }
 
+/// From the n-th run on a hundred thousand times as slow.
+class Slowed : public PreparedBenchmark {
+ public:
+  explicit Slowed(int fast) : fast_(fast) {}
+  void run() override {
+    if (fast_-- <= 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  }
+
+ private:
+  int fast_;
+};
+
+TEST(RowServer, EndsALoopThatOthersSlowDown) {
+  Devices devices = find_devices(CudaUse::off);
+  static constexpr int of_a_repetition = 100'000;
+  RowServer server([&](const auto& /*name*/, const auto& /*configuration*/) {
+    return RowServer::Source{.device = &devices.cpu(), .network = "", .make = [](Result&) {
+                               return std::make_unique<Slowed>(of_a_repetition);
+                             }};
+  });
+  server.answer({{"do", "prepare"},
+                 {"row", "it"},
+                 {"configuration", Json::object()},
+                 {"iterations", of_a_repetition}});
+  const Json request = {{"do", "repeat"}, {"row", "it"}, {"min_time_seconds", 1e-3}};
+  const Json fast = server.answer(request).at("times");
+  EXPECT_EQ(fast["iterations"], of_a_repetition);
+  const Json slowed = server.answer(request).at("times");
+  EXPECT_GE(slowed["iterations"], 1);
+  EXPECT_LE(slowed["iterations"], 41);  // of two seconds
+  EXPECT_GE(slowed["real_time"], 50.0);
+  EXPECT_LE(slowed["cpu_time"], 5.0);
+}
+
 TEST(RowServer, RefusesARowOfAnotherNetworkAndOneThatIsNotThere) {
   const RowServer::Source row{.network = "a",
                               .make = [](Result& /*result*/) { return std::make_unique<Slow>(); }};

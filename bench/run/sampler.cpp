@@ -180,7 +180,8 @@ bool Sampler::prepare(const std::string& name, Row& row) {
     request["network"] = row.network;
   }
   if (!record.repetitions.empty()) {  // it stays what it was
-    request["iterations"] = record.repetitions.front().iterations;
+    request["iterations"] =           // of those that were not ended before
+        std::ranges::max(record.repetitions, {}, &Repetition::iterations).iterations;
     if (const Configuration chosen = record.chosen(); !chosen.empty()) {
       request["chosen"] = configuration_json(chosen);
     }

@@ -4,13 +4,19 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
+#include <ctime>
+#include <mutex>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/statistics.h"
+#include "command_line/axes.h"
 #include "rows/counters.h"
 #include "rows/row.h"
 #include "rows/work.h"
@@ -18,12 +24,72 @@
 namespace crossover::bench {
 namespace {
 
+/// Ends a loop that others slow down so much that the rows behind it would have no time left.
+class Patience {
+ public:
+  /// From now on; 0: for ever.
+  explicit Patience(double seconds) {
+    if (seconds > 0) {
+      timer_ = std::jthread([this, seconds](const std::stop_token& stop) {
+        std::mutex mutex;
+        std::unique_lock lock(mutex);
+        std::condition_variable_any().wait_for(lock, stop, std::chrono::duration<double>(seconds),
+                                               [] { return false; });
+        is_over_.store(!stop.stop_requested(), std::memory_order_relaxed);
+      });
+    }
+  }
+
+  [[nodiscard]] bool is_over() const { return is_over_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> is_over_ = false;
+  std::jthread timer_;
+};
+
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// A loop that was ended before all of its iterations.
+struct Ended {
+  std::int64_t iterations = 0;
+  double seconds = 0, cpu_seconds = 0;
+};
+
 /// The one timed loop of the project. Google Benchmark holds the clock, and decides how often.
-void measure(benchmark::State& state, PreparedBenchmark& prepared) {
+std::optional<Ended> measure(benchmark::State& state, PreparedBenchmark& prepared,
+                             double patience_seconds) {
   prepared.expect(state.max_iterations);
+  const Patience patience(patience_seconds);
+  const double processor_before = processor_seconds();
+  const Instant start = std::chrono::steady_clock::now();
+  std::int64_t iterations = 0;
   for ([[maybe_unused]] auto iteration : state) {
     prepared.run();
+    ++iterations;
+    if (patience.is_over() && iterations < state.max_iterations) {
+      state.SkipWithError("ended before all of its iterations");
+      break;
+    }
   }
+  if (iterations == state.max_iterations) {
+    return std::nullopt;
+  }
+  return Ended{.iterations = iterations,
+               .seconds = seconds_since(start),
+               .cpu_seconds = processor_seconds() - processor_before};
+}
+
+/// For how long a loop may go on: so many times what was expected, or longer where that is little.
+/// Several ranks do as many iterations as they were told of; one whose time nobody knows goes on.
+double patience_seconds_of(bool is_of_ranks, double expected_seconds) {
+  constexpr double times = 20;
+  constexpr double least_seconds = 2;
+  return is_of_ranks || expected_seconds == 0 ? 0
+                                              : std::max(least_seconds, times * expected_seconds);
 }
 
 /// Keeps what Google Benchmark reports of one call.
@@ -131,6 +197,8 @@ Json RowServer::prepare(const Json& request) {
       held.result.first_steps = first_steps_in(request["first_steps"]);
     }
     held.device = source.device;
+    held.is_of_ranks = value_or_unsaid(configuration_in(request.at("configuration")), "ranks") !=
+                       find_axis("ranks").unsaid;
     held.result.label = request.value("label", held.result.label);
     held.iterations = request.value("iterations", held.iterations);
     held.result.iterations = held.iterations;
@@ -172,6 +240,10 @@ Json RowServer::repeat(const Json& request) {
   const Device& device = *held.device;
   std::exception_ptr failure;
   std::vector<double> of_ranks;
+  std::optional<Ended> ended;
+  const double patience_seconds = patience_seconds_of(
+      held.is_of_ranks,
+      std::max(min_time_seconds, static_cast<double>(held.iterations) * held.iteration_seconds));
   // Google Benchmark calls this for every trial and repetition. All loops count as warm-up: which
   // is kept shows in the end.
   const auto run = [&](benchmark::State& state) {
@@ -194,7 +266,7 @@ Json RowServer::repeat(const Json& request) {
       }
       held.cpu.before();
       start = std::chrono::steady_clock::now();
-      measure(state, *held.prepared);
+      ended = measure(state, *held.prepared, patience_seconds);
       of_ranks = held.prepared->seconds_of_ranks();
       spent_.warm_up += seconds_since(start);
       held.cpu.after();
@@ -241,11 +313,17 @@ Json RowServer::repeat(const Json& request) {
   if (collector->found().size() != 1) {
     throw std::logic_error("Google Benchmark reports no repetition of " + name);
   }
-  const benchmark::BenchmarkReporter::Run& found = collector->found().front();
-  held.iterations = found.iterations;
+  benchmark::BenchmarkReporter::Run found = collector->found().front();
+  if (ended) {
+    found.iterations = ended->iterations;
+    found.real_accumulated_time = ended->seconds;
+    found.cpu_accumulated_time = ended->cpu_seconds;
+  } else {
+    held.iterations = found.iterations;
+    held.iteration_seconds = found.real_accumulated_time / static_cast<double>(found.iterations);
+  }
   spent_.timed += found.real_accumulated_time;
   spent_.warm_up -= found.real_accumulated_time;
-  held.iteration_seconds = found.real_accumulated_time / static_cast<double>(found.iterations);
   Json times = {{"real_time", found.GetAdjustedRealTime()},
                 {"cpu_time", found.GetAdjustedCPUTime()},
                 {"time_unit", "ms"},

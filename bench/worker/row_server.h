@@ -45,12 +45,13 @@ class RowServer {
   struct Held {
     std::unique_ptr<PreparedBenchmark> prepared;
     const Device* device = nullptr;
+    bool is_of_ranks = false;
     bool is_new = true;  ///< has had no turn since it was made
     CpuWatch cpu;
     GpuWatch gpu;
     Result result;
     std::int64_t iterations = 0;   ///< of each repetition, settled by the first one
-    double iteration_seconds = 0;  ///< of the last one
+    double iteration_seconds = 0;  ///< of the last one that was whole
   };
 
   Json prepare(const Json& request);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,6 +12,12 @@
 #include "crossover/backend.h"
 
 namespace crossover {
+
+/// Seconds since some moment.
+using Stopwatch = std::function<double()>;
+
+/// The machine's own, which goes on however it is set.
+double steady_seconds();
 
 /// What they derive from; they say how to estimate and to plan.
 class BackendOver : public Backend {
@@ -43,10 +50,13 @@ class BackendOver : public Backend {
 
 /// Copies of a network that train at once (TrainingOptions::copies), side by side. Compiles a
 /// training of so many for `own`, which must outlive it: each copy as a Program of its own. On the
-/// CPU each thread trains some of the copies, one after the other, and each copy
-/// has one thread; on a GPU each copy has a stream. What Execution::automatic comes to is decided
-/// with the first copy alone. Each copy has the rows for itself.
-std::unique_ptr<Backend> make_copies_backend(const Backend& own, std::int64_t copies);
+/// CPU each thread trains some of the copies, one after the other, and each copy has one thread.
+/// The last ones, for which there are more threads than copies, go one by one with all threads each
+/// where a trial finds that faster; `now` is its clock. On a GPU each copy has a stream. What
+/// Execution::automatic comes to is decided with the first copy alone. Each copy has the rows for
+/// itself.
+std::unique_ptr<Backend> make_copies_backend(const Backend& own, std::int64_t copies,
+                                             Stopwatch now = steady_seconds);
 
 /// Batches that are assembled from rows while a network trains, as a framework's data loader does,
 /// instead of lying ready. Compiles for `own`, which must take single rows

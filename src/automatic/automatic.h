@@ -9,16 +9,11 @@
 #include <vector>
 
 #include "crossover/backend.h"
+#include "crossover/backend_over.h"
 
 namespace crossover {
 
 // ---- Two Programs of the same Workload, timed in turn.
-
-/// Seconds since some moment.
-using Stopwatch = std::function<double()>;
-
-/// The machine's own, which goes on however it is set.
-double steady_seconds();
 
 /// Gives a Program its initial parameters, and data like that of generated rows: uniform, labels
 /// and tokens over all that there are. Equal ones would take another time, in the gradient of an

@@ -5,11 +5,14 @@
 #include <cstddef>
 #include <cstring>
 #include <exception>
+#include <iterator>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "../automatic/automatic.h"
 #include "../cpu/threads.h"
 #include "crossover/backend_over.h"
 #include "crossover/executions.h"
@@ -42,6 +45,13 @@ class Copies {
     }
   }
 
+  /// So many copies of the same network.
+  [[nodiscard]] Copies of_count(std::int64_t count) const {
+    Copies others = *this;
+    others.count_ = count;
+    return others;
+  }
+
   [[nodiscard]] std::int64_t count() const { return count_; }
   [[nodiscard]] const Workload& one() const { return one_; }
   [[nodiscard]] Role role(Id id) const {
@@ -67,7 +77,7 @@ class Copies {
 /// work(copy) for each, on so many threads, of which each always has the same copies.
 template <class Work>
 void for_each_copy(std::int64_t copies, int threads, const Work& work) {
-  if (threads == 1) {
+  if (threads == 1 || copies <= 1) {
     for (std::int64_t copy = 0; copy < copies; ++copy) {
       work(copy);
     }
@@ -89,25 +99,33 @@ void for_each_copy(std::int64_t copies, int threads, const Work& work) {
   }
 }
 
+using Programs = std::vector<std::unique_ptr<Program>>;
+
+/// How copies share threads and streams.
+struct Sharing {
+  int threads = 1;            ///< side by side: each trains copies of its own
+  std::int64_t in_turn = 0;   ///< so many copies, the last ones, come after those, one by one: each
+                              ///< has all threads
+  bool step_by_step = false;  ///< copies are given one step each
+};
+
 class CopiesProgram : public Program {
  public:
-  /// `step_by_step`: they are given one step each, in turn.
-  CopiesProgram(Copies copies, std::vector<std::unique_ptr<Program>> programs, int threads,
-                bool step_by_step)
+  CopiesProgram(Copies copies, Programs programs, const Sharing& sharing)
       : Program(programs.front()->facts()),
         copies_(std::move(copies)),
         programs_(std::move(programs)),
-        threads_(threads),
-        step_by_step_(step_by_step) {
+        sharing_(sharing) {
     facts_.bytes *= copies_.count();
     facts_.launches *= copies_.count();
     facts_.reorders.count *= copies_.count();
     facts_.reorders.bytes *= copies_.count();
     if (facts_.threads) {
-      facts_.threads = threads;
+      facts_.threads =
+          std::max(sharing.threads, programs_.back()->facts().threads.value_or(sharing.threads));
     }
     if (facts_.chosen) {
-      facts_.chosen->threads = threads;
+      facts_.chosen->threads = facts_.threads.value_or(1);
     }
   }
 
@@ -143,20 +161,25 @@ class CopiesProgram : public Program {
 
   void enqueue(std::int64_t first, std::int64_t count) override {
     const std::int64_t copies = copies_.count();
-    if (step_by_step_) {
+    if (sharing_.step_by_step) {
       for (std::int64_t position = first; position < first + count; ++position) {
         program_of(position % copies).enqueue(position / copies, 1);
       }
       return;
     }
-    for_each_copy(copies, threads_, [=, this](std::int64_t copy) {
+    const auto train = [=, this](std::int64_t copy) {
       // Of the copy's own runs those that begin at or behind a position of the order.
       const auto runs = [=](std::int64_t position) {
         return (position - copy + copies - 1) / copies;
       };
       const std::int64_t own = runs(first);
       program_of(copy).enqueue(own, runs(first + count) - own);
-    });
+    };
+    const std::int64_t side_by_side = copies - sharing_.in_turn;
+    for_each_copy(side_by_side, sharing_.threads, train);
+    for (std::int64_t copy = side_by_side; copy < copies; ++copy) {
+      train(copy);
+    }
   }
 
   void wait() override {
@@ -174,6 +197,9 @@ class CopiesProgram : public Program {
     }
     return all;
   }
+
+  /// Leaves nothing to run.
+  [[nodiscard]] Programs take_programs() { return std::move(programs_); }
 
  private:
   [[nodiscard]] Program& program_of(std::int64_t copy) const {
@@ -201,16 +227,15 @@ class CopiesProgram : public Program {
   }
 
   const Copies copies_;
-  const std::vector<std::unique_ptr<Program>> programs_;
-  const int threads_;
-  const bool step_by_step_;
+  Programs programs_;
+  const Sharing sharing_;
 };
 
 class CopiesPlan : public Plan {
  public:
-  CopiesPlan(const Backend& own, Copies copies, CompileOptions options, int threads)
-      : own_(own), copies_(std::move(copies)), options_(std::move(options)), threads_(threads) {
-    options_.threads = 1;
+  CopiesPlan(const Backend& own, Copies copies, CompileOptions options, Stopwatch now)
+      : own_(own), copies_(std::move(copies)), options_(std::move(options)), now_(std::move(now)) {
+    all_threads_ = std::exchange(options_.threads, 1);
     options_.copies = copies_.count();
     first_ = own.plan(copies_.one(), options_);
   }
@@ -223,28 +248,70 @@ class CopiesPlan : public Plan {
     return copies_.count() * first_->launches();
   }
 
-  /// Each by the thread that will train it: so its memory lies near, and denormal numbers are zero
-  /// there.
   [[nodiscard]] std::unique_ptr<Program> instantiate() override {
-    std::vector<std::unique_ptr<Program>> programs(static_cast<std::size_t>(copies_.count()));
-    programs.front() = first_->instantiate();
-    const ProgramFacts& facts = programs.front()->facts();
+    Programs first;
+    first.push_back(first_->instantiate());
+    const ProgramFacts& facts = first.front()->facts();
     if (facts.chosen) {
       options_.execution = facts.chosen->execution;
       options_.products = facts.chosen->products;
       options_.convolutions = facts.chosen->convolutions;
     }
     options_.graph_form = facts.graph_form;
-    for_each_copy(copies_.count(), threads_, [&](std::int64_t copy) {
-      if (copy > 0) {
-        programs[static_cast<std::size_t>(copy)] = own_.compile(copies_.one(), options_);
-      }
-    });
-    return std::make_unique<CopiesProgram>(copies_, std::move(programs), threads_,
-                                           goes_step_by_step());
+    Sharing sharing{
+        .threads = static_cast<int>(std::min<std::int64_t>(all_threads_, copies_.count())),
+        .step_by_step = goes_step_by_step()};
+    Programs programs = made(copies_.count(), sharing.threads, std::move(first));
+    if (const std::int64_t last = copies_.count() % all_threads_; last > 0) {
+      sharing.in_turn = take_turns(programs, last) ? last : 0;
+    }
+    return std::make_unique<CopiesProgram>(copies_, std::move(programs), sharing);
   }
 
  private:
+  /// Each by the thread that will train it: so its memory lies near, and denormal numbers are zero
+  /// there. `programs`: those that there are.
+  [[nodiscard]] Programs made(std::int64_t count, int threads, Programs programs = {}) const {
+    const std::int64_t there = std::ssize(programs);
+    programs.resize(static_cast<std::size_t>(count));
+    for_each_copy(count, threads, [&](std::int64_t copy) {
+      if (copy >= there) {
+        programs[static_cast<std::size_t>(copy)] = own_.compile(copies_.one(), options_);
+      }
+    });
+    return programs;
+  }
+
+  /// The `last` copies leave threads idle side by side. In turn on all threads they may be faster:
+  /// by trial, with both in memory. Whether they take the place of those among `programs`.
+  [[nodiscard]] bool take_turns(Programs& programs, std::int64_t last) {
+    options_.threads = all_threads_;
+    Programs on_all_threads = made(last, 1);
+    if (on_all_threads.front()->facts().threads.value_or(1) == 1) {
+      return false;
+    }
+    const auto from = programs.end() - last;
+    Programs on_one(std::make_move_iterator(from), std::make_move_iterator(programs.end()));
+    for (const Programs* group : {&on_one, &on_all_threads}) {
+      for (const auto& program : *group) {
+        begin_trial(*program, copies_.one());
+      }
+    }
+    CopiesProgram side_by_side(copies_.of_count(last), std::move(on_one),
+                               {.threads = static_cast<int>(last)});
+    CopiesProgram in_turn(copies_.of_count(last), std::move(on_all_threads), {.in_turn = last});
+    const Trials trials{.runs = last * std::ssize(copies_.one().order), .least = last};
+    const Contender first{side_by_side, seconds_of_least(side_by_side, trials, now_)};
+    const Contender second{in_turn, seconds_of_least(in_turn, trials, now_)};
+    const bool takes_turns = ratio_of_seconds(first, second, trials, now_) < 1;
+    Programs winners = (takes_turns ? in_turn : side_by_side).take_programs();
+    for (const auto& program : winners) {  // it has trained
+      clear(*program, copies_.one(), {Role::parameter, Role::gradient, Role::state, Role::loss});
+    }
+    std::move(winners.begin(), winners.end(), from);
+    return takes_turns;
+  }
+
   /// A GPU's streams hold but so many launches, behind which the host would wait for one copy
   /// before it comes to the next.
   [[nodiscard]] bool goes_step_by_step() const {
@@ -255,13 +322,15 @@ class CopiesPlan : public Plan {
   const Backend& own_;
   const Copies copies_;
   CompileOptions options_;  ///< of one copy
-  const int threads_;
+  const Stopwatch now_;
+  int all_threads_ = 1;
   std::unique_ptr<Plan> first_;
 };
 
 class CopiesBackend : public BackendOver {
  public:
-  CopiesBackend(const Backend& own, std::int64_t copies) : BackendOver(own), copies_(copies) {}
+  CopiesBackend(const Backend& own, std::int64_t copies, Stopwatch now)
+      : BackendOver(own), copies_(copies), now_(std::move(now)) {}
 
   [[nodiscard]] std::vector<Execution> executions(const Workload& workload,
                                                   Precision precision) const override {
@@ -278,19 +347,20 @@ class CopiesBackend : public BackendOver {
   [[nodiscard]] std::unique_ptr<Plan> plan(const Workload& workload,
                                            const CompileOptions& options) const override {
     check(workload);
-    const auto threads = static_cast<int>(std::min<std::int64_t>(options.threads, copies_));
-    cpu::allow_threads(threads);
-    return std::make_unique<CopiesPlan>(own(), Copies(workload, copies_), options, threads);
+    cpu::allow_threads(options.threads);
+    return std::make_unique<CopiesPlan>(own(), Copies(workload, copies_), options, now_);
   }
 
  private:
   const std::int64_t copies_;
+  const Stopwatch now_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_copies_backend(const Backend& own, std::int64_t copies) {
-  return std::make_unique<CopiesBackend>(own, copies);
+std::unique_ptr<Backend> make_copies_backend(const Backend& own, std::int64_t copies,
+                                             Stopwatch now) {
+  return std::make_unique<CopiesBackend>(own, copies, std::move(now));
 }
 
 }  // namespace crossover
