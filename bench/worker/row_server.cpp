@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/statistics.h"
+#include "base/times.h"
 #include "rows/counters.h"
 #include "rows/row.h"
 #include "rows/work.h"

@@ -6,7 +6,7 @@
 #include "../reference/run.h"
 #include "counting.h"
 #include "crossover/alive.h"
-#include "crossover/elementwise.h"
+#include "crossover/functions.h"
 #include "crossover/random.h"
 #include "fit.h"
 

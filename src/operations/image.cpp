@@ -7,7 +7,7 @@
 #include "../reference/run.h"
 #include "counting.h"
 #include "crossover/alive.h"
-#include "crossover/elementwise.h"
+#include "crossover/functions.h"
 #include "crossover/tensor.h"
 #include "fit.h"
 

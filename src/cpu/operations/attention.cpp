@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "../attention_tiles.h"
-#include "../row_sums.h"
+#include "../loops.h"
 #include "../threads.h"
 #include "../vector.h"
 #include "../vector_math.h"

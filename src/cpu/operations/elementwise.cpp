@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "../places.h"
+#include "../loops.h"
 #include "../threads.h"
 #include "../vector_math.h"
 #include "crossover/float16.h"

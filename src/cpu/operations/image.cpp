@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "../layout.h"
-#include "../places.h"
+#include "../loops.h"
 #include "../primitives.h"
 #include "../threads.h"
 #include "../vector.h"

@@ -7,7 +7,6 @@
 #include <type_traits>
 #include <variant>
 
-#include "../column_sums.h"
 #include "../primitives.h"
 #include "../threads.h"
 #include "../vector.h"
