@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "../kernels/loss.h"
-#include "graphs.h"
 
 namespace crossover::cuda {
 

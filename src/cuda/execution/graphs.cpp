@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "graphs.h"
+#include "executor.h"
 
 #include <algorithm>
 #include <functional>

@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "../execution/executor.h"
-#include "../libraries/measure_arithmetic.h"
+#include "../libraries/library.h"
 #include "fields.h"
 #include "footprint.h"
 

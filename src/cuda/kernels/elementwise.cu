@@ -2,10 +2,13 @@
 #include "elementwise.h"
 
 #include <cmath>
+#include <limits>
 #include <type_traits>
 #include <variant>
 
+#include "convert.cuh"
 #include "crossover/random.h"
+#include "grid.cuh"
 #include "site.h"
 #include "vectors.cuh"
 
@@ -313,5 +316,119 @@ void call(const DropoutArguments<Called>& of, const Site& site) {
 }
 
 cudaError_t find_kernels() { return find_code(add_kernel<1, float>); }
+
+// ---- Products
+
+namespace {
+
+template <class T>
+__global__ void multiply_kernel(MultiplyArguments<Called> of) {
+  const T* a = of.a;
+  const T* b = of.b;
+  T* y = of.y;
+  const std::int64_t count = of.outer * of.places * of.inner;
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
+    const std::int64_t factor =
+        of.places == 1 ? i : i / (of.places * of.inner) * of.inner + i % of.inner;
+    y[i] = narrow<T>(widen(a[i]) * widen(b[factor]));
+  }
+}
+
+/// Neighbouring threads read neighbours.
+template <class T>
+__global__ void multiply_sums_kernel(MultiplySumsArguments<Called> of) {
+  const T* a = of.a;
+  const T* b = of.b;
+  T* sums = of.sums;
+  for (std::int64_t i = thread_index(); i < of.outer * of.inner; i += thread_count()) {
+    const std::int64_t first = i / of.inner * of.places * of.inner + i % of.inner;
+    float sum = 0;
+    for (std::int64_t place = 0; place < of.places; ++place) {
+      const std::int64_t at = first + place * of.inner;
+      sum += widen(a[at]) * widen(b[at]);
+    }
+    sums[i] = narrow<T>(sum);
+  }
+}
+
+template <class T>
+__global__ void multiply_row_sums_kernel(MultiplySumsArguments<Called> of) {
+  const T* a = of.a;
+  const T* b = of.b;
+  T* sums = of.sums;
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  for (std::int64_t row = thread_index() / warp_threads; row < of.outer;
+       row += thread_count() / warp_threads) {
+    float sum = 0;
+    for (std::int64_t place = lane; place < of.places; place += warp_threads) {
+      sum += widen(a[row * of.places + place]) * widen(b[row * of.places + place]);
+    }
+    sum = group_sum(sum);
+    if (lane == 0) {
+      sums[row] = narrow<T>(sum);
+    }
+  }
+}
+
+}  // namespace
+
+void call(const MultiplyArguments<Called>& of, const Site& site) {
+  with_float(of.y.type, [&](auto zero) {
+    launch(multiply_kernel<decltype(zero)>, grid_for(of.outer * of.places * of.inner), site.stream,
+           of);
+  });
+}
+
+void call(const MultiplySumsArguments<Called>& of, const Site& site) {
+  with_float(of.sums.type, [&](auto zero) {
+    using T = decltype(zero);
+    if (of.inner == 1) {
+      launch(multiply_row_sums_kernel<T>, grid_for(of.outer * warp_threads), site.stream, of);
+    } else {
+      launch(multiply_sums_kernel<T>, grid_for(of.outer * of.inner), site.stream, of);
+    }
+  });
+}
+
+// ---- Blocks
+
+namespace {
+
+/// Neighbouring threads write neighbours where the last extent does. Index is 32 bits wide where
+/// that is enough: a GPU divides these several times faster.
+template <class T, class Index>
+__global__ void rearrange_kernel(const T* from, T* to, std::int64_t count, CopiedExtents extents) {
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
+    auto rest = static_cast<Index>(i);
+    std::int64_t read = 0;
+    std::int64_t write = 0;
+    for (int e = extents.used; e-- > 0;) {
+      const auto extent = static_cast<Index>(extents.count[e]);
+      const auto at = static_cast<std::int64_t>(rest % extent);
+      rest /= extent;
+      read += at * extents.from[e];
+      write += at * extents.to[e];
+    }
+    to[write] = from[read];
+  }
+}
+
+template <class T>
+void rearrange(const RearrangeArguments<Called>& of, const Site& site) {
+  const T* from = static_cast<const T*>(of.from) + of.from_first;
+  T* to = static_cast<T*>(of.to) + of.to_first;
+  const auto start = [&](auto* kernel) {
+    launch(kernel, grid_for(of.count), site.stream, from, to, of.count, of.extents);
+  };
+  of.count <= std::numeric_limits<std::uint32_t>::max() ? start(rearrange_kernel<T, std::uint32_t>)
+                                                        : start(rearrange_kernel<T, std::uint64_t>);
+}
+
+}  // namespace
+
+void call(const RearrangeArguments<Called>& of, const Site& site) {
+  bytes(of.from.type) == sizeof(std::uint16_t) ? rearrange<std::uint16_t>(of, site)
+                                               : rearrange<std::uint32_t>(of, site);
+}
 
 }  // namespace crossover::cuda
