@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "../reference/run.h"
-#include "counting.h"
 #include "crossover/alive.h"
 #include "crossover/functions.h"
 #include "crossover/random.h"

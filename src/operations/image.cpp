@@ -5,7 +5,6 @@
 
 #include "../reference/products.h"
 #include "../reference/run.h"
-#include "counting.h"
 #include "crossover/alive.h"
 #include "crossover/functions.h"
 #include "crossover/tensor.h"

@@ -12,7 +12,6 @@
 #include "../loops.h"
 #include "../threads.h"
 #include "../vector.h"
-#include "../vector_math.h"
 #include "crossover/float16.h"
 #include "operations.h"
 

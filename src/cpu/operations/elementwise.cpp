@@ -7,7 +7,7 @@
 
 #include "../loops.h"
 #include "../threads.h"
-#include "../vector_math.h"
+#include "../vector.h"
 #include "crossover/float16.h"
 #include "crossover/random.h"
 #include "operations.h"

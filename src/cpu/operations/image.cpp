@@ -9,7 +9,6 @@
 #include "../primitives.h"
 #include "../threads.h"
 #include "../vector.h"
-#include "../vector_math.h"
 #include "../winograd/passes.h"
 #include "operations.h"
 

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "../loops.h"
-#include "../vector_math.h"
+#include "../vector.h"
 #include "operations.h"
 
 namespace crossover::cpu {

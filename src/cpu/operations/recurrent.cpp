@@ -10,7 +10,6 @@
 #include "../primitives.h"
 #include "../threads.h"
 #include "../vector.h"
-#include "../vector_math.h"
 #include "operations.h"
 
 namespace crossover::cpu {

@@ -9,8 +9,8 @@
 
 #include "../execution/executor.h"
 #include "../libraries/library.h"
-#include "fields.h"
 #include "footprint.h"
+#include "operand.h"
 
 namespace crossover::cuda {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes over whole tensors, element by element. Here as in the other families: arrays are
-// row-major and in device memory, and call() puts the work into the site's stream and returns.
+// Passes over whole tensors: element by element, by blocks, and sums. Here as in the other
+// families: arrays are row-major and in device memory, and call() puts the work into the site's
+// stream and returns.
 #pragma once
 
 #include <cstdint>
@@ -216,5 +217,32 @@ struct RearrangeArguments {
 };
 using RearrangeLaunch = RearrangeArguments<Planned>;
 void call(const RearrangeArguments<Called>& of, const Site& site);
+
+// ---- Sums, taken in a fixed order.
+
+/// sums [parts, columns] (+)= the sums of matrix [rows, columns] over each of `parts` equal parts
+/// of its rows. Only the sums of one part may accumulate.
+template <template <class> class At>
+struct ColumnSumsArguments {
+  At<const void> matrix;
+  At<float> sums;
+  std::int64_t rows = 0, columns = 0;
+  bool accumulate = false;
+  std::int64_t parts = 1;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using ColumnSumsLaunch = ColumnSumsArguments<Planned>;
+void call(const ColumnSumsArguments<Called>& of, const Site& site);
+
+/// sums [rows] = the sums of each row of matrix [rows, columns], which is f32.
+template <template <class> class At>
+struct RowSumsArguments {
+  At<const float> matrix;
+  At<float> sums;
+  std::int64_t rows = 0, columns = 0;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using RowSumsLaunch = RowSumsArguments<Planned>;
+void call(const RowSumsArguments<Called>& of, const Site& site);
 
 }  // namespace crossover::cuda

@@ -16,7 +16,6 @@
 #include "operand.h"
 #include "optimizer.h"
 #include "pool.h"
-#include "reduction.h"
 #include "sequence.h"
 
 namespace crossover::cuda {

@@ -24,7 +24,6 @@
 #include "crossover/backend.h"
 #include "crossover/float16.h"
 #include "crossover/probe.h"
-#include "probe_kernels.cuh"
 
 namespace crossover::cuda {
 namespace {
