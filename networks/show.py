@@ -12,7 +12,7 @@ from networks.builder import Builder, Step
 from networks.values import BATCH, Refused, Value, shown
 from networks.windows import both
 
-# FLOP of the forward pass as include/crossover/cost.h and src/operations/counting.h count them, of
+# FLOP of the forward pass as include/crossover/cost.h and src/operations/fit.h count them, of
 # what a layer reads and gives: per number that it gives ...
 _PER_NUMBER = {
     kind: count

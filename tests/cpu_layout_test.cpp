@@ -7,7 +7,6 @@
 #include <set>
 #include <variant>
 
-#include "../src/cpu/plan.h"
 #include "../src/cpu/primitives.h"
 #include "../src/cpu/program.h"
 #include "../src/cpu/threads.h"

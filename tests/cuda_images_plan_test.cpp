@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "../src/cuda/planning/tensor_places.h"
 #include "crossover/backend.h"
 #include "crossover/networks.h"
 #include "cuda_plans.h"

@@ -5,9 +5,9 @@
 #include <cfenv>
 #include <cmath>
 
-#include "crossover/elementwise.h"
 #include "crossover/float16.h"
-#include "crossover/update_rules.h"
+#include "crossover/functions.h"
+#include "crossover/operations/update.h"
 
 namespace crossover::test {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The meters of energy, on made-up trees of powercap: there is no RAPL in a virtual machine.
-#include "rows/energy.h"
+#include "rows/watches.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

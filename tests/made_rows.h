@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "../bench/command_line/benchmark_flags.h"
+#include "../bench/command_line/arguments.h"
 #include "../bench/run/passes.h"
 #include "../bench/worker/bench_worker.h"
 

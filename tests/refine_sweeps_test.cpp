@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "../bench/run/refine/pair_test.h"
 #include "../bench/run/refine/refine.h"
 #include "../bench/run/refine/search.h"
 

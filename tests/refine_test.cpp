@@ -7,7 +7,6 @@
 #include <random>
 #include <string>
 
-#include "../bench/run/refine/pair_test.h"
 #include "../bench/run/refine/search.h"
 #include "support.h"
 

@@ -13,7 +13,7 @@
 #include <limits>
 #include <map>
 
-#include "crossover/cpu_threads.h"
+#include "crossover/machine.h"
 
 #include "support.h"
 

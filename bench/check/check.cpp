@@ -12,9 +12,9 @@
 #include <set>
 #include <utility>
 
-#include "base/spent.h"
+#include "base/times.h"
 #include "build_info.h"
-#include "command_line/benchmark_flags.h"
+#include "command_line/arguments.h"
 #include "crossover/verify.h"
 #include "file/context.h"
 #include "rows/device.h"

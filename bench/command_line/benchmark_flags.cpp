@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "command_line/benchmark_flags.h"
+#include "command_line/arguments.h"
 
 #include <benchmark/benchmark.h>
 #include <unistd.h>

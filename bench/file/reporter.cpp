@@ -13,9 +13,9 @@
 #include <sstream>
 
 #include "base/say.h"
-#include "base/statistics.h"
+#include "base/times.h"
 #include "command_line/axes.h"
-#include "file/row_json.h"
+#include "file/result_file.h"
 
 namespace crossover::bench {
 namespace {

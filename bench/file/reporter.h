@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "base/spent.h"
+#include "base/times.h"
 #include "file/result_file.h"
 #include "rows/row.h"
 

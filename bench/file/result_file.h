@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON that people commit: valid after every row, and never at the cost of an older file.
+// The JSON that people commit: valid after every row, and never at the cost of an older file. Its
+// format: results/README.md.
 #pragma once
+
+#include <nlohmann/json.hpp>
 
 #include <cstddef>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/spent.h"
+#include "base/times.h"
 #include "file/earlier_run.h"
+#include "rows/row.h"
 
 namespace crossover::bench {
 
@@ -58,5 +61,18 @@ class ResultFile {
   int locked_ = -1;                ///< the file as it is on disk, which no other run may go on with
   std::size_t earlier_rows_ = 0;   ///< so many of the first are an earlier run's
 };
+
+// ---- A row as the file has it.
+
+/// Facts stand once; the repetitions have what another run would measure differently.
+WrittenRow written_row(const std::string& name, const Row& row);
+
+/// What written_row() has of a measured row, without warnings that the plan has anyway; of any
+/// other row nothing. UsageError where it is no such row.
+Record record_in(const WrittenRow& written, const std::vector<std::string>& planned_warnings);
+
+/// Whole numbers as they are, of others six digits: no clock is steadier than a millionth. Null
+/// where JSON has no such number.
+nlohmann::ordered_json number_json(double value);
 
 }  // namespace crossover::bench

@@ -18,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "crossover/cpu_threads.h"
 #include "crossover/machine.h"
 #include "crossover/memory.h"
 #include "crossover/ranks.h"

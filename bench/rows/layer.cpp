@@ -5,7 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "crossover/elementwise.h"
+#include "crossover/functions.h"
 #include "crossover/names.h"
 #include "crossover/reference.h"
 #include "crossover/start.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the families of single operations (Gemm, Layer) share: many short rows, each over operands
 // that lie on the device, each a Workload that repeats its operation until that takes longer than
-// to start it and to read the clock; and what those of probes (Peak, Copy) share.
+// to start it and to read the clock.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +13,6 @@
 #include "command_line/arguments.h"
 #include "crossover/backend.h"
 #include "crossover/cost.h"
-#include "crossover/probe.h"
 #include "rows/device.h"
 #include "rows/row.h"
 #include "rows/work.h"
@@ -60,30 +58,5 @@ class PreparedOperation : public PreparedBenchmark {
   Workload workload_;
   std::unique_ptr<Program> program_;
 };
-
-// ---- Rows that time a probe
-
-/// One that a family has.
-struct ProbeRow {
-  Configuration row;
-  ProbeSpec probe;
-};
-
-/// Of the row. std::out_of_range where it is none of these; `what`: "copy".
-ProbeSpec probe_of(const Configuration& row, const std::vector<ProbeRow>& all,
-                   const std::string& what);
-
-Row probe_row(const Arguments& arguments, Device& device, Configuration configuration,
-              const ProbeSpec& spec);
-
-/// Counters: docs/method/copies.md and docs/method/ceilings.md. `minimum_work`: of one run; none
-/// where no ceiling bounds it.
-std::unique_ptr<PreparedBenchmark> make_probe_row(const Arguments& arguments, const Device& device,
-                                                  const ProbeSpec& spec,
-                                                  const std::optional<MinimumWork>& minimum_work,
-                                                  Result& result);
-
-/// Whether a probe takes at most a quarter of planned_memory_bytes(): a larger one is not planned.
-bool is_modest(const Arguments& arguments, const ProbeSpec& spec);
 
 }  // namespace crossover::bench

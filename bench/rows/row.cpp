@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-#include "base/spent.h"
+#include "base/times.h"
 #include "crossover/names.h"
 #include "rows/counters.h"
 

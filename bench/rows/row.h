@@ -169,7 +169,7 @@ struct Row {
   std::string lead;              ///< the row of ours beside which it does
   std::string network;           ///< fingerprint of the one it is of; empty: of none
   std::string label;  ///< what the name does not say; empty: nothing, or nobody knows yet
-  /// What such a program needs to know of the network (rows/cost.h); empty: nothing.
+  /// What such a program needs to know of the network (rows/work.h); empty: nothing.
   std::function<nlohmann::ordered_json()> counted = nullptr;
   bool reported_by_caller = false;    ///< who measures it tells of it, but for a failure
   std::vector<std::string> warnings;  ///< what casts doubt on the figures, a sentence each

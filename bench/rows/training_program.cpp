@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "base/say.h"
-#include "base/spent.h"
+#include "base/times.h"
 #include "command_line/networks.h"
 #include "crossover/cost.h"
 #include "crossover/fingerprint.h"

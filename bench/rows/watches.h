@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processors around the timed loops of a row: how long its threads were ready to run, and had
-// to wait because others ran. Linux counts that for each thread (scheduler statistics, proc(5));
-// what a hypervisor took from all processors it counts in hundredths of a second.
+// What is watched around the timed loops of a row: the processors, the GPU, and the energy that
+// they take.
+//
+// Of the processors, how long its threads were ready to run, and had to wait because others ran.
+// Linux counts that for each thread (scheduler statistics, proc(5)); what a hypervisor took from
+// all processors it counts in hundredths of a second.
 #pragma once
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <chrono>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "command_line/arguments.h"
 #include "crossover/backend.h"
+#include "rows/device.h"
 #include "rows/row.h"
 
 namespace crossover::bench {
@@ -89,5 +97,74 @@ class GpuWatch {
   std::set<std::string> throttle_reasons_;
   bool is_slice_ = false;  ///< of a card
 };
+
+// ---- The energy around the timed loops of a row, by the meters that the machine has. Nothing is
+// estimated: where no meter can be read there is no energy, and the reason is said.
+
+/// A counter of energy that only grows.
+struct Meter {
+  std::string name;  ///< "rapl package-0", or the user's command
+  /// Throws std::runtime_error where it does not tell.
+  std::function<double()> joules;
+  std::optional<double> wraps_joules =
+      {};  ///< counted before it begins again at 0; none: it never does
+};
+
+/// Of the processors' packages and the memory beside them, by Linux's power capping framework
+/// (Documentation/power/powercap/powercap.rst; Intel, Software Developer's Manual, volume 3B,
+/// "RAPL Interfaces"). Other domains of a package are part of it. Throws std::runtime_error where
+/// there is none, or none that may be read, with what to do.
+std::vector<Meter> powercap_meters(const std::string& root = "/sys/class/powercap");
+
+/// Runs the command at each reading: it prints the joules so far of the whole machine, as a wall
+/// meter or a battery counts them. Throws std::runtime_error where it does not.
+Meter command_meter(const std::string& command);
+
+/// Around a stretch of time: what the processors or, by a command, the whole machine took, and what
+/// the GPU took by its driver.
+class EnergyWatch {
+ public:
+  /// A shorter loop has no energy: a GPU's counter moves ten times a second, and the idle power
+  /// before and after it is not the row's.
+  static constexpr double least_seconds = 5;
+
+  /// `command`: of --meter; empty: the meters of the processors.
+  explicit EnergyWatch(const std::string& command);
+  EnergyWatch(std::vector<Meter> meters, bool of_whole_machine)
+      : meters_(std::move(meters)), of_whole_machine_(of_whole_machine) {}
+
+  /// Right before and right after a timed loop.
+  void before(const Device& device);
+  void after(const Device& device);
+
+  /// Adds the joules of one of the `iterations` of the last loop: joules_cpu, or joules_machine by
+  /// a command; joules_gpu; and joules, their sum as far as it is of all that computed. Nothing
+  /// where a meter did not tell, or the loop was too short.
+  void count(std::int64_t iterations, nlohmann::ordered_json& counters) const;
+
+  /// Watts over `seconds` from now, in which nothing is measured; none where no meter tells.
+  [[nodiscard]] std::optional<double> idle_watts(double seconds);
+
+  /// {"meters": [...]} or {"reason": "..."}.
+  [[nodiscard]] nlohmann::ordered_json describe() const;
+
+ private:
+  struct Readings {
+    std::vector<double> joules;  ///< of each meter; empty: not all told
+    std::optional<double> of_gpu;
+    std::chrono::steady_clock::time_point when;
+  };
+  [[nodiscard]] Readings read(const Device* device);
+  [[nodiscard]] std::optional<double> between(const Readings& first, const Readings& last) const;
+
+  std::vector<Meter> meters_;
+  bool of_whole_machine_ = false;
+  bool is_host_ = true;  ///< the row's device
+  std::string reason_;   ///< why there is no meter, or why it did not tell
+  Readings before_, after_;
+};
+
+/// Null where the command line asks for none.
+std::unique_ptr<EnergyWatch> energy_watch_of(const Arguments& arguments);
 
 }  // namespace crossover::bench

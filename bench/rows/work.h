@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a row asks of its device: what it needs at least, and how long it will take.
+// What a row asks of its device, counted and not measured: what it needs at least, how long it will
+// take, and what the training or the use of a network costs.
 #pragma once
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
 
+#include "command_line/arguments.h"
 #include "command_line/sweeps.h"
 #include "crossover/backend.h"
 #include "crossover/cost.h"
@@ -79,5 +83,12 @@ int instances_of(int repetitions, double seconds, double making_seconds, int mos
 /// `threads`: of the CPU. `most_instances`: of the row.
 ExpectedSeconds expected_seconds(const Device& device, int threads, const Effort& effort,
                                  int most_instances, const ExpectedWork& work);
+
+// ---- A network: what training or using it costs, as JSON.
+
+/// The cost of the one network, batch size and precision that the command line names;
+/// docs/method/epoch.md defines the fields. Throws UsageError where it names none or several, or
+/// where the numbers are beyond counting.
+nlohmann::ordered_json cost_json(const Arguments& arguments);
 
 }  // namespace crossover::bench

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "base/say.h"
-#include "base/statistics.h"
+#include "base/times.h"
 #include "command_line/axes.h"
 
 namespace crossover::bench {

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/spent.h"
+#include "base/times.h"
 #include "rows/row.h"
 #include "run/order.h"
 #include "run/sampler.h"

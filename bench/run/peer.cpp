@@ -7,14 +7,14 @@
 #include <stdexcept>
 #include <utility>
 
-#include "base/statistics.h"
+#include "base/times.h"
 #include "crossover/cost.h"
 #include "crossover/network_file.h"
 #include "crossover/training.h"
-#include "rows/cost.h"
 #include "rows/device.h"
 #include "rows/families.h"
 #include "rows/row.h"
+#include "rows/work.h"
 
 namespace crossover::bench {
 namespace {

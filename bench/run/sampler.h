@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/spent.h"
+#include "base/times.h"
 #include "file/reporter.h"
 #include "rows/row.h"
 #include "worker/worker.h"

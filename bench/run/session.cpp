@@ -19,8 +19,6 @@
 #include "file/earlier_run.h"
 #include "file/reporter.h"
 #include "file/result_file.h"
-#include "file/row_json.h"
-#include "rows/energy.h"
 #include "rows/watches.h"
 #include "run/passes.h"
 #include "run/refine/refine.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/spent.h"
+#include "base/times.h"
 #include "command_line/arguments.h"
 #include "rows/device.h"
 #include "rows/row.h"

@@ -7,7 +7,7 @@
 #include <csignal>
 #include <utility>
 
-#include "command_line/benchmark_flags.h"
+#include "command_line/arguments.h"
 #include "crossover/alive.h"
 #include "rows/device.h"
 #include "rows/families.h"

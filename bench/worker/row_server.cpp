@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/statistics.h"
+#include "base/times.h"
 #include "command_line/axes.h"
 #include "rows/counters.h"
 #include "rows/row.h"

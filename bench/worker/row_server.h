@@ -9,8 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "base/spent.h"
-#include "rows/energy.h"
+#include "base/times.h"
 #include "rows/row.h"
 #include "rows/watches.h"
 #include "worker/protocol.h"

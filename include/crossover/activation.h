@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activation functions between the layers of a network, which products and convolutions compute as
-// well: activations-inl.h has an entry for each, elementwise.h computes them of single numbers.
+// well: activations-inl.h has an entry for each, functions.h computes them of single numbers.
 #pragma once
 
 #include <initializer_list>

@@ -13,12 +13,28 @@
 #include <utility>
 #include <vector>
 
-#include "crossover/arithmetic.h"
 #include "crossover/probe.h"
 #include "crossover/ranks.h"
 #include "crossover/step.h"
 
 namespace crossover {
+
+// ---- How a library's kernels round where its manual does not say, as far as it affects results.
+
+/// How a factor with more bits than tf32 is handled. In order of increasing error.
+enum class Tf32Factors {
+  exact,      ///< unchanged: the kernel multiplies in f32
+  rounded,    ///< to nearest
+  truncated,  ///< towards zero: up to a whole unit in the last place is lost
+};
+std::string to_string(Tf32Factors factors);
+
+struct Arithmetic {
+  Tf32Factors tf32 = Tf32Factors::rounded;  ///< the coarsest over all products
+  /// Some kernel takes ReLU's derivative at exactly 0 as 1, not as 0 like the reference. Both are
+  /// subgradients.
+  bool relu_passes_zero = false;
+};
 
 // ---- What a GPU's driver reports in addition to CUDA: facts that are constant while a program
 // runs, and the current state. Values that the driver does not report are absent.

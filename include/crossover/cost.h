@@ -11,7 +11,7 @@ namespace crossover {
 /// flops: additions and multiplications, those of a convolution as if nothing were padding; one per
 /// element for ReLU, its derivative, a bias and a dropout, 4 for sigmoid (exponential, addition,
 /// division, sign) and tanh, 3 for the derivative, and of the other activations and of their
-/// derivatives what src/operations/counting.h says; one per place of each window of a pooling, one
+/// derivatives what src/operations/fit.h says; one per place of each window of a pooling, one
 /// per window for the gradient of a maximum; 7 per element for batch normalization, 10 for its
 /// gradients, 8 and 13 for layer normalization; 6 per score of an attention beside its two
 /// products, and beside the five of its gradient, which computes the scores again; what causality

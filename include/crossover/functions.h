@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise functions that have no fused form: each is one struct here, from which files, the
-// reference, the CPU, CUDA and the verification take it. Activations that products and
-// convolutions compute as well stand in activation.h.
+// Elementwise mathematics, written once: for the CPU, for CUDA kernels, and in double for the
+// reference. Each function that has no fused form is one struct here, from which files, the
+// reference, the CPU, CUDA and the verification take it. Activations that products and convolutions
+// compute as well have their formulas beside activation.h.
 #pragma once
 
 #include <cmath>
+#include <initializer_list>
+#include <utility>
 #include <vector>
 
+#include "crossover/activation.h"
 #include "crossover/host_device.h"
+#include "crossover/names.h"
 
 namespace crossover {
 
@@ -268,5 +273,65 @@ template <template <class...> class Of>
 using OfFunctions = Of<functions::LeakyRelu, functions::Elu, functions::Softplus, functions::Sine,
                        functions::Exponential, functions::SquareRoot, functions::Reciprocal,
                        functions::Absolute, functions::Hardtanh, functions::Affine>;
+
+// ---- Activations
+
+template <class T>
+CROSSOVER_HOST_DEVICE inline T activate(Activation activation, T x) {
+  return with_activation(activation, [=](auto of) { return of.value(ScalarMaths<T>(), x); });
+}
+
+/// dy times the derivative at `at`: the activation's input where derivative_takes_input(), else its
+/// result.
+template <class T>
+CROSSOVER_HOST_DEVICE inline T times_derivative(Activation activation, T dy, T at) {
+  return with_activation(activation,
+                         [=](auto of) { return of.gradient(ScalarMaths<T>(), dy, at); });
+}
+
+/// The same of activations whose result y tells the derivative: no code is made of the others.
+template <class T>
+CROSSOVER_HOST_DEVICE inline T times_derivative_from_result(Activation activation, T dy, T y) {
+  if (derivative_takes_input(activation)) {
+    __builtin_unreachable();
+  }
+  return times_derivative(activation, dy, y);
+}
+
+// ---- Losses: what a network is trained to make small.
+
+enum class LossFunction {
+  cross_entropy,  ///< of softmax and a label: SoftmaxCrossEntropy
+  mse,            ///< mean squared error: ElementwiseLoss
+  bce,            ///< binary cross-entropy with logits: ElementwiseLoss
+};
+
+/// As files and names of rows call them.
+inline constexpr std::initializer_list<std::pair<const char*, LossFunction>> named_losses{
+    {"cross_entropy", LossFunction::cross_entropy},
+    {"mse", LossFunction::mse},
+    {"bce", LossFunction::bce}};
+
+/// One of those.
+constexpr const char* name_of(LossFunction loss) { return name_in(named_losses, loss); }
+
+/// Of one element: what it adds to an ElementwiseLoss, and the derivative of that.
+template <class T>
+struct LossOfOne {
+  T value, slope;
+};
+
+template <class T>
+CROSSOVER_HOST_DEVICE inline LossOfOne<T> elementwise_loss(LossFunction function, T x, T target) {
+  if (function == LossFunction::mse) {
+    const T difference = x - target;
+    return {difference * difference, T(2) * difference};
+  }
+  const T larger = x < T(0) ? T(0) : x;
+  const T e = std::exp(x < T(0) ? x : -x);
+  const T less = e / (T(1) + e);  // the smaller of sigmoid(x) and 1 - sigmoid(x)
+  // sigmoid(x) - target, which would cancel where the sigmoid comes near a target of 1.
+  return {larger - x * target + std::log1p(e), x < T(0) ? less - target : (T(1) - target) - less};
+}
 
 }  // namespace crossover

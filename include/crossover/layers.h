@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "crossover/activation.h"
-#include "crossover/cells.h"
 #include "crossover/layer.h"
 #include "crossover/operations/elementwise.h"
 #include "crossover/operations/image.h"
 #include "crossover/operations/movement.h"
+#include "crossover/operations/recurrent.h"
 #include "crossover/tensor.h"
 
 namespace crossover {

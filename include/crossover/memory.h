@@ -43,11 +43,4 @@ StreamedMemoryPlan plan_streamed_memory(const Workload& workload, int buffers,
                                         Activations activations = Activations::share_memory,
                                         std::span<const std::int64_t> physical_bytes = {});
 
-/// Bytes of memory available now without swapping: the least of what the system, the control groups
-/// and the address-space limit allow.
-std::int64_t available_memory_bytes();
-
-/// The same of all that there is, whoever has it now.
-std::int64_t total_memory_bytes();
-
 }  // namespace crossover

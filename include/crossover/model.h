@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "crossover/functions.h"
 #include "crossover/layers.h"
-#include "crossover/loss_function.h"
 
 namespace crossover {
 

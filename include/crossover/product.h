@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "crossover/arithmetic.h"
+#include "crossover/backend.h"
 #include "crossover/step.h"
 
 namespace crossover {

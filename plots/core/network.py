@@ -10,7 +10,7 @@ from plots.file.rows import File, Row
 
 NetworkKey = Items
 
-# The sweep's networks that nobody trains (src/models/anchor.cpp): predictions are fitted to them.
+# The sweep's networks that nobody trains (src/models/dense.cpp): predictions are fitted to them.
 ODD = frozenset(
     f"mlp-{widths}"
     for widths in (

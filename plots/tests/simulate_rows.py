@@ -133,7 +133,7 @@ def decided_by_pairs(effect: float, between: float, sizes: int) -> tuple[float, 
     """Of `sizes` sizes at which one side takes `effect` as long, the share whose pairs are sure of
     it, and the mean number of pairs; instances differ by `between`, and each pair has its own.
 
-    As bench --refine decides (bench/run/refine/pair_test.cpp): 5 % over 32 sizes, 100 pairs.
+    As bench --refine decides (bench/run/refine/search.cpp): 5 % over 32 sizes, 100 pairs.
     """
     deviation = np.sqrt(2 * (between**2 + OWN**2))
     longer = np.random.default_rng(1).normal(np.log(effect), deviation, (sizes, 100)) > 0

@@ -17,9 +17,9 @@
 #include "crossover/dense_training.h"
 #include "crossover/training.h"
 #include "fused/plan.h"
-#include "plan.h"
 #include "primitives.h"
 #include "probes.h"
+#include "program.h"
 #include "threads.h"
 
 namespace crossover {

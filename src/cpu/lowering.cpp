@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "crossover/alive.h"
-#include "crossover/cpu_threads.h"
+#include "crossover/machine.h"
 #include "crossover/memory.h"
 #include "layout.h"
 #include "operations/operations.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A compiled Workload on the CPU: its tensors, its bound steps, and what runs them.
+// A Workload compiled for the CPU: planned, then a Program with its tensors, its bound steps, and
+// what runs them.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -7,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <span>
 #include <utility>
@@ -165,5 +167,39 @@ class CpuProgram : public Program {
   const std::unique_ptr<const BoundSteps> steps_;
   const EagerExecution execution_;
 };
+
+// ---- The Workload as the CPU will run it: kernels, layouts and memory, decided before any is
+// taken.
+
+class CpuPlan : public Plan {
+ public:
+  /// The Workload must check(). `settled`: layouts that stand before any operation is asked; all
+  /// others follow from the operations. Throws Unsupported, OutOfMemory.
+  CpuPlan(Workload workload, const CompileOptions& options,
+          const std::map<Id, Layout>& settled = {});
+
+  [[nodiscard]] std::int64_t bytes() const override { return memory_.bytes + scratch_.bytes(); }
+  [[nodiscard]] std::int64_t bytes_keeping_activations() const override;
+  [[nodiscard]] std::int64_t launches() const override;
+  [[nodiscard]] std::unique_ptr<Program> instantiate() override;
+
+  /// What the Program's facts will say.
+  [[nodiscard]] Reorders reorders() const;
+  [[nodiscard]] int threads_used() const;
+
+ private:
+  [[nodiscard]] MemoryPlan memory(Activations activations) const;
+  void describe_primitives();
+
+  Workload workload_;
+  const int threads_;
+  const dnnl::engine engine_;
+  LoweredWorkload lowered_;
+  MemoryPlan memory_;
+  Scratch scratch_;
+};
+
+/// What launches() is of such a plan, without its primitives and memory.
+std::int64_t launches_of(const Workload& workload, Execution execution);
 
 }  // namespace crossover::cpu

@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "crossover/cpu_threads.h"
+#include "crossover/machine.h"
 
 #ifdef __SSE3__
 #include <pmmintrin.h>

@@ -140,24 +140,24 @@ std::set<std::string> last_of(const Layers& layers) {
 
 /// Whether the last dimension of what the layer gives, or its channels, follows a width that is
 /// scaled.
-bool follows_a_width(const Layers& layers, const std::set<std::string>& kept,
+bool follows_a_width(const Layers& layers, const std::set<std::string>& last,
                      const std::string& name) {
   if (name == "input") {
     return false;
   }
   const Json& layer = layers.at(name);
   if (layers.has_width(name)) {
-    return !kept.contains(name) && !layer.contains("tied");
+    return !last.contains(name) && !layer.contains("tied");
   }
   const bool is_product = layer.at("type") == "matmul";
   return !(is_product && layer.contains("transpose")) &&
-         follows_a_width(layers, kept, layers.reads(name).at(is_product ? 1 : 0));
+         follows_a_width(layers, last, layers.reads(name).at(is_product ? 1 : 0));
 }
 
 Json scaled(Json network, double factor) {
   const Json plain = network;
   const Layers layers(plain.at("layers"));
-  const std::set<std::string> kept = last_of(layers);
+  const std::set<std::string> last = last_of(layers);
   const auto times = [factor](const Json& width) {
     return std::llround(factor * static_cast<double>(width.get<std::int64_t>()));
   };
@@ -171,7 +171,7 @@ Json scaled(Json network, double factor) {
     const bool is_depthwise = layer.contains("groups") && layer["groups"] == layer["out_channels"];
     const std::string name = layer.at("name");
     for (const char* key : width_keys) {
-      if (layer.contains(key) && !kept.contains(name)) {
+      if (layer.contains(key) && !last.contains(name)) {
         layer[key] = std::max<std::int64_t>(1, times(layer[key]));
       }
     }
@@ -179,13 +179,13 @@ Json scaled(Json network, double factor) {
       layer["groups"] = layer["out_channels"];
     }
     if (layer["type"] == "slice" && !layer.contains("over_time") &&
-        follows_a_width(layers, kept, layers.reads(name).front())) {
+        follows_a_width(layers, last, layers.reads(name).front())) {
       const std::int64_t from = layer.contains("from") ? times(layer["from"]) : 0;
       layer["from"] = from;
       layer["to"] = std::max<std::int64_t>(from + 1, times(layer["to"]));
     }
     for (const char* channels : {"front", "back"}) {  // of a pad
-      if (layer.contains(channels) && follows_a_width(layers, kept, layers.reads(name).front())) {
+      if (layer.contains(channels) && follows_a_width(layers, last, layers.reads(name).front())) {
         layer[channels] = times(layer[channels]);
       }
     }

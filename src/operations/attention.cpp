@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "../reference/run.h"
-#include "counting.h"
 #include "crossover/alive.h"
 #include "fit.h"
 

@@ -4,9 +4,8 @@
 #include <algorithm>
 
 #include "../reference/run.h"
-#include "counting.h"
 #include "crossover/alive.h"
-#include "crossover/elementwise.h"
+#include "crossover/functions.h"
 #include "crossover/random.h"
 #include "fit.h"
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks what shapes and types the tensors of an operation have, and says in a sentence what does not
-// fit.
+// What operations ask alike of the tensors that they have: which shapes and types, with a sentence
+// that says what does not fit; and what they count.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,31 @@ inline Shape result_of(const Fit& fit, const Window& window, const Shape& image,
                                                   " with padding " + to_string(window.padding) +
                                                   " does not fit into " + to_string(image));
   return result;
+}
+
+// ---- What they count alike.
+
+/// Elements of a tensor; 0 where there is none.
+inline double count(const Workload& workload, Id id) {
+  return id == none ? 0.0 : static_cast<double>(elements(workload[id].shape));
+}
+
+/// Of all of them together.
+inline double count(const Workload& workload, const std::vector<Id>& ids) {
+  double sum = 0;
+  for (const Id id : ids) {
+    sum += count(workload, id);
+  }
+  return sum;
+}
+
+inline double flops(Activation activation) {
+  return with_activation(activation, [](auto of) { return of.flops; });
+}
+
+/// With the product by the gradient.
+inline double derivative_flops(Activation activation) {
+  return with_activation(activation, [](auto of) { return of.derivative_flops; });
 }
 
 }  // namespace crossover

@@ -5,9 +5,8 @@
 
 #include "../reference/products.h"
 #include "../reference/run.h"
-#include "counting.h"
 #include "crossover/alive.h"
-#include "crossover/elementwise.h"
+#include "crossover/functions.h"
 #include "crossover/tensor.h"
 #include "fit.h"
 

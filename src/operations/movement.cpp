@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "../reference/run.h"
-#include "counting.h"
 #include "crossover/alive.h"
 #include "fit.h"
 

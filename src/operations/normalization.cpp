@@ -6,9 +6,8 @@
 #include <cmath>
 
 #include "../reference/run.h"
-#include "counting.h"
 #include "crossover/alive.h"
-#include "crossover/elementwise.h"
+#include "crossover/functions.h"
 #include "fit.h"
 
 namespace crossover {

@@ -7,7 +7,6 @@
 
 #include "../reference/products.h"
 #include "../reference/run.h"
-#include "counting.h"
 #include "crossover/functions.h"
 #include "fit.h"
 

@@ -2,7 +2,6 @@
 #include "crossover/operations/update.h"
 
 #include "../reference/run.h"
-#include "counting.h"
 #include "crossover/alive.h"
 #include "fit.h"
 

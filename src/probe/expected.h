@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "crossover/elementwise.h"
 #include "crossover/float16.h"
+#include "crossover/functions.h"
 
 namespace crossover::probe {
 

@@ -9,7 +9,7 @@
 #include "crossover/start.h"
 #include "crossover/verify.h"
 #include "cuda_host.h"
-#include "libraries/collectives.h"
+#include "libraries/library.h"
 #include "planning/plan.h"
 #include "process_ranks.h"
 #include "support.h"

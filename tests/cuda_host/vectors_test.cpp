@@ -9,7 +9,6 @@
 
 #include "crossover/float16.h"
 #include "kernels/elementwise.h"
-#include "kernels/reduction.h"
 #include "kernels/site.h"
 #include "owners.h"
 

@@ -11,9 +11,9 @@
 #include <set>
 #include <utility>
 
-#include "base/statistics.h"
+#include "base/times.h"
 #include "rows/families.h"
-#include "run/refine/pair_test.h"
+#include "run/refine/search.h"
 
 namespace crossover::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/say.h"
-#include "base/spent.h"
+#include "base/times.h"
 #include "crossover/names.h"
 #include "rows/families.h"
 #include "rows/row.h"

@@ -2,7 +2,7 @@
 // Losses, each with its gradient.
 #pragma once
 
-#include "crossover/loss_function.h"
+#include "crossover/functions.h"
 #include "crossover/operation.h"
 
 namespace crossover {

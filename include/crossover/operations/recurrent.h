@@ -2,13 +2,139 @@
 // Recurrent layers over all their time steps, and their gradients: backpropagation through time.
 #pragma once
 
+#include <type_traits>
 #include <variant>
 #include <vector>
 
-#include "crossover/cells.h"
+#include "crossover/activation.h"
+#include "crossover/host_device.h"
 #include "crossover/operation.h"
 
 namespace crossover {
+
+// ---- The units of recurrent layers: what tells one kind from another, and its arithmetic, written
+// once: for vectors of the CPU, for CUDA kernels, and in double for the reference. A new kind is a
+// struct like these in Cell. Formulas and order of the gates are PyTorch's.
+
+// Formulas are written in Maths, as in functions.h. In a time step each gate has two sums, i = w_ih
+// x + b_ih and k = w_hh h + b_hh. forward() takes them and what goes on from the step before:
+// `before`, which is c or h, and 0 at first. It makes the gates, h, and `kept`, which the gradient
+// reads too. backward() takes of_h, what reaches h, and `carried`, what reaches `before` of the
+// next step without a product, which becomes that of its own; it makes di and dk, the gradients of
+// i and k.
+
+/// Long short-term memory (Hochreiter & Schmidhuber 1997), with gates i, f, g, o: i, f and o
+/// through the sigmoid, g through tanh; c = f c + i g; h = o tanh(c).
+struct LstmCell {
+  static constexpr const char* name = "Lstm";
+  static constexpr const char* grad_name = "LstmGrad";
+  static constexpr const char* layer = "lstm";
+  static constexpr const char* kept = "c";
+  static constexpr const char* di_name = "dgates";
+  static constexpr int gates = 4;
+  /// `kept` is the state that goes on, besides what h does by the products; else h is.
+  static constexpr bool keeps_state = true;
+  /// i and k count apart; else their sum does, and dk is di.
+  static constexpr bool is_apart = false;
+  // Besides the products: of a gate two biases, a sum and 4 for its activation, and of a unit 3 for
+  // c and 5 for h; backward 4 and a sum for the bias, and 10.
+  static constexpr double gate_flops = 7, unit_flops = 8;
+  static constexpr double grad_gate_flops = 5, grad_unit_flops = 10;
+
+  template <class Maths, class V = typename Maths::Number>
+  CROSSOVER_HOST_DEVICE static void forward(const V* i, const V* k, V before, V* gate, V& c, V& h) {
+    gate[0] = sigmoid_of(Maths(), i[0] + k[0]);
+    gate[1] = sigmoid_of(Maths(), i[1] + k[1]);
+    gate[2] = Maths::hyperbolic_tangent(i[2] + k[2]);
+    gate[3] = sigmoid_of(Maths(), i[3] + k[3]);
+    c = gate[1] * before + gate[0] * gate[2];
+    h = gate[3] * Maths::hyperbolic_tangent(c);
+  }
+
+  template <class Maths, class V = typename Maths::Number>
+  CROSSOVER_HOST_DEVICE static void backward(const V* gate, V c, V before, V of_h, V& carried,
+                                             V* di, V* /*dk*/) {
+    const V bent = Maths::hyperbolic_tangent(c);
+    const V of_c = carried + of_h * gate[3] * (1.0F - bent * bent);
+    di[0] = of_c * gate[2] * (gate[0] * (1.0F - gate[0]));
+    di[1] = of_c * before * (gate[1] * (1.0F - gate[1]));
+    di[2] = of_c * gate[0] * (1.0F - gate[2] * gate[2]);
+    di[3] = of_h * bent * (gate[3] * (1.0F - gate[3]));
+    carried = of_c * gate[1];
+  }
+};
+
+/// Gated recurrent units (Cho et al. 2014), with gates r, z, n, whose reset gate stands behind the
+/// product: r = sigmoid(i_r + k_r), z = sigmoid(i_z + k_z), n = tanh(i_n + r k_n),
+/// h = (1 - z) n + z h. It keeps k_n.
+struct GruCell {
+  static constexpr const char* name = "Gru";
+  static constexpr const char* grad_name = "GruGrad";
+  static constexpr const char* layer = "gru";
+  static constexpr const char* kept = "recurrent";
+  static constexpr const char* di_name = "di";
+  static constexpr int gates = 3;
+  static constexpr bool keeps_state = false;
+  static constexpr bool is_apart = true;
+  // Of a unit 1 for the reset and 4 for h; backward there are two sums for biases.
+  static constexpr double gate_flops = 7, unit_flops = 5;
+  static constexpr double grad_gate_flops = 6, grad_unit_flops = 8;
+
+  template <class Maths, class V = typename Maths::Number>
+  CROSSOVER_HOST_DEVICE static void forward(const V* i, const V* k, V before, V* gate, V& recurrent,
+                                            V& h) {
+    gate[0] = sigmoid_of(Maths(), i[0] + k[0]);
+    gate[1] = sigmoid_of(Maths(), i[1] + k[1]);
+    gate[2] = Maths::hyperbolic_tangent(i[2] + gate[0] * k[2]);
+    recurrent = k[2];
+    h = (1.0F - gate[1]) * gate[2] + gate[1] * before;
+  }
+
+  template <class Maths, class V = typename Maths::Number>
+  CROSSOVER_HOST_DEVICE static void backward(const V* gate, V recurrent, V before, V of_h,
+                                             V& carried, V* di, V* dk) {
+    const V r = gate[0];
+    const V z = gate[1];
+    const V n = gate[2];
+    di[2] = of_h * (1.0F - z) * (1.0F - n * n);
+    di[1] = of_h * (before - n) * (z * (1.0F - z));
+    di[0] = di[2] * recurrent * (r * (1.0F - r));
+    dk[0] = di[0];
+    dk[1] = di[1];
+    dk[2] = di[2] * r;
+    carried = of_h * z;
+  }
+};
+
+using Cell = std::variant<LstmCell, GruCell>;
+
+/// What is known of a cell where its kind is not known to the compiler.
+struct CellFacts {
+  const char *name, *grad_name;
+  const char *kept, *di_name;
+  int gates;
+  bool keeps_state, is_apart;
+};
+
+inline CellFacts facts_of(const Cell& cell) {
+  return std::visit(
+      [](auto unit) -> CellFacts {
+        return {.name = unit.name,
+                .grad_name = unit.grad_name,
+                .kept = unit.kept,
+                .di_name = unit.di_name,
+                .gates = unit.gates,
+                .keeps_state = unit.keeps_state,
+                .is_apart = unit.is_apart};
+      },
+      cell);
+}
+
+/// The type of what goes on from step to step, in a layer that stores T.
+template <class Unit, class T>
+using Before = std::conditional_t<Unit::keeps_state, float, T>;
+
+// ---- The operations
 
 /// Of x [time, batch, in] and w_hh [wide, hidden], where `wide` is hidden for each gate.
 struct RecurrentSizes {

@@ -1,17 +1,176 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of gradients: their sum over ranks, and the update of parameters.
+// What becomes of gradients: their sum over ranks, and the update of parameters. The rules by which
+// optimizers do that: what each is told and keeps, and its arithmetic, written once: for the CPU,
+// for CUDA kernels, and in double for the reference. A new rule is a struct like these, with its
+// factors, in Optimizer.
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <variant>
 #include <vector>
 
+#include "crossover/host_device.h"
 #include "crossover/operation.h"
-#include "crossover/update_rules.h"
 
 namespace crossover {
+
+/// A list of states: one of them for each parameter, of its shape. A rule has at most two, m and v.
+struct StatesName {
+  const char* list;    ///< as an Update calls it
+  const char* of_one;  ///< as the tensor of one parameter is called
+};
+
+/// What the factors of an update are made of besides what the rule is told.
+struct UpdateTerms {
+  double gradient_factor = 1;
+  double weight_decay = 0;
+  int step = 1;  ///< counts from 1
+};
+
+// ---- Plain stochastic gradient descent.
+
+template <class T>
+struct SgdFactors {
+  T learning_rate;  ///< times the gradient factor
+
+  CROSSOVER_HOST_DEVICE void update(T& w, T g, T& /*m*/, T& /*v*/) const { w -= learning_rate * g; }
+};
+
+/// w -= learning_rate * g.
+struct SgdOptions {
+  double learning_rate = 0.1;
+
+  static constexpr const char* name = "Sgd";
+  static constexpr std::array<StatesName, 0> states{};
+  static constexpr bool counts_steps = false;
+  static constexpr double flops = 2;  ///< of a parameter
+  template <class See>
+  void describe(See& see) const {
+    see.value("learning_rate", learning_rate);
+  }
+  template <class T>
+  [[nodiscard]] SgdFactors<T> factors(const UpdateTerms& of) const {
+    return {.learning_rate = static_cast<T>(learning_rate * of.gradient_factor)};
+  }
+};
+
+// ---- Stochastic gradient descent with momentum.
+
+template <class T>
+struct MomentumFactors {
+  T learning_rate, momentum, gradient_factor;
+
+  CROSSOVER_HOST_DEVICE void update(T& w, T g, T& velocity, T& /*v*/) const {
+    velocity = momentum * velocity + gradient_factor * g;
+    w -= learning_rate * velocity;
+  }
+};
+
+/// velocity = momentum * velocity + g; w -= learning_rate * velocity: PyTorch's SGD with momentum.
+struct MomentumOptions {
+  double learning_rate = 0.01;
+  double momentum = 0.9;
+
+  static constexpr const char* name = "Momentum";
+  static constexpr std::array<StatesName, 1> states{{{"velocities", "velocity"}}};
+  static constexpr bool counts_steps = false;
+  static constexpr double flops = 4;
+  template <class See>
+  void describe(See& see) const {
+    see.value("learning_rate", learning_rate);
+    see.value("momentum", momentum);
+  }
+  template <class T>
+  [[nodiscard]] MomentumFactors<T> factors(const UpdateTerms& of) const {
+    return {.learning_rate = static_cast<T>(learning_rate),
+            .momentum = static_cast<T>(momentum),
+            .gradient_factor = static_cast<T>(of.gradient_factor)};
+  }
+};
+
+// ---- Adam with decoupled weight decay.
+
+/// What the factors that depend on the step are computed from.
+template <class T>
+struct AdamWClock {
+  T learning_rate, log_beta1, log_beta2;
+};
+
+template <class T>
+struct AdamWFactors {
+  T beta1, one_minus_beta1, beta2, one_minus_beta2, epsilon;
+  T step_size;                ///< lr / (1 - beta1^t)
+  T inverse_root_correction;  ///< 1 / sqrt(1 - beta2^t)
+  T keep;                     ///< 1 - lr * decay
+  T gradient_factor;
+
+  /// Those of step t in arithmetic of T alone: 1 - beta^t is -expm1(t ln beta), accurate to a few
+  /// roundings at any t, since no error accumulates from step to step.
+  CROSSOVER_HOST_DEVICE void set_time(const AdamWClock<T>& clock, int t) {
+    const T correction1 = -std::expm1(static_cast<T>(t) * clock.log_beta1);
+    const T correction2 = -std::expm1(static_cast<T>(t) * clock.log_beta2);
+    step_size = clock.learning_rate / correction1;
+    inverse_root_correction = 1 / std::sqrt(correction2);
+  }
+
+  CROSSOVER_HOST_DEVICE void update(T& w, T gradient, T& m, T& v) const {
+    const T g = gradient_factor * gradient;
+    m = beta1 * m + one_minus_beta1 * g;
+    v = beta2 * v + one_minus_beta2 * g * g;
+    w = keep * w - step_size * m / (std::sqrt(v) * inverse_root_correction + epsilon);
+  }
+};
+
+/// Adam (Kingma & Ba 2015) where nothing decays; else AdamW (Loshchilov & Hutter 2019) as PyTorch
+/// computes it, decay decoupled: w *= 1 - lr * decay; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g
+/// g; w -= lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + epsilon).
+struct AdamWOptions {
+  double learning_rate = 1e-3;
+  double weight_decay = 1e-4;  ///< of parameters of two or more dimensions; others do not decay
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+
+  static constexpr const char* name = "AdamW";
+  static constexpr std::array<StatesName, 2> states{{{"m", "m"}, {"v", "v"}}};
+  static constexpr bool counts_steps = true;
+  static constexpr double flops = 14;
+  template <class See>
+  void describe(See& see) const {
+    see.value("learning_rate", learning_rate);
+    see.value("beta1", beta1);
+    see.value("beta2", beta2);
+    see.value("epsilon", epsilon);
+  }
+  /// Computed in double, since 1 - beta loses digits in float.
+  template <class T>
+  [[nodiscard]] AdamWFactors<T> factors(const UpdateTerms& of) const {
+    const double correction1 = 1 - std::pow(beta1, static_cast<double>(of.step));
+    const double correction2 = 1 - std::pow(beta2, static_cast<double>(of.step));
+    return {.beta1 = static_cast<T>(beta1),
+            .one_minus_beta1 = static_cast<T>(1 - beta1),
+            .beta2 = static_cast<T>(beta2),
+            .one_minus_beta2 = static_cast<T>(1 - beta2),
+            .epsilon = static_cast<T>(epsilon),
+            .step_size = static_cast<T>(learning_rate / correction1),
+            .inverse_root_correction = static_cast<T>(1 / std::sqrt(correction2)),
+            .keep = static_cast<T>(1 - learning_rate * of.weight_decay),
+            .gradient_factor = static_cast<T>(of.gradient_factor)};
+  }
+  [[nodiscard]] AdamWClock<float> clock() const {
+    return {.learning_rate = static_cast<float>(learning_rate),
+            .log_beta1 = static_cast<float>(std::log(beta1)),
+            .log_beta2 = static_cast<float>(std::log(beta2))};
+  }
+};
+
+using Optimizer = std::variant<SgdOptions, MomentumOptions, AdamWOptions>;
+
+// ---- The operations
 
 /// What `rule` makes of each parameter and its gradient g, which stands for gradient_factor *
 /// gradient. All are f32; gradients may be of 16 bits. A gradient that is not finite makes its

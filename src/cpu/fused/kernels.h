@@ -17,8 +17,8 @@
 #include <cstdint>
 
 #include "crossover/activation.h"
-#include "crossover/elementwise.h"
-#include "crossover/loss_function.h"
+#include "crossover/functions.h"
+#include "crossover/operations/update.h"
 
 namespace crossover::cpu::fused {
 

@@ -64,7 +64,7 @@ inline double binary_cross_entropy(const Loss& of, const Batch& batch, std::int6
   const Vector one = hn::Set(d, 1.0F);
   return loss_of_elements(of, batch, begin, end, [&](Vector x, Vector target, Vector& slope) {
     const Vector e = hn::Exp(d, hn::Neg(hn::Abs(x)));
-    const Vector less = hn::Div(e, hn::Add(one, e));  // as in crossover/elementwise.h
+    const Vector less = hn::Div(e, hn::Add(one, e));  // as in crossover/functions.h
     slope = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Sub(less, target),
                            hn::Sub(hn::Sub(one, target), less));
     const Vector larger = hn::NegMulAdd(x, target, hn::Max(x, hn::Zero(d)));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pass.h"
+// The forward pass of a network of Linear layers as one call, on one thread: weights are laid out
+// beforehand, and few samples at a time go through all layers.
+#include "plan.h"
 
 #include <algorithm>
 #include <array>
@@ -15,7 +17,7 @@
 #include "../threads.h"
 #include "crossover/dense_training.h"
 #include "kernels.h"
-#include "memory.h"
+#include "steps.h"
 
 namespace crossover::cpu {
 namespace {

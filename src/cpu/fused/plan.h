@@ -15,4 +15,7 @@ bool trains(const Workload& workload);
 /// other precisions than f32.
 std::unique_ptr<Plan> plan_fused(const Workload& workload, const CompileOptions& options);
 
+/// Of a forward_pass(), as one call. Throws Unsupported where dense_pass() does.
+std::unique_ptr<Plan> plan_pass(const Workload& workload);
+
 }  // namespace crossover::cpu

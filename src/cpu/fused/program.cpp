@@ -1,13 +1,106 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "program.h"
+// Training as a fused program: what its threads do, step by step, and where they wait for each
+// other.
+#include "plan.h"
 
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "../program.h"
+#include "../threads.h"
+#include "crossover/training.h"
+#include "steps.h"
+
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
 
 namespace crossover::cpu::fused {
 namespace {
+
+// ---- Where threads wait for each other.
+
+/// A step has one every few microseconds, so whoever waits spins; and gives its core away only when
+/// it has waited long, for a thread that has none. Each arrival is one addition to a line that all
+/// share, which grows with the threads, from about 0.1 us for two on one chip.
+class Barrier {
+ public:
+  /// Until `threads` threads are here.
+  void wait(int threads) {
+    const std::uint32_t phase = phase_.load(std::memory_order_relaxed);
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads) {
+      arrived_.store(0, std::memory_order_relaxed);
+      phase_.store(phase + 1, std::memory_order_release);
+      return;
+    }
+    constexpr int patience = 20000;
+    for (int spins = 0; phase_.load(std::memory_order_acquire) == phase; ++spins) {
+      if (spins < patience) {
+        pause();
+      } else {
+        std::this_thread::yield();
+      }
+    }
+  }
+
+ private:
+  static void pause() {
+#ifdef __SSE2__
+    _mm_pause();
+#endif
+  }
+
+  alignas(64) std::atomic<int> arrived_{0};
+  alignas(64) std::atomic<std::uint32_t> phase_{0};
+};
+
+// ---- The program
+
+class FusedProgram : public Program {
+ public:
+  FusedProgram(const Workload& workload, const std::vector<DenseStep>& training,
+               const CompileOptions& options, std::int64_t bytes);
+
+  void upload(Id id, std::span<const std::byte> from) override { memory_.upload(id, from); }
+  void download(Id id, std::span<std::byte> to) override { memory_.download(id, to); }
+  void upload_row(Id id, std::int64_t row, std::span<const std::byte> from) override {
+    memory_.upload_row(id, row, from);
+  }
+  void enqueue(std::int64_t first, std::int64_t count) override;
+  void wait() override {}  // enqueue() returns when all is done
+  Profile profile() override;
+
+ private:
+  /// What one of `threads` threads does of a run; `after` is called after each phase.
+  template <class After>
+  void run(std::int64_t index, int thread, int threads, const After& after);
+  template <class After>
+  void run_all(std::int64_t first, std::int64_t count, const After& after);
+  void perform(const Phase& phase, const FusedStep& step, std::int64_t first_row, int part,
+               int parts, int chunk);
+
+  const std::vector<Run> order_;
+  const int threads_;
+  const Block block_;
+  Memory memory_;
+  std::vector<FusedStep> steps_;
+  bool shares_ = false;  ///< any phase, so that more than one thread is of use
+  const Kernels kernels_;
+  Barrier barrier_;
+  Update update_;  ///< of the step that runs
+  struct alignas(64) LossPart {
+    double sum = 0;
+  };
+  std::vector<LossPart> loss_parts_;  ///< by part
+};
 
 OpCategory category_of(Phase::Kind kind) {
   switch (kind) {
@@ -192,3 +285,56 @@ Profile FusedProgram::profile() {
 }
 
 }  // namespace crossover::cpu::fused
+
+namespace crossover::cpu {
+
+// ---- The plan
+
+namespace {
+
+class FusedPlan : public Plan {
+ public:
+  FusedPlan(const Workload& workload, const CompileOptions& options)
+      : workload_(workload),
+        options_(options),
+        training_(dense_training(workload)),
+        bytes_(bytes_of(options.keep_activations)) {}
+
+  [[nodiscard]] std::int64_t bytes() const override { return bytes_; }
+  [[nodiscard]] std::int64_t bytes_keeping_activations() const override { return bytes_of(true); }
+  [[nodiscard]] std::int64_t launches() const override { return 1; }
+  [[nodiscard]] std::unique_ptr<Program> instantiate() override {
+    flush_denormals(options_.threads);  // before the first number is computed
+    return std::make_unique<fused::FusedProgram>(workload_, training_, options_, bytes_);
+  }
+
+ private:
+  [[nodiscard]] std::int64_t bytes_of(bool keep_activations) const {
+    fused::Arena arena;
+    fused::Memory memory(workload_.tensors);
+    static_cast<void>(
+        fused::bind_steps(workload_, training_, options_.threads, keep_activations, arena, memory));
+    return arena.bytes();
+  }
+
+  const Workload workload_;
+  const CompileOptions options_;
+  const std::vector<DenseStep> training_;
+  const std::int64_t bytes_;
+};
+
+}  // namespace
+
+bool trains(const Workload& workload) { return !tensors_of(workload, Role::loss).empty(); }
+
+std::unique_ptr<Plan> plan_fused(const Workload& workload, const CompileOptions& options) {
+  if (options.precision != Precision::f32) {
+    throw Unsupported("fused execution computes in f32, not in " + to_string(options.precision));
+  }
+  if (!trains(workload)) {
+    return plan_pass(workload);
+  }
+  return std::make_unique<FusedPlan>(workload, options);
+}
+
+}  // namespace crossover::cpu

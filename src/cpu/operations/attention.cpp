@@ -9,10 +9,9 @@
 #include <utility>
 
 #include "../attention_tiles.h"
-#include "../row_sums.h"
+#include "../loops.h"
 #include "../threads.h"
 #include "../vector.h"
-#include "../vector_math.h"
 #include "crossover/float16.h"
 #include "operations.h"
 

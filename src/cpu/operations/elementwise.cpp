@@ -5,9 +5,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "../places.h"
+#include "../loops.h"
 #include "../threads.h"
-#include "../vector_math.h"
+#include "../vector.h"
 #include "crossover/float16.h"
 #include "crossover/random.h"
 #include "operations.h"

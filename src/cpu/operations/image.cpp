@@ -5,11 +5,10 @@
 #include <vector>
 
 #include "../layout.h"
-#include "../places.h"
+#include "../loops.h"
 #include "../primitives.h"
 #include "../threads.h"
 #include "../vector.h"
-#include "../vector_math.h"
 #include "../winograd/passes.h"
 #include "operations.h"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <type_traits>
 
-#include "../row_sums.h"
-#include "../vector_math.h"
+#include "../loops.h"
+#include "../vector.h"
 #include "operations.h"
 
 namespace crossover::cpu {
@@ -142,7 +142,7 @@ LossOfVector loss_of(Floats x, Floats target) {
     return {difference * difference, 2.0F * difference};
   } else {
     const Floats e = exponential(where(x < all(0), x, -x));
-    const Floats less = e / (1.0F + e);  // as in crossover/elementwise.h
+    const Floats less = e / (1.0F + e);  // as in crossover/functions.h
     return {where(x < all(0), all(0), x) - x * target + logarithm_of_1_plus(e),
             where(x < all(0), less - target, (1.0F - target) - less)};
   }

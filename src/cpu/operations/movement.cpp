@@ -7,7 +7,6 @@
 #include "../threads.h"
 #include "crossover/float16.h"
 #include "operations.h"
-#include "update_spans.h"
 
 namespace crossover::cpu {
 

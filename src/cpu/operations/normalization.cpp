@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "../layout.h"
-#include "../row_sums.h"
+#include "../loops.h"
 #include "../threads.h"
 #include "../vector.h"
 #include "operations.h"

@@ -3,7 +3,9 @@
 // missing here does not compile in ../lowering.cpp.
 #pragma once
 
+#include <cstdint>
 #include <type_traits>
+#include <vector>
 
 #include "../lowering.h"
 #include "crossover/step.h"
@@ -56,5 +58,31 @@ void lower(const SoftmaxGrad& op, Lowering& to);
 void lower(const Matmul& op, Lowering& to);
 void lower(const AllReduce& op, Lowering& to);
 void lower(const Zero& op, Lowering& to);
+
+// ---- What some of them share.
+
+/// Adds a kernel, the gradient of a bias: sums [columns] (+)= the sums of a tensor, seen as a
+/// matrix [leading, columns], over its rows. `sums` is f32.
+void add_column_sums(Lowering& to, Id matrix, Id sums, bool accumulate);
+
+/// Consecutive tensors of each array that an optimizer treats alike, which become one pass instead
+/// of many. They lie in parallel: element i of each array belongs to element i of the first.
+/// Padding between and within tensors is zero in all arrays; an update must keep it so.
+struct UpdateSpan {
+  std::vector<Id> first;    ///< of each array: parameters, gradients, then the optimizer's states
+  Layout layout;            ///< of all of them
+  std::int64_t floats = 0;  ///< of one array, padding included
+  double weight_decay = 0;
+
+  [[nodiscard]] int threads(const Lowering& to) const {
+    return to.threads_for_bytes(static_cast<double>(floats) * sizeof(float));
+  }
+};
+
+/// Joins the parameters that lie one after another and have the same weight decay. `weight_decay`
+/// may be empty: none.
+std::vector<UpdateSpan> update_spans(Lowering& to,
+                                     const std::vector<const std::vector<Id>*>& arrays,
+                                     const std::vector<double>& weight_decay);
 
 }  // namespace crossover::cpu

@@ -7,11 +7,9 @@
 #include <type_traits>
 #include <variant>
 
-#include "../column_sums.h"
 #include "../primitives.h"
 #include "../threads.h"
 #include "../vector.h"
-#include "../vector_math.h"
 #include "operations.h"
 
 namespace crossover::cpu {

@@ -10,7 +10,6 @@
 #include "crossover/memory.h"
 #include "crossover/ranks.h"
 #include "operations.h"
-#include "update_spans.h"
 
 namespace crossover::cpu {
 

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "../libraries/algorithms.h"
-#include "../libraries/collectives.h"
+#include "../libraries/library.h"
 #include "crossover/backend.h"
 #include "runtime.h"
 

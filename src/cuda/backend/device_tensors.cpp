@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "../planning/tensor_places.h"
+
 namespace crossover::cuda {
 namespace {
 

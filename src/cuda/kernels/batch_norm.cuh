@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "batch_norm.h"
+#include "normalization.h"
 #include "site.h"
 #include "vectors.cuh"
 

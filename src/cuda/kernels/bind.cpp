@@ -8,9 +8,9 @@
 #include <variant>
 
 #include "../execution/executor.h"
-#include "../libraries/measure_arithmetic.h"
-#include "fields.h"
+#include "../libraries/library.h"
 #include "footprint.h"
+#include "operand.h"
 
 namespace crossover::cuda {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "../libraries/algorithms.h"
-#include "../libraries/collectives.h"
+#include "../libraries/library.h"
 #include "../planning/plan.h"
 #include "gather.cuh"
 #include "site.h"

@@ -2,10 +2,13 @@
 #include "elementwise.h"
 
 #include <cmath>
+#include <limits>
 #include <type_traits>
 #include <variant>
 
+#include "convert.cuh"
 #include "crossover/random.h"
+#include "grid.cuh"
 #include "site.h"
 #include "vectors.cuh"
 
@@ -313,5 +316,220 @@ void call(const DropoutArguments<Called>& of, const Site& site) {
 }
 
 cudaError_t find_kernels() { return find_code(add_kernel<1, float>); }
+
+// ---- Products
+
+namespace {
+
+template <class T>
+__global__ void multiply_kernel(MultiplyArguments<Called> of) {
+  const T* a = of.a;
+  const T* b = of.b;
+  T* y = of.y;
+  const std::int64_t count = of.outer * of.places * of.inner;
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
+    const std::int64_t factor =
+        of.places == 1 ? i : i / (of.places * of.inner) * of.inner + i % of.inner;
+    y[i] = narrow<T>(widen(a[i]) * widen(b[factor]));
+  }
+}
+
+/// Neighbouring threads read neighbours.
+template <class T>
+__global__ void multiply_sums_kernel(MultiplySumsArguments<Called> of) {
+  const T* a = of.a;
+  const T* b = of.b;
+  T* sums = of.sums;
+  for (std::int64_t i = thread_index(); i < of.outer * of.inner; i += thread_count()) {
+    const std::int64_t first = i / of.inner * of.places * of.inner + i % of.inner;
+    float sum = 0;
+    for (std::int64_t place = 0; place < of.places; ++place) {
+      const std::int64_t at = first + place * of.inner;
+      sum += widen(a[at]) * widen(b[at]);
+    }
+    sums[i] = narrow<T>(sum);
+  }
+}
+
+template <class T>
+__global__ void multiply_row_sums_kernel(MultiplySumsArguments<Called> of) {
+  const T* a = of.a;
+  const T* b = of.b;
+  T* sums = of.sums;
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  for (std::int64_t row = thread_index() / warp_threads; row < of.outer;
+       row += thread_count() / warp_threads) {
+    float sum = 0;
+    for (std::int64_t place = lane; place < of.places; place += warp_threads) {
+      sum += widen(a[row * of.places + place]) * widen(b[row * of.places + place]);
+    }
+    sum = group_sum(sum);
+    if (lane == 0) {
+      sums[row] = narrow<T>(sum);
+    }
+  }
+}
+
+}  // namespace
+
+void call(const MultiplyArguments<Called>& of, const Site& site) {
+  with_float(of.y.type, [&](auto zero) {
+    launch(multiply_kernel<decltype(zero)>, grid_for(of.outer * of.places * of.inner), site.stream,
+           of);
+  });
+}
+
+void call(const MultiplySumsArguments<Called>& of, const Site& site) {
+  with_float(of.sums.type, [&](auto zero) {
+    using T = decltype(zero);
+    if (of.inner == 1) {
+      launch(multiply_row_sums_kernel<T>, grid_for(of.outer * warp_threads), site.stream, of);
+    } else {
+      launch(multiply_sums_kernel<T>, grid_for(of.outer * of.inner), site.stream, of);
+    }
+  });
+}
+
+// ---- Blocks
+
+namespace {
+
+/// Neighbouring threads write neighbours where the last extent does. Index is 32 bits wide where
+/// that is enough: a GPU divides these several times faster.
+template <class T, class Index>
+__global__ void rearrange_kernel(const T* from, T* to, std::int64_t count, CopiedExtents extents) {
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
+    auto rest = static_cast<Index>(i);
+    std::int64_t read = 0;
+    std::int64_t write = 0;
+    for (int e = extents.used; e-- > 0;) {
+      const auto extent = static_cast<Index>(extents.count[e]);
+      const auto at = static_cast<std::int64_t>(rest % extent);
+      rest /= extent;
+      read += at * extents.from[e];
+      write += at * extents.to[e];
+    }
+    to[write] = from[read];
+  }
+}
+
+template <class T>
+void rearrange(const RearrangeArguments<Called>& of, const Site& site) {
+  const T* from = static_cast<const T*>(of.from) + of.from_first;
+  T* to = static_cast<T*>(of.to) + of.to_first;
+  const auto start = [&](auto* kernel) {
+    launch(kernel, grid_for(of.count), site.stream, from, to, of.count, of.extents);
+  };
+  of.count <= std::numeric_limits<std::uint32_t>::max() ? start(rearrange_kernel<T, std::uint32_t>)
+                                                        : start(rearrange_kernel<T, std::uint64_t>);
+}
+
+}  // namespace
+
+void call(const RearrangeArguments<Called>& of, const Site& site) {
+  bytes(of.from.type) == sizeof(std::uint16_t) ? rearrange<std::uint16_t>(of, site)
+                                               : rearrange<std::uint32_t>(of, site);
+}
+
+// ---- Sums
+
+namespace {
+
+/// A block takes 32 columns, n of them with each thread, and a part of the rows, which its threads
+/// share so that a warp reads neighbours. n divides the columns.
+template <int n, class T>
+__global__ void column_sums_kernel(const T* matrix, std::int64_t rows, std::int64_t columns,
+                                   unsigned tiles, std::int64_t rows_of_a_part, bool accumulate,
+                                   float* sums) {
+  constexpr int across = warp_threads / n;  // threads
+  constexpr int rows_at_once = block_threads / across;
+  __shared__ float partial[rows_at_once * warp_threads];
+  const std::int64_t tile = static_cast<std::int64_t>(blockIdx.x % tiles) * warp_threads;
+  const std::int64_t part = blockIdx.x / tiles;
+  const std::int64_t end = (part + 1) * rows_of_a_part < rows ? (part + 1) * rows_of_a_part : rows;
+  const int first = static_cast<int>(threadIdx.x) % across * n;  // of the thread's, in the tile
+  const int own_row = static_cast<int>(threadIdx.x) / across;
+  Neighbours<float, n> own{};
+  if (tile + first < columns) {
+    for (std::int64_t row = part * rows_of_a_part + own_row; row < end; row += rows_at_once) {
+      const auto values = load<n>(matrix + row * columns + tile + first);
+      for (int k = 0; k < n; ++k) {
+        own.at[k] += values.at[k];
+      }
+    }
+  }
+  for (int k = 0; k < n; ++k) {
+    partial[own_row * warp_threads + first + k] = own.at[k];
+  }
+  __syncthreads();
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  const int warp = static_cast<int>(threadIdx.x) / warp_threads;
+  if constexpr (rows_at_once > block_warps) {  // by all warps, until one is enough
+    float sum = 0;
+    for (int row = warp; row < rows_at_once; row += block_warps) {
+      sum += partial[row * warp_threads + lane];
+    }
+    __syncthreads();
+    partial[threadIdx.x] = sum;
+    __syncthreads();
+  }
+  const std::int64_t column = tile + lane;
+  if (warp == 0 && column < columns) {
+    sums += part * columns;
+    float total = accumulate ? sums[column] : 0.0F;
+    for (int w = 0; w < block_warps; ++w) {
+      total += partial[w * warp_threads + lane];
+    }
+    sums[column] = total;
+  }
+}
+
+/// A warp takes a row.
+template <int n>
+__global__ void row_sums_kernel(const float* matrix, std::int64_t rows, std::int64_t columns,
+                                float* sums) {
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  for (std::int64_t row = thread_index() / warp_threads; row < rows;
+       row += thread_count() / warp_threads) {
+    float sum = 0;
+    for_neighbours<n>(columns, lane, warp_threads, [&](auto some, std::int64_t i) {
+      constexpr int m = decltype(some)::value;
+      const auto values = load<m>(matrix + row * columns + i);
+      for (int k = 0; k < m; ++k) {
+        sum += values.at[k];
+      }
+    });
+    for (int half = warp_threads / 2; half > 0; half /= 2) {
+      sum += __shfl_xor_sync(all_lanes, sum, half);
+    }
+    if (lane == 0) {
+      sums[row] = sum;
+    }
+  }
+}
+
+}  // namespace
+
+void call(const ColumnSumsArguments<Called>& of, const Site& site) {
+  const auto tiles = static_cast<unsigned>((of.columns + warp_threads - 1) / warp_threads);
+  const Grid grid{tiles * static_cast<unsigned>(of.parts), block_threads};
+  with_float(of.matrix.type, [&](auto zero) {
+    using T = decltype(zero);
+    constexpr int at_once = neighbours<T>;
+    const bool aligned = of.columns % at_once == 0 && are_aligned({of.matrix});
+    with_neighbours<at_once>(aligned, [&](auto some) {
+      launch(column_sums_kernel<decltype(some)::value, T>, grid, site.stream, of.matrix, of.rows,
+             of.columns, tiles, (of.rows + of.parts - 1) / of.parts, of.accumulate, of.sums);
+    });
+  });
+}
+
+void call(const RowSumsArguments<Called>& of, const Site& site) {
+  constexpr int at_once = neighbours<float>;
+  with_neighbours<at_once>(of.columns % at_once == 0 && are_aligned({of.matrix}), [&](auto some) {
+    launch(row_sums_kernel<decltype(some)::value>, grid_for(of.rows * warp_threads), site.stream,
+           of.matrix, of.rows, of.columns, of.sums);
+  });
+}
 
 }  // namespace crossover::cuda

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes over whole tensors, element by element. Here as in the other families: arrays are
-// row-major and in device memory, and call() puts the work into the site's stream and returns.
+// Passes over whole tensors: element by element, by blocks, and sums. Here as in the other
+// families: arrays are row-major and in device memory, and call() puts the work into the site's
+// stream and returns.
 #pragma once
 
 #include <cstdint>
 
-#include "arrangement.h"
 #include "crossover/activation.h"
 #include "crossover/operation.h"
 #include "crossover/operations/elementwise.h"
@@ -167,5 +167,82 @@ struct DropoutArguments {
 };
 using DropoutLaunch = DropoutArguments<Planned>;
 void call(const DropoutArguments<Called>& of, const Site& site);
+
+// ---- Products of two tensors [outer, places, inner], of which one may be a gate [outer, inner]:
+// of images in the plain layout inner is 1, channels-last it is the channels.
+
+/// y = a b; `places` is 1 where b has the shape of a.
+template <template <class> class At>
+struct MultiplyArguments {
+  At<const void> a, b;
+  At<void> y;
+  std::int64_t outer = 0, places = 0, inner = 0;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using MultiplyLaunch = MultiplyArguments<Planned>;
+void call(const MultiplyArguments<Called>& of, const Site& site);
+
+/// sums [outer, inner] of a b over the places: by a warp each where inner is 1, else by a thread.
+template <template <class> class At>
+struct MultiplySumsArguments {
+  At<const void> a, b;
+  At<void> sums;
+  std::int64_t outer = 0, places = 0, inner = 0;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using MultiplySumsLaunch = MultiplySumsArguments<Planned>;
+void call(const MultiplySumsArguments<Called>& of, const Site& site);
+
+// ---- Blocks of numbers copied from one tensor to another.
+
+/// From the largest step in `to` to the smallest: the first `used` of them.
+struct CopiedExtents {
+  static constexpr int most = 8;
+  int used = 0;
+  std::int64_t count[most] = {};  // NOLINT(*-avoid-c-arrays): of device code
+  std::int64_t from[most] = {};   // NOLINT(*-avoid-c-arrays)
+  std::int64_t to[most] = {};     // NOLINT(*-avoid-c-arrays)
+};
+
+/// Of each index i: to[to_first + sum i to] = from[from_first + sum i from]. As many numbers as
+/// `count`, which is the product of the extents.
+template <template <class> class At>
+struct RearrangeArguments {
+  At<const void> from;
+  At<void> to;
+  std::int64_t from_first = 0, to_first = 0;
+  std::int64_t count = 0;
+  CopiedExtents extents;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using RearrangeLaunch = RearrangeArguments<Planned>;
+void call(const RearrangeArguments<Called>& of, const Site& site);
+
+// ---- Sums, taken in a fixed order.
+
+/// sums [parts, columns] (+)= the sums of matrix [rows, columns] over each of `parts` equal parts
+/// of its rows. Only the sums of one part may accumulate.
+template <template <class> class At>
+struct ColumnSumsArguments {
+  At<const void> matrix;
+  At<float> sums;
+  std::int64_t rows = 0, columns = 0;
+  bool accumulate = false;
+  std::int64_t parts = 1;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using ColumnSumsLaunch = ColumnSumsArguments<Planned>;
+void call(const ColumnSumsArguments<Called>& of, const Site& site);
+
+/// sums [rows] = the sums of each row of matrix [rows, columns], which is f32.
+template <template <class> class At>
+struct RowSumsArguments {
+  At<const float> matrix;
+  At<float> sums;
+  std::int64_t rows = 0, columns = 0;
+  static constexpr OpCategory category = OpCategory::elementwise;
+};
+using RowSumsLaunch = RowSumsArguments<Planned>;
+void call(const RowSumsArguments<Called>& of, const Site& site);
 
 }  // namespace crossover::cuda

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "launch.cuh"
@@ -38,6 +39,25 @@ Grid grid_for_largest(const Spans& spans, int at_once = 1) {
     largest = std::max(largest, spans.span[s].count);
   }
   return grid_for(largest / at_once);
+}
+
+// ---- What the lanes of a warp, or of equal groups of them, make of their values together; in each
+// of them.
+
+template <int lanes = warp_threads>
+__device__ inline float group_max(float value) {
+  for (int apart = lanes / 2; apart > 0; apart /= 2) {
+    value = std::fmax(value, __shfl_xor_sync(all_lanes, value, apart));
+  }
+  return value;
+}
+
+template <int lanes = warp_threads>
+__device__ inline float group_sum(float value) {
+  for (int apart = lanes / 2; apart > 0; apart /= 2) {
+    value += __shfl_xor_sync(all_lanes, value, apart);
+  }
+  return value;
 }
 
 }  // namespace crossover::cuda

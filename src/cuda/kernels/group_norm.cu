@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "group_norm.h"
+#include "normalization.h"
 
 #include <cmath>
 #include <type_traits>
@@ -7,7 +7,6 @@
 #include "convert.cuh"
 #include "grid.cuh"
 #include "site.h"
-#include "warp.cuh"
 
 namespace crossover::cuda {
 namespace {

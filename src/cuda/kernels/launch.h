@@ -3,24 +3,43 @@
 // calls of it. Needs no CUDA. Each family of launches stands beside its kernels.
 #pragma once
 
+#include <cstdint>
 #include <variant>
+#include <vector>
 
 #include "../libraries/forms.h"
-#include "../libraries/sum_over_ranks.h"
 #include "attention.h"
-#include "batch_norm.h"
+#include "crossover/operation.h"
 #include "elementwise.h"
-#include "group_norm.h"
 #include "loss.h"
-#include "matmul.h"
-#include "multiply.h"
+#include "normalization.h"
+#include "operand.h"
 #include "optimizer.h"
 #include "pool.h"
-#include "rearrange.h"
-#include "reduction.h"
 #include "sequence.h"
 
 namespace crossover::cuda {
+
+// ---- Sums over ranks
+
+/// What an AllReduce becomes. In the second stream where it is `beside` what comes next.
+struct SumLaunch {
+  /// Tensors that lie one after another, and the padding between them: zeros on all ranks.
+  struct Span {
+    Operand first;
+    std::int64_t count = 0;
+  };
+  std::vector<Span> spans;
+  bool beside = false;
+  static constexpr OpCategory category = OpCategory::communication;
+};
+
+/// What comes next waits for all sums in the second stream.
+struct SumsEndLaunch {
+  static constexpr OpCategory category = OpCategory::communication;
+};
+
+// ---- All launches
 
 using Launch = std::variant<
     ProductLaunch, BiasActivateLaunch, CastLaunch, ActivateLaunch, ActivateGradLaunch, AddLaunch,

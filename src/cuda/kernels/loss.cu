@@ -4,9 +4,9 @@
 #include <cfloat>
 #include <cmath>
 
+#include "grid.cuh"
 #include "site.h"
 #include "vectors.cuh"
-#include "warp.cuh"
 
 namespace crossover::cuda {
 namespace {

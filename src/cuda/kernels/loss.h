@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "crossover/loss_function.h"
+#include "crossover/functions.h"
 #include "crossover/operation.h"
 #include "operand.h"
 

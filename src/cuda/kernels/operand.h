@@ -96,4 +96,112 @@ template <template <class> class At, class Span>
 using Spans =
     std::conditional_t<std::is_same_v<At<void>, Operand>, std::vector<Span>, CalledSpans<Span>>;
 
+// ---- How images lie, and where the elements of those that lie channels-last are in the plain
+// layout: for the host, for kernels, for plans.
+
+/// How a tensor's elements lie on the device. upload() and download() take and give the plain
+/// layout whatever it is.
+enum class Layout {
+  plain,          ///< row-major: images [batch, channels, height, width]
+  channels_last,  ///< [batch, height, width, channels]; weights [out, size, size, in]
+};
+
+/// Images as what is done by channel sees them, [outer, channels, inner]: channels-last, outer is
+/// the pixels of all images and inner 1; plain, outer is images and inner the pixels of one.
+struct ChannelView {
+  std::int64_t outer = 0, channels = 0, inner = 1;
+
+  /// Numbers of a channel.
+  [[nodiscard]] CROSSOVER_HOST_DEVICE std::int64_t rows() const { return outer * inner; }
+};
+
+/// Of [.., channels, pixels], each block of channels times pixels lies as [pixels, channels].
+/// 1 and 1: row-major.
+struct Arrangement {
+  std::int64_t channels = 1, pixels = 1;
+
+  [[nodiscard]] bool is_plain() const { return channels == 1 || pixels == 1; }
+  friend bool operator==(const Arrangement&, const Arrangement&) = default;
+};
+
+/// [.., outer, inner] at i is [.., inner, outer] at this. Index is 32 or 64 bits wide: a GPU
+/// divides the short ones several times faster.
+template <class Index>
+CROSSOVER_HOST_DEVICE inline Index swapped(Index i, Index outer, Index inner) {
+  const Index k = i % inner;
+  const Index rest = i / inner;
+  const Index o = rest % outer;
+  return (rest / outer * inner + k) * outer + o;
+}
+
+/// The place in the plain layout of what lies at i.
+inline std::int64_t plain_index(std::int64_t i, const Arrangement& arrangement) {
+  return swapped(i, arrangement.pixels, arrangement.channels);
+}
+
+// ---- The fields of a plain struct one by one, which C++20 has no word for: how many there are, by
+// trying, and their values, by structured bindings of that number. So an Arguments<Called> is made
+// of an Arguments<Planned>.
+
+/// Takes the place of any field.
+struct AnyField {
+  template <class T>
+  // NOLINTNEXTLINE(google-explicit-constructor): that is what it is for
+  operator T() const;
+};
+
+template <class Struct, class... Fields>
+constexpr std::size_t count_fields() {
+  if constexpr (requires { Struct{Fields{}..., AnyField{}}; }) {
+    return count_fields<Struct, Fields..., AnyField>();
+  } else {
+    return sizeof...(Fields);
+  }
+}
+
+/// A `To` whose fields are turn(field) of those of the other struct, which has as many.
+template <class To, class From, class Turn>
+To with_turned_fields(const From& from, const Turn& turn) {
+  constexpr std::size_t count = count_fields<From>();
+  static_assert(count == count_fields<To>());
+  static_assert(count <= 11, "one more case below");
+  const auto all = [&](const auto&... field) { return To{turn(field)...}; };
+  if constexpr (count == 0) {
+    return all();
+  } else if constexpr (count == 1) {
+    const auto& [a] = from;
+    return all(a);
+  } else if constexpr (count == 2) {
+    const auto& [a, b] = from;
+    return all(a, b);
+  } else if constexpr (count == 3) {
+    const auto& [a, b, c] = from;
+    return all(a, b, c);
+  } else if constexpr (count == 4) {
+    const auto& [a, b, c, d] = from;
+    return all(a, b, c, d);
+  } else if constexpr (count == 5) {
+    const auto& [a, b, c, d, e] = from;
+    return all(a, b, c, d, e);
+  } else if constexpr (count == 6) {
+    const auto& [a, b, c, d, e, f] = from;
+    return all(a, b, c, d, e, f);
+  } else if constexpr (count == 7) {
+    const auto& [a, b, c, d, e, f, g] = from;
+    return all(a, b, c, d, e, f, g);
+  } else if constexpr (count == 8) {
+    const auto& [a, b, c, d, e, f, g, h] = from;
+    return all(a, b, c, d, e, f, g, h);
+  } else if constexpr (count == 9) {
+    const auto& [a, b, c, d, e, f, g, h, i] = from;
+    return all(a, b, c, d, e, f, g, h, i);
+  } else if constexpr (count == 10) {
+    const auto& [a, b, c, d, e, f, g, h, i, j] = from;
+    return all(a, b, c, d, e, f, g, h, i, j);
+  } else {
+    const auto& [a, b, c, d, e, f, g, h, i, j, k] = from;
+    return all(a, b, c, d, e, f, g, h, i, j, k);
+  }
+}
+
 }  // namespace crossover::cuda

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "crossover/operation.h"
-#include "crossover/update_rules.h"
+#include "crossover/operations/update.h"
 #include "operand.h"
 
 namespace crossover::cuda {

@@ -13,14 +13,174 @@
 // network's products outweigh.
 #include "persistent.cuh"
 
+#include <cuda_pipeline_primitives.h>
+
+#include <cmath>
+
 #include "persistent_block.cuh"
-#include "persistent_loss.cuh"
 #include "persistent_products.cuh"
-#include "persistent_team.cuh"
 
 namespace crossover::cuda {
 namespace persistent {
 namespace {
+
+// ---- Who trains, and where: one block in its shared memory; a cluster's blocks in theirs, each
+// with all parameters and with the rows of a batch that are its own; or all blocks of a cooperative
+// launch in a workspace.
+
+struct OneBlock {
+  static constexpr bool exists = true;
+  static constexpr bool is_spread = false;        ///< over several memories
+  static constexpr bool has_power_of_two = true;  ///< of warps
+  static __device__ float* memory(const PersistentArguments& /*of*/) { return dynamic_shared(); }
+  /// Of those that share a memory.
+  static __device__ int thread() { return static_cast<int>(threadIdx.x); }
+  static __device__ int threads() { return static_cast<int>(blockDim.x); }
+  static __device__ void barrier() { __syncthreads(); }
+  /// Of four bytes, which are there after wait_for_copies() and a barrier.
+  template <class T>
+  static __device__ void copy(T* to, const T* from) {
+    __pipeline_memcpy_async(to, from, sizeof(T));
+  }
+  static __device__ void commit_copies() { __pipeline_commit(); }
+  static __device__ void wait_for_copies() { __pipeline_wait_prior(0); }
+
+  /// Which of the memories this one is, and two to which power there are.
+  static __device__ int rank() { return 0; }
+  static __device__ int memories_log2(const PersistentArguments& /*of*/) { return 0; }
+  static __device__ float* memory_of(float* own, int /*rank*/) { return own; }
+  static __device__ void barrier_of_all() { __syncthreads(); }
+};
+
+/// Its barriers make what any block wrote visible to all.
+struct WholeGrid {
+  static constexpr bool exists = true;
+  static constexpr bool is_spread = false;
+  static constexpr bool has_power_of_two = false;
+  static __device__ float* memory(const PersistentArguments& of) { return of.workspace; }
+  static __device__ int thread() { return static_cast<int>(thread_index()); }
+  static __device__ int threads() { return static_cast<int>(thread_count()); }
+  static __device__ void barrier() { grid_barrier(); }
+  template <class T>
+  static __device__ void copy(T* to, const T* from) {
+    *to = *from;
+  }
+  static __device__ void commit_copies() {}
+  static __device__ void wait_for_copies() {}
+  static __device__ int rank() { return 0; }
+  static __device__ int memories_log2(const PersistentArguments& /*of*/) { return 0; }
+  static __device__ float* memory_of(float* own, int /*rank*/) { return own; }
+  static __device__ void barrier_of_all() { grid_barrier(); }
+};
+
+/// Its blocks read each other's parts of gradients and losses of rows, and write each other's
+/// parameters, between barriers of all.
+struct Cluster : OneBlock {
+  static constexpr bool exists = has_clusters;
+  static constexpr bool is_spread = true;
+  static __device__ int rank() { return cluster_rank(); }
+  static __device__ int memories_log2(const PersistentArguments& of) { return of.memories_log2; }
+  static __device__ float* memory_of(float* own, int rank) { return shared_of(own, rank); }
+  static __device__ void barrier_of_all() { cluster_barrier(); }
+};
+
+// ---- The loss of a batch in shared memory: see loss.cu for how it is computed and why so.
+
+/// The cross-entropy of a row, and `factor` times its gradient.
+__device__ float cross_entropy(const float* logits, int label, float* gradient, int classes,
+                               float factor) {
+  const float at_label = logits[label];
+  float largest = logits[0];
+  for (int c = 1; c < classes; ++c) {
+    largest = std::fmax(largest, logits[c]);
+  }
+  float others = 0;
+  for (int c = 0; c < classes; ++c) {
+    const float e = std::exp(logits[c] - largest);
+    gradient[c] = e;
+    others += c == label ? 0.0F : e;
+  }
+  const float normalized = factor / (others + std::exp(at_label - largest));
+  for (int c = 0; c < classes; ++c) {
+    gradient[c] = (c == label ? -others : gradient[c]) * normalized;
+  }
+  return at_label == largest
+             ? std::log1p(others)
+             : (largest - at_label) + std::log(others + std::exp(at_label - largest));
+}
+
+/// The sum over a row of an ElementwiseLoss, and `factor` times its gradient.
+__device__ float elementwise_losses(LossFunction function, const float* logits,
+                                    const float* targets, float* gradient, int outputs,
+                                    float factor) {
+  float sum = 0;
+  for (int c = 0; c < outputs; ++c) {
+    const LossOfOne<float> one = elementwise_loss(function, logits[c], targets[c]);
+    sum += one.value;
+    gradient[c] = factor * one.slope;
+  }
+  return sum;
+}
+
+/// Each row's loss, and the gradient of its logits, by one thread.
+template <bool keep, class Team>
+__device__ int loss(const Block<Team>& block, int taken) {
+  const PersistentArguments& of = block.of;
+  const OnChipLayer& last = of.layer[of.layers - 1].on_chip;
+  const int classes = last.out;
+  const int next = leading_dimension(classes);
+  const float factor = of.loss_factor[block.step];
+  const int rows = block.rows();
+  const int tasks = ceil_div(rows, warp_threads);
+  for (int task = block.of_memory.first_task_after(taken); task < tasks;
+       task += block.of_memory.count) {
+    const int row = task * warp_threads + block.lane;
+    if (row >= rows) {
+      continue;
+    }
+    const float* logits = block.shared + last.y + row * next;
+    float* gradient = block.shared + last.dy + row * next;
+    const float* wanted = block.wanted() + row * of.wanted_of_row;
+    block.shared[of.places.row_losses + row] =
+        of.loss_function == LossFunction::cross_entropy
+            ? cross_entropy(logits, *reinterpret_cast<const std::int32_t*>(wanted), gradient,
+                            classes, factor)
+            : elementwise_losses(of.loss_function, logits, wanted, gradient, classes, factor);
+    for (int c = classes; c < ceil_div(classes, tile_columns) * tile_columns; ++c) {
+      gradient[c] = 0;  // products run over it
+    }
+    if (keep) {
+      float* kept =
+          of.kept[block.step][of.layers - 1].dy + std::int64_t{block.row_of(row)} * classes;
+      for (int c = 0; c < classes; ++c) {
+        kept[c] = gradient[c];
+      }
+    }
+  }
+  return tasks;
+}
+
+/// By one warp, in double.
+template <class Team>
+__device__ int mean_loss(const Block<Team>& block, int taken) {
+  if (block.of_team.first_task_after(taken) == 0) {
+    double sum = 0;
+    for (int row = block.lane; row < block.batch; row += warp_threads) {
+      const float* losses = block.memory_of_row(row) + block.of.places.row_losses;
+      sum += static_cast<double>(losses[block.place_of_row(row)]);
+    }
+    for (int apart = warp_threads / 2; apart > 0; apart /= 2) {
+      sum += __shfl_down_sync(all_lanes, sum, apart);
+    }
+    if (block.lane == 0) {
+      block.of.loss[block.run] = static_cast<float>(
+          sum / (static_cast<double>(block.batch) * static_cast<double>(block.of.wanted_of_row)));
+    }
+  }
+  return 1;
+}
+
+// ---- The training
 
 /// The rows that are this memory's, into a buffer; the caller waits for it.
 template <class Team>

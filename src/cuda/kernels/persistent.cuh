@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "crossover/elementwise.h"
-#include "crossover/update_rules.h"
+#include "crossover/functions.h"
+#include "crossover/operations/update.h"
 #include "operand.h"
 #include "persistent_plan.h"
 #include "site.h"

@@ -45,7 +45,7 @@ struct Warps {
 };
 
 /// A step as one warp sees it. Row b of the batch lies in memory b % memories of the team's
-/// (persistent_team.cuh) as its row b / memories.
+/// (persistent.cu) as its row b / memories.
 template <class Team>
 struct Block {
   const PersistentArguments& of;

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 
-#include "arrangement.h"
 #include "crossover/activation.h"
 #include "crossover/operations/image.h"
 #include "crossover/tensor.h"

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "crossover/cells.h"
 #include "crossover/operation.h"
+#include "crossover/operations/recurrent.h"
 #include "operand.h"
 
 namespace crossover::cuda {

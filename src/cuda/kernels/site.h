@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "crossover/elementwise.h"
-#include "crossover/update_rules.h"
+#include "crossover/functions.h"
+#include "crossover/operations/update.h"
 
 namespace crossover::cuda {
 

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 
-#include "../kernels/arrangement.h"
 #include "../kernels/operand.h"
 #include "crossover/operation.h"
 #include "crossover/tensor.h"

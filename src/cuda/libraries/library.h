@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products, convolutions and attention as their libraries offer them: the algorithms that a library
-// has for a form, and one of them, ready to run. Planner and programs know no more of it.
+// has for a form, and one of them, ready to run. And sums over ranks. Planner and programs know no
+// more of it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,9 +9,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 
+#include "crossover/backend.h"
+#include "crossover/ranks.h"
 #include "forms.h"
 
 namespace crossover::cuda {
@@ -118,5 +122,49 @@ std::string nvrtc_version();
 inline auto fixed(const CalledProduct& of) { return std::tuple(of.form, of.vector.at, of.mask.at); }
 inline auto fixed(const CalledConvolution& of) { return of.form; }
 inline auto fixed(const CalledSdpa& of) { return of.form; }
+
+// ---- What the kernel of a product or a convolution does where its library's manual leaves it
+// open, found by running it on operands that tell. Kernels differ from shape to shape, so each form
+// is asked by itself.
+
+/// What becomes of a factor that tf32 does not hold. Writes to all operands, and waits.
+Tf32Factors measure_tf32_factors(const Product& product, const CalledProduct& of,
+                                 const Workspace& workspace, cudaStream_t stream);
+Tf32Factors measure_tf32_factors(const PreparedConvolution& convolution,
+                                 const CalledConvolution& of, const Workspace& workspace,
+                                 cudaStream_t stream);
+
+/// Whether the mask that the product writes (relu_mask, relu_mask_bias) lets a gradient pass where
+/// ReLU's input is exactly 0. Writes to all operands, and waits.
+bool measure_mask_at_zero(const Product& product, const CalledProduct& of,
+                          const Workspace& workspace, cudaStream_t stream);
+
+// ---- Sums over ranks, each with a GPU of its own, as their library makes them.
+
+/// Where values lie on the device.
+struct FloatSpan {
+  float* first = nullptr;
+  std::int64_t count = 0;
+};
+
+class Collectives {
+ public:
+  Collectives() = default;
+  Collectives(const Collectives&) = delete;
+  Collectives& operator=(const Collectives&) = delete;
+  virtual ~Collectives() = default;
+
+  /// Puts into the stream, or into what captures it: each value becomes its sum over all ranks. The
+  /// ranks make the same calls in the same order. Throws std::runtime_error.
+  virtual void sum(std::span<const FloatSpan> spans, cudaStream_t stream) = 0;
+};
+
+/// NCCL's, on the calling thread's device; ready, so that no later call waits for what only a first
+/// one does. All ranks call it at once. Throws Unsupported without NCCL, and
+/// std::runtime_error with the call that failed and what NCCL says of it.
+std::unique_ptr<Collectives> make_nccl(Ranks& ranks);
+
+/// "2.28.9"; empty in a build without NCCL.
+std::string nccl_version();
 
 }  // namespace crossover::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure_arithmetic.h"
+#include "library.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // In the place of nccl_library.cpp in a build without NCCL.
-#include "collectives.h"
 #include "crossover/backend.h"
+#include "library.h"
 
 namespace crossover::cuda {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "../backend/runtime.h"
-#include "collectives.h"
+#include "library.h"
 
 namespace crossover::cuda {
 namespace {

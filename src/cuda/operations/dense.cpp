@@ -5,7 +5,6 @@
 #include <variant>
 
 #include "../planning/step_planner.h"
-#include "linear_fusion.h"
 #include "operations.h"
 
 namespace crossover::cuda {
@@ -13,6 +12,53 @@ namespace crossover::cuda {
 // ---- Linear fusion
 
 namespace {
+
+/// yT [out, batch] = w [out, in] xT [in, batch]; w is its transpose in column-major terms.
+ProductForm forward_form(const StepPlanner& step, const Linear& linear, Epilogue epilogue) {
+  return {.m = step.shape(linear.w)[0],
+          .n = step.rows(linear.x),
+          .k = step.shape(linear.w)[1],
+          .transpose_a = true,
+          .epilogue = epilogue,
+          .alignment_a = step.alignment(linear.w),
+          .alignment_b = step.alignment(linear.x),
+          .alignment_d = step.alignment(linear.y),
+          .factors = step.type(linear.x),
+          .result = step.type(linear.y)};
+}
+
+/// dwT [in, out] = xT [in, batch] dy [batch, out].
+ProductForm dw_form(const StepPlanner& step, const LinearGrad& grad, Epilogue epilogue) {
+  return {.m = step.shape(grad.w)[1],
+          .n = step.shape(grad.w)[0],
+          .k = step.rows(grad.x),
+          .transpose_b = true,
+          .accumulate = grad.accumulate,
+          .epilogue = epilogue,
+          .alignment_a = step.alignment(grad.x),
+          .alignment_b = step.alignment(grad.dy),
+          .alignment_d = step.alignment(grad.dw),
+          .factors = step.type(grad.x),
+          .result = step.type(grad.dw)};
+}
+
+/// dxT [in, batch] = wT [in, out] dyT [out, batch].
+ProductForm dx_form(const StepPlanner& step, const LinearGrad& grad, Epilogue epilogue) {
+  return {.m = step.shape(grad.w)[1],
+          .n = step.rows(grad.x),
+          .k = step.shape(grad.w)[0],
+          .epilogue = epilogue,
+          .alignment_a = step.alignment(grad.w),
+          .alignment_b = step.alignment(grad.dy),
+          .alignment_d = step.alignment(grad.dx),
+          .factors = step.type(grad.x),
+          .result = step.type(grad.dx)};
+}
+
+/// A ReLU's that writes its mask, with the bias where there is one.
+Epilogue masked(const Linear& linear) {
+  return linear.bias != none ? Epilogue::relu_mask_bias : Epilogue::relu_mask;
+}
 
 bool contains(const std::vector<Id>& ids, Id id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
@@ -96,49 +142,6 @@ std::vector<LinearFusion> choose_linear_fusions(const StepPlanner& step) {
     }
   }
   return fusions;
-}
-
-ProductForm forward_form(const StepPlanner& step, const Linear& linear, Epilogue epilogue) {
-  return {.m = step.shape(linear.w)[0],
-          .n = step.rows(linear.x),
-          .k = step.shape(linear.w)[1],
-          .transpose_a = true,
-          .epilogue = epilogue,
-          .alignment_a = step.alignment(linear.w),
-          .alignment_b = step.alignment(linear.x),
-          .alignment_d = step.alignment(linear.y),
-          .factors = step.type(linear.x),
-          .result = step.type(linear.y)};
-}
-
-ProductForm dw_form(const StepPlanner& step, const LinearGrad& grad, Epilogue epilogue) {
-  return {.m = step.shape(grad.w)[1],
-          .n = step.shape(grad.w)[0],
-          .k = step.rows(grad.x),
-          .transpose_b = true,
-          .accumulate = grad.accumulate,
-          .epilogue = epilogue,
-          .alignment_a = step.alignment(grad.x),
-          .alignment_b = step.alignment(grad.dy),
-          .alignment_d = step.alignment(grad.dw),
-          .factors = step.type(grad.x),
-          .result = step.type(grad.dw)};
-}
-
-ProductForm dx_form(const StepPlanner& step, const LinearGrad& grad, Epilogue epilogue) {
-  return {.m = step.shape(grad.w)[1],
-          .n = step.rows(grad.x),
-          .k = step.shape(grad.w)[0],
-          .epilogue = epilogue,
-          .alignment_a = step.alignment(grad.w),
-          .alignment_b = step.alignment(grad.dy),
-          .alignment_d = step.alignment(grad.dx),
-          .factors = step.type(grad.x),
-          .result = step.type(grad.dx)};
-}
-
-Epilogue masked(const Linear& linear) {
-  return linear.bias != none ? Epilogue::relu_mask_bias : Epilogue::relu_mask;
 }
 
 // ---- A layer: one product, with bias and ReLU as its epilogue where the library has one. A Gemm:

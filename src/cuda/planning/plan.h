@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the CUDA backend does for a Workload, decided on the host without any call of CUDA: memory,
-// products with their epilogues, kernels and their order. program.h only carries it out.
+// products with their epilogues, kernels and their order. backend/program.cpp only carries it out.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@
 #include "../libraries/forms.h"
 #include "crossover/backend.h"
 #include "crossover/step.h"
-#include "layouts.h"
 #include "run_mode.h"
 
 namespace crossover::cuda {
 
 // ---- What the CUDA backend does for a Workload, decided on the host without any call of CUDA:
-// memory, products with their epilogues, kernels and their order. program.h only carries it out.
+// memory, products with their epilogues, kernels and their order. backend/program.cpp only carries
+// it out.
 
 struct TensorPlace {
   std::int64_t offset = -1;       ///< in the device block; -1: view, unused, or on the host

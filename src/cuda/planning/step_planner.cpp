@@ -5,12 +5,18 @@
 #include <iterator>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "../operations/operations.h"
 #include "crossover/alive.h"
 #include "crossover/training.h"
+#include "persistent.h"
+#include "plan.h"
+#include "tensor_places.h"
 
 namespace crossover::cuda {
+
+// ---- One step
 
 StepPlanner::StepPlanner(const Workload& workload, int step, const TensorPlaces& places,
                          Offers offers, std::int64_t scratch)
@@ -120,6 +126,178 @@ void StepPlanner::collect_inputs() {
   }
   std::transform(views.begin(), views.end(), std::back_inserter(planned_.inputs),
                  [this](Id view) { return places_.staged_input(view, step_); });
+}
+
+// ---- The whole plan: memory, then step by step. How an operation runs is said in operations/.
+
+namespace {
+
+bool is_loss(const Op& op) { return category(op) == OpCategory::loss; }
+
+bool has_loss(const Step& step) { return std::any_of(step.ops.begin(), step.ops.end(), is_loss); }
+
+/// What the kernels of a loss leave for the one that sums it, at most: a number for each row.
+std::int64_t loss_rows(const Workload& workload) {
+  std::int64_t rows = 0;
+  for (const Step& step : workload.steps) {
+    for (const Op& op : step.ops) {
+      if (const auto* loss = std::get_if<SoftmaxCrossEntropy>(&op)) {
+        rows = std::max(rows, leading(workload[loss->logits].shape));
+      } else if (const auto* loss_of_each = std::get_if<ElementwiseLoss>(&op)) {
+        rows = std::max(rows, loss_parts(elements(workload[loss_of_each->logits].shape)));
+      }
+    }
+  }
+  return rows;
+}
+
+std::int64_t workspace_for(const LaunchPlan& plan, std::int64_t memory_bytes) {
+  std::int64_t most = std::max(
+      launches_of<ProductLaunch>(plan).empty() ? 0 : workspace_for_products,
+      launches_of<ConvolutionLaunch>(plan).empty() ? 0 : workspace_for_cudnn(memory_bytes));
+  for (const SdpaLaunch& launch : launches_of<SdpaLaunch>(plan)) {
+    most = std::max(most, workspace_for_sdpa(launch.form, memory_bytes));
+  }
+  return most;
+}
+
+/// Versions of cuBLASLt differ in the epilogues of gradients where an extent is 1: some refuse k =
+/// 1 for ReLU's derivative, those before 12.3.4 bias gradients. Own kernels cost such products
+/// little.
+bool is_gradient_of_a_line(const ProductForm& form) {
+  const bool of_gradient = form.epilogue == Epilogue::drelu ||
+                           form.epilogue == Epilogue::drelu_bias_sum ||
+                           form.epilogue == Epilogue::b_sum;
+  return of_gradient && std::min({form.m, form.n, form.k}) == 1;
+}
+
+/// The counter of runs, and the order where kernels look up what it stands for.
+void reserve_order(const Workload& workload, LaunchPlan& plan, TensorPlaces& places) {
+  plan.runs = std::ssize(workload.order);
+  plan.run = places.reserve(static_cast<std::int64_t>(sizeof(std::int64_t)));
+  if (plan.persistent || plan.mode.gathers()) {
+    plan.order = places.reserve(plan.runs * static_cast<std::int64_t>(sizeof(OrderedRun)));
+  }
+}
+
+/// The graph of a whole order as loops, where that makes it smaller and where each run's first
+/// kernel is one that gathers rows: it also ends the loops.
+std::vector<OrderLoop> choose_loops(const Workload& workload) {
+  std::vector<OrderLoop> loops = find_loops(workload.order);
+  const bool repeats =
+      std::any_of(loops.begin(), loops.end(), [](const OrderLoop& loop) { return loop.times > 1; });
+  const bool reads_rows =
+      std::none_of(workload.steps.begin(), workload.steps.end(),
+                   [&](const Step& step) { return views_of(workload, step).empty(); });
+  return repeats && reads_rows ? loops : std::vector<OrderLoop>{};
+}
+
+/// Activations stay with the kernel: they have no place of their own, unless they are kept.
+/// So do gradients, whose place is only what a start sets to zero, as of any Program.
+LaunchPlan make_persistent_plan(const Workload& workload, const CompileOptions& options,
+                                const OnChip& chip) {
+  LaunchPlan plan{.mode = choose_run_mode(options)};
+  plan.persistent = plan_persistent(workload, options, chip);
+  TensorPlaces places(workload, options.precision, plan);
+  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+    if (plan.mode.activations != Activations::kept &&
+        workload.tensors[i].role == Role::activation) {
+      plan.tensors[i].offset = -1;
+    }
+  }
+  reserve_order(workload, plan, places);
+  if (!plan.persistent->is_on_chip()) {
+    plan.persistent->workspace = places.reserve(plan.persistent->bytes);
+  }
+  plan.steps.resize(workload.steps.size());
+  return plan;
+}
+
+/// Of one run: its step, and what brings the rows.
+std::int64_t launches_in(const LaunchPlan& plan, const Run& run) {
+  const StepPlan& step = plan.steps[static_cast<std::size_t>(run.step)];
+  const std::int64_t inputs = plan.mode.in_place ? 0 : std::ssize(step.inputs);
+  return std::ssize(step.launches) +
+         (plan.mode.gathers() ? std::min<std::int64_t>(1, inputs) : inputs);
+}
+
+}  // namespace
+
+LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
+                     const Supports& supports, const SupportsConvolution& convolutions,
+                     const OnChip& chip, bool loops, std::int64_t memory_bytes,
+                     const SupportsSdpa& sdpas) {
+  if (options.execution == Execution::persistent) {
+    return make_persistent_plan(workload, options, chip);
+  }
+  const Supports allowed = [&](const ProductForm& form) {
+    return !is_gradient_of_a_line(form) && supports(form);
+  };
+  LaunchPlan plan{.mode = choose_run_mode(options)};
+  if (plan.mode.execution == Execution::graph_epoch && loops &&
+      options.graph_form.value_or(GraphForm{}).loops) {
+    plan.loops = choose_loops(workload);
+    plan.mode.in_place = plan.loops.empty();
+  }
+  TensorPlaces places(workload, options.precision, plan);
+  plan.row_losses = places.reserve(loss_rows(workload) * static_cast<std::int64_t>(sizeof(float)));
+  plan.factors = places.reserve(factors_bytes);
+  const std::int64_t scratch = places.end();
+  const bool counts_runs =
+      std::any_of(workload.steps.begin(), workload.steps.end(), [&](const Step& step) {
+        return has_loss(step) || (plan.mode.gathers() && !views_of(workload, step).empty());
+      });
+  for (std::size_t i = 0; i < workload.steps.size(); ++i) {
+    StepPlanner step(workload, static_cast<int>(i), places, {allowed, convolutions, sdpas},
+                     scratch);
+    plan.steps.push_back(step.plan());
+    if (counts_runs && !has_loss(workload.steps[i])) {
+      plan.steps.back().launches.emplace_back(AdvanceLaunch{});
+    }
+    places.extend(step.scratch_end());
+  }
+  reserve_order(workload, plan, places);
+  plan.workspace_bytes = workspace_for(plan, memory_bytes);
+  plan.workspace = places.reserve(plan.workspace_bytes * plan.mode.streams);
+  return plan;
+}
+
+std::int64_t count_launches(const Workload& workload, const LaunchPlan& plan) {
+  if (plan.persistent) {
+    return 1;
+  }
+  std::int64_t sum = 0;
+  for (const Run& run : workload.order) {
+    sum += launches_in(plan, run) + (plan.mode.loss_every_step ? 1 : 0);
+  }
+  return sum;
+}
+
+std::int64_t count_graph_nodes(const Workload& workload, const LaunchPlan& plan) {
+  if (plan.loops.empty()) {
+    return count_launches(workload, plan);
+  }
+  std::int64_t sum = std::ssize(plan.loops);
+  for (const OrderLoop& loop : plan.loops) {
+    for (std::int64_t run = loop.first; run < loop.first + loop.cycle; ++run) {
+      sum += launches_in(plan, workload.order[static_cast<std::size_t>(run)]);
+    }
+  }
+  return sum;
+}
+
+Reorders count_reorders(const Workload& workload, const LaunchPlan& plan) {
+  Reorders sum;
+  for (const Run& run : workload.order) {
+    for (const Launch& launch : plan.steps[static_cast<std::size_t>(run.step)].launches) {
+      const auto* reshape = std::get_if<ReshapeLaunch>(&launch);
+      if (reshape != nullptr && reshape->moves()) {
+        ++sum.count;
+        sum.bytes += 2 * reshape->count * bytes(reshape->x.type);
+      }
+    }
+  }
+  return sum;
 }
 
 }  // namespace crossover::cuda

@@ -5,15 +5,38 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "../operations/linear_fusion.h"
+#include "../kernels/launch.h"
+#include "../libraries/forms.h"
+#include "crossover/step.h"
 #include "plan.h"
 #include "tensor_places.h"
 
 namespace crossover::cuda {
+
+// ---- A layer's products, and which epilogues of theirs take over what other operations of the
+// step would do: ReLU masks and sums for biases.
+
+class StepPlanner;
+
+/// What the products of one operation do besides.
+struct LinearFusion {
+  bool writes_mask = false;            ///< Linear
+  Operand mask;                        ///< where it writes it
+  std::optional<std::size_t> mask_of;  ///< LinearGrad: the Linear whose mask dx's product applies
+  std::optional<std::size_t>
+      bias_sum_for;                 ///< LinearGrad: the one whose bias gradient dx's product sums
+  bool bias_sum_elsewhere = false;  ///< LinearGrad: another product sums its bias gradient
+};
+
+/// For each operation of the step.
+std::vector<LinearFusion> choose_linear_fusions(const StepPlanner& step);
+
+// ---- The step
 
 /// What the libraries have.
 struct Offers {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe_kernels.cuh"
+#include "probes.h"
 
 #include <cmath>
 

@@ -8,7 +8,7 @@
 
 #include "fences.h"
 #include "kernels/bind.h"
-#include "kernels/fields.h"
+#include "kernels/operand.h"
 
 namespace crossover::cuda {
 

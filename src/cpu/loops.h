@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What loops over rows make of one, or of as many as a vector has lanes: sums and the largest of
-// its numbers.
+// Loops by vectors, over the rows and over the places of a tensor.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +11,15 @@
 #include <type_traits>
 #include <utility>
 
+#include "crossover/tensor.h"
+#include "layout.h"
+#include "threads.h"
 #include "vector.h"
 
 namespace crossover::cpu {
+
+// ---- Rows: what loops over them make of one, or of as many as a vector has lanes: sums and the
+// largest of its numbers.
 
 /// What combine(float, float) makes of all lanes, by halves.
 template <class Combine>
@@ -132,6 +137,50 @@ inline void for_each_rows(std::int64_t begin, std::int64_t end, const Work& work
   for (std::int64_t first = begin; first < end; first += lanes) {
     work([=](std::int64_t r) { return std::min(first + r, end - 1); });
   }
+}
+
+// ---- Places: pixels or time steps.
+
+/// A tensor as it lies, [outer, places, inner], and the layout in which it does. What has one
+/// number for all places lies plain, and that of a block of channels in the block's place.
+struct LyingPlaces {
+  explicit LyingPlaces(const Tensor& x) : of(x.shape) {
+    if (!Places::is_sequence(x.shape)) {
+      const ImageRows rows(x, x.type);
+      of.outer = rows.planes();
+      of.inner = rows.channels;
+      layout = image_layout(x);
+    }
+  }
+
+  /// Of an outer one: vectors.
+  [[nodiscard]] std::int64_t parts() const { return (of.inner + lanes - 1) / lanes; }
+
+  Places of;
+  Layout layout;
+};
+
+/// body(part, element, shared) for each vector of what has one number for all places: the first
+/// place's elements, and those of the shared numbers.
+template <class Body>
+void for_each_shared(int threads, const LyingPlaces& x, const Body& body) {
+  const Places& of = x.of;
+  split(
+      threads, of.outer * x.parts(),
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t outer = i / x.parts();
+          const std::int64_t first = i % x.parts() * lanes;
+          const std::int64_t element = outer * of.count * of.inner + first;
+          const std::int64_t shared = outer * of.inner + first;
+          if (first + lanes <= of.inner) {
+            body(WholeVector{}, element, shared);
+          } else {
+            body(PartOfVector{static_cast<std::size_t>(of.inner - first)}, element, shared);
+          }
+        }
+      },
+      1);
 }
 
 }  // namespace crossover::cpu

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch normalization of images, which in plain layout are f32. Each way takes three launches: sums
-// of parts of the rows, the numbers of a channel; a small one that joins these; and a pass that
-// writes. Arrays of parameters and statistics are f32 [channels].
+// Normalization. Arrays of parameters, their gradients and statistics are f32.
 #pragma once
 
 #include <cstdint>
 
-#include "arrangement.h"
 #include "crossover/activation.h"
 #include "crossover/operation.h"
 #include "operand.h"
@@ -14,6 +11,10 @@
 namespace crossover::cuda {
 
 struct Site;
+
+// ---- Of batches of images, which in plain layout are f32. Each way takes three launches: sums of
+// parts of the rows, the numbers of a channel; a small one that joins these; and a pass that writes.
+// Arrays of parameters and statistics have [channels].
 
 /// What the first launch leaves to the second: of each of `chunks` parts of the rows, means and
 /// sums of squared distances to them, or sums of dz and of dz x'.
@@ -93,5 +94,61 @@ struct BatchNormGradArguments {
 };
 using BatchNormGradLaunch = BatchNormGradArguments<Planned>;
 void call(const BatchNormGradArguments<Called>& of, const Site& site);
+
+// ---- Of groups: of images, or of rows, which are images of one pixel and one group. Mean and shift
+// are null where rows keep their mean, which then counts as 0. A scale that is null counts as 1, a
+// shift as 0.
+
+/// Images [batch, channels, pixels], or channels-last [batch, pixels, channels].
+struct GroupedImages {
+  std::int64_t batch = 0, channels = 0, pixels = 1, groups = 1;
+  Layout layout = Layout::plain;
+
+  [[nodiscard]] std::int64_t means() const { return batch * groups; }
+  [[nodiscard]] bool are_rows() const { return pixels == 1 && groups == 1; }
+};
+
+/// A warp for each row, a block for each group of an image.
+template <template <class> class At>
+struct GroupNormArguments {
+  At<const void> x;
+  At<const float> scale, shift;
+  At<void> y;
+  At<float> mean, inverse_deviation;
+  GroupedImages images;
+  float epsilon = 0;
+  static constexpr OpCategory category = OpCategory::normalization;
+};
+using GroupNormLaunch = GroupNormArguments<Planned>;
+void call(const GroupNormArguments<Called>& of, const Site& site);
+
+/// dx; a warp for each row, a block for each group of an image.
+template <template <class> class At>
+struct GroupNormGradArguments {
+  At<const void> x;
+  At<const float> scale, mean, inverse_deviation;
+  At<const void> dy;
+  At<void> dx;
+  GroupedImages images;
+  static constexpr OpCategory category = OpCategory::normalization;
+};
+using GroupNormGradLaunch = GroupNormGradArguments<Planned>;
+void call(const GroupNormGradArguments<Called>& of, const Site& site);
+
+/// Over each of `parts` equal parts of the pixels of all images, for each channel: products [parts,
+/// channels] = the sums of dy x', which of one part are the scale's gradient; sums [parts,
+/// channels], or none, those of dy, the shift's. Plain images are one part.
+template <template <class> class At>
+struct GroupNormGradSumsArguments {
+  At<const void> x;
+  At<const float> mean, inverse_deviation;
+  At<const void> dy;
+  At<float> products, sums;
+  GroupedImages images;
+  std::int64_t parts = 1;
+  static constexpr OpCategory category = OpCategory::normalization;
+};
+using GroupNormGradSumsLaunch = GroupNormGradSumsArguments<Planned>;
+void call(const GroupNormGradSumsArguments<Called>& of, const Site& site);
 
 }  // namespace crossover::cuda
