@@ -13,8 +13,8 @@ namespace crossover::cuda {
 struct Site;
 
 // ---- Of batches of images, which in plain layout are f32. Each way takes three launches: sums of
-// parts of the rows, the numbers of a channel; a small one that joins these; and a pass that writes.
-// Arrays of parameters and statistics have [channels].
+// parts of the rows, the numbers of a channel; a small one that joins these; and a pass that
+// writes. Arrays of parameters and statistics have [channels].
 
 /// What the first launch leaves to the second: of each of `chunks` parts of the rows, means and
 /// sums of squared distances to them, or sums of dz and of dz x'.
@@ -95,9 +95,9 @@ struct BatchNormGradArguments {
 using BatchNormGradLaunch = BatchNormGradArguments<Planned>;
 void call(const BatchNormGradArguments<Called>& of, const Site& site);
 
-// ---- Of groups: of images, or of rows, which are images of one pixel and one group. Mean and shift
-// are null where rows keep their mean, which then counts as 0. A scale that is null counts as 1, a
-// shift as 0.
+// ---- Of groups: of images, or of rows, which are images of one pixel and one group. Mean and
+// shift are null where rows keep their mean, which then counts as 0. A scale that is null counts as
+// 1, a shift as 0.
 
 /// Images [batch, channels, pixels], or channels-last [batch, pixels, channels].
 struct GroupedImages {

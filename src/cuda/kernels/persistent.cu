@@ -22,7 +22,6 @@
 
 namespace crossover::cuda {
 namespace persistent {
-namespace {
 
 // ---- Who trains, and where: one block in its shared memory; a cluster's blocks in theirs, each
 // with all parameters and with the rows of a batch that are its own; or all blocks of a cooperative
@@ -85,6 +84,8 @@ struct Cluster : OneBlock {
 };
 
 // ---- The loss of a batch in shared memory: see loss.cu for how it is computed and why so.
+
+namespace {
 
 /// The cross-entropy of a row, and `factor` times its gradient.
 __device__ float cross_entropy(const float* logits, int label, float* gradient, int classes,
