@@ -47,7 +47,7 @@ class Patience {
   std::jthread timer_;
 };
 
-double processor_seconds() {
+double seconds_of_thread() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
@@ -64,7 +64,7 @@ std::optional<Ended> measure(benchmark::State& state, PreparedBenchmark& prepare
                              double patience_seconds) {
   prepared.expect(state.max_iterations);
   const Patience patience(patience_seconds);
-  const double processor_before = processor_seconds();
+  const double processor_before = seconds_of_thread();
   const Instant start = std::chrono::steady_clock::now();
   std::int64_t iterations = 0;
   for ([[maybe_unused]] auto iteration : state) {
@@ -80,7 +80,7 @@ std::optional<Ended> measure(benchmark::State& state, PreparedBenchmark& prepare
   }
   return Ended{.iterations = iterations,
                .seconds = seconds_since(start),
-               .cpu_seconds = processor_seconds() - processor_before};
+               .cpu_seconds = seconds_of_thread() - processor_before};
 }
 
 /// For how long a loop may go on: so many times what was expected, or longer where that is little.
