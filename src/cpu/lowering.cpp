@@ -166,6 +166,7 @@ Lowering::Lowering(const Workload& workload, int threads, dnnl::engine engine,
       engine_(std::move(engine)),
       execution_(execution),
       ranks_(ranks),
+      trains_(!tensors_of(workload, Role::loss).empty()),
       is_settled_(workload.tensors.size(), false) {
   lowered_.layouts.resize(workload.tensors.size());
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
@@ -190,23 +191,42 @@ const Layout& Lowering::settle(Id id, const Layout& wanted) {
 }
 
 Argument Lowering::reserve(std::int64_t bytes) {
-  Argument part{.read = true, .written = true, .offset = reserved_bytes_, .in_workspace = true};
+  Argument part{
+      .read = true, .written = true, .offset = reserved_bytes_, .memory = Memory::workspace};
   reserved_bytes_ += MemoryPlan::aligned(bytes);
   lowered_.workspace_bytes = std::max(lowered_.workspace_bytes, reserved_bytes_);
   return part;
 }
 
+Argument Lowering::keep(std::int64_t bytes) {
+  const std::int64_t offset = lowered_.kept_bytes;
+  lowered_.kept_bytes += MemoryPlan::aligned(bytes);
+  return {.read = true, .written = true, .offset = offset, .memory = Memory::kept};
+}
+
 void Lowering::add(OpCategory category, int threads, const std::vector<Argument>& arguments,
                    Work work) {
-  PlannedKernel kernel{
-      .category = category, .threads = threads, .operands = {}, .work = std::move(work)};
+  add_to(lowered_.steps.back(),
+         {.category = category, .threads = threads, .operands = {}, .work = std::move(work)},
+         arguments);
+}
+
+void Lowering::add_once(OpCategory category, int threads, const std::vector<Argument>& arguments,
+                        Work work) {
+  add_to(lowered_.once,
+         {.category = category, .threads = threads, .operands = {}, .work = std::move(work)},
+         arguments);
+}
+
+void Lowering::add_to(std::vector<PlannedKernel>& step, PlannedKernel kernel,
+                      const std::vector<Argument>& arguments) {
   std::vector<PlannedKernel> before;
   std::vector<PlannedKernel> after;
   std::map<Id, std::int64_t> copies;
   std::int64_t copies_bytes = 0;
   for (const Argument& argument : arguments) {
-    if (argument.in_workspace) {
-      kernel.operands.push_back({.memory = Memory::workspace, .offset = argument.offset});
+    if (argument.memory != Memory::tensor) {
+      kernel.operands.push_back({.memory = argument.memory, .offset = argument.offset});
       continue;
     }
     if (argument.id == none) {
@@ -237,7 +257,6 @@ void Lowering::add(OpCategory category, int threads, const std::vector<Argument>
     }
   }
   lowered_.copies_bytes = std::max(lowered_.copies_bytes, copies_bytes);
-  std::vector<PlannedKernel>& step = lowered_.steps.back();
   step.insert(step.end(), before.begin(), before.end());
   step.push_back(std::move(kernel));
   step.insert(step.end(), after.begin(), after.end());

@@ -76,10 +76,11 @@ using Work = std::variant<Loop, Primitive>;
 
 /// Where an operand lies.
 enum class Memory {
-  nowhere,   ///< the operation has no such operand
-  tensor,    ///< where its tensor lies
-  copies,    ///< in a copy in the layout that the kernel asks for, in scratch memory
-  workspace  ///< in scratch memory that the kernels of one operation share
+  nowhere,    ///< the operation has no such operand
+  tensor,     ///< where its tensor lies
+  copies,     ///< in a copy in the layout that the kernel asks for, in scratch memory
+  workspace,  ///< in scratch memory that the kernels of one operation share
+  kept        ///< in memory of its own, for what is made once
 };
 
 /// Where a kernel finds an operand.
@@ -103,9 +104,9 @@ struct Argument {
   bool read = false, written = false;
   Layout layout;
   /// Bytes from the start of the tensor, which is then taken in the plain layout, or of the
-  /// workspace. A kernel that writes a part of a tensor updates it.
+  /// workspace or of what is kept. A kernel that writes a part of a tensor updates it.
   std::int64_t offset = 0;
-  bool in_workspace = false;
+  Memory memory = Memory::tensor;  ///< or workspace, or kept
 
   [[nodiscard]] Argument from(std::int64_t bytes) const {
     Argument part = *this;
@@ -120,9 +121,11 @@ inline Argument updates(Id id, Layout layout = {}) { return {id, true, true, std
 /// What lowering gives.
 struct LoweredWorkload {
   std::vector<std::vector<PlannedKernel>> steps;
+  std::vector<PlannedKernel> once;   ///< before the first step, and whenever tensors were uploaded
   std::vector<Layout> layouts;       ///< by tensor
   std::int64_t copies_bytes = 0;     ///< that the copies of one kernel's operands take at most
   std::int64_t workspace_bytes = 0;  ///< that the kernels of one operation share at most
+  std::int64_t kept_bytes = 0;       ///< that kernels of `once` write
 };
 
 /// What each operation writes its kernels into.
@@ -138,10 +141,18 @@ class Lowering {
   /// So much of the workspace, for the kernels of the operation that is being lowered.
   Argument reserve(std::int64_t bytes);
 
+  /// So much memory of its own, for what a kernel of add_once() makes.
+  Argument keep(std::int64_t bytes);
+
   /// Adds a kernel. A tensor that no kernel had before lies from now on as this one asks for; of
   /// one that lies otherwise the kernel gets a copy, made before it and written back after it by
   /// kernels of their own.
   void add(OpCategory category, int threads, const std::vector<Argument>& arguments, Work work);
+
+  /// The same of one that only reads parameters, in a Workload that does not train: it runs before
+  /// the first step, and not with it.
+  void add_once(OpCategory category, int threads, const std::vector<Argument>& arguments,
+                Work work);
 
   /// Adds a kernel that writes `to` from `from`, each where it lies, converting layout and type.
   /// One of both layouts must be plain, or both of the same extents.
@@ -159,6 +170,7 @@ class Lowering {
   [[nodiscard]] const dnnl::engine& engine() const { return engine_; }
   [[nodiscard]] Ranks* ranks() const { return ranks_; }
   [[nodiscard]] bool overlaps_sums() const { return execution_ == Execution::overlapped; }
+  [[nodiscard]] bool trains() const { return trains_; }
   [[nodiscard]] bool takes_winograd() const { return execution_ == Execution::winograd; }
   const Tensor& operator[](Id id) const { return workload_[id]; }
   [[nodiscard]] std::int64_t count(Id id) const { return elements(workload_[id].shape); }
@@ -173,6 +185,8 @@ class Lowering {
 
  private:
   static std::size_t index(Id id) { return static_cast<std::size_t>(id); }
+  void add_to(std::vector<PlannedKernel>& step, PlannedKernel kernel,
+              const std::vector<Argument>& arguments);
   [[nodiscard]] PlannedKernel copy(Id id, const Layout& from, const Layout& to) const;
 
   const Workload& workload_;
@@ -180,6 +194,7 @@ class Lowering {
   const dnnl::engine engine_;
   const Execution execution_;
   Ranks* const ranks_;
+  const bool trains_;
   std::int64_t reserved_bytes_ = 0;
   LoweredWorkload lowered_;
   std::vector<bool> is_settled_;

@@ -115,20 +115,28 @@ Operand Tensors::operand(Id id) const {
 
 // ---- Bound steps
 
-BoundSteps::BoundSteps(const std::vector<std::vector<PlannedKernel>>& steps, const Tensors& tensors,
+BoundSteps::BoundSteps(const LoweredWorkload& lowered, const Tensors& tensors,
                        const Scratch& scratch, const dnnl::engine& engine, int threads)
     : engine_(engine),
       stream_(engine),
       primitive_scratch_(allocate(scratch.primitive_bytes, threads)),
       copies_(allocate(scratch.copies_bytes, threads)),
-      workspace_(allocate(scratch.workspace_bytes, threads)) {
-  for (const std::vector<PlannedKernel>& step : steps) {
-    std::vector<Kernel>& bound = steps_.emplace_back();
-    for (const PlannedKernel& kernel : step) {
-      bound.push_back(bind(kernel, tensors));
-      alive();  // code for a primitive may have been made
-    }
+      workspace_(allocate(scratch.workspace_bytes, threads)),
+      kept_(allocate(scratch.kept_bytes, threads)),
+      once_(bind(lowered.once, tensors)) {
+  for (const std::vector<PlannedKernel>& step : lowered.steps) {
+    steps_.push_back(bind(step, tensors));
   }
+}
+
+std::vector<Kernel> BoundSteps::bind(const std::vector<PlannedKernel>& kernels,
+                                     const Tensors& tensors) {
+  std::vector<Kernel> bound;
+  for (const PlannedKernel& kernel : kernels) {
+    bound.push_back(bind(kernel, tensors));
+    alive();  // code for a primitive may have been made
+  }
+  return bound;
 }
 
 Operand BoundSteps::operand(const Place& place, const Tensors& tensors) const {
@@ -141,6 +149,8 @@ Operand BoundSteps::operand(const Place& place, const Tensors& tensors) const {
       return Operand(copies_.get() + place.offset);
     case Memory::workspace:
       return Operand(workspace_.get() + place.offset);
+    case Memory::kept:
+      return Operand(kept_.get() + place.offset);
   }
   return {};
 }
@@ -207,6 +217,14 @@ void EagerExecution::for_each_kernel(std::int64_t first, std::int64_t count,
   }
 }
 
+void EagerExecution::run_once() const {
+  Threads threads(threads_);
+  for (const Kernel& kernel : steps_.once()) {
+    threads.use(kernel.threads);
+    kernel.call({});
+  }
+}
+
 void EagerExecution::run(std::int64_t first, std::int64_t count) const {
   for_each_kernel(first, count,
                   [](const Kernel& kernel, const Position& position) { kernel.call(position); });
@@ -261,21 +279,27 @@ CpuPlan::CpuPlan(Workload workload, const CompileOptions& options,
     memory_ = memory(options.keep_activations ? Activations::kept : Activations::share_memory);
     scratch_.copies_bytes = lowered_.copies_bytes;
     scratch_.workspace_bytes = lowered_.workspace_bytes;
+    scratch_.kept_bytes = lowered_.kept_bytes;
     describe_primitives();
   });
 }
 
 void CpuPlan::describe_primitives() {
+  describe_primitives(lowered_.once);
   for (std::vector<PlannedKernel>& step : lowered_.steps) {
-    for (PlannedKernel& kernel : step) {
-      if (auto* primitive = std::get_if<Primitive>(&kernel.work)) {
-        const Threads made_for(kernel.threads);
-        if (primitive->describe) {
-          primitive->description = primitive->describe(engine_);
-        }
-        scratch_.primitive_bytes =
-            std::max(scratch_.primitive_bytes, scratchpad_bytes(primitive->description));
+    describe_primitives(step);
+  }
+}
+
+void CpuPlan::describe_primitives(std::vector<PlannedKernel>& kernels) {
+  for (PlannedKernel& kernel : kernels) {
+    if (auto* primitive = std::get_if<Primitive>(&kernel.work)) {
+      const Threads made_for(kernel.threads);
+      if (primitive->describe) {
+        primitive->description = primitive->describe(engine_);
       }
+      scratch_.primitive_bytes =
+          std::max(scratch_.primitive_bytes, scratchpad_bytes(primitive->description));
     }
   }
 }
@@ -317,7 +341,7 @@ std::unique_ptr<Program> CpuPlan::instantiate() {
   return translating_errors([&]() -> std::unique_ptr<Program> {
     flush_denormals(threads_);  // before the first number is computed
     Tensors tensors(workload_.tensors, lowered_.layouts, memory_, threads_);
-    auto steps = std::make_unique<BoundSteps>(lowered_.steps, tensors, scratch_, engine_, threads_);
+    auto steps = std::make_unique<BoundSteps>(lowered_, tensors, scratch_, engine_, threads_);
     return std::make_unique<CpuProgram>(std::move(tensors), std::move(steps), workload_.order,
                                         ProgramFacts{.bytes = bytes(),
                                                      .launches = launches(),

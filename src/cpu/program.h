@@ -87,23 +87,26 @@ struct Scratch {
   std::int64_t primitive_bytes = 0;  ///< what a primitive asks for
   std::int64_t copies_bytes = 0;     ///< operands in another layout than their tensors'
   std::int64_t workspace_bytes = 0;  ///< what the kernels of one operation pass on
+  std::int64_t kept_bytes = 0;       ///< not shared: what kernels that run once make
 
   [[nodiscard]] std::int64_t bytes() const {
-    return primitive_bytes + copies_bytes + workspace_bytes;
+    return primitive_bytes + copies_bytes + workspace_bytes + kept_bytes;
   }
 };
 
 class BoundSteps {
  public:
-  /// The primitives of `steps` are described for `engine`. Throws OutOfMemory, dnnl::error.
-  BoundSteps(const std::vector<std::vector<PlannedKernel>>& steps, const Tensors& tensors,
-             const Scratch& scratch, const dnnl::engine& engine, int threads);
+  /// The primitives of `lowered` are described for `engine`. Throws OutOfMemory, dnnl::error.
+  BoundSteps(const LoweredWorkload& lowered, const Tensors& tensors, const Scratch& scratch,
+             const dnnl::engine& engine, int threads);
 
   [[nodiscard]] std::span<const Kernel> operator[](int step) const {
     return steps_[static_cast<std::size_t>(step)];
   }
+  [[nodiscard]] std::span<const Kernel> once() const { return once_; }
 
  private:
+  std::vector<Kernel> bind(const std::vector<PlannedKernel>& kernels, const Tensors& tensors);
   Kernel bind(const PlannedKernel& kernel, const Tensors& tensors);
   [[nodiscard]] Operand operand(const Place& place, const Tensors& tensors) const;
 
@@ -112,7 +115,9 @@ class BoundSteps {
   const Block primitive_scratch_;
   const Block copies_;
   const Block workspace_;
+  const Block kept_;
   std::vector<std::unique_ptr<BoundPrimitive>> primitives_;
+  std::vector<Kernel> once_;
   std::vector<std::vector<Kernel>> steps_;
 };
 
@@ -122,6 +127,9 @@ class EagerExecution {
  public:
   /// `steps` must outlive it.
   EagerExecution(const BoundSteps& steps, std::vector<Run> order, int threads);
+
+  /// What comes before the first step, and again where a tensor was uploaded since.
+  void run_once() const;
 
   /// Runs positions [first, first + count) of the order.
   void run(std::int64_t first, std::int64_t count) const;
@@ -150,22 +158,39 @@ class CpuProgram : public Program {
         steps_(std::move(steps)),
         execution_(*steps_, std::move(order), threads) {}
 
-  void upload(Id id, std::span<const std::byte> from) override { tensors_.upload(id, from); }
+  void upload(Id id, std::span<const std::byte> from) override {
+    tensors_.upload(id, from);
+    is_ready_ = false;
+  }
   void download(Id id, std::span<std::byte> to) override { tensors_.download(id, to); }
 
   void upload_row(Id id, std::int64_t row, std::span<const std::byte> from) override {
     tensors_.upload_row(id, row, from);
   }
 
-  void enqueue(std::int64_t first, std::int64_t count) override { execution_.run(first, count); }
+  void enqueue(std::int64_t first, std::int64_t count) override {
+    make_ready();
+    execution_.run(first, count);
+  }
   void wait() override {}  // enqueue() returns when all is done
 
-  Profile profile() override { return execution_.profile(); }
+  Profile profile() override {
+    make_ready();
+    return execution_.profile();
+  }
 
  private:
+  void make_ready() {
+    if (!is_ready_) {
+      execution_.run_once();
+      is_ready_ = true;
+    }
+  }
+
   Tensors tensors_;
   const std::unique_ptr<const BoundSteps> steps_;
   const EagerExecution execution_;
+  bool is_ready_ = false;
 };
 
 // ---- The Workload as the CPU will run it: kernels, layouts and memory, decided before any is
@@ -190,6 +215,7 @@ class CpuPlan : public Plan {
  private:
   [[nodiscard]] MemoryPlan memory(Activations activations) const;
   void describe_primitives();
+  void describe_primitives(std::vector<PlannedKernel>& kernels);
 
   Workload workload_;
   const int threads_;

@@ -238,27 +238,46 @@ struct ForwardPass {
   TransformWeights transform = nullptr;
   std::int64_t summed_channels = 0;
 
+  /// What does not train has its weights transformed once.
   void add_to(Lowering& to, int threads) const {
     const Weights weights = weights_of(to[w]);
+    const std::int64_t bytes = bytes_of(weight_floats(weights));
+    const Argument transformed = to.trains() ? to.reserve(bytes) : to.keep(bytes);
+    if (!to.trains()) {
+      to.add_once(OpCategory::convolution, threads, {reads(w), transformed},
+                  [pass = *this, weights](const Invocation& call) {
+                    pass.transform_all(weights, call.operand<const float>(0),
+                                       call.operand<float>(1), call.threads);
+                  });
+    }
     to.add(OpCategory::convolution, threads,
            {reads(x, image_layout(to[x])), reads(w), bias == none ? Argument{} : reads(bias),
-            writes(y, image_layout(to[y])), room(weight_floats(weights), to),
+            writes(y, image_layout(to[y])), transformed,
             room(threads * best_kernels().scratch_floats(geometry), to)},
-           [pass = *this, weights](const Invocation& call) { pass.run(weights, call); });
+           [pass = *this, weights, trains = to.trains()](const Invocation& call) {
+             if (trains) {
+               pass.transform_all(weights, call.operand<const float>(1), call.operand<float>(4),
+                                  call.threads);
+             }
+             pass.run(call);
+           });
   }
 
  private:
-  void run(const Weights& weights, const Invocation& call) const {
-    const Kernels& kernels = best_kernels();
-    auto* const transformed = call.operand<float>(4);
-    auto* const scratch = call.operand<float>(5);
-    for_each_part(call.threads, summed_channels,
+  void transform_all(const Weights& weights, const float* from, float* transformed,
+                     int threads) const {
+    for_each_part(threads, summed_channels,
                   [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-                    transform(weights, call.operand<const float>(1), transformed, begin, end);
+                    transform(weights, from, transformed, begin, end);
                   });
+  }
+
+  void run(const Invocation& call) const {
+    const Kernels& kernels = best_kernels();
+    auto* const scratch = call.operand<float>(5);
     const Forward pass{.geometry = geometry,
                        .x = call.operand<const float>(0),
-                       .weights = transformed,
+                       .weights = call.operand<const float>(4),
                        .bias = call.operand<const float>(2),
                        .relu = relu,
                        .y = call.operand<float>(3)};
