@@ -67,6 +67,13 @@ def test_its_rows_take_turns_with_those_that_do_the_same_work(tmp_path):
     assert [row["label"] for row in (good, bad)] == ["disc-2 of disc points"] * 2
 
 
+def test_it_is_told_of_a_pass_what_it_is_told_of_training(tmp_path):
+    passes = ("--model=disc-2", "--family=Forward", "--batch=1", "--threads=1", "--cuda=off")
+    ours, *theirs = measure(tmp_path, *passes, *SHORT, FAKE)["rows"]
+    label = f"disc-2 of disc points, {ours['flops']} flops, sgd lr=0.1"
+    assert [row.get("label") for row in theirs] == [label] * 2
+
+
 def test_a_peer_brings_rows_of_its_own(tmp_path):
     own = ("--family=Peak", "--program=fake", *OWN[1:], FAKE)
     document = measure(tmp_path, *own, FAKE_PEER="brings")

@@ -41,22 +41,28 @@ class Fake:
         return {} if TROUBLE == "mute" else {**told, "axes": [{**axis, "unsaid": "good"}]}
 
     def rows(self, configuration: dict[str, str]) -> dict[str, Any]:
-        joins = configuration["family"] == "Epoch" and TROUBLE != "brings"
+        joins = configuration["family"] in ("Epoch", "Forward") and TROUBLE != "brings"
         moods = ("good", "bad")[: (1 if TROUBLE == "slow" else 2) if joins else 0]
         own = {**configuration, "program": "fake", "execution": "eager"}
         return {"rows": [{"configuration": {**own, "mood": mood}} for mood in moods]}
 
-    def prepare(self, counted: dict[str, Any] | None = None, **_: Any) -> dict[str, Any]:
+    def prepare(
+        self, configuration: dict[str, str], counted: dict[str, Any] | None = None, **_: Any
+    ) -> dict[str, Any]:
         counted = counted or OWN_COUNTED
         if TROUBLE == "fails":
             return {"outcome": "failed", "error_message": "it is a fake"}
         for _ in range(12 if TROUBLE == "slow" else 0):
             time.sleep(1)
             alive("verifying it")
-        verification = {"reference": "none", "steps": 1, "steps_of": 1, "tolerance": 1e-3}
+        is_pass = configuration["family"] == "Forward"
+        unit = "entries" if is_pass else "steps"
+        verification = {"reference": "none", unit: 1, f"{unit}_of": 1, "tolerance": 1e-3}
         loss = 12.0 if TROUBLE == "diverges" else float(os.environ.get("FAKE_LOSS", "0.598856"))
         facts = {"verification": {**verification, "relative_error": 0}, "loss_first_epoch": loss}
         told = {"label": f"{counted['network']['name']} of {counted['data']}"}
+        if is_pass:
+            told["label"] += f", {counted['pass']['flops']:.0f} flops, {counted['optimizer']}"
         sizes = {"params": counted["params"], "batch": counted["batch"], "rows": counted["rows"]}
         steps = {"steps": counted["steps"], "flops": counted["epoch"]["flops"], "cpu_threads": 1}
         return {"facts": {**facts, **told, **sizes, **steps}, "once": {"first_call_seconds": 0.5}}
