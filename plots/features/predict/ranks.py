@@ -118,8 +118,8 @@ def prospect(file: File, fit: Fit, wanted: Wanted, plan: Plan) -> Prospect:
     for row in once.values():
         for ranks in plan.ranks:
             network = file.networks.get(row.model, "")
-            batch = row.counters["batch"]
-            found = together(row, batch, fit, wanted, plan, ranks=ranks, network=network)
+            own_batch = row.counters["batch"]
+            found = together(row, own_batch, fit, wanted, plan, ranks=ranks, network=network)
             if isinstance(found, str):
                 problems.setdefault(found, []).append(row.model)
                 continue
