@@ -11,6 +11,7 @@
 #include "crossover/alive.h"
 #include "crossover/machine.h"
 #include "crossover/memory.h"
+#include "crossover/training.h"
 #include "layout.h"
 #include "operations/operations.h"
 #include "primitives.h"
