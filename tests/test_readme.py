@@ -41,6 +41,7 @@ from tools.sources import tracked_files  # noqa: E402
 README = ROOT / "README.md"
 CHART = ROOT / "docs" / "crossover.png"
 METHOD = ROOT / "docs" / "method"
+EVIDENCE = ROOT / "docs" / "evidence"
 SHOWN = ("disc-2", "disc-5", "disc-8", "disc-11")  # networks whose epochs the README shows
 MOST_LINES = 120
 MOST_WORDS = 25
@@ -98,7 +99,7 @@ def epochs() -> str:
 
 @cache
 def beside_pytorch() -> rows.File:
-    return linked(METHOD / "peers.md", "One run")
+    return linked(EVIDENCE / "peers.md", "One run")
 
 
 def peers() -> str:
@@ -180,9 +181,9 @@ class Block(NamedTuple):
 BLOCKS = {
     "answer": Block(README, answer),
     "epochs": Block(README, epochs),
-    "peers": Block(METHOD / "peers.md", peers),
+    "peers": Block(EVIDENCE / "peers.md", peers),
     "steps": Block(METHOD / "shi.md", steps),
-    "shares": Block(METHOD / "cpu_limits.md", shares),
+    "shares": Block(EVIDENCE / "cpu_limits.md", shares),
 }
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the tables of docs/method/crossover.md, comparing.md and peers.md that are of simulations.
+"""Prints the tables of docs/evidence/crossover.md and comparing.md, and of docs/method/peers.md,
+that are of simulations.
 
 plots/tests/test_simulations.py holds a part of them. One table, or all of them:
 

@@ -264,7 +264,7 @@ def _worth(found: AsIs) -> Iterator[str]:
     if any(one.row is None for one in found.own.gpus):
         yield (
             "Predicted are steps of PyTorch's eager loop on cards that nobody measured, from what "
-            "was counted, in a range for 90 % of them (docs/method/peers.md#what-is-counted)."
+            "was counted, in a range for 90 % of them (docs/method/modules.md#what-is-counted)."
         )
     reasons: dict[str, list[float]] = {}
     for failure in (row.failure for row in found.failed if row.failure):
