@@ -336,7 +336,7 @@ def test_a_headline_takes_the_way_that_is_sure_first(file, fitted):
 
 
 def test_what_a_data_sheet_does_not_say_matters_little(fitted):
-    """docs/evidence/prediction.md has the figures: a card's name adds less than its band is wide."""
+    """docs/evidence/prediction.md has figures: a card's name adds less than its band is wide."""
     costs = [
         Mlp(widths, batch, max(1000, batch)).cost()
         for widths, batch in (
