@@ -286,7 +286,12 @@ class CopiesPlan : public Plan {
   /// by trial, with both in memory. Whether they take the place of those among `programs`.
   [[nodiscard]] bool take_turns(Programs& programs, std::int64_t last) {
     options_.threads = all_threads_;
-    Programs on_all_threads = made(last, 1);
+    Programs on_all_threads;
+    try {
+      on_all_threads = made(last, 1);
+    } catch (const OutOfMemory&) {  // there is room for one of both
+      return false;
+    }
     if (on_all_threads.front()->facts().threads.value_or(1) == 1) {
       return false;
     }
