@@ -8,7 +8,7 @@ from tools import run
 from tools.console import guarded, say
 
 NAME = "crossover"
-FIRST_MINUTE = "--budget=55s"  # and some seconds for the answer
+FIRST_MINUTE = "--budget=54s"  # and some seconds for the answer
 HELP = """\
 usage: crossover                measure for a minute, and answer: from what size is a GPU worth it?
        crossover run ...        measure more, a network of your own, two programs: run --help
