@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <ctime>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -18,6 +19,14 @@ using Instant = std::chrono::steady_clock::time_point;
 
 inline double seconds_since(Instant start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// What one of the system's clocks shows.
+inline double seconds_of(clockid_t clock) {
+  constexpr double nanosecond = 1e-9;
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * nanosecond;
 }
 
 /// In seconds, since the process began.

@@ -435,6 +435,10 @@ std::string value_or_unsaid(const Configuration& configuration, const std::strin
   return at == configuration.end() ? find_axis(key).unsaid : at->second;
 }
 
+bool is_said(const Configuration& configuration, const std::string& key) {
+  return value_or_unsaid(configuration, key) != find_axis(key).unsaid;
+}
+
 std::int64_t number_of(const Configuration& configuration, const std::string& key) {
   const std::string text = value_or_unsaid(configuration, key);
   std::int64_t number = 0;

@@ -113,6 +113,9 @@ const std::string& value_of(const Configuration& configuration, const std::strin
 /// The same, and where it lacks the key the value that names leave unsaid, or "".
 std::string value_or_unsaid(const Configuration& configuration, const std::string& key);
 
+/// Whether it has another value than the one that names leave unsaid.
+bool is_said(const Configuration& configuration, const std::string& key);
+
 /// value_or_unsaid() as a number; std::logic_error where it is none.
 std::int64_t number_of(const Configuration& configuration, const std::string& key);
 

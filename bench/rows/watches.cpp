@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -80,12 +79,6 @@ int times_continued() {
     return sigaction(SIGCONT, &action, nullptr) == 0;
   }();
   return is_noted ? continued : 0;
-}
-
-double seconds_of(clockid_t clock) {
-  timespec time{};
-  clock_gettime(clock, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * nanosecond;
 }
 
 /// So far: the clock of intervals stands still meanwhile.

@@ -54,9 +54,7 @@ Repetition repetition_in(const Json& times) {
 }
 
 /// Another program's, not one of bench's own that several ranks measure.
-bool is_of_a_peer(const Row& row) {
-  return value_or_unsaid(row.configuration, "program") != find_axis("program").unsaid;
-}
+bool is_of_a_peer(const Row& row) { return is_said(row.configuration, "program"); }
 
 std::size_t turns_of(const Record& record) {
   return record.repetitions.size() + (record.outcome != Outcome::measured ? 1 : 0);

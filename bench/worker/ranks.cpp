@@ -80,14 +80,14 @@ Worker& RankWorkers::of(const std::string& ranks) {
 
 void RankWorkers::join(Rows& rows, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    const std::string ranks = value_or_unsaid(rows[name].configuration, "ranks");
-    if (ranks == find_axis("ranks").unsaid || rows[name].worker != nullptr) {
+    const Configuration& configuration = rows[name].configuration;
+    if (!is_said(configuration, "ranks") || rows[name].worker != nullptr) {
       continue;
     }
     if (workers_.empty()) {
       require_launcher();
     }
-    rows[name].worker = &of(ranks);
+    rows[name].worker = &of(value_of(configuration, "ranks"));
   }
 }
 

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
-#include <ctime>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
@@ -47,12 +46,6 @@ class Patience {
   std::jthread timer_;
 };
 
-double seconds_of_thread() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
 /// A loop that was ended before all of its iterations.
 struct Ended {
   std::int64_t iterations = 0;
@@ -64,7 +57,7 @@ std::optional<Ended> measure(benchmark::State& state, PreparedBenchmark& prepare
                              double patience_seconds) {
   prepared.expect(state.max_iterations);
   const Patience patience(patience_seconds);
-  const double processor_before = seconds_of_thread();
+  const double processor_before = seconds_of(CLOCK_THREAD_CPUTIME_ID);
   const Instant start = std::chrono::steady_clock::now();
   std::int64_t iterations = 0;
   for ([[maybe_unused]] auto iteration : state) {
@@ -80,7 +73,7 @@ std::optional<Ended> measure(benchmark::State& state, PreparedBenchmark& prepare
   }
   return Ended{.iterations = iterations,
                .seconds = seconds_since(start),
-               .cpu_seconds = seconds_of_thread() - processor_before};
+               .cpu_seconds = seconds_of(CLOCK_THREAD_CPUTIME_ID) - processor_before};
 }
 
 /// For how long a loop may go on: so many times what was expected, or longer where that is little.
@@ -197,8 +190,7 @@ Json RowServer::prepare(const Json& request) {
       held.result.first_steps = first_steps_in(request["first_steps"]);
     }
     held.device = source.device;
-    held.is_of_ranks = value_or_unsaid(configuration_in(request.at("configuration")), "ranks") !=
-                       find_axis("ranks").unsaid;
+    held.is_of_ranks = is_said(configuration_in(request.at("configuration")), "ranks");
     held.result.label = request.value("label", held.result.label);
     held.iterations = request.value("iterations", held.iterations);
     held.result.iterations = held.iterations;

@@ -113,6 +113,8 @@ void settle_layouts(Lowering& to) {
 
 // ---- Lowering
 
+bool trains(const Workload& workload) { return !tensors_of(workload, Role::loss).empty(); }
+
 namespace {
 
 /// Without its operands.
@@ -167,7 +169,6 @@ Lowering::Lowering(const Workload& workload, int threads, dnnl::engine engine,
       engine_(std::move(engine)),
       execution_(execution),
       ranks_(ranks),
-      trains_(!tensors_of(workload, Role::loss).empty()),
       is_settled_(workload.tensors.size(), false) {
   lowered_.layouts.resize(workload.tensors.size());
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
@@ -207,20 +208,18 @@ Argument Lowering::keep(std::int64_t bytes) {
 
 void Lowering::add(OpCategory category, int threads, const std::vector<Argument>& arguments,
                    Work work) {
-  add_to(lowered_.steps.back(),
-         {.category = category, .threads = threads, .operands = {}, .work = std::move(work)},
-         arguments);
+  add_to(lowered_.steps.back(), category, threads, arguments, std::move(work));
 }
 
 void Lowering::add_once(OpCategory category, int threads, const std::vector<Argument>& arguments,
                         Work work) {
-  add_to(lowered_.once,
-         {.category = category, .threads = threads, .operands = {}, .work = std::move(work)},
-         arguments);
+  add_to(lowered_.once, category, threads, arguments, std::move(work));
 }
 
-void Lowering::add_to(std::vector<PlannedKernel>& step, PlannedKernel kernel,
-                      const std::vector<Argument>& arguments) {
+void Lowering::add_to(std::vector<PlannedKernel>& step, OpCategory category, int threads,
+                      const std::vector<Argument>& arguments, Work work) {
+  PlannedKernel kernel{
+      .category = category, .threads = threads, .operands = {}, .work = std::move(work)};
   std::vector<PlannedKernel> before;
   std::vector<PlannedKernel> after;
   std::map<Id, std::int64_t> copies;

@@ -62,6 +62,9 @@ using Loop = std::function<void(const Invocation&)>;
 
 // ---- Kernels, and the workload that becomes them.
 
+/// Whether it trains: else it is a forward_pass().
+bool trains(const Workload& workload);
+
 /// A oneDNN primitive, with scratchpad_mode::user.
 struct Primitive {
   /// Called once, with the number of threads in force that will run it. May throw Unsupported.
@@ -170,7 +173,6 @@ class Lowering {
   [[nodiscard]] const dnnl::engine& engine() const { return engine_; }
   [[nodiscard]] Ranks* ranks() const { return ranks_; }
   [[nodiscard]] bool overlaps_sums() const { return execution_ == Execution::overlapped; }
-  [[nodiscard]] bool trains() const { return trains_; }
   [[nodiscard]] bool takes_winograd() const { return execution_ == Execution::winograd; }
   const Tensor& operator[](Id id) const { return workload_[id]; }
   [[nodiscard]] std::int64_t count(Id id) const { return elements(workload_[id].shape); }
@@ -185,8 +187,8 @@ class Lowering {
 
  private:
   static std::size_t index(Id id) { return static_cast<std::size_t>(id); }
-  void add_to(std::vector<PlannedKernel>& step, PlannedKernel kernel,
-              const std::vector<Argument>& arguments);
+  void add_to(std::vector<PlannedKernel>& step, OpCategory category, int threads,
+              const std::vector<Argument>& arguments, Work work);
   [[nodiscard]] PlannedKernel copy(Id id, const Layout& from, const Layout& to) const;
 
   const Workload& workload_;
@@ -194,7 +196,6 @@ class Lowering {
   const dnnl::engine engine_;
   const Execution execution_;
   Ranks* const ranks_;
-  const bool trains_;
   std::int64_t reserved_bytes_ = 0;
   LoweredWorkload lowered_;
   std::vector<bool> is_settled_;

@@ -8,9 +8,6 @@
 
 namespace crossover::cpu {
 
-/// Whether it trains: else it is a forward_pass().
-bool trains(const Workload& workload);
-
 /// Throws Unsupported where dense_training() does, or dense_pass() where there is no loss, and in
 /// other precisions than f32.
 std::unique_ptr<Plan> plan_fused(const Workload& workload, const CompileOptions& options);

@@ -325,8 +325,6 @@ class FusedPlan : public Plan {
 
 }  // namespace
 
-bool trains(const Workload& workload) { return !tensors_of(workload, Role::loss).empty(); }
-
 std::unique_ptr<Plan> plan_fused(const Workload& workload, const CompileOptions& options) {
   if (options.precision != Precision::f32) {
     throw Unsupported("fused execution computes in f32, not in " + to_string(options.precision));

@@ -242,8 +242,9 @@ struct ForwardPass {
   void add_to(Lowering& to, int threads) const {
     const Weights weights = weights_of(to[w]);
     const std::int64_t bytes = bytes_of(weight_floats(weights));
-    const Argument transformed = to.trains() ? to.reserve(bytes) : to.keep(bytes);
-    if (!to.trains()) {
+    const bool is_trained = trains(to.workload());
+    const Argument transformed = is_trained ? to.reserve(bytes) : to.keep(bytes);
+    if (!is_trained) {
       to.add_once(OpCategory::convolution, threads, {reads(w), transformed},
                   [pass = *this, weights](const Invocation& call) {
                     pass.transform_all(weights, call.operand<const float>(0),
@@ -254,8 +255,8 @@ struct ForwardPass {
            {reads(x, image_layout(to[x])), reads(w), bias == none ? Argument{} : reads(bias),
             writes(y, image_layout(to[y])), transformed,
             room(threads * best_kernels().scratch_floats(geometry), to)},
-           [pass = *this, weights, trains = to.trains()](const Invocation& call) {
-             if (trains) {
+           [pass = *this, weights, is_trained](const Invocation& call) {
+             if (is_trained) {
                pass.transform_all(weights, call.operand<const float>(1), call.operand<float>(4),
                                   call.threads);
              }
