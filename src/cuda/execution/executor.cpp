@@ -454,11 +454,9 @@ class Arguments {
     for (std::size_t s = 0; s < persistent_.dense.size(); ++s) {
       const DenseStep& step = persistent_.dense[s];
       of.step[s] = persistent_.steps[s];
+      of.mean_factor[s] = 1 / static_cast<double>(step.batch * wanted);
       of.loss_factor[s] =
           static_cast<float>(step.loss.scale / static_cast<double>(step.batch * wanted));
-      for (std::size_t l = 0; l < step.layers.size() && is_kept(); ++l) {
-        of.kept[s][l] = kept(step, step.layers[l]);
-      }
     }
     of.order = running_.binding.address<const OrderedRun>(running_.plan.order);
     of.inputs = at<float>(source(first.inputs()));
@@ -470,8 +468,14 @@ class Arguments {
     return of;
   }
 
+  void keep(PersistentArguments& of, std::int64_t run) const {
+    const DenseStep& step = persistent_.dense[static_cast<std::size_t>(running_.run(run).step)];
+    for (std::size_t l = 0; l < step.layers.size(); ++l) {
+      of.kept[l] = kept(step, step.layers[l]);
+    }
+  }
+
  private:
-  [[nodiscard]] bool is_kept() const { return running_.plan.mode.activations == Activations::kept; }
   [[nodiscard]] Id source(Id view) const { return running_.workload[view].source; }
   template <class T>
   [[nodiscard]] T* at(Id id) const {
@@ -547,11 +551,17 @@ class Persistent : public Executor {
 
  private:
   void train(std::int64_t first, std::int64_t count) const {
-    PersistentArguments arguments = arguments_;
-    arguments.first = first;
-    arguments.end = first + count;
     const Footprint footprint(running_.workload, running_.binding);
-    cuda::train(running_.stream(), arguments, shape_);
+    PersistentArguments arguments = arguments_;
+    const std::int64_t at_once = shape_.keep ? 1 : count;
+    for (std::int64_t run = first; run < first + count; run += at_once) {
+      arguments.first = run;
+      arguments.end = run + at_once;
+      if (shape_.keep) {
+        Arguments(running_).keep(arguments, run);
+      }
+      cuda::train(running_.stream(), arguments, shape_);
+    }
   }
 
   const Running& running_;

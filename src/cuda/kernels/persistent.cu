@@ -92,16 +92,19 @@ __device__ float cross_entropy(const float* logits, int label, float* gradient, 
                                float factor) {
   const float at_label = logits[label];
   float largest = logits[0];
+  CROSSOVER_NO_UNROLL
   for (int c = 1; c < classes; ++c) {
     largest = std::fmax(largest, logits[c]);
   }
   float others = 0;
+  CROSSOVER_NO_UNROLL
   for (int c = 0; c < classes; ++c) {
     const float e = std::exp(logits[c] - largest);
     gradient[c] = e;
     others += c == label ? 0.0F : e;
   }
   const float normalized = factor / (others + std::exp(at_label - largest));
+  CROSSOVER_NO_UNROLL
   for (int c = 0; c < classes; ++c) {
     gradient[c] = (c == label ? -others : gradient[c]) * normalized;
   }
@@ -115,6 +118,7 @@ __device__ float elementwise_losses(LossFunction function, const float* logits,
                                     const float* targets, float* gradient, int outputs,
                                     float factor) {
   float sum = 0;
+  CROSSOVER_NO_UNROLL
   for (int c = 0; c < outputs; ++c) {
     const LossOfOne<float> one = elementwise_loss(function, logits[c], targets[c]);
     sum += one.value;
@@ -129,7 +133,7 @@ __device__ int loss(const Block<Team>& block, int taken) {
   const PersistentArguments& of = block.of;
   const OnChipLayer& last = of.layer[of.layers - 1].on_chip;
   const int classes = last.out;
-  const int next = leading_dimension(classes);
+  const int next = last.out_next;
   const float factor = of.loss_factor[block.step];
   const int rows = block.rows();
   const int tasks = ceil_div(rows, warp_threads);
@@ -147,12 +151,12 @@ __device__ int loss(const Block<Team>& block, int taken) {
             ? cross_entropy(logits, *reinterpret_cast<const std::int32_t*>(wanted), gradient,
                             classes, factor)
             : elementwise_losses(of.loss_function, logits, wanted, gradient, classes, factor);
-    for (int c = classes; c < ceil_div(classes, tile_columns) * tile_columns; ++c) {
+    CROSSOVER_NO_UNROLL
+    for (int c = classes; c < last.out_tiles * tile_columns; ++c) {
       gradient[c] = 0;  // products run over it
     }
     if (keep) {
-      float* kept =
-          of.kept[block.step][of.layers - 1].dy + std::int64_t{block.row_of(row)} * classes;
+      float* kept = of.kept[of.layers - 1].dy + std::int64_t{block.row_of(row)} * classes;
       for (int c = 0; c < classes; ++c) {
         kept[c] = gradient[c];
       }
@@ -174,8 +178,7 @@ __device__ int mean_loss(const Block<Team>& block, int taken) {
       sum += __shfl_down_sync(all_lanes, sum, apart);
     }
     if (block.lane == 0) {
-      block.of.loss[block.run] = static_cast<float>(
-          sum / (static_cast<double>(block.batch) * static_cast<double>(block.of.wanted_of_row)));
+      block.of.loss[block.run] = static_cast<float>(sum * block.of.mean_factor[block.step]);
     }
   }
   return 1;
@@ -188,7 +191,6 @@ template <class Team>
 __device__ void load_batch(const PersistentArguments& of, float* shared, const OrderedRun& run,
                            int buffer) {
   const OnChipLayer& first = of.layer[0].on_chip;
-  const int next = leading_dimension(first.in);
   float* x = shared + first.x + buffer * of.places.inputs;
   auto* wanted =
       reinterpret_cast<std::int32_t*>(shared + of.places.wanted + buffer * of.places.wanted_next);
@@ -196,15 +198,19 @@ __device__ void load_batch(const PersistentArguments& of, float* shared, const O
   const int log2 = Team::memories_log2(of);
   const int rows = Block<Team>::rows_of(of.step[run.step].batch, rank, log2);
   const float* inputs = of.inputs + run.first_row * first.in;
+  CROSSOVER_NO_UNROLL
   for (int i = Team::thread(); i < rows * first.in; i += Team::threads()) {
-    const int row = i / first.in;
-    const int column = i % first.in;
-    Team::copy(x + row * next + column, inputs + ((row << log2) + rank) * first.in + column);
+    const int row = of.places.by_inputs(i);
+    const int column = i - row * first.in;
+    Team::copy(x + row * first.in_next + column,
+               inputs + ((row << log2) + rank) * first.in + column);
   }
   const int each = of.wanted_of_row;
+  const std::int32_t* wanted_from = of.wanted + run.first_row * each;
+  CROSSOVER_NO_UNROLL
   for (int i = Team::thread(); i < rows * each; i += Team::threads()) {
-    const std::int64_t row = run.first_row + ((i / each << log2) + rank);
-    Team::copy(wanted + i, of.wanted + row * each + i % each);
+    const int row = each == 1 ? i : i / each;
+    Team::copy(wanted + i, wanted_from + ((row << log2) + rank) * each + (i - row * each));
   }
   Team::commit_copies();
 }
@@ -359,6 +365,7 @@ __device__ void train(const PersistentArguments& of) {
                             run,
                             step,
                             of.step[step].batch,
+                            of.step[step].rows,
                             buffer};
     int taken = 0;
     for (int j = 0; j < of.step[step].jobs; ++j) {

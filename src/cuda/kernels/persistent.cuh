@@ -31,8 +31,8 @@ struct PersistentLayer {
   TrainedTensor w, bias;
 };
 
-/// Where a step's tensors go in the device's memory, where they are kept. No gradients of the
-/// parameters where the step updates in place.
+/// Where a step's tensors go in the device's memory, where they are kept, by launches of one run
+/// each. No gradients of the parameters where the step updates in place.
 struct KeptLayer {
   float* y = nullptr;
   float* dy = nullptr;
@@ -44,9 +44,10 @@ struct KeptLayer {
 
 struct PersistentArguments {
   PersistentLayer layer[most_on_chip_layers];
-  KeptLayer kept[most_on_chip_steps][most_on_chip_layers];
+  KeptLayer kept[most_on_chip_layers];
   OnChipStep step[most_on_chip_steps];
-  float loss_factor[most_on_chip_steps] = {};  // scale / what the loss is the mean of
+  float loss_factor[most_on_chip_steps] = {};   // scale / what the loss is the mean of
+  double mean_factor[most_on_chip_steps] = {};  // 1 / that
   OnChipPlaces places;
   float* workspace = nullptr;  // of a grid
   int memories_log2 = 0;       // of a cluster: two to which power blocks it has

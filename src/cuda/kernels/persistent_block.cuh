@@ -24,7 +24,10 @@ namespace crossover::cuda::persistent {
 
 constexpr int tile_columns = 4;
 
-inline __device__ int ceil_div(int a, int b) { return (a + b - 1) / b; }
+/// For a divisor that is known when this is compiled, and no negative numbers.
+inline __device__ int ceil_div(int a, int b) {
+  return static_cast<int>(static_cast<unsigned>(a + b - 1) / static_cast<unsigned>(b));
+}
 
 /// Warps that share out the tasks of jobs: how many, and which of them this is. Where the count may
 /// be any, a division of each job finds the first task, which a barrier of all blocks outweighs.
@@ -56,7 +59,8 @@ struct Block {
   int rank, memories_log2;
   std::int64_t run;
   int step, batch;
-  int buffer;  // of the two that batches come in by turns
+  int most_rows;  ///< of the batch in a memory
+  int buffer;     // of the two that batches come in by turns
 
   /// Of the batch in the own memory.
   __device__ int rows() const { return rows_of(batch, rank, memories_log2); }
@@ -82,6 +86,11 @@ struct Block {
   }
 };
 
+/// How many warp tasks a job with so many tiles is.
+inline __device__ int tasks_of(int tiles, int lanes_log2) {
+  return ceil_div(tiles << lanes_log2, warp_threads);
+}
+
 /// The part of a tile of results that a lane has in a task: with `lanes` to a tile, the terms
 /// part, part + lanes, ... of its sums. Lanes beyond the last tile compute that one again, for
 /// shuffles are of whole warps, and store nothing.
@@ -89,10 +98,10 @@ struct Share {
   int tile, part;
   bool exists;
 };
-inline __device__ Share share_of(int task, int lane, int lanes, int tiles) {
+inline __device__ Share share_of(int task, int lane, int lanes_log2, int tiles) {
   const int thread = task * warp_threads + lane;
-  const int tile = thread / lanes;
-  return {tile < tiles ? tile : tiles - 1, thread & (lanes - 1), tile < tiles};
+  const int tile = thread >> lanes_log2;
+  return {tile < tiles ? tile : tiles - 1, thread & ((1 << lanes_log2) - 1), tile < tiles};
 }
 
 inline __device__ float4 load4(const float* from) { return *reinterpret_cast<const float4*>(from); }

@@ -4,6 +4,7 @@
 // kernels/persistent.cu carries it out.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -35,6 +36,23 @@ constexpr std::size_t most_jobs = 96;
 
 constexpr int states_of_adamw = 2;  ///< of a parameter; momentum has one, SGD none
 
+/// A division as a multiplication, for a GPU takes forty instructions to divide.
+struct Divider {
+  std::uint32_t factor = std::uint32_t{1} << 31;
+  std::uint8_t shift = 31;
+
+  /// Rounded down, of no negative numbers (Granlund & Montgomery 1994, theorem 4.2).
+  [[nodiscard]] CROSSOVER_HOST_DEVICE int operator()(int n) const {
+    return static_cast<int>((std::uint64_t{static_cast<unsigned>(n)} * factor) >> shift);
+  }
+};
+constexpr Divider divider_by(int divisor) {
+  const auto wide = static_cast<std::uint64_t>(divisor);
+  const int shift = 31 + static_cast<int>(std::bit_width(wide - 1));
+  return {.factor = static_cast<std::uint32_t>(((std::uint64_t{1} << shift) + wide - 1) / wide),
+          .shift = static_cast<std::uint8_t>(shift)};
+}
+
 /// What the warps of a block do until the next barrier, each job in warp tasks that they take in
 /// turn. Of a product, a thread, or `lanes` of them, computes a tile of `rows` times 4 results.
 struct Job {
@@ -53,8 +71,11 @@ struct Job {
   };
   Kind kind = Kind::barrier;
   std::uint8_t layer = 0;
-  std::uint8_t rows = 1;   ///< of a tile: 1, 2 or 4
-  std::uint8_t lanes = 1;  ///< that share a sum: a power of two, at most a warp
+  std::uint8_t rows : 3 = 1;        ///< of a tile: 1, 2 or 4
+  std::uint8_t lanes_log2 : 3 = 0;  ///< two to which power lanes share a sum: at most a warp
+  /// By the product's row tiles, or dw's column tiles: so a tile's number tells its place.
+  std::uint8_t divider_shift = 0;
+  std::uint32_t divider_factor = 0;
 };
 
 /// Floats from one row to the next of a matrix in shared memory: whole vectors of four, an odd
@@ -71,6 +92,8 @@ CROSSOVER_HOST_DEVICE constexpr int leading_dimension(std::int64_t columns) {
 /// are of the rows of the batch that lie there.
 struct OnChipLayer {
   int in = 0, out = 0;
+  int in_next = 0, out_next = 0;    ///< leading_dimension() of each
+  int in_tiles = 0, out_tiles = 0;  ///< vectors that hold so many columns
   Activation activation = Activation::identity, x_activation = Activation::identity;
   int w = 0, bias = 0;
   int x = 0, y = 0, dy = 0, dx = 0;
@@ -79,6 +102,7 @@ struct OnChipLayer {
 
 struct OnChipStep {
   int batch = 0;
+  int rows = 0;  ///< of the batch, in the memory that has the most
   int jobs = 0;
   Job job[most_jobs] = {};  // NOLINT(*-avoid-c-arrays): device code has no std::array
 };
@@ -88,6 +112,7 @@ struct OnChipPlaces {
   int states = 0;      ///< that a parameter has: AdamW's two, momentum's one, SGD's none
   int gradients = 0;   ///< from a parameter to its gradient; 0: that is not stored
   int inputs = 0;      ///< from one batch's buffer to the other's; the first is the first layer's x
+  Divider by_inputs;   ///< by the first layer's `in`
   int wanted = 0;      ///< labels, i32 [rows], or targets [rows, outputs]
   int wanted_next = 0;  ///< from one batch's labels or targets to the other's
   int row_losses = 0;   ///< [rows]

@@ -26,9 +26,14 @@ __device__ void update4(const Factors& factors, float* at, int next, const float
   store4(at, {w[0], w[1], w[2], w[3]});
 }
 
-inline __device__ CROSSOVER_NO_INLINE void update4_by_adamw(AdamWFactors<float> factors, float* at,
-                                                            int next, float4 gradient, int count) {
-  update4(factors, at, next, gradient, count);
+inline __device__ CROSSOVER_NO_INLINE void update4_by_adamw(const PersistentArguments& of,
+                                                            const float* by_time, float keep,
+                                                            float* at, float4 gradient, int count) {
+  AdamWFactors<float> factors = of.adamw;
+  factors.keep = keep;
+  factors.step_size = by_time[0];
+  factors.inverse_root_correction = by_time[1];
+  update4(factors, at, of.places.parameters, gradient, count);
 }
 
 /// Updates parameters as soon as somebody has a gradient of some of them. Where the rows of a batch
@@ -36,22 +41,13 @@ inline __device__ CROSSOVER_NO_INLINE void update4_by_adamw(AdamWFactors<float> 
 template <class Team>
 class Updater {
  public:
-  __device__ Updater(const Block<Team>& block, float keep)
-      : shared_(block.shared),
-        of_(block.of),
-        gradients_(block.of.places.gradients),
-        factors_(block.of.adamw) {
-    if (block.of.places.states == states_of_adamw) {
-      factors_.keep = keep;
-      factors_.step_size = shared_[block.of.places.factors];
-      factors_.inverse_root_correction = shared_[block.of.places.factors + 1];
-    }
-  }
+  __device__ Updater(const Block<Team>& block, const TrainedTensor& of)
+      : shared_(block.shared), of_(block.of), tensor_(of) {}
 
   /// The gradient of at most `count` of the four parameters that begin at `at`.
   __device__ void take(int at, const float4& gradient, int count) const {
     if constexpr (Team::is_spread) {
-      store4(shared_ + gradients_ + at,
+      store4(shared_ + of_.places.gradients + at,
              {gradient.x, count > 1 ? gradient.y : 0.0F, count > 2 ? gradient.z : 0.0F,
               count > 3 ? gradient.w : 0.0F});
     } else {
@@ -64,7 +60,7 @@ class Updater {
     float* const place = shared_ + at;
     const int next = of_.places.parameters;
     if (of_.places.states == states_of_adamw) {
-      update4_by_adamw(factors_, place, next, gradient, count);
+      update4_by_adamw(of_, shared_ + of_.places.factors, tensor_.keep, place, gradient, count);
     } else if (of_.places.states > 0) {
       update4(of_.momentum, place, next, gradient, count);
     } else {
@@ -75,8 +71,7 @@ class Updater {
  private:
   float* shared_;
   const PersistentArguments& of_;
-  int gradients_;
-  AdamWFactors<float> factors_;
+  const TrainedTensor& tensor_;
 };
 
 /// The layer that has a parameter's place.
@@ -89,10 +84,10 @@ inline __device__ int layer_of(const PersistentArguments& of, int at) {
 }
 
 /// A vector of gradients to where the step's are kept.
-inline __device__ void keep_gradient(const PersistentArguments& of, int step, int layer, int at,
+inline __device__ void keep_gradient(const PersistentArguments& of, int layer, int at,
                                      const float4& gradient) {
   const OnChipLayer& place = of.layer[layer].on_chip;
-  const KeptLayer& kept = of.kept[step][layer];
+  const KeptLayer& kept = of.kept[layer];
   if (kept.dw == nullptr) {
     return;
   }
@@ -100,10 +95,10 @@ inline __device__ void keep_gradient(const PersistentArguments& of, int step, in
     keep4(kept.dbias, at - place.bias, place.out, gradient);
     return;
   }
-  const int next = leading_dimension(place.in);
-  const int row = (at - place.w) / next;
+  const int row = (at - place.w) / place.in_next;
   if (row < place.out) {
-    keep4(kept.dw + std::int64_t{row} * place.in, (at - place.w) % next, place.in, gradient);
+    keep4(kept.dw + std::int64_t{row} * place.in, (at - place.w) % place.in_next, place.in,
+          gradient);
   }
 }
 
@@ -131,8 +126,7 @@ __device__ int add_up(const Block<Team>& block, int taken) {
     }
     const int layer = layer_of(of, at);
     const PersistentLayer& its = of.layer[layer];
-    Updater<Team>(block, (at >= its.on_chip.bias ? its.bias : its.w).keep)
-        .update(at, sum, tile_columns);
+    Updater<Team>(block, at >= its.on_chip.bias ? its.bias : its.w).update(at, sum, tile_columns);
     for (int state = 0; state <= of.places.states; ++state) {
       const int place = at + state * of.places.parameters;
       const float4 v = load4(block.shared + place);
@@ -141,7 +135,7 @@ __device__ int add_up(const Block<Team>& block, int taken) {
       }
     }
     if (keep) {
-      keep_gradient(of, block.step, layer, at, sum);
+      keep_gradient(of, layer, at, sum);
     }
   }
   return tasks;
@@ -218,24 +212,27 @@ __device__ int row_product(const Block<Team>& block, const PersistentLayer& of, 
                            int taken) {
   const OnChipLayer& layer = of.on_chip;
   const int columns = backward ? layer.in : layer.out;
+  const int column_tiles = backward ? layer.in_tiles : layer.out_tiles;
   const int terms = backward ? layer.out : layer.in;
   const float* x = block.shared + block.x(layer, job.layer);
   const float* a = backward ? block.shared + layer.dy : x;
   const float* w = block.shared + layer.w;
   float* result = block.shared + (backward ? layer.dx : layer.y);
-  const int a_next = leading_dimension(terms);
-  const int w_next = leading_dimension(layer.in);
-  const int result_next = leading_dimension(columns);
-  const int lanes = job.lanes;
+  const int a_next = backward ? layer.out_next : layer.in_next;
+  const int w_next = layer.in_next;
+  const int result_next = backward ? layer.in_next : layer.out_next;
+  const int lanes = 1 << job.lanes_log2;
   const int own_rows = block.rows();
-  const int row_tiles = ceil_div(own_rows, rows);
-  const int tiles = row_tiles * ceil_div(columns, tile_columns);
-  const int tasks = ceil_div(tiles * lanes, warp_threads);
+  const int row_tiles = ceil_div(block.most_rows, rows);
+  const int tiles = row_tiles * column_tiles;
+  const Divider place_by{job.divider_factor, job.divider_shift};
+  const int tasks = tasks_of(tiles, job.lanes_log2);
   for (int task = block.of_memory.first_task_after(taken); task < tasks;
        task += block.of_memory.count) {
-    const Share share = share_of(task, block.lane, lanes, tiles);
-    const int column = share.tile / row_tiles * tile_columns;
-    const int row = share.tile % row_tiles;
+    const Share share = share_of(task, block.lane, job.lanes_log2, tiles);
+    const int column_tile = place_by(share.tile);
+    const int column = column_tile * tile_columns;
+    const int row = share.tile - column_tile * row_tiles;
     float4 sum[rows] = {};
     for (int k = share.part * 4; k < terms; k += lanes * 4) {
       float4 factors[4];  // of dx four rows of w, of y four columns of wT
@@ -270,17 +267,16 @@ __device__ int row_product(const Block<Team>& block, const PersistentLayer& of, 
       const auto keep_in = [&](float* kept, const float4& v) {
         keep4(kept + std::int64_t{block.row_of(at)} * columns, column, columns, v);
       };
-      const bool by_slope =
-          derivative_takes_input(backward ? layer.x_activation : layer.activation);
+      // Most have ReLU or nothing, which a comparison tells.
+      const Activation activation = backward ? layer.x_activation : layer.activation;
+      const bool by_slope = activation > Activation::relu && derivative_takes_input(activation);
       float4 v = sum[r];
       if (!backward) {
         const float4 bias = load4(block.shared + layer.bias + column);
         v = {v.x + bias.x, v.y + bias.y, v.z + bias.z, v.w + bias.w};
       }
       if (keep && by_slope) {
-        keep_in(backward ? block.of.kept[block.step][job.layer].product
-                         : block.of.kept[block.step][job.layer].sum,
-                v);
+        keep_in(backward ? block.of.kept[job.layer].product : block.of.kept[job.layer].sum, v);
       }
       if (backward && by_slope) {
         const float4 slope = load4(block.shared + layer.x_slope + place);
@@ -296,9 +292,7 @@ __device__ int row_product(const Block<Team>& block, const PersistentLayer& of, 
         v = load4(result + place);
       }
       if (keep) {
-        keep_in(backward ? block.of.kept[block.step][job.layer - 1].dy
-                         : block.of.kept[block.step][job.layer].y,
-                v);
+        keep_in(backward ? block.of.kept[job.layer - 1].dy : block.of.kept[job.layer].y, v);
       }
     }
   }
@@ -313,18 +307,20 @@ __device__ int weight_gradient(const Block<Team>& block, const PersistentLayer& 
   const float* x = block.shared + block.x(layer, job.layer);
   const float* dy = block.shared + layer.dy;
   const int own_rows = block.rows();
-  const int x_next = leading_dimension(layer.in);
-  const int dy_next = leading_dimension(layer.out);
-  const int lanes = job.lanes;
-  const int column_tiles = ceil_div(layer.in, tile_columns);
+  const int x_next = layer.in_next;
+  const int dy_next = layer.out_next;
+  const int lanes = 1 << job.lanes_log2;
+  const int column_tiles = layer.in_tiles;
   const int tiles = ceil_div(layer.out, rows) * column_tiles;
-  const int tasks = ceil_div(tiles * lanes, warp_threads);
-  const Updater<Team> updater(block, of.w.keep);
+  const Divider place_by{job.divider_factor, job.divider_shift};
+  const int tasks = tasks_of(tiles, job.lanes_log2);
+  const Updater<Team> updater(block, of.w);
   for (int task = block.of_memory.first_task_after(taken); task < tasks;
        task += block.of_memory.count) {
-    const Share share = share_of(task, block.lane, lanes, tiles);
-    const int out = share.tile / column_tiles * rows;
-    const int in = share.tile % column_tiles * tile_columns;
+    const Share share = share_of(task, block.lane, job.lanes_log2, tiles);
+    const int row_tile = place_by(share.tile);
+    const int out = row_tile * rows;
+    const int in = (share.tile - row_tile * column_tiles) * tile_columns;
     float4 sum[rows] = {};
     for (int b = share.part; b < own_rows; b += lanes) {
       const float4 right = load4(x + b * x_next + in);
@@ -347,10 +343,9 @@ __device__ int weight_gradient(const Block<Team>& block, const PersistentLayer& 
     for (int r = 0; r < rows; ++r) {
       if (share.exists && out + r < layer.out && ends_with(r, share.part, lanes)) {
         updater.take(layer.w + (out + r) * x_next + in, sum[r], layer.in - in);
-        if (keep && !Team::is_spread && block.of.kept[block.step][job.layer].dw != nullptr) {
-          keep4(block.of.kept[block.step][job.layer].dw +
-                    static_cast<std::int64_t>(out + r) * layer.in,
-                in, layer.in, sum[r]);
+        if (keep && !Team::is_spread && block.of.kept[job.layer].dw != nullptr) {
+          keep4(block.of.kept[job.layer].dw + static_cast<std::int64_t>(out + r) * layer.in, in,
+                layer.in, sum[r]);
         }
       }
     }
@@ -365,14 +360,14 @@ __device__ int bias_gradient(const Block<Team>& block, const PersistentLayer& of
   const OnChipLayer& layer = of.on_chip;
   const float* dy = block.shared + layer.dy;
   const int own_rows = block.rows();
-  const int dy_next = leading_dimension(layer.out);
-  const int lanes = job.lanes;
-  const int tiles = ceil_div(layer.out, tile_columns);
-  const int tasks = ceil_div(tiles * lanes, warp_threads);
-  const Updater<Team> updater(block, of.bias.keep);
+  const int dy_next = layer.out_next;
+  const int lanes = 1 << job.lanes_log2;
+  const int tiles = layer.out_tiles;
+  const int tasks = tasks_of(tiles, job.lanes_log2);
+  const Updater<Team> updater(block, of.bias);
   for (int task = block.of_memory.first_task_after(taken); task < tasks;
        task += block.of_memory.count) {
-    const Share share = share_of(task, block.lane, lanes, tiles);
+    const Share share = share_of(task, block.lane, job.lanes_log2, tiles);
     const int column = share.tile * tile_columns;
     float4 sum[1] = {};
     for (int b = share.part; b < own_rows; b += lanes) {
@@ -381,8 +376,8 @@ __device__ int bias_gradient(const Block<Team>& block, const PersistentLayer& of
     sum_over_lanes(sum, lanes);
     if (share.exists && share.part == 0) {
       updater.take(layer.bias + column, sum[0], layer.out - column);
-      if (keep && !Team::is_spread && block.of.kept[block.step][job.layer].dbias != nullptr) {
-        keep4(block.of.kept[block.step][job.layer].dbias, column, layer.out, sum[0]);
+      if (keep && !Team::is_spread && block.of.kept[job.layer].dbias != nullptr) {
+        keep4(block.of.kept[job.layer].dbias, column, layer.out, sum[0]);
       }
     }
   }

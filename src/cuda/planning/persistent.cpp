@@ -2,6 +2,7 @@
 #include "persistent.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -130,17 +131,22 @@ Time choose_split(Job& job, const Work& work, const Crew& crew) {
       const Time time = time_of(work, rows, lanes, crew);
       if (best.tasks == 0 || cycles_of(time, crew) < cycles_of(best, crew)) {
         best = time;
-        job.rows = static_cast<std::uint8_t>(rows);
-        job.lanes = static_cast<std::uint8_t>(lanes);
+        job.rows = static_cast<std::uint8_t>(rows) & 7U;
+        job.lanes_log2 = std::countr_zero(static_cast<unsigned>(lanes)) & 7;
       }
     }
   }
+  const bool by_columns = job.kind == Job::Kind::dw;
+  const Divider divider =
+      divider_by(by_columns ? ceil_div(work.columns, tile_columns) : ceil_div(work.rows, job.rows));
+  job.divider_factor = divider.factor;
+  job.divider_shift = divider.shift;
   return best;
 }
 
 }  // namespace
 
-double split(std::vector<Job>& phase, const std::vector<OnChipLayer>& layers, int batch,
+double split(std::vector<Job>& phase, const std::vector<OnChipLayer>& layers, int rows,
              const Team& team) {
   const Crew crew = crew_of(team);
   double busy = 0;
@@ -148,7 +154,7 @@ double split(std::vector<Job>& phase, const std::vector<OnChipLayer>& layers, in
   double waits = 0;    // of all tasks
   int tasks = 0;
   for (Job& job : phase) {
-    const Work work = work_of(job, layers[job.layer], ceil_div(batch, team.memories()));
+    const Work work = work_of(job, layers[job.layer], rows);
     const Time time = job.kind == Job::Kind::update ? time_of_update(layers, team)
                       : work.sum > 0                ? choose_split(job, work, crew)
                                                     : Time{};
@@ -225,6 +231,10 @@ class SharedLayout {
       slope_[l].floats = derivative_takes_input(layers[l].activation) ? y_[l].floats : 0;
       places_.push_back({.in = static_cast<int>(layers[l].in),
                          .out = static_cast<int>(layers[l].out),
+                         .in_next = leading_dimension(layers[l].in),
+                         .out_next = leading_dimension(layers[l].out),
+                         .in_tiles = ceil_div(static_cast<int>(layers[l].in), tile_columns),
+                         .out_tiles = ceil_div(static_cast<int>(layers[l].out), tile_columns),
                          .activation = layers[l].activation,
                          .x_activation = layers[l].x_activation});
     }
@@ -311,6 +321,7 @@ class SharedLayout {
     }
     // Twice: the next batch comes in while one is computed.
     common_.inputs = static_cast<int>(matrix_floats(batch, places_.front().in));
+    common_.by_inputs = divider_by(places_.front().in);
     common_.wanted_next = static_cast<int>(round_up(batch * kept.wanted, vector_floats));
     places_.front().x = take(2 * std::int64_t{common_.inputs});
     common_.wanted = take(2 * std::int64_t{common_.wanted_next});
@@ -381,7 +392,7 @@ double write(OnChipStep& step, Phases phases, const std::vector<OnChipLayer>& la
              const Team& team) {
   double cycles = 0;
   for (std::vector<Job>& phase : phases) {
-    cycles += split(phase, layers, step.batch, team);
+    cycles += split(phase, layers, step.rows, team);
     require(static_cast<std::size_t>(step.jobs) + phase.size(), most_jobs, "pieces of a step");
     for (const Job& job : phase) {
       step.job[step.jobs++] = job;
@@ -424,6 +435,7 @@ Candidate candidate_of(const TrainedSteps& of_all, TeamKind kind, int blocks, Ph
     for (const DenseStep& dense : of_all.dense) {
       OnChipStep& step = steps.emplace_back();
       step.batch = static_cast<int>(dense.batch);
+      step.rows = ceil_div(step.batch, team.memories());
       cycles.push_back(write(step, phases, best.plan.layers, team));
     }
     if (cycles.front() < best.cycles) {

@@ -38,8 +38,9 @@ struct Team {
 };
 
 /// Chooses how a team splits the jobs of a phase, and returns an estimate of the phase's time in
-/// clock cycles, with its barrier. It decides nothing but speed.
-double split(std::vector<Job>& phase, const std::vector<OnChipLayer>& layers, int batch,
+/// clock cycles, with its barrier. It decides nothing but speed. `rows` of the batch are in a
+/// memory.
+double split(std::vector<Job>& phase, const std::vector<OnChipLayer>& layers, int rows,
              const Team& team);
 
 /// Where the kernel keeps what it works with.
