@@ -400,7 +400,7 @@ def in_turn(file: File, comparison: Comparison) -> list[InTurn]:
     other one, the baseline of `comparison`; the largest first. None where the baseline is another
     file.
 
-    A pair decides by which of its two times is shorter (docs/method/refinement.md), so that what
+    A pair decides by which of its two times is shorter (docs/method/pairs.md), so that what
     differs from row to row or from run to run need not be known, and small differences are found.
     """
     found: list[InTurn] = []
