@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which crossovers of a file answer first, and what else in the file disagrees with them.
 
-docs/method/crossover.md, "The headline", gives the rules. None of them asks what suits the GPU but
+docs/method/headline.md gives the rules. None of them asks what suits the GPU but
 for the last: of the ways to compute that have the same sizes, the one that wins earliest.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Machines side by side: of each the figures that a buyer compares.
 
-docs/method/comparing.md, "Machines side by side", defines them.
+docs/method/machines.md defines them.
 """
 
 import math

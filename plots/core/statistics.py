@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bootstrap of medians, and the band of predictions; docs/method/crossover.md says why, and how
+"""The bootstrap of medians, and the band of predictions; docs/method/intervals.md says why, and how
 well the bootstrap's intervals cover.
 
 scipy.stats.bootstrap gives the same intervals, which a test holds, but resamples each row anew for

@@ -2,7 +2,7 @@
 """The samples of files: as one long table, in the quantity that is asked for, and how far instances
 of one program are apart, which repetitions of one instance do not show.
 
-docs/method/crossover.md, "Instances", says what is measured and where the assumed figures are from.
+docs/method/intervals.md, "Instances", says what is measured and where the assumed figures are from.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the tables of docs/evidence/crossover.md and comparing.md, and of docs/method/peers.md,
-that are of simulations.
+"""Prints the tables of docs/evidence/crossover.md, comparing.md and peers.md that are simulated.
 
 plots/tests/test_simulations.py holds a part of them. One table, or all of them:
 

@@ -71,7 +71,7 @@ TABLE = re.compile(
     r"(<!-- end -->)",
     re.DOTALL,
 )
-PAGES = ("method.md", "method/prediction.md", "evidence/prediction.md", "method/ranks.md")
+PAGES = ("method.md", "evidence/prediction.md", "evidence/ranks.md")
 
 
 @cache

@@ -27,7 +27,7 @@ SIGNIFICANCE = 0.05  # share of false ones among the rows that are called faster
 FEWEST_REPETITIONS = statistics.FEWEST_SAMPLES
 _EXACT = 1e-12  # of a logarithm: what rounding may leave of equal times
 _FEWEST_ROWS = 10  # whose ratios show how far runs are apart
-# Rows differ in how far their instances are apart (docs/method/crossover.md, "Instances"), so one
+# Rows differ in how far their instances are apart (docs/method/intervals.md, "Instances"), so one
 # figure for all has tails like Student's t of few degrees of freedom.
 _POOLED_FREEDOM = 4.0
 
@@ -400,7 +400,7 @@ def in_turn(file: File, comparison: Comparison) -> list[InTurn]:
     other one, the baseline of `comparison`; the largest first. None where the baseline is another
     file.
 
-    A pair decides by which of its two times is shorter (docs/method/refinement.md), so that what
+    A pair decides by which of its two times is shorter (docs/method/pairs.md), so that what
     differs from row to row or from run to run need not be known, and small differences are found.
     """
     found: list[InTurn] = []

@@ -25,7 +25,7 @@ SHEET = {
 }
 _NEEDED = ("tflops", "bandwidth")
 # Where a sheet does not say its multiprocessors: f32 operations per second of one of those since
-# Ampere; docs/method/prediction.md says what difference it makes.
+# Ampere; docs/evidence/prediction.md says what difference it makes.
 _OF_A_MULTIPROCESSOR = 0.55e12
 _NO_PART_OF_NAMES = re.compile(r"nvidia|geforce|tesla|graphics|card|gpu|[^a-z0-9]")
 

@@ -28,8 +28,8 @@ from plots.features.predict.model import Demand, demand
 from plots.features.predict.simulate import Times, among, device_seconds, ends, within
 from plots.features.predict.ways import Band, floor, several
 
-# Seconds of a step beside its operations, on the machine that docs/method/prediction.md names: with
-# SGD and with Adam.
+# Seconds of a step beside its operations, on the machine that docs/evidence/prediction.md names:
+# with SGD and with Adam.
 _BESIDE = Band(2.37e-4, 3.18e-4)
 # How many times the bytes of our update PyTorch's moves, which has a pass for each of its terms; by
 # how many arrays ours reads and writes (plots/core/mlp.py): of momentum 8 for 5, of Adam 19 for 7.

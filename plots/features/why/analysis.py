@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why rows take the time they take: where it goes, what threads bring, when a start-up is repaid.
 
-docs/method/bounds.md, "Why", defines each figure. Everything comes from one file;
+docs/method/why.md defines each figure. Everything comes from one file;
 plots/features/why/table.py and plots/features/why/chart.py show it.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What would change the crossover: data on the GPU, CUDA graphs, more CPU threads.
 
-docs/method/bounds.md, "Why", says how.
+docs/method/why.md says how.
 """
 
 import math

@@ -22,7 +22,7 @@ namespace crossover::cuda {
 
 /// Of images. Tensor cores take channels-last; f32 has none of their plans, and those that it has
 /// convert channels-last images to the plain layout and back within their workspace
-/// (docs/method/cuda.md has how much).
+/// (docs/evidence/cuda.md has how much).
 constexpr Layout image_layout(Precision precision) {
   return precision == Precision::f32 ? Layout::plain : Layout::channels_last;
 }
