@@ -199,6 +199,16 @@ class Program {
   /// Blocks until all enqueued work is done.
   virtual void wait() = 0;
 
+  /// From now on enqueue_joined() trains `others`, too, which were compiled alike and outlive this
+  /// one, in launches of its own. False where there is no such launch, and nothing changes.
+  virtual bool join(std::span<Program* const> /*others*/) { return false; }
+
+  /// enqueue() of each that has joined. They must have been waited for before this one follows
+  /// their own enqueue(), or the other way round.
+  virtual void enqueue_joined(std::int64_t /*first*/, std::int64_t /*count*/) {
+    throw std::logic_error("no Program has joined");
+  }
+
   /// Says that so many passes over the whole order follow, each with a wait(), and nothing else:
   /// what others must be told is told now, not between them.
   virtual void expect_passes(std::int64_t /*count*/) {}
@@ -242,6 +252,9 @@ class Plan {
   /// What the Program's facts will say.
   [[nodiscard]] virtual std::int64_t launches() const = 0;
 
+  /// Whether Programs of it join().
+  [[nodiscard]] virtual bool joins() const { return false; }
+
   /// Call once. Throws OutOfMemory.
   [[nodiscard]] virtual std::unique_ptr<Program> instantiate() = 0;
 };
@@ -263,6 +276,7 @@ struct Estimate {
                             ///< and where it is all of them, 0
   std::int64_t bytes = 0;   ///< of a GPU's memory, as Plan::bytes(); 0 of a CPU, which plan() tells
   std::int64_t workspace_bytes = 0;  ///< of these the most that the libraries may use
+  bool joins = false;                ///< whether Programs of it join()
 };
 
 class Backend {

@@ -115,9 +115,10 @@ class CopiesProgram : public Program {
       : Program(programs.front()->facts()),
         copies_(std::move(copies)),
         programs_(std::move(programs)),
-        sharing_(sharing) {
+        sharing_(sharing),
+        joined_(join()) {
     facts_.bytes *= copies_.count();
-    facts_.launches *= copies_.count();
+    facts_.launches *= joined_ ? 1 : copies_.count();
     facts_.reorders.count *= copies_.count();
     facts_.reorders.bytes *= copies_.count();
     if (facts_.threads) {
@@ -130,6 +131,7 @@ class CopiesProgram : public Program {
   }
 
   void upload(Id id, std::span<const std::byte> from) override {
+    wait_if_joined();
     if (copies_.role(id) == Role::data) {
       for (const auto& program : programs_) {
         program->upload(id, from);
@@ -147,6 +149,7 @@ class CopiesProgram : public Program {
   }
 
   void download(Id id, std::span<std::byte> to) override {
+    wait_if_joined();
     if (copies_.role(id) == Role::loss) {
       for_each_loss(to.size(), [&](std::int64_t copy, std::vector<float>& losses) {
         program_of(copy).download(id, std::as_writable_bytes(std::span(losses)));
@@ -161,6 +164,16 @@ class CopiesProgram : public Program {
 
   void enqueue(std::int64_t first, std::int64_t count) override {
     const std::int64_t copies = copies_.count();
+    if (joined_) {
+      const bool all_alike = first % copies == 0 && count % copies == 0;
+      if (std::exchange(all_alike_, all_alike) != all_alike) {
+        wait();
+      }
+      if (all_alike) {
+        programs_.front()->enqueue_joined(first / copies, count / copies);
+        return;
+      }
+    }
     if (sharing_.step_by_step) {
       for (std::int64_t position = first; position < first + count; ++position) {
         program_of(position % copies).enqueue(position / copies, 1);
@@ -202,6 +215,20 @@ class CopiesProgram : public Program {
   [[nodiscard]] Programs take_programs() { return std::move(programs_); }
 
  private:
+  [[nodiscard]] bool join() const {
+    std::vector<Program*> others;
+    for (const auto& program : std::span(programs_).subspan(1)) {
+      others.push_back(program.get());
+    }
+    return !others.empty() && programs_.front()->join(others);
+  }
+  /// What one Program has enqueued may be the others' work.
+  void wait_if_joined() {
+    if (joined_) {
+      wait();
+    }
+  }
+
   [[nodiscard]] Program& program_of(std::int64_t copy) const {
     return *programs_[static_cast<std::size_t>(copy)];
   }
@@ -229,6 +256,8 @@ class CopiesProgram : public Program {
   const Copies copies_;
   Programs programs_;
   const Sharing sharing_;
+  const bool joined_;
+  bool all_alike_ = true;  ///< what was enqueued last
 };
 
 class CopiesPlan : public Plan {
@@ -245,7 +274,7 @@ class CopiesPlan : public Plan {
     return copies_.count() * first_->bytes_keeping_activations();
   }
   [[nodiscard]] std::int64_t launches() const override {
-    return copies_.count() * first_->launches();
+    return (first_->joins() ? 1 : copies_.count()) * first_->launches();
   }
 
   [[nodiscard]] std::unique_ptr<Program> instantiate() override {
@@ -344,7 +373,7 @@ class CopiesBackend : public BackendOver {
   [[nodiscard]] Estimate estimate(const Workload& workload,
                                   const CompileOptions& options) const override {
     Estimate all = own().estimate(Copies(workload, copies_).one(), options);
-    all.launches *= copies_;
+    all.launches *= all.joins ? 1 : copies_;
     all.bytes *= copies_;
     all.workspace_bytes *= copies_;
     return all;

@@ -3,6 +3,7 @@
 // several sizes, each operation against the reference.
 #include <array>
 
+#include "crossover/backend_over.h"
 #include "crossover/catalogue.h"
 #include "crossover/dense_training.h"
 #include "crossover/start.h"
@@ -79,6 +80,40 @@ TEST(EmulatedPersistentTraining, OfTheLargestNetworksIsVerified) {
     EXPECT_EQ(program->facts().launches, 1);
     EXPECT_NO_THROW(verify(*program, training.workload,
                            reference_trajectory(training.workload, training.data, 2)));
+  }
+}
+
+/// Copies of a network, each trained by a team of its own, in one launch.
+TEST(EmulatedPersistentCopies, TrainTogetherAndApart) {
+  constexpr std::int64_t copies = 5;
+  const Model model = mlp("odd", {5, 18, 7, 3}, Activation::relu);
+  TrainingOptions options{
+      .rows = 90, .batch = 37, .optimizer = AdamWOptions{.learning_rate = 0.01}};
+  const Workload one = fuse(training_epoch(model, options));
+  options.copies = copies;
+  const Training training{fuse(training_epoch(model, options)), uniform_data(model, 90)};
+  const std::int64_t steps = std::ssize(training.workload.order);
+  const Trajectory expected = reference_trajectory(training.workload, training.data, steps);
+  for (const Crew& crew : {one_block, cluster_of(4, 64), all_blocks}) {
+    SCOPED_TRACE(testing::PrintToString(crew));
+    cuda_host::reset();
+    ASSERT_TRUE(leave_room_for(crew, one));
+    const auto own = gpu();
+    const auto backend = make_copies_backend(*own, copies);
+    const auto plan = backend->plan(training.workload, persistent);
+    const bool together = crew.team != cuda::TeamKind::grid;
+    EXPECT_EQ(plan->launches(), together ? 1 : copies);
+    const auto program = started(*backend, training, persistent);
+    EXPECT_EQ(program->facts().launches, together ? 1 : copies);
+    program->enqueue(0, steps);
+    EXPECT_NO_THROW(verify_state(*program, training.workload, expected));
+    restart(*program, training.workload);
+    program->enqueue(0, copies);
+    for (std::int64_t position = copies; position < 2 * copies; ++position) {
+      program->enqueue(position, 1);
+    }
+    program->enqueue(2 * copies, steps - 2 * copies);
+    EXPECT_NO_THROW(verify_state(*program, training.workload, expected)) << "in parts";
   }
 }
 

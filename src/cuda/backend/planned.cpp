@@ -102,7 +102,8 @@ Estimate PlannedGpu::estimate(const Workload& workload, const CompileOptions& op
   return {.launches = count_launches(workload, plan),
           .multiprocessors = on_chip ? plan.persistent->blocks : 0,
           .bytes = plan.bytes,
-          .workspace_bytes = plan.workspace_bytes};
+          .workspace_bytes = plan.workspace_bytes,
+          .joins = plan.persistent && plan.persistent->is_on_chip()};
 }
 
 std::unique_ptr<Plan> PlannedGpu::plan(const Workload& /*workload*/,

@@ -43,6 +43,10 @@ class CudaProgram : public Program {
   void download(Id id, std::span<std::byte> to) override;
   void enqueue(std::int64_t first, std::int64_t count) override;
   void wait() override { running_.wait(); }
+  bool join(std::span<Program* const> others) override;
+  void enqueue_joined(std::int64_t first, std::int64_t count) override {
+    executor_->enqueue_joined(first, count);
+  }
   Profile profile() override;
 
  private:
@@ -128,6 +132,18 @@ void CudaProgram::enqueue(std::int64_t first, std::int64_t count) {
   if (count > 0) {
     executor_->enqueue(first, count);
   }
+}
+
+bool CudaProgram::join(std::span<Program* const> others) {
+  std::vector<const std::byte*> blocks{tensors_.block()};
+  for (const Program* other : others) {
+    const auto* of_cuda = dynamic_cast<const CudaProgram*>(other);
+    if (of_cuda == nullptr || !of_cuda->plan_.persistent) {
+      return false;
+    }
+    blocks.push_back(of_cuda->tensors_.block());
+  }
+  return executor_->join(blocks);
 }
 
 ProgramFacts CudaProgram::count_facts() const {
@@ -335,6 +351,9 @@ class GpuPlan : public Plan {
   }
 
   [[nodiscard]] std::int64_t launches() const override { return launches_; }
+  [[nodiscard]] bool joins() const override {
+    return plan_.persistent && plan_.persistent->is_on_chip();
+  }
 
   [[nodiscard]] std::unique_ptr<Program> instantiate() override {
     if (std::exchange(instantiated_, true)) {

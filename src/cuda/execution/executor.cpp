@@ -546,6 +546,33 @@ class Persistent : public Executor {
   }
 
   void enqueue(std::int64_t first, std::int64_t count) override { train(first, count); }
+
+  bool join(const std::vector<const std::byte*>& blocks) override {
+    if (shape_.team == TeamKind::grid || shape_.keep) {
+      return false;
+    }
+    std::vector<std::int64_t> shifts;
+    for (const std::byte* block : blocks) {
+      shifts.push_back(block - blocks.front());
+    }
+    copies_ = static_cast<int>(blocks.size());
+    shifts_ = allocate_device(std::ssize(shifts) * std::int64_t{sizeof(std::int64_t)});
+    CROSSOVER_CUDA_CHECK(cudaMemcpyAsync(shifts_.get(), shifts.data(),
+                                         shifts.size() * sizeof(std::int64_t),
+                                         cudaMemcpyHostToDevice, running_.stream()));
+    running_.wait();
+    return true;
+  }
+  void enqueue_joined(std::int64_t first, std::int64_t count) override {
+    PersistentArguments arguments = arguments_;
+    arguments.first = first;
+    arguments.end = first + count;
+    arguments.shifts = reinterpret_cast<const std::int64_t*>(shifts_.get());
+    TrainingShape shape = shape_;
+    shape.copies = copies_;
+    cuda::train(running_.stream(), arguments, shape);
+  }
+
   [[nodiscard]] bool issues_order_at_once() const override { return true; }
   void issue(std::int64_t run, const Position& /*position*/) const override { train(run, 1); }
 
@@ -567,6 +594,8 @@ class Persistent : public Executor {
   const Running& running_;
   PersistentArguments arguments_;
   TrainingShape shape_;
+  int copies_ = 1;  ///< that have joined, with this one
+  DeviceMemory shifts_;
 };
 
 }  // namespace

@@ -128,6 +128,11 @@ class Executor {
   /// Runs [first, first + count) of the order; count > 0.
   virtual void enqueue(std::int64_t first, std::int64_t count) = 0;
 
+  /// Program::join() of Programs whose device blocks these are, its own the first; and the runs of
+  /// all of them.
+  virtual bool join(const std::vector<const std::byte*>& /*blocks*/) { return false; }
+  virtual void enqueue_joined(std::int64_t /*first*/, std::int64_t /*count*/) {}
+
   /// Whether a pass over the whole order is issued at once, not step by step.
   [[nodiscard]] virtual bool issues_order_at_once() const { return false; }
 

@@ -32,6 +32,10 @@ struct OneBlock {
   static constexpr bool is_spread = false;        ///< over several memories
   static constexpr bool has_power_of_two = true;  ///< of warps
   static __device__ float* memory(const PersistentArguments& /*of*/) { return dynamic_shared(); }
+  /// Which of the trainings it does.
+  static __device__ int copy_number(const PersistentArguments& /*of*/) {
+    return static_cast<int>(blockIdx.x);
+  }
   /// Of those that share a memory.
   static __device__ int thread() { return static_cast<int>(threadIdx.x); }
   static __device__ int threads() { return static_cast<int>(blockDim.x); }
@@ -57,6 +61,7 @@ struct WholeGrid {
   static constexpr bool is_spread = false;
   static constexpr bool has_power_of_two = false;
   static __device__ float* memory(const PersistentArguments& of) { return of.workspace; }
+  static __device__ int copy_number(const PersistentArguments& /*of*/) { return 0; }
   static __device__ int thread() { return static_cast<int>(thread_index()); }
   static __device__ int threads() { return static_cast<int>(thread_count()); }
   static __device__ void barrier() { grid_barrier(); }
@@ -77,6 +82,9 @@ struct WholeGrid {
 struct Cluster : OneBlock {
   static constexpr bool exists = has_clusters;
   static constexpr bool is_spread = true;
+  static __device__ int copy_number(const PersistentArguments& of) {
+    return static_cast<int>(blockIdx.x) >> of.memories_log2;
+  }
   static __device__ int rank() { return cluster_rank(); }
   static __device__ int memories_log2(const PersistentArguments& of) { return of.memories_log2; }
   static __device__ float* memory_of(float* own, int rank) { return shared_of(own, rank); }
@@ -178,7 +186,8 @@ __device__ int mean_loss(const Block<Team>& block, int taken) {
       sum += __shfl_down_sync(all_lanes, sum, apart);
     }
     if (block.lane == 0) {
-      block.of.loss[block.run] = static_cast<float>(sum * block.of.mean_factor[block.step]);
+      shifted(block.of.loss, block.shift)[block.run] =
+          static_cast<float>(sum * block.of.mean_factor[block.step]);
     }
   }
   return 1;
@@ -241,17 +250,18 @@ __device__ void take(const PersistentArguments& of, float* to, const float* on_c
 /// Calls part(in the device's memory, on the chip, rows, room for rows, columns) for parameters and
 /// states.
 template <class Part>
-__device__ void for_each_parameter(const PersistentArguments& of, float* shared, const Part& part) {
+__device__ void for_each_parameter(const PersistentArguments& of, float* shared, std::int64_t shift,
+                                   const Part& part) {
   const int states = of.places.states;
   const int next = of.places.parameters;
   const auto with_states = [&](const TrainedTensor& tensor, float* on_chip, int rows, int room,
                                int columns) {
-    part(tensor.values, on_chip, rows, room, columns);
+    part(shifted(tensor.values, shift), on_chip, rows, room, columns);
     if (states > 0) {
-      part(tensor.m, on_chip + next, rows, room, columns);
+      part(shifted(tensor.m, shift), on_chip + next, rows, room, columns);
     }
     if (states == states_of_adamw) {
-      part(tensor.v, on_chip + 2 * next, rows, room, columns);
+      part(shifted(tensor.v, shift), on_chip + 2 * next, rows, room, columns);
     }
   };
   for (int l = 0; l < of.layers; ++l) {
@@ -269,7 +279,8 @@ __device__ int factors(const Block<Team>& block, int taken) {
   if (block.of_memory.first_task_after(taken) == 0 && block.lane == 0) {
     const PersistentArguments& of = block.of;
     AdamWFactors<float> f = of.adamw;
-    f.set_time(of.clock, *of.time + static_cast<int>(block.run - of.first) + 1);
+    f.set_time(of.clock,
+               *shifted(of.time, block.shift) + static_cast<int>(block.run - of.first) + 1);
     block.shared[of.places.factors] = f.step_size;
     block.shared[of.places.factors + 1] = f.inverse_root_correction;
   }
@@ -332,7 +343,8 @@ __device__ Warps<Team::has_power_of_two> warps_of_team(const PersistentArguments
 template <class Team, bool keep>
 __device__ void train(const PersistentArguments& of) {
   float* shared = Team::memory(of);
-  for_each_parameter(of, shared,
+  const std::int64_t shift = of.shifts == nullptr ? 0 : of.shifts[Team::copy_number(of)];
+  for_each_parameter(of, shared, shift,
                      [](const float* from, float* on_chip, int rows, int room, int columns) {
                        bring<Team>(on_chip, from, rows, room, columns);
                      });
@@ -359,6 +371,7 @@ __device__ void train(const PersistentArguments& of) {
                             shared,
                             warps_of_memory<Team>(),
                             warps_of_team<Team>(of),
+                            shift,
                             Team::thread() % warp_threads,
                             Team::rank(),
                             Team::memories_log2(of),
@@ -387,12 +400,12 @@ __device__ void train(const PersistentArguments& of) {
     now = next;
     buffer = 1 - buffer;
   }
-  for_each_parameter(of, shared,
+  for_each_parameter(of, shared, shift,
                      [&](float* to, const float* on_chip, int rows, int /*room*/, int columns) {
                        take<Team>(of, to, on_chip, rows, columns);
                      });
   if (of.time != nullptr && Team::thread() == 0 && Team::rank() == 0) {
-    *of.time += static_cast<std::int32_t>(of.end - of.first);
+    *shifted(of.time, shift) += static_cast<std::int32_t>(of.end - of.first);
   }
 }
 
@@ -420,7 +433,7 @@ void with_kernel(const TrainingShape& shape, const Part& part) {
 }
 
 Grid grid_of(const TrainingShape& shape) {
-  return {static_cast<unsigned>(shape.blocks), static_cast<unsigned>(shape.threads),
+  return {static_cast<unsigned>(shape.blocks * shape.copies), static_cast<unsigned>(shape.threads),
           static_cast<unsigned>(shape.shared_bytes)};
 }
 
@@ -457,7 +470,8 @@ void train(cudaStream_t stream, const PersistentArguments& arguments, const Trai
       case TeamKind::block:
         return launch(kernel, grid, stream, arguments);
       case TeamKind::cluster:
-        return launch_cluster(kernel, grid, stream, arguments);
+        return launch_clusters(kernel, grid, static_cast<unsigned>(shape.blocks), stream,
+                               arguments);
       case TeamKind::grid:
         return launch_cooperative(kernel, grid, stream, arguments);
     }

@@ -52,6 +52,9 @@ struct PersistentArguments {
   float* workspace = nullptr;  // of a grid
   int memories_log2 = 0;       // of a cluster: two to which power blocks it has
   int layers = 0;
+  /// [copies] of the training: from what is the first one's to what is that one's, in bytes; null
+  /// where there is one. Order and rows are the first one's.
+  const std::int64_t* shifts = nullptr;
   const OrderedRun* order = nullptr;
   std::int64_t first = 0, end = 0;       // positions of the order
   const float* inputs = nullptr;         // [rows, in]
@@ -71,6 +74,7 @@ static_assert(sizeof(PersistentArguments) <= 4096, "what a kernel's parameters h
 struct TrainingShape {
   TeamKind team = TeamKind::block;
   int blocks = 1, threads = 0;
+  int copies = 1;  ///< of the training, each by a team of its own; one by a grid
   std::int64_t shared_bytes = 0;
   bool keep = false;  ///< another kernel from the same source, which also writes what
                       ///< PersistentArguments::kept says

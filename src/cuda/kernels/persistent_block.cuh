@@ -55,6 +55,7 @@ struct Block {
   float* shared;                            ///< the own memory
   Warps<Team::has_power_of_two> of_memory;  ///< that share it
   Warps<Team::has_power_of_two> of_team;
+  std::int64_t shift;  ///< PersistentArguments::shifts
   int lane;
   int rank, memories_log2;
   std::int64_t run;
@@ -85,6 +86,12 @@ struct Block {
     return (batch + (1 << memories_log2) - 1 - rank) >> memories_log2;
   }
 };
+
+/// The same of another copy of the training.
+template <class T>
+__device__ T* shifted(T* of_first, std::int64_t shift) {
+  return reinterpret_cast<T*>(reinterpret_cast<std::intptr_t>(of_first) + shift);
+}
 
 /// How many warp tasks a job with so many tiles is.
 inline __device__ int tasks_of(int tiles, int lanes_log2) {

@@ -17,7 +17,8 @@ namespace crossover::cuda {
 // for four); many lanes shorten the sums that a thread waits for. Estimates from published
 // latencies (reads of shared memory, of another block's in a cluster and of the L2 cache, 29, 180
 // and 263 cycles: Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture,
-// 2024), which an H200 did not keep: docs/method/persistent.md.
+// 2024), and of what an H200 took besides, within a quarter up to disc-10:
+// docs/evidence/persistent.md.
 
 namespace {
 
@@ -49,16 +50,24 @@ Work work_of(const Job& job, const OnChipLayer& layer, int rows) {
   }
 }
 
-/// Who shares out a product, and what they wait for.
+/// Who shares out a product, and what they wait for, in cycles.
 struct Crew {
   int warps = 1, multiprocessors = 1;
   double latency = 30;  ///< of a read
+  double job = 450;     ///< until a warp knows which tasks of a job are its own: of an H200
 };
+// Of an H200, too.
+constexpr double cycles_of_task = 1000;    ///< but for its sums
+constexpr double cycles_of_terms = 100;    ///< that a sum takes at once, but for what it waits for
+constexpr double cycles_of_update = 1200;  ///< of the parameters that a thread owns
 
 /// A cluster's blocks each have products of their own.
 Crew crew_of(const Team& team) {
   if (team.kind == TeamKind::grid) {
-    return {.warps = team.warps * team.blocks, .multiprocessors = team.blocks, .latency = 250};
+    return {.warps = team.warps * team.blocks,
+            .multiprocessors = team.blocks,
+            .latency = 250,
+            .job = 1500};
   }
   return {.warps = team.warps};
 }
@@ -85,7 +94,7 @@ Time time_of(const Work& work, int rows, int lanes, const Crew& crew) {
                    shuffles * cycles_of_read) /
                   crew.multiprocessors,
           .tasks = tasks,
-          .wait = crew.latency + steps * (crew.latency + fma) +
+          .wait = cycles_of_task + crew.latency + steps * (crew.latency + fma + cycles_of_terms) +
                   std::log2(lanes) * latency_of_shuffle + shuffles};
 }
 
@@ -100,7 +109,7 @@ Time time_of_update(const std::vector<OnChipLayer>& layers, const Team& team) {
   const int others = team.blocks - 1;
   return {.busy = 2.0 * vectors * others / team.blocks * cycles_of_vector,
           .tasks = ceil_div(ceil_div(vectors, warp), team.blocks),
-          .wait = 2 * latency + 2 * others};
+          .wait = cycles_of_update + 2 * latency + 2 * others};
 }
 
 /// The most of what its multiply-adds, its reads and the waits of one warp take.
@@ -157,7 +166,7 @@ double split(std::vector<Job>& phase, const std::vector<OnChipLayer>& layers, in
     const Work work = work_of(job, layers[job.layer], rows);
     const Time time = job.kind == Job::Kind::update ? time_of_update(layers, team)
                       : work.sum > 0                ? choose_split(job, work, crew)
-                                                    : Time{};
+                                                    : Time{.tasks = 1, .wait = cycles_of_task};
     busy += time.busy;
     longest = std::max(longest, time.wait);
     waits += time.tasks * time.wait;
@@ -165,7 +174,8 @@ double split(std::vector<Job>& phase, const std::vector<OnChipLayer>& layers, in
   }
   // Jobs of a phase run side by side: its tasks, of the average length, go to the warps in turns.
   const double turns = tasks == 0 ? 0 : ceil_div(tasks, crew.warps) * waits / tasks;
-  return std::max({busy, longest, turns}) +
+  const auto jobs = static_cast<double>(phase.size() - 1);  // but for the barrier
+  return std::max({busy, longest, turns}) + jobs * crew.job +
          cycles_of_barrier(team, phase.back().kind == Job::Kind::exchange);
 }
 

@@ -57,12 +57,13 @@ inline float* shared_of(float* own, int rank,
 }
 
 template <class... P, class... A>
-void launch_cluster(void (*kernel)(P...), Grid grid, cudaStream_t stream, A&&... args) {
+void launch_clusters(void (*kernel)(P...), Grid grid, unsigned cluster_blocks, cudaStream_t stream,
+                     A&&... args) {
   CROSSOVER_CUDA_CHECK(cuda_host::launch(
       {.blocks = grid.blocks,
        .threads = grid.threads,
        .shared_bytes = grid.shared_bytes,
-       .cluster_blocks = grid.blocks},
+       .cluster_blocks = cluster_blocks},
       cuda_host::bind(kernel, std::tuple<P...>(std::forward<A>(args)...)), stream));
 }
 

@@ -85,12 +85,12 @@ __device__ inline int cluster_rank() { return 0; }
 __device__ inline float* shared_of(float* own, int /*rank*/) { return own; }
 #endif
 
-/// A launch of one cluster that all blocks of the grid are.
+/// A launch of clusters of so many blocks.
 class ClusterLaunch {
  public:
-  ClusterLaunch(Grid grid, cudaStream_t stream) {
+  ClusterLaunch(Grid grid, unsigned cluster_blocks, cudaStream_t stream) {
     attribute_.id = cudaLaunchAttributeClusterDimension;
-    attribute_.val.clusterDim.x = grid.blocks;
+    attribute_.val.clusterDim.x = cluster_blocks;
     attribute_.val.clusterDim.y = 1;
     attribute_.val.clusterDim.z = 1;
     config_.gridDim = dim3(grid.blocks);
@@ -110,17 +110,18 @@ class ClusterLaunch {
   cudaLaunchConfig_t config_{};
 };
 
-/// The grid is one cluster: at most as large as fits_cluster() says.
+/// The grid is clusters, each at most as large as fits_cluster() says.
 template <class... P, class... A>
-void launch_cluster(void (*kernel)(P...), Grid grid, cudaStream_t stream, A&&... args) {
+void launch_clusters(void (*kernel)(P...), Grid grid, unsigned cluster_blocks, cudaStream_t stream,
+                     A&&... args) {
   static_assert(sizeof...(P) == sizeof...(A), "one argument for each parameter of the kernel");
   std::tuple<P...> values(std::forward<A>(args)...);
-  const ClusterLaunch cluster(grid, stream);
+  const ClusterLaunch clusters(grid, cluster_blocks, stream);
   std::apply(
       [&](auto&... value) {
         std::array<void*, sizeof...(P)> pointers{&value...};
         CROSSOVER_CUDA_CHECK(cudaLaunchKernelExC(
-            cluster.get(), reinterpret_cast<const void*>(kernel), pointers.data()));
+            clusters.get(), reinterpret_cast<const void*>(kernel), pointers.data()));
       },
       values);
 }
@@ -130,8 +131,9 @@ void launch_cluster(void (*kernel)(P...), Grid grid, cudaStream_t stream, A&&...
 template <class... P>
 bool fits_cluster(void (*kernel)(P...), Grid grid) {
   int clusters = 0;
-  const cudaError_t status = cudaOccupancyMaxActiveClusters(
-      &clusters, reinterpret_cast<const void*>(kernel), ClusterLaunch(grid, nullptr).get());
+  const cudaError_t status =
+      cudaOccupancyMaxActiveClusters(&clusters, reinterpret_cast<const void*>(kernel),
+                                     ClusterLaunch(grid, grid.blocks, nullptr).get());
   if (status == cudaErrorInvalidClusterSize || status == cudaErrorNotSupported) {
     static_cast<void>(cudaGetLastError());  // not for whoever asks next
     return false;
