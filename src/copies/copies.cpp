@@ -166,8 +166,9 @@ class CopiesProgram : public Program {
     const std::int64_t copies = copies_.count();
     if (joined_) {
       const bool all_alike = first % copies == 0 && count % copies == 0;
-      if (std::exchange(all_alike_, all_alike) != all_alike) {
+      if (all_alike_ != all_alike) {
         wait();
+        all_alike_ = all_alike;
       }
       if (all_alike) {
         programs_.front()->enqueue_joined(first / copies, count / copies);
@@ -196,6 +197,10 @@ class CopiesProgram : public Program {
   }
 
   void wait() override {
+    if (joined_ && all_alike_) {
+      programs_.front()->wait();  // to ask each would take a microsecond
+      return;
+    }
     for (const auto& program : programs_) {
       program->wait();
     }

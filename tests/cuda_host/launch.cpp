@@ -88,7 +88,9 @@ cudaError_t active_clusters(int* clusters, Size size, const void* kernel) {
     const bool fits = size.cluster_blocks <= state().device.cluster_blocks &&
                       size.threads <= static_cast<unsigned>(state().device.threads) &&
                       allows_shared_bytes(kernel, size.shared_bytes);
-    *clusters = fits ? 1 : 0;
+    *clusters =
+        fits ? std::max(1, state().device.multiprocessors / static_cast<int>(size.cluster_blocks))
+             : 0;
     return cudaSuccess;
   });
 }

@@ -283,16 +283,22 @@ StepSeconds CudaProgram::profile_step(int index, double between_events) {
 
 namespace {
 
-/// Of clusters the largest that the driver finds room for.
+/// Of clusters those that the driver finds room for.
 OnChip on_chip(const cudaDeviceProp& device) {
   OnChip chip{.shared_bytes = static_cast<std::int64_t>(device.sharedMemPerBlockOptin),
               .multiprocessors = device.multiProcessorCount,
               .cache_bytes = device.l2CacheSize};
   chip.threads = std::min(chip.threads, device.maxThreadsPerBlock);
-  while (chip.cluster_blocks > 1 &&
-         !(device.clusterLaunch != 0 &&
-           fits_training_cluster(chip.cluster_blocks, chip.threads, chip.shared_bytes))) {
-    chip.cluster_blocks /= 2;
+  chip.cluster_blocks = 1;
+  for (int& at_once : chip.clusters_at_once) {
+    const int blocks = 2 * chip.cluster_blocks;
+    at_once = device.clusterLaunch == 0
+                  ? 0
+                  : count_training_clusters(blocks, chip.threads, chip.shared_bytes);
+    if (at_once == 0) {
+      break;
+    }
+    chip.cluster_blocks = blocks;
   }
   return chip;
 }

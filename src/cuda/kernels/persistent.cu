@@ -446,21 +446,21 @@ void prepare_training(const TrainingShape& shape, std::int64_t most_shared_bytes
   });
 }
 
-bool fits_training_cluster(int blocks, int threads, std::int64_t shared_bytes) {
+int count_training_clusters(int blocks, int threads, std::int64_t shared_bytes) {
   const TrainingShape shape{.team = TeamKind::cluster,
                             .blocks = blocks,
                             .threads = threads,
                             .shared_bytes = shared_bytes};
   constexpr int first_with_clusters = 90;
-  bool fits = false;
+  int clusters = 0;
   persistent::with_kernel(shape, [&](auto* kernel) {
     if (generation_of_code(kernel) < first_with_clusters) {
       return;
     }
     allow_shared_bytes(kernel, static_cast<unsigned>(shared_bytes));
-    fits = fits_cluster(kernel, persistent::grid_of(shape));
+    clusters = count_clusters(kernel, persistent::grid_of(shape));
   });
-  return fits;
+  return clusters;
 }
 
 void train(cudaStream_t stream, const PersistentArguments& arguments, const TrainingShape& shape) {

@@ -85,8 +85,9 @@ struct TrainingShape {
 /// may launch the same kernel with more.
 void prepare_training(const TrainingShape& shape, std::int64_t most_shared_bytes);
 
-/// Of that size and with that much shared memory in each block, whether the device runs clusters.
-bool fits_training_cluster(int blocks, int threads, std::int64_t shared_bytes);
+/// How many clusters of that size, with that much shared memory in each block, the device runs at
+/// once.
+int count_training_clusters(int blocks, int threads, std::int64_t shared_bytes);
 
 /// A grid needs a workspace, a cluster its memories_log2.
 void train(cudaStream_t stream, const PersistentArguments& arguments, const TrainingShape& shape);

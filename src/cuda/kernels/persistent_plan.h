@@ -4,6 +4,7 @@
 // kernels/persistent.cu carries it out.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <vector>
@@ -17,7 +18,9 @@ namespace crossover::cuda {
 struct OnChip {
   std::int64_t shared_bytes = 227 << 10;  ///< of a block, with the kernel's consent
   int threads = 512;                      ///< of a block: the most that leave each 128 registers
-  int cluster_blocks = 8;               ///< of the largest cluster: a power of two; 1: it has none
+  int cluster_blocks = 8;  ///< of the largest cluster: a power of two; 1: it has none
+  /// Of 2, 4 and 8 blocks: fewer than there are multiprocessors for, which lie in groups.
+  std::array<int, 3> clusters_at_once{64, 32, 16};
   int multiprocessors = 128;            ///< blocks that can wait for each other
   std::int64_t cache_bytes = 50 << 20;  ///< L2, which all of them see
 };

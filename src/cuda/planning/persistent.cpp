@@ -17,8 +17,8 @@ namespace crossover::cuda {
 // for four); many lanes shorten the sums that a thread waits for. Estimates from published
 // latencies (reads of shared memory, of another block's in a cluster and of the L2 cache, 29, 180
 // and 263 cycles: Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture,
-// 2024), and of what an H200 took besides, within a quarter up to disc-10:
-// docs/evidence/persistent.md.
+// 2024). For one block and clusters they are 3 to 12 times too small, but chose better than when
+// what an H200 took besides was added: docs/evidence/persistent.md.
 
 namespace {
 
@@ -54,12 +54,11 @@ Work work_of(const Job& job, const OnChipLayer& layer, int rows) {
 struct Crew {
   int warps = 1, multiprocessors = 1;
   double latency = 30;  ///< of a read
-  double job = 450;     ///< until a warp knows which tasks of a job are its own: of an H200
+  // Of a grid, as an H200 took besides:
+  double job = 0;    ///< until a warp knows which tasks of a job are its own
+  double task = 0;   ///< but for its sums
+  double terms = 0;  ///< that a sum takes at once, but for what it waits for
 };
-// Of an H200, too.
-constexpr double cycles_of_task = 1000;    ///< but for its sums
-constexpr double cycles_of_terms = 100;    ///< that a sum takes at once, but for what it waits for
-constexpr double cycles_of_update = 1200;  ///< of the parameters that a thread owns
 
 /// A cluster's blocks each have products of their own.
 Crew crew_of(const Team& team) {
@@ -67,7 +66,9 @@ Crew crew_of(const Team& team) {
     return {.warps = team.warps * team.blocks,
             .multiprocessors = team.blocks,
             .latency = 250,
-            .job = 1500};
+            .job = 1500,
+            .task = 1000,
+            .terms = 100};
   }
   return {.warps = team.warps};
 }
@@ -94,7 +95,7 @@ Time time_of(const Work& work, int rows, int lanes, const Crew& crew) {
                    shuffles * cycles_of_read) /
                   crew.multiprocessors,
           .tasks = tasks,
-          .wait = cycles_of_task + crew.latency + steps * (crew.latency + fma + cycles_of_terms) +
+          .wait = crew.task + crew.latency + steps * (crew.latency + fma + crew.terms) +
                   std::log2(lanes) * latency_of_shuffle + shuffles};
 }
 
@@ -109,7 +110,7 @@ Time time_of_update(const std::vector<OnChipLayer>& layers, const Team& team) {
   const int others = team.blocks - 1;
   return {.busy = 2.0 * vectors * others / team.blocks * cycles_of_vector,
           .tasks = ceil_div(ceil_div(vectors, warp), team.blocks),
-          .wait = cycles_of_update + 2 * latency + 2 * others};
+          .wait = 2 * latency + 2 * others};
 }
 
 /// The most of what its multiply-adds, its reads and the waits of one warp take.
@@ -166,7 +167,7 @@ double split(std::vector<Job>& phase, const std::vector<OnChipLayer>& layers, in
     const Work work = work_of(job, layers[job.layer], rows);
     const Time time = job.kind == Job::Kind::update ? time_of_update(layers, team)
                       : work.sum > 0                ? choose_split(job, work, crew)
-                                                    : Time{.tasks = 1, .wait = cycles_of_task};
+                                                    : Time{};
     busy += time.busy;
     longest = std::max(longest, time.wait);
     waits += time.tasks * time.wait;
@@ -546,7 +547,11 @@ PersistentPlan plan_persistent(const Workload& workload, const CompileOptions& o
       least = candidate;
     }
     // A multiprocessor takes one block at a time.
-    const std::int64_t at_once = std::max(1, chip.multiprocessors / blocks);
+    const std::int64_t at_once = std::max(
+        1, blocks > 1
+               ? chip.clusters_at_once.at(
+                     static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(blocks))) - 1)
+               : chip.multiprocessors);
     candidate.cycles *= static_cast<double>((options.copies + at_once - 1) / at_once);
     if (candidate.plan.bytes <= chip.shared_bytes && candidate.cycles < best.cycles) {
       best = std::move(candidate);

@@ -68,7 +68,7 @@ void launch_clusters(void (*kernel)(P...), Grid grid, unsigned cluster_blocks, c
 }
 
 template <class... P>
-bool fits_cluster(void (*kernel)(P...), Grid grid) {
+int count_clusters(void (*kernel)(P...), Grid grid) {
   int clusters = 0;
   const cudaError_t status = cuda_host::active_clusters(&clusters,
                                                         {.blocks = grid.blocks,
@@ -78,10 +78,10 @@ bool fits_cluster(void (*kernel)(P...), Grid grid) {
                                                         reinterpret_cast<const void*>(kernel));
   if (status == cudaErrorInvalidClusterSize || status == cudaErrorNotSupported) {
     static_cast<void>(cudaGetLastError());
-    return false;
+    return 0;
   }
   CROSSOVER_CUDA_CHECK(status);
-  return clusters > 0;
+  return clusters;
 }
 
 template <class... P>

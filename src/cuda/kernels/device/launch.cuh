@@ -110,7 +110,7 @@ class ClusterLaunch {
   cudaLaunchConfig_t config_{};
 };
 
-/// The grid is clusters, each at most as large as fits_cluster() says.
+/// The grid is clusters, each of a size of which count_clusters() finds any.
 template <class... P, class... A>
 void launch_clusters(void (*kernel)(P...), Grid grid, unsigned cluster_blocks, cudaStream_t stream,
                      A&&... args) {
@@ -126,20 +126,20 @@ void launch_clusters(void (*kernel)(P...), Grid grid, unsigned cluster_blocks, c
       values);
 }
 
-/// Whether the device has room for the grid as one cluster. Throws as calls of CUDA do, but not
-/// where the answer is that it has no clusters, or none of that size.
+/// How many grids, each as one cluster, the device has room for at once. Throws as calls of CUDA
+/// do, but not where the answer is that it has no clusters, or none of that size.
 template <class... P>
-bool fits_cluster(void (*kernel)(P...), Grid grid) {
+int count_clusters(void (*kernel)(P...), Grid grid) {
   int clusters = 0;
   const cudaError_t status =
       cudaOccupancyMaxActiveClusters(&clusters, reinterpret_cast<const void*>(kernel),
                                      ClusterLaunch(grid, grid.blocks, nullptr).get());
   if (status == cudaErrorInvalidClusterSize || status == cudaErrorNotSupported) {
     static_cast<void>(cudaGetLastError());  // not for whoever asks next
-    return false;
+    return 0;
   }
   CROSSOVER_CUDA_CHECK(status);
-  return clusters > 0;
+  return clusters;
 }
 
 /// 90 where the kernel's code was made for compute capability 9.0. The driver may have translated
