@@ -35,13 +35,6 @@ EPOCHS = ("--family=Epoch", "--cuda=off")
 DISC = ("--model=disc-2", "--threads=1", *EPOCHS, *SHORT)
 MLP = ("--mlp=2,2", "--threads=1", *EPOCHS, *SHORT)
 OLD = b"measured last year"
-ANCHORS = ["mlp-10-4096-10", "mlp-2400-4-150", "mlp-400-2", "mlp-44-54", "mlp-3-300-7"]
-ANCHORS += ["mlp-60-5-18-13-30"]
-NAMES = ["disc-" + str(depth) for depth in range(2, 13)] + ["heart", *ANCHORS, "fcn-r", "fcn-s"]
-NAMES += ["alexnet-r", "alexnet-s", "resnet-56", "resnet-50", "lstm", "lenet-5"]
-NAMES += ["policy", "surrogate", "matrix-4"]
-NAMES += [f"gpt-{width}" for width in (16, 32, 64, 128, 256, 512)]
-NAMES += ["vit-ti", "mobilenet-v2"]
 
 Document = dict[str, Any]
 T = TypeVar("T")
