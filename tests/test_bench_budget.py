@@ -93,6 +93,7 @@ def test_time_that_is_left_goes_to_more_repetitions(tmp_path):
     assert assert_whole(document, {row["name"]})["left_open"] == []
     asked = document["context"]["crossover"]["configuration"]["repetitions"]
     assert row["repetitions"] == 3 * asked == len(repetitions(document, row["name"]))
+    assert row["chosen"]["cpu_threads"] == "1"  # as in the first of its instances
     # All repetitions have as many iterations as the first, which settled them.
     assert [entry.get("iterations") for entry in document["benchmarks"][1:]].count(None) > asked
 

@@ -4,24 +4,14 @@
 from pathlib import Path
 
 import pytest
-from bench_runs import HEART, MLP, SHORT, measure, refused, samples
+from bench_runs import MLP, measure, refused
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"a,b,label\n", ["no rows of data"]),
-        (b"1;2;0\n", ["row 1", "1 column, not 3", "not semicolons"]),
-        (b"a,b,label\n1,2,0\n3,x,1\n", ["row 3", "column 2", "'x'"]),
-        (b"1,0x10,0\n", ["row 1", "column 2", "'0x10'"]),
-        (b"1,2,0\0\n", ["row 1", "column 3"]),
-        ("1,2,0\n".encode("utf-16"), ["UTF-16", "UTF-8"]),
-    ],
-)
-def test_refuses_data(tmp_path, content, words):
+def test_what_is_wrong_in_a_file_is_said_with_its_name(tmp_path):
     data = tmp_path / "data.csv"
-    data.write_bytes(content)
-    refused(tmp_path, ("--data", str(data), *words), *MLP, f"--data={data}")
+    data.write_bytes(b"a,b,label\n1,2,0\n3,x,1\n")
+    words = ("--data", str(data), "row 3", "column 2", "'x'")
+    refused(tmp_path, words, *MLP, f"--data={data}")
 
 
 def test_refuses_data_that_is_no_file(tmp_path):
@@ -44,24 +34,29 @@ def test_refuses_data_of_another_width(tmp_path, three):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("widths", ["auto,8,auto", "2,8,auto", "auto,8,2"])
-def test_takes_widths_from_data(tmp_path, three, widths):
-    document = measure(tmp_path, f"--mlp={widths}", *MLP[1:], f"--data={three}")
-    assert {row["name"].split("/")[1] for row in samples(document)} == {"model:mlp-2-8-2"}
-    assert document["context"]["crossover"]["configuration"]["data"] == three.name
-
-
-@pytest.mark.slow
-def test_last_batch_may_be_short_and_none_is_larger_than_the_data(tmp_path, three):
-    document = measure(tmp_path, *MLP, f"--data={three}", "--batch=1,2,3,1000")
+def test_widths_and_batches_are_those_of_the_data(tmp_path, three):
+    flags = ("--mlp=auto,8,auto", *MLP[1:], f"--data={three}", "--batch=1,2,3,1000")
+    document = measure(tmp_path, *flags)
+    # The last batch may be short, and none is larger than the data.
     sizes = [(row["rows"], row["batch"], row["steps"]) for row in document["rows"]]
     assert sizes == [(3, 1, 3), (3, 2, 2), (3, 3, 1)]
     assert [row["configuration"]["batch"] for row in document["rows"]] == ["1", "2", "3"]
+    assert {row["configuration"]["model"] for row in document["rows"]} == {"mlp-2-8-2"}
+    assert document["context"]["crossover"]["configuration"]["data"] == three.name
+
+
+def workload(folder: Path, *arguments: str) -> str:
+    (one,) = {row["workload"] for row in measure(folder, *MLP, "--batch=3", *arguments)["rows"]}
+    return one
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not HEART.is_file(), reason=f"{HEART} is not there")
-def test_real_data(tmp_path):
-    flags = ("--model=heart", f"--data={HEART}", "--threads=1", "--family=Epoch")
-    for row in samples(measure(tmp_path, *flags, *SHORT)):
-        assert (row["params"], row["rows"], row["steps"]) == (1522, 709, 71)
+def test_flags_and_data_change_the_fingerprint(tmp_path, three):
+    """fingerprint_test.cpp asks what else does."""
+    variants = ((), ("--lr=0.2",), ("--optimizer=adamw",), ("--rows=3",), (f"--data={three}",))
+    found = [workload(tmp_path, *variant) for variant in variants]
+    assert len({*found}) == len(variants)
+    # Data is known by its rows, not by its file.
+    again = tmp_path / "again.csv"
+    again.write_text("1.0,2,0\n3,4,1\n5,6,1\n", "utf-8")
+    assert workload(tmp_path, f"--data={again}") == found[-1]
