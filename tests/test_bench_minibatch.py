@@ -4,7 +4,7 @@
 import functools
 
 import pytest
-from bench_runs import HEART, SHORT, Document, bench, listed, measure, samples, strict
+from bench_runs import HEART, SHORT, bench, listed, measure, samples, strict
 
 STEPS = ("--family=Minibatch", "--cuda=off", "--threads=1")
 SEVEN = ("fcn-r", "alexnet-r", "resnet-56", "lstm", "fcn-s", "alexnet-s", "resnet-50")
@@ -19,14 +19,9 @@ def step_name(model: str, batch: int, threads: int) -> str:
     return f"Minibatch/model:{model}/batch:{batch}/precision:f32/{device}"
 
 
-@pytest.fixture(scope="module")
-def steps(tmp_path_factory: pytest.TempPathFactory) -> Document:
-    folder = tmp_path_factory.mktemp("steps")
+def test_a_row_is_one_step_of_one_batch_each_operation_verified(tmp_path):
     networks = ("--mlp=20,30,5", "--model=disc-2", "--batch=2,8", "--accumulate=3")
-    return measure(folder, *STEPS, *networks, *SHORT)
-
-
-def test_a_row_is_one_step_of_one_batch(steps):
+    steps = measure(tmp_path, *STEPS, *networks, *SHORT)
     models = ("mlp-20-30-5", "disc-2")
     names = [row["name"] for row in steps["rows"]]
     assert names == [step_name(model, batch, 1) for model in models for batch in (2, 8)]
@@ -38,9 +33,6 @@ def test_a_row_is_one_step_of_one_batch(steps):
     assert first["peak_bytes"] >= 4 * first["params"]
     assert first["loss_first_step"] == pytest.approx(1.6, abs=0.5)  # about log 5
     assert "rows" not in first and "steps" not in first
-
-
-def test_each_step_and_each_operation_is_verified(steps):
     for row in steps["rows"]:
         checked = row["verification"]
         assert (checked["steps"], checked["steps_of"]) == (2, 2)
@@ -91,17 +83,3 @@ def test_data_takes_the_first_batch(tmp_path):
     batches = [int(row["configuration"]["batch"]) for row in document["rows"]]
     rows = len(HEART.read_text("utf-8").splitlines()) - 1
     assert batches == [7, rows]
-
-
-@pytest.mark.parametrize(
-    ("model", "params", "kinds"),
-    [
-        ("alexnet-r", 89578, {"convolution", "pooling", "elementwise", "product", "loss"}),
-        ("lstm", 6182672, {"elementwise", "product", "loss", "update"}),
-    ],
-)
-def test_the_cost_of_images_and_tokens(model, params, kinds):
-    cost = strict(bench("--cost", f"--model={model}", "--batch=2", "--rows=2").stdout)
-    assert (cost["params"], cost["steps"]) == (params, 1)
-    assert kinds <= {operation["kind"] for operation in cost["step"]["operations"]}
-    assert cost["epoch"]["device_launches"]["cpu"] > 0
