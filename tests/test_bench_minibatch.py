@@ -70,13 +70,6 @@ def test_sweeps_measure_the_networks_of_shi():
     assert [name for name in full if "fcn-" not in name] == expected
 
 
-def test_a_step_that_does_not_fit_says_what_it_needs(tmp_path):
-    document = measure(tmp_path, *STEPS, "--model=resnet-56", "--memory-limit=1000000", code=1)
-    (row,) = document["rows"]
-    assert row["outcome"] == "skipped"
-    assert "needed to train and verify resnet-56, 1000000 bytes available" in row["error_message"]
-
-
 def test_data_takes_the_first_batch(tmp_path):
     flags = (*STEPS, "--model=heart", f"--data={HEART}", "--batch=7,100000")
     document = measure(tmp_path, *flags, *SHORT)

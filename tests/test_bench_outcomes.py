@@ -86,7 +86,8 @@ def test_too_little_memory_skips_a_row_and_the_others_run(tmp_path):
     skipped, *measured = samples(measure(tmp_path, *arguments, code=1))
     assert skipped["configuration"]["model"] == "disc-10"
     assert skipped["outcome"] == "skipped"
-    assert "not enough memory" in skipped["error_message"]
+    assert skipped["error_message"].startswith("not enough memory: ")
+    assert "needed to train and verify disc-10, 1.91 MiB available" in skipped["error_message"]
     assert "real_time" not in skipped
     assert [row["configuration"]["model"] for row in measured] == ["disc-2"] * 2
 
