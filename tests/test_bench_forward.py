@@ -66,8 +66,6 @@ def test_sweeps_use_some_networks_or_all_or_none():
     assert used("--sweep=quick", "--family=Forward") > {("disc-2", "1"), ("gpt-64", "32")}
 
 
-
-
 def test_a_gpu_gets_the_batch_and_gives_the_outputs(tmp_path):
     flags = ("--family=Forward", "--cuda=on", "--threads=1", "--model=disc-3", "--batch=1,4")
     document = measure(tmp_path, *flags, *SHORT, program=EMULATED)

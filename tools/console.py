@@ -4,6 +4,7 @@
 import argparse
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -111,6 +112,15 @@ def stored(path: Path) -> dict[str, Any]:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return {}
+
+
+def seconds_of(flag: str, text: str) -> float:
+    """The time in "90", "90s", "10m" or "1.5h", the value of a flag; Failure where it is none."""
+    found = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([smh]?)", text)
+    seconds = float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]] if found else 0
+    if seconds == 0:
+        raise Failure(f"{flag}={text}: a time is needed, such as 90s, 10m or 1h", 2)
+    return seconds
 
 
 @contextmanager

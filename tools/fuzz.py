@@ -11,7 +11,6 @@ from tools.console import (
     LOGS,
     ROOT,
     CommandFailed,
-    Failure,
     Missing,
     cores,
     friendly,
@@ -31,15 +30,6 @@ _SHORT_RUNS = {"arguments": 5_000}  # executions within ./test, where one takes 
 _LIMITS = ("-max_len=1000", "-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")
 _WORD = re.compile(r'"([!#-\[\]-~]{2,40})"')  # literals that a dictionary takes as they are
 _EXECUTIONS = re.compile(r"^(?:#|stat::number_of_executed_units: *)(\d+)", re.MULTILINE)
-
-
-def seconds_in(duration: str) -> int:
-    """The seconds in "90s", "10m" or "2h"; Failure where it is none of these."""
-    found = re.fullmatch(r"([0-9]{1,6})([smh])", duration)
-    seconds = int(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]] if found else 0
-    if seconds == 0:
-        raise Failure(f"--fuzz={duration} is no duration such as 90s, 10m or 2h", 2)
-    return seconds
 
 
 def build() -> None:
@@ -113,10 +103,10 @@ def short() -> bool:
     return good
 
 
-def long(seconds: int) -> bool:
+def long(seconds: float) -> bool:
     """Other inputs every time, for `seconds` in all; those that reach new code are kept."""
     targets = [*names(), PLOTS]
-    each = max(1, seconds // len(targets))
+    each = max(1, int(seconds // len(targets)))
     say(f"Fuzzing {', '.join(targets)}: {each} s each, on {cores()} cores")
     options = [f"-fork={cores()}", "-ignore_timeouts=0", "-ignore_ooms=0"]
     options.append(f"-max_total_time={each}")

@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,25 +37,13 @@ _TOLD = (*_TRAINED, *_OF_PEERS, "--torch-device=")
 def paths(words: list[str]) -> list[Path]:
     """Those that --network names."""
     named = [word.removeprefix(FLAG) for word in words if word.startswith(FLAG)]
-    return [Path(one).absolute() for text in named for one in _divided(text)]
-
-
-def _divided(text: str) -> list[str]:
-    """At its commas, but for those in the path of a file that is there."""
-    parts, names = text.split(","), []
-    while parts:
-        lengths = range(len(parts), 1, -1)
-        there = (n for n in lengths if _file_of(",".join(parts[:n])).is_file())
-        count = next(there, 1)
-        names.append(os.path.expanduser(",".join(parts[:count])))
-        parts = parts[count:]
-    return names
+    return [Path(os.path.expanduser(one)).absolute() for text in named for one in text.split(",")]
 
 
 def _file_of(name: str) -> Path:
     """Without the callable, of net.py:make."""
     file, colon, callable_ = name.rpartition(":")
-    return Path(os.path.expanduser(file if colon and callable_.isidentifier() else name))
+    return Path(file if colon and callable_.isidentifier() else name)
 
 
 def _folders() -> tuple[Path, Path]:
@@ -70,7 +57,7 @@ def found(word: str, run: Path) -> str:
     """The --network of the run in the file `run`, whose folders it does not name, with each file
     where it is: in the current folder, or among those imported. Failure where one is in neither."""
     places = []
-    for name in _divided(word.removeprefix(FLAG)):
+    for name in word.removeprefix(FLAG).split(","):
         there = [p for p in (Path(name), *(one / name for one in _folders())) if p.is_file()]
         if not there:
             raise Failure(
@@ -87,20 +74,16 @@ def imported(words: list[str], python: Callable[[], Path]) -> list[str]:
     PyTorch's that the importer refuses, in its own sentence, stands there as what tells the worker
     of it (as_it_is()). Failure where that can't be trained either."""
     sources = paths(words)
-    is_plain = all(source.suffix == ".json" and "," not in str(source) for source in sources)
+    is_plain = all(source.suffix == ".json" for source in sources)
     if is_plain and not any(word.startswith(FLAG) and "~" in word for word in words):
         return words
     how = [word for word in words if word.startswith(_IMPORT) or _is_own_data(word)]
     kept = [word for word in words if word not in how and not word.startswith(FLAG)]
-    if all(source.suffix == ".json" for source in sources):
+    if is_plain:
         kept, how = [*kept, *how], []  # nothing is imported: bench says what it thinks of them
     batches = [word for word in words if word.startswith("--batch=")]
     files = [
-        str(
-            _readable(source)
-            if source.suffix == ".json"
-            else _made(source, name, how, batches, python)
-        )
+        str(source if source.suffix == ".json" else _made(source, name, how, batches, python))
         for source, name in zip(sources, _names(sources), strict=True)
     ]
     return [*kept, FLAG + ",".join(files)]
@@ -131,14 +114,7 @@ def _out(source: Path, stem: str, *how: str) -> Path:
     folder = folder or Path(tempfile.mkdtemp(prefix="crossover-"))
     folder.mkdir(parents=True, exist_ok=True)
     mark = hashlib.sha256(repr((str(source), *how)).encode()).hexdigest()[:8]
-    return folder / f"{stem.replace(',', '')}-{mark}.json"
-
-
-def _readable(source: Path) -> Path:
-    """The network where bench reads it, which takes each comma for the end of a path."""
-    if "," not in str(source) or not source.is_file():
-        return source
-    return Path(shutil.copyfile(source, _out(source, source.stem)))
+    return folder / f"{stem}-{mark}.json"
 
 
 def _made(
