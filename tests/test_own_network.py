@@ -120,26 +120,15 @@ def test_what_is_no_json_is_imported_first(tmp_path, python):
     assert not made.exists()
 
 
-def test_paths_may_hold_commas_and_begin_with_a_home(tmp_path, monkeypatch):
-    monkeypatch.setattr(own_network, "FOLDER", tmp_path / "made")
+def test_paths_begin_with_a_home_and_imported_networks_lie_where_one_may_write(
+    tmp_path, python, monkeypatch
+):
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    for name in ("März, 1/net.py", "a, b, c.json", "c.json"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(name, encoding="utf-8")
-    words = ["--network=März, 1/net.py:make,~/c.json,a, b, c.json,nowhere.json"]
-    assert own_network.paths(words) == [
-        *(tmp_path / name for name in ("März, 1/net.py:make", "c.json", "a, b, c.json")),
-        tmp_path / "nowhere.json",
-    ]
-    # bench divides at each comma.
-    got = own_network.paths(own_network.imported(["--network=~/c.json,a, b, c.json"], Path))
-    assert got[0] == tmp_path / "c.json" and got[1].parent == tmp_path / "made"
-    assert [path.read_text(encoding="utf-8") for path in got] == ["c.json", "a, b, c.json"]
-    # Whoever may not write in the checkout keeps them with his own files.
+    got = own_network.imported(["--network=~/c.json,~/d.json"], Path)
+    assert got == [f"--network={tmp_path}/c.json,{tmp_path}/d.json"]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
     monkeypatch.setattr(own_network, "can_write", lambda path: tmp_path / "kept" in path.parents)
-    (own,) = own_network.paths(own_network.imported(["--network=a, b, c.json"], Path))
+    (own,) = own_network.paths(own_network.imported(["--network=net.py:make"], lambda: python))
     assert own.parent == tmp_path / "kept" / "crossover" / "networks"
     monkeypatch.setattr(own_network, "FOLDER", tmp_path / "nothing")
     assert own_network.found(f"--network={own.name}", tmp_path) == f"--network={own}"

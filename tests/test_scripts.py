@@ -40,7 +40,7 @@ def test_flags_that_only_tell_something_make_no_results():
 
 
 CUDA = ("--cuda", "--cuda=", "--cuda=ON")
-DURATIONS = ("--fuzz", "--fuzz=", "--fuzz=10", "--fuzz=0m", "--fuzz=1d", "--fuzz=-1m")
+DURATIONS = ("--fuzz", "--fuzz=", "--fuzz=0m", "--fuzz=1d", "--fuzz=-1m")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ DURATIONS = ("--fuzz", "--fuzz=", "--fuzz=10", "--fuzz=0m", "--fuzz=1d", "--fuzz
 )
 def test_wrong_usage_is_refused(parse, words):
     with refused(
-        r"use --cuda=auto|is no duration|choose from|see ./test --help|ask for one of them|"
+        r"use --cuda=auto|a time is needed|choose from|see ./test --help|ask for one of them|"
         r"measure them again|no such commit|name that, too"
     ):
         parse(words)
@@ -165,7 +165,7 @@ def test_a_build_folder_that_cannot_be_written_is_said_so(tmp_path, monkeypatch)
         pass
 
 
-@pytest.mark.parametrize("name", ["a, b", "a;b", 'a"b', "a\\b", "a#b", "a\nb"])
+@pytest.mark.parametrize("name", ["a, b", "a\nb"])
 def test_a_folder_that_compilers_divide_is_refused_at_once(name, tmp_path, monkeypatch):
     monkeypatch.setattr(setup, "HOME", tmp_path / name)
     with refused("move the checkout"), setup.alone():

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from scripts import TEST, script
 
-from tools import build, fuzz, runners, sources, stages
+from tools import build, environment, fuzz, sources, stages
 from tools.console import Failure, Missing
 from tools.stages import Stage
 
@@ -140,18 +140,17 @@ def test_a_quick_run_leaves_slow_tests_out(quick, tmp_path, monkeypatch):
         lines.append(f"add_test({name} {script(tmp_path / f'{name}.py', text)})")
         lines.append(f'set_tests_properties({name} PROPERTIES LABELS "{name}")')
     (tmp_path / "CTestTestfile.cmake").write_text("\n".join(lines[:-2]), encoding="utf-8")
-    assert runners.run_ctest("default", quick)
+    assert stages.run_ctest("default", quick)
     assert [(tmp_path / name).exists() for name in ("plain", "slow", "emulation")] == [
         True,
         not quick,
         False,
     ]
     (tmp_path / "CTestTestfile.cmake").write_text("\n".join(lines), encoding="utf-8")
-    assert not runners.run_ctest("default", quick)
+    assert not stages.run_ctest("default", quick)
     python = script(tmp_path / "python", f"import sys\nexit(('not slow' in sys.argv) != {quick})")
-    monkeypatch.setattr(runners, "ROOT", tmp_path)
-    monkeypatch.setattr(runners.environment, "PYTHON", python)
-    assert runners.run_pytest(quick)
+    monkeypatch.setattr(environment, "PYTHON", python)
+    assert stages.run_pytest(quick)
 
 
 # --- what is looked at
