@@ -3,7 +3,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import numpy
 import pytest
-from bench_runs import BENCH
+from bench_runs import BENCH, SHORT
 
 from plots import __version__
 from tools import build, setup, wheel
@@ -113,7 +112,7 @@ def test_it_hides_no_module_of_the_users(copy, user):
 
 def measures(command: Words, user: Path, **changed: str) -> str:
     """A short run: what it prints; its file and page lie in the user's folder of data."""
-    words = ["run", "--mlp=4,8,2", "--family=Epoch", "--threads=1", "--budget=10s"]
+    words = ["run", "--mlp=4,8,2", "--family=Epoch", "--threads=1", *SHORT]
     done = started(user, *command, *words, **changed)
     assert done.returncode == 0, done.stderr
     data = user / "data" / "crossover"
@@ -261,20 +260,3 @@ def test_no_wide_vector_lies_outside_what_is_chosen_at_run_time(made):
                 (dispatched if is_chosen else found).add(function)
     assert not found
     assert dispatched  # the pattern still finds what there is
-
-
-@with_all
-@pytest.mark.slow
-@pytest.mark.parametrize("processor", ["Nehalem", "SandyBridge", "Haswell"])
-def test_it_runs_on_processors_from_2013(installed, user, processor):
-    emulator = shutil.which("qemu-x86_64")
-    if emulator is None:
-        pytest.skip("qemu-x86_64 (qemu-user) is not installed")
-    name = "bench-v3" if processor == "Haswell" else "bench"
-    # In this process: a worker would be started without the emulator.
-    flags = ["--in-process", "--mlp=4,8,2", "--family=Epoch", "--threads=1", "--budget=10s"]
-    (program,) = installed.glob(f"lib/python*/site-packages/crossover_bench/build/{name}")
-    out = user / "out.json"
-    command: Words = [emulator, "-cpu", processor, program, *flags, f"--out={out}"]
-    done = started(user, *command)
-    assert done.returncode == 0 and out.is_file(), done.stderr
