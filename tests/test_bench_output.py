@@ -21,6 +21,7 @@ from bench_runs import (
     EPOCHS,
     LIMIT_SECONDS,
     OLD,
+    ROOT,
     assert_refused,
     bench,
     built,
@@ -193,41 +194,10 @@ def test_a_folder_that_can_not_be_made_again_is_one_sentence(tmp_path):
     validate(kept)
 
 
-JUMPING_CLOCK = """
-#define _GNU_SOURCE
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
-int clock_gettime(clockid_t id, struct timespec *to) {
-  static int calls = 0;
-  long failed = syscall(SYS_clock_gettime, id, to);
-  if (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)
-    to->tv_sec -= 100000 * calls++;
-  return (int)failed;
-}
-time_t time(time_t *to) {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  if (to) *to = now.tv_sec;
-  return now.tv_sec;
-}
-int gettimeofday(struct timeval *restrict to, void *restrict zone) {
-  struct timespec now;
-  (void)zone;
-  clock_gettime(CLOCK_REALTIME, &now);
-  to->tv_sec = now.tv_sec;
-  to->tv_usec = now.tv_nsec / 1000;
-  return 0;
-}
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_a_wall_clock_that_jumps_changes_dates_alone(tmp_path):
-    source, library = tmp_path / "clock.c", tmp_path / "clock.so"
-    source.write_text(JUMPING_CLOCK, encoding="utf-8")
+    source, library = ROOT / "tests" / "fixtures" / "jumping_clock.c", tmp_path / "clock.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
     started = time.monotonic()
     document = measure(tmp_path, *DISC, "--budget=3s", LD_PRELOAD=str(library))
