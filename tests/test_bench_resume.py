@@ -236,37 +236,39 @@ def test_where_and_how_long_may_differ(half):
     assert is_complete(resumed(half, *reversed(MANY), *flags)[0])
 
 
-def test_data_that_changed_under_its_name_are_refused(tmp_path):
-    data, path = tmp_path / "heart.csv", tmp_path / "result.json"
-    data.write_bytes(HEART.read_bytes())
-    flags = ("--model=heart", f"--data={data}", *MANY[1:-1], "--batch=10,20", f"--out={path}")
-    assert bench(*flags).returncode == 0
+def network_of(width: int) -> str:
+    described = json.loads(bench("--describe", f"--mlp=20,{width},4").stdout)
+    return json.dumps({**described, "name": "net"})
+
+
+def rows_of(first: int) -> str:
+    lines = HEART.read_text("utf-8").splitlines()
+    return "\n".join([lines[0], *lines[first:], *lines[1:first]]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "write", "said"),
+    [
+        ("net.json", ("--network={}",), network_of, "another network 'net'"),
+        (
+            "heart.csv",
+            ("--model=heart", "--data={}"),
+            rows_of,
+            "configuration.data_fingerprint",
+        ),
+    ],
+)
+def test_what_changed_under_its_name_is_refused(tmp_path, name, flags, write, said):
+    given, path = tmp_path / name, tmp_path / "result.json"
+    given.write_text(write(16), "utf-8")
+    words = [flag.format(given) for flag in flags]
+    words += [*MANY[1:-1], "--batch=10,20", f"--out={path}"]
+    assert bench(*words).returncode == 0
     edited(path, interrupt)
-    assert bench(*flags, "--resume").returncode == 0
-    edited(path, interrupt)
-    lines = data.read_text("utf-8").splitlines()
-    data.write_text("\n".join([lines[0], *reversed(lines[1:])]) + "\n", encoding="utf-8")
-    assert_refused(bench(*flags, "--resume"), "configuration.data_fingerprint")
-
-
-def test_a_network_that_changed_under_its_name_is_refused(tmp_path):
-    network, path = tmp_path / "net.json", tmp_path / "result.json"
-
-    def write(width: int) -> None:
-        text = bench("--describe", f"--mlp=20,{width},4").stdout
-        network.write_text(json.dumps({**json.loads(text), "name": "net"}), "utf-8")
-
-    write(16)
-    flags = (f"--network={network}", *MANY[1:-1], "--batch=10,20", f"--out={path}")
-    assert bench(*flags).returncode == 0
-    (fingerprint,) = {row["network"] for row in strict(path)["rows"]}
-    assert strict(path)["context"]["crossover"]["network_fingerprints"] == {"net": fingerprint}
-    validate(path)
-    edited(path, interrupt)
-    assert bench(*flags, "--resume").returncode == 0
+    assert bench(*words, "--resume").returncode == 0
     before = edited(path, interrupt).read_bytes()
-    write(32)
-    assert_refused(bench(*flags, "--resume"), str(path), "another network 'net'")
+    given.write_text(write(32), "utf-8")
+    assert_refused(bench(*words, "--resume"), str(path), said)
     assert path.read_bytes() == before
 
 

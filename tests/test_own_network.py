@@ -31,7 +31,10 @@ def network(tmp_path: Path) -> Path:
 
 def test_it_is_measured_in_every_size_and_stands_in_the_file(network, tmp_path):
     flags = (f"--network={network}", "--scale=2,0.5,1", "--family=Epoch", "--threads=1", *SHORT)
-    crossover = measure(tmp_path, *flags, "--cuda=off")["context"]["crossover"]
+    document = measure(tmp_path, *flags, "--cuda=off")
+    crossover = document["context"]["crossover"]
+    known = {row["configuration"]["model"]: row["network"] for row in document["rows"]}
+    assert crossover["network_fingerprints"] == known
     file = loading.load_file(tmp_path / "result.json")
     assert [row.model for row in file.rows] == ["minex2", "minex0.5", "mine"]
     assert {row.counters["batch"] for row in file.rows} == {20}
@@ -57,15 +60,9 @@ def test_it_is_advised_on_from_what_was_measured_of_it(network, tmp_path, capsys
     assert "(measured: batch 20, 100)" in said and "(measured: scale 1, 64)" in said
     assert "a step on the RTX 4090" in said and "The CPU is bound by" in said
     cost = json.loads(bench("--cost", f"--network={network}", "--batch=20").stdout)
-    planned = cost["device_bytes"]
-    assert planned["cpu"]["bytes"] > 4 * (cost["params"] + cost["rows"] * 9)
-    assert planned["cuda"]["bytes"] > planned["cuda"]["workspace_bytes"] > 0
-    assert f"{units.binary_bytes(planned['cuda']['bytes'])} on a GPU" in said
-    assert main([*words, "--format=json"]) == 0
-    _, sizes = json.loads(capsys.readouterr().out)
-    found = [(row["network"], row["batch"]) for row in sizes["rows"]]
-    assert found == [(name, batch) for name in ("mine", "minex64") for batch in (20, 100)]
-    assert all(row["cpu_step_seconds"] > 0 for row in sizes["rows"])
+    planned = cost["device_bytes"]["cuda"]
+    assert planned["bytes"] > planned["workspace_bytes"] > 0
+    assert f"{units.binary_bytes(planned['bytes'])} on a GPU" in said
 
 
 def test_it_is_listed_and_described(network):
