@@ -117,18 +117,10 @@ def test_what_is_no_json_is_imported_first(tmp_path, python):
     assert not made.exists()
 
 
-def test_paths_begin_with_a_home_and_imported_networks_lie_where_one_may_write(
-    tmp_path, python, monkeypatch
-):
+def test_paths_begin_with_a_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     got = own_network.imported(["--network=~/c.json,~/d.json"], Path)
     assert got == [f"--network={tmp_path}/c.json,{tmp_path}/d.json"]
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
-    monkeypatch.setattr(own_network, "can_write", lambda path: tmp_path / "kept" in path.parents)
-    (own,) = own_network.paths(own_network.imported(["--network=net.py:make"], lambda: python))
-    assert own.parent == tmp_path / "kept" / "crossover" / "networks"
-    monkeypatch.setattr(own_network, "FOLDER", tmp_path / "nothing")
-    assert own_network.found(f"--network={own.name}", tmp_path) == f"--network={own}"
 
 
 def test_what_is_refused_is_trained_as_it_is(tmp_path, python, capfd):

@@ -188,21 +188,6 @@ def test_a_run_never_replaces_one_of_the_same_name(tries):
     assert results.settle(begun) == begun and begun.exists() and there.exists()
 
 
-def test_a_page_that_cannot_be_beside_the_program_is_beside_the_results(tmp_path, monkeypatch):
-    monkeypatch.setattr(results, "can_write", lambda folder: folder == tmp_path)
-    path = tmp_path / "out" / "x.json"
-    assert results.page_folder(tmp_path, path, is_try=False) == tmp_path
-    assert results.page_folder(tmp_path / "no", path, is_try=True) == path.with_name("no") / "try"
-
-
-def test_a_checkout_that_is_only_read_uses_the_program_that_is_there(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(build, "program", None)
-    monkeypatch.setattr(build, "BENCH", script(tmp_path / "bench", ""))
-    monkeypatch.setattr(RUN, "can_write", lambda _: False)
-    RUN.bring_up_to_date(RUN.Arguments())
-    assert "bench is used as it was built" in capsys.readouterr().err
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A result file of one row."""

@@ -79,13 +79,6 @@ def friendly(path: Path) -> str:
     return str(path)
 
 
-def can_write(folder: Path) -> bool:
-    """Whether files can be made in a folder, or it can be."""
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
-    return os.access(folder, os.W_OK | os.X_OK)
-
-
 def cores() -> int:
     """The cores we may use, which can be fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -8,12 +8,11 @@ import re
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from tools import environment
-from tools.console import HOME, ROOT, Failure, can_write, friendly
+from tools.console import HOME, ROOT, Failure, friendly
 
 FLAG = "--network="
 FOLDER = HOME / "build" / "networks"
@@ -46,19 +45,12 @@ def _file_of(name: str) -> Path:
     return Path(file if colon and callable_.isidentifier() else name)
 
 
-def _folders() -> tuple[Path, Path]:
-    """Where imported networks are: in the checkout, or for who may not write there with the files
-    that this user's programs keep."""
-    kept = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
-    return FOLDER, kept / "crossover" / "networks"
-
-
 def found(word: str, run: Path) -> str:
     """The --network of the run in the file `run`, whose folders it does not name, with each file
     where it is: in the current folder, or among those imported. Failure where one is in neither."""
     places = []
     for name in word.removeprefix(FLAG).split(","):
-        there = [p for p in (Path(name), *(one / name for one in _folders())) if p.is_file()]
+        there = [path for path in (Path(name), FOLDER / name) if path.is_file()]
         if not there:
             raise Failure(
                 f"the run in {friendly(run)} measured {name}, which is neither here nor in "
@@ -110,11 +102,9 @@ def _stem(source: Path) -> str:
 def _out(source: Path, stem: str, *how: str) -> Path:
     """A file of this source alone: others have the same name, and a run that is to go on finds it
     by its own."""
-    folder = next(filter(can_write, _folders()), None)
-    folder = folder or Path(tempfile.mkdtemp(prefix="crossover-"))
-    folder.mkdir(parents=True, exist_ok=True)
+    FOLDER.mkdir(parents=True, exist_ok=True)
     mark = hashlib.sha256(repr((str(source), *how)).encode()).hexdigest()[:8]
-    return folder / f"{stem}-{mark}.json"
+    return FOLDER / f"{stem}-{mark}.json"
 
 
 def _made(

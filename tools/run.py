@@ -15,7 +15,7 @@ from types import FrameType
 
 from plots import __version__
 from tools import build, cuda, environment, other, own_network, peers, results, setup, two
-from tools.console import HOME, IS_CHECKOUT, ROOT, Failure, Parser, can_write, friendly, say
+from tools.console import HOME, IS_CHECKOUT, ROOT, Failure, Parser, friendly, say
 
 _USAGE = """\
 usage: ./run [--setup-only] [--no-report] [--cuda=auto|on|off] [--budget=TIME] [--resume]
@@ -364,14 +364,10 @@ def built_for(parsed: Arguments) -> str:
 
 
 def bring_up_to_date(parsed: Arguments) -> None:
-    """Install and build what is missing, except in a checkout that is only to be read."""
-    if not IS_CHECKOUT:
-        return
-    if build.BENCH.exists() and not can_write(build.BENCH.parent):
-        say(f"{friendly(build.BENCH.parent)} can't be written, so bench is used as it was built")
-        return
-    with setup.alone():
-        build.program(setup.for_run(built_for(parsed), ranks=parsed.trains_on_ranks))
+    """Install and build what is missing, in a checkout."""
+    if IS_CHECKOUT:
+        with setup.alone():
+            build.program(setup.for_run(built_for(parsed), ranks=parsed.trains_on_ranks))
 
 
 def conclude(asked: Path, code: int, started: float, parsed: Arguments) -> int:
@@ -397,7 +393,7 @@ def conclude(asked: Path, code: int, started: float, parsed: Arguments) -> int:
         plots("peers", path)  # what others take for the same work
     why_try = results.why_try(path)
     path = results.settle(path)
-    page = results.page_folder(REPORT, path, bool(why_try))
+    page = REPORT / "try" if why_try else REPORT
     own = [*parsed.networks, *parsed.modules]
     told = bool(own or parsed.commands)
     drawn = parsed.report and plots("report", path, "-o", page, *([] if told else ["--summary"]))
