@@ -17,7 +17,6 @@ from bench_runs import (
     measure,
     run,
     samples,
-    strict,
 )
 
 from plots.core.bounds import bounds
@@ -81,21 +80,6 @@ def test_every_way_to_run_an_epoch_has_its_row(epochs):
             assert ("seconds_copy_to_device" in row) == is_copied
     assert all(not row["warnings"] for row in on("cuda", epochs))
     assert not any("sm_clock_mhz_before" in row for row in samples(epochs))
-
-
-def test_the_cost_is_that_of_the_measured_rows(epochs):
-    whole = strict(bench("--cost", "--model=disc-2").stdout)
-    cost = whole["epoch"]
-    for row in on("cuda", epochs):
-        data = row["configuration"]["data"]
-        execution = row.get("chosen", row["configuration"])["execution"]
-        # An unrolled graph of an epoch finds its rows in place; which is faster is measured.
-        gathers = 0 if row.get("graph_loops", 1) else whole["steps"]
-        expected = cost["device_launches"]["cuda"][execution][data]
-        assert row["launches"] == expected - gathers
-        copied = None if data == "resident" else cost["bytes_to_device"]
-        assert row.get("bytes_to_device") == copied
-        assert row["products"] == cost["products"]
 
 
 def test_losses_of_each_step_are_in_the_name(tmp_path):
@@ -185,34 +169,6 @@ def test_without_a_gpu_there_are_no_rows_of_one_but_the_reason(tmp_path):
     assert done.stderr.startswith("bench: no GPU rows: none (")
 
 
-@pytest.mark.parametrize("failing_call", [200, 1000, 3000])
-def test_a_lost_gpu_costs_its_own_rows_only(tmp_path, failing_call):
-    """What was measured stays, the CPU goes on, and later GPU rows say why they are missing.
-
-    Where there is no child to replace: test_bench_faults.py has the others."""
-    # The GPU fails in the middle; the second network's CPU row comes after that.
-    arguments = ("--family=Epoch", "--model=disc-2,disc-3", "--threads=1", "--in-process", *SHORT)
-    failing = {"EMULATED_FAILING_CALL": str(failing_call)}
-    document, done = run(tmp_path, *arguments, code=1, program=EMULATED, **failing)
-    assert len(on("cpu", document)) == 2 * 2
-    assert not any("error_message" in row for row in on("cpu", document))
-    rows = [row for row in document["rows"] if row["configuration"]["device"] == "cuda"]
-    lost = [row for row in rows if row.get("outcome") == "failed"]
-    skipped = [row for row in rows if row.get("outcome") == "skipped"]
-    assert len(lost) == 1
-    assert "uncorrectable ECC error" in lost[0]["error_message"]
-    assert len(skipped) >= 9
-    assert {row["error_message"] for row in skipped} == {
-        "the GPU failed in an earlier row: " + lost[0]["error_message"]
-    }
-    # Rows of the same work take turns, so that others of it may have had theirs in part.
-    before = rows[: rows.index(lost[0])]
-    model = lost[0]["configuration"]["model"]
-    others = [row for row in before if row["configuration"]["model"] != model]
-    assert all("error_message" not in row for row in others)
-    assert not re.search("emulated GPU:", done.stderr), "something leaked"
-
-
 def test_a_row_says_what_becomes_of_the_factors_of_tf32(tmp_path):
     arguments = ("--family=Epoch,Gemm,Layer", *EPOCH[1:], "--precision=tf32")
     only = "--benchmark_filter=(m:32/.*nn.*|width:16/.*forward.*)device:cuda|Epoch.*graph/"
@@ -230,17 +186,8 @@ def test_copies_and_ceilings_of_a_gpu(tmp_path):
         untimed = "quantity:synchronization" in name
         assert ("device_seconds" in row) == (not untimed), name
         assert row["count"] == {"async": 8}.get(row["configuration"].get("mode"), row["count"])
-    ways = {
-        (r["configuration"]["direction"], r["configuration"].get("memory"), m)
-        for r in rows.values()
-        if (m := r["configuration"].get("mode"))
-    }
-    held = {("pageable", "sync"), ("pinned", "sync"), ("pinned", "async")}
-    assert ways == (
-        {(direction, *how) for direction in ("h2d", "d2h") for how in held}
-        | {("both", "pinned", "sync"), ("both", "pinned", "async")}
-        | {("d2d", None, "sync"), ("d2d", None, "async")}
-    )
+    directions = {row["configuration"].get("direction") for row in rows.values()}
+    assert directions == {"h2d", "d2h", "d2d", "both", None}
     assert rows["Peak/quantity:launches/device:cuda"]["count"] == 1000
     copied = rows["Copy/direction:h2d/bytes:1024/device:cuda/memory:pinned/mode:sync"]
     assert copied["minimum_work"]["bytes_to_device"] == copied["bytes"]

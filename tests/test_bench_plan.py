@@ -150,17 +150,14 @@ def test_the_ladder_goes_by_risk(sweep, budget, threads):
     assert steps == sorted(steps) and set(steps) == set(range(5))
 
 
-def test_without_a_gpu_there_is_no_risk():
-    rows = plan("--sweep=default", "--cuda=off")
-    assert "ladder" not in {row.phase for row in rows}
-
-
 def test_networks_on_no_ladder_are_the_ladder_where_there_are_no_others():
     rows = plan("--model=heart", "--threads=1,2", "--family=Epoch")
     first = [(row.phase, row.axes["device"]) for row in rows[:3]]
     assert first == [("ladder", "cuda"), ("ladder", "cpu"), ("Epoch", "cpu")]
     rows = plan("--model=heart,disc-3", "--threads=1,2", "--family=Epoch")
     assert [row.axes["model"] for row in rows if row.phase == "ladder"] == ["disc-3"] * 2
+    # Without a GPU there is no risk.
+    assert "ladder" not in {row.phase for row in plan("--sweep=default", "--cuda=off")}
 
 
 def test_of_networks_that_someone_names_what_trains_and_ceilings_are_measured():
