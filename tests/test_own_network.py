@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network of one's own in a file: measured in several sizes, and advised on."""
+"""A network of one's own in a file: its form, measured in several sizes, and advised on."""
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import fastjsonschema
 import pytest
-from bench_runs import BENCH, SHORT, assert_refused, bench, measure
+from bench_runs import BENCH, ROOT, SHORT, assert_refused, bench, measure
 
 from plots import units
 from plots.cli import main
@@ -171,3 +174,92 @@ def test_a_run_goes_on_with_its_network_where_that_is(tmp_path, monkeypatch):
         path.write_text("{}", encoding="utf-8")
     places = f"{tmp_path}/imported/net.json,{tmp_path}/b.json"
     assert own_network.found("--network=net.json,b.json", run) == f"--network={places}"
+
+
+# --- networks/schema.json, its form for editors, says of files what bench does
+
+
+SCHEMA = ROOT / "networks" / "schema.json"
+NETWORKS = json.loads((ROOT / "tests" / "fixtures" / "networks.json").read_text("utf-8"))
+
+
+def told(*words: str) -> str:
+    done = bench(*words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def is_network() -> Callable[[Any], bool]:
+    check = fastjsonschema.compile(json.loads(SCHEMA.read_text("utf-8")))
+
+    def of(network: Any) -> bool:
+        try:
+            check(network)
+        except fastjsonschema.JsonSchemaValueException:
+            return False
+        return True
+
+    return of
+
+
+def test_the_file_is_what_bench_prints():
+    assert SCHEMA.read_text("utf-8") == told("--network-schema"), (
+        "bench --network-schema > networks/schema.json"
+    )
+
+
+def test_every_network_of_bench_has_the_form(is_network):
+    for name in told("--models").split():
+        assert is_network(json.loads(told("--describe", f"--model={name}"))), name
+    for name, network in NETWORKS.items():
+        assert is_network(network), name
+
+
+SMALL = {
+    "name": "small",
+    "input": {"shape": [3, 8, 8], "type": "f32"},
+    "classes": 4,
+    "loss": "cross_entropy",
+    "layers": [
+        {"type": "conv2d", "out_channels": 4, "kernel_size": [3, 1]},
+        {"name": "flat", "type": "flatten", "inputs": ["layer 0"]},
+        {"type": "linear", "out_features": 4},
+    ],
+    "training": {"optimizer": "adamw", "weight_decay": 0},
+}
+
+
+def changed(**members: Any) -> dict[str, Any]:
+    return {key: value for key, value in {**SMALL, **members}.items() if value is not None}
+
+
+BAD = {
+    "no loss": changed(loss=None),
+    "another loss": changed(loss="hinge"),
+    "outputs of a cross-entropy": changed(classes=None, outputs=4),
+    "neither classes nor outputs": changed(classes=None),
+    "a name with a space": changed(name="my net"),
+    "no layers": changed(layers=[]),
+    "a type that no layer has": changed(layers=[{"type": "linea", "out_features": 4}]),
+    "a size that is missing": changed(layers=[{"type": "linear"}]),
+    "a member of another layer": changed(
+        layers=[{"type": "linear", "out_features": 4, "kernel_size": 3}]
+    ),
+    "a size of zero": changed(layers=[{"type": "linear", "out_features": 0}]),
+    "three sizes of a window": changed(
+        layers=[{"type": "conv2d", "out_channels": 4, "kernel_size": [3, 3, 3]}]
+    ),
+    "another optimizer": changed(training={"optimizer": "lion"}),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_the_schema_refuses_bench_refuses(what, is_network, tmp_path):
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    good.write_text(json.dumps(SMALL), "utf-8")
+    bad.write_text(json.dumps(BAD[what]), "utf-8")
+    assert is_network(SMALL)
+    told("--describe", f"--network={good}")
+    assert not is_network(BAD[what])
+    assert_refused(bench("--describe", f"--network={bad}"), str(bad))
