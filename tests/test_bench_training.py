@@ -124,13 +124,20 @@ def test_a_row_is_one_step_of_one_batch_each_operation_verified(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_large_step_is_verified_at_a_smaller_batch(tmp_path):
-    large = ("--mlp=1000,1500,10", "--batch=6500", "--execution=eager")  # hardly too large
-    once = ("--benchmark_repetitions=1", "--benchmark_min_time=0.001")
-    document = measure(tmp_path, *STEPS, *large, *once)
-    (row,) = document["rows"]
+@pytest.mark.parametrize(
+    ("flags", "most"),
+    [
+        # The first is hardly too large.
+        (("--family=Minibatch", "--mlp=1000,1500,10", "--batch=6500"), 6500),
+        (("--family=Epoch", "--mlp=2000,2000,2000,10", "--rows=2000", "--batch=1000"), 1000),
+    ],
+)
+def test_a_large_step_is_verified_at_a_smaller_batch(tmp_path, flags, most):
+    loop = ("--shuffle=epoch", "--loader=1", "--zero=keep") if most == 1000 else ()
+    once = ("--benchmark_repetitions=1", "--benchmark_min_time=0.001", "--execution=eager")
+    (row,) = measure(tmp_path, *flags, *loop, "--cuda=off", "--threads=1", *once)["rows"]
     batch = row["verification"]["batch"]
-    assert 2 <= batch < 6500 and batch & (batch - 1) == 0
+    assert 2 <= batch < most and batch & (batch - 1) == 0
     assert row["verification"]["steps"] == 2
 
 
@@ -195,26 +202,12 @@ def test_batches_are_loaded_and_verified(tmp_path):
 
 
 @pytest.mark.slow
-def test_fused_steps_are_loaded_too(tmp_path):
-    rows = rows_of(tmp_path, "--execution=fused,auto", "--shuffle=epoch", "--loader=0,2")
-    assert len(rows) == 4
-
-
-@pytest.mark.slow
 def test_gradients_are_kept(tmp_path):
     rows = rows_of(tmp_path, "--execution=eager", "--zero=overwrite,keep", "--accumulate=1,2")
     assert len(rows) == 4
     assert len({row["workload"] for row in rows}) == 4
     zeros = [row["configuration"].get("zero") for row in rows]
     assert sorted(map(str, zeros)) == ["None", "None", "keep", "keep"]
-
-
-@pytest.mark.slow
-def test_a_large_step_is_verified_with_a_smaller_batch(tmp_path):
-    large = ("--mlp=2000,2000,2000,10", "--rows=2000", "--batch=1000", "--threads=1")
-    flags = ("--execution=eager", "--shuffle=epoch", "--loader=1", "--zero=keep")
-    (row,) = measure(tmp_path, *large, *EPOCHS, *SHORT, *flags)["rows"]
-    assert row["verification"]["batch"] < 1000
 
 
 @pytest.mark.slow

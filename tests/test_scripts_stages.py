@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from scripts import TEST, script
 
-from tools import build, environment, fuzz, sources, stages
+from tools import fuzz, sources, stages
 from tools.console import Failure, Missing
 from tools.stages import Stage
 
@@ -128,33 +128,10 @@ def test_what_differs_from_main_is_looked_at(tree):
     assert changed() == {"a.cpp", "new.h", "newer.cpp", "other.h"}
 
 
-# --- ctest and pytest
-
-
-@pytest.mark.parametrize("quick", [False, True])
-def test_a_quick_run_leaves_slow_tests_out(quick, tmp_path, monkeypatch):
-    monkeypatch.delenv(stages.ALL, raising=False)
-    monkeypatch.setattr(build, "folder", lambda _: tmp_path)
-    lines = []
-    for name in ("plain", "slow", "emulation", "broken"):
-        text = f"open({str(tmp_path / name)!r}, 'w')\nexit({int(name == 'broken')})"
-        lines.append(f"add_test({name} {script(tmp_path / f'{name}.py', text)})")
-        lines.append(f'set_tests_properties({name} PROPERTIES LABELS "{name}")')
-    (tmp_path / "CTestTestfile.cmake").write_text("\n".join(lines[:-2]), encoding="utf-8")
-    assert stages.run_ctest("default", quick)
-    assert [(tmp_path / name).exists() for name in ("plain", "slow", "emulation")] == [
-        True,
-        not quick,
-        False,
-    ]
-    (tmp_path / "CTestTestfile.cmake").write_text("\n".join(lines), encoding="utf-8")
-    assert not stages.run_ctest("default", quick)
-    python = script(tmp_path / "python", f"import sys\nexit(('not slow' in sys.argv) != {quick})")
-    monkeypatch.setattr(environment, "PYTHON", python)
-    assert stages.run_pytest(quick)
-
-
-# --- what is looked at
+def test_what_includes_what_differs_is_looked_at(tree):
+    far = tree / "include" / "own" / "far.h"
+    append(tree / "src" / "a.h", '#include "own/far.h"\n')
+    assert sources._including({far}) == {tree / "src" / "a.h", tree / "src" / "a.cpp"}
 
 
 def test_what_a_user_keeps_in_the_checkout_is_not_looked_at(tree):

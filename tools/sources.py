@@ -137,20 +137,16 @@ def _options(build: Path) -> dict[Path, list[str]]:
     return options
 
 
-def _reached(source: Path, options: list[str]) -> set[Path]:
-    """The project's files that a source includes, itself among them; those left out by #if too."""
-    folders = [Path(word[2:]) for word in options if word.startswith("-I")]
-    reached, open_ = {source}, [source]
-    while open_:
-        path = open_.pop()
-        for name in _quoted(path):
-            places = ((folder / name).resolve() for folder in (path.parent, *folders))
-            found = next((place for place in places if place.is_file()), None)
-            # What the build writes (the commit) changes with every commit, and says nothing new.
-            if found and ROOT in found.parents and ROOT / "build" not in found.parents:
-                open_ += [] if found in reached else [found]
-                reached.add(found)
-    return reached
+def _including(changed: set[Path]) -> set[Path]:
+    """The project's files that include one of these, or what does, by the names of files."""
+    files = [path for path in every_file() if path.suffix in _CPP and path.is_file()]
+    included = {path: {Path(name).name for name in _quoted(path)} for path in files}
+    found: set[Path] = set()
+    names = {path.name for path in changed}
+    while new := {path for path in files if included[path] & names} - found:
+        found |= new
+        names |= {path.name for path in new}
+    return found
 
 
 def changed_files() -> set[Path] | None:
@@ -164,14 +160,14 @@ def changed_files() -> set[Path] | None:
     return {ROOT / name for name in differing + new}
 
 
-def _chosen(reached: dict[Path, set[Path]]) -> list[Path]:
+def _chosen(sources: set[Path]) -> list[Path]:
     """The first of the sources that differ from main, and of those that include what does."""
     changed = changed_files()
-    if changed is None:
-        chosen = sorted(reached)
+    if changed is None or any(path.name == ".clang-tidy" for path in changed):
+        chosen = sorted(sources)
     else:
-        own = sorted(reached.keys() & changed)
-        chosen = own + sorted(p for p, f in reached.items() if f & changed and p not in changed)
+        own = sources & changed
+        chosen = sorted(own) + sorted(sources & _including(changed) - own)
     left = len(chosen) - _MOST_LOOKS
     if left > 0:
         print(f"clang-tidy: {left} more, which differ or include what does, are left to --all")
@@ -187,9 +183,7 @@ def check_tidy(clang_tidy: str, build: Path, everything: bool = False) -> bool:
     options = _options(build)
     arguments = [clang_tidy, *_TIDY_ARGUMENTS]
     arguments += [] if everything else ["--checks=-clang-analyzer-*"]
-    checks = {path for path in every_file() if path.name == ".clang-tidy"}
-    reached = {path: checks | _reached(path, options[path]) for path in options}
-    chosen = sorted(reached) if everything else _chosen(reached)
+    chosen = sorted(options) if everything else _chosen({*options})
     print(f"clang-tidy: {len(chosen)} of {len(options)} sources to look at", flush=True)
 
     def look_at(path: Path) -> str:
