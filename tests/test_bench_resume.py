@@ -187,13 +187,9 @@ def test_failed_rows_are_tried_again_and_skipped_ones_kept(half):
     [
         ("machine.id", "another"),
         ("software.commit", "0" * 40),
-        ("software.libraries.onednn", "1.0"),
         ("configuration.repetitions", 99),
-        ("configuration.environment.OMP_PROC_BIND", "close"),
         ("configuration.environment.LD_PRELOAD", "libjemalloc.so.2"),
-        ("configuration.planned_memory_bytes", 1),
         ("machine.cpu.quota", 0.5),
-        ("configuration.flush_to_zero", False),
     ],
 )
 def test_a_run_under_other_conditions_is_refused(half, place, value):
