@@ -67,11 +67,6 @@ def test_unwritable_output_is_found_first(tmp_path, name, words):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
 
 
-def test_output_needs_a_name():
-    for value in ("--out=", "--out"):
-        assert_refused(bench(*DISC, value), "--out=FILE.json")
-
-
 # Stand-ins for /dev/null and /dev/full: as root, bench would replace the real ones.
 def test_output_that_is_no_regular_file_is_not_replaced(tmp_path):
     pipe = tmp_path / "pipe"

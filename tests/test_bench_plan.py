@@ -15,7 +15,6 @@ from bench_runs import (
     SHORT,
     Document,
     Planned,
-    assert_refused,
     bench,
     listed,
     measure,
@@ -210,7 +209,6 @@ def test_a_plan_has_the_rows_of_a_gpu_that_is_not_there_if_they_are_wanted():
     assert {row.axes["device"] for row in plan(*flags, "--cuda=off")} == {"cpu"}
     # Else it has what would be measured here.
     assert [row.name for row in plan(*flags, "--cuda=auto")] == listed(*flags)
-    assert_refused(bench("--plan", "--sweep=gpus"), "'gpus' is not one of")
 
 
 @pytest.mark.slow

@@ -39,33 +39,6 @@ def test_flags_that_only_tell_something_make_no_results():
         assert not RUN.parse([f"--{word}"]).only_tells
 
 
-CUDA = ("--cuda", "--cuda=", "--cuda=ON")
-DURATIONS = ("--fuzz", "--fuzz=", "--fuzz=0m", "--fuzz=1d", "--fuzz=-1m")
-
-
-@pytest.mark.parametrize(
-    ("parse", "words"),
-    [
-        *((parse, [word]) for parse in (RUN.parse, TEST.parse) for word in CUDA),
-        *((TEST.parse, [word]) for word in DURATIONS),
-        *((TEST.parse, [word]) for word in ("--only=nonsense", "--only=", "--fast", "ruff")),
-        *((TEST.parse, ["--fuzz=1m", word]) for word in ("--quick", "--all", "--only=ruff")),
-        (TEST.parse, ["--all", "--quick"]),
-        (RUN.parse, ["--compare-with=HEAD", "--check-statistics"]),
-        (RUN.parse, ["--with-peers", "--check-statistics"]),
-        (RUN.parse, ["--check-statistics", "--resume"]),
-        (RUN.parse, ["--gpu=4090", "--model=disc-2"]),
-        (RUN.parse, ["--compare-with=nonsense"]),
-    ],
-)
-def test_wrong_usage_is_refused(parse, words):
-    with refused(
-        r"use --cuda=auto|a time is needed|choose from|see ./test --help|ask for one of them|"
-        r"measure them again|no such commit|name that, too"
-    ):
-        parse(words)
-
-
 def test_each_framework_is_a_peer_with_its_own_flags(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", "a b")  # of use to an interpreter of the user's alone

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from bench_runs import is_running, run, until
-from scripts import refused
 
 from peers.command import CommandFailed, Commands, Plan, new_process
 from plots.file import loading
@@ -40,25 +39,6 @@ def test_a_range_comes_to_sizes_a_factor_of_four_apart():
     assert plan.command("second", "5", "10") == "b 5 10"
     passed = two.asked([*ASKED, "--out=x.json", "--resume", A, B]).words
     assert {"--out=x.json", "--resume", "--family=Command", "--refine=command"} <= {*passed}
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ((*ASKED, A), "two compares two commands, and got 1; put each in quotes"),
-        ((*ASKED, "a {steps}", B), "the first command has no {n}: 'a {steps}'; write it where its"),
-        ((*ASKED, A, "b {n}"), "the second command has no {steps}: 'b {n}'; write it where its"),
-        (("--n=1e6:1e3", ASKED[1], A, B), "--n=1e6:1e3: the range is reversed; write --n=1e3:1e6"),
-        (("--n=some", ASKED[1], A, B), "--n=some: a whole number from 1 to 1e9 is needed"),
-        ((ASKED[1], A, B), "two needs sizes: --n=1e3:1e6, or a list"),
-        ((ASKED[0], "--steps=100,10", A, B), "two needs two numbers of steps, the smaller one"),
-        ((*ASKED, "--limit=soon", A, B), "--limit=soon: a time is needed, such as 90s"),
-        ((*ASKED, "--sweep=full", A, B), "unrecognized arguments: --sweep=full; see ./run two"),
-    ],
-)
-def test_what_is_wrong_is_said_in_a_sentence(words, said):
-    with refused(said):
-        two.asked([*words])
 
 
 def answers_of(commands: Commands, side: str, size: str = "1000", steps: str = "10") -> Any:
