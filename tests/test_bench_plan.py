@@ -24,15 +24,9 @@ from bench_runs import (
     strict,
 )
 
-from tools.stages import weekly
-
 SWEEP = ("--sweep=gpu", "--threads=1,16")
 # How large the work is: an overview need not show each.
 SIZES = {"batch", "bytes", "m", "n", "k", "width", "size"}
-
-# Without a GPU bench plans for one. The emulated one is there, and takes long to plan.
-with_all = pytest.mark.skipif(not weekly(), reason="runs with ./test --all")
-each_gpu = pytest.mark.parametrize("program", [BENCH, pytest.param(EMULATED, marks=[with_all])])
 
 
 def values(rows: Iterable[Planned]) -> set[tuple[str, str, str, str]]:
@@ -45,10 +39,8 @@ def values(rows: Iterable[Planned]) -> set[tuple[str, str, str, str]]:
     }
 
 
-@pytest.mark.slow
-@each_gpu
-def test_what_is_worth_most_comes_first(program):
-    rows = plan(*SWEEP, program=program)
+def test_what_is_worth_most_comes_first():
+    rows = plan(*SWEEP)
     phases = list(dict.fromkeys(row.phase for row in rows))
     # Of mini-batches the overview has all rows.
     assert phases == ["ladder", "ceilings", "overview", "Epoch", "Copy", "Gemm", "Layer"]
@@ -60,10 +52,8 @@ def test_what_is_worth_most_comes_first(program):
     assert {row.axes.get("cpu_threads", "1") for row in rows} == {"1", "16"}
 
 
-@pytest.mark.slow
-@each_gpu
-def test_the_overview_shows_each_value_of_each_axis(program):
-    rows = plan(*SWEEP, program=program)
+def test_the_overview_shows_each_value_of_each_axis():
+    rows = plan(*SWEEP)
     first = [row for row in rows if row.phase in ("ladder", "ceilings", "overview")]
     assert values(first) == values(rows)
     shown = values(row for row in first if row.axes["device"] == "cuda")
@@ -78,10 +68,8 @@ def test_the_overview_shows_each_value_of_each_axis(program):
         assert said == networks
 
 
-@pytest.mark.slow
-@each_gpu
-def test_every_way_to_train_a_network_on_the_gpu_is_measured(program):
-    epochs = [row.axes for row in plan(*SWEEP, program=program) if row.family == "Epoch"]
+def test_every_way_to_train_a_network_on_the_gpu_is_measured():
+    epochs = [row.axes for row in plan(*SWEEP) if row.family == "Epoch"]
     for network in ("disc-2", "disc-12", "heart"):
         axes = [row for row in epochs if row["model"] == network]
         plain = [row for row in axes if row["device"] == "cuda" and row["precision"] == "f32"]
@@ -93,10 +81,8 @@ def test_every_way_to_train_a_network_on_the_gpu_is_measured(program):
         assert {row["cpu_threads"] for row in axes if row["device"] == "cpu"} == {"1", "16"}
 
 
-@pytest.mark.slow
-@each_gpu
-def test_the_overview_of_the_sweep_ends_within_two_minutes(program):
-    rows = plan(*SWEEP, program=program)
+def test_the_overview_of_the_sweep_ends_within_two_minutes():
+    rows = plan(*SWEEP)
     assert max(row.until for row in rows if row.phase == "overview") <= 130
     assert rows[-1].until < 9 * 60  # of one command of tools/gpu_sweep
 
