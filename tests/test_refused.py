@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from bench_runs import BENCH, OLD, built, environment  # noqa: E402
-from scripts import RUN, TEST  # noqa: E402
 
+from tools import run, test  # noqa: E402
 from tools.console import Failure  # noqa: E402
 
 TEXTS = ROOT / "tests" / "fixtures" / "refused.txt"
@@ -46,7 +46,7 @@ def said(command: str, out: Path) -> str:
         assert done.stderr.startswith("bench: ") and done.stderr.count("\n") == 1
         return done.stderr
     with pytest.raises(Failure) as caught:
-        (RUN if program == "./run" else TEST).parse(words)
+        (run if program == "./run" else test).parse(words)
     assert caught.value.code == 2
     return f"{program}: {caught.value}\n"
 

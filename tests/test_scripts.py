@@ -7,10 +7,10 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from scripts import ROOT, RUN, TEST, refused
+from scripts import ROOT, refused
 
 from plots import __version__
-from tools import console, environment, peers, setup
+from tools import console, environment, peers, run, setup, test
 
 # --- arguments
 
@@ -18,32 +18,32 @@ from tools import console, environment, peers, setup
 def test_own_flags_are_taken_and_the_rest_goes_to_bench(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["--cuda=off", "--model=disc-10", "--out=/x/b.json", "--benchmark_out=a.json"]
-    parsed = RUN.parse(["--no-report", "--setup-only", *words])
+    parsed = run.parse(["--no-report", "--setup-only", *words])
     assert (parsed.setup_only, parsed.report, parsed.help) == (True, False, False)
     assert (parsed.cuda, parsed.bench) == ("off", words)
     assert parsed.out == tmp_path / "a.json", "the last one counts"
-    assert RUN.parse(["--benchmark_out_format=json"]).out is None
+    assert run.parse(["--benchmark_out_format=json"]).out is None
     monkeypatch.setenv("HOME", "/h")
-    assert RUN.parse(["--out=~/a.json", "--data=~/b.csv"]).bench == [
+    assert run.parse(["--out=~/a.json", "--data=~/b.csv"]).bench == [
         "--out=/h/a.json",
         "--data=/h/b.csv",
     ]
-    assert TEST.parse(["--cuda=off", "--only=ruff"]).cuda == "off"
-    assert [TEST.parse([f"--fuzz={time}"]).fuzz for time in ("90s", "10m", "2h")] == [90, 600, 7200]
+    assert test.parse(["--cuda=off", "--only=ruff"]).cuda == "off"
+    assert [test.parse([f"--fuzz={time}"]).fuzz for time in ("90s", "10m", "2h")] == [90, 600, 7200]
 
 
 def test_flags_that_only_tell_something_make_no_results():
     for word in ("machine", "models", "plan", "benchmark_list_tests", "benchmark_list_tests=true"):
-        assert RUN.parse([f"--{word}"]).only_tells
+        assert run.parse([f"--{word}"]).only_tells
     for word in ("benchmark_list_tests=false", "model=disc-2", "benchmark_filter=--machine"):
-        assert not RUN.parse([f"--{word}"]).only_tells
+        assert not run.parse([f"--{word}"]).only_tells
 
 
 def test_each_framework_is_a_peer_with_its_own_flags(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", "a b")  # of use to an interpreter of the user's alone
     flags = ["--mode=compile", "--devices=cpu", "--loop=scan", "--threads=1"]
-    parsed = RUN.parse(["--with-peers=pytorch,jax", *flags])
+    parsed = run.parse(["--with-peers=pytorch,jax", *flags])
     assert parsed.peers == ("pytorch", "jax") and parsed.peers_python is None
     pythons = {"pytorch": environment.PEERS.python, "jax": environment.JAX.python}
     start = f"--peer=env PYTHONSAFEPATH=1 PYTHONPATH={ROOT}"
@@ -52,9 +52,9 @@ def test_each_framework_is_a_peer_with_its_own_flags(tmp_path, monkeypatch):
         f"{start} {pythons['pytorch']} -m peers.pytorch --mode=compile --devices=cpu",
         f"{start} {pythons['jax']} -m peers.jax --devices=cpu --loop=scan",
     ]
-    own = RUN.parse(["--with-peers=py", *flags[:1]])
+    own = run.parse(["--with-peers=py", *flags[:1]])
     assert own.with_peers and own.bench == flags[:1]
-    assert not RUN.parse(flags).with_peers
+    assert not run.parse(flags).with_peers
     python = peers.python_of("pytorch", own.peers_python)
     assert python == tmp_path / "py"
     (peer,) = peers.beside({"pytorch": python}, own.bench)
@@ -73,16 +73,16 @@ def test_the_environment_of_a_framework_is_made(tmp_path, monkeypatch):
 
 
 def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(tmp_path, monkeypatch):
-    monkeypatch.setattr(RUN.results, "commit_of", lambda _: "abc1234")
-    monkeypatch.setattr(RUN.other, "FOLDER", tmp_path)
-    parsed = RUN.parse(["--check-statistics", "--threads=1"])
+    monkeypatch.setattr(run.results, "commit_of", lambda _: "abc1234")
+    monkeypatch.setattr(run.other, "FOLDER", tmp_path)
+    parsed = run.parse(["--check-statistics", "--threads=1"])
     assert parsed.measures_builds and parsed.bench == ["--threads=1"]
     command = ["/b/bench", *parsed.bench]
-    path = RUN.with_other(parsed, command)
+    path = run.with_other(parsed, command)
     assert path.parent == tmp_path / "results" / "same" and "abc1234" in path.name
     assert command[:3] == ["/b/bench", "--threads=1", "--sweep=quick"]
     assert command[3] == "--refine=program"
-    assert command[4].endswith(f"peers.bench same {RUN.build.BENCH} --threads=1 --sweep=quick")
+    assert command[4].endswith(f"peers.bench same {run.build.BENCH} --threads=1 --sweep=quick")
     assert command[5] == f"--out={path}"
 
 

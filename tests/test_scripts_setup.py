@@ -12,9 +12,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from scripts import ROOT, RUN, refused, script
+from scripts import ROOT, refused, script
 
-from tools import build, console, cuda, environment, packages
+from tools import build, console, cuda, environment, packages, run
 from tools.environment import Environment
 
 # --- system packages
@@ -195,7 +195,7 @@ def _somebody_elses(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_report_is_drawn_by_our_own_modules(tmp_path, monkeypatch, capfd):
     _somebody_elses(tmp_path, monkeypatch)
     monkeypatch.setattr(environment, "PYTHON", sys.executable)
-    assert RUN.plots("why", "no such file.json") is False
+    assert run.plots("why", "no such file.json") is False
     assert "no such file.json: no such file" in capfd.readouterr().err
     assert environment.module_path(own_paths=True) == f"{ROOT}:{tmp_path}"
 

@@ -7,19 +7,19 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from scripts import TEST, script
+from scripts import script
 
-from tools import fuzz, sources, stages
+from tools import fuzz, sources, stages, test
 from tools.console import Failure, Missing
 from tools.stages import Stage
 
 
 def names(*arguments: str) -> list[str]:
-    return [stage.name for stage in TEST.chosen(TEST.parse(arguments))]
+    return [stage.name for stage in test.chosen(test.parse(arguments))]
 
 
 def test_stages_come_with_what_they_need():
-    assert names() == names("--all") == [stage.name for stage in TEST.STAGES]
+    assert names() == names("--all") == [stage.name for stage in test.STAGES]
     assert names("--only=ruff,ctest") == names("--only=ctest", "--only=ruff")
     assert names("--only=ruff,ctest") == ["build", "ruff", "ctest"]
     assert names("--only=pytest") == ["build", "asan-build", "pytest"]
