@@ -223,16 +223,6 @@ def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
         assert word in done.stderr
 
 
-def refused(folder: Path, words: tuple[str, ...], *arguments: str | Path) -> None:
-    """Exit code 2, one line that has `words`, and the file from before as it was."""
-    path = folder / "result.json"
-    path.write_bytes(OLD)
-    before = sorted(folder.iterdir())
-    assert_refused(bench(f"--out={path}", *arguments), *words)
-    assert path.read_bytes() == OLD
-    assert sorted(folder.iterdir()) == before
-
-
 def epoch_name(model: str, batch: int, threads: int, execution: str = "auto") -> str:
     device = f"device:cpu/execution:{execution}/cpu_threads:{threads}"
     return f"Epoch/model:{model}/batch:{batch}/precision:f32/{device}"

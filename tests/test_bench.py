@@ -16,7 +16,6 @@ from bench_runs import (
     epoch_name,
     listed,
     measure,
-    refused,
     run,
     samples,
     strict,
@@ -56,30 +55,12 @@ def test_describe_prints_what_the_docs_show():
 # --- the user's rows, of whose reader data_test.cpp asks more
 
 
-def test_what_is_wrong_in_a_file_is_said_with_its_name(tmp_path):
-    data = tmp_path / "data.csv"
-    data.write_bytes(b"a,b,label\n1,2,0\n3,x,1\n")
-    words = ("--data", str(data), "row 3", "column 2", "'x'")
-    refused(tmp_path, words, *MLP, f"--data={data}")
-
-
-def test_refuses_data_that_is_no_file(tmp_path):
-    missing = tmp_path / "missing.csv"
-    refused(tmp_path, (str(missing), "can't be opened"), *MLP, f"--data={missing}")
-    refused(tmp_path, (str(tmp_path), "is a directory"), *MLP, f"--data={tmp_path}")
-
-
 @pytest.fixture
 def three(tmp_path: Path) -> Path:
     """Three rows of two features, below a byte-order mark and a header."""
     path = tmp_path / "three.csv"
     path.write_bytes(b"\xef\xbb\xbfa,b,label\r\n1,2,0\r\n3,4,1\r\n5,6,1\r\n")
     return path
-
-
-def test_refuses_data_of_another_width(tmp_path, three):
-    words = ("--data", "row 1", "3 columns, not 30", "heart reads 29 features", "--mlp=2,32,2")
-    refused(tmp_path, words, "--model=heart", f"--data={three}")
 
 
 @pytest.mark.slow
