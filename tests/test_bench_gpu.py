@@ -169,12 +169,16 @@ def test_without_a_gpu_there_are_no_rows_of_one_but_the_reason(tmp_path):
     assert done.stderr.startswith("bench: no GPU rows: none (")
 
 
-def test_a_row_says_what_becomes_of_the_factors_of_tf32(tmp_path):
-    arguments = ("--family=Epoch,Gemm,Layer", *EPOCH[1:], "--precision=tf32")
+def test_products_and_layers_are_verified_and_say_what_becomes_of_the_factors_of_tf32(tmp_path):
+    arguments = ("--family=Epoch,Gemm,Layer", *EPOCH[1:], "--precision=tf32,f16")
     only = "--benchmark_filter=(m:32/.*nn.*|width:16/.*forward.*)device:cuda|Epoch.*graph/"
     rows = on("cuda", emulated(tmp_path, *arguments, only, EMULATED_TRUNCATION="1"))
     assert {row["configuration"]["family"] for row in rows} == {"Epoch", "Gemm", "Layer"}
-    assert {row["verification"]["tf32_factors"] for row in rows} == {"truncated"}
+    for row in rows:
+        is_tf32 = row["configuration"]["precision"] == "tf32"
+        assert row["verification"].get("tf32_factors") == ("truncated" if is_tf32 else None)
+        if "cache" in row["configuration"]:
+            assert (row["operand_sets"] > 1) == (row["configuration"]["cache"] == "cold")
 
 
 def test_copies_and_ceilings_of_a_gpu(tmp_path):
