@@ -28,7 +28,6 @@ PLOTS = "plots"  # plots/tests/test_fuzz.py, which needs no clang
 _SHORT_RUNS = {"arguments": 5_000}  # executions within ./test, where one takes longer than others'
 # Bytes and seconds of one input, which takes far below a millisecond.
 _LIMITS = ("-max_len=1000", "-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")
-_WORD = re.compile(r'"([!#-\[\]-~]{2,40})"')  # literals that a dictionary takes as they are
 _EXECUTIONS = re.compile(r"^(?:#|stat::number_of_executed_units: *)(\d+)", re.MULTILINE)
 
 
@@ -49,20 +48,6 @@ def names() -> list[str]:
     return sorted(path.stem for path in SOURCES.glob("*.cpp"))
 
 
-def dictionary(name: str) -> Path:
-    """Words for libFuzzer to put in: literals of the sources that it tries (flags, values, keys),
-    and those of tests/fuzz/NAME.dict."""
-    words: set[str] = set()
-    for source in (BUILD / f"{name}.sources").read_text(encoding="utf-8").splitlines():
-        for line in Path(source).read_text(encoding="utf-8").splitlines():
-            words.update(() if line.startswith("#include") else _WORD.findall(line))
-    extra = SOURCES / f"{name}.dict"
-    text = "".join(f'"{word}"\n' for word in sorted(words))
-    path = BUILD / f"{name}.dict"
-    path.write_text(text + (extra.read_text("utf-8") if extra.exists() else ""), encoding="utf-8")
-    return path
-
-
 def _corpora(name: str) -> list[Path]:
     """What runs start from: the committed inputs, and what earlier runs found."""
     folders = [SOURCES / "corpus" / name, FINDINGS / name]
@@ -73,7 +58,8 @@ def _corpora(name: str) -> list[Path]:
 
 def _command(name: str, new_inputs: Path, *options: str) -> list[str | Path]:
     new_inputs.mkdir(parents=True, exist_ok=True)
-    places = [f"-dict={dictionary(name)}", f"-artifact_prefix={FINDINGS / name}/"]
+    words = SOURCES / f"{name}.dict"  # libFuzzer finds the literals that the code compares with
+    places = [f"-artifact_prefix={FINDINGS / name}/", *([f"-dict={words}"] * words.exists())]
     return [BUILD / name, *options, *_LIMITS, *places, new_inputs, *_corpora(name)]
 
 
