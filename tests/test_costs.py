@@ -137,16 +137,6 @@ def test_a_forward_pass_is_counted():
     }
 
 
-def same(one: Cost, other: Cost) -> None:
-    assert amounts(one) == amounts(other), other.model
-    for name in ("model", "params", "batch", "rows", "steps", "logits", "accumulate"):
-        assert one.fields[name] == other.fields[name], (other.model, name)
-    epochs = one.fields["epoch"], other.fields["epoch"]
-    for name in ("flops", "bytes", "products", "bytes_to_device"):
-        assert epochs[0][name] == epochs[1][name], (other.model, name)
-    assert predicted_launches(epochs[0]) == predicted_launches(epochs[1]), other.model
-
-
 @pytest.mark.slow
 def test_what_python_counts_of_fully_connected_networks_is_what_bench_counts():
     """In sizes at which a count changes: of lines, of tall sums, of updates in place, of blocks."""
@@ -171,7 +161,14 @@ def test_what_python_counts_of_fully_connected_networks_is_what_bench_counts():
         asked.append(f"--loss-function={mlp.loss.replace('_', '-')}")
         done = bench("--cost", f"--mlp={','.join(map(str, mlp.widths))}", *asked)
         assert done.returncode == 0, done.stderr
-        same(mlp.cost(), parsed(done.stdout))
+        own, theirs = mlp.cost(), parsed(done.stdout)
+        assert amounts(own) == amounts(theirs), theirs.model
+        for name in ("model", "params", "batch", "rows", "steps", "logits", "accumulate"):
+            assert own.fields[name] == theirs.fields[name], (theirs.model, name)
+        epochs = own.fields["epoch"], theirs.fields["epoch"]
+        for name in ("flops", "bytes", "products", "bytes_to_device"):
+            assert epochs[0][name] == epochs[1][name], (theirs.model, name)
+        assert predicted_launches(epochs[0]) == predicted_launches(epochs[1]), theirs.model
 
 
 def test_disc_networks_have_the_widths_of_bench():
