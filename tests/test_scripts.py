@@ -53,8 +53,8 @@ def test_each_framework_is_a_peer_with_its_own_flags(tmp_path, monkeypatch):
         f"{start} {pythons['jax']} -m peers.jax --devices=cpu --loop=scan",
     ]
     own = run.parse(["--with-peers=py", *flags[:1]])
-    assert own.with_peers and own.bench == flags[:1]
-    assert not run.parse(flags).with_peers
+    assert own.peers and own.bench == flags[:1]
+    assert not run.parse(flags).peers
     python = peers.python_of("pytorch", own.peers_python)
     assert python == tmp_path / "py"
     (peer,) = peers.beside({"pytorch": python}, own.bench)
