@@ -217,6 +217,20 @@ def test_what_a_page_names_exists(page):
         assert anchor in anchors(page.parent / path if path else page), f"{path}#{anchor}"
 
 
+MOST_COLUMNS = 120
+NO_PROSE = re.compile(r"\s*(?:[|#>]|!\[)")  # tables, headings, quotes, pictures
+MADE_BY_PROGRAMS = re.compile(r"^<!-- \w+ -->.*?<!-- end -->", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_line_is_wider_than_a_screen(page):
+    text = MADE_BY_PROGRAMS.sub("", FENCE.sub("", page.read_text(encoding="utf-8")))
+    # An address cannot be divided.
+    lines = re.sub(r"\(https?://[^)]*\)", "()", text).splitlines()
+    wide = [line for line in lines if len(line) > MOST_COLUMNS and not NO_PROSE.match(line)]
+    assert wide == []
+
+
 def fields(schema: object) -> Iterator[str]:
     """The names of all properties in a JSON schema."""
     if isinstance(schema, dict):
