@@ -35,13 +35,6 @@ EPOCHS = ("--family=Epoch", "--cuda=off")
 DISC = ("--model=disc-2", "--threads=1", *EPOCHS, *SHORT)
 MLP = ("--mlp=2,2", "--threads=1", *EPOCHS, *SHORT)
 OLD = b"measured last year"
-ANCHORS = ["mlp-10-4096-10", "mlp-2400-4-150", "mlp-400-2", "mlp-44-54", "mlp-3-300-7"]
-ANCHORS += ["mlp-60-5-18-13-30"]
-NAMES = ["disc-" + str(depth) for depth in range(2, 13)] + ["heart", *ANCHORS, "fcn-r", "fcn-s"]
-NAMES += ["alexnet-r", "alexnet-s", "resnet-56", "resnet-50", "lstm", "lenet-5"]
-NAMES += ["policy", "surrogate", "matrix-4"]
-NAMES += [f"gpt-{width}" for width in (16, 32, 64, 128, 256, 512)]
-NAMES += ["vit-ti", "mobilenet-v2"]
 
 Document = dict[str, Any]
 T = TypeVar("T")
@@ -228,16 +221,6 @@ def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
     assert done.stderr.count("\n") == 1, done.stderr
     for word in words:
         assert word in done.stderr
-
-
-def refused(folder: Path, words: tuple[str, ...], *arguments: str | Path) -> None:
-    """Exit code 2, one line that has `words`, and the file from before as it was."""
-    path = folder / "result.json"
-    path.write_bytes(OLD)
-    before = sorted(folder.iterdir())
-    assert_refused(bench(f"--out={path}", *arguments), *words)
-    assert path.read_bytes() == OLD
-    assert sorted(folder.iterdir()) == before
 
 
 def epoch_name(model: str, batch: int, threads: int, execution: str = "auto") -> str:

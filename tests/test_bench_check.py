@@ -93,13 +93,8 @@ def test_a_filter_selects_checks_by_name(tmp_path):
     assert len(names) > 2 and all("probe" in name for name in names)
     assert listed("--check", *asked) == names
     assert_refused(bench(*ON_CPU, "--benchmark_filter=none"), "matches none of the", "names")
-
-
-def test_flags_without_effect_and_files_that_cannot_be_are_refused(tmp_path):
-    assert_refused(bench(*ON_CPU, "--model=disc-2"), "--model", "--budget")
     done = bench(*ON_CPU, f"--out={tmp_path}/none/x.check")
-    assert done.returncode == 2
-    assert "can't be written" in done.stderr
+    assert done.returncode == 2 and "can't be written" in done.stderr
 
 
 def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path):
@@ -129,32 +124,25 @@ def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path):
 
 
 @pytest.mark.slow
-def test_some_of_what_a_gpu_does_is_checked(tmp_path):
-    asked = "--benchmark_filter=^cuda (.*probe|copy|NVML|cuDNN's|Linear|tiny-mlp (f32|bf16))"
+def test_what_a_gpu_does_is_checked(tmp_path):
+    """All of it, which takes minutes on the emulation, with ./test --all."""
+    some = "--benchmark_filter=^cuda (.*probe|copy|NVML|cuDNN's|Linear|tiny-mlp (f32|bf16))"
+    asked = ("--budget=60m", *([] if weekly() else [some]))
     drivers = {"LD_LIBRARY_PATH": str(EMULATED.parent / "fake_nvml")}
-    document, _ = checked(tmp_path, "--budget=10m", asked, program=EMULATED, **drivers)
-    assert set(verdicts(document)) == {"ok"}
+    document, _ = checked(tmp_path, *asked, program=EMULATED, **drivers)
+    assert set(verdicts(document)) <= ({"ok", "refused"} if weekly() else {"ok"})
+    whats = {check["what"] for check in document["checks"] if check["device"] == "cuda"}
+    assert whats >= {"NVML", "copy h2d", "copy d2d", "launch probe", "graph probe", "Linear"}
     ways = ways_of(document, "tiny-mlp", "cuda")
     executions = ("eager", "graph", "graph-epoch", "auto")
     assert ways >= {(p, e) for p in ("f32", "bf16") for e in executions}
     assert ("f32", "persistent") in ways
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not weekly(), reason="takes minutes on the emulation: ./test --all")
-def test_all_that_a_gpu_does_is_checked(tmp_path):
-    drivers = {"LD_LIBRARY_PATH": str(EMULATED.parent / "fake_nvml")}
-    document, _ = checked(tmp_path, "--budget=60m", program=EMULATED, **drivers)
-    assert set(verdicts(document)) <= {"ok", "refused"}
-    whats = {check["what"] for check in document["checks"] if check["device"] == "cuda"}
-    assert whats >= {"NVML", "copy h2d", "copy d2d", "launch probe", "graph probe", "Linear"}
-    assert whats >= {"cuBLASLt epilogues", "cuDNN plans", "tiny-cnn", "tiny-resnet", "tiny-lstm"}
-    assert {"tiny-gpt", "tiny-vit"} <= whats
-    ways = ways_of(document, "tiny-mlp", "cuda")
-    executions = ("eager", "graph", "graph, autotuned", "graph-epoch", "auto")
-    assert ways >= {(p, e) for p in ("f32", "tf32", "bf16", "f16") for e in executions}
-    assert ("f32", "persistent") in ways
-    assert {how for _, how in ways_of(document, "Convolution", "cuda")} == {"eager", "graph"}
+    if weekly():
+        assert whats >= {"cuBLASLt epilogues", "cuDNN plans", "tiny-cnn", "tiny-resnet"}
+        assert whats >= {"tiny-lstm", "tiny-gpt", "tiny-vit"}
+        assert ways >= {(p, e) for p in ("tf32", "f16") for e in executions}
+        assert ("f32", "graph, autotuned") in ways
+        assert {how for _, how in ways_of(document, "Convolution", "cuda")} == {"eager", "graph"}
 
 
 FAULTS = {

@@ -1,35 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bench --plan, and what a sweep on a lent GPU measures first: planned for 16 cores anywhere."""
+"""bench --plan and --budget: what is measured first, planned for 16 cores anywhere, and an end."""
 
 import json
-import re
+from collections import Counter
 from collections.abc import Iterable
-from statistics import mean
-from typing import NamedTuple
+from typing import Any
 
 import pytest
 from bench_runs import (
     BENCH,
+    DISC,
     EMULATED,
+    EPOCHS,
     SHORT,
+    Document,
     Planned,
-    assert_refused,
     bench,
     listed,
+    measure,
     plan,
+    repetitions,
+    run,
     strict,
 )
-
-from tools import gpu
-from tools.stages import weekly
 
 SWEEP = ("--sweep=gpu", "--threads=1,16")
 # How large the work is: an overview need not show each.
 SIZES = {"batch", "bytes", "m", "n", "k", "width", "size"}
-
-# Without a GPU bench plans for one. The emulated one is there, and takes long to plan.
-with_all = pytest.mark.skipif(not weekly(), reason="runs with ./test --all")
-each_gpu = pytest.mark.parametrize("program", [BENCH, pytest.param(EMULATED, marks=[with_all])])
 
 
 def values(rows: Iterable[Planned]) -> set[tuple[str, str, str, str]]:
@@ -42,10 +39,8 @@ def values(rows: Iterable[Planned]) -> set[tuple[str, str, str, str]]:
     }
 
 
-@pytest.mark.slow
-@each_gpu
-def test_what_is_worth_most_comes_first(program):
-    rows = plan(*SWEEP, program=program)
+def test_what_is_worth_most_comes_first():
+    rows = plan(*SWEEP)
     phases = list(dict.fromkeys(row.phase for row in rows))
     # Of mini-batches the overview has all rows.
     assert phases == ["ladder", "ceilings", "overview", "Epoch", "Copy", "Gemm", "Layer"]
@@ -57,10 +52,8 @@ def test_what_is_worth_most_comes_first(program):
     assert {row.axes.get("cpu_threads", "1") for row in rows} == {"1", "16"}
 
 
-@pytest.mark.slow
-@each_gpu
-def test_the_overview_shows_each_value_of_each_axis(program):
-    rows = plan(*SWEEP, program=program)
+def test_the_overview_shows_each_value_of_each_axis():
+    rows = plan(*SWEEP)
     first = [row for row in rows if row.phase in ("ladder", "ceilings", "overview")]
     assert values(first) == values(rows)
     shown = values(row for row in first if row.axes["device"] == "cuda")
@@ -75,10 +68,8 @@ def test_the_overview_shows_each_value_of_each_axis(program):
         assert said == networks
 
 
-@pytest.mark.slow
-@each_gpu
-def test_every_way_to_train_a_network_on_the_gpu_is_measured(program):
-    epochs = [row.axes for row in plan(*SWEEP, program=program) if row.family == "Epoch"]
+def test_every_way_to_train_a_network_on_the_gpu_is_measured():
+    epochs = [row.axes for row in plan(*SWEEP) if row.family == "Epoch"]
     for network in ("disc-2", "disc-12", "heart"):
         axes = [row for row in epochs if row["model"] == network]
         plain = [row for row in axes if row["device"] == "cuda" and row["precision"] == "f32"]
@@ -90,12 +81,10 @@ def test_every_way_to_train_a_network_on_the_gpu_is_measured(program):
         assert {row["cpu_threads"] for row in axes if row["device"] == "cpu"} == {"1", "16"}
 
 
-@pytest.mark.slow
-@each_gpu
-def test_the_overview_of_the_sweep_ends_within_two_minutes(program):
-    rows = plan(*SWEEP, program=program)
+def test_the_overview_of_the_sweep_ends_within_two_minutes():
+    rows = plan(*SWEEP)
     assert max(row.until for row in rows if row.phase == "overview") <= 130
-    assert rows[-1].until < 60 * gpu.MINUTES
+    assert rows[-1].until < 9 * 60  # of one command of tools/gpu_sweep
 
 
 @pytest.mark.slow
@@ -154,17 +143,14 @@ def test_the_ladder_goes_by_risk(sweep, budget, threads):
     assert steps == sorted(steps) and set(steps) == set(range(5))
 
 
-def test_without_a_gpu_there_is_no_risk():
-    rows = plan("--sweep=default", "--cuda=off")
-    assert "ladder" not in {row.phase for row in rows}
-
-
 def test_networks_on_no_ladder_are_the_ladder_where_there_are_no_others():
     rows = plan("--model=heart", "--threads=1,2", "--family=Epoch")
     first = [(row.phase, row.axes["device"]) for row in rows[:3]]
     assert first == [("ladder", "cuda"), ("ladder", "cpu"), ("Epoch", "cpu")]
     rows = plan("--model=heart,disc-3", "--threads=1,2", "--family=Epoch")
     assert [row.axes["model"] for row in rows if row.phase == "ladder"] == ["disc-3"] * 2
+    # Without a GPU there is no risk.
+    assert "ladder" not in {row.phase for row in plan("--sweep=default", "--cuda=off")}
 
 
 def test_of_networks_that_someone_names_what_trains_and_ceilings_are_measured():
@@ -209,52 +195,6 @@ def test_a_plan_has_the_rows_of_a_gpu_that_is_not_there_if_they_are_wanted():
     assert {row.axes["device"] for row in plan(*flags, "--cuda=off")} == {"cpu"}
     # Else it has what would be measured here.
     assert [row.name for row in plan(*flags, "--cuda=auto")] == listed(*flags)
-    assert_refused(bench("--plan", "--sweep=gpus"), "'gpus' is not one of")
-
-
-# Of a row in a sweep: of most families, and of those of which there are many rows.
-REPETITIONS = {"default": (9, 5), "gpu": (5, 3)}
-OF_MANY_ROWS = ("Gemm", "Layer", "Minibatch", "Forward")
-
-
-class Lengths(NamedTuple):
-    """Characters in a result file."""
-
-    of_context: int
-    # Of the lines of a kind, without the name, which a row has twice: once taken apart.
-    of_lines: dict[tuple[str, str, str], list[int]]
-
-
-@pytest.fixture(scope="module")
-def lengths(tmp_path_factory: pytest.TempPathFactory) -> Lengths:
-    """By some rows of each family and device. With three repetitions each, what is measured once
-    has more weight than in a sweep. Without what other work took, which a repetition of a busy
-    machine says."""
-    path = tmp_path_factory.mktemp("some") / "some.json"
-    in_use = path.with_name("in_use.json")
-    passes = ("--family=Forward", "--model=disc-2", "--batch=1", "--threads=1", *SHORT)
-    bench(*passes, "--benchmark_repetitions=3", f"--out={in_use}", program=EMULATED)
-    some = "quantity:(fork-join|launch)/|bytes:1024/.*pinned|m:32/.*nn/.*warm|bytes:1024/.*cpu"
-    some += "|width:16/.*forward.*f32/|model:disc-2/.*f32/.*(pinned$|persistent|cpu)"
-    done = bench(
-        *("--sweep=gpu", "--threads=1", *SHORT),
-        *("--benchmark_repetitions=3", f"--benchmark_filter={some}", f"--out={path}"),
-        program=EMULATED,
-        variables={"LD_LIBRARY_PATH": str(EMULATED.parent / "fake_nvml")},
-    )
-    assert path.is_file(), done.stderr
-    document = strict(path)
-    context, lines = len(json.dumps(document["context"], indent=1)), path.read_text().splitlines()
-    of_lines: dict[tuple[str, str, str], list[int]] = {}
-    for written in [*lines[lines.index(' "rows": [') :], *in_use.read_text().splitlines()]:
-        if written.startswith("  {"):
-            line = re.sub(r',"cpu_(?:steal|wait)":[^,}]*', "", written)
-            item = json.loads(line.rstrip(","))
-            is_row = "configuration" in item
-            kind = ("row" if is_row else "repetition", *kind_of(item["name"]))
-            names = (2 if is_row else 1) * len(item["name"])
-            of_lines.setdefault(kind, []).append(len(line) + 1 - names)
-    return Lengths(context, of_lines)
 
 
 @pytest.mark.slow
@@ -262,24 +202,122 @@ def lengths(tmp_path_factory: pytest.TempPathFactory) -> Lengths:
     ("program", "sweep", "flags", "most_kilobytes"),
     [
         (BENCH, "default", ("--cuda=off",), 700),
-        (EMULATED, "default", (), 2600),  # of which forward passes have 200
-        (EMULATED, "gpu", ("--threads=1,16",), 1500),
+        (EMULATED, "default", (), 1800),
+        (EMULATED, "gpu", ("--threads=1,16",), 1000),
     ],
 )
 def test_a_result_file_is_small_enough_to_be_committed(
-    program, sweep, flags, most_kilobytes, lengths
+    program, sweep, flags, most_kilobytes, tmp_path
 ):
-    """For two thread counts, however many cores there are."""
-    expected = lengths.of_context
-    for row in plan(f"--sweep={sweep}", *flags, program=program):
-        if sweep == "gpu" or row.axes.get("cpu_threads", "1") in ("1", "2"):
-            kind = kind_of(row.name.replace("Minibatch", "Epoch", 1))  # whose lines are as long
-            of_row, of_one = (mean(lengths.of_lines[what, *kind]) for what in ("row", "repetition"))
-            repetitions = REPETITIONS[sweep][row.family in OF_MANY_ROWS]
-            expected += of_row + 2 * len(row.name) + repetitions * (of_one + len(row.name))
-    assert 1000 * most_kilobytes / 3 < expected < 1000 * most_kilobytes
+    """By some rows of several families; for two thread counts, however many cores there are."""
+    some = "quantity:(fork-join|launch)/|bytes:1024/.*(pinned|cpu)|m:32/.*nn/.*warm"
+    some += "|width:16/.*forward.*f32/|model:disc-2/.*f32/.*(pinned$|persistent|cpu)"
+    few = ("--sweep=gpu", "--threads=1", f"--benchmark_filter={some}", *SHORT)
+    path = tmp_path / "some.json"
+    done = bench(*few, "--benchmark_repetitions=5", f"--out={path}", program=program)
+    assert path.is_file(), done.stderr
+    document = strict(path)
+    context = len(json.dumps(document["context"], indent=1))
+    of_row = (len(path.read_text("utf-8")) - context) / len(document["rows"])
+    threads = ("1", "16" if sweep == "gpu" else "2")
+    planned = plan(f"--sweep={sweep}", *flags, program=program)
+    rows = [row for row in planned if row.axes.get("cpu_threads", "1") in threads]
+    assert 1000 * most_kilobytes / 3 < context + len(rows) * of_row < 1000 * most_kilobytes
 
 
-def kind_of(name: str) -> tuple[str, str]:
-    """Family and device."""
-    return name.partition("/")[0], "cpu" if "/device:cpu/" in f"{name}/" else "gpu"
+# --- --budget; budget_test.cpp asks when a run ends
+
+
+def counted(names: list[str]) -> str:
+    families = Counter(name.partition("/")[0] for name in names)
+    return ", ".join(f"{count} {family}" for family, count in sorted(families.items()))
+
+
+def test_the_question_comes_first():
+    sweep = ("--threads=1,2,4", "--cuda=off")
+    rows = plan("--budget=10h", *sweep)
+    assert sorted(row.name for row in rows) == sorted(row.name for row in plan(*sweep))
+    passes = "ceilings networks Epoch Copy Gemm Layer Minibatch Forward"
+    assert list(dict.fromkeys(row.phase for row in rows)) == passes.split()
+    ladder = [row.axes for row in rows if row.phase == "networks"]
+    models = list(dict.fromkeys(axes["model"] for axes in ladder))
+    # On each ladder, each step halves the widest gap.
+    assert models[:5] == ["disc-2", "disc-12", "disc-7", "disc-4", "disc-9"]
+    transformers = [model for model in models if model.startswith("gpt-")]
+    assert transformers[:3] == ["gpt-16", "gpt-256", "gpt-64"]
+    assert len(transformers) == 5 and models[11] == "heart" and len(models) == 26
+    # The fastest on the CPU is one of these, mostly.
+    assert {axes["cpu_threads"] for axes in ladder} == {"1", "4"}
+    assert {row.axes["cpu_threads"] for row in rows if row.phase == "Epoch"} == {"2"}
+
+
+def test_rows_of_a_gpu_are_on_the_ladder_where_the_data_is_resident():
+    rows = plan("--budget=1h", "--threads=1", "--model=disc-2", "--family=Epoch")
+    on_gpu = [row for row in rows if row.axes["device"] == "cuda"]
+    placements = {(row.phase, row.axes["data"]) for row in on_gpu}
+    assert {place for phase, place in placements if phase == "networks"} == {"resident"}
+    assert ("Epoch", "pinned") in placements
+
+
+def assert_whole(document: Document, planned: set[str]) -> dict[str, Any]:
+    """Each planned row is in the file or left open. What the file says of the budget."""
+    crossover = document["context"]["crossover"]
+    budget = crossover["budget"]
+    names = [row["name"] for row in document["rows"]]
+    assert sorted([*names, *budget["left_open"]]) == sorted(planned)
+    assert crossover["complete"] is (not budget["left_open"])
+    return budget
+
+
+@pytest.mark.slow
+def test_a_run_ends_and_says_what_is_open(tmp_path):
+    # Far more than fits: the repetitions alone take longer.
+    sweep = ("--cuda=off", "--threads=1", "--benchmark_min_time=0.1")
+    document, done = run(tmp_path, *sweep, "--budget=2s")
+    budget = assert_whole(document, {row.name for row in plan(*sweep)})
+    assert budget["seconds"] == 2
+    assert f"left open by the budget: {counted(budget['left_open'])} of" in done.stderr
+
+
+def assert_goes_on(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """The rows in their order, each with the repetitions that it had."""
+    names = [row["name"] for row in before["rows"]]
+    assert [row["name"] for row in after["rows"]][: len(names)] == names
+    for name in names:
+        known = repetitions(before, name)
+        assert repetitions(after, name)[: len(known)] == known
+
+
+@pytest.mark.slow
+def test_a_larger_budget_adds_to_the_same_file(tmp_path):
+    batches = "--batch=" + ",".join(map(str, range(100, 112)))
+    rows = ("--model=disc-2", "--threads=1", *EPOCHS, batches)
+    flags = (*rows, "--benchmark_min_time=0.02", "--benchmark_repetitions=3")
+    names = {row.name for row in plan(*rows)}
+    first = measure(tmp_path, *flags, "--budget=0.5s")
+    assert assert_whole(first, names)["left_open"]  # the repetitions alone take 0.7 s
+    second = measure(tmp_path, *flags, "--budget=1s", "--resume")
+    assert assert_whole(second, names)["seconds"] == 1
+    assert_goes_on(first, second)
+    whole = measure(tmp_path, *flags, "--budget=1h", "--resume")
+    assert assert_whole(whole, names)["left_open"] == []
+    assert_goes_on(second, whole)
+    assert whole["context"]["crossover"]["complete"] is True
+
+
+@pytest.mark.slow
+def test_time_that_is_left_goes_to_more_repetitions(tmp_path):
+    # It ends where there is nothing more to do.
+    document = measure(tmp_path, *DISC[:-2], *SHORT[:1], "--budget=1h")
+    (row,) = document["rows"]
+    assert assert_whole(document, {row["name"]})["left_open"] == []
+    asked = document["context"]["crossover"]["configuration"]["repetitions"]
+    assert row["repetitions"] == 3 * asked == len(repetitions(document, row["name"]))
+    assert row["chosen"]["cpu_threads"] == "1"  # as in the first of its instances
+    # All repetitions have as many iterations as the first, which settled them.
+    assert [entry.get("iterations") for entry in document["benchmarks"][1:]].count(None) > asked
+
+
+def test_times_are_read_and_no_random_order_is_none():
+    for text in ("1.5h", "90s", "5m", "1e2s"):
+        assert plan(*DISC, f"--budget={text}", "--benchmark_enable_random_interleaving=false")

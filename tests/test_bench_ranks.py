@@ -62,7 +62,7 @@ pytestmark = pytest.mark.slow
 ONE_OR_TWO = ("--ranks=1,2", "--threads=1", *EPOCHS)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def _ranks() -> None:
     if reason := missing():
         pytest.skip(reason)
@@ -72,23 +72,31 @@ def trained(folder: Path, *flags: str) -> Document:
     return measure(folder, *flags, *SHORT, **SPIN, **ROOT_MAY)
 
 
-@pytest.mark.usefixtures("_ranks")
-def test_ranks_train_what_one_process_trains(tmp_path):
-    document = trained(tmp_path, "--mlp=12,32,7", "--batch=30", "--rows=100", *ONE_OR_TWO)
-    rows = {row["name"]: row for row in document["rows"]}
-    shared = [row for name, row in rows.items() if "ranks:2" in name]
-    assert {row["configuration"]["execution"] for row in shared} == {"eager", "overlapped"}
-    assert len({row["workload"] for row in rows.values()}) == 1
+def of_ranks(document: Document, device: str) -> list[Document]:
+    rows = [row for row in document["rows"] if "ranks" in row["configuration"]]
+    return [row for row in rows if row["configuration"]["device"] == device]
+
+
+def assert_alike(document: Document, device: str, executions: set[str]) -> list[Document]:
+    """The rows of ranks on a device, which train what all rows train, in these executions."""
+    shared = of_ranks(document, device)
+    assert {row["configuration"]["execution"] for row in shared} == executions
+    assert len({row["workload"] for row in document["rows"]}) == 1
     for row in shared:
         verification = row["verification"]
         assert verification["steps"] == verification["steps_of"] == 4
         assert 0 < verification["parameter_error"] < verification["parameter_tolerance"]
+    return shared
+
+
+def test_ranks_train_what_one_process_trains(tmp_path):
+    document = trained(tmp_path, "--mlp=12,32,7", "--batch=30", "--rows=100", *ONE_OR_TWO)
+    assert_alike(document, "cpu", {"eager", "overlapped"})
     counted = [row for row in samples(document) if "ranks:2" in row["name"]]
     assert all(row["ranks"] == 2 and row["rank_spread"] < 1 for row in counted)
     assert all(row["seconds_communication"] > 0 for row in counted)
 
 
-@pytest.mark.usefixtures("_ranks")
 def test_sums_are_rows_of_their_own(tmp_path):
     rows = trained(tmp_path, "--ranks=2", *SUMS, "--cuda=off")["rows"]
     assert len(rows) == SIZES
@@ -105,7 +113,6 @@ def described(folder: Path, layers: list[dict[str, Any]]) -> Path:
     return path
 
 
-@pytest.mark.usefixtures("_ranks")
 def test_batch_normalization_goes_by_shares(tmp_path):
     layers = [{"type": "linear", "out_features": 8}, {"type": "batch_norm"}]
     steps = ("--batch=8", "--family=Minibatch", "--execution=eager", *ONE_OR_TWO[:2])
@@ -123,7 +130,6 @@ def ranks_of(process: int) -> list[int]:
     return []
 
 
-@pytest.mark.usefixtures("_ranks")
 @pytest.mark.parametrize("place", [0, 1])
 def test_a_rank_that_dies_costs_one_row(tmp_path, place):
     out = tmp_path / "result.json"
@@ -141,7 +147,6 @@ def test_a_rank_that_dies_costs_one_row(tmp_path, place):
     assert len(failed) == 1 and "ended by a signal (Killed)" in failed[0], failed
 
 
-@pytest.mark.usefixtures("_ranks")
 def test_mpirun_may_start_bench_itself(tmp_path):
     out = tmp_path / "result.json"
     both = (str(BENCH), "--mlp=12,32,7", "--threads=1", *EPOCHS, *SHORT)
@@ -162,7 +167,6 @@ def launched(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.usefixtures("_ranks")
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="ranks on other cores need two")
 def test_ranks_on_other_machines_are_mixed_only_where_they_may_be(tmp_path):
     out = tmp_path / "result.json"
@@ -180,7 +184,6 @@ def test_ranks_on_other_machines_are_mixed_only_where_they_may_be(tmp_path):
     )
 
 
-@pytest.mark.usefixtures("_ranks")
 def test_ranks_with_another_network_of_that_name_are_refused(tmp_path):
     words: list[str] = []
     for width, folder in ((8, tmp_path / "one"), (9, tmp_path / "other")):
@@ -193,7 +196,6 @@ def test_ranks_with_another_network_of_that_name_are_refused(tmp_path):
     assert "rank 1: it has another network 'own' than rank 0" in done.stderr, done.stderr
 
 
-@pytest.mark.usefixtures("_ranks")
 def test_srun_may_start_bench(tmp_path):
     here = Path(__file__).with_name("slurm_here.sh")
     tools = ("srun", "slurmd", "slurmctld", "munged", "ip")
@@ -232,13 +234,10 @@ def test_what_is_missing_is_said_in_a_sentence():
     flags = ("--ranks=2", "--mlp=2,2", *EPOCHS, *SHORT)
     alone = bench(*flags, "--in-process", variables=ROOT_MAY)
     assert alone.returncode == 2 and "a process alone has one rank" in alone.stderr
-    if missing() == "bench was built without MPI":
-        return
     nowhere = bench(*flags, variables={**SPIN, **ROOT_MAY, "PATH": "/nowhere"})
     assert nowhere.returncode == 2 and "no mpirun in the PATH" in nowhere.stderr
-    if os.geteuid() == 0 and not missing():
-        as_root = dict.fromkeys(ROOT_MAY, "")
-        refused = bench(*flags, variables={**SPIN, **as_root})
+    if os.geteuid() == 0:
+        refused = bench(*flags, variables={**SPIN, **dict.fromkeys(ROOT_MAY, "")})
         assert refused.returncode == 2 and "refuses to run as root" in refused.stderr
 
 
@@ -252,43 +251,22 @@ TWO = ("--ranks=2", *MLP_OF_GPUS, "--family=Epoch", *SHORT)
 
 
 def emulated(folder: Path, *flags: str, gpus: int, code: int = 0, **variables: str) -> Document:
-    if reason := missing():
-        pytest.skip(reason)
     own = {**SPIN, **ROOT_MAY, **MPI_LEAKS, "EMULATED_GPUS": str(gpus), **variables}
     return measure(folder, *flags, code=code, program=EMULATED, **own)
-
-
-def on_gpus(document: Document) -> list[Document]:
-    rows = [row for row in document["rows"] if "ranks" in row["configuration"]]
-    return [row for row in rows if row["configuration"]["device"] == "cuda"]
 
 
 def test_ranks_train_what_one_gpu_trains(tmp_path):
     flags = ("--ranks=1,2", *MLP_OF_GPUS, "--family=Epoch", "--bucket=1000", *SHORT)
     document = emulated(tmp_path, *flags, gpus=2)
-    shared = on_gpus(document)
-    ways = ["eager", "graph", "graph-epoch", "overlapped"]
-    assert sorted(row["configuration"]["execution"] for row in shared) == ways
-    assert len({row["workload"] for row in document["rows"]}) == 1
-    for row in shared:
-        verification = row["verification"]
-        assert verification["steps"] == verification["steps_of"] == 4
-        assert 0 < verification["parameter_error"] < verification["parameter_tolerance"]
-        assert "warnings" not in row or not any("GPU" in one for one in row["warnings"])
+    shared = assert_alike(document, "cuda", {"eager", "graph", "graph-epoch", "overlapped"})
+    assert not any("GPU" in one for row in shared for one in row.get("warnings", []))
     alone = [row for row in document["rows"] if "ranks" not in row["configuration"]]
     assert all(row["configuration"]["execution"] != "overlapped" for row in alone)
 
 
-def test_sums_on_gpus_are_rows_of_their_own(tmp_path):
-    document = emulated(tmp_path, "--ranks=2", *SUMS, *SHORT, gpus=2)
-    rows = on_gpus(document)
-    assert len(rows) == SIZES
-    assert all("bit for bit" in row["verification"]["reference"] for row in rows)
-
-
 def test_more_ranks_than_gpus_cost_their_rows_alone(tmp_path):
     document = emulated(tmp_path, *TWO, "--execution=eager", gpus=1, code=1)
-    (row,) = on_gpus(document)
+    (row,) = of_ranks(document, "cuda")
     assert "there are more ranks than GPUs" in row["error_message"]
     assert "start as many ranks as there are GPUs" in row["error_message"]
     measured = [row for row in document["rows"] if "error_message" not in row]
@@ -297,6 +275,6 @@ def test_more_ranks_than_gpus_cost_their_rows_alone(tmp_path):
 
 def test_ranks_that_share_a_gpu_say_so(tmp_path):
     shared = {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}
-    (row,) = on_gpus(emulated(tmp_path, *TWO, "--execution=overlapped", gpus=1, **shared))
+    (row,) = of_ranks(emulated(tmp_path, *TWO, "--execution=overlapped", gpus=1, **shared), "cuda")
     assert "error_message" not in row
     assert any("NCCL_MULTI_RANK_GPU_ENABLE=1" in one for one in row["warnings"])

@@ -2,33 +2,21 @@
 """bench --refine: sizes between those of a sweep, measured in pairs."""
 
 import os
-from pathlib import Path
 
 import pytest
-from bench_runs import EPOCHS, SHORT, Document, bench, epoch_name, measure, repetitions, run
+from bench_runs import EPOCHS, SHORT, bench, epoch_name, measure, repetitions, run
 
 from plots.core.paired import pairs_of
 from plots.features.threads.analysis import more_threads
 from plots.file import loading
 
 LADDER = ("--model=disc-2,disc-4,disc-6", "--threads=1,2", *EPOCHS, *SHORT)
-needs_two_cores = pytest.mark.skipif(
-    len(os.sched_getaffinity(0)) < 2, reason="this process may use one core"
-)
-
-
-@pytest.fixture(scope="module")
-def refined(tmp_path_factory) -> tuple[Path, Document, str]:
-    """The file of a refined run, what stands in it, and what was printed."""
-    folder = tmp_path_factory.mktemp("refined")
-    document, done = run(folder, *LADDER, "--refine=threads")
-    return folder / "result.json", document, done.stdout
 
 
 @pytest.mark.slow
-@needs_two_cores
-def test_rows_in_between_hold_the_pairs_that_were_counted(refined):
-    _, document, _ = refined
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this process may use one core")
+def test_rows_in_between_hold_the_pairs_that_were_counted(tmp_path):
+    document, done = run(tmp_path, *LADDER, "--refine=threads")
     (one,) = document["context"]["crossover"]["refinements"]
     assert one["kind"] == "threads"
     assert (one["first"]["cpu_threads"], one["second"]["cpu_threads"]) == ("1", "2")
@@ -53,34 +41,21 @@ def test_rows_in_between_hold_the_pairs_that_were_counted(refined):
         other = {"first": "second", "second": "first"}[interval["below"]]
         assert interval["low"] is None or sure[interval["low"]] == interval["below"]
         assert interval["high"] is None or sure[interval["high"]] == other
-
-
-@pytest.mark.slow
-@needs_two_cores
-def test_each_size_has_a_line(refined):
-    _, document, printed = refined
-    (one,) = document["context"]["crossover"]["refinements"]
-    lines = [line for line in printed.splitlines() if line.startswith("[refine] ")]
+    # Each size has a line, and the report reads it.
+    printed = done.stdout.splitlines()
+    lines = [line for line in printed if line.startswith("[refine] ")]
     assert [line.split()[1] for line in lines] == [size["model"] for size in one["sizes"]]
-    assert len(printed.splitlines()) == 6 + len(lines)
-    assert printed.splitlines()[5].startswith("[6/6] ")
-
-
-@pytest.mark.slow
-@needs_two_cores
-def test_the_report_reads_it(refined):
-    path, document, _ = refined
-    file = loading.load_file(path)
-    (one,) = more_threads(file)
-    assert pairs_of(file, one)
-    assert len(one.cpu.sizes) == len(document["rows"]) / 2
+    assert len(printed) == 6 + len(lines) and printed[5].startswith("[6/6] ")
+    file = loading.load_file(tmp_path / "result.json")
+    (found,) = more_threads(file)
+    assert pairs_of(file, found)
+    assert len(found.cpu.sizes) == len(document["rows"]) / 2
 
 
 def test_named_networks_are_not_refined_unless_asked(tmp_path):
-    for flags in ((), ("--refine=off",)):
-        document, done = run(tmp_path, *LADDER, *flags)
-        assert "[refine]" not in done.stdout
-        assert "refinements" not in document["context"]["crossover"]
+    document, done = run(tmp_path, *LADDER)
+    assert "[refine]" not in done.stdout
+    assert "refinements" not in document["context"]["crossover"]
 
 
 def test_what_can_not_be_refined_is_said():

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The result file of `bench`, and Google Benchmark's compare.py on it."""
 
-import functools
 import json
 import math
 import os
 import re
+import subprocess
+import sys
 from itertools import product
 from pathlib import Path
 
@@ -13,12 +14,14 @@ import pytest
 from bench_runs import DISC, SHORT, Document, bench, epoch_name, measure, samples, strict
 
 PARAMETERS = {"disc-2": 22, "disc-4": 230, "heart": 1522}
+COMPARE = Path("/usr/share/benchmark/compare.py")  # of libbenchmark-tools
 GRID = [
     "--execution=eager",  # auto may choose another way in another run
     "--model=" + ",".join(PARAMETERS),
     "--batch=100,300",
     "--threads=1,2",
     "--family=Epoch",
+    "--benchmark_context=where=lab",
     *SHORT,
 ]
 
@@ -47,7 +50,7 @@ def test_names_and_repetitions(grid):
         assert row["repetitions"] == 2
 
 
-def test_counters(grid):
+def test_counters_and_verification(grid):
     for row in samples(strict(grid)):
         configuration = row["configuration"]
         assert row["params"] == PARAMETERS[configuration["model"]]
@@ -57,28 +60,15 @@ def test_counters(grid):
         assert row["flops"] > row["params"] * row["rows"]
         assert row["first_call_seconds"] > 0
         assert 0 < row["loss_first_epoch"] < 10
-
-
-def test_verification(grid):
-    for row in samples(strict(grid)):
-        verification = row["verification"]
-        assert verification["reference"]
-        assert 0 < verification["steps"] <= verification["steps_of"] == row["steps"]
-        assert 0 <= verification["relative_error"] <= verification["tolerance"] < 1e-2
-
-
-def test_loss_does_not_depend_on_threads(grid):
-    losses: dict[tuple[str, str], list[float]] = {}
-    for row in samples(strict(grid)):
-        key = (row["configuration"]["model"], row["configuration"]["batch"])
-        losses.setdefault(key, []).append(row["loss_first_epoch"])
-    for found in losses.values():
-        assert len(found) == 4
-        assert max(found) == pytest.approx(min(found), rel=1e-5)
+        checked = row["verification"]
+        assert 0 < checked["steps"] <= checked["steps_of"] == row["steps"]
+        assert 0 <= checked["relative_error"] <= checked["tolerance"] < 1e-2
 
 
 def test_context(grid):
-    crossover = strict(grid)["context"]["crossover"]
+    context = strict(grid)["context"]
+    crossover = context["crossover"]
+    assert context["where"] == "lab"
     assert crossover["complete"] is True
     command = crossover["configuration"]["command"]
     assert command[1 : 1 + len(GRID)] == GRID
@@ -87,10 +77,6 @@ def test_context(grid):
     assert crossover["configuration"]["min_time_seconds"] == 0.001
     assert crossover["machine"] == strict(bench("--machine").stdout)
     assert crossover["load_average_end"]
-
-
-def test_context_of_the_command_line(tmp_path):
-    assert measure(tmp_path, *DISC, "--benchmark_context=where=lab")["context"]["where"] == "lab"
 
 
 def of_six_digits(text: str) -> float:
@@ -176,47 +162,12 @@ def test_binding_threads_changes_no_machine(tmp_path):
 
 
 @pytest.mark.slow
-def test_random_interleaving(tmp_path):
-    interleaved = "--benchmark_enable_random_interleaving=true"
-    document = measure(tmp_path, *DISC, "--threads=1,2", interleaved)
-    names = [entry["name"] for entry in document["benchmarks"]]
-    assert sorted(names) == [epoch_name("disc-2", 100, t) for t in (1, 1, 2, 2)]
-
-
-# --- Google Benchmark's compare.py
-
-
-@pytest.mark.slow
-def test_compare_two_files(grid, tmp_path, compare):
-    measure(tmp_path, *DISC, "--threads=1,2", "--execution=eager")
-    lines = compare("benchmarks", grid, tmp_path / "result.json").splitlines()
-    for threads in (1, 2):
-        name = epoch_name("disc-2", 100, threads, "eager")
-        assert any(line.startswith(f"{name} ") for line in lines)
-    assert not any("disc-4" in line for line in lines)
-
-
-@pytest.mark.slow
-def test_compare_thread_counts(grid, compare):
+@pytest.mark.skipif(not COMPARE.exists(), reason="libbenchmark-tools is not installed")
+def test_compare_py_pairs_the_rows_of_a_file(grid):
     pair = ("cpu_threads:1", "cpu_threads:2")
-    lines = compare("filters", grid, *pair).splitlines()
+    command = [sys.executable, "-B", COMPARE, "--no-color", "filters", grid, *pair]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     for model in PARAMETERS:
         row = epoch_name(model, 100, 1, "eager").replace(pair[0], f"[{pair[0]} vs. {pair[1]}]")
-        assert any(line.startswith(row) for line in lines)
-
-
-@pytest.mark.slow
-def test_cost_is_that_of_the_measured_row(grid):
-    @functools.cache
-    def cost_of(model: str, batch: str) -> Document:
-        return strict(bench("--cost", f"--model={model}", f"--batch={batch}").stdout)
-
-    for row in samples(strict(grid)):
-        cost = cost_of(row["configuration"]["model"], row["configuration"]["batch"])
-        for field in ("params", "batch", "rows", "steps"):
-            assert cost[field] == row[field]
-        assert cost["optimizer"] == row["label"]
-        assert cost["epoch"]["flops"] == row["flops"]
-        assert cost["epoch"]["bytes"] == row["bytes"]
-        assert cost["epoch"]["products"] == row["products"]
-        assert cost["epoch"]["device_launches"]["cpu"] == row["launches"]
+        assert any(line.startswith(row) for line in done.stdout.splitlines())

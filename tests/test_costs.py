@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from bench_runs import ANCHORS, NAMES, bench  # noqa: E402
+from bench_runs import bench  # noqa: E402
 
 from plots.core.cards import load_cards  # noqa: E402
 from plots.core.cost import Cost, Operation, parse_cost  # noqa: E402
@@ -36,7 +36,13 @@ from plots.tests.test_prediction_docs import POINTS  # noqa: E402
 from tools.stages import in_ci, weekly  # noqa: E402
 
 PRECISIONS = ("f32", "bf16")
-NAMED = [name for name in NAMES if name not in ANCHORS]  # whose names do not say their widths
+
+
+@cache
+def named() -> list[str]:
+    """The networks of bench whose names do not say their widths."""
+    models = bench("--models").stdout.split()
+    return [name for name in models if not name.startswith("mlp-")]
 
 
 def published() -> list[tuple[str, int, str]]:
@@ -49,7 +55,7 @@ def published() -> list[tuple[str, int, str]]:
         | {
             (rate.network, rate.batch, SAME_AS.get(rate.precision, rate.precision))
             for rate in fastest_rates()
-            if rate.network in NAMED and rate.card in cards
+            if rate.network in named() and rate.card in cards
         }
     )
 
@@ -66,7 +72,7 @@ def count(model: str, batch: int | None, precision: str) -> str:
 
 def outputs(every: int = 1) -> list[str]:
     """Of all networks, or of every third."""
-    wanted = [(model, None, precision) for model in NAMED for precision in PRECISIONS]
+    wanted = [(model, None, precision) for model in named() for precision in PRECISIONS]
     own = [count(*key) for key in wanted[::every]]
     known = {(cost.model, cost.batch, cost.precision) for cost in map(parsed, own)}
     return own + [count(*key) for key in published()[::every] if key not in known]
@@ -131,27 +137,6 @@ def test_a_forward_pass_is_counted():
     }
 
 
-def same(one: Cost, other: Cost) -> None:
-    assert amounts(one) == amounts(other), other.model
-    for name in ("model", "params", "batch", "rows", "steps", "logits", "accumulate"):
-        assert one.fields[name] == other.fields[name], (other.model, name)
-    epochs = one.fields["epoch"], other.fields["epoch"]
-    for name in ("flops", "bytes", "products", "bytes_to_device"):
-        assert epochs[0][name] == epochs[1][name], (other.model, name)
-    assert predicted_launches(epochs[0]) == predicted_launches(epochs[1]), other.model
-
-
-def test_what_python_counts_of_fully_connected_networks_is_what_is_kept():
-    found = set()
-    for line in COSTS_PATH.read_text(encoding="utf-8").splitlines():
-        kept = parsed(line)
-        if own := network_of(kept.model):
-            sizes = {"batch": int(kept.batch), "rows": kept.fields["rows"]}
-            same(replace(own, precision=kept.precision, **sizes).cost(), kept)
-            found.add(kept.model)
-    assert found >= set(NAMED[:14]) and any(name.startswith("mlp-") for name in found)
-
-
 @pytest.mark.slow
 def test_what_python_counts_of_fully_connected_networks_is_what_bench_counts():
     """In sizes at which a count changes: of lines, of tall sums, of updates in place, of blocks."""
@@ -176,7 +161,14 @@ def test_what_python_counts_of_fully_connected_networks_is_what_bench_counts():
         asked.append(f"--loss-function={mlp.loss.replace('_', '-')}")
         done = bench("--cost", f"--mlp={','.join(map(str, mlp.widths))}", *asked)
         assert done.returncode == 0, done.stderr
-        same(mlp.cost(), parsed(done.stdout))
+        own, theirs = mlp.cost(), parsed(done.stdout)
+        assert amounts(own) == amounts(theirs), theirs.model
+        for name in ("model", "params", "batch", "rows", "steps", "logits", "accumulate"):
+            assert own.fields[name] == theirs.fields[name], (theirs.model, name)
+        epochs = own.fields["epoch"], theirs.fields["epoch"]
+        for name in ("flops", "bytes", "products", "bytes_to_device"):
+            assert epochs[0][name] == epochs[1][name], (theirs.model, name)
+        assert predicted_launches(epochs[0]) == predicted_launches(epochs[1]), theirs.model
 
 
 def test_disc_networks_have_the_widths_of_bench():

@@ -8,16 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-SCRIPT = f"""
-cmake_minimum_required(VERSION 3.25)
-set(CMAKE_FIND_LIBRARY_PREFIXES lib)
-set(CMAKE_FIND_LIBRARY_SUFFIXES .so)
-include({ROOT}/cmake/cublaslt.cmake)
-include({ROOT}/cmake/cuda_libraries.cmake)
-crossover_find_cuda_library(LIBRARY /nowhere 13 file headers reason)
-message(NOTICE "${{file}}|${{headers}}|${{reason}}")
-"""
+SCRIPT = Path(__file__).with_name("fixtures") / "find_cuda_library.cmake"
 HEADERS = {  # the first with the version
     "cudnn": {
         "cudnn_version.h": "#define CUDNN_MAJOR {}\n#define CUDNN_MINOR 1\n",
@@ -39,11 +30,13 @@ def find(tmp_path: Path, name: str, version: int) -> tuple[Path, list[str]]:
     for header, text in HEADERS[library].items():
         (root / "include" / header).write_text(text.format(version), encoding="utf-8")
     (root / "lib" / name).touch()
-    script = tmp_path / "find.cmake"
-    script.write_text(SCRIPT.replace("LIBRARY", library), encoding="utf-8")
     variables = {**os.environ, f"{library.upper()}_ROOT": str(root)}
     done = subprocess.run(
-        ["cmake", "-P", script], capture_output=True, text=True, check=True, env=variables
+        ["cmake", f"-DLIBRARY={library}", "-P", SCRIPT],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=variables,
     )
     return root, done.stderr.strip().splitlines()[-1].split("|")
 

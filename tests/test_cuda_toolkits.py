@@ -12,22 +12,8 @@ from scripts import ROOT, script
 
 TOOLKIT = Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda").resolve()
 LIBRARY = next(TOOLKIT.glob("lib64/libcublasLt.so.*"), Path())
+PROJECT = ROOT / "tests" / "fixtures" / "made_up_cuda"
 MAJOR = LIBRARY.suffix.removeprefix(".")
-PROJECT = """\
-cmake_minimum_required(VERSION 3.25)
-project(made_up LANGUAGES CXX)
-set(CMAKE_CXX_STANDARD 20)
-include({root}/cmake/cuda.cmake)
-if(CROSSOVER_HAS_CUDA)
-  add_executable(program program.cpp kernel.cu)
-  target_link_libraries(program PRIVATE CUDA::cudart_static CUDA::cublasLt)
-endif()
-"""
-PROGRAM = """\
-#include <cublasLt.h>
-#include <cstdio>
-int main() { std::printf("%zu\\n", cublasLtGetVersion()); }
-"""
 
 pytestmark = [
     pytest.mark.skipif(
@@ -85,13 +71,8 @@ class Installation:
 
     def configure(self, *flags: str, code: int = 0) -> str:
         """What CMake says, which ends with that code."""
-        source = self.folder / "source"
-        source.mkdir()
-        (source / "CMakeLists.txt").write_text(PROJECT.format(root=ROOT), encoding="utf-8")
-        (source / "program.cpp").write_text(PROGRAM, encoding="utf-8")
-        (source / "kernel.cu").write_text("__global__ void kernel() {}\n", encoding="utf-8")
         done = subprocess.run(
-            ["cmake", "-S", source, "-B", self.folder / "build", *flags],
+            ["cmake", "-S", PROJECT, "-B", self.folder / "build", *flags],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shlex
@@ -28,13 +27,6 @@ RUNS = [words[1:] for words in COMMANDS if words[0] == "./run"]
 SCRIPTS = [words[words.index(word) + 1 :] for words in COMMANDS for word in words if "bin" in word]
 FEW = ("--threads=1", "--cuda=off", *SHORT)
 ONNX = "build/net.onnx"
-
-
-def needs(*packages: str) -> pytest.MarkDecorator:
-    missing = [name for name in packages if not importlib.util.find_spec(name)]
-    return pytest.mark.skipif(
-        bool(missing), reason=f"{' and '.join(missing)}: not installed in this Python"
-    )
 
 
 def measured(words: list[str], folder: Path) -> list[str]:
@@ -66,17 +58,18 @@ def test_a_network_by_its_widths(words, tmp_path):
     assert len(measured(words, tmp_path)) == 1
 
 
-@needs("torch")
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [words for words in RUNS if named(words, ".py")], ids=" ".join)
 def test_a_module(words, tmp_path):
+    pytest.importorskip("torch")
     scales = next((word for word in words if word.startswith("--scale=")), "")
     assert len(set(measured(words, tmp_path))) == scales.count(",") + 1
 
 
-@needs("torch", "onnx")
 @pytest.mark.slow
 def test_onnx(tmp_path):
+    pytest.importorskip("torch")
+    pytest.importorskip("onnx")
     (script,) = (words for words in SCRIPTS if words[-1] == ONNX)
     (words,) = (words for words in RUNS if named(words, ONNX))
     path = str(tmp_path / "net.onnx")

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network of one's own in a file: measured in several sizes, and advised on."""
+"""A network of one's own in a file: its form, measured in several sizes, and advised on."""
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import fastjsonschema
 import pytest
-from bench_runs import BENCH, SHORT, assert_refused, bench, measure
+from bench_runs import BENCH, ROOT, SHORT, assert_refused, bench, measure
 
 from plots import units
 from plots.cli import main
@@ -31,7 +34,10 @@ def network(tmp_path: Path) -> Path:
 
 def test_it_is_measured_in_every_size_and_stands_in_the_file(network, tmp_path):
     flags = (f"--network={network}", "--scale=2,0.5,1", "--family=Epoch", "--threads=1", *SHORT)
-    crossover = measure(tmp_path, *flags, "--cuda=off")["context"]["crossover"]
+    document = measure(tmp_path, *flags, "--cuda=off")
+    crossover = document["context"]["crossover"]
+    known = {row["configuration"]["model"]: row["network"] for row in document["rows"]}
+    assert crossover["network_fingerprints"] == known
     file = loading.load_file(tmp_path / "result.json")
     assert [row.model for row in file.rows] == ["minex2", "minex0.5", "mine"]
     assert {row.counters["batch"] for row in file.rows} == {20}
@@ -57,23 +63,15 @@ def test_it_is_advised_on_from_what_was_measured_of_it(network, tmp_path, capsys
     assert "(measured: batch 20, 100)" in said and "(measured: scale 1, 64)" in said
     assert "a step on the RTX 4090" in said and "The CPU is bound by" in said
     cost = json.loads(bench("--cost", f"--network={network}", "--batch=20").stdout)
-    planned = cost["device_bytes"]
-    assert planned["cpu"]["bytes"] > 4 * (cost["params"] + cost["rows"] * 9)
-    assert planned["cuda"]["bytes"] > planned["cuda"]["workspace_bytes"] > 0
-    assert f"{units.binary_bytes(planned['cuda']['bytes'])} on a GPU" in said
-    assert main([*words, "--format=json"]) == 0
-    _, sizes = json.loads(capsys.readouterr().out)
-    found = [(row["network"], row["batch"]) for row in sizes["rows"]]
-    assert found == [(name, batch) for name in ("mine", "minex64") for batch in (20, 100)]
-    assert all(row["cpu_step_seconds"] > 0 for row in sizes["rows"])
+    planned = cost["device_bytes"]["cuda"]
+    assert planned["bytes"] > planned["workspace_bytes"] > 0
+    assert f"{units.binary_bytes(planned['bytes'])} on a GPU" in said
 
 
 def test_it_is_listed_and_described(network):
     assert bench("--models", f"--network={network}").stdout.split()[0] == "mine"
     described = json.loads(bench("--describe", f"--network={network}").stdout)
     assert described["layers"] == json.loads(network.read_text(encoding="utf-8"))["layers"]
-    refused = bench("--plan", f"--network={network}", "--scale=0")
-    assert_refused(refused, "--scale: '0' is not a number from 0.001 to 1000")
 
 
 @pytest.fixture
@@ -120,29 +118,10 @@ def test_what_is_no_json_is_imported_first(tmp_path, python):
     assert not made.exists()
 
 
-def test_paths_may_hold_commas_and_begin_with_a_home(tmp_path, monkeypatch):
-    monkeypatch.setattr(own_network, "FOLDER", tmp_path / "made")
+def test_paths_begin_with_a_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    for name in ("März, 1/net.py", "a, b, c.json", "c.json"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(name, encoding="utf-8")
-    words = ["--network=März, 1/net.py:make,~/c.json,a, b, c.json,nowhere.json"]
-    assert own_network.paths(words) == [
-        *(tmp_path / name for name in ("März, 1/net.py:make", "c.json", "a, b, c.json")),
-        tmp_path / "nowhere.json",
-    ]
-    # bench divides at each comma.
-    got = own_network.paths(own_network.imported(["--network=~/c.json,a, b, c.json"], Path))
-    assert got[0] == tmp_path / "c.json" and got[1].parent == tmp_path / "made"
-    assert [path.read_text(encoding="utf-8") for path in got] == ["c.json", "a, b, c.json"]
-    # Whoever may not write in the checkout keeps them with his own files.
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
-    monkeypatch.setattr(own_network, "can_write", lambda path: tmp_path / "kept" in path.parents)
-    (own,) = own_network.paths(own_network.imported(["--network=a, b, c.json"], Path))
-    assert own.parent == tmp_path / "kept" / "crossover" / "networks"
-    monkeypatch.setattr(own_network, "FOLDER", tmp_path / "nothing")
-    assert own_network.found(f"--network={own.name}", tmp_path) == f"--network={own}"
+    got = own_network.imported(["--network=~/c.json,~/d.json"], Path)
+    assert got == [f"--network={tmp_path}/c.json,{tmp_path}/d.json"]
 
 
 def test_what_is_refused_is_trained_as_it_is(tmp_path, python, capfd):
@@ -193,3 +172,92 @@ def test_a_run_goes_on_with_its_network_where_that_is(tmp_path, monkeypatch):
         path.write_text("{}", encoding="utf-8")
     places = f"{tmp_path}/imported/net.json,{tmp_path}/b.json"
     assert own_network.found("--network=net.json,b.json", run) == f"--network={places}"
+
+
+# --- networks/schema.json, its form for editors, says of files what bench does
+
+
+SCHEMA = ROOT / "networks" / "schema.json"
+NETWORKS = json.loads((ROOT / "tests" / "fixtures" / "networks.json").read_text("utf-8"))
+
+
+def told(*words: str) -> str:
+    done = bench(*words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def is_network() -> Callable[[Any], bool]:
+    check = fastjsonschema.compile(json.loads(SCHEMA.read_text("utf-8")))
+
+    def of(network: Any) -> bool:
+        try:
+            check(network)
+        except fastjsonschema.JsonSchemaValueException:
+            return False
+        return True
+
+    return of
+
+
+def test_the_file_is_what_bench_prints():
+    assert SCHEMA.read_text("utf-8") == told("--network-schema"), (
+        "bench --network-schema > networks/schema.json"
+    )
+
+
+def test_every_network_of_bench_has_the_form(is_network):
+    for name in told("--models").split():
+        assert is_network(json.loads(told("--describe", f"--model={name}"))), name
+    for name, network in NETWORKS.items():
+        assert is_network(network), name
+
+
+SMALL = {
+    "name": "small",
+    "input": {"shape": [3, 8, 8], "type": "f32"},
+    "classes": 4,
+    "loss": "cross_entropy",
+    "layers": [
+        {"type": "conv2d", "out_channels": 4, "kernel_size": [3, 1]},
+        {"name": "flat", "type": "flatten", "inputs": ["layer 0"]},
+        {"type": "linear", "out_features": 4},
+    ],
+    "training": {"optimizer": "adamw", "weight_decay": 0},
+}
+
+
+def changed(**members: Any) -> dict[str, Any]:
+    return {key: value for key, value in {**SMALL, **members}.items() if value is not None}
+
+
+BAD = {
+    "no loss": changed(loss=None),
+    "another loss": changed(loss="hinge"),
+    "outputs of a cross-entropy": changed(classes=None, outputs=4),
+    "neither classes nor outputs": changed(classes=None),
+    "a name with a space": changed(name="my net"),
+    "no layers": changed(layers=[]),
+    "a type that no layer has": changed(layers=[{"type": "linea", "out_features": 4}]),
+    "a size that is missing": changed(layers=[{"type": "linear"}]),
+    "a member of another layer": changed(
+        layers=[{"type": "linear", "out_features": 4, "kernel_size": 3}]
+    ),
+    "a size of zero": changed(layers=[{"type": "linear", "out_features": 0}]),
+    "three sizes of a window": changed(
+        layers=[{"type": "conv2d", "out_channels": 4, "kernel_size": [3, 3, 3]}]
+    ),
+    "another optimizer": changed(training={"optimizer": "lion"}),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_the_schema_refuses_bench_refuses(what, is_network, tmp_path):
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    good.write_text(json.dumps(SMALL), "utf-8")
+    bad.write_text(json.dumps(BAD[what]), "utf-8")
+    assert is_network(SMALL)
+    told("--describe", f"--network={good}")
+    assert not is_network(BAD[what])
+    assert_refused(bench("--describe", f"--network={bad}"), str(bad))

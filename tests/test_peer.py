@@ -91,11 +91,14 @@ def test_a_peer_brings_rows_of_its_own(tmp_path):
     assert programs(beside) == ["bench", "bench", "fake"]
 
 
-def test_a_peer_is_told_of_one_copy(tmp_path):
-    loss = first_loss(tmp_path, "--copies=4")
-    ours, *theirs = measure(tmp_path, *ONE, "--copies=4", FAKE, FAKE_LOSS=loss)["rows"]
+def test_a_peer_is_told_of_one_copy_and_its_doubts_are_shown(tmp_path):
+    doubts = {"FAKE_PEER": "doubts", "FAKE_LOSS": first_loss(tmp_path, "--copies=4")}
+    document, done = run(tmp_path, *ONE, "--copies=4", FAKE, **doubts)
+    ours, *theirs = document["rows"]
     copies = [(row["configuration"]["copies"], row["params"]) for row in theirs]
     assert copies == [("4", ours["params"])] * 2
+    shown = [line for line in done.stdout.splitlines() if "/program:fake/" in line]
+    assert shown and all("! it is a fake" in line for line in shown)
 
 
 def test_networks_that_tests_of_peers_read_are_those_of_bench():
@@ -112,26 +115,28 @@ def test_networks_that_tests_of_peers_read_are_those_of_bench():
         assert described == network
 
 
-def test_another_loss_is_a_failure(tmp_path):
-    document = measure(tmp_path, *TWO, FAKE, code=1, FAKE_PEER="diverges")
+@pytest.mark.parametrize(
+    ("peer", "said"),
+    [
+        ("diverges", "loss_first_epoch is 12, and 0."),
+        ("fails", "it is a fake"),
+        ("prepare", "the worker's process answered 'prepare' with nonsense ('facts'"),
+        ("repeat", "the worker's process answered 'repeat' with nonsense ('times."),
+    ],
+)
+def test_rows_that_fail_leave_those_of_bench_alone(tmp_path, peer, said):
+    document = measure(tmp_path, *TWO, FAKE, code=1, FAKE_PEER=peer)
+    assert programs(document) == ["bench", "fake", "fake"] * 2
     for row in document["rows"]:
         assert ("outcome" in row) == is_of_fake(row)
-        if "outcome" in row:
-            assert row["error_message"].startswith("loss_first_epoch is 12, and 0.")
-            assert "repetitions" not in row
-
-
-def test_rows_that_fail_leave_those_of_bench_alone(tmp_path):
-    document = measure(tmp_path, *TWO, FAKE, code=1, FAKE_PEER="fails")
-    outcomes = [row.get("error_message") for row in document["rows"]]
-    assert outcomes == [None, "it is a fake", "it is a fake"] * 2
+        if is_of_fake(row):
+            assert row["error_message"].startswith(said) and "repetitions" not in row
 
 
 def test_a_process_that_ends_costs_one_row_and_is_replaced(tmp_path):
     document = measure(tmp_path, *TWO, FAKE, code=1, FAKE_PEER="ends", FAKE_LOSS="0.6")
     ends = [row.get("error_message", "") for row in document["rows"]]
     assert "the worker's process ended with exit code 7; its last words: it has had enough" in ends
-    assert programs(document) == ["bench", "fake", "fake"] * 2
     assert not any("outcome" in row for row in document["rows"][::3])
 
 
@@ -149,28 +154,12 @@ def test_one_that_says_nothing_is_refused():
     assert "ended with exit code 12" in told(*TWO, "--peer=/no/such/program")
 
 
-@pytest.mark.parametrize(("request_", "said"), [("prepare", "'facts'"), ("repeat", "'times.")])
-def test_nonsense_costs_its_rows_alone(tmp_path, request_, said):
-    document = measure(tmp_path, *TWO, FAKE, code=1, FAKE_PEER=request_)
-    for row in document["rows"]:
-        assert ("outcome" in row) == is_of_fake(row)
-    message = document["rows"][1]["error_message"]
-    assert message.startswith(f"the worker's process answered '{request_}' with nonsense ({said}")
-
-
-@pytest.mark.parametrize("request_", ["describe", "rows"])
 @pytest.mark.parametrize(
-    ("how", "said"), [("", "nonsense"), (":silent", "did not answer within 2 s")]
+    ("peer", "said"), [("rows", "nonsense"), ("describe:silent", "did not answer within 2 s")]
 )
-def test_nonsense_and_silence_about_itself_name_the_peer(request_, how, said):
-    (line,) = told(*TWO, FAKE, "--patience=0.2s", FAKE_PEER=request_ + how).splitlines()
+def test_nonsense_and_silence_about_itself_name_the_peer(peer, said):
+    (line,) = told(*TWO, FAKE, "--patience=0.2s", FAKE_PEER=peer).splitlines()
     assert line.startswith("bench: --peer: '") and "fake.py" in line and said in line
-
-
-def test_doubts_are_shown(tmp_path):
-    _, done = run(tmp_path, *ONE, FAKE, FAKE_PEER="doubts", FAKE_LOSS=first_loss(tmp_path))
-    shown = [line for line in done.stdout.splitlines() if "/program:fake/" in line]
-    assert shown and all("! it is a fake" in line for line in shown)
 
 
 def test_its_rows_can_be_measured_alone(tmp_path):
@@ -194,24 +183,16 @@ def test_a_run_goes_on_with_whole_groups(tmp_path):
     assert programs(after) == ["bench", "fake", "fake"] * 2
 
 
-def test_another_build_of_bench_is_a_peer(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    relay = f"--peer={sys.executable} -m peers.bench abc1234 {BENCH} {' '.join(TWO[:4])}"
-    document = measure(tmp_path, *TWO, relay)
-    assert programs(document) == ["bench", "bench-abc1234"] * 2
-    for ours, theirs in zip(document["rows"][::2], document["rows"][1::2], strict=True):
-        assert theirs["name"].replace("/program:bench-abc1234", "") == ours["name"]
-        for fact in ("workload", "loss_first_epoch", "verification"):
-            assert theirs[fact] == ours[fact]
-    names = [entry["name"] for entry in document["benchmarks"]]
-    assert len(names) == 4 * REPETITIONS
-
-
-def test_several_peers_stand_beside_each_row(tmp_path, monkeypatch):
+def test_another_build_of_bench_is_a_peer_beside_others(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     relay = f"--peer={sys.executable} -m peers.bench abc1234 {BENCH} {' '.join(ONE[:4])}"
     document = measure(tmp_path, *ONE, FAKE, relay, FAKE_LOSS=first_loss(tmp_path))
     assert programs(document) == ["bench", "fake", "fake", "bench-abc1234"]
+    ours, *_, theirs = document["rows"]
+    assert theirs["name"].replace("/program:bench-abc1234", "") == ours["name"]
+    for fact in ("workload", "loss_first_epoch", "verification"):
+        assert theirs[fact] == ours[fact]
+    assert len(document["benchmarks"]) == 4 * REPETITIONS
     crossover = document["context"]["crossover"]
     assert list(crossover["peers"]) == ["fake", "bench-abc1234"]
     words = crossover["configuration"]["command"]

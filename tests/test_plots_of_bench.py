@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from typing import Any
 
 import pytest
-from bench_runs import MLP, ROOT, built, listed, measure
+from bench_runs import MLP, ROOT, bench, built, listed, measure
 
 from peers.axes import AXES
 from plots.cli import main
@@ -39,6 +40,17 @@ def test_the_built_in_table_is_that_of_bench(document):
     of_bench["program"] = ("how", ("bench", "pytorch", "jax", "onnxruntime"))
     of_peers = {axis["key"]: ("how", tuple(axis["values"])) for axis in AXES}
     assert of_bench | of_peers == {axis.key: (axis.role, axis.values) for axis in BUILT_IN}
+
+
+def test_the_table_of_counters_is_the_documents():
+    done = bench("--context", "--cuda=off")
+    known = json.loads(done.stdout)["crossover"]["counters"]
+    text = (ROOT / "results" / "README.md").read_text("utf-8").partition("\n## Counters\n")[2]
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (fact|once|repetition) \| (.*?) \|$", text, re.M)
+    assert known == {
+        key: {"unit": unit, "kind": kind, "description": description.replace("`", "")}
+        for key, unit, kind, description in rows
+    }
 
 
 def test_the_batch_that_answers_is_that_of_the_disc_networks():

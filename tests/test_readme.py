@@ -21,21 +21,17 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from plots import units  # noqa: E402
-from plots.core.bounds import bounds  # noqa: E402
 from plots.core.crossover import comparisons  # noqa: E402
 from plots.core.network import epoch_rows  # noqa: E402
 from plots.core.tables.formats import as_markdown  # noqa: E402
-from plots.core.tables.table import NOTHING, Cell, Column, Table  # noqa: E402
+from plots.core.tables.table import Cell, Table  # noqa: E402
 from plots.features.answer.glance import Glance, glance  # noqa: E402
-from plots.features.peers.analysis import Pair, pairs  # noqa: E402
 from plots.features.peers.section import peer_tables  # noqa: E402
 from plots.features.predict.files import Predictions, predictions  # noqa: E402
 from plots.features.shi.analysis import load_shi  # noqa: E402
 from plots.features.shi.section import ratio_table  # noqa: E402
 from plots.features.training.table import best_table, compared_and_alone  # noqa: E402
 from plots.file import loading, rows  # noqa: E402
-from plots.file.families import TRAINING  # noqa: E402
 from tools.sources import tracked_files  # noqa: E402
 
 README = ROOT / "README.md"
@@ -120,44 +116,6 @@ def steps() -> str:
     return chosen(whole, STEP_COLUMNS, whole.lines)
 
 
-def shares() -> str:
-    """What part of its bound each network's training reaches on the CPU, and PyTorch's time over
-    ours, by the number of threads."""
-    file = beside_pytorch()
-    bound_of = bounds(file)
-    found = {
-        (pair.ours.configuration["model"], pair.ours.configuration["cpu_threads"]): pair
-        for pair in pairs(file)
-        if pair.ours.family in TRAINING
-    }
-    threads = sorted({count for _, count in found}, key=int)
-    columns = [Column("network", "network")]
-    for count in threads:
-        group = f"{count} thread" if count == "1" else f"{count} threads"
-        columns += [
-            Column(f"share_{count}", "of the bound", numeric=True, group=group),
-            Column(f"ratio_{count}", "PyTorch / ours", numeric=True, group=group),
-            Column(f"most_{count}", "ratio if we reached our bound", numeric=True, group=group),
-        ]
-
-    def cells(pair: Pair | None) -> list[Cell]:
-        if pair is None or pair.most is None:
-            return [NOTHING] * 3
-        percent = bound_of[pair.ours.index].percent
-        return [
-            Cell(f"{percent:.0f} %", percent),
-            Cell(units.significant(pair.ratio), pair.ratio),
-            Cell(units.significant(pair.most), pair.most),
-        ]
-
-    lines = [
-        (Cell(model), *(cell for count in threads for cell in cells(found.get((model, count)))))
-        for model in dict.fromkeys(model for model, _ in found)
-    ]
-    title = "Shares of the bound, and PyTorch's time over ours"
-    return as_markdown(Table(title, tuple(columns), tuple(lines)))
-
-
 def chart() -> bytes:
     """What was measured of a GPU, above what is predicted for the machine of another file."""
     from plots.core.charts.strip import draw_strips  # noqa: PLC0415
@@ -183,7 +141,6 @@ BLOCKS = {
     "epochs": Block(README, epochs),
     "peers": Block(EVIDENCE / "peers.md", peers),
     "steps": Block(METHOD / "shi.md", steps),
-    "shares": Block(EVIDENCE / "cpu_limits.md", shares),
 }
 
 
@@ -250,22 +207,14 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_sections_that_a_page_links_exist(page):
-    prose = FENCE.sub("", page.read_text(encoding="utf-8"))
-    links = re.findall(r"\]\((?!https?://)([^)#\s]*)#([^)\s]+)\)", prose)
-    gone = [
-        (path, anchor)
-        for path, anchor in links
-        if anchor not in anchors(page.parent / path if path else page)
-    ]
-    assert gone == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_paths_that_a_page_names_exist(page):
+def test_what_a_page_names_exists(page):
+    """The paths, and the sections that it links."""
     named = paths_of(page)
     gone = [path for path in named if not path.startswith(MADE) and not list(ROOT.glob(path))]
     assert gone == []
+    prose = FENCE.sub("", page.read_text(encoding="utf-8"))
+    for path, anchor in re.findall(r"\]\((?!https?://)([^)#\s]*)#([^)\s]+)\)", prose):
+        assert anchor in anchors(page.parent / path if path else page), f"{path}#{anchor}"
 
 
 MOST_COLUMNS = 120

@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from scripts import ROOT, RUN, refused, script
+from scripts import ROOT, refused, script
 
-from tools import build, results
+from tools import build, results, run
 
 TODAY = datetime.date(2025, 3, 9)
 
@@ -80,8 +80,8 @@ def test_unfinished_runs_are_those_of_this_machine_and_commit(tries):
 
 def destination(*words: str) -> tuple[Path, list[str], tuple[str, ...]]:
     """Where the results of `./run WORDS` go; what bench gets, but for --out; and the peers."""
-    parsed, command = RUN.parse(list(words)), ["bench", *words]
-    path = RUN.destination(parsed, command)
+    parsed, command = run.parse(list(words)), ["bench", *words]
+    path = run.destination(parsed, command)
     assert command[0] == "bench" and command[-1] == f"--out={path}"
     return path, command[1:-1], parsed.peers
 
@@ -130,10 +130,10 @@ def test_resume_asks_where_the_data_is(tries, tmp_path, monkeypatch):
 def test_resume_builds_for_what_the_run_was_built_for(tries, tmp_path, monkeypatch):
     run_file(tries / "a.json", 1000, "--sweep=quick", "--cuda=off")
     monkeypatch.setattr(build, "BENCH", tmp_path / "bench")
-    assert RUN.built_for(RUN.parse(["--resume"])) == "auto"  # nothing built that could be asked
+    assert run.built_for(run.parse(["--resume"])) == "auto"  # nothing built that could be asked
     build.BENCH.touch()
     for words, mode in ((["--resume"], "off"), (["--resume", "--cuda=on"], "on"), ([], "auto")):
-        assert RUN.built_for(RUN.parse(words)) == mode
+        assert run.built_for(run.parse(words)) == mode
 
 
 def test_resume_without_an_unfinished_run(tries, capsys):
@@ -153,7 +153,7 @@ def test_resume_without_an_unfinished_run(tries, capsys):
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     """The words of each call of `plots`."""
     calls: list[tuple[object, ...]] = []
-    monkeypatch.setattr(RUN, "plots", lambda *words: not calls.append(words))
+    monkeypatch.setattr(run, "plots", lambda *words: not calls.append(words))
     return calls
 
 
@@ -172,9 +172,9 @@ def test_a_whole_sweep_leaves_the_tries_and_has_the_page(tries, changes, why, dr
     crossover = {"complete": True, "configuration": WHOLE, **changes}
     begun = run_file(tries / "a.json", time.time(), **crossover)
     begun.with_suffix(".check").touch()
-    assert RUN.conclude(begun, 0, 0.0, RUN.Arguments()) == 0
+    assert run.conclude(begun, 0, 0.0, run.Arguments()) == 0
     path = begun if why else results.RESULTS / "m" / "a.json"
-    page = RUN.REPORT / "try" if why else RUN.REPORT
+    page = run.REPORT / "try" if why else run.REPORT
     assert drawn == [("report", path, "-o", page, "--summary")]
     assert path.is_file() and path.with_suffix(".check").is_file()
     assert begun.exists() is bool(why)
@@ -188,21 +188,6 @@ def test_a_run_never_replaces_one_of_the_same_name(tries):
     assert results.settle(begun) == begun and begun.exists() and there.exists()
 
 
-def test_a_page_that_cannot_be_beside_the_program_is_beside_the_results(tmp_path, monkeypatch):
-    monkeypatch.setattr(results, "can_write", lambda folder: folder == tmp_path)
-    path = tmp_path / "out" / "x.json"
-    assert results.page_folder(tmp_path, path, is_try=False) == tmp_path
-    assert results.page_folder(tmp_path / "no", path, is_try=True) == path.with_name("no") / "try"
-
-
-def test_a_checkout_that_is_only_read_uses_the_program_that_is_there(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(build, "program", None)
-    monkeypatch.setattr(build, "BENCH", script(tmp_path / "bench", ""))
-    monkeypatch.setattr(RUN, "can_write", lambda _: False)
-    RUN.bring_up_to_date(RUN.Arguments())
-    assert "bench is used as it was built" in capsys.readouterr().err
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A result file of one row."""
@@ -211,7 +196,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_finished_rows_are_drawn_but_not_after_a_signal(path, drawn, capsys):
-    parsed, absent = RUN.Arguments(), path.with_name("absent.json")
+    parsed, absent = run.Arguments(), path.with_name("absent.json")
     for asked, code, started, is_drawn in (
         (path, 0, 0.0, True),
         (path, 1, 0.0, True),  # another row failed
@@ -219,25 +204,27 @@ def test_finished_rows_are_drawn_but_not_after_a_signal(path, drawn, capsys):
         (path, 1, time.time() + 60, False),  # an older file
         (absent, 1, 0.0, False),
     ):
-        assert RUN.conclude(asked, code, started, parsed) == code
+        assert run.conclude(asked, code, started, parsed) == code
         assert [words[1] for words in drawn] == ([path] if is_drawn else [])
         assert (f"1 finished row kept in {path}" in capsys.readouterr().err) == (code == 130)
         drawn.clear()
-
-
-def test_rows_beside_an_older_file_are_found(path):
     partial = path.rename(f"{path}.partial")
-    assert results.written_since(path, time.time()) == partial
+    assert results.written_since(path, time.time()) == partial, "beside an older file"
 
 
 def test_a_run_of_modules_as_they_are_ends_with_their_screen(path, drawn):
-    own = RUN.Arguments(report=False, gpu="4090")
+    own = run.Arguments(report=False, gpu="4090")
     # --no-report: no page is drawn.
     own.modules, own.peers = [path.with_name("net.module.json")], ("pytorch",)
-    assert RUN.conclude(path, 0, 0.0, own) == 0
+    assert run.conclude(path, 0, 0.0, own) == 0
     assert [words[:5] for words in drawn] == [
         ("advise", "--network", own.modules[0], "--gpu", "4090")
     ]
+
+
+def test_a_report_that_fails_does_not_pass_silently(path, monkeypatch):
+    monkeypatch.setattr(run, "plots", lambda *_: False)
+    assert run.conclude(path, 0, 0.0, run.Arguments()) == 1
 
 
 def test_a_new_file_without_rows_is_removed_and_one_with_rows_is_not(path):
@@ -250,15 +237,10 @@ def test_a_new_file_without_rows_is_removed_and_one_with_rows_is_not(path):
     assert not empty.parent.exists()
 
 
-def test_a_report_that_fails_does_not_pass_silently(path, monkeypatch):
-    monkeypatch.setattr(RUN, "plots", lambda *_: False)
-    assert RUN.conclude(path, 0, 0.0, RUN.Arguments()) == 1
-
-
 def test_an_exit_code_and_a_fatal_signal_of_bench_are_handed_back():
-    assert RUN.measure([sys.executable, "-c", "raise SystemExit(2)"]) == 2
+    assert run.measure([sys.executable, "-c", "raise SystemExit(2)"]) == 2
     kill = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
-    assert RUN.measure([sys.executable, "-c", kill]) == 137
+    assert run.measure([sys.executable, "-c", kill]) == 137
 
 
 WAITING_BENCH = """\
@@ -277,7 +259,7 @@ time.sleep(3600)
 def test_a_signal_lets_bench_keep_its_rows(signum, tmp_path):
     """Nothing goes on measuring: it is asked to end even where ./run is killed."""
     bench = script(tmp_path / "bench", WAITING_BENCH)
-    code = f"import sys; from tests.scripts import RUN; sys.exit(RUN.measure([{str(bench)!r}]))"
+    code = f"import sys; from tools import run; sys.exit(run.measure([{str(bench)!r}]))"
     process = subprocess.Popen(
         [sys.executable, "-c", code],
         cwd=ROOT,
@@ -312,10 +294,10 @@ def test_a_gpu_is_new_until_a_run_of_it_is_complete(gpu, complete, new, tmp_path
     assert not results.has_new_gpu(failing, tmp_path / "new.json")
 
 
-@pytest.mark.parametrize("ends", ["sys.exit(3)", "os.abort()", "time.sleep(60)"])
+@pytest.mark.parametrize("ends", ["os.abort()", "time.sleep(60)"])
 def test_a_check_never_stops_a_run(ends, monkeypatch, tmp_path):
     text = "import os, sys, time; open(sys.argv[2].partition('=')[2], 'w').write(sys.argv[1]); "
     monkeypatch.setattr(build, "BENCH", script(tmp_path / "bench", text + ends))
-    monkeypatch.setattr(RUN, "CHECK_SECONDS", 5)
-    RUN.check(tmp_path / "m.check")
+    monkeypatch.setattr(run, "CHECK_SECONDS", 2)
+    run.check(tmp_path / "m.check")
     assert (tmp_path / "m.check").read_text(encoding="utf-8") == "--check"

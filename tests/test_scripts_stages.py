@@ -3,26 +3,23 @@
 
 import json
 import os
-import re
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from scripts import TEST, script
+from scripts import script
 
-from tools import build, fuzz, runners, sources, stages
+from tools import fuzz, sources, stages, test
 from tools.console import Failure, Missing
 from tools.stages import Stage
 
 
 def names(*arguments: str) -> list[str]:
-    return [stage.name for stage in TEST.chosen(TEST.parse(arguments))]
+    return [stage.name for stage in test.chosen(test.parse(arguments))]
 
 
 def test_stages_come_with_what_they_need():
-    assert names() == names("--all") == [stage.name for stage in TEST.STAGES]
+    assert names() == names("--all") == [stage.name for stage in test.STAGES]
     assert names("--only=ruff,ctest") == names("--only=ctest", "--only=ruff")
     assert names("--only=ruff,ctest") == ["build", "ruff", "ctest"]
     assert names("--only=pytest") == ["build", "asan-build", "pytest"]
@@ -66,6 +63,11 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def without_git() -> dict[str, str]:
+    """The environment without what would name another repository."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+
+
 def append(path: Path, text: str = "// more\n") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
@@ -81,15 +83,14 @@ def write_database(tree: Path, flags: str, file: str = "src/a.cpp") -> None:
 
 
 def looked_at(tree: Path, code: int = 0) -> list[str]:
-    """What clang-tidy, which ends with that code, is started with."""
-    (ran := tree / "build" / "ran").write_text("", encoding="utf-8")
-    text = f"import sys\nprint(*sys.argv[-4:], file=open({str(ran)!r}, 'a'))\nsys.exit({code})"
-    program = script(tree / "build" / "tidy", text)
+    """How what run-clang-tidy, which ends with that code, looks at is compiled."""
+    program = script(tree / "build" / "run-clang-tidy", f"import sys; sys.exit({code})")
     assert sources.check_tidy(str(program), tree / "build") == (code == 0)
-    return ran.read_text(encoding="utf-8").replace(f"{tree}/", "").splitlines()
+    alone = (tree / "build" / "tidy" / "compile_commands.json").read_text(encoding="utf-8")
+    return [" ".join(one["arguments"]).replace(f"{tree}/", "") for one in json.loads(alone)]
 
 
-A = ["src/a.cpp -- -Iinclude -O2"]
+A = ["c++ -Iinclude -O2 src/a.cpp"]
 
 
 def test_sources_are_looked_at_as_they_are_compiled(tree):
@@ -97,15 +98,14 @@ def test_sources_are_looked_at_as_they_are_compiled(tree):
     together = tree / "build" / "unity_0_cxx.cxx"  # sources that are compiled as one
     together.write_text(f'#include "{tree}/src/a.cpp"\n#include "/b.cpp"\n', encoding="utf-8")
     write_database(tree, "-O3", str(together))
-    assert looked_at(tree) == ["src/a.cpp -- -Iinclude -O3"]
+    assert looked_at(tree) == ["c++ -Iinclude -O3 src/a.cpp"]
 
 
 def test_what_differs_from_main_is_looked_at(tree):
     def commit(*words: str) -> None:
         identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
         for command in (words, ("add", "src"), (*identity, "commit", "-q", "-m", "one")):
-            subprocess.run(["git", *command], cwd=tree, env=environment, check=True)
+            subprocess.run(["git", *command], cwd=tree, env=without_git(), check=True)
 
     def changed() -> set[str]:
         paths = sources.changed_files() or set()
@@ -127,93 +127,30 @@ def test_what_differs_from_main_is_looked_at(tree):
     assert changed() == {"a.cpp", "new.h", "newer.cpp", "other.h"}
 
 
-# --- ctest and pytest
+def test_what_includes_what_differs_is_looked_at(tree):
+    far = tree / "include" / "own" / "far.h"
+    append(tree / "src" / "a.h", '#include "own/far.h"\n')
+    assert sources._including({far}) == {tree / "src" / "a.h", tree / "src" / "a.cpp"}
 
 
-@pytest.mark.parametrize("quick", [False, True])
-def test_a_quick_run_leaves_slow_tests_out(quick, tmp_path, monkeypatch):
-    monkeypatch.delenv(stages.ALL, raising=False)
-    monkeypatch.setattr(build, "folder", lambda _: tmp_path)
-    lines = []
-    for name in ("plain", "slow", "emulation", "broken"):
-        text = f"open({str(tmp_path / name)!r}, 'w')\nexit({int(name == 'broken')})"
-        lines.append(f"add_test({name} {script(tmp_path / f'{name}.py', text)})")
-        lines.append(f'set_tests_properties({name} PROPERTIES LABELS "{name}")')
-    (tmp_path / "CTestTestfile.cmake").write_text("\n".join(lines[:-2]), encoding="utf-8")
-    assert runners.run_ctest("default", quick)
-    assert [(tmp_path / name).exists() for name in ("plain", "slow", "emulation")] == [
-        True,
-        not quick,
-        False,
-    ]
-    (tmp_path / "CTestTestfile.cmake").write_text("\n".join(lines), encoding="utf-8")
-    assert not runners.run_ctest("default", quick)
-    python = script(tmp_path / "python", f"import sys\nexit(('not slow' in sys.argv) != {quick})")
-    monkeypatch.setattr(runners, "ROOT", tmp_path)
-    monkeypatch.setattr(runners.environment, "PYTHON", python)
-    assert runners.run_pytest(quick)
-
-
-# --- what is looked at
-
-
-# A user's own, which only git can tell from the project's, and what is told by where it lies.
-OF_GIT = {
-    "plots/tests/mine.json": "{",
-    "docs/NOTES.md": "[nowhere](nowhere.md)",
-    "results/mine/cut-off.json": '{"context": {',
-}
-ANYWHERE = {
-    "notes.py": "import   nothing_of_this_name",
-    "scratch.cpp": "int   main( ) {}",
-    "mine/tests/test_mine.py": "raise SystemExit('a test of its user')",
-    "results/tries/mine/cut-off.json": '{"context": {',
-}
-LOOK = """
-from pathlib import Path
-from tools import sources
-echo = Path({0!r})
-assert sources.check_format(echo) and sources.check_ruff(echo) and sources.check_mypy(echo)
-print(*(path.parent.name for path in sources.tracked_results()))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("with_git", [True, False])
-def test_what_a_user_keeps_in_the_checkout_changes_no_test(with_git, tmp_path, monkeypatch):
-    """Such as results of one's own, which ./run leaves there."""
-    root = tmp_path / "crossover"
-    for path in sources.tracked_files():
-        copy = root / path.relative_to(sources.ROOT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, copy)
-    for name in filter(re.compile("GIT_|PYTEST_").match, [*os.environ]):
-        monkeypatch.delenv(name)
-    for words in (["init", "-q"], ["add", "--all"]) if with_git else ():
-        subprocess.run(["git", *words], cwd=root, check=True)
-    own = {"results/mine/2026-01-01-abcdef0.json": sources.tracked_results()[0].read_text("utf-8")}
-    for name, text in {**own, **ANYWHERE, **(OF_GIT if with_git else {})}.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text, encoding="utf-8")
-    echo = script(tmp_path / "echo", "import sys; print(*sys.argv)")
-
-    def said(*command: str) -> str:
-        whole = [sys.executable, *command]
-        done = subprocess.run(whole, cwd=root, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    looked_at = said("-c", LOOK.format(str(echo))).split()
-    assert {str(root / "src/cpu/backend.cpp"), str(root / "tools/gpu_sweep")} <= {*looked_at}
-    assert not [word for word in looked_at if Path(word).name in ("notes.py", "scratch.cpp")]
-    assert {"amd-epyc-2c"} == {*looked_at} & {"amd-epyc-2c", "tries", *(["mine"] * with_git)}
-    collected = said("-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "tests")
-    assert "test_readme.py" in collected and not re.search("mine|NOTES|abcdef0", collected)
-    if with_git:
-        # As a clone made on Windows: its commands start here all the same.
-        clone = ["-c", "core.autocrlf=true", "checkout-index", f"--prefix={tmp_path}/crlf/", "run"]
-        subprocess.run(["git", *clone], cwd=root, check=True)
-        assert (tmp_path / "crlf" / "run").read_bytes() == (root / "run").read_bytes()
+def test_what_a_user_keeps_in_the_checkout_is_not_looked_at(tree):
+    """Such as results of one's own, which ./run leaves there; .ci/run has ./test meet some."""
+    own = ("notes.py", "scratch.cpp", "results/tries/mine/cut-off.json", "build/made.cpp")
+    ours = ("run", "results/a/1.json", "tools/one.py")
+    for name in (*own, *ours):
+        append(tree / name)
+    known = {tree / name for name in ("src/a.cpp", "src/a.h", *ours)}
+    found = sources.tracked_files()  # without git by where they lie
+    assert known <= found and not found & {tree / name for name in own}
+    append(tree / "results" / "mine" / "1.json")
+    for words in (["init", "-q"], ["add", "src", *ours]):
+        subprocess.run(["git", *words], cwd=tree, env=without_git(), check=True)
+    assert sources.tracked_files() == {*known, tree / "src" / "other.h"}
+    assert sources.tracked_results() == [tree / "results" / "a" / "1.json"]
+    assert tree / "src" / "new.h" not in sources.every_file()
+    append(tree / "src" / "new.h")
+    append(tree / "mine" / "new.h")
+    assert {tree / "src" / "new.h"} == sources.every_file() - sources.tracked_files()
 
 
 # --- the fuzzers
@@ -241,13 +178,11 @@ def test_what_is_found_is_kept_and_tried_again(tmp_path, capsys, monkeypatch):
     for name in ("SOURCES", "BUILD", "FINDINGS"):
         (tmp_path / name).mkdir()
         monkeypatch.setattr(fuzz, name, tmp_path / name)
-    (fuzz.SOURCES / "one.cpp").write_text('#include "x.h"\nf("--flag");', encoding="utf-8")
-    (fuzz.BUILD / "one.sources").write_text(f"{fuzz.SOURCES / 'one.cpp'}\n", encoding="utf-8")
+    (fuzz.SOURCES / "one.cpp").touch()
     script(fuzz.BUILD / "one", FINDS.format(ran=str(tmp_path / "ran")))
     assert not fuzz.short() and not fuzz.short()
     out = capsys.readouterr().out
     found = fuzz.FINDINGS / "one" / "crash-1"
     assert "the sanitizer's words" in out and f"one: 12 executions, FOUND {found}; again: " in out
-    assert (fuzz.BUILD / "one.dict").read_text(encoding="utf-8") == '"--flag"\n'
     _, again = (tmp_path / "ran").read_text(encoding="utf-8").splitlines()
     assert "-runs=20000 -seed=1 " in again and str(found.parent) in again.split()

@@ -7,15 +7,13 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_runs import LIMIT_SECONDS, is_running, run, running, strict, until
-from scripts import refused
+from bench_runs import is_running, run, until
 
 from peers.command import CommandFailed, Commands, Plan, new_process
 from plots.file import loading
@@ -41,25 +39,6 @@ def test_a_range_comes_to_sizes_a_factor_of_four_apart():
     assert plan.command("second", "5", "10") == "b 5 10"
     passed = two.asked([*ASKED, "--out=x.json", "--resume", A, B]).words
     assert {"--out=x.json", "--resume", "--family=Command", "--refine=command"} <= {*passed}
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ((*ASKED, A), "two compares two commands, and got 1; put each in quotes"),
-        ((*ASKED, "a {steps}", B), "the first command has no {n}: 'a {steps}'; write it where its"),
-        ((*ASKED, A, "b {n}"), "the second command has no {steps}: 'b {n}'; write it where its"),
-        (("--n=1e6:1e3", ASKED[1], A, B), "--n=1e6:1e3: the range is reversed; write --n=1e3:1e6"),
-        (("--n=some", ASKED[1], A, B), "--n=some: a whole number from 1 to 1e9 is needed"),
-        ((ASKED[1], A, B), "two needs sizes: --n=1e3:1e6, or a list"),
-        ((ASKED[0], "--steps=100,10", A, B), "two needs two numbers of steps, the smaller one"),
-        ((*ASKED, "--limit=soon", A, B), "--limit=soon: a time is needed, such as 90s"),
-        ((*ASKED, "--sweep=full", A, B), "unrecognized arguments: --sweep=full; see ./run two"),
-    ],
-)
-def test_what_is_wrong_is_said_in_a_sentence(words, said):
-    with refused(said):
-        two.asked([*words])
 
 
 def answers_of(commands: Commands, side: str, size: str = "1000", steps: str = "10") -> Any:
@@ -173,8 +152,7 @@ def test_a_command_does_not_outlive_its_worker(tmp_path):
 
 
 PEER = """
-import json, sys, time
-from pathlib import Path
+import sys
 sys.path.insert(0, {root!r})
 from peers.command import Commands, Plan
 from peers.protocol import serve
@@ -182,9 +160,6 @@ from peers.protocol import serve
 def formula(command, limit, output):
     side, n, steps = command.split()
     step = int(n) * 1e-3 if side == "a" else 0.1 + int(n) * 5e-4
-    out = Path("result.json")
-    while Path("hang").exists() and out.exists() and len(json.loads(out.read_text())["rows"]) > 3:
-        time.sleep(0.1)
     return (0.1 if side == "a" else 2.1) + int(steps) * step, 0.1
 
 serve(Commands(Plan.of(sys.argv[1]), formula))
@@ -226,33 +201,22 @@ def test_two_small_programs_from_end_to_end(tmp_path, monkeypatch):
     assert "valid, 4 rows" in plots("validate", tmp_path / "result.json")
 
 
-def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path, monkeypatch):
+def test_where_the_second_program_begins_to_win_is_found_and_shown(tmp_path, monkeypatch):
+    """By times of a formula; what an interruption leaves, refine_run_test.cpp asks."""
     monkeypatch.chdir(tmp_path)
-    words = ("--n=100:400", "--steps=10,100", "--repetitions=5", A, B)
-    file, hang = tmp_path / "result.json", tmp_path / "hang"
-    hang.touch()
-    peer = PEER.format(root=str(ROOT))
-    with running(file, *flags_of(tmp_path, *words, peer=peer)) as process:
-        until(lambda: len(strict(file)["rows"]) > 3, process)
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=LIMIT_SECONDS)
-    assert process.returncode == 128 + signal.SIGINT, said
-    kept = {row.name for row in loading.load_file(file).commands}
-    assert len(kept) > 3
-    hang.unlink()
-    others = flags_of(tmp_path, *words[:3], B, A, "--resume", peer=peer)
-    _, done = run(tmp_path, *others, code=2)
-    assert "measured under other conditions: peers.command.first was " in done.stderr
-    _, done = run(tmp_path, *flags_of(tmp_path, *words, "--resume", peer=peer))
-    assert "bench: goes on with" in done.stderr and "[refine] n = " in done.stdout
-    whole = loading.load_file(file)
-    assert kept < {row.name for row in whole.commands if len(row.samples) >= 5}
-    (interval,) = whole.refinements[-1].intervals
+    words = ("--n=100:400", "--steps=10,100", "--repetitions=5")
+    file, peer = tmp_path / "result.json", PEER.format(root=str(ROOT))
+    _, done = run(tmp_path, *flags_of(tmp_path, *words, A, B, peer=peer))
+    assert "[refine] n = " in done.stdout
+    (interval,) = loading.load_file(file).refinements[-1].intervals
     assert interval.below == "first"
     assert interval.low and interval.high
     assert interval.low <= 200 <= interval.high < 1.2 * interval.low
     shown = plots("two", file, "--at=400")
     assert shown.startswith("The second program won reliably from between n = ")
     assert "At n = 400 the second program wins a step; the second has repaid" in shown
-    plots("report", file, "-o", tmp_path / "page")
-    assert "Two programs" in (tmp_path / "page" / "index.html").read_text("utf-8")
+    others = flags_of(tmp_path, *words, B, A, "--resume", peer=peer)
+    whole = file.read_text("utf-8")
+    file.write_text(whole.replace('"complete": true', '"complete": false'), "utf-8")
+    _, done = run(tmp_path, *others, code=2)
+    assert "measured under other conditions: peers.command.first was " in done.stderr

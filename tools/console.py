@@ -4,6 +4,7 @@
 import argparse
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -78,13 +79,6 @@ def friendly(path: Path) -> str:
     return str(path)
 
 
-def can_write(folder: Path) -> bool:
-    """Whether files can be made in a folder, or it can be."""
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
-    return os.access(folder, os.W_OK | os.X_OK)
-
-
 def cores() -> int:
     """The cores we may use, which can be fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -111,6 +105,15 @@ def stored(path: Path) -> dict[str, Any]:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return {}
+
+
+def seconds_of(flag: str, text: str) -> float:
+    """The time in "90", "90s", "10m" or "1.5h", the value of a flag; Failure where it is none."""
+    found = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([smh]?)", text)
+    seconds = float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]] if found else 0
+    if seconds == 0:
+        raise Failure(f"{flag}={text}: a time is needed, such as 90s, 10m or 1h", 2)
+    return seconds
 
 
 @contextmanager

@@ -93,10 +93,6 @@ class Environment:
         if failed:
             raise failed
 
-    def has(self, requirements: Sequence[Path]) -> bool:
-        """Whether ensure() has nothing to do."""
-        return _wanted(requirements).items() <= (self._have() or {}).items()
-
     def _have(self) -> dict[str, str] | None:
         """What is installed; None where there is no sound environment, as after a move of it."""
         stamp, answer = stored(self.stamp), said(self.python, "-I", "-c", _SHOW)

@@ -11,7 +11,6 @@ from tools.console import (
     LOGS,
     ROOT,
     CommandFailed,
-    Failure,
     Missing,
     cores,
     friendly,
@@ -29,17 +28,7 @@ PLOTS = "plots"  # plots/tests/test_fuzz.py, which needs no clang
 _SHORT_RUNS = {"arguments": 5_000}  # executions within ./test, where one takes longer than others'
 # Bytes and seconds of one input, which takes far below a millisecond.
 _LIMITS = ("-max_len=1000", "-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")
-_WORD = re.compile(r'"([!#-\[\]-~]{2,40})"')  # literals that a dictionary takes as they are
 _EXECUTIONS = re.compile(r"^(?:#|stat::number_of_executed_units: *)(\d+)", re.MULTILINE)
-
-
-def seconds_in(duration: str) -> int:
-    """The seconds in "90s", "10m" or "2h"; Failure where it is none of these."""
-    found = re.fullmatch(r"([0-9]{1,6})([smh])", duration)
-    seconds = int(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]] if found else 0
-    if seconds == 0:
-        raise Failure(f"--fuzz={duration} is no duration such as 90s, 10m or 2h", 2)
-    return seconds
 
 
 def build() -> None:
@@ -59,20 +48,6 @@ def names() -> list[str]:
     return sorted(path.stem for path in SOURCES.glob("*.cpp"))
 
 
-def dictionary(name: str) -> Path:
-    """Words for libFuzzer to put in: literals of the sources that it tries (flags, values, keys),
-    and those of tests/fuzz/NAME.dict."""
-    words: set[str] = set()
-    for source in (BUILD / f"{name}.sources").read_text(encoding="utf-8").splitlines():
-        for line in Path(source).read_text(encoding="utf-8").splitlines():
-            words.update(() if line.startswith("#include") else _WORD.findall(line))
-    extra = SOURCES / f"{name}.dict"
-    text = "".join(f'"{word}"\n' for word in sorted(words))
-    path = BUILD / f"{name}.dict"
-    path.write_text(text + (extra.read_text("utf-8") if extra.exists() else ""), encoding="utf-8")
-    return path
-
-
 def _corpora(name: str) -> list[Path]:
     """What runs start from: the committed inputs, and what earlier runs found."""
     folders = [SOURCES / "corpus" / name, FINDINGS / name]
@@ -83,7 +58,8 @@ def _corpora(name: str) -> list[Path]:
 
 def _command(name: str, new_inputs: Path, *options: str) -> list[str | Path]:
     new_inputs.mkdir(parents=True, exist_ok=True)
-    places = [f"-dict={dictionary(name)}", f"-artifact_prefix={FINDINGS / name}/"]
+    words = SOURCES / f"{name}.dict"  # libFuzzer finds the literals that the code compares with
+    places = [f"-artifact_prefix={FINDINGS / name}/", *([f"-dict={words}"] * words.exists())]
     return [BUILD / name, *options, *_LIMITS, *places, new_inputs, *_corpora(name)]
 
 
@@ -113,10 +89,10 @@ def short() -> bool:
     return good
 
 
-def long(seconds: int) -> bool:
+def long(seconds: float) -> bool:
     """Other inputs every time, for `seconds` in all; those that reach new code are kept."""
     targets = [*names(), PLOTS]
-    each = max(1, seconds // len(targets))
+    each = max(1, int(seconds // len(targets)))
     say(f"Fuzzing {', '.join(targets)}: {each} s each, on {cores()} cores")
     options = [f"-fork={cores()}", "-ignore_timeouts=0", "-ignore_ooms=0"]
     options.append(f"-max_total_time={each}")

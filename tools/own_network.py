@@ -6,15 +6,13 @@ import hashlib
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from tools import environment
-from tools.console import HOME, ROOT, Failure, can_write, friendly
+from tools.console import HOME, ROOT, Failure, friendly
 
 FLAG = "--network="
 FOLDER = HOME / "build" / "networks"
@@ -38,40 +36,21 @@ _TOLD = (*_TRAINED, *_OF_PEERS, "--torch-device=")
 def paths(words: list[str]) -> list[Path]:
     """Those that --network names."""
     named = [word.removeprefix(FLAG) for word in words if word.startswith(FLAG)]
-    return [Path(one).absolute() for text in named for one in _divided(text)]
-
-
-def _divided(text: str) -> list[str]:
-    """At its commas, but for those in the path of a file that is there."""
-    parts, names = text.split(","), []
-    while parts:
-        lengths = range(len(parts), 1, -1)
-        there = (n for n in lengths if _file_of(",".join(parts[:n])).is_file())
-        count = next(there, 1)
-        names.append(os.path.expanduser(",".join(parts[:count])))
-        parts = parts[count:]
-    return names
+    return [Path(os.path.expanduser(one)).absolute() for text in named for one in text.split(",")]
 
 
 def _file_of(name: str) -> Path:
     """Without the callable, of net.py:make."""
     file, colon, callable_ = name.rpartition(":")
-    return Path(os.path.expanduser(file if colon and callable_.isidentifier() else name))
-
-
-def _folders() -> tuple[Path, Path]:
-    """Where imported networks are: in the checkout, or for who may not write there with the files
-    that this user's programs keep."""
-    kept = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
-    return FOLDER, kept / "crossover" / "networks"
+    return Path(file if colon and callable_.isidentifier() else name)
 
 
 def found(word: str, run: Path) -> str:
     """The --network of the run in the file `run`, whose folders it does not name, with each file
     where it is: in the current folder, or among those imported. Failure where one is in neither."""
     places = []
-    for name in _divided(word.removeprefix(FLAG)):
-        there = [p for p in (Path(name), *(one / name for one in _folders())) if p.is_file()]
+    for name in word.removeprefix(FLAG).split(","):
+        there = [path for path in (Path(name), FOLDER / name) if path.is_file()]
         if not there:
             raise Failure(
                 f"the run in {friendly(run)} measured {name}, which is neither here nor in "
@@ -87,20 +66,16 @@ def imported(words: list[str], python: Callable[[], Path]) -> list[str]:
     PyTorch's that the importer refuses, in its own sentence, stands there as what tells the worker
     of it (as_it_is()). Failure where that can't be trained either."""
     sources = paths(words)
-    is_plain = all(source.suffix == ".json" and "," not in str(source) for source in sources)
+    is_plain = all(source.suffix == ".json" for source in sources)
     if is_plain and not any(word.startswith(FLAG) and "~" in word for word in words):
         return words
     how = [word for word in words if word.startswith(_IMPORT) or _is_own_data(word)]
     kept = [word for word in words if word not in how and not word.startswith(FLAG)]
-    if all(source.suffix == ".json" for source in sources):
+    if is_plain:
         kept, how = [*kept, *how], []  # nothing is imported: bench says what it thinks of them
     batches = [word for word in words if word.startswith("--batch=")]
     files = [
-        str(
-            _readable(source)
-            if source.suffix == ".json"
-            else _made(source, name, how, batches, python)
-        )
+        str(source if source.suffix == ".json" else _made(source, name, how, batches, python))
         for source, name in zip(sources, _names(sources), strict=True)
     ]
     return [*kept, FLAG + ",".join(files)]
@@ -127,18 +102,9 @@ def _stem(source: Path) -> str:
 def _out(source: Path, stem: str, *how: str) -> Path:
     """A file of this source alone: others have the same name, and a run that is to go on finds it
     by its own."""
-    folder = next(filter(can_write, _folders()), None)
-    folder = folder or Path(tempfile.mkdtemp(prefix="crossover-"))
-    folder.mkdir(parents=True, exist_ok=True)
+    FOLDER.mkdir(parents=True, exist_ok=True)
     mark = hashlib.sha256(repr((str(source), *how)).encode()).hexdigest()[:8]
-    return folder / f"{stem.replace(',', '')}-{mark}.json"
-
-
-def _readable(source: Path) -> Path:
-    """The network where bench reads it, which takes each comma for the end of a path."""
-    if "," not in str(source) or not source.is_file():
-        return source
-    return Path(shutil.copyfile(source, _out(source, source.stem)))
+    return FOLDER / f"{stem}-{mark}.json"
 
 
 def _made(

@@ -32,9 +32,8 @@ def python_of(name: str, own: str | None = None) -> Path:
     if name == "pytorch" and own:
         return Path(own).absolute()
     made, files = _made_by_us(name)
-    if not made.has(files):  # else another user's checkout will do, too
-        with setup.alone():
-            made.ensure(files)
+    with setup.alone():
+        made.ensure(files)
     return made.python
 
 

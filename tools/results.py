@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plots.file.shortcomings import shortcomings
-from tools.console import HOME, Failure, can_write, friendly, stored
+from tools.console import HOME, Failure, friendly, stored
 
 RESULTS = HOME / "results"
 _CLOCK_SECONDS = 2.0
@@ -159,13 +159,6 @@ def make_folder(folder: Path) -> None:
             "name a file elsewhere with --out=FILE",
             code=2,
         ) from None
-
-
-def page_folder(report: Path, path: Path, is_try: bool) -> Path:
-    """Where the page of the run in `path` goes: that of a try not over one that answers for the
-    machine; where `report` can't be written, beside the results."""
-    own = report if can_write(report) else path.parent / report.name
-    return own / "try" if is_try else own
 
 
 def written_since(asked: Path, started: float) -> Path | None:

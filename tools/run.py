@@ -15,7 +15,7 @@ from types import FrameType
 
 from plots import __version__
 from tools import build, cuda, environment, other, own_network, peers, results, setup, two
-from tools.console import HOME, IS_CHECKOUT, ROOT, Failure, Parser, can_write, friendly, say
+from tools.console import HOME, IS_CHECKOUT, ROOT, Failure, Parser, friendly, say
 
 _USAGE = """\
 usage: ./run [--setup-only] [--no-report] [--cuda=auto|on|off] [--budget=TIME] [--resume]
@@ -139,14 +139,6 @@ class Arguments(Namespace):
         return False
 
     @property
-    def with_peers(self) -> bool:
-        return bool(self.peers)
-
-    @property
-    def trains_on_ranks(self) -> bool:
-        return any(argument.startswith("--ranks=") for argument in self.bench)
-
-    @property
     def measures_builds(self) -> bool:
         return bool(self.compare_with) or self.check_statistics
 
@@ -197,8 +189,8 @@ def parse(arguments: list[str]) -> Arguments:
 
 
 def _check_combination(parsed: Arguments) -> None:
-    others = (parsed.with_peers, bool(parsed.compare_with), parsed.check_statistics)
-    if others.count(True) > 1:
+    others = (parsed.peers, parsed.compare_with, parsed.check_statistics)
+    if sum(map(bool, others)) > 1:
         raise Failure(
             "--with-peers, --compare-with and --check-statistics each measure something in turn "
             "with bench; ask for one of them",
@@ -364,14 +356,11 @@ def built_for(parsed: Arguments) -> str:
 
 
 def bring_up_to_date(parsed: Arguments) -> None:
-    """Install and build what is missing, except in a checkout that is only to be read."""
-    if not IS_CHECKOUT:
-        return
-    if build.BENCH.exists() and not can_write(build.BENCH.parent):
-        say(f"{friendly(build.BENCH.parent)} can't be written, so bench is used as it was built")
-        return
-    with setup.alone():
-        build.program(setup.for_run(built_for(parsed), ranks=parsed.trains_on_ranks))
+    """Install and build what is missing, in a checkout."""
+    if IS_CHECKOUT:
+        with setup.alone():
+            ranks = any(word.startswith("--ranks=") for word in parsed.bench)
+            build.program(setup.for_run(built_for(parsed), ranks))
 
 
 def conclude(asked: Path, code: int, started: float, parsed: Arguments) -> int:
@@ -393,11 +382,11 @@ def conclude(asked: Path, code: int, started: float, parsed: Arguments) -> int:
         return code or (0 if told else 1)
     if parsed.commands:
         plots(*two.screen(path, parsed.commands.at))
-    elif parsed.with_peers and (parsed.networks or not parsed.modules):
+    elif parsed.peers and (parsed.networks or not parsed.modules):
         plots("peers", path)  # what others take for the same work
     why_try = results.why_try(path)
     path = results.settle(path)
-    page = results.page_folder(REPORT, path, bool(why_try))
+    page = REPORT / "try" if why_try else REPORT
     own = [*parsed.networks, *parsed.modules]
     told = bool(own or parsed.commands)
     drawn = parsed.report and plots("report", path, "-o", page, *([] if told else ["--summary"]))
@@ -444,13 +433,13 @@ def main(arguments: list[str]) -> int:
         path = with_other(parsed, command)
     else:
         path = parsed.out or destination(parsed, command)
-    asked, command = command, own_network.as_it_is(command, python, parsed.with_peers)
+    asked, command = command, own_network.as_it_is(command, python, bool(parsed.peers))
     parsed.networks = own_network.paths(command)
     parsed.modules = own_network.modules(asked)
     is_first = parsed.cuda != "off" and not (parsed.resume or parsed.commands)
     if is_first and results.has_new_gpu(build.BENCH, path):
         check(path.with_suffix(".check"))
-    if parsed.with_peers:
+    if parsed.peers:
         pythons = {name: peers.python_of(name, parsed.peers_python) for name in parsed.peers}
         command = peers.beside(pythons, command)
     started = time.time()

@@ -7,7 +7,6 @@ import re
 import shlex
 import subprocess
 import tomllib
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,13 @@ _SOURCES = {".cpp", ".cu"}
 _CPP = {".h", ".cuh", *_SOURCES}
 _TIDIED_FOLDERS = {ROOT / "src", ROOT / "bench"}
 _EMULATION = ROOT / "tests" / "cuda_host"
-_TIDY_ARGUMENTS = [
-    "--quiet",
-    "--warnings-as-errors=*",
+_TIDY_ARGUMENTS = (
     # The compile commands are gcc's: options that clang lacks are no fault of the source.
-    "--extra-arg=-Wno-unknown-warning-option",
-    "--extra-arg=-Qunused-arguments",
+    "-extra-arg=-Wno-unknown-warning-option",
+    "-extra-arg=-Qunused-arguments",
     # clang 14 cannot read the <chrono> of gcc 13 (Ubuntu 24.04) as it stands.
-    "--extra-arg=-Dconsteval=constexpr",
-]
+    "-extra-arg=-Dconsteval=constexpr",
+)
 # Sources that ./test looks at; the rest is left to --all, as each takes half a minute of a core.
 _MOST_LOOKS = 30
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
@@ -137,20 +134,16 @@ def _options(build: Path) -> dict[Path, list[str]]:
     return options
 
 
-def _reached(source: Path, options: list[str]) -> set[Path]:
-    """The project's files that a source includes, itself among them; those left out by #if too."""
-    folders = [Path(word[2:]) for word in options if word.startswith("-I")]
-    reached, open_ = {source}, [source]
-    while open_:
-        path = open_.pop()
-        for name in _quoted(path):
-            places = ((folder / name).resolve() for folder in (path.parent, *folders))
-            found = next((place for place in places if place.is_file()), None)
-            # What the build writes (the commit) changes with every commit, and says nothing new.
-            if found and ROOT in found.parents and ROOT / "build" not in found.parents:
-                open_ += [] if found in reached else [found]
-                reached.add(found)
-    return reached
+def _including(changed: set[Path]) -> set[Path]:
+    """The project's files that include one of these, or what does, by the names of files."""
+    files = [path for path in every_file() if path.suffix in _CPP and path.is_file()]
+    included = {path: {Path(name).name for name in _quoted(path)} for path in files}
+    found: set[Path] = set()
+    names = {path.name for path in changed}
+    while new := {path for path in files if included[path] & names} - found:
+        found |= new
+        names |= {path.name for path in new}
+    return found
 
 
 def changed_files() -> set[Path] | None:
@@ -164,46 +157,39 @@ def changed_files() -> set[Path] | None:
     return {ROOT / name for name in differing + new}
 
 
-def _chosen(reached: dict[Path, set[Path]]) -> list[Path]:
+def _chosen(sources: set[Path]) -> list[Path]:
     """The first of the sources that differ from main, and of those that include what does."""
     changed = changed_files()
-    if changed is None:
-        chosen = sorted(reached)
+    if changed is None or any(path.name == ".clang-tidy" for path in changed):
+        chosen = sorted(sources)
     else:
-        own = sorted(reached.keys() & changed)
-        chosen = own + sorted(p for p, f in reached.items() if f & changed and p not in changed)
+        own = sources & changed
+        chosen = sorted(own) + sorted(sources & _including(changed) - own)
     left = len(chosen) - _MOST_LOOKS
     if left > 0:
         print(f"clang-tidy: {left} more, which differ or include what does, are left to --all")
     return chosen[:_MOST_LOOKS]
 
 
-def check_tidy(clang_tidy: str, build: Path, everything: bool = False) -> bool:
+def check_tidy(run_clang_tidy: str, build: Path, everything: bool = False) -> bool:
     """Look at sources that differ from main or include a file that does, on all cores.
 
     `everything`: at all, and with clang's analyzer too, which takes a third of the time and follows
     paths, not style.
     """
     options = _options(build)
-    arguments = [clang_tidy, *_TIDY_ARGUMENTS]
-    arguments += [] if everything else ["--checks=-clang-analyzer-*"]
-    checks = {path for path in every_file() if path.name == ".clang-tidy"}
-    reached = {path: checks | _reached(path, options[path]) for path in options}
-    chosen = sorted(reached) if everything else _chosen(reached)
+    chosen = sorted(options) if everything else _chosen({*options})
     print(f"clang-tidy: {len(chosen)} of {len(options)} sources to look at", flush=True)
-
-    def look_at(path: Path) -> str:
-        """What it finds; nothing where it is clean."""
-        command = [*arguments, str(path), "--", *options[path]]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        # stderr only counts what was suppressed, except when the tool itself fell over.
-        return (done.stdout.strip() or done.stderr or "failed") if done.returncode else ""
-
-    faulty = 0
-    with ThreadPoolExecutor(cores()) as pool:
-        for path, faults in zip(chosen, pool.map(look_at, chosen), strict=True):
-            if faults:
-                print(f"{path.relative_to(ROOT)}: FAULTS\n{faults}\n", flush=True)
-            faulty += bool(faults)
-    print(f"clang-tidy: {faulty} of {len(chosen)} sources with faults", flush=True)
-    return faulty == 0
+    alone = [
+        {"directory": str(ROOT), "file": str(path), "arguments": ["c++", *options[path], str(path)]}
+        for path in chosen
+    ]
+    folder = build / "tidy"
+    folder.mkdir(exist_ok=True)
+    (folder / "compile_commands.json").write_text(json.dumps(alone), encoding="utf-8")
+    command = [run_clang_tidy, "-quiet", "-p", str(folder), "-j", str(cores()), *_TIDY_ARGUMENTS]
+    command += [] if everything else ["-checks=-clang-analyzer-*"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        print(done.stdout, done.stderr, flush=True)
+    return done.returncode == 0

@@ -2,13 +2,15 @@
 """Stages of ./test: one after the other, as each uses all cores by itself."""
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from tools.console import Failure, Missing
+from tools import build, environment
+from tools.console import ROOT, Failure, Missing, cores
 
 ALL = "CROSSOVER_TEST_ALL"  # set by ./test --all; tests in C++ ask for it as well
 
@@ -34,25 +36,10 @@ class Stage:
 
 @dataclass(frozen=True)
 class Result:
-    """How a stage ended; processor_seconds are those of all its processes."""
+    """How a stage ended."""
 
     verdict: str
-    wall_seconds: float = 0.0
-    processor_seconds: float = 0.0
-
-    def line(self, name: str) -> str:
-        times = f"{self.wall_seconds:7.1f} s {self.processor_seconds:9.1f} s"
-        return f"{name:<12}{times}  {self.verdict}".rstrip()
-
-
-HEAD = f"{'stage':<12}{'wall':>7}   {'processor':>9}"
-
-
-def measured(run: Callable[[], str]) -> Result:
-    """What `run` says, and how long it took."""
-    start, processor = time.monotonic(), sum(os.times()[:4])
-    verdict = run()
-    return Result(verdict, time.monotonic() - start, sum(os.times()[:4]) - processor)
+    seconds: float = 0.0
 
 
 def verdict_of(stage: Stage, asked: Any) -> str:
@@ -75,5 +62,32 @@ def run_all(stages: Sequence[Stage], asked: Any) -> dict[str, Result]:
             results[stage.name] = Result(f"not run without {' and '.join(lacking)}")
             continue
         print(f"\n{stage.name}: {stage.description}", flush=True)
-        results[stage.name] = measured(partial(verdict_of, stage, asked))
+        start = time.monotonic()
+        results[stage.name] = Result(verdict_of(stage, asked), time.monotonic() - start)
     return results
+
+
+# ---- those that run tests
+
+
+def _passes(command: Sequence[str], variables: dict[str, str] | None = None) -> bool:
+    sys.stdout.flush()
+    done = subprocess.run(command, cwd=ROOT, env=variables, stdin=subprocess.DEVNULL, check=False)
+    return done.returncode == 0
+
+
+def run_ctest(preset: str, quick: bool = False) -> bool:
+    """The preset's tests; `quick`: no slow ones."""
+    left_out = ["emulation"] if preset == "default" and not weekly() else []
+    left_out += ["slow"] if quick else []
+    command = ["ctest", "--test-dir", str(build.folder(preset)), "--output-on-failure"]
+    command += ["--parallel", str(cores())]
+    command += ["--label-exclude", f"^({'|'.join(left_out)})$"] if left_out else []
+    return _passes(command)
+
+
+def run_pytest(quick: bool = False) -> bool:
+    """All tests; `quick`: no slow ones."""
+    command = [str(environment.PYTHON), "-m", "pytest", "-q", f"--numprocesses={cores()}"]
+    command += ["--dist=worksteal", "--durations=10", *(["-m", "not slow"] if quick else [])]
+    return _passes(command, environment.variables())

@@ -2,14 +2,13 @@
 """`./run two`: any two programs, as commands with a size and a number of steps."""
 
 import math
-import re
 import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from peers.command import SIDES, Plan
-from tools.console import ROOT, Failure, Parser
+from tools.console import ROOT, Failure, Parser, seconds_of
 
 WORD = "two"
 FAMILY = "--family=Command"
@@ -39,7 +38,6 @@ the current folder. Nothing is verified, but for what --equal says.
                   as of ./run --help; --resume goes on with these same arguments
 """
 _LARGEST = 10**9
-_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _FACTOR = 4.0
 _PASSED_ON = ("--out=", "--cuda=", "--resume", "--no-report")
 
@@ -72,7 +70,7 @@ def asked(words: list[str]) -> Asked:
         gpu,
         sizes=_sizes(given.n, at),
         steps=_steps(given.steps),
-        limit=_seconds(given.limit),
+        limit=seconds_of("--limit", given.limit),
         equal=given.equal or "",
     )
     peer = shlex.join([sys.executable, str(ROOT / "peers" / "command.py"), plan.word])
@@ -141,13 +139,6 @@ def _steps(text: str | None) -> tuple[int, int]:
             "two needs two numbers of steps, the smaller one first, such as --steps=10,100", 2
         )
     return counts[0], counts[1]
-
-
-def _seconds(text: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h|)", text)
-    if found is None or float(found[1]) == 0:
-        raise Failure(f"--limit={text}: a time is needed, such as 90s, 10m or 1h", 2)
-    return float(found[1]) * _SECONDS[found[2]]
 
 
 def is_of_two(flags: tuple[str, ...]) -> bool:

@@ -30,7 +30,7 @@ if __name__ == "__main__":
 # Of the repository alone: its tests, what ./test and the GPU's side start, and this.
 _LEFT_OUT = re.compile(
     r"(^|/)(tests|__pycache__)/|\.pyc$|"
-    r"^tools/(fuzz|gpu|gpu_sweep|installed|limited|pack|runners|sources|stages|wheel)(\.py)?$"
+    r"^tools/(fuzz|gpu|gpu_sweep|installed|limited|pack|sources|stages|test|wheel)(\.py)?$"
 )
 _WITH_TEXTS = {".py", ".js", ".j2"}
 # It says how to measure a commit again, which takes the repository.

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What bench, ./run and ./test say of command lines that they refuse stands word for word in
+fixtures/refused.txt.
+
+python tests/test_refused.py      ask again, and write it
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from bench_runs import BENCH, OLD, built, environment  # noqa: E402
+
+from tools import run, test  # noqa: E402
+from tools.console import Failure  # noqa: E402
+
+TEXTS = ROOT / "tests" / "fixtures" / "refused.txt"
+HEAD = "# Written by .venv/bin/python tests/test_refused.py from the lines with $.\n\n"
+
+
+def entries() -> dict[str, str]:
+    """By command line what is said of it."""
+    told = TEXTS.read_text("utf-8").removeprefix(HEAD).split("$ ")[1:]
+    return {command: text for command, _, text in (one.partition("\n") for one in told)}
+
+
+def said(command: str, out: Path) -> str:
+    """With exit code 2, in a line, and the file from before as it was."""
+    program, *words = shlex.split(command)
+    if program == "bench":
+        out.write_bytes(OLD)
+        # --out first, as the last of a repeated flag counts.
+        line = [built(BENCH), f"--out={out}", *words]
+        done = subprocess.run(
+            line, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout) == (2, ""), done.stderr
+        assert out.read_bytes() == OLD and os.listdir(out.parent) == [out.name]
+        assert done.stderr.startswith("bench: ") and done.stderr.count("\n") == 1
+        return done.stderr
+    with pytest.raises(Failure) as caught:
+        (run if program == "./run" else test).parse(words)
+    assert caught.value.code == 2
+    return f"{program}: {caught.value}\n"
+
+
+@pytest.mark.parametrize("command", entries())
+def test_what_is_refused_is_said(tmp_path, command):
+    assert said(command, tmp_path / "result.json") == entries()[command].rstrip("\n") + "\n"
+
+
+if __name__ == "__main__":
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        asked = [f"$ {one}\n{said(one, Path(folder, 'result.json'))}" for one in entries()]
+    TEXTS.write_text(HEAD + "\n".join(asked), "utf-8")

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""./test: set up, build, and run the tests and checks."""
+
+import os
+import shutil
+import time
+from argparse import Namespace, RawDescriptionHelpFormatter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from plots import __version__
+from tools import build, cuda, environment, fuzz, setup
+from tools.console import Failure, Missing, Parser, seconds_of
+from tools.sources import check_format, check_mypy, check_ruff, check_tidy
+from tools.stages import ALL, Result, Stage, run_all, run_ctest, run_pytest
+
+
+def _build(asked: Namespace) -> bool:
+    with setup.alone():
+        # --all runs the emulation optimized, too; under the sanitizers it is always built.
+        also = ["emulation"] if asked.all else []
+        build.everything("default", cuda.choose(asked.cuda), also)
+    return True
+
+
+def _asan_build(_: Namespace) -> bool:
+    with setup.alone("asan"):
+        # Under the sanitizers the GPU's sources run on the emulation, so that this is also the
+        # build without CUDA.
+        build.everything("asan", cuda.Choice())
+    return True
+
+
+def _tidy(asked: Namespace) -> bool:
+    run_clang_tidy = shutil.which("run-clang-tidy-14")
+    if run_clang_tidy is None:
+        raise Missing("clang-tidy-14 is not installed")
+    return check_tidy(run_clang_tidy, build.folder("default"), asked.all)
+
+
+def _fuzz(_: Namespace) -> bool:
+    fuzz.build()
+    return fuzz.short()
+
+
+def _checked(check: Callable[[Path], bool], tool: str) -> Callable[[Namespace], bool]:
+    return lambda _: check(environment.tool(tool))
+
+
+def _asan(_: Namespace) -> bool:
+    return run_ctest("asan")
+
+
+STAGES = (
+    Stage("build", "configure and build the default preset", _build),
+    Stage("asan-build", "build with sanitizers, the GPU backend on the emulation", _asan_build),
+    Stage("format", "clang-format, changing nothing", _checked(check_format, "clang-format")),
+    Stage("ruff", "ruff's checks and format for the Python side", _checked(check_ruff, "ruff")),
+    Stage("mypy", "the types of the Python side", _checked(check_mypy, "mypy")),
+    Stage(
+        "ctest",
+        "the C++ tests, optimized",
+        lambda asked: run_ctest("default", asked.quick),
+        ("build",),
+    ),
+    Stage(
+        "pytest", "the Python tests", lambda asked: run_pytest(asked.quick), ("build", "asan-build")
+    ),
+    Stage("tidy", "clang-tidy on sources that differ from main", _tidy, ("build",)),
+    Stage(
+        "asan", "the C++ tests and the emulated GPU under the sanitizers", _asan, ("asan-build",)
+    ),
+    Stage("fuzz", "made-up files and command lines, under the sanitizers", _fuzz),
+)
+QUICK = ("build", "format", "ruff", "mypy", "ctest", "pytest")
+
+
+def stage_names(words: str) -> list[str]:
+    known = [stage.name for stage in STAGES]
+    for name in words.split(","):
+        if name not in known:
+            raise Failure(f"there is no stage {name!r}; choose from {', '.join(known)}", 2)
+    return words.split(",")
+
+
+def parse(arguments: Sequence[str]) -> Namespace:
+    listed = "\n".join(f"  {stage.name:<12}{stage.description}" for stage in STAGES)
+    parser = Parser(
+        prog="./test",
+        allow_abbrev=False,
+        formatter_class=RawDescriptionHelpFormatter,
+        description="""\
+Installs what is missing, builds, and runs the tests and checks. A failed stage does not stop the
+others. Ends with each stage's time.""",
+        epilog=f"""\
+stages:
+{listed}
+
+Exit codes: 0 all passed, 1 something failed, 2 wrong usage or something to install first.""",
+    )
+    add = parser.add_argument
+    which = parser.add_mutually_exclusive_group().add_argument
+    which(
+        "--quick",
+        action="store_true",
+        help="no sanitizers, no emulated GPU, no clang-tidy, no slow tests",
+    )
+    which(
+        "--all",
+        action="store_true",
+        help="the weekly run: every case of tests that otherwise run a selection, the emulated GPU "
+        "also optimized, clang-tidy with its analyzer on every source",
+    )
+    which(
+        "--fuzz",
+        type=lambda text: seconds_of("--fuzz", text),
+        default=0,
+        metavar="10m",
+        help="run the fuzzers alone, for so many seconds (s), minutes (m) or hours (h) in all, and "
+        "keep what they find",
+    )
+    add(
+        "--only",
+        type=stage_names,
+        action="extend",
+        default=[],
+        metavar="STAGE[,STAGE...]",
+        help="only these stages and the ones they need",
+    )
+    add(
+        "--cuda",
+        choices=cuda.MODES,
+        default="auto",
+        help="build the GPU backend if a toolkit or a driver is found (auto, the default), require "
+        "it (on), or leave it out (off)",
+    )
+    add("--version", action="version", version=f"crossover {__version__}")
+    parsed = parser.parse_args(arguments)
+    if parsed.fuzz and parsed.only:
+        parser.error("--fuzz runs no stages: leave --only out")
+    return parsed
+
+
+def chosen(parsed: Namespace) -> list[Stage]:
+    """The stages to run, in their order, together with what they need."""
+    wanted = set(parsed.only or (QUICK if parsed.quick else (stage.name for stage in STAGES)))
+    # --quick takes what tests of a program need only as it is.
+    stages = [
+        replace(stage, needs=tuple(n for n in stage.needs if not parsed.quick or n in QUICK))
+        for stage in STAGES
+    ]
+    for stage in stages:
+        if stage.name in wanted:
+            wanted.update(stage.needs)
+    return [stage for stage in stages if stage.name in wanted]
+
+
+def main(arguments: list[str]) -> int:
+    asked = parse(arguments)
+    start = time.monotonic()
+    with setup.alone():
+        setup.for_test(asked.cuda)
+    results = {"set-up": Result("passed", time.monotonic() - start)}
+    if asked.fuzz:
+        fuzz.build()
+        return 0 if fuzz.long(asked.fuzz) else 1
+    if asked.all:
+        os.environ[ALL] = "1"
+    results |= run_all(chosen(asked), asked)
+    results["all"] = Result("", time.monotonic() - start)
+    lines = [f"{name:<12}{one.seconds:7.1f} s  {one.verdict}" for name, one in results.items()]
+    print("", *lines, sep="\n", flush=True)
+    return int(any(one.verdict not in ("passed", "skipped", "") for one in results.values()))
