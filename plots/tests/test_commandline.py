@@ -3,7 +3,7 @@
 
 import shlex
 
-from plots.features.record.commandline import command
+from plots.features.record.section import command
 from plots.file.rows import Run
 
 

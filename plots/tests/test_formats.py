@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from plots.core.page.html import environment
+from plots.core.page.page import environment
 from plots.core.tables.formats import FORMATS, as_csv, as_json, as_markdown, as_text, render
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.text import printable

@@ -4,7 +4,7 @@
 import pytest
 
 from plots.core.crossover import comparisons
-from plots.features.compare import mix
+from plots.features.compare import command as mix
 from plots.file import loading, rows
 from plots.tests import synthetic
 

@@ -10,15 +10,14 @@ import pytest
 from plots.cli import main
 from plots.core.charts.files import stems
 from plots.core.crossover import comparisons
-from plots.core.page.columns import on_page
-from plots.core.page.section import Context
+from plots.core.page.section import Context, on_page
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.crossover import section as crossovers
 from plots.features.report import report
 from plots.features.report.sections import SECTIONS
 from plots.features.training import epochs_section as epochs
 from plots.features.why import section as reasons
-from plots.features.why.counterfactuals import counterfactuals
+from plots.features.why.analysis import counterfactuals
 from plots.tests import synthetic, synthetic_machine, synthetic_probes, synthetic_sweep
 
 MODES = (("eager", "pageable"), ("eager", "resident"), ("graph", "resident"))

@@ -9,8 +9,8 @@ import pytest
 from plots.core import costs
 from plots.core.cards import load_cards
 from plots.features.predict.analysis import NOT_MEASURED
+from plots.features.predict.answer import predictions
 from plots.features.predict.cards import chosen_cards
-from plots.features.predict.files import predictions
 from plots.features.report import report
 from plots.tests import synthetic, synthetic_machine, synthetic_steps
 

@@ -21,9 +21,8 @@ from plots.features.machines.table import machines_table
 from plots.features.record import section as record
 from plots.features.training import steps_section as steps
 from plots.features.why import section as reasons
-from plots.features.why.analysis import PARTS, splits
-from plots.features.why.chart import COLOURS, draw_why
-from plots.features.why.counterfactuals import counterfactuals
+from plots.features.why.analysis import PARTS, counterfactuals, splits
+from plots.features.why.section import COLOURS, draw_why
 from plots.features.why.table import why_tables
 from plots.file import loading
 from plots.file.families import EPOCH, MINIBATCH

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from plots.features.predict.published import RATES_PATH, load_training_rates
+from plots.features.predict.data import RATES_PATH, load_training_rates
 
 YEARS = range(2007, 2027)  # CUDA is of 2007
 

@@ -10,7 +10,7 @@ from plots.core.crossover import comparisons, speed_ups
 from plots.core.network import epoch_rows, familiar
 from plots.core.tables.formats import render
 from plots.features.answer import section as verdict
-from plots.features.compare import mix
+from plots.features.compare import command as mix
 from plots.features.compare.analysis import compare
 from plots.features.crossover.table import crossover_table, other_work, speed_up_table
 from plots.features.training.table import best_table

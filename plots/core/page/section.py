@@ -22,6 +22,11 @@ from plots.parallel import Map, in_process
 
 if TYPE_CHECKING:  # matplotlib takes long to load
     from plots.core.charts.style import Pictures
+from collections.abc import Collection
+from dataclasses import replace
+
+from plots.core.statistics import spread
+from plots.core.tables.table import NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +129,7 @@ class Section:
 
 
 class Predicted(Protocol):
-    """What is predicted of the files; plots/features/predict/files.py has it."""
+    """What is predicted of the files; plots/features/predict/answer.py has it."""
 
     def clause(self, file: File) -> str:
         """A clause on `file`; empty where nothing is predicted."""
@@ -169,3 +174,51 @@ class Context:
     def stem(self, file: File, chart: str) -> str:
         """The name, without ending, of the file of a chart of `file`. `chart` has no dot."""
         return f"{(self.stems or {}).get(file.path, 'machine')}.{chart}"
+
+
+# ---- tables as a page shows them
+
+
+_FEW = 12  # lines of a table that is shown whole though it is not folded
+_SHOWN = 10  # of a longer one
+
+
+def on_page(table: Table, first: Sequence[str], title: str = "") -> Table:
+    """`table` with the columns whose keys are in `first` before all others, in that order.
+
+    A column that says the same in all of several lines is left out, and said in the title, which
+    is `title` where that is given; but not those in `first`, nor what is for programs.
+    """
+    kept, shared = _shared(table, first)
+    places = {column.key: place for place, column in enumerate(table.columns)}
+    order = [places[key] for key in first if key in places]
+    order += [place for place in kept if place not in order]
+    said = f" ({', '.join(shared)})" if shared else ""
+    return table.only(order, f"{title or table.title}{said}")
+
+
+def brief(table: Table, where: str) -> Table:
+    """Ten lines of a long `table`, evenly spread; a note says that `where` has all."""
+    if len(table.lines) <= _FEW:
+        return table
+    kept = spread(len(table.lines), _SHOWN)
+    note = f"{len(kept)} of {len(table.lines)} lines, evenly spread; {where} has all."
+    short = table.taking(kept)
+    return replace(short, notes=(*short.notes, note))
+
+
+def _shared(table: Table, first: Collection[str]) -> tuple[list[int], list[str]]:
+    """The places of the columns that stay, and in words what the others say in every line."""
+    kept, shared = [], []
+    for place, column in enumerate(table.columns):
+        texts = {(line[place].text, line[place].marks) for line in table.lines}
+        stays = column.for_programs or column.key in first
+        if stays or len(table.lines) < 2 or len(texts) > 1:
+            kept.append(place)
+            continue
+        ((text, marks),) = texts
+        if marks:
+            kept.append(place)
+        elif text != NOTHING.text:
+            shared.append(" ".join(filter(None, (column.group, column.title, text))))
+    return kept, shared

@@ -19,11 +19,16 @@ from plots.core.machines import short_gpu
 from plots.core.reference import REFERENCE
 from plots.core.statistics import conformal
 from plots.core.tables.table import Table
-from plots.features.advise.advice import CPU, Adviser
+from plots.features.advise.advice import CPU, Adviser, Own, cost_of_row, own_network
 from plots.features.advise.analysis import Prediction, from_own_rows, nearest, weights_of
-from plots.features.advise.own import Own, cost_of_row, own_network
-from plots.features.advise.table import own_table, screen, sizes_table
-from plots.features.advise.words import counted_rows, own_lead, where_it_wins
+from plots.features.advise.table import (
+    counted_rows,
+    own_lead,
+    own_table,
+    screen,
+    sizes_table,
+    where_it_wins,
+)
 from plots.features.predict.data import card_of
 from plots.features.predict.fit import Fit
 from plots.features.predict.ways import PYTORCH, Way

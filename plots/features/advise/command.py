@@ -26,9 +26,9 @@ from plots.core.command import (
 from plots.core.cost import BENCH_PATH, Cost, CostError, load_cost, run_bench
 from plots.core.costs import kept_cost
 from plots.core.mlp import ACTIVATIONS, OPTIMIZERS, PRECISIONS, Mlp, network_of, of_size, widths_in
-from plots.core.tables.plain import wrapped
+from plots.core.tables.formats import wrapped
 from plots.core.tables.table import Table
-from plots.features.advise.advice import Adviser, Network
+from plots.features.advise.advice import Adviser, Network, nearest_batch, own_network
 from plots.features.advise.as_is_summary import (
     as_is,
     cards_of,
@@ -36,9 +36,15 @@ from plots.features.advise.as_is_summary import (
     modules,
     ways_table,
 )
-from plots.features.advise.own import nearest_batch, own_network
-from plots.features.advise.table import advice_table, own_table, screen, sizes_table
-from plots.features.advise.words import meeting_words, own_sentences, sentence
+from plots.features.advise.table import (
+    advice_table,
+    meeting_words,
+    own_sentences,
+    own_table,
+    screen,
+    sentence,
+    sizes_table,
+)
 from plots.features.answer.glance import why_it_cannot_tell
 from plots.features.predict.cards import add_gpu, chosen_cards, said
 from plots.features.predict.data import card_of, observations

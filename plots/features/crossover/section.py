@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from plots.core.charts.crossover import by_work, draw_crossovers
 from plots.core.charts.style import Chart
 from plots.core.crossover import Comparison, speed_ups
-from plots.core.page.columns import on_page
-from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.core.page.section import Block, Context, Fold, Picture, Section, on_page
 from plots.core.tables.table import Table
 from plots.features.crossover.table import crossover_table, ratio_name, ratio_title, speed_up_table
 from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING

@@ -23,8 +23,7 @@ from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.predict.analysis import NOT_MEASURED, Outlook
 from plots.features.predict.answer import Verdict, shown_ways
 from plots.features.predict.fit import Fit, band_notes
-from plots.features.predict.ranks import Prospect, Together
-from plots.features.predict.sums import loss
+from plots.features.predict.ranks import Prospect, Together, loss
 from plots.features.predict.ways import OURS, PYTORCH
 from plots.file.families import FAMILIES, FORWARD
 from plots.file.quantities import TIME, Quantity

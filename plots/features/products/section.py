@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from plots import units
 from plots.core.charts.rates import MOST_PANELS, Panel, draw_rates, panels
 from plots.core.charts.style import Pictures
-from plots.core.page.columns import brief, on_page
-from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.core.page.section import Block, Context, Fold, Picture, Section, brief, on_page
 from plots.core.rates import Line, lines, rate
 from plots.core.series import device_name
 from plots.core.tables.cells import range_cell, seconds_cell, text_cell

@@ -13,7 +13,7 @@ from plots.core.page.page import render_page
 from plots.core.page.section import Context, Section
 from plots.core.tables.formats import ENDINGS, FORMATS
 from plots.core.tables.table import Table
-from plots.features.predict.files import Predictions
+from plots.features.predict.answer import Predictions
 from plots.features.report.sections import OF_ANY_QUANTITY, SECTIONS
 from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File

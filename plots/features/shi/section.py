@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from plots import units
-from plots.core.page.columns import brief, on_page
-from plots.core.page.section import Block, Context, Fold, Section
+from plots.core.page.section import Block, Context, Fold, Section, brief, on_page
 from plots.core.series import chosen_words, device_label
 from plots.core.tables.cells import number_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks

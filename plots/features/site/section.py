@@ -17,7 +17,7 @@ from plots.core.page.section import Block, Context, Picture, Section, Widget
 from plots.core.tables.cells import text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.answer.glance import at_each_batch, glance, machines, why_it_cannot_tell
-from plots.features.predict.files import Predictions
+from plots.features.predict.answer import Predictions
 from plots.file.rows import File
 from plots.text import counted
 

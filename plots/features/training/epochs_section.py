@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 from plots.core.charts.style import Pictures
 from plots.core.network import epoch_rows, familiar, on_device
-from plots.core.page.columns import brief, on_page
-from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.core.page.section import Block, Context, Fold, Picture, Section, brief, on_page
 from plots.features.training.chart import best_of_devices, draw_times, lines_of
 from plots.features.training.table import SPEED_UP, best_table, compared_and_alone, every_table
 from plots.file.rows import File

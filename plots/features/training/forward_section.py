@@ -5,10 +5,14 @@ from collections.abc import Sequence
 
 from plots.core.charts.style import Chart
 from plots.core.network import on_device, training_rows
-from plots.core.page.columns import brief, on_page
-from plots.core.page.section import Block, Context, Fold, Picture, Section
-from plots.features.training.chart import best_of_devices, draw_times, is_in_plainest_precision
-from plots.features.training.forward_chart import draw_latencies, draw_throughput
+from plots.core.page.section import Block, Context, Fold, Picture, Section, brief, on_page
+from plots.features.training.chart import (
+    best_of_devices,
+    draw_latencies,
+    draw_throughput,
+    draw_times,
+    is_in_plainest_precision,
+)
 from plots.features.training.table import SPEED_UP, best_table, every_table, latency_table
 from plots.file.families import FORWARD
 from plots.file.rows import File, Row

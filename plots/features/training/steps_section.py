@@ -4,8 +4,7 @@
 from collections.abc import Sequence
 
 from plots.core.network import on_device, step_rows
-from plots.core.page.columns import brief, on_page
-from plots.core.page.section import Block, Context, Fold, Section
+from plots.core.page.section import Block, Context, Fold, Section, brief, on_page
 from plots.features.training.table import SPEED_UP, best_table, every_table, memory_table
 from plots.file.rows import File
 

@@ -4,9 +4,9 @@
 import argparse
 
 from plots.core.command import add_format, add_paths, complain, load_answering, print_tables
-from plots.core.tables.plain import wrapped
+from plots.core.tables.formats import wrapped
 from plots.features.two.analysis import two
-from plots.features.two.table import answers, two_table
+from plots.features.two.section import answers, two_table
 from plots.text import printable, whole
 
 DESCRIPTION = (

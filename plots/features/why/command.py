@@ -91,7 +91,7 @@ def _draw(files: list[rows.File], folder: Path) -> list[str]:
     """Writes the charts of each file that has any; returns what went wrong."""
     # Imported here because matplotlib takes long to load.
     from plots.core.charts.style import Chart  # noqa: PLC0415
-    from plots.features.why.chart import CHARTS, draw_why  # noqa: PLC0415
+    from plots.features.why.section import CHARTS, draw_why  # noqa: PLC0415
 
     drawn = (
         [
