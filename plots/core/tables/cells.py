@@ -3,11 +3,12 @@
 with what it shows of the subject of a line."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from plots import units
 from plots.core.tables.table import NOTHING, Cell, Column, Table
-from plots.file.rows import Row
+from plots.file.rows import File, Row
 
 Field = tuple[Column, Callable[[Any], Cell]]
 Of = Callable[[Any], Any]
@@ -32,14 +33,38 @@ def count_field(key: str, title: str, of: Of, group: str = "") -> Field:
     return Column(key, title, True, group), lambda one: count_cell(of(one))
 
 
-def number_field(key: str, title: str, of: Of, group: str = "") -> Field:
+def number_field(key: str, title: str, of: Of, group: str = "", digits: int = 3) -> Field:
     """A column of number_cell()."""
-    return Column(key, title, True, group), lambda one: number_cell(of(one))
+    return Column(key, title, True, group), lambda one: number_cell(of(one), digits)
 
 
-def seconds_field(key: str, title: str, of: Of, group: str = "") -> Field:
+def seconds_field(key: str, title: str, of: Of, group: str = "", digits: int = 3) -> Field:
     """A column of seconds_cell()."""
-    return Column(key, title, True, group), lambda one: seconds_cell(of(one))
+    return Column(key, title, True, group), lambda one: seconds_cell(of(one), digits)
+
+
+def shown_field(
+    key: str, title: str, of: Of, show: Callable[[float], str], group: str = ""
+) -> Field:
+    """A column of numbers as `show` words them."""
+
+    def cell(one: Any) -> Cell:
+        value = of(one)
+        return NOTHING if value is None else Cell(show(value), value)
+
+    return Column(key, title, True, group), cell
+
+
+def date_field(of: Callable[[Any], File]) -> Field:
+    """The column of the day on which a file was measured."""
+    column = Column("measured", "measured")
+    return column, lambda one: Cell(of(one).date.date().isoformat(), of(one).date.isoformat())
+
+
+def for_programs(field: Field) -> Field:
+    """`field` in JSON and CSV only."""
+    column, cell = field
+    return replace(column, for_programs=True), cell
 
 
 def file_fields(found: Sequence[object]) -> tuple[Field, ...]:
