@@ -103,7 +103,6 @@ def environment() -> Environment:
         groups=_groups,
         is_code=lambda column: column.key in _CODE,
         is_name=lambda column: column.key in _NAMES,
-        https=_https,
     )
     return made
 
@@ -123,7 +122,3 @@ def _groups(table: Table) -> list[tuple[str, int]]:
         (name, len(list(columns)))
         for name, columns in groupby(table.columns, key=lambda column: column.group)
     ]
-
-
-def _https(url: str) -> bool:
-    return url.startswith("https://") and printable(url, _LONGEST) == url

@@ -85,14 +85,6 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """`url` begins with https://, or it is not shown as a link."""
-
-    text: str
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
 class Widget:
     """What a section does in the browser: `html` from a template of its own, with all text in it
     escaped, and the `script` and `style` that it needs."""
@@ -106,7 +98,7 @@ class Widget:
 class Section:
     """A chapter of the report. `anchor` is its id in the page: letters and hyphens.
 
-    A `widget` stands first, then `blocks`; `tables` and `notes` on all of it follow, then `links`.
+    A `widget` stands first, then `blocks`; `tables` and `notes` on all of it follow.
     A section with nothing but a `lead` says why it is empty. What is `folded` opens below its lead
     when asked to.
     """
@@ -117,7 +109,6 @@ class Section:
     blocks: tuple[Block, ...] = ()
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
-    links: tuple[Link, ...] = ()
     widget: Widget | None = None
     folded: bool = False
 

@@ -64,8 +64,8 @@ def build_report(
         said=tuple(said),
         map=apply,
     )
-    modules = SECTIONS if quantity is TIME else OF_ANY_QUANTITY
-    built = [module.build(files, context) for module in modules]
+    asked = SECTIONS if quantity is TIME else OF_ANY_QUANTITY
+    built = [build(files, context) for build in asked]
     sections = [section for section in built if section is not None]
     title = "Crossover report" if quantity is TIME else f"Crossover report: {quantity.noun}"
     contents = {PAGE: render_page(sections, title, home=home).encode()}
