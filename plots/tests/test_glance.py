@@ -15,7 +15,7 @@ from plots.features.predict.answer import predictions
 from plots.file import loading
 from plots.file.rows import File
 from plots.tests import synthetic, synthetic_steps
-from plots.tests.synthetic_batches import (
+from plots.tests.synthetic_sweep import (
     LARGE,
     PINNED,
     RESIDENT,

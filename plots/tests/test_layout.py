@@ -39,7 +39,7 @@ from plots.tests import (
     synthetic_steps,
     synthetic_sweep,
 )
-from plots.tests.synthetic_passes import passes
+from plots.tests.synthetic_steps import passes
 
 pytestmark = pytest.mark.slow
 
