@@ -55,12 +55,6 @@ def shown_field(
     return Column(key, title, True, group), cell
 
 
-def date_field(of: Callable[[Any], File]) -> Field:
-    """The column of the day on which a file was measured."""
-    column = Column("measured", "measured")
-    return column, lambda one: Cell(of(one).date.date().isoformat(), of(one).date.isoformat())
-
-
 def for_programs(field: Field) -> Field:
     """`field` in JSON and CSV only."""
     column, cell = field
@@ -114,6 +108,11 @@ def number_cell(value: float | None, digits: int = 3) -> Cell:
 def seconds_cell(value: float | None, digits: int = 3) -> Cell:
     """A time of `value` seconds, in the unit that suits it."""
     return NOTHING if value is None else Cell(units.seconds(value, digits), value)
+
+
+def date_cell(file: File) -> Cell:
+    """The day on which `file` was measured; programs read the time, too."""
+    return Cell(file.date.date().isoformat(), file.date.isoformat())
 
 
 def bytes_cell(value: float | None) -> Cell:

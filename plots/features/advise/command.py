@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from plots.core.command import (
     complain,
     named_path,
     newest,
-    print_tables,
+    print_parts,
 )
 from plots.core.cost import BENCH_PATH, Cost, CostError, load_cost, run_bench
 from plots.core.costs import kept_cost
@@ -138,24 +137,17 @@ def run(options: argparse.Namespace) -> int:
         fitted = fit(observations(files)) if any(cards) else None
     except OSError as error:
         return complain([said(error)])
-    tables: list[Table] = []
+    parts: list[tuple[str, list[Table]]] = []
     for file, its in zip(shown, cards, strict=True):
         try:
             if network is None:
                 names = [module] if module else modules(file)
-                told = [_as_is(file, name, its, options, fitted=fitted) for name in names]
+                parts += [_as_is(file, name, its, options, fitted=fitted) for name in names]
             else:
-                told = [_answer(file, network, its, options, fitted=fitted, second=second)]
+                parts.append(_answer(file, network, its, options, fitted=fitted, second=second))
         except CostError as error:
             problems.append(f"{printable(str(file.path))}: {error}")
-            continue
-        for words, own in told:
-            tables += own
-            if options.format == "text":
-                sys.stdout.write(words)
-                print_tables(own, options)
-    if options.format != "text":
-        print_tables(tables, options)
+    print_parts(parts, options)
     return complain(problems)
 
 

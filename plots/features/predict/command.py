@@ -210,6 +210,7 @@ def _several(
     """Prints what several of each card would bring; returns what is wrong, a sentence each."""
     scaling: Literal["strong", "weak"] = options.scaling or "strong"
     problems = []
+    every: list[Table] = []
     for file in files:
         machine = printable(file.machine.id)
         found = []
@@ -225,9 +226,11 @@ def _several(
         if not tables:
             problems.append(_nothing(file, list(reasons), wanted.batch, True))
         elif options.format != "text":
-            print_tables([paying_table(found, machine), *tables], options)
+            every += [paying_table(found, machine), *tables]
         else:
             _write(file, chain.from_iterable(map(plan_sentences, found)), tables, reasons)
+    if every:
+        print_tables(every, options)
     return problems
 
 

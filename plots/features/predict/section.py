@@ -118,9 +118,7 @@ def _familiar(table: Table) -> Table:
 
 def _plain(table: Table, notes: Sequence[str]) -> Table:
     """Without what is for programs, and without the notes on the band, which the section has."""
-    shown = table.shown()
-    kept = tuple(note for note in shown.notes if note not in notes)
-    return type(shown)(shown.title, shown.columns, shown.lines, kept)
+    return replace(table.shown(), notes=tuple(one for one in table.notes if one not in notes))
 
 
 # ---- the chart: the measured CPU, and the bands of cards

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from plots import units
 from plots.core.page.section import Block, Context, Fold, Section
-from plots.core.tables.cells import count_cell, text_cell
+from plots.core.tables.cells import count_cell, date_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.file.rows import File, Row, Run
 from plots.text import printable
@@ -168,7 +168,7 @@ def _older(files: Sequence[File]) -> Table:
         (
             text_cell(file.machine.id),
             text_cell(file.path.name),
-            Cell(file.date.date().isoformat(), file.date.isoformat()),
+            date_cell(file),
             Cell(units.count(len(file.own_rows)), len(file.own_rows)),
         )
         for file in files
@@ -191,17 +191,14 @@ _LEFT_OUT = re.compile(
 
 def command(run: Run) -> str:
     """What was typed, for a shell: environment, program, arguments but for the results' place."""
+    set_to = (f"{_quoted(name)}={_quoted(value)}" for name, value in run.environment.items())
     words = (_quoted(word) for word in run.command[1:] if not _LEFT_OUT.match(word))
-    return " ".join([*_environment(run), BENCH, *words])
+    return " ".join([*set_to, BENCH, *words])
 
 
 def template(run: Run) -> str:
     """Measures one row, with ROW in place of its name, alone."""
     return f"{command(run)} {shlex.quote('--benchmark_filter=^ROW$')}"
-
-
-def _environment(run: Run) -> list[str]:
-    return [f"{_quoted(name)}={_quoted(value)}" for name, value in run.environment.items()]
 
 
 def _quoted(word: str) -> str:

@@ -313,15 +313,14 @@ def brought(figures: Sequence[Figure], files: Sequence[File]) -> list[str]:
 
 def _clause(file: File, found: Sequence[Mean], over: str) -> str:
     """What one of our devices is against each side of what was published."""
-    cpu = file.machine.cpu
-    cores = counted(cpu.cores, "core")
-    device = f"{cpu.model}, {cores}" if found[0].side == "cpu" else file.machine.gpu or "GPU"
+    machine = file.machine
+    device = machine.cpu.words if found[0].side == "cpu" else machine.gpu or "GPU"
     against = [
         f"{_ratio_text(one.ratio)} as fast as the fastest published {_KINDS[one.of]} "
         f"({_places(one)})"
         for one in found
     ]
-    name = f"{_KINDS[found[0].side]} of {printable(file.machine.id, 60)} ({printable(device, 60)})"
+    name = f"{_KINDS[found[0].side]} of {printable(machine.id, 60)} ({printable(device, 60)})"
     return f"the {name} is {' and '.join(against)}{over}"
 
 

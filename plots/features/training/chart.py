@@ -79,14 +79,16 @@ def best_of_devices(rows: Sequence[Row]) -> list[Row]:
     ladder's own batch and in the plainest precision where there are any."""
     if len(lines_of(rows)) <= MOST_LINES:
         return list(rows)
-    plain = [row for row in rows if _is_plain(row)] or list(rows)
+    own = [row for row in rows if row.ladder is None or row.batch == row.ladder.batch]
+    plain = [row for row in own if is_in_plainest_precision(row)] or list(rows)
     kept = set()
     for device in dict.fromkeys(row.device for row in plain):
-        own = lines_of([row for row in plain if row.device == device])
-        common = set.intersection(*({row.model for row in line} for line in own)) if own else set()
+        lines = lines_of([row for row in plain if row.device == device])
+        models = [{row.model for row in line} for line in lines]
+        common = set.intersection(*models) if models else set()
         ways = [
             (sum(math.log(row.median) for row in line if row.model in common), series_key(line[0]))
-            for line in own
+            for line in lines
         ]
         kept |= {min(ways)[1]} if ways else set()
     return [row for row in plain if series_key(row) in kept] or plain
@@ -94,11 +96,6 @@ def best_of_devices(rows: Sequence[Row]) -> list[Row]:
 
 def is_in_plainest_precision(row: Row) -> bool:
     return row.axes.value(row.configuration, "precision") == row.axes["precision"].plainest
-
-
-def _is_plain(row: Row) -> bool:
-    own = row.ladder is None or row.batch == row.ladder.batch
-    return own and is_in_plainest_precision(row)
 
 
 def draw_times(file: File, rows: Sequence[Row]) -> Pictures:
