@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from plots.core.charts.lines import name_ends
 from plots.core.charts.looks import CPU_COLOURS, DASHES, GPU_COLOURS, MARKERS
+from plots.core.charts.strip import AXES
 from plots.core.charts.style import (
     Chart,
     devices,
@@ -83,7 +84,6 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 
 
 _COLOURS = {"cpu": CPU_COLOURS, "cuda": tuple(GPU_COLOURS.values())}
-_SIZES = {"parameters": "trainable parameters", "batch": "samples in a batch"}
 
 
 def draw_charts(file: File, found: Sequence[Comparison]) -> list[Chart]:
@@ -123,7 +123,7 @@ def _draw(file: File, found: Sequence[Comparison], figure: Figure) -> None:
             marker=MARKERS[place % len(MARKERS)],
             markerfacecolor="none",
         )
-    set_logarithmic_axes(axes, _SIZES[first.measure])
+    set_logarithmic_axes(axes, AXES[first.measure])
     left = name_ends(axes, lines)
     write_above(axes, f"wall-clock time of one {family.one}", figure.get_figwidth() - 1)
     counts = (len(samples) for curve, _ in curves for samples in curve.samples)
