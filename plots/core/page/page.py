@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import count, groupby
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from plots.core.page import svg
 from plots.core.page.section import Picture, Section
-from plots.core.tables.table import Table
+from plots.core.tables.table import Table, runs_of_columns
 from plots.text import printable
 
 
@@ -116,9 +116,5 @@ def _shown(value: Any) -> Any:
 
 def _groups(table: Table) -> list[tuple[str, int]]:
     """The headings above the columns' titles with their widths; none where no column has one."""
-    if not any(column.group for column in table.columns):
-        return []
-    return [
-        (name, len(list(columns)))
-        for name, columns in groupby(table.columns, key=lambda column: column.group)
-    ]
+    runs = runs_of_columns(table.columns)
+    return [(name, len(places)) for name, places in runs] if any(name for name, _ in runs) else []

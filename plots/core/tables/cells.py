@@ -125,12 +125,6 @@ def kind_cell(kind: str) -> Cell:
     return Cell({"several": "several changes", "ambiguous": "open"}.get(kind, kind), kind)
 
 
-def network_cells(row: Row) -> tuple[Cell, Cell, Cell]:
-    """The model that `row` trains, its parameters, and samples in a batch."""
-    params, batch = row.counters["params"], row.counters["batch"]
-    return text_cell(row.model), count_cell(params), count_cell(batch)
-
-
 def range_cell(row: Row, count: float = 1) -> Cell:
     """From the fastest to the slowest repetition of `row`, of one of `count` things it times."""
     spread = (row.maximum - row.minimum) / count

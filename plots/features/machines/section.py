@@ -94,7 +94,9 @@ def draw_machines(side: SideBySide) -> Chart | None:
         return None
     machines = [one for one in side.standings if id(one) in drawn]
     pale = {id(one) for one in machines if side.is_of_two_programs(one)}
-    pictures = render(partial(_draw_all, _shown(machines, side), pale, drawn))
+    baseline = [one for one in machines[MOST_SHOWN:] if one.file is side.baseline]
+    shown = [*machines[: MOST_SHOWN - len(baseline)], *baseline]
+    pictures = render(partial(_draw_all, shown, pale, drawn))
     return Chart("machines", pictures, _alt(machines))
 
 
@@ -147,12 +149,6 @@ def _set_limits(axes: Axes, lines: Sequence[_Line]) -> None:
     axes.set_xlim(sizes.min() / 1.6, sizes.max() * 1.6)
     axes.set_ylim(seconds.min() / 1.6, seconds.max() * 1.6)
     set_logarithmic_axes(axes, "trainable parameters")
-
-
-def _shown(machines: Sequence[Standing], side: SideBySide) -> list[Standing]:
-    first = list(machines[:MOST_SHOWN])
-    baseline = [one for one in machines if one.file is side.baseline and one not in first]
-    return [*first[: MOST_SHOWN - len(baseline)], *baseline]
 
 
 def _lines(standing: Standing) -> dict[str, _Line]:
