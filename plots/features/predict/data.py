@@ -4,7 +4,6 @@
 plots/reference/README.md has the columns of what others published.
 """
 
-import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from plots.core.cards import Card, load_cards
 from plots.core.cost import Cost, Operation, Product
 from plots.core.costs import find_cost
 from plots.core.network import NetworkKey, best, networks, on_device
-from plots.core.reference import REFERENCE
+from plots.core.reference import REFERENCE, lines_of
 from plots.features.predict.model import CEILINGS, Demand, ceiling, demand
 from plots.features.predict.ways import (
     AUTO,
@@ -119,9 +118,7 @@ def _read(path: Path, kind: type[_Line]) -> list[_Line]:
     the file cannot be read."""
     numbers: dict[Any, Any] = {int: int, float: float}
     types = {name: numbers.get(each, str) for name, each in get_type_hints(kind).items()}
-    with path.open(encoding="utf-8", newline="") as file:
-        lines = csv.DictReader(file)
-        return [kind(**{name: of(line[name]) for name, of in types.items()}) for line in lines]
+    return [kind(**{name: of(line[name]) for name, of in types.items()}) for line in lines_of(path)]
 
 
 def load_training_rates() -> list[TrainingRate]:

@@ -7,7 +7,6 @@ docs/method/ranks.md, "Predicted", says how. As with one card, nothing predicted
 into a result file.
 """
 
-import csv
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +22,7 @@ from plots.core.cost import Cost, CostError
 from plots.core.crossover import Crossover, Question, drawn_crossover
 from plots.core.crossover_words import doubt, faster
 from plots.core.machines import short_gpu
-from plots.core.reference import REFERENCE
+from plots.core.reference import REFERENCE, lines_of
 from plots.features.predict.analysis import (
     NOT_MEASURED,
     Wanted,
@@ -156,12 +155,11 @@ class Scaling:
 def load_scaling() -> list[Scaling]:
     """Every published training; raises OSError where the file cannot be read."""
     found: dict[tuple[str, ...], Scaling] = {}
-    with (REFERENCE / "scaling.csv").open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            gpus, rate = int(line.pop("gpus")), float(line.pop("samples_per_second"))
-            fields: dict[str, Any] = line | {key: int(line[key]) for key in ("params", "batch")}
-            one = found.setdefault(tuple(line.values()), Scaling(**fields, rates={}))
-            one.rates[gpus] = rate
+    for line in lines_of(REFERENCE / "scaling.csv"):
+        gpus, rate = int(line.pop("gpus")), float(line.pop("samples_per_second"))
+        fields: dict[str, Any] = line | {key: int(line[key]) for key in ("params", "batch")}
+        one = found.setdefault(tuple(line.values()), Scaling(**fields, rates={}))
+        one.rates[gpus] = rate
     return list(found.values())
 
 
