@@ -168,7 +168,7 @@ def test_memory_traffic_bounds_and_is_drawn(read):
     line = split_table(file, epoch_rows(file)).records()[0]
     assert line["bound"] == "memory"
     assert line["bound_seconds"] == pytest.approx(1e3 / CPU_BYTES)
-    assert b">bound<" in draw_why(file).svg
+    assert b">bound<" in draw_why(file).pictures.svg
 
 
 def test_rows_of_older_files_keep_their_bound(small, read):

@@ -226,11 +226,11 @@ def test_the_profile_stands_in_for_a_way_that_was_not_measured(load):
 
 
 def test_the_chart_names_networks_by_batch(file):
-    drawn = draw_why(file, MINIBATCH).svg.decode()
+    drawn = draw_why(file, MINIBATCH).pictures.svg.decode()
     for text in ("alexnet-r ×1024, 90k", "convolution", "normalization", "pooling", "reorders"):
         assert f">{text}<" in drawn
     assert "% of the step" in drawn
-    assert "convolution" not in draw_why(file).svg.decode()
+    assert "convolution" not in draw_why(file).pictures.svg.decode()
 
 
 # --- compare, side by side, advise

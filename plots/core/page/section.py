@@ -21,7 +21,7 @@ from plots.file.rows import File
 from plots.parallel import Map, in_process
 
 if TYPE_CHECKING:  # matplotlib takes long to load
-    from plots.core.charts.style import Pictures
+    from plots.core.charts.style import Chart, Pictures
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ from plots.core.tables.table import NOTHING
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A chart. `stem` is its file name without ending, from Context.stem(). `alt` says what the
+    """A chart. `stem` is its file name without ending. `alt` says what the
     chart shows to those who don't see it, in a sentence that can stand alone and others that add to
     it; `caption` what to look at."""
 
@@ -162,9 +162,10 @@ class Context:
         """What each card would do on the machine of `file`; none where nothing is predicted."""
         return self.predictions.of(file) if self.predictions else ()
 
-    def stem(self, file: File, chart: str) -> str:
-        """The name, without ending, of the file of a chart of `file`. `chart` has no dot."""
-        return f"{(self.stems or {}).get(file.path, 'machine')}.{chart}"
+    def picture(self, file: File, chart: Chart, caption: str = "") -> Picture:
+        """A chart of `file`, whose name has no dot, in a file named after the machine too."""
+        stem = f"{(self.stems or {}).get(file.path, 'machine')}.{chart.name}"
+        return Picture(chart.pictures, stem, chart.alt, caption)
 
 
 # ---- tables as a page shows them

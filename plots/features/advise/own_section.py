@@ -28,7 +28,7 @@ from plots.core.charts.style import (
 )
 from plots.core.cost import BENCH_PATH, Cost
 from plots.core.costs import described_cost
-from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.core.page.section import Block, Context, Fold, Section
 from plots.core.tables.table import Table
 from plots.features.advise.advice import (
     CPU,
@@ -161,9 +161,7 @@ def _block(file: File, answer: Answer, context: Context) -> Block:
         title=f"{own.cost.model}: {counted(int(own.cost.params), 'parameter')}",
         lead=first,
         points=tuple(said),
-        pictures=tuple(
-            Picture(one.pictures, context.stem(file, one.name), one.alt) for one in charts
-        ),
+        pictures=tuple(context.picture(file, one) for one in charts),
         tables=(table,),
         folds=tuple(folds),
         emphasis=True,

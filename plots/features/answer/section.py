@@ -79,9 +79,6 @@ def _draw(strips: Strips | None, beside: bool) -> Chart | None:
 
 def _block(file: File, one: Glance, chart: Chart | None, context: Context) -> Block:
     """The strip, the sentence, three lines; all else opens when asked to."""
-    pictures: tuple[Picture, ...] = ()
-    if chart:
-        pictures = (Picture(chart.pictures, context.stem(file, chart.name), chart.alt),)
     found = sentences(file, context.comparisons(file), context.predicted(file))
     epochs, steps = on_device(epoch_rows(file), "cuda"), on_device(step_rows(file), "cuda")
     passes = on_device(training_rows(file, FORWARD), "cuda")
@@ -91,7 +88,7 @@ def _block(file: File, one: Glance, chart: Chart | None, context: Context) -> Bl
         machine=file.machine.id,
         lead=one.sentence,
         points=one.lines,
-        pictures=pictures,
+        pictures=(context.picture(file, chart),) if chart else (),
         notes=(measured(file),),
         folds=(fold,),
         emphasis=True,

@@ -70,8 +70,7 @@ def _block(
     found = [one for group in by_work(found) for one in group]
     pictures: dict[str, list[Picture]] = {}
     for family, chart in charts:
-        stem = context.stem(file, chart.name)
-        pictures.setdefault(family, []).append(Picture(chart.pictures, stem, alt=chart.alt))
+        pictures.setdefault(family, []).append(context.picture(file, chart))
     shown = list(pictures.get(EPOCH, ()))
     of_steps = pictures.get(MINIBATCH, [])
     shown += of_steps[:1]

@@ -31,7 +31,7 @@ from plots.core.crossover_words import crossover_words, doubt
 from plots.core.curves import Curve
 from plots.core.machines import short_gpu
 from plots.core.network import ODD, on_device, training_rows
-from plots.core.page.section import Block, Context, Fold, Picture, Section, brief, on_page
+from plots.core.page.section import Block, Context, Fold, Section, brief, on_page
 from plots.core.tables.table import Table
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Predictions, Verdict, ends, sentence
@@ -81,9 +81,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 
 def _block(file: File, predicted: Predictions, charts: Sequence[Chart], context: Context) -> Block:
     fit, found, used = predicted.fit, predicted.trained(file), predicted.of_passes(file)
-    pictures = [
-        Picture(chart.pictures, context.stem(file, chart.name), alt=chart.alt) for chart in charts
-    ]
+    pictures = [context.picture(file, chart) for chart in charts]
     machine = file.machine.id
     tables, folds, notes = [], [], band_notes(fit)
     cards = [verdict.card.id for verdict in found or used]

@@ -21,7 +21,7 @@ from plots.core.charts.style import (
     write_above,
 )
 from plots.core.crossover import Comparison
-from plots.core.page.section import Block, Context, Picture, Section, on_page
+from plots.core.page.section import Block, Context, Section, on_page
 from plots.core.statistics import log_medians
 from plots.features.ranks.analysis import (
     CALLED,
@@ -68,7 +68,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
                 machine=file.machine.id,
                 points=tuple(map(ranks_sentence, pairs)),
                 pictures=tuple(
-                    Picture(chart.pictures, context.stem(file, chart.name), alt=chart.alt)
+                    context.picture(file, chart)
                     for _, alike in by_device(pairs)
                     for chart in draw_charts(file, alike)[:_MOST_CHARTS]
                 ),

@@ -4,9 +4,9 @@ per training step and per forward pass by network and batch."""
 
 from collections.abc import Sequence
 
-from plots.core.charts.style import Chart, Pictures
+from plots.core.charts.style import Chart
 from plots.core.network import epoch_rows, familiar, on_device, step_rows, training_rows
-from plots.core.page.section import Block, Context, Fold, Picture, Section, brief, on_page
+from plots.core.page.section import Block, Context, Fold, Section, brief, on_page
 from plots.core.tables.table import Table
 from plots.features.training.chart import (
     best_of_devices,
@@ -40,6 +40,10 @@ _NOTES = {
 # What tells its rows apart: epochs are of one batch as a rule.
 _NAMED = {EPOCH: ("network",), MINIBATCH: ("network", "batch"), FORWARD: ("network", "batch")}
 _FEWER = "Only the fastest way of each device is drawn; the table of every row has all. "
+_EPOCHS = (
+    "Seconds per epoch against the number of trainable parameters, both axes logarithmic, a line "
+    "for each way to compute. The table below has the same figures."
+)
 _PASSES = (
     "Seconds per forward pass of the smallest batch against the number of trainable parameters, "
     "both axes logarithmic, a line for each way to compute. The table below has the same figures."
@@ -50,35 +54,28 @@ def epochs(files: Sequence[File], context: Context) -> Section:
     """Epochs of `files`: the chart, the best of each device, every row."""
     shown = files[: context.detailed]
     with_rows = [file for file in shown if epoch_rows(file)]
-    drawn = context.map(draw_epochs, with_rows)
-    pictures = dict(zip(map(id, with_rows), drawn, strict=True))
+    drawn = context.map(_draw_epochs, with_rows)
+    charts = dict(zip(map(id, with_rows), drawn, strict=True))
     return Section(
         title="Training epochs",
         anchor="epochs",
         lead="How long one epoch takes, by size of the network.",
-        blocks=tuple(_of_epochs(file, pictures.get(id(file)), context) for file in shown),
+        blocks=tuple(_of_epochs(file, charts.get(id(file)), context) for file in shown),
         notes=_notes(shown, EPOCH),
     )
 
 
-def draw_epochs(file: File) -> Pictures:
-    """The chart of the epochs of `file`."""
-    return draw_times(file, best_of_devices(familiar(epoch_rows(file))))
+def _draw_epochs(file: File) -> Chart:
+    return Chart("epochs", draw_times(file, best_of_devices(familiar(epoch_rows(file)))), _EPOCHS)
 
 
-def _of_epochs(file: File, pictures: Pictures | None, context: Context) -> Block:
-    if pictures is None:
+def _of_epochs(file: File, chart: Chart | None, context: Context) -> Block:
+    if chart is None:
         return Block(machine=file.machine.id, lead="No Epoch row of this file has a result.")
     every = epoch_rows(file)
     rows = familiar(every)
     is_part = len(lines_of(best_of_devices(rows))) < len(lines_of(rows))
-    picture = Picture(
-        pictures,
-        context.stem(file, "epochs"),
-        alt="Seconds per epoch against the number of trainable parameters, both axes logarithmic, "
-        "a line for each way to compute. The table below has the same figures.",
-        caption=(_FEWER if is_part else "") + "Grey: what others published (docs/published.md).",
-    )
+    caption = (_FEWER if is_part else "") + "Grey: what others published (docs/published.md)."
     compared, alone = compared_and_alone(rows)
     folds = []
     for device, own in alone.items() if compared else ():
@@ -88,7 +85,7 @@ def _of_epochs(file: File, pictures: Pictures | None, context: Context) -> Block
         folds.append(Fold.of(_best(own, title), title))
     return Block(
         machine=file.machine.id,
-        pictures=(picture,),
+        pictures=(context.picture(file, chart, caption),),
         tables=(_short(compared or rows),),
         folds=(*folds, _every(every)),
     )
@@ -157,9 +154,7 @@ def _of_passes(file: File, charts: Sequence[Chart], context: Context) -> Block:
         folds.append(Fold.of(on_page(latencies, keys), "Latency of single passes"))
     return Block(
         machine=file.machine.id,
-        pictures=tuple(
-            Picture(one.pictures, context.stem(file, one.name), one.alt) for one in charts
-        ),
+        pictures=tuple(context.picture(file, one) for one in charts),
         tables=(_short(rows),),
         folds=tuple(folds),
     )

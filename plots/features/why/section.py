@@ -19,7 +19,7 @@ from plots.core.bounds import bounds
 from plots.core.charts.style import (
     INK,
     RULE,
-    Pictures,
+    Chart,
     devices,
     finish,
     is_narrow,
@@ -28,7 +28,7 @@ from plots.core.charts.style import (
     write_above,
 )
 from plots.core.network import best, familiar, networks, on_device, training_rows
-from plots.core.page.section import Block, Context, Fold, Picture, Section, on_page
+from plots.core.page.section import Block, Context, Fold, Section, on_page
 from plots.core.series import SeriesKey, series_key, series_labels
 from plots.features.why.analysis import PARTS, UNATTRIBUTED, Split, counterfactuals, splits
 from plots.features.why.table import repayment_table, split_table, thread_table
@@ -55,8 +55,8 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     if not charts:
         return None
     parts: dict[Path, list[Block]] = {}
-    for (file, family), pictures in zip(charts, context.map(_drawn, charts), strict=True):
-        parts.setdefault(file.path, []).append(_part(file, family, pictures, context))
+    for (file, family), chart in zip(charts, context.map(_drawn, charts), strict=True):
+        parts.setdefault(file.path, []).append(_part(file, family, chart, context))
     timed = [FAMILIES[each].a for each in TRAINING if any(each == family for _, family in charts)]
     return Section(
         title="Why",
@@ -68,7 +68,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     )
 
 
-def _drawn(pair: tuple[File, str]) -> Pictures | None:
+def _drawn(pair: tuple[File, str]) -> Chart | None:
     return draw_why(*pair)
 
 
@@ -83,7 +83,7 @@ def _joined(file: File, parts: Sequence[Block]) -> Block:
     )
 
 
-def _part(file: File, family: str, pictures: Pictures | None, context: Context) -> Block:
+def _part(file: File, family: str, chart: Chart | None, context: Context) -> Block:
     """What is said of the rows of one family."""
     rows, words = training_rows(file, family), FAMILIES[family]
     found = counterfactuals(file, context.comparisons(file), family)
@@ -108,16 +108,7 @@ def _part(file: File, family: str, pictures: Pictures | None, context: Context) 
     title = f"When the GPU's fastest way has repaid its start-up, in {words.one}s"
     return Block(
         points=tuple(sentence(item.sentence) for item in first),
-        pictures=(
-            Picture(
-                pictures,
-                context.stem(file, CHARTS[family]),
-                alt=f"Share of each part in the time of {words.a}, one bar for each network, one "
-                "panel for each way to compute. The table below has the same figures.",
-            ),
-        )
-        if pictures
-        else (),
+        pictures=(context.picture(file, chart),) if chart else (),
         tables=(on_page(fastest, columns, title),) if fastest.lines else (),
         folds=tuple(folds),
     )
@@ -154,13 +145,13 @@ COLOURS = {
     "communication": "#764277",
     UNATTRIBUTED: "#D9D9D9",
 }
-CHARTS = {EPOCH: "why", MINIBATCH: "why-steps"}  # family → name
+_CHARTS = {EPOCH: "why", MINIBATCH: "why-steps"}  # family → name
 MOST_PANELS = 4  # more ways are in the table alone
 _BAR = 0.2  # inches
 _NAME = 16  # characters of a name
 
 
-def draw_why(file: File, family: str = EPOCH) -> Pictures | None:
+def draw_why(file: File, family: str = EPOCH) -> Chart | None:
     """The chart of the rows of `family`, one of TRAINING; None where none was profiled. Odd
     networks and those between the sizes of a ladder are for the tables, unless there are no others.
 
@@ -170,7 +161,13 @@ def draw_why(file: File, family: str = EPOCH) -> Pictures | None:
     """
     rows = training_rows(file, family)
     found = splits(familiar([row for row in rows if not row.is_between] or rows))
-    return render(partial(_draw, file, found)) if found else None
+    if not found:
+        return None
+    alt = (
+        f"Share of each part in the time of {FAMILIES[family].a}, one bar for each network, one "
+        "panel for each way to compute. The table below has the same figures."
+    )
+    return Chart(_CHARTS[family], render(partial(_draw, file, found)), alt)
 
 
 def chosen(found: Sequence[Split]) -> list[SeriesKey]:
