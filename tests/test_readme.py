@@ -27,7 +27,7 @@ from plots.core.tables.formats import as_markdown  # noqa: E402
 from plots.core.tables.table import Cell, Table  # noqa: E402
 from plots.features.answer.glance import Glance, glance  # noqa: E402
 from plots.features.peers.section import peer_tables  # noqa: E402
-from plots.features.predict.files import Predictions, predictions  # noqa: E402
+from plots.features.predict.answer import Predictions, predictions  # noqa: E402
 from plots.features.shi.analysis import load_shi  # noqa: E402
 from plots.features.shi.section import ratio_table  # noqa: E402
 from plots.features.training.table import best_table, compared_and_alone  # noqa: E402

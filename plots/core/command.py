@@ -179,6 +179,17 @@ def print_tables(tables: Sequence[Table], options: argparse.Namespace) -> None:
     sys.stdout.write(render(tables, options.format))
 
 
+def print_parts(parts: Sequence[tuple[str, Sequence[Table]]], options: argparse.Namespace) -> None:
+    """Prints what is said of each file: as text words and the tables behind them, in any other
+    format the tables of all files."""
+    if options.format != "text":
+        print_tables([table for _, tables in parts for table in tables], options)
+        return
+    for words, tables in parts:
+        sys.stdout.write(words)
+        print_tables(tables, options)
+
+
 def tell_written(paths: Iterable[Path]) -> None:
     """Says which files were written."""
     for path in paths:

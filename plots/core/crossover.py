@@ -433,16 +433,11 @@ def speed_ups(
         size = float(gpu.sizes[0])
         verdict = verdicts.get(gpu.rows[0])
         one = SpeedUp(pairing.common, size, chosen, gpu, ratio, low, high, verdict)
-        found.append(_counted(one))
+        cost, pairs = gpu.quantity.cost, zip(chosen.samples[0], gpu.samples[0], strict=False)
+        ahead = [cost(on_cpu) > cost(on_gpu) for on_cpu, on_gpu in pairs]
+        against = ahead.count(one.winner == "cpu") if one.winner else 0
+        found.append(replace(one, against=against, repetitions=len(ahead)))
     return found
-
-
-def _counted(one: SpeedUp) -> SpeedUp:
-    cost = one.cpu.quantity.cost
-    pairs = zip(one.cpu.samples[0], one.gpu.samples[0], strict=False)
-    ahead = [cost(cpu) > cost(gpu) for cpu, gpu in pairs]
-    against = ahead.count(one.winner == "cpu") if one.winner else 0
-    return replace(one, against=against, repetitions=len(ahead))
 
 
 def _verdicts(compared: Sequence[Comparison]) -> dict[int, int]:

@@ -4,10 +4,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from plots.core.series import device_name
+from plots.core.series import cpu_first, device_name
 from plots.file.families import FAMILIES
 from plots.file.rows import Row
-from plots.text import whole
 
 _DEVICE = ("device", "cpu_threads")  # what a label begins with
 
@@ -55,7 +54,7 @@ def lines(
         if name not in _DEVICE and any(dict(other).get(name) != value for other in groups)
     }
     found = []
-    for key in sorted(groups, key=_order):
+    for key in sorted(groups, key=cpu_first):
         members = sorted(groups[key], key=size)
         axes, configuration = members[0].axes, members[0].configuration
         label = [device_name(members[0], without=configuration.keys() - _DEVICE)]
@@ -77,9 +76,3 @@ def rate(row: Row, counter: str) -> float:
 def _amount(row: Row, counter: str) -> float:
     # Counters of Peak and Copy are per iteration, those of Gemm and Layer per operation.
     return row.counters[counter] * (row.count if row.family in FAMILIES else 1.0)
-
-
-def _order(key: tuple[tuple[str, str], ...]) -> tuple[bool, int, tuple[tuple[str, str], ...]]:
-    configuration = dict(key)
-    threads = whole(configuration.get("cpu_threads", "")) or 0
-    return configuration.get("device") != "cpu", threads, key

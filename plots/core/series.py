@@ -31,7 +31,7 @@ def series_labels(rows: Iterable[Row]) -> dict[SeriesKey, str]:
     execution.
     """
     axes = {series_key(row): row.axes for row in rows}
-    keys = sorted(axes, key=_order)
+    keys = sorted(axes, key=cpu_first)
     others = [dict(key) for key in keys]
     labels = {key: printable(str(axes[key].label(dict(key), others)), _LONGEST) for key in keys}
     # Two keys could look alike once shortened; then all of the configuration is shown.
@@ -75,7 +75,8 @@ def _label(row: Row, configuration: dict[str, str], without: Collection[str] = (
     return Label(printable(label.where, _LONGEST), printable(label.how, _LONGEST), chosen=chosen)
 
 
-def _order(key: SeriesKey) -> tuple[bool, str, int, SeriesKey]:
+def cpu_first(key: SeriesKey) -> tuple[bool, str, int, SeriesKey]:
+    """The order of ways to compute: the CPU first, by its threads."""
     configuration = dict(key)
     device = configuration.get("device", "")
     return device != "cpu", device, whole(configuration.get("cpu_threads", "")) or 0, key

@@ -14,7 +14,7 @@ import numpy as np
 
 from plots import units
 from plots.core.crossover import CPU_WINS, GPU_WINS, Crossover, SpeedUp
-from plots.core.tables.plain import terminal_width, wrapped
+from plots.core.tables.formats import terminal_width, wrapped
 from plots.file.quantities import TIME, Quantity
 from plots.text import printable
 

@@ -17,7 +17,7 @@ from plots.file.axes import BUILT_IN, OWN, Axes
 from plots.file.ladders import DISC, Ladder
 from plots.file.quantities import TIME, Quantity
 from plots.file.shortcomings import Shortcoming, shortcomings
-from plots.text import whole
+from plots.text import counted, whole
 
 # Of a file's rows of one kind: with more that other programs disturbed it cannot answer.
 MOST_DISTURBED = 0.25
@@ -39,6 +39,11 @@ class Cpu:
     numa_nodes: int
     governor: str | None
     simd: str
+
+    @property
+    def words(self) -> str:
+        """Its model and its cores."""
+        return f"{self.model}, {counted(self.cores, 'core')}"
 
 
 @dataclass(frozen=True, slots=True)

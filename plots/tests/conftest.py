@@ -16,7 +16,7 @@ from plots.cli import main
 from plots.core.charts import style
 from plots.core.crossover import Comparison, comparisons
 from plots.features.predict import analysis as predict
-from plots.features.predict import files as predicted
+from plots.features.predict import answer as predicted
 from plots.features.predict import fit as fitting
 from plots.features.predict.data import Observation, observations
 from plots.features.report import report

@@ -14,7 +14,7 @@ from plots.core.costs import kept_cost
 from plots.core.mlp import Mlp, of_size
 from plots.features.advise import analysis as advise
 from plots.features.advise.advice import Advice, Adviser, Network, fastest
-from plots.features.advise.words import meeting_words, sentence
+from plots.features.advise.table import meeting_words, sentence
 from plots.file import loading, rows
 from plots.tests import synthetic, synthetic_machine
 

@@ -14,8 +14,9 @@ from plots.core.headline import Answer, headline
 from plots.core.strip import SIDES, segments_of
 from plots.features.answer.analysis import LONGEST, reach, sentences
 from plots.tests import synthetic
-from plots.tests.synthetic_batches import (
+from plots.tests.synthetic_sweep import (
     ALL,
+    DISC_MODELS,
     EAGER,
     LARGE,
     PINNED,
@@ -23,11 +24,11 @@ from plots.tests.synthetic_batches import (
     Seconds,
     by_batch,
     crossing,
+    epochs,
     heart_on,
     trained,
     ways,
 )
-from plots.tests.synthetic_sweep import DISC_MODELS, epochs
 
 
 @pytest.fixture

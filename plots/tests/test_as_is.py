@@ -14,7 +14,7 @@ from plots.core.page.section import Context
 from plots.features.advise import own_section
 from plots.features.advise.as_is_summary import as_is, left_out, module_screen, modules
 from plots.features.answer import section as answer_section
-from plots.features.predict.files import Predictions
+from plots.features.predict.answer import Predictions
 from plots.tests import synthetic, synthetic_peers
 
 SIZES = {"pairs": 200_000, "pairsx2": 800_000}

@@ -18,8 +18,8 @@ from plots.core.page.page import render_page
 from plots.core.page.section import Context
 from plots.features.advise import section
 from plots.features.advise.advice import Adviser, Network
-from plots.features.advise.words import sentence
-from plots.features.predict.files import Predictions
+from plots.features.advise.table import sentence
+from plots.features.predict.answer import Predictions
 from plots.file import loading
 from plots.file.rows import File
 from plots.tests import synthetic_machine

@@ -11,7 +11,7 @@ from plots.core.tables.formats import render
 from plots.features.answer import section as verdict
 from plots.features.crossover.table import crossover_table, speed_up_table
 from plots.features.report import report
-from plots.features.why.counterfactuals import counterfactuals
+from plots.features.why.analysis import counterfactuals
 from plots.features.why.table import why_tables
 from plots.file import loading
 from plots.file.axes import BUILT_IN, Axes, Axis

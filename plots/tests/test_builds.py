@@ -13,7 +13,7 @@ from plots.file import loading
 from plots.file.builds import SAME, other_builds
 from plots.file.loading import refinement_of
 from plots.tests import synthetic
-from plots.tests.synthetic_pairs import FIRST, pairs
+from plots.tests.synthetic_answers import FIRST, pairs
 
 MODELS = tuple(f"disc-{depth}" for depth in range(2, 13))
 EQUAL = (1.0,) * len(MODELS)

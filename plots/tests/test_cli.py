@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands as a user runs them: what they print, what they write, their exit codes."""
+"""The commands as a user runs them: what they print, what they write, their exit codes; and the
+command that measures a file again."""
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,8 @@ from plots.cli import main
 from plots.commands import COMMANDS
 from plots.core import crossover
 from plots.core.curves import SCALES, pairings
+from plots.features.record.section import command
+from plots.file.rows import Run
 from plots.tests import synthetic
 from tools.sources import tracked_results
 
@@ -147,3 +151,33 @@ def test_an_example_follows_how_the_program_was_started(command, capsys, monkeyp
         printed = " ".join(capsys.readouterr().out.split())
         assert f"usage: {name} {command} " in printed
         assert f"example: {name} {command} " in printed
+
+
+# --- the command that measures a file again: it survives a shell
+
+
+def run_of(*words: str, **environment: str) -> Run:
+    return Run(
+        command=("bench", *words),
+        sweep="default",
+        repetitions=9,
+        min_time_seconds=0.1,
+        environment=environment,
+        data="",
+        flush_to_zero=None,
+    )
+
+
+def test_the_results_place_and_filter_are_left_out():
+    words = ["--mlp=784,512,10", "--out=a.json", "--benchmark_out=b", "--benchmark_filter=x"]
+    words.append("--resume")
+    assert command(run_of(*words)) == "./build/bench --mlp=784,512,10"
+
+
+def test_a_shell_gives_back_the_words():
+    run = run_of("--data=it's $HOME `x`.csv", OMP_NUM_THREADS="2 ; rm x")
+    assert shlex.split(command(run)) == [
+        "OMP_NUM_THREADS=2 ; rm x",
+        "./build/bench",
+        "--data=it's $HOME `x`.csv",
+    ]

@@ -11,7 +11,7 @@ from plots.cli import main
 from plots.file import fitness, loading
 from plots.file.shortcomings import FEWEST_REPETITIONS, SWEEPS
 from plots.tests import synthetic
-from plots.tests.synthetic_pairs import pairs
+from plots.tests.synthetic_answers import pairs
 
 COMMIT = "0123456789" * 4
 NAME = "results/a-cpu-2c/2020-01-01-0123456.json"

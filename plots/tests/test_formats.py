@@ -2,6 +2,7 @@
 """Tables in each format; what a result file holds stays text in all of them; headings over groups
 in text, and what a narrow terminal gets."""
 
+import argparse
 import csv
 import io
 import json
@@ -9,7 +10,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from plots.core.page.html import environment
+from plots.core.command import print_parts
+from plots.core.page.page import environment
 from plots.core.tables.formats import FORMATS, as_csv, as_json, as_markdown, as_text, render
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.text import printable
@@ -176,6 +178,14 @@ def test_several_tables():
     assert render([SMALL, EMPTY], "text") == f"{as_text(SMALL)}\n{as_text(EMPTY)}"
     assert render([SMALL, EMPTY], "csv").split("\n\n")[1] == "a,b\n"
     assert render([], "text") == ""
+
+
+def test_files_have_their_tables_in_one_list(capsys):
+    parts = [("first\n", [SMALL]), ("second\n", [SMALL, EMPTY])]
+    print_parts(parts, argparse.Namespace(format="json"))
+    assert len(json.loads(capsys.readouterr().out)) == 3
+    print_parts(parts, argparse.Namespace(format="text"))
+    assert capsys.readouterr().out.startswith(f"first\n{as_text(SMALL)}second\n{as_text(SMALL)}")
 
 
 FULL = (Cell("x"), Cell("1"), Cell("2", bold=True), Cell("3", marks=(1,)), Cell("4"))

@@ -10,7 +10,7 @@ import plots
 from plots.core.cost import BENCH_PATH
 from plots.features.predict import analysis
 from plots.tests import synthetic
-from plots.tests.synthetic_passes import passes
+from plots.tests.synthetic_steps import passes
 
 
 @pytest.fixture

@@ -36,7 +36,6 @@ from plots.file.rows import File, Row
 from plots.tests import (
     synthetic,
     synthetic_machine,
-    synthetic_passes,
     synthetic_probes,
     synthetic_steps,
 )
@@ -65,7 +64,7 @@ def whole() -> dict[str, Any]:
     every = synthetic_probes.everything(gpu=True)["benchmarks"]
     every += [*synthetic_probes.sums(), *synthetic_steps.steps(["fcn-r"])]
     for device in ("cpu", "cuda"):
-        every += synthetic_passes.passes("heart", 1, device)
+        every += synthetic_steps.passes("heart", 1, device)
     for entry in every:
         configuration = entry.get("configuration", {})
         kind = (configuration.get("family"), configuration.get("device"))

@@ -11,11 +11,11 @@ from plots.core.crossover import Crossover, comparisons
 from plots.core.page.svg import inline
 from plots.core.strip import Segment, segments_of, strip_text
 from plots.features.answer.glance import MOST_WORDS, Glance, glance
-from plots.features.predict.files import predictions
+from plots.features.predict.answer import predictions
 from plots.file import loading
 from plots.file.rows import File
 from plots.tests import synthetic, synthetic_steps
-from plots.tests.synthetic_batches import (
+from plots.tests.synthetic_sweep import (
     LARGE,
     PINNED,
     RESIDENT,

@@ -22,10 +22,14 @@ from plots.core.charts.style import NARROW, WIDE, thinned
 from plots.core.crossover import comparisons
 from plots.core.network import epoch_rows, training_rows
 from plots.core.rates import lines
-from plots.features.training.chart import best_of_devices, draw_times
-from plots.features.training.forward_chart import draw_latencies, draw_throughput
+from plots.features.training.chart import (
+    best_of_devices,
+    draw_latencies,
+    draw_throughput,
+    draw_times,
+)
 from plots.features.why.analysis import splits
-from plots.features.why.chart import chosen, draw_why
+from plots.features.why.section import chosen, draw_why
 from plots.file import loading
 from plots.file.families import FORWARD, MINIBATCH
 from plots.tests import (
@@ -35,7 +39,7 @@ from plots.tests import (
     synthetic_steps,
     synthetic_sweep,
 )
-from plots.tests.synthetic_passes import passes
+from plots.tests.synthetic_steps import passes
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,7 @@ from plots.core.machines import (
     side_by_side,
 )
 from plots.core.network import epoch_rows
-from plots.features.machines.chart import MOST_SHOWN, draw_machines
+from plots.features.machines.section import MOST_SHOWN, draw_machines
 from plots.features.machines.table import machines_table, part, summary_table, verdicts
 from plots.features.report import report
 from plots.file import loading

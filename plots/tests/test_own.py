@@ -16,12 +16,18 @@ from plots.core.mlp import Mlp
 from plots.core.page.page import render_page
 from plots.core.page.section import Context
 from plots.features.advise import own_section
-from plots.features.advise.advice import Adviser
+from plots.features.advise.advice import (
+    Adviser,
+    Own,
+    Size,
+    first_win,
+    own_network,
+    own_networks,
+    rows_of,
+)
 from plots.features.advise.analysis import Prediction
-from plots.features.advise.own import Own, Size, first_win, own_network, own_networks, rows_of
-from plots.features.advise.table import own_table, screen
-from plots.features.advise.words import own_sentences
-from plots.features.predict.files import Predictions
+from plots.features.advise.table import own_sentences, own_table, screen
+from plots.features.predict.answer import Predictions
 from plots.file.rows import File
 from plots.tests import synthetic, synthetic_peers
 

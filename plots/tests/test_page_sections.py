@@ -10,15 +10,14 @@ import pytest
 from plots.cli import main
 from plots.core.charts.files import stems
 from plots.core.crossover import comparisons
-from plots.core.page.columns import on_page
-from plots.core.page.section import Context
+from plots.core.page.section import Context, on_page
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.crossover import section as crossovers
 from plots.features.report import report
 from plots.features.report.sections import SECTIONS
-from plots.features.training import epochs_section as epochs
+from plots.features.training import section as training
 from plots.features.why import section as reasons
-from plots.features.why.counterfactuals import counterfactuals
+from plots.features.why.analysis import counterfactuals
 from plots.tests import synthetic, synthetic_machine, synthetic_probes, synthetic_sweep
 
 MODES = (("eager", "pageable"), ("eager", "resident"), ("graph", "resident"))
@@ -72,7 +71,7 @@ def test_the_batch_of_the_headline_comes_first(read):
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_epochs_are_compared_without_dashes(machine):
-    (block,) = epochs.build([machine], context(machine)).blocks
+    (block,) = training.epochs([machine], context(machine)).blocks
     (table,) = block.tables
     assert len(table.lines) == 10 < len(synthetic.MODELS)
     assert NOTHING not in [cell for line in table.lines for cell in line]
@@ -112,7 +111,7 @@ def test_epochs_stand_before_products_and_layers(read):
 @pytest.mark.usefixtures("undrawn")
 def test_titles_of_tables_differ(read):
     file = read(synthetic_probes.everything())
-    sections = [module.build([file], context(file)) for module in SECTIONS]
+    sections = [build([file], context(file)) for build in SECTIONS]
     titles = [
         table.title
         for section in sections

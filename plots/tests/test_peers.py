@@ -14,7 +14,7 @@ from plots.features.doubts import section as doubts
 from plots.features.peers import section
 from plots.features.peers.analysis import crossovers_of, order_statistics, pairs, ratio_interval
 from plots.features.peers.section import missing_table, peer_tables
-from plots.features.record.commandline import command
+from plots.features.record.section import command
 from plots.file import loading
 from plots.file.axes import BUILT_IN
 from plots.file.rows import File, Instances

@@ -21,15 +21,17 @@ from plots.features.predict.analysis import (
     DEFAULT_CARDS,
     Outlook,
     Wanted,
+    operations_of,
     outlooks,
     predict_times,
+    step_draws,
 )
 from plots.features.predict.answer import ends, verdicts
 from plots.features.predict.cards import chosen_cards
 from plots.features.predict.data import measured
 from plots.features.predict.fit import Fit
-from plots.features.predict.framework import operations_of, predict_step
 from plots.features.predict.simulate import Error, Errors, Times
+from plots.features.predict.simulate import ends as simulated
 from plots.features.predict.ways import PERSISTENT, WAYS, Way
 from plots.file import loading
 from plots.file.families import steps_of
@@ -162,17 +164,18 @@ def test_a_framework_s_own_count_decides(fitted):
     """Of a step with a thousand more operations the processor takes so much longer, and of written
     out attention the device; one without any takes what a step takes beside them."""
     card, cost = CARDS["rtx-4090"], kept("gpt-64", 12)
-    none = predict_step(fitted, (Operation("copy", 0.0, 4.0, 1.0, ()),), "f32", card)
+
+    def seconds(operations: tuple[Operation, ...]) -> Times:
+        return simulated(step_draws(fitted, operations, "f32", card))
+
+    none = seconds((Operation("copy", 0.0, 4.0, 1.0, ()),))
     assert 1e-4 < none.low < none.seconds < none.high < 1e-3
     views = Operation("view", 0.0, 0.0, 1.0, (), 1000)
-    plain, more = (
-        predict_step(fitted, own, "f32", card)
-        for own in (cost.operations, (*cost.operations, views))
-    )
+    plain, more = map(seconds, (cost.operations, (*cost.operations, views)))
     assert more.seconds - plain.seconds == pytest.approx(1000 * 14e-6, rel=0.2)
     softmax = Operation("softmax", 0.0, 1e12, 1.0, ())
-    assert predict_step(fitted, (softmax,), "f32", card).seconds == pytest.approx(1.6, rel=0.2)
-    unknown = predict_step(fitted, (softmax,), "tf32", CARDS["gtx-980"])
+    assert seconds((softmax,)).seconds == pytest.approx(1.6, rel=0.2)
+    unknown = step_draws(fitted, (softmax,), "tf32", CARDS["gtx-980"])
     assert unknown == "no source gives its tf32_flops"
 
 

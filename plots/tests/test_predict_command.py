@@ -9,8 +9,8 @@ import pytest
 from plots.core import costs
 from plots.core.cards import load_cards
 from plots.features.predict.analysis import NOT_MEASURED
+from plots.features.predict.answer import predictions
 from plots.features.predict.cards import chosen_cards
-from plots.features.predict.files import predictions
 from plots.features.report import report
 from plots.tests import synthetic, synthetic_machine, synthetic_steps
 
@@ -38,9 +38,13 @@ def printed(shell):
     return run
 
 
-def test_every_table_says_that_nothing_was_measured(path, printed):
+def test_every_table_says_that_nothing_was_measured(path, write, printed):
+    document = synthetic_machine.machine(modes=(), models=SMALL)
+    document["context"]["crossover"]["machine"]["id"] = "another"
+    other = write(document, "other.json")
     for flags in ([], ["--ranks=2", "--all"]):
-        found = json.loads(printed("predict", path, "--format=json", "--gpu=l4", *flags))
+        found = json.loads(printed("predict", path, other, "--format=json", "--gpu=l4", *flags))
+        assert sum("another" in table["title"] for table in found) >= 2
         for table in found:
             assert NOT_MEASURED in table["title"]
             assert table["rows"] and all(row["measured"] == 0 for row in table["rows"])

@@ -12,16 +12,18 @@ from plots.core.cards import load_cards
 from plots.core.statistics import conformal
 from plots.features.predict.analysis import predict_times
 from plots.features.predict.data import (
+    KERNELS,
     Observation,
     card_of,
     fastest_rates,
+    load_kernels,
+    load_products,
     measured,
     observations,
     our_demand,
 )
 from plots.features.predict.fit import errors_of, fit, is_network, left_out, parameters_of
 from plots.features.predict.model import EXPECTED, PARAMETERS, SPREADS, Stack
-from plots.features.predict.published import KERNELS, load_kernels, load_products
 from plots.features.predict.simulate import Error
 from plots.features.predict.ways import PYTORCH, Way
 from plots.features.shi.analysis import load_shi

@@ -9,20 +9,22 @@ import pytest
 from plots.core.all_reduce import BUCKET_BYTES, exposed, fit_alpha_beta
 from plots.core.cards import load_cards, load_links
 from plots.core.cost import CostError
-from plots.features.predict import ranks, sums
+from plots.features.predict import ranks
 from plots.features.predict.analysis import NOT_MEASURED, Wanted
-from plots.features.predict.ranks import Plan, plan_sentences, prospect
-from plots.features.predict.simulate import Error
-from plots.features.predict.sums import (
+from plots.features.predict.ranks import (
     LINKS,
     Link,
+    Plan,
     Scaling,
     fitted_link,
     link_of,
     load_scaling,
     loss_of,
     lost,
+    plan_sentences,
+    prospect,
 )
+from plots.features.predict.simulate import Error
 from plots.features.predict.ways import PYTORCH, Band, Way
 from plots.tests import synthetic
 from plots.tests.synthetic_probes import operation
@@ -217,7 +219,7 @@ def test_published_trainings_are_whole():
 
 
 def test_what_is_lost_is_what_the_model_does_not_explain(monkeypatch):
-    monkeypatch.setattr(sums, "link_of", lambda *_: a_link(0.0))
+    monkeypatch.setattr(ranks, "link_of", lambda *_: a_link(0.0))
     perfect = Scaling("a", 1000, 10, "k80", "m", "pcie3", "x", {1: 10.0, 2: 20.0})
     slow = Scaling("b", 1000, 10, "k80", "n", "pcie3", "x", {1: 10.0, 2: 10.0})
     assert lost(perfect, 2) == pytest.approx(0.0, abs=1e-6)

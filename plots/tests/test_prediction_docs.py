@@ -25,7 +25,7 @@ from plots.core.tables.formats import as_markdown
 from plots.core.tables.table import Cell, Column, Table
 from plots.features.predict.analysis import Wanted, outlooks, predict_times
 from plots.features.predict.answer import ends, verdicts
-from plots.features.predict.data import Observation, observations
+from plots.features.predict.data import KERNELS, PRODUCTS, Observation, observations
 from plots.features.predict.fit import (
     Fit,
     errors_of,
@@ -36,10 +36,9 @@ from plots.features.predict.fit import (
     shares_card_or_network,
 )
 from plots.features.predict.model import CEILINGS, PARAMETERS
-from plots.features.predict.published import KERNELS, PRODUCTS
+from plots.features.predict.ranks import Scaling, load_scaling, loss_of, modelled
 from plots.features.predict.simulate import Error, Errors, Times, slower
 from plots.features.predict.simulate import ends as ends_of
-from plots.features.predict.sums import Scaling, load_scaling, loss_of, modelled
 from plots.features.predict.ways import PYTORCH, Way, several
 from plots.file import loading
 

@@ -13,8 +13,14 @@ from plots.core.crossover import comparisons
 from plots.core.curves import thread_pairs
 from plots.core.page.section import Context
 from plots.features.ranks import section
-from plots.features.ranks.analysis import more_ranks, ranks_sentence, shared, sum_seconds
-from plots.features.ranks.table import ranks_tables, shared_tables
+from plots.features.ranks.analysis import (
+    more_ranks,
+    ranks_sentence,
+    ranks_tables,
+    shared,
+    shared_tables,
+    sum_seconds,
+)
 from plots.tests import synthetic
 from plots.tests.synthetic_probes import sums
 from plots.tests.synthetic_sweep import DISC_MODELS

@@ -16,7 +16,7 @@ import plots
 from plots import units
 from plots.file.quantities import QUANTITIES, Quantity
 from plots.tests import synthetic, synthetic_machine, synthetic_probes, synthetic_steps
-from plots.tests.synthetic_passes import passes
+from plots.tests.synthetic_steps import passes
 from plots.tests.synthetic_sweep import DISC_MODELS, DISC_SIZES
 
 GUIDE = Path(plots.__file__).parents[1] / "docs" / "howto" / "notebook.md"

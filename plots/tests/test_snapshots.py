@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from plots.cli import main
-from plots.features.predict.files import predictions
+from plots.features.predict.answer import predictions
 from plots.features.report import report
 from plots.file import loading
 from plots.tests import (

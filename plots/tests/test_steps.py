@@ -19,11 +19,10 @@ from plots.features.answer.analysis import sentences
 from plots.features.crossover import section as crossovers
 from plots.features.machines.table import machines_table
 from plots.features.record import section as record
-from plots.features.training import steps_section as steps
+from plots.features.training.section import steps
 from plots.features.why import section as reasons
-from plots.features.why.analysis import PARTS, splits
-from plots.features.why.chart import COLOURS, draw_why
-from plots.features.why.counterfactuals import counterfactuals
+from plots.features.why.analysis import PARTS, counterfactuals, splits
+from plots.features.why.section import COLOURS, draw_why
 from plots.features.why.table import why_tables
 from plots.file import loading
 from plots.file.families import EPOCH, MINIBATCH
@@ -227,11 +226,11 @@ def test_the_profile_stands_in_for_a_way_that_was_not_measured(load):
 
 
 def test_the_chart_names_networks_by_batch(file):
-    drawn = draw_why(file, MINIBATCH).svg.decode()
+    drawn = draw_why(file, MINIBATCH).pictures.svg.decode()
     for text in ("alexnet-r ×1024, 90k", "convolution", "normalization", "pooling", "reorders"):
         assert f">{text}<" in drawn
     assert "% of the step" in drawn
-    assert "convolution" not in draw_why(file).svg.decode()
+    assert "convolution" not in draw_why(file).pictures.svg.decode()
 
 
 # --- compare, side by side, advise
@@ -284,7 +283,7 @@ def test_sections_show_epochs_then_steps(file):
     assert [picture.stem for picture in block.pictures] == ["machine.why", "machine.why-steps"]
     summaries = [fold.summary for fold in block.folds]
     assert len(set(summaries)) == len(summaries)
-    (block,) = steps.build([file], context).blocks
+    (block,) = steps([file], context).blocks
     best = block.tables[0].records()
     assert len(best) == 10  # of each batch of each network
     assert all(line["speed_up"] for line in best)
@@ -298,5 +297,5 @@ def test_sections_show_epochs_then_steps(file):
 @pytest.mark.usefixtures("undrawn")
 def test_a_file_without_steps_has_no_section_of_them(read):
     file = read(synthetic.sweep())
-    assert steps.build([file], Context()) is None
+    assert steps([file], Context()) is None
     assert epoch_rows(file) and not step_rows(file)

@@ -22,7 +22,7 @@ from plots.file import loading
 from plots.file.ladders import DISC
 from plots.file.rows import PairedInterval, Refinement
 from plots.tests import synthetic
-from plots.tests.synthetic_pairs import COMMON, interval, pairs
+from plots.tests.synthetic_answers import PAIRED, interval, pairs
 from plots.tests.synthetic_sweep import DISC_MODELS, DISC_SIZES, curve, known
 
 CROSSING = 30_000.0
@@ -117,7 +117,7 @@ def test_one_side_that_always_wins_is_said(read):
 
 def test_pairs_are_those_of_the_same_sides(read):
     own = pairs(interval(25504, 33000))
-    other = pairs(interval(1, 2), common={**COMMON, "batch": "10"})
+    other = pairs(interval(1, 2), common={**PAIRED, "batch": "10"})
     said = "In paired measurements, 2 threads won reliably from between 25,504 and 33,000"
     for refinements, has in (((own, other), True), ((other,), False)):
         file = read(rows(), *refinements)

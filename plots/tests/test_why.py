@@ -12,9 +12,9 @@ from plots.cli import main
 from plots.core import crossover
 from plots.core.crossover import Comparison
 from plots.core.network import epoch_rows
+from plots.features.why import analysis as counterfactuals
 from plots.features.why import analysis as why
-from plots.features.why import counterfactuals
-from plots.features.why.chart import draw_why
+from plots.features.why.section import draw_why
 from plots.features.why.table import why_tables
 from plots.file import loading, rows
 from plots.tests import synthetic, synthetic_machine

@@ -10,8 +10,8 @@ from plots.core.crossover import comparisons, speed_ups
 from plots.core.network import epoch_rows, familiar
 from plots.core.tables.formats import render
 from plots.features.answer import section as verdict
-from plots.features.compare import mix
 from plots.features.compare.analysis import compare
+from plots.features.compare.command import mix
 from plots.features.crossover.table import crossover_table, other_work, speed_up_table
 from plots.features.training.table import best_table
 from plots.features.why import analysis as why
@@ -130,7 +130,7 @@ def test_a_file_of_nothing_but_other_work_says_so(load, shell):
 
 def test_a_mix_of_other_work_is_refused(load, shell):
     mine, theirs = load(entries(**OLD), "mine.json"), all_other(load, "theirs.json")
-    assert comparisons(mix.mix(mine, theirs)) == []
+    assert comparisons(mix(mine, theirs)) == []
     printed = shell("compare", f"--cpu-of={mine.path}", f"--gpu-of={theirs.path}", code=2)
     assert printed.out == "" and printed.err.count("\n") == 1
     assert "rows 1,000 and 500" in printed.err and "name files of one sweep" in printed.err

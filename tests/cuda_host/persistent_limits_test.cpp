@@ -49,7 +49,7 @@ TEST(EmulatedPersistentLimit, OfClustersIsAskedOfTheDriver) {
       fuse(training_epoch(task.model, {.rows = 50, .batch = 50, .optimizer = task.optimizer})),
       task.generate(50)};
   const Trajectory expected = reference_trajectory(training.workload, training.data, 1);
-  const auto launches_run = [&](auto change) {
+  const auto calls_of_run = [&](auto change) {
     cuda_host::reset();
     change(cuda_host::device());
     const auto program = started(*gpu(), training, persistent);
@@ -57,12 +57,12 @@ TEST(EmulatedPersistentLimit, OfClustersIsAskedOfTheDriver) {
     EXPECT_NO_THROW(verify_state(*program, training.workload, expected));
     return cuda_host::calls_of("cudaOccupancyMaxActiveClusters");
   };
-  EXPECT_EQ(launches_run([](auto& /*device*/) {}), 1);
-  EXPECT_EQ(launches_run([](auto& device) { device.cluster_blocks = 2; }), 3);
-  EXPECT_EQ(launches_run([](auto& device) { device.code = 80; }), 0)
+  EXPECT_EQ(calls_of_run([](auto& /*device*/) {}), 3) << "of 2, 4 and 8";
+  EXPECT_EQ(calls_of_run([](auto& device) { device.cluster_blocks = 2; }), 2);
+  EXPECT_EQ(calls_of_run([](auto& device) { device.code = 80; }), 0)
       << "code of before there were clusters is empty";
-  EXPECT_EQ(launches_run([](auto& device) { device.cluster_blocks = 1; }), 3);
-  EXPECT_EQ(launches_run([](auto& device) { device.major = 8; }), 0) << "not even asked";
+  EXPECT_EQ(calls_of_run([](auto& device) { device.cluster_blocks = 1; }), 1);
+  EXPECT_EQ(calls_of_run([](auto& device) { device.major = 8; }), 0) << "not even asked";
 }
 
 TEST(EmulatedPersistentLimit, OfALaunchThatIsRefusedIsTold) {

@@ -3,15 +3,20 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import count
+from pathlib import Path
+from typing import Any
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from plots.core.page import svg
-from plots.core.page.html import TEMPLATES, environment
 from plots.core.page.section import Picture, Section
+from plots.core.tables.table import Table, runs_of_columns
+from plots.text import printable
 
 
 def render_page(
@@ -20,8 +25,10 @@ def render_page(
     about: str = "Is it worth training this network on a GPU? From what size, and why?",
     home: str = "",
 ) -> str:
-    """The page with `sections`, in their order; for their text see plots/core/page/html.py. `home`
-    is the page of all machines, where there is one."""
+    """The page with `sections`, in their order; `home` is the page of all
+    machines, where there is one.
+
+    Every text is escaped, shown on one line and shortened: it may come from a file."""
     named = [[block.machine for block in one.blocks if block.machine] for one in sections]
     several = any(len(machines) > 1 for machines in named)
     widgets = [section.widget for section in sections if section.widget]
@@ -68,3 +75,46 @@ def _inline(numbers: Iterator[int], styles: dict[str, str], picture: Picture) ->
 @cache
 def _text(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8").strip()
+
+
+# ---- the templates, which alone make elements and attributes
+
+
+TEMPLATES = Path(__file__).with_name("templates")
+_LONGEST = 900  # characters of any text; what a result file holds may have millions
+# A number and its unit stay on one line.
+_UNIT = re.compile(r"(\d) (?=(?:[nµm]?s|%|[kKMGT]?i?(?:B|FLOP)(?:/s)?)(?:\W|$))")
+_CODE = frozenset({"row", "command"})  # columns of what one types
+_NAMES = frozenset({"machine", "gpu"})  # columns of names that may take two lines
+
+
+@cache
+def environment() -> Environment:
+    """Where the templates are and how they treat text."""
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+    )
+    made.globals.update(
+        groups=_groups,
+        is_code=lambda column: column.key in _CODE,
+        is_name=lambda column: column.key in _NAMES,
+    )
+    return made
+
+
+def _shown(value: Any) -> Any:
+    # Markup is the templates' own; all else may come from a file.
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return _UNIT.sub("\\1\u00a0", printable(value, _LONGEST))
+
+
+def _groups(table: Table) -> list[tuple[str, int]]:
+    """The headings above the columns' titles with their widths; none where no column has one."""
+    runs = runs_of_columns(table.columns)
+    return [(name, len(places)) for name, places in runs] if any(name for name, _ in runs) else []

@@ -21,12 +21,17 @@ from plots.file.rows import File
 from plots.parallel import Map, in_process
 
 if TYPE_CHECKING:  # matplotlib takes long to load
-    from plots.core.charts.style import Pictures
+    from plots.core.charts.style import Chart, Pictures
+from collections.abc import Collection
+from dataclasses import replace
+
+from plots.core.statistics import spread
+from plots.core.tables.table import NOTHING
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A chart. `stem` is its file name without ending, from Context.stem(). `alt` says what the
+    """A chart. `stem` is its file name without ending. `alt` says what the
     chart shows to those who don't see it, in a sentence that can stand alone and others that add to
     it; `caption` what to look at."""
 
@@ -80,14 +85,6 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """`url` begins with https://, or it is not shown as a link."""
-
-    text: str
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
 class Widget:
     """What a section does in the browser: `html` from a template of its own, with all text in it
     escaped, and the `script` and `style` that it needs."""
@@ -101,7 +98,7 @@ class Widget:
 class Section:
     """A chapter of the report. `anchor` is its id in the page: letters and hyphens.
 
-    A `widget` stands first, then `blocks`; `tables` and `notes` on all of it follow, then `links`.
+    A `widget` stands first, then `blocks`; `tables` and `notes` on all of it follow.
     A section with nothing but a `lead` says why it is empty. What is `folded` opens below its lead
     when asked to.
     """
@@ -112,7 +109,6 @@ class Section:
     blocks: tuple[Block, ...] = ()
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
-    links: tuple[Link, ...] = ()
     widget: Widget | None = None
     folded: bool = False
 
@@ -124,7 +120,7 @@ class Section:
 
 
 class Predicted(Protocol):
-    """What is predicted of the files; plots/features/predict/files.py has it."""
+    """What is predicted of the files; plots/features/predict/answer.py has it."""
 
     def clause(self, file: File) -> str:
         """A clause on `file`; empty where nothing is predicted."""
@@ -166,6 +162,55 @@ class Context:
         """What each card would do on the machine of `file`; none where nothing is predicted."""
         return self.predictions.of(file) if self.predictions else ()
 
-    def stem(self, file: File, chart: str) -> str:
-        """The name, without ending, of the file of a chart of `file`. `chart` has no dot."""
-        return f"{(self.stems or {}).get(file.path, 'machine')}.{chart}"
+    def picture(self, file: File, chart: Chart, caption: str = "") -> Picture:
+        """A chart of `file`, whose name has no dot, in a file named after the machine too."""
+        stem = f"{(self.stems or {}).get(file.path, 'machine')}.{chart.name}"
+        return Picture(chart.pictures, stem, chart.alt, caption)
+
+
+# ---- tables as a page shows them
+
+
+_FEW = 12  # lines of a table that is shown whole though it is not folded
+_SHOWN = 10  # of a longer one
+
+
+def on_page(table: Table, first: Sequence[str], title: str = "") -> Table:
+    """`table` with the columns whose keys are in `first` before all others, in that order.
+
+    A column that says the same in all of several lines is left out, and said in the title, which
+    is `title` where that is given; but not those in `first`, nor what is for programs.
+    """
+    kept, shared = _shared(table, first)
+    places = {column.key: place for place, column in enumerate(table.columns)}
+    order = [places[key] for key in first if key in places]
+    order += [place for place in kept if place not in order]
+    said = f" ({', '.join(shared)})" if shared else ""
+    return table.only(order, f"{title or table.title}{said}")
+
+
+def brief(table: Table, where: str) -> Table:
+    """Ten lines of a long `table`, evenly spread; a note says that `where` has all."""
+    if len(table.lines) <= _FEW:
+        return table
+    kept = spread(len(table.lines), _SHOWN)
+    note = f"{len(kept)} of {len(table.lines)} lines, evenly spread; {where} has all."
+    short = table.taking(kept)
+    return replace(short, notes=(*short.notes, note))
+
+
+def _shared(table: Table, first: Collection[str]) -> tuple[list[int], list[str]]:
+    """The places of the columns that stay, and in words what the others say in every line."""
+    kept, shared = [], []
+    for place, column in enumerate(table.columns):
+        texts = {(line[place].text, line[place].marks) for line in table.lines}
+        stays = column.for_programs or column.key in first
+        if stays or len(table.lines) < 2 or len(texts) > 1:
+            kept.append(place)
+            continue
+        ((text, marks),) = texts
+        if marks:
+            kept.append(place)
+        elif text != NOTHING.text:
+            shared.append(" ".join(filter(None, (column.group, column.title, text))))
+    return kept, shared

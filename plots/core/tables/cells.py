@@ -3,11 +3,12 @@
 with what it shows of the subject of a line."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from plots import units
 from plots.core.tables.table import NOTHING, Cell, Column, Table
-from plots.file.rows import Row
+from plots.file.rows import File, Row
 
 Field = tuple[Column, Callable[[Any], Cell]]
 Of = Callable[[Any], Any]
@@ -32,14 +33,32 @@ def count_field(key: str, title: str, of: Of, group: str = "") -> Field:
     return Column(key, title, True, group), lambda one: count_cell(of(one))
 
 
-def number_field(key: str, title: str, of: Of, group: str = "") -> Field:
+def number_field(key: str, title: str, of: Of, group: str = "", digits: int = 3) -> Field:
     """A column of number_cell()."""
-    return Column(key, title, True, group), lambda one: number_cell(of(one))
+    return Column(key, title, True, group), lambda one: number_cell(of(one), digits)
 
 
-def seconds_field(key: str, title: str, of: Of, group: str = "") -> Field:
+def seconds_field(key: str, title: str, of: Of, group: str = "", digits: int = 3) -> Field:
     """A column of seconds_cell()."""
-    return Column(key, title, True, group), lambda one: seconds_cell(of(one))
+    return Column(key, title, True, group), lambda one: seconds_cell(of(one), digits)
+
+
+def shown_field(
+    key: str, title: str, of: Of, show: Callable[[float], str], group: str = ""
+) -> Field:
+    """A column of numbers as `show` words them."""
+
+    def cell(one: Any) -> Cell:
+        value = of(one)
+        return NOTHING if value is None else Cell(show(value), value)
+
+    return Column(key, title, True, group), cell
+
+
+def for_programs(field: Field) -> Field:
+    """`field` in JSON and CSV only."""
+    column, cell = field
+    return replace(column, for_programs=True), cell
 
 
 def file_fields(found: Sequence[object]) -> tuple[Field, ...]:
@@ -91,6 +110,11 @@ def seconds_cell(value: float | None, digits: int = 3) -> Cell:
     return NOTHING if value is None else Cell(units.seconds(value, digits), value)
 
 
+def date_cell(file: File) -> Cell:
+    """The day on which `file` was measured; programs read the time, too."""
+    return Cell(file.date.date().isoformat(), file.date.isoformat())
+
+
 def bytes_cell(value: float | None) -> Cell:
     """An amount of memory of `value` bytes."""
     return NOTHING if value is None else Cell(units.binary_bytes(value), value)
@@ -99,12 +123,6 @@ def bytes_cell(value: float | None) -> Cell:
 def kind_cell(kind: str) -> Cell:
     """What kind of answer a crossover is."""
     return Cell({"several": "several changes", "ambiguous": "open"}.get(kind, kind), kind)
-
-
-def network_cells(row: Row) -> tuple[Cell, Cell, Cell]:
-    """The model that `row` trains, its parameters, and samples in a batch."""
-    params, batch = row.counters["params"], row.counters["batch"]
-    return text_cell(row.model), count_cell(params), count_cell(batch)
 
 
 def range_cell(row: Row, count: float = 1) -> Cell:

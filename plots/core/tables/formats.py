@@ -1,14 +1,182 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tables out: Markdown, CSV, JSON; plots/core/tables/plain.py as plain text."""
+"""Writes tables out: Markdown, CSV, JSON, and as plain text, as wide as the terminal."""
 
 import csv
 import io
 import json
+import re
+import shutil
+import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 
-from plots.core.tables.plain import as_text
-from plots.core.tables.table import LONGEST, LONGEST_NOTE, Cell, Table
-from plots.text import markdown
+from plots.core.tables.table import (
+    LONGEST,
+    LONGEST_NOTE,
+    NOTHING,
+    Cell,
+    Column,
+    Run,
+    Table,
+    runs_of_columns,
+)
+from plots.text import markdown, printable
+
+_GAP = "  "  # between columns
+_PIPED = 100  # characters of a line where there is no terminal
+_NARROWEST = 20  # characters that a column of text is wrapped to at least
+# A number and its unit stay on one line: in between stands what textwrap does not break at.
+_UNIT = re.compile(r"(\d) (?=(?:[nµm]?s|%)(?:\W|$))")
+_UNBROKEN = "\u00a0"
+
+
+def terminal_width() -> int:
+    """Characters of a line: those of the terminal, or 100 where the output is piped."""
+    return shutil.get_terminal_size(fallback=(_PIPED, 24)).columns
+
+
+def wrapped(text: str, indent: str = "", first: str | None = None, most: int = 1000) -> str:
+    """`text` in lines as wide as the terminal, or `most` characters, each behind `indent`, the
+    first behind `first`."""
+    width = max(min(terminal_width(), most), 2 * _NARROWEST)
+    return "\n".join(_lines(text, width, indent if first is None else first, indent))
+
+
+def _lines(text: str, width: int, first: str = "", indent: str = "") -> list[str]:
+    lines = textwrap.wrap(
+        _UNIT.sub(rf"\1{_UNBROKEN}", text),
+        width,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )
+    return [line.replace(_UNBROKEN, " ") for line in lines]
+
+
+def as_text(table: Table) -> str:
+    """Aligned columns for a terminal; what is bold elsewhere has an asterisk.
+
+    A last column of text is wrapped. Any other table that is wider than the terminal is cut between
+    groups of columns, or where a group is too wide in it, and each part repeats the columns before
+    the first group, or without groups the first ones of text; where they do not tell all lines
+    apart, lines have numbers. A part leaves out lines whose figures are in other parts alone.
+    """
+    table = table.shown()
+    texts = [[_plain(cell) for cell in line] for line in table.lines]
+    widths = [
+        max(map(len, (printable(column.title, LONGEST), *(line[place] for line in texts))))
+        for place, column in enumerate(table.columns)
+    ]
+    runs = runs_of_columns(table.columns)
+    for name, places in runs:  # a heading may need more than its columns
+        lacking = len(printable(name, LONGEST)) - _width(widths, places)
+        for place in places:
+            widths[place] += max(0, -(-lacking // len(places)))
+    stub = runs[0][1] if not runs[0][0] else ()
+    text = [wrapped(printable(table.title, LONGEST_NOTE))]
+    rest = runs[1:] if stub else runs
+    if stub and not rest and _width(_folded(table, widths), stub) > terminal_width():
+        names = next((at for at in stub[1:] if table.columns[at].numeric), len(stub))
+        stub, rest = stub[:names], [("", stub[names:])] if stub[names:] else []
+    parts = _parts(rest, stub, widths)
+    if len(parts) > 1 and len({tuple(line[place] for place in stub) for line in texts}) < len(
+        texts
+    ):
+        return as_text(_numbered(table))
+    for part in parts:
+        lines = [line for line in texts if len(parts) == 1 or _belongs(line, part, rest)]
+        text += ["", *_text_part([("", stub), *part] if stub else part, table, lines, widths)]
+    text += [
+        wrapped(printable(note, LONGEST_NOTE), " " * 4, f"[{mark}] ")
+        for mark, note in enumerate(table.notes, 1)
+    ]
+    return "\n".join(text) + "\n"
+
+
+def _numbered(table: Table) -> Table:
+    numbers = (Cell(str(number), number) for number in range(1, len(table.lines) + 1))
+    return replace(
+        table,
+        columns=(Column("line", "#", numeric=True), *table.columns),
+        lines=tuple((number, *line) for number, line in zip(numbers, table.lines, strict=True)),
+    )
+
+
+def _plain(cell: Cell) -> str:
+    marks = "".join(f" [{mark}]" for mark in cell.marks)
+    return f"{'*' if cell.bold else ''}{printable(cell.text, LONGEST)}{marks}"
+
+
+def _width(widths: Sequence[int], places: Sequence[int]) -> int:
+    return sum(widths[place] for place in places) + len(_GAP) * (len(places) - 1)
+
+
+def _folded(table: Table, widths: Sequence[int]) -> list[int]:
+    """`widths` with a last column of text as narrow as it may be."""
+    is_text = bool(table.columns) and not table.columns[-1].numeric
+    return [*widths[:-1], min(widths[-1], _NARROWEST)] if is_text else list(widths)
+
+
+def _parts(runs: Sequence[Run], stub: Sequence[int], widths: Sequence[int]) -> list[list[Run]]:
+    """`runs` in as few parts as a terminal's width allows; a wider column has a part of its own."""
+    most = terminal_width()
+    parts: list[list[Run]] = [[]]
+    for name, places in runs:
+        fits = _width(widths, [*stub, *places]) <= most
+        for run in [(name, places)] if fits else [(name, (place,)) for place in places]:
+            taken = [place for _, own in parts[-1] for place in own]
+            if taken and _width(widths, [*stub, *taken, *run[1]]) > most:
+                parts.append([])
+            if parts[-1] and not fits and parts[-1][-1][0] == name:
+                parts[-1][-1] = (name, (*parts[-1][-1][1], *run[1]))
+            else:
+                parts[-1].append(run)
+    return parts
+
+
+def _belongs(line: Sequence[str], part: Sequence[Run], runs: Sequence[Run]) -> bool:
+    """Whether `line` has a figure in `part`, or in none of `runs`."""
+
+    def measured(groups: Sequence[Run]) -> bool:
+        return any(line[place] != NOTHING.text for _, run in groups for place in run)
+
+    return measured(part) or not measured(runs)
+
+
+def _text_part(
+    runs: Sequence[Run], table: Table, lines: Sequence[Sequence[str]], widths: Sequence[int]
+) -> list[str]:
+    text = []
+    if any(name for name, _ in runs):
+        headings = (
+            printable(name, LONGEST).center(_width(widths, places), "-" if name else " ")
+            for name, places in runs
+        )
+        text.append(_GAP.join(headings).rstrip())
+    titles = [printable(column.title, LONGEST) for column in table.columns]
+    places = [place for _, own in runs for place in own]
+    last = places[-1]
+    left = terminal_width() - _width(widths, places) + widths[last]
+    for line in (titles, *lines):
+        folded = [line[last]]
+        if left < widths[last] and not table.columns[last].numeric:
+            folded = _lines(line[last], max(left, _NARROWEST))
+        fields = [
+            line[place].rjust(widths[place])
+            if table.columns[place].numeric
+            else line[place].ljust(widths[place])
+            for place in places[:-1]
+        ]
+        start = folded[0] if folded else ""
+        numeric = table.columns[last].numeric
+        fields.append(start.rjust(widths[last]) if numeric else start)
+        text.append(_GAP.join(fields).rstrip())
+        indent = " " * (_width(widths, places) - widths[last])
+        text += [indent + more for more in folded[1:]]
+    return text
+
+
+# ---- the formats
 
 
 def as_markdown(table: Table) -> str:

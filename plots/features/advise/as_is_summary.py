@@ -4,7 +4,6 @@ PyTorch's rows alone, on cards by what the worker counted of a step."""
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,14 +15,19 @@ from plots import units
 from plots.core.cards import Card, load_cards, overheads
 from plots.core.cost import Cost, operation_of
 from plots.core.machines import short_gpu
-from plots.core.reference import REFERENCE
+from plots.core.reference import REFERENCE, lines_of
 from plots.core.statistics import conformal
 from plots.core.tables.table import Table
-from plots.features.advise.advice import CPU, Adviser
+from plots.features.advise.advice import CPU, Adviser, Own, cost_of_row, own_network
 from plots.features.advise.analysis import Prediction, from_own_rows, nearest, weights_of
-from plots.features.advise.own import Own, cost_of_row, own_network
-from plots.features.advise.table import own_table, screen, sizes_table
-from plots.features.advise.words import counted_rows, own_lead, where_it_wins
+from plots.features.advise.table import (
+    counted_rows,
+    own_lead,
+    own_table,
+    screen,
+    sizes_table,
+    where_it_wins,
+)
 from plots.features.predict.data import card_of
 from plots.features.predict.fit import Fit
 from plots.features.predict.ways import PYTORCH, Way
@@ -123,8 +127,7 @@ class LeftOut:
 @cache
 def left_out() -> LeftOut:
     """From the steps in pytorch_steps.csv. Raises OSError where it cannot be read."""
-    with (REFERENCE / "pytorch_steps.csv").open(encoding="utf-8", newline="") as file:
-        lines = list(csv.DictReader(file))
+    lines = lines_of(REFERENCE / "pytorch_steps.csv")
     names = np.array([line["network"] for line in lines])
     seconds = np.array([float(line["seconds"]) for line in lines])
     counts = np.array([[float(line[key]) for key in _COUNTS] for line in lines])

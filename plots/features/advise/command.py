@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,14 +20,14 @@ from plots.core.command import (
     complain,
     named_path,
     newest,
-    print_tables,
+    print_parts,
 )
 from plots.core.cost import BENCH_PATH, Cost, CostError, load_cost, run_bench
 from plots.core.costs import kept_cost
 from plots.core.mlp import ACTIVATIONS, OPTIMIZERS, PRECISIONS, Mlp, network_of, of_size, widths_in
-from plots.core.tables.plain import wrapped
+from plots.core.tables.formats import wrapped
 from plots.core.tables.table import Table
-from plots.features.advise.advice import Adviser, Network
+from plots.features.advise.advice import Adviser, Network, nearest_batch, own_network
 from plots.features.advise.as_is_summary import (
     as_is,
     cards_of,
@@ -36,9 +35,15 @@ from plots.features.advise.as_is_summary import (
     modules,
     ways_table,
 )
-from plots.features.advise.own import nearest_batch, own_network
-from plots.features.advise.table import advice_table, own_table, screen, sizes_table
-from plots.features.advise.words import meeting_words, own_sentences, sentence
+from plots.features.advise.table import (
+    advice_table,
+    meeting_words,
+    own_sentences,
+    own_table,
+    screen,
+    sentence,
+    sizes_table,
+)
 from plots.features.answer.glance import why_it_cannot_tell
 from plots.features.predict.cards import add_gpu, chosen_cards, said
 from plots.features.predict.data import card_of, observations
@@ -132,24 +137,17 @@ def run(options: argparse.Namespace) -> int:
         fitted = fit(observations(files)) if any(cards) else None
     except OSError as error:
         return complain([said(error)])
-    tables: list[Table] = []
+    parts: list[tuple[str, list[Table]]] = []
     for file, its in zip(shown, cards, strict=True):
         try:
             if network is None:
                 names = [module] if module else modules(file)
-                told = [_as_is(file, name, its, options, fitted=fitted) for name in names]
+                parts += [_as_is(file, name, its, options, fitted=fitted) for name in names]
             else:
-                told = [_answer(file, network, its, options, fitted=fitted, second=second)]
+                parts.append(_answer(file, network, its, options, fitted=fitted, second=second))
         except CostError as error:
             problems.append(f"{printable(str(file.path))}: {error}")
-            continue
-        for words, own in told:
-            tables += own
-            if options.format == "text":
-                sys.stdout.write(words)
-                print_tables(own, options)
-    if options.format != "text":
-        print_tables(tables, options)
+    print_parts(parts, options)
     return complain(problems)
 
 

@@ -5,14 +5,45 @@ GPUs, from where on a GPU wins, what limits each side, and what memory it takes.
 import json
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from plots import units
 from plots.core.cards import Card, load_cards
+from plots.core.charts.looks import CPU_COLOURS, GPU_COLOURS
+from plots.core.charts.style import (
+    CARD_COLOURS,
+    PREDICTED_DASH,
+    Chart,
+    devices,
+    finish,
+    is_narrow,
+    name_sizes,
+    render,
+    set_logarithmic_axes,
+    write_above,
+)
 from plots.core.cost import BENCH_PATH, Cost
 from plots.core.costs import described_cost
-from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.core.page.section import Block, Context, Fold, Section
 from plots.core.tables.table import Table
-from plots.features.advise.advice import Adviser
-from plots.features.advise.analysis import nearest
+from plots.features.advise.advice import (
+    CPU,
+    GPU,
+    Adviser,
+    Own,
+    Size,
+    cost_of_row,
+    key_of,
+    own_network,
+    own_networks,
+    rows_of,
+    title_of,
+)
+from plots.features.advise.analysis import Prediction, nearest
 from plots.features.advise.as_is_summary import (
     as_is,
     cards_of,
@@ -22,16 +53,13 @@ from plots.features.advise.as_is_summary import (
     sentences,
     ways_table,
 )
-from plots.features.advise.own import Own, cost_of_row, own_network, own_networks, rows_of
-from plots.features.advise.own_chart import draw_own
-from plots.features.advise.table import own_table, sizes_table
-from plots.features.advise.words import own_lead, own_sentences
-from plots.features.predict.analysis import DEFAULT_CARDS
+from plots.features.advise.table import own_lead, own_sentences, own_table, sizes_table
+from plots.features.predict.analysis import DEFAULT_CARDS, NOT_MEASURED
+from plots.features.predict.answer import Predictions
 from plots.features.predict.data import card_of
-from plots.features.predict.files import Predictions
 from plots.features.predict.fit import Fit, band_notes
 from plots.file.rows import File, Row
-from plots.text import counted
+from plots.text import counted, printable, slug
 
 _NOT_COUNTED = (
     "What GPUs would do, and the memory, are missing, because bench is not built here to count the "
@@ -133,10 +161,86 @@ def _block(file: File, answer: Answer, context: Context) -> Block:
         title=f"{own.cost.model}: {counted(int(own.cost.params), 'parameter')}",
         lead=first,
         points=tuple(said),
-        pictures=tuple(
-            Picture(one.pictures, context.stem(file, one.name), one.alt) for one in charts
-        ),
+        pictures=tuple(context.picture(file, one) for one in charts),
         tables=(table,),
         folds=tuple(folds),
         emphasis=True,
     )
+
+
+# ---- the chart: over its batches and over its sizes
+
+
+def draw_own(file: File, own: Own) -> Chart | None:
+    """The chart of `own`; None where one size and batch alone was measured."""
+    lines = [
+        (what, line)
+        for what, line in (("samples in a batch", own.batches), ("parameters", own.widths))
+        if len(line) > 1
+    ]
+    if not lines:
+        return None
+    pictures = render(partial(_draw, file, own, lines))
+    over = " and over ".join(what for what, _ in lines)
+    who = ["measured here", *(["with other programs"] if own.peers else [])]
+    who += [f"on cards, {NOT_MEASURED}"] if any(one.row is None for one in own.gpus) else []
+    alt = (
+        f"Time of one epoch of {printable(own.cost.model, 60)} over {over}: {', '.join(who)}. The "
+        "table has the figures."
+    )
+    return Chart(slug(f"own-{own.cost.model}", 80), pictures, alt)
+
+
+def _draw(
+    file: File, own: Own, lines: Sequence[tuple[str, list[tuple[float, Size]]]], figure: Figure
+) -> None:
+    narrow = is_narrow(figure)
+    rows, columns = (len(lines), 1) if narrow else (1, len(lines))
+    figure.set_figheight(3.4 * rows)
+    panels = figure.subplots(rows, columns, squeeze=False, sharey=not narrow).flat
+    handles: dict[str, Line2D] = {}
+    for axes, (what, line) in zip(panels, lines, strict=True):
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        set_logarithmic_axes(axes, what)
+        name_sizes(axes, [size for size, _ in line], units.short_count)
+        _draw_lines(axes, line, handles)
+    write_above(figure.axes[0], "wall-clock time of one epoch", figure.get_figwidth() - 1)
+    fixed = f"{own.cost.precision}; over sizes: batch {own.cost.batch:,.0f}"
+    text = [devices(file), fixed, f"dashed and shaded: {NOT_MEASURED}"]
+    drawn = text if any(one.row is None for one in own.gpus) else text[:2]
+    finish(figure, f"{printable(own.cost.model, 60)}: one epoch", drawn, list(handles.values()))
+
+
+def _draw_lines(axes: Axes, line: Sequence[tuple[float, Size]], handles: dict[str, Line2D]) -> None:
+    """Each of all that is known at any place of `line`; a GPU that is predicted in its band."""
+    series: dict[str, list[tuple[float, Prediction]]] = {}
+    for place, size in line:
+        for one in size.known:
+            series.setdefault(key_of(one), []).append((place, one))
+    cards = [key for key, points in series.items() if points[0][1].row is None]
+    for key, points in series.items():
+        places = [place for place, _ in points]
+        first = points[0][1]
+        name = title_of(first)
+        style = _style(first, cards.index(key) if key in cards else 0)
+        (drawn,) = axes.plot(
+            places, [one.middle for _, one in points], label=name, markersize=4.5, **style
+        )
+        if first.row is None:
+            low, high = ([getattr(one, end) for _, one in points] for end in ("low", "high"))
+            axes.fill_between(places, low, high, color=style["color"], alpha=0.1, linewidth=0)
+        handles.setdefault(name, drawn)
+
+
+def _style(one: Prediction, place: int) -> dict[str, Any]:
+    if one.row is None:
+        return {
+            "color": CARD_COLOURS[place % len(CARD_COLOURS)],
+            "linestyle": PREDICTED_DASH,
+            "linewidth": 1.6,
+        }
+    colour = CPU_COLOURS[1] if one.device == CPU else GPU_COLOURS["resident"]
+    is_peer = key_of(one) not in (f"bench-{CPU}", f"bench-{GPU}")
+    shape = {"marker": "s", "linestyle": (0, (1, 1.5))} if is_peer else {"marker": "o"}
+    return {"color": colour, "linewidth": 1.8, "markerfacecolor": "white", **shape}

@@ -12,13 +12,13 @@ from markupsafe import Markup
 from plots.core.cards import Card, load_cards
 from plots.core.machines import short_gpu
 from plots.core.mlp import ACTIVATIONS, LOSSES, OPTIMIZERS, PRECISIONS, TIMED
-from plots.core.page.html import environment
+from plots.core.page.page import environment
 from plots.core.page.section import Block, Context, Section, Widget
 from plots.features.advise.advice import UNLIKE, Adviser, seen
 from plots.features.advise.analysis import FARTHEST, Series
 from plots.features.predict.analysis import DEFAULT_CARDS, NOT_MEASURED
+from plots.features.predict.answer import Predictions
 from plots.features.predict.data import card_of
-from plots.features.predict.files import Predictions
 from plots.features.predict.fit import Fit, band_notes
 from plots.features.predict.model import LAUNCH_SPREAD, ceiling, our_launches, power_of
 from plots.features.predict.simulate import DIMENSIONS, DRAWS, GENERATOR

@@ -33,6 +33,7 @@ LONGEST = 900  # characters that a sentence may have, with what it says of disag
 _NO_LOSS = 0.0005  # a share of the time that is said as 0.0 %
 _MOST = 3  # other batches, or networks, that a sentence names
 _NAME = 60  # characters of a name from the file
+ONLY_GPU = "Only the GPU was measured; without the CPU's times there is nothing to compare."
 _NOTHING_ALIKE = (
     "CPU and GPU were measured, but no network on both with the same batch size and precision, so "
     "there is nothing to compare."
@@ -80,7 +81,7 @@ def no_training(file: File) -> str:
 def _one_sided(file: File, rows: Sequence[Row], predicted: str) -> list[str]:
     """What is said of `rows` that are all of one device; nothing where they are of both."""
     if not on_device(rows, "cpu"):
-        return ["Only the GPU was measured; without the CPU's times there is nothing to compare."]
+        return [ONLY_GPU]
     if not on_device(rows, "cuda"):
         clauses = [f"No GPU's times yet ({why_no_gpu(file)})", predicted, reach(file, rows)]
         first = "; ".join(filter(None, clauses)) + "."

@@ -11,7 +11,7 @@ from plots.core.headline import Answer, foremost, headline, over_batches, over_p
 from plots.core.machines import short_gpu, short_processor
 from plots.core.network import ODD, epoch_rows, on_device, step_rows, training_rows
 from plots.core.strip import Mark, Strip, Strips, segments_of, side_of
-from plots.features.answer.analysis import no_training, reach, why_no_gpu
+from plots.features.answer.analysis import ONLY_GPU, no_training, reach, why_no_gpu
 from plots.features.copies.analysis import copies_sentences, over_copies
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Verdict, shown_ways
@@ -188,8 +188,7 @@ def _of_networks(file: File) -> Glance:
     """Of a file with a GPU's times and no curve of both devices."""
     rows = [row for family in TRAINING for row in training_rows(file, family)]
     if not on_device(rows, "cpu"):
-        said = "Only the GPU was measured; without the CPU's times there is nothing to compare."
-        return Glance(None, said, ())
+        return Glance(None, ONLY_GPU, ())
     ratios = [one for family in TRAINING for one in speed_ups(file, family)]
     if not ratios:
         said = "CPU and GPU were measured, but no network on both, so there is nothing to compare."

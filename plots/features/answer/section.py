@@ -3,14 +3,15 @@
 strips under each other, and of most a line."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from plots.core.charts.strip import draw_strips
 from plots.core.charts.style import Chart
 from plots.core.network import epoch_rows, on_device, step_rows, training_rows
 from plots.core.page.section import Block, Context, Fold, Picture, Section
 from plots.core.strip import Strips
-from plots.core.tables.cells import count_cell, text_cell
-from plots.core.tables.table import NOTHING, Cell, Column, Table
+from plots.core.tables.cells import count_cell, date_cell, text_cell
+from plots.core.tables.table import Cell, Column, Table
 from plots.features.answer.analysis import sentences
 from plots.features.answer.glance import Glance, glance, machines
 from plots.file.families import FORWARD
@@ -38,7 +39,7 @@ def build(files: Sequence[File], context: Context) -> Section:
     glances = [glance(file, context.comparisons(file), context.verdicts(file)) for file in files]
     shown = list(zip(files, glances, strict=True))[: context.detailed]
     side = machines(zip(files[:_MOST_MACHINES], glances, strict=False)) if len(files) > 1 else None
-    drawn = context.map(_draw, [_strips(one, bool(side)) for _, one in shown])
+    drawn = context.map(partial(_draw, beside=bool(side)), [one.strips for _, one in shown])
     blocks = [
         _block(file, one, chart, context) for (file, one), chart in zip(shown, drawn, strict=True)
     ]
@@ -68,24 +69,16 @@ def build(files: Sequence[File], context: Context) -> Section:
     return Section(title="The answer", anchor="answer", blocks=tuple(blocks), notes=tuple(notes))
 
 
-def _strips(one: Glance, side: bool) -> Strips | None:
-    """What is drawn of a machine: beside others, only what the machines' strips and the section on
+def _draw(strips: Strips | None, beside: bool) -> Chart | None:
+    """The strips of a machine: `beside` others, only what the machines' strips and the section on
     cards do not show."""
-    strips = one.strips
-    if strips and side and (strips.is_predicted or len(strips.strips) == 1):
+    if strips is None or (beside and (strips.is_predicted or len(strips.strips) == 1)):
         return None
-    return strips
-
-
-def _draw(strips: Strips | None) -> Chart | None:
-    return draw_strips(strips) if strips else None
+    return draw_strips(strips)
 
 
 def _block(file: File, one: Glance, chart: Chart | None, context: Context) -> Block:
     """The strip, the sentence, three lines; all else opens when asked to."""
-    pictures: tuple[Picture, ...] = ()
-    if chart:
-        pictures = (Picture(chart.pictures, context.stem(file, chart.name), chart.alt),)
     found = sentences(file, context.comparisons(file), context.predicted(file))
     epochs, steps = on_device(epoch_rows(file), "cuda"), on_device(step_rows(file), "cuda")
     passes = on_device(training_rows(file, FORWARD), "cuda")
@@ -95,7 +88,7 @@ def _block(file: File, one: Glance, chart: Chart | None, context: Context) -> Bl
         machine=file.machine.id,
         lead=one.sentence,
         points=one.lines,
-        pictures=pictures,
+        pictures=(context.picture(file, chart),) if chart else (),
         notes=(measured(file),),
         folds=(fold,),
         emphasis=True,
@@ -104,7 +97,7 @@ def _block(file: File, one: Glance, chart: Chart | None, context: Context) -> Bl
 
 def measured(file: File) -> str:
     """On what, when, and at which commit `file` was measured."""
-    devices = f"{file.machine.cpu.model}, {counted(file.machine.cpu.cores, 'core')}"
+    devices = file.machine.cpu.words
     if file.machine.gpu:
         devices += f"; {file.machine.gpu}"
     dirty = " with uncommitted changes" if file.software.dirty else ""
@@ -130,14 +123,13 @@ def _overview(rest: Sequence[tuple[File, Glance]]) -> Table:
 
 def _line(file: File, answer: str) -> tuple[Cell, ...]:
     cpu, gpu = file.machine.cpu, file.machine.gpu
-    cores = counted(cpu.cores, "core")
     failed = sum(row.failure is not None for row in file.rows)
     flagged = sum(bool(row.warnings) for row in file.rows)
     return (
         Cell(file.machine.id, file.machine.id, bold=True),
-        Cell(f"{cpu.model}, {cores}", cpu.model),
-        text_cell(gpu) if gpu else NOTHING,
+        Cell(cpu.words, cpu.model),
+        text_cell(gpu),
         text_cell(answer),
-        Cell(file.date.date().isoformat(), file.date.isoformat()),
+        date_cell(file),
         *(count_cell(number) for number in (len(file.rows), failed, flagged)),
     )

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from plots import units
-from plots.core.page.columns import on_page
-from plots.core.page.section import Block, Context, Section
+from plots.core.page.section import Block, Context, Section, on_page
 from plots.core.series import device_name
 from plots.core.tables.cells import seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks

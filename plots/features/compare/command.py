@@ -37,9 +37,8 @@ from plots.core.machines import (
     networks_of,
     side_by_side,
 )
-from plots.core.tables.plain import wrapped
+from plots.core.tables.formats import wrapped
 from plots.core.tables.table import LONGEST_NOTE, Table
-from plots.features.compare import mix
 from plots.features.compare.analysis import (
     FEWEST_REPETITIONS,
     Comparison,
@@ -169,7 +168,7 @@ def run(options: argparse.Namespace) -> int:
                     problems + (_draw_machines(side, options.charts) if options.charts else [])
                 )
         return _run_comparison(files, baseline or files[0], tables, problems, options)
-    except (BadFileError, mix.NothingToMixError, UnknownMachineError) as error:
+    except (BadFileError, NothingToMixError, UnknownMachineError) as error:
         return complain([str(error)])
 
 
@@ -334,7 +333,7 @@ def _draw_machines(side: SideBySide, folder: Path) -> list[str]:
     """Writes the chart of all machines; returns what is wrong, a sentence each."""
     # Imported here because matplotlib takes long to load.
     from plots.core.charts.files import write_pictures  # noqa: PLC0415
-    from plots.features.machines.chart import draw_machines  # noqa: PLC0415
+    from plots.features.machines.section import draw_machines  # noqa: PLC0415
 
     chart = draw_machines(side)
     if chart is None:
@@ -364,7 +363,7 @@ def _run_mix(cpu_file: rows.File, gpu_file: rows.File, options: argparse.Namespa
     if refusal:
         print(refusal, file=sys.stderr)
         return EXIT_BAD_INPUT
-    mixed = mix.mix(cpu_file, gpu_file)
+    mixed = mix(cpu_file, gpu_file)
     found = remarks(cpu_file, gpu_file, ("CPU's file", "GPU's file"))
     notes = map(sentence, found)
     compared = comparisons(mixed)
@@ -378,7 +377,7 @@ def _run_mix(cpu_file: rows.File, gpu_file: rows.File, options: argparse.Namespa
             ]
         )
     table = crossover_table([(mixed, compared)])
-    print_tables([replace(table, notes=(*table.notes, mix.CAVEAT, *notes))], options)
+    print_tables([replace(table, notes=(*table.notes, CAVEAT, *notes))], options)
     return complain([])
 
 
@@ -386,3 +385,50 @@ def _percentage(text: str) -> float:
     if re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,6})?%", text):
         return float(text[:-1]) / 100
     raise argparse.ArgumentTypeError(f"{printable(text, 40)!r} is no percentage such as 5%")
+
+
+# ---- one machine's CPU with another's GPU: what would it be like to buy that card?
+
+
+CAVEAT = (
+    "Launches and copies are made by the host: GPU rows are those of the other machine's host. "
+    "Where data is not resident on the GPU, and in small networks, whose time is that of launches, "
+    "the card may be faster or slower in your machine."
+)
+
+
+class NothingToMixError(Exception):
+    """A file lacks the rows it was to give; the message is one sentence with a remedy."""
+
+
+def mix(cpu_file: File, gpu_file: File) -> File:
+    """A file with the CPU's rows of `cpu_file` and all other rows of `gpu_file`.
+
+    It says of itself what both have in common. Raises NothingToMixError.
+    """
+    cpu_rows = [row for row in cpu_file.rows if row.device == "cpu"]
+    gpu_rows = [row for row in gpu_file.rows if row.configuration.get("device", "cpu") != "cpu"]
+    for file, found, device in ((cpu_file, cpu_rows, "CPU"), (gpu_file, gpu_rows, "GPU")):
+        if not found:
+            raise NothingToMixError(
+                f"{printable(str(file.path))}: has no row of a {device}; name a file that has"
+            )
+    same_commit = cpu_file.software.commit == gpu_file.software.commit
+    return File(
+        path=Path(f"{cpu_file.path.name} with {gpu_file.path.name}"),
+        date=max(cpu_file.date, gpu_file.date),
+        complete=cpu_file.complete and gpu_file.complete,
+        machine=replace(
+            cpu_file.machine,
+            id=f"{cpu_file.machine.id}'s CPU with {gpu_file.machine.id}'s GPU",
+            gpu=gpu_file.machine.gpu,
+            gpu_reason=gpu_file.machine.gpu_reason,
+        ),
+        software=replace(
+            cpu_file.software,
+            commit=cpu_file.software.commit if same_commit else "",
+            dirty=cpu_file.software.dirty or gpu_file.software.dirty,
+        ),
+        run=cpu_file.run,
+        rows=(*cpu_rows, *gpu_rows),
+    )

@@ -14,7 +14,7 @@ from plots.core.tables.cells import (
     text_cell,
     text_field,
 )
-from plots.core.tables.table import NOTHING, Cell, Column, Table
+from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.compare.analysis import (
     FEWEST_REPETITIONS,
     SIGNIFICANCE,
@@ -186,15 +186,12 @@ def _ratios(comparison: Comparison, names: dict[str, str], common: str, everythi
             f"{counted(len(rest), 'row')} the same, ambiguous or disturbed: --all lists them."
         )
 
+    numbered = {note: number for number, note in enumerate(notes, 1)}
+
     def name(pair: Pair) -> Cell:
-        marks = []
-        for which, row in (("baseline", pair.baseline), ("other", pair.other)):
-            for flag in row.warnings:
-                note = f"{which}: {flag}"
-                if note not in notes:
-                    notes.append(note)
-                marks.append(notes.index(note) + 1)
-        return Cell(names[pair.baseline.name], pair.baseline.name, marks=tuple(marks))
+        sides = ("baseline", pair.baseline), ("other", pair.other)
+        flags = [f"{which}: {flag}" for which, row in sides for flag in row.warnings]
+        return Cell(names[pair.baseline.name], pair.baseline.name, marks=marks(flags, numbered))
 
     def verdict(pair: Pair) -> Cell:
         said = comparison.said(pair.verdict)
@@ -218,7 +215,7 @@ def _ratios(comparison: Comparison, names: dict[str, str], common: str, everythi
     listed = [*_by_effect(changed), *(_by_effect(rest) if everything else ())]
     what = f"{quantity.noun.capitalize()} of the same rows in two files"
     title = f"{what if everything else 'Rows that changed'}, the largest effect first"
-    return table_of(title, listed, fields, notes)
+    return table_of(title, listed, fields, numbered)
 
 
 def _by_effect(pairs: Sequence[Pair]) -> list[Pair]:

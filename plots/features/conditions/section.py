@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from plots.core.charts.style import RULE, Chart, devices, finish, is_narrow, render, write_above
-from plots.core.page.section import Block, Context, Picture, Section
+from plots.core.page.section import Block, Context, Section
 from plots.file.rows import File, Row
 
 _HELD_BACK = "held back: "  # of the warning that GpuWatch::doubts() writes (bench/rows/watches.cpp)
@@ -66,7 +66,7 @@ def _block(file: File, strips: Sequence[_Strip], context: Context) -> Block:
     )
     alt = f"{' '.join(points)} Drawn over the repetitions of all rows on the GPU."
     chart = Chart("conditions", render(partial(_draw, file, rows, strips)), alt)
-    picture = Picture(chart.pictures, context.stem(file, chart.name), chart.alt)
+    picture = context.picture(file, chart)
     return Block(machine=file.machine.id, points=points, pictures=(picture,))
 
 

@@ -4,15 +4,25 @@
 docs/method/many_networks.md defines each figure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from plots import units
 from plots.core.crossover import Comparison, comparisons
 from plots.core.crossover_words import claim
 from plots.core.headline import of_each_network
+from plots.core.tables.cells import (
+    Field,
+    count_field,
+    network_fields,
+    number_field,
+    shown_field,
+    table_of,
+    text_field,
+)
+from plots.core.tables.table import Table
 from plots.file.families import EPOCH, Scale
-from plots.file.quantities import TIME
+from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File, Row
 from plots.text import printable
 
@@ -128,3 +138,43 @@ def _most(found: Sequence[Copies]) -> list[Copies]:
     for one in found:
         most[_without_copies(one.row)] = one
     return [one for one in most.values() if one.copies > 1]
+
+
+# ---- as a table
+
+
+def copies_table(file: File, found: Sequence[Copies]) -> Table:
+    """One line for each network and number of copies; of devices that trained any. All rows are in
+    one quantity."""
+    quantity = found[0].row.quantity
+    fields = [*network_fields(of=lambda one: one.row)]
+    fields.append(count_field("copies", "copies", lambda one: one.copies))
+    for device in ("cpu", "gpu"):
+        if any(getattr(one, device) for one in found):
+            fields += _device_fields(device, quantity)
+    if any(one.cpu for one in found) and any(one.gpu for one in found):
+        title = "speedup" if quantity is TIME else quantity.quotient()
+        fields.append(number_field("speedup", title, lambda one: one.ratio))
+    title = f"Copies of a network trained at once: {quantity.noun} of one epoch"
+    return table_of(f"{title}, on {file.machine.id}", found, fields)
+
+
+def _device_fields(device: str, quantity: Quantity) -> Iterator[Field]:
+    """The columns of all copies on a device, of one of them, and of how it computes."""
+
+    def median(one: Copies) -> float | None:
+        row = getattr(one, device)
+        return row and row.median
+
+    def a_copy(one: Copies) -> float | None:
+        row = getattr(one, device)
+        return row and row.median / one.copies
+
+    def how(one: Copies) -> str | None:
+        row = getattr(one, device)
+        return row and row.axes.label(dict(row.axes.how(row.configuration))).there
+
+    key, group = f"{device}_{quantity.unit}", device.upper()
+    yield shown_field(key, "all", median, quantity.show, group)
+    yield shown_field(f"{key}_a_copy", "a copy", a_copy, quantity.show, group)
+    yield text_field(f"{device}_how", "how", how, group)

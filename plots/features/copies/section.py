@@ -4,10 +4,8 @@
 from collections.abc import Sequence
 
 from plots.core.charts.crossover import draw_crossovers
-from plots.core.page.columns import on_page
-from plots.core.page.section import Block, Context, Picture, Section
-from plots.features.copies.analysis import copies_of, copies_sentences, over_copies
-from plots.features.copies.table import copies_table
+from plots.core.page.section import Block, Context, Section, on_page
+from plots.features.copies.analysis import copies_of, copies_sentences, copies_table, over_copies
 from plots.file.rows import File
 
 _MOST_CHARTS = 2
@@ -36,7 +34,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
                 machine=file.machine.id,
                 points=tuple(copies_sentences(file, compared)),
                 pictures=tuple(
-                    Picture(chart.pictures, context.stem(file, chart.name), alt=chart.alt)
+                    context.picture(file, chart)
                     for one in compared[:_MOST_CHARTS]
                     for chart in [draw_crossovers(file, [one])]
                 ),

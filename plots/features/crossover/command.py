@@ -22,16 +22,21 @@ from plots.core.command import (
 from plots.core.crossover import Comparison, SpeedUp, comparisons, speed_ups
 from plots.core.crossover_words import other_work
 from plots.core.machines import side_by_side
-from plots.core.tables.plain import wrapped
+from plots.core.tables.formats import wrapped
 from plots.core.tables.table import Table
 from plots.features.answer.analysis import LONGEST
 from plots.features.answer.glance import glance
-from plots.features.copies.analysis import copies_of, copies_sentences, over_copies
-from plots.features.copies.table import copies_table
+from plots.features.copies.analysis import copies_of, copies_sentences, copies_table, over_copies
 from plots.features.crossover.table import crossover_tables, crossover_text, speed_up_table
 from plots.features.machines.table import summary_table
-from plots.features.ranks.analysis import more_ranks, ranks_sentence, shared, shares_a_gpu
-from plots.features.ranks.table import ranks_tables, shared_tables
+from plots.features.ranks.analysis import (
+    more_ranks,
+    ranks_sentence,
+    ranks_tables,
+    shared,
+    shared_tables,
+    shares_a_gpu,
+)
 from plots.features.threads.analysis import more_threads, threads_sentence
 from plots.features.threads.section import threads_table
 from plots.file import loading
@@ -145,7 +150,7 @@ def _draw(
     # Imported here because matplotlib takes longer to load than the tables take to make.
     from plots.core.charts.crossover import draw_charts  # noqa: PLC0415
     from plots.core.charts.strip import draw_strips  # noqa: PLC0415
-    from plots.features.predict.files import predictions  # noqa: PLC0415
+    from plots.features.predict.answer import predictions  # noqa: PLC0415
 
     files = [file for file, _ in crossovers]
     predicted = predictions(files) if options.of == TIME.name else None
@@ -266,7 +271,7 @@ def _compare_ranks(files: list[File], problems: list[str], options: argparse.Nam
         print_tables(tables, options)
     if options.charts:
         # Imported here because matplotlib takes longer to load than the tables take to make.
-        from plots.features.ranks.chart import draw_charts  # noqa: PLC0415
+        from plots.features.ranks.section import draw_charts  # noqa: PLC0415
 
         drawn = (draw_charts(file, pairs) for file, pairs in found)
         problems += save_charts(files, drawn, options.charts)

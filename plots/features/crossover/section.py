@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from plots.core.charts.crossover import by_work, draw_crossovers
 from plots.core.charts.style import Chart
 from plots.core.crossover import Comparison, speed_ups
-from plots.core.page.columns import on_page
-from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.core.page.section import Block, Context, Fold, Picture, Section, on_page
 from plots.core.tables.table import Table
 from plots.features.crossover.table import crossover_table, ratio_name, ratio_title, speed_up_table
 from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
@@ -71,8 +70,7 @@ def _block(
     found = [one for group in by_work(found) for one in group]
     pictures: dict[str, list[Picture]] = {}
     for family, chart in charts:
-        stem = context.stem(file, chart.name)
-        pictures.setdefault(family, []).append(Picture(chart.pictures, stem, alt=chart.alt))
+        pictures.setdefault(family, []).append(context.picture(file, chart))
     shown = list(pictures.get(EPOCH, ()))
     of_steps = pictures.get(MINIBATCH, [])
     shown += of_steps[:1]

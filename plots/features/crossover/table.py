@@ -25,7 +25,7 @@ from plots.core.tables.cells import (
     text_cell,
     text_field,
 )
-from plots.core.tables.plain import as_text, wrapped
+from plots.core.tables.formats import as_text, wrapped
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.answer.analysis import LONGEST, sentences
 from plots.features.answer.glance import glance

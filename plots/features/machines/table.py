@@ -26,7 +26,7 @@ from plots.core.machines import (
     short_gpu,
     short_processor,
 )
-from plots.core.tables.cells import number_cell, text_cell
+from plots.core.tables.cells import date_cell, number_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.families import EPOCH, TRAINING
 from plots.file.file_order import has_gpu
@@ -102,8 +102,8 @@ def machines_table(side: SideBySide) -> Table:
             ),
             _cpu(standing.file),
             *_how(standing),
-            Cell(standing.file.date.date().isoformat(), standing.file.date.isoformat()),
-            _optional(standing.file.software.commit[:7]),
+            date_cell(standing.file),
+            text_cell(standing.file.software.commit[:7] or None),
             text_cell(standing.file.path.name),
         )
         for standing in side.standings
@@ -198,10 +198,6 @@ def _key(name: str) -> str:
     return name.lower().replace("-", "_")
 
 
-def _optional(text: str) -> Cell:
-    return text_cell(text) if text else NOTHING
-
-
 def _name(standing: Standing, side: SideBySide, notes: dict[str, int]) -> Cell:
     file, said = standing.file, []
     if standing.obstacle:
@@ -240,7 +236,7 @@ def _how(standing: Standing) -> tuple[Cell, Cell, Cell]:
     if one is None:
         return text_cell(crossover_text(standing)), NOTHING, NOTHING
     batch = Cell(one.batch or "–", whole(one.batch))
-    return text_cell(one.crossover.kind), batch, _optional(way(one))
+    return text_cell(one.crossover.kind), batch, text_cell(way(one) or None)
 
 
 def _time(

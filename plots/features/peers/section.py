@@ -9,8 +9,7 @@ from itertools import chain
 from plots import units
 from plots.core.crossover_words import crossover_words, instances_words
 from plots.core.headline import way
-from plots.core.page.columns import brief, on_page
-from plots.core.page.section import Block, Context, Fold, Section
+from plots.core.page.section import Block, Context, Fold, Section, brief, on_page
 from plots.core.series import chosen_words
 from plots.core.tables.cells import (
     FAILED,

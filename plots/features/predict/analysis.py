@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plots.core import statistics
-from plots.core.cards import Card, load_cards
+from plots.core.cards import Card, load_cards, overheads
 from plots.core.cost import BENCH_PATH, Cost, Operation, memory_of
 from plots.core.costs import cost_of, described_cost, pass_cost_of
 from plots.core.crossover import Comparison, SpeedUp, banded_crossover
@@ -21,10 +21,10 @@ from plots.core.curves import NETWORKS, SCALES, Pairing, pairings
 from plots.core.statistics import estimate, fewest_samples
 from plots.features.predict.data import card_of, is_plain, our_demand
 from plots.features.predict.fit import Fit
-from plots.features.predict.framework import operations_of, step_draws
-from plots.features.predict.model import Stack
+from plots.features.predict.model import Demand, Stack, demand
 from plots.features.predict.simulate import (
     Times,
+    among,
     around,
     device_seconds,
     ends,
@@ -36,10 +36,12 @@ from plots.features.predict.ways import (
     OURS,
     PERSISTENT_BAND,
     WAYS,
+    Band,
     Way,
     floor,
     launch,
     persistent_share,
+    several,
     ways_of_passes,
 )
 from plots.file.axes import Items
@@ -272,3 +274,49 @@ def _predicted_row(row: Row, times: Times, way: Way, wanted: Wanted) -> Row:
         verification=None,
         minimum_work=None,
     )
+
+
+# ---- a step in PyTorch's eager loop: what it starts, and how long that takes on a card
+
+
+# Seconds of a step beside its operations, on the machine that docs/evidence/prediction.md names: with
+# SGD and with Adam.
+_BESIDE = Band(2.37e-4, 3.18e-4)
+# How many times the bytes of our update PyTorch's moves, which has a pass for each of its terms; by
+# how many arrays ours reads and writes (plots/core/mlp.py): of momentum 8 for 5, of Adam 19 for 7.
+_PASSES = {5: 8 / 5, 7: 19 / 7}
+
+
+def operations_of(cost: Cost) -> tuple[Operation, ...]:
+    """What PyTorch would run of a step that `bench --cost` counted, where nobody counted it in
+    PyTorch itself: the same but for its optimizer."""
+    moved = sum(one.bytes * one.count for one in cost.operations if one.kind == "update")
+    passes = _PASSES.get(round(moved / (4 * cost.params))) if cost.params else None
+    return tuple(
+        replace(one, bytes=one.bytes * passes) if passes and one.kind == "update" else one
+        for one in cost.operations
+    )
+
+
+def step_draws(
+    fit: Fit, operations: Sequence[Operation], precision: str, card: Card
+) -> np.ndarray | str:
+    """The seconds of a step of these operations with data on the card, in each draw; or the reason
+    why they are not known, a phrase.
+
+    An operation is one for each kind of call that a step makes. Its `kind` is "product" or
+    "convolution" with the shapes of their `products`, or "product" without shapes of a fused
+    attention; "normalization", "softmax" and "loss", which reduce; "update" of an optimizer; any
+    other is traffic of memory alone. `launches` are what Python or the backward pass starts for it,
+    views included. What a step takes beside its operations (the gradients set to nothing, the start
+    of the backward pass, the optimizer's own Python) is added here, so it is not to be counted.
+    """
+    asked = demand(Cost("step", precision, 1, 0.0, 0.0, {}, tuple(operations)), card)
+    if not isinstance(asked, Demand):
+        return asked
+    step = device_seconds(asked, fit.parameters, fit.errors, floor(card.compute_capability), None)
+    # The processor starts operations meanwhile; one that is slow at that is slow beside it, too.
+    torch = several(overheads("torch_operation"))
+    operation = among(torch, "operation")
+    beside = within(_BESIDE, "intercept") * operation / torch.middle
+    return np.maximum(step, beside + asked.operations * operation)

@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is predicted of cards, in sentences, each of which says that it was not measured."""
+"""What is predicted of cards, in sentences, each of which says that it was not measured;
+of many files at once by one fit to all of them."""
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 from plots import units
-from plots.core.cards import Card
+from plots.core.cards import Card, load_cards
 from plots.core.crossover import Comparison, Crossover, SpeedUp
 from plots.core.crossover_words import claim, size_range
 from plots.core.headline import own_batch, unusual, way
 from plots.core.machines import short_gpu
-from plots.features.predict.analysis import NOT_MEASURED, Outlook
+from plots.features.predict.analysis import DEFAULT_CARDS, NOT_MEASURED, Outlook, Wanted, outlooks
+from plots.features.predict.data import observations
+from plots.features.predict.fit import Fit, fit
 from plots.features.predict.ways import PYTORCH
 from plots.file.families import FORWARD, MINIBATCH
 from plots.file.quantities import TIME
+from plots.file.rows import File
+from plots.parallel import Map, in_process
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,3 +189,56 @@ def ends(crossover: Crossover) -> tuple[float, float]:
         return math.inf, math.inf
     low, high = crossover.low, crossover.high
     return 0.0 if low is None else low, math.inf if high is None else high
+
+
+# ---- many files at once: one fit to all of them, and the default cards
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predictions:
+    """The model, and what it says of each file by its path: a verdict for each card that predicts
+    anything, of training and of forward passes."""
+
+    fit: Fit
+    verdicts: dict[Path, list[Verdict]] = field(default_factory=dict)
+    passes: dict[Path, list[Verdict]] = field(default_factory=dict)
+
+    def of(self, file: File) -> list[Verdict]:
+        """The verdicts that answer for `file`: of training, or where it has none of forward passes;
+        none where nothing is predicted."""
+        return self.trained(file) or self.of_passes(file)
+
+    def trained(self, file: File) -> list[Verdict]:
+        """Those of training."""
+        return self.verdicts.get(file.path, [])
+
+    def of_passes(self, file: File) -> list[Verdict]:
+        """Those of the networks of `file` in use."""
+        return self.passes.get(file.path, [])
+
+    def clause(self, file: File) -> str:
+        """What a headline of `file` says of them; empty where nothing is predicted."""
+        return clause(self.of(file))
+
+
+def predictions(
+    files: Sequence[File], older: Sequence[File] = (), apply: Map = in_process
+) -> Predictions:
+    """What the default cards would do on the machine of each of `files`; the GPU's rows of these
+    and of `older` files are in the fit. Raises OSError where reference figures cannot be read."""
+    fitted = fit(observations([*files, *older]))
+    found = [*apply(partial(_verdicts, fitted=fitted), files)]
+    trained, used = ({file.path: own[of] for file, own in found if own[of]} for of in (0, 1))
+    return Predictions(fitted, trained, used)
+
+
+def _verdicts(file: File, fitted: Fit) -> tuple[File, tuple[list[Verdict], list[Verdict]]]:
+    """Of training, and of forward passes."""
+    cards = load_cards()
+    wanted = Wanted(tuple(cards[name] for name in DEFAULT_CARDS))
+
+    def told(asked: Wanted) -> list[Verdict]:
+        found = verdicts(outlooks(file, fitted, asked))
+        return [one for one in found if any(outlook.networks for outlook in one.outlooks)]
+
+    return file, (told(wanted), told(wanted.of_passes))

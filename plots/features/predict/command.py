@@ -25,15 +25,14 @@ from plots.core.command import (
     save_charts,
 )
 from plots.core.cost import CostError
-from plots.core.tables.plain import as_text, wrapped
+from plots.core.tables.formats import as_text, wrapped
 from plots.core.tables.table import Table
 from plots.features.predict.analysis import Wanted, outlooks
 from plots.features.predict.answer import Verdict, sentence, verdicts
 from plots.features.predict.cards import add_gpu, chosen_cards, said
 from plots.features.predict.data import observations
 from plots.features.predict.fit import Fit, fit
-from plots.features.predict.ranks import Plan, plan_sentences, prospect
-from plots.features.predict.sums import link_of
+from plots.features.predict.ranks import Plan, link_of, plan_sentences, prospect
 from plots.features.predict.table import (
     bands_table,
     cards_table,
@@ -164,7 +163,7 @@ def _predict(
         print_tables([table for its in tables for table in its], options)
     if options.charts:
         # Imported here because matplotlib takes longer to load than the tables take to make.
-        from plots.features.predict.chart import draw_predicted  # noqa: PLC0415
+        from plots.features.predict.section import draw_predicted  # noqa: PLC0415
 
         drawn = (draw_predicted(one, fitted) for one in found)
         problems += save_charts([file for file, _ in found], drawn, options.charts)
@@ -211,6 +210,7 @@ def _several(
     """Prints what several of each card would bring; returns what is wrong, a sentence each."""
     scaling: Literal["strong", "weak"] = options.scaling or "strong"
     problems = []
+    every: list[Table] = []
     for file in files:
         machine = printable(file.machine.id)
         found = []
@@ -226,9 +226,11 @@ def _several(
         if not tables:
             problems.append(_nothing(file, list(reasons), wanted.batch, True))
         elif options.format != "text":
-            print_tables([paying_table(found, machine), *tables], options)
+            every += [paying_table(found, machine), *tables]
         else:
             _write(file, chain.from_iterable(map(plan_sentences, found)), tables, reasons)
+    if every:
+        print_tables(every, options)
     return problems
 
 

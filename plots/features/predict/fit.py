@@ -12,9 +12,8 @@ import numpy as np
 
 from plots import units
 from plots.core.statistics import conformal
-from plots.features.predict.data import Observation
+from plots.features.predict.data import KERNELS, PRODUCTS, Observation
 from plots.features.predict.model import EXPECTED, PARAMETERS, SPREADS, Stack
-from plots.features.predict.published import KERNELS, PRODUCTS
 from plots.features.predict.simulate import Error, Errors
 from plots.features.predict.ways import OURS, published
 

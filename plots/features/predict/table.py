@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is predicted of cards as tables; each says in its title that this was not measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -12,31 +13,29 @@ from plots.core.crossover_words import crossover_words
 from plots.core.curves import Curve
 from plots.core.machines import short_gpu
 from plots.core.tables.cells import (
-    bytes_cell,
-    count_cell,
+    Field,
+    count_field,
+    for_programs,
     kind_cell,
-    network_cells,
-    number_cell,
+    network_fields,
+    number_field,
+    seconds_field,
+    shown_field,
+    table_of,
     text_cell,
+    text_field,
 )
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.predict.analysis import NOT_MEASURED, Outlook
 from plots.features.predict.answer import Verdict, shown_ways
 from plots.features.predict.fit import Fit, band_notes
-from plots.features.predict.ranks import Prospect, Together
-from plots.features.predict.sums import loss
+from plots.features.predict.ranks import Prospect, Together, loss
 from plots.features.predict.ways import OURS, PYTORCH
 from plots.file.families import FAMILIES, FORWARD
 from plots.file.quantities import TIME, Quantity
 
 _BAND = "predicted"
-_WORK = (Column("batch", "batch", numeric=True), Column("precision", "precision"))
-_GPU = (
-    Column("card", "card"),
-    Column("execution", "execution", group="GPU"),
-    Column("data", "data", group="GPU"),
-)
-_MEASURED = Column("measured", "measured", for_programs=True)
+_MEASURED: Field = (Column("measured", "measured", for_programs=True), lambda _: Cell("no", 0))
 _SHARED = {"strong": "cards share each batch", "weak": "a batch for each card"}
 _RATES = {
     "f32_flops": ("f32", "FLOP/s"),
@@ -51,38 +50,33 @@ _RATES = {
 def crossover_table(found: Sequence[Verdict], fit: Fit, machine: str) -> Table:
     """From which size each card would win, in each way."""
     quantity = _quantity(found)
+
+    def answer(of: tuple[Outlook, Comparison]) -> Cell:
+        own = of[1].crossover
+        return Cell("once" if own.kind == "once" else crossover_words(own), own.kind)
+
+    def size(key: str, title: str, end: str) -> Field:
+        return number_field(key, title, lambda of: getattr(of[1].crossover, end), _BAND, 2)
+
+    fields = (
+        *_gpu_fields(),
+        text_field("what", "of", lambda of: of[1].networks),
+        *_work_fields(),
+        for_programs(text_field("measure", "over", lambda of: of[1].measure)),
+        size("crossover", f"{quantity.wins} from", "size"),
+        size("low", "earliest", "low"),
+        size("high", "latest", "high"),
+        _MEASURED,
+        (Column("answer", "answer"), answer),
+    )
     lines = [
-        _crossover_line(outlook, one)
+        (outlook, one)
         for verdict in found
         for outlook in verdict.outlooks
         for one in outlook.crossovers
     ]
-    columns = (
-        *_GPU,
-        Column("what", "of"),
-        *_WORK,
-        Column("measure", "over", for_programs=True),
-        Column("crossover", f"{quantity.wins} from", numeric=True, group=_BAND),
-        Column("low", "earliest", numeric=True, group=_BAND),
-        Column("high", "latest", numeric=True, group=_BAND),
-        _MEASURED,
-        Column("answer", "answer"),
-    )
     title = f"From which size on a GPU would {quantity.win} on {machine}; {NOT_MEASURED}"
-    return Table(title, columns, tuple(lines), _notes(found, fit))
-
-
-def _crossover_line(outlook: Outlook, one: Comparison) -> tuple[Cell, ...]:
-    crossover = one.crossover
-    return (
-        *_gpu(outlook),
-        text_cell(one.networks),
-        *_work(one.common),
-        text_cell(one.measure),
-        *(number_cell(size, 2) for size in (crossover.size, crossover.low, crossover.high)),
-        Cell("no", 0),
-        Cell("once" if crossover.kind == "once" else crossover_words(crossover), crossover.kind),
-    )
+    return table_of(title, lines, fields, _notes(found, fit))
 
 
 def networks_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -> Table:
@@ -98,66 +92,70 @@ def networks_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str
     short, quantity = FAMILIES[family].short, _quantity(found)
     unit, ratio = quantity.unit, "GPU than CPU" if quantity is TIME else quantity.quotient()
     times = "times as fast" if quantity is TIME else "ratio"
-    columns = (
-        Column("model", "network"),
-        Column("params", "parameters", numeric=True),
-        *_WORK,
-        Column(f"cpu_{short}_{unit}", f"{short}, measured", numeric=True, group="CPU"),
-        Column("cpu_on", "on", group="CPU"),
-        *_GPU,
-        Column(f"predicted_{short}_{unit}", short, numeric=True, group=_BAND),
-        Column(f"low_{unit}", "from", numeric=True, group=_BAND),
-        Column(f"high_{unit}", "to", numeric=True, group=_BAND),
+
+    def shown(key: str, title: str, place: int) -> Field:
+        def value(of: tuple[Outlook, SpeedUp]) -> float:
+            return float(of[1].gpu.samples[0][place])
+
+        return shown_field(key, title, value, partial(quantity.show, digits=2), _BAND)
+
+    def times_as_fast(key: str, title: str, end: str) -> Field:
+        return number_field(key, title, lambda of: getattr(of[1], end), ratio, 2)
+
+    def winner(of: tuple[Outlook, SpeedUp]) -> Cell:
+        said = {"cpu": "CPU", "gpu": "GPU", None: "not sure"}[of[1].winner]
+        return Cell(said, of[1].winner, bold=of[1].winner is not None)
+
+    fields = (
+        text_field("model", "network", lambda of: of[1].model),
+        count_field("params", "parameters", lambda of: of[1].parameters),
+        *_work_fields(),
+        _cpu_field(f"cpu_{short}_{unit}", f"{short}, measured", quantity, "CPU"),
+        text_field("cpu_on", "on", lambda of: of[1].cpu.words.there, "CPU"),
+        *_gpu_fields(),
+        shown(f"predicted_{short}_{unit}", short, 1),
+        shown(f"low_{unit}", "from", 0),
+        shown(f"high_{unit}", "to", 2),
         _MEASURED,
-        Column("speed_up", times, numeric=True, group=ratio),
-        Column("speed_up_low", "at least", numeric=True, group=ratio),
-        Column("speed_up_high", "at most", numeric=True, group=ratio),
-        Column("winner", quantity.better),
+        times_as_fast("speed_up", times, "ratio"),
+        times_as_fast("speed_up_low", "at least", "low"),
+        times_as_fast("speed_up_high", "at most", "high"),
+        (Column("winner", quantity.better), winner),
     )
     title = f"{_title(family, found)} on {machine} and on cards; those of cards are {NOT_MEASURED}"
-    lines = tuple(_network_line(*pair) for pair in pairs)
-    return Table(title, columns, lines, _notes(found, fit))
+    return table_of(title, pairs, fields, _notes(found, fit))
 
 
 def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -> Table:
     """Each network of `family` on the measured CPU, and the band of each card in one column: in the
     way of its headline, or else in the fastest. A band that is surely faster is bold."""
-    lines: dict[tuple[tuple[str, str], ...], tuple[SpeedUp, dict[str, Cell]]] = {}
+    lines: dict[tuple[tuple[str, str], ...], tuple[dict[str, Cell], SpeedUp]] = {}
     ways: dict[str, None] = {}
     for verdict in found:
         for outlook, one in shown_ways(verdict):
             if one.family == family:
                 key = tuple(one.common.items())
-                lines.setdefault(key, (one, {}))[1][verdict.card.id] = _band(one)
+                lines.setdefault(key, ({}, one))[0][verdict.card.id] = _band(one)
                 ways[f"{outlook.way.name}, {outlook.way.data}"] = None
-    ordered = sorted(lines.values(), key=lambda line: (line[0].parameters, line[0].common["batch"]))
-    batches = {one.batch for one, _ in ordered}
-    short, quantity = FAMILIES[family].short, _quantity(found)
-    columns = (
-        Column("model", "network"),
-        Column("params", "parameters", numeric=True),
-        *([_WORK[0]] if len(batches) > 1 else []),
-        Column(f"cpu_{short}_{quantity.unit}", "CPU", numeric=True),
-        *(Column(verdict.card.id, short_gpu(verdict.card.name), numeric=True) for verdict in found),
+    ordered = sorted(lines.values(), key=lambda of: (of[1].parameters, of[1].common["batch"]))
+    batch, _ = _work_fields()
+    quantity = _quantity(found)
+
+    def card(one: Card) -> Field:
+        column = Column(one.id, short_gpu(one.name), numeric=True)
+        return column, lambda of: of[0].get(one.id, NOTHING)
+
+    fields = (
+        text_field("model", "network", lambda of: of[1].model),
+        count_field("params", "parameters", lambda of: of[1].parameters),
+        *([batch] if len({one.batch for _, one in ordered}) > 1 else []),
+        _cpu_field(f"cpu_{FAMILIES[family].short}_{quantity.unit}", "CPU", quantity),
+        *(card(verdict.card) for verdict in found),
     )
     title = f"{_title(family, found)} on {machine}: CPU measured, cards {NOT_MEASURED} (from – to)"
     bold = f"Bold, or with an asterisk: surely {quantity.better} than the CPU."
     how = f"GPU: {' or '.join(ways)}. {bold}"
-    return Table(
-        title,
-        columns,
-        tuple(
-            (
-                text_cell(one.model),
-                Cell(units.count(one.parameters), int(one.parameters)),
-                *([_work(one.common)[0]] if len(batches) > 1 else []),
-                _shown(one.cpu, float(np.median(one.cpu.samples[0])), 3),
-                *(cells.get(verdict.card.id, NOTHING) for verdict in found),
-            )
-            for one, cells in ordered
-        ),
-        (how, *_notes(found, fit)),
-    )
+    return table_of(title, ordered, fields, (how, *_notes(found, fit)))
 
 
 def _band(one: SpeedUp) -> Cell:
@@ -166,82 +164,57 @@ def _band(one: SpeedUp) -> Cell:
     return Cell(band, (low, point, high), bold=one.winner == "gpu")
 
 
-def _network_line(outlook: Outlook, one: SpeedUp) -> tuple[Cell, ...]:
-    low, point, high = one.gpu.samples[0].tolist()
-    winner = {"cpu": "CPU", "gpu": "GPU", None: "not sure"}[one.winner]
-    return (
-        text_cell(one.model),
-        Cell(units.count(one.parameters), int(one.parameters)),
-        *_work(one.common),
-        _shown(one.cpu, float(np.median(one.cpu.samples[0])), 3),
-        text_cell(one.cpu.words.there),
-        *_gpu(outlook),
-        *(_shown(one.gpu, value, 2) for value in (point, low, high)),
-        Cell("no", 0),
-        *(number_cell(value, 2) for value in (one.ratio, one.low, one.high)),
-        Cell(winner, one.winner, bold=one.winner is not None),
-    )
-
-
 def paying_table(found: Sequence[Prospect], machine: str) -> Table:
     """From which size on each number of cards wins."""
-    lines = [
-        (
-            text_cell(each.plan.card.id),
-            text_cell(each.plan.link.name),
-            count_cell(one.ranks),
-            text_cell(one.networks),
-            text_cell(one.batch or None),
-            text_cell(one.crossover.question.measure),
-            kind_cell(one.crossover.kind),
-            *(
-                number_cell(size, 2)
-                for size in (one.crossover.size, one.crossover.low, one.crossover.high)
-            ),
-            Cell("no", 0),
-        )
-        for each in found
-        for one in each.paying
-    ]
-    columns = (
-        Column("card", "card"),
-        Column("link", "link"),
-        Column("ranks", "cards", numeric=True),
-        Column("networks", "networks"),
-        Column("batch", "batch", numeric=True),
-        Column("measure", "over"),
-        Column("kind", "answer"),
-        Column("crossover", "pay from", numeric=True),
-        Column("low", "from", numeric=True, group="95 % of draws"),
-        Column("high", "to", numeric=True, group="95 % of draws"),
+
+    def size(key: str, title: str, end: str, group: str = "") -> Field:
+        return number_field(key, title, lambda of: getattr(of[1].crossover, end), group, 2)
+
+    fields = (
+        text_field("card", "card", lambda of: of[0].card.id),
+        text_field("link", "link", lambda of: of[0].link.name),
+        count_field("ranks", "cards", lambda of: of[1].ranks),
+        text_field("networks", "networks", lambda of: of[1].networks),
+        (Column("batch", "batch", numeric=True), lambda of: text_cell(of[1].batch or None)),
+        text_field("measure", "over", lambda of: of[1].crossover.question.measure),
+        (Column("kind", "answer"), lambda of: kind_cell(of[1].crossover.kind)),
+        size("crossover", "pay from", "size"),
+        size("low", "from", "low", "95 % of draws"),
+        size("high", "to", "high", "95 % of draws"),
         _MEASURED,
     )
+    lines = [(each.plan, one) for each in found for one in each.paying]
     how = _SHARED[found[0].plan.scaling]
     title = f"From which size several cards train faster than one, {how}, networks of {machine}"
-    return Table(f"{title}; {NOT_MEASURED}", columns, tuple(lines))
+    return table_of(f"{title}; {NOT_MEASURED}", lines, fields)
 
 
 def together_table(each: Prospect, machine: str) -> Table:
     """One line for each network and number of cards."""
-    columns = (
-        Column("network", "network"),
-        Column("params", "parameters", numeric=True),
-        Column("batch", "batch", numeric=True),
-        Column("card", "card", for_programs=True),
-        Column("link", "link", for_programs=True),
-        Column("ranks", "cards", numeric=True),
-        Column("one_seconds", "one card", numeric=True),
-        Column("seconds", "several", numeric=True),
-        Column("low_seconds", "from", numeric=True, for_programs=True),
-        Column("high_seconds", "to", numeric=True, for_programs=True),
-        Column("speed_up", "times", numeric=True, group="speedup"),
-        Column("speed_up_low", "from", numeric=True, group="speedup"),
-        Column("speed_up_high", "to", numeric=True, group="speedup"),
-        Column("efficiency", "efficiency", numeric=True),
-        Column("exposed", "sums", numeric=True),
+
+    def share(key: str, title: str, of: Callable[[Together], float]) -> Field:
+        return shown_field(key, title, of, lambda value: f"{100 * value:.0f} %")
+
+    def gain(one: Together) -> Cell:
+        found = one.speed_up
+        return Cell(units.significant(found.seconds, 2), found.seconds, bold=found.low > 1)
+
+    fields = (
+        *network_fields(of=lambda one: one.row),
+        for_programs(text_field("card", "card", lambda _: each.plan.card.id)),
+        for_programs(text_field("link", "link", lambda _: each.plan.link.name)),
+        count_field("ranks", "cards", lambda one: one.ranks),
+        seconds_field("one_seconds", "one card", lambda one: one.one.seconds, digits=2),
+        seconds_field("seconds", "several", lambda one: one.many.seconds, digits=2),
+        for_programs(seconds_field("low_seconds", "from", lambda one: one.many.low, digits=2)),
+        for_programs(seconds_field("high_seconds", "to", lambda one: one.many.high, digits=2)),
+        (Column("speed_up", "times", True, "speedup"), gain),
+        number_field("speed_up_low", "from", lambda one: one.speed_up.low, "speedup", 2),
+        number_field("speed_up_high", "to", lambda one: one.speed_up.high, "speedup", 2),
+        share("efficiency", "efficiency", lambda one: one.efficiency.seconds),
+        share("exposed", "sums", lambda one: one.exposed.seconds),
         _MEASURED,
     )
-    lines = tuple(_together_line(each, one) for one in each.networks)
     title = f"Several cards beside one, {each.plan.name}: networks of {machine}"
     error = loss()
     notes = (
@@ -252,28 +225,7 @@ def together_table(each: Prospect, machine: str) -> Table:
         "Sums: the share of the time of several that waits for them. Bold, or with an asterisk: "
         "surely faster than one card.",
     )
-    return Table(f"{title}; {NOT_MEASURED}", columns, lines, notes)
-
-
-def _together_line(each: Prospect, one: Together) -> tuple[Cell, ...]:
-    many, gain = one.many, one.speed_up
-    return (
-        *network_cells(one.row),
-        text_cell(each.plan.card.id),
-        text_cell(each.plan.link.name),
-        count_cell(one.ranks),
-        *(
-            Cell(units.seconds(value, 2), value)
-            for value in (one.one.seconds, many.seconds, many.low, many.high)
-        ),
-        Cell(units.significant(gain.seconds, 2), gain.seconds, bold=gain.low > 1),
-        *(number_cell(value, 2) for value in (gain.low, gain.high)),
-        *(
-            Cell(f"{100 * times.seconds:.0f} %", times.seconds)
-            for times in (one.efficiency, one.exposed)
-        ),
-        Cell("no", 0),
-    )
+    return table_of(f"{title}; {NOT_MEASURED}", each.networks, fields, notes)
 
 
 def problems_of(found: Sequence[Verdict]) -> list[str]:
@@ -291,33 +243,23 @@ def problems_of(found: Sequence[Verdict]) -> list[str]:
 
 def cards_table(cards: Mapping[str, Card]) -> Table:
     """A line for each card: what a data sheet says of it; a dash where no source says it."""
-    columns = (
-        Column("card", "--gpu="),
-        Column("name", "name"),
-        Column("year", "year", numeric=True),
-        Column("kind", "kind"),
-        *(Column(key, title, numeric=True) for key, (title, _) in _RATES.items()),
-        Column("memory_bytes", "memory size", numeric=True),
-        Column("multiprocessors", "multiprocessors", numeric=True),
-    )
-    return Table("Graphics cards", columns, tuple(map(_card_line, cards.values())))
 
+    def figure(key: str) -> Callable[[Card], float | None]:
+        return lambda card: card.figure(key) or None
 
-def _card_line(card: Card) -> tuple[Cell, ...]:
-    rates = {key: card.figure(key) for key in _RATES}
-    memory, multiprocessors = card.figure("memory_bytes"), card.figure("multiprocessors")
-    return (
-        text_cell(card.id),
-        text_cell(card.name),
-        Cell(str(card.year), card.year),
-        text_cell(card.kind),
-        *(
-            Cell(units.rate(rate, _RATES[key][1]), rate) if rate else NOTHING
-            for key, rate in rates.items()
-        ),
-        bytes_cell(memory) if memory else NOTHING,
-        count_cell(multiprocessors) if multiprocessors else NOTHING,
+    def rate(key: str, title: str, unit: str) -> Field:
+        return shown_field(key, title, figure(key), lambda value: units.rate(value, unit))
+
+    fields = (
+        text_field("card", "--gpu=", lambda card: card.id),
+        text_field("name", "name", lambda card: card.name),
+        shown_field("year", "year", lambda card: card.year, str),
+        text_field("kind", "kind", lambda card: card.kind),
+        *(rate(key, *named) for key, named in _RATES.items()),
+        shown_field("memory_bytes", "memory size", figure("memory_bytes"), units.binary_bytes),
+        count_field("multiprocessors", "multiprocessors", figure("multiprocessors")),
     )
+    return table_of("Graphics cards", cards.values(), fields)
 
 
 def _notes(found: Sequence[Verdict], fit: Fit) -> tuple[str, ...]:
@@ -347,21 +289,31 @@ def _title(family: str, found: Sequence[Verdict]) -> str:
     return _quantity(found).of(FAMILIES[family].title).capitalize()
 
 
-def _shown(curve: Curve, value: float, digits: int) -> Cell:
-    return Cell(curve.quantity.show(value, digits), value)
+def _cpu_field(key: str, title: str, quantity: Quantity, group: str = "") -> Field:
+    """The column of the measured CPU's median, of a SpeedUp that stands second in a line."""
+
+    def median(of: tuple[object, SpeedUp]) -> float:
+        return float(np.median(of[1].cpu.samples[0]))
+
+    return shown_field(key, title, median, quantity.show, group)
 
 
-def _gpu(outlook: Outlook) -> tuple[Cell, ...]:
+def _gpu_fields() -> tuple[Field, ...]:
+    """The columns of the card and the way of the Outlook that stands first in a line."""
     return (
-        Cell(short_gpu(outlook.card.name), outlook.card.id),
-        text_cell(outlook.way.name),
-        text_cell(outlook.way.data),
+        (Column("card", "card"), lambda of: Cell(short_gpu(of[0].card.name), of[0].card.id)),
+        text_field("execution", "execution", lambda of: of[0].way.name, "GPU"),
+        text_field("data", "data", lambda of: of[0].way.data, "GPU"),
     )
 
 
-def _work(common: dict[str, str]) -> tuple[Cell, ...]:
-    batch = common.get("batch")
+def _work_fields() -> tuple[Field, Field]:
+    """The columns of the batch and the precision of what stands second in a line."""
+
+    def batch(of: tuple[object, Comparison | SpeedUp]) -> float | None:
+        return int(of[1].batch) if of[1].batch else None
+
     return (
-        Cell(f"{int(batch):,}", int(batch)) if batch else NOTHING,
-        text_cell(common.get("precision", "f32")),
+        count_field("batch", "batch", batch),
+        text_field("precision", "precision", lambda of: of[1].common.get("precision", "f32")),
     )

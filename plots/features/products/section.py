@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from plots import units
 from plots.core.charts.rates import MOST_PANELS, Panel, draw_rates, panels
-from plots.core.charts.style import Pictures
-from plots.core.page.columns import brief, on_page
-from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.core.charts.style import Chart
+from plots.core.page.section import Block, Context, Fold, Section, brief, on_page
 from plots.core.rates import Line, lines, rate
 from plots.core.series import device_name
 from plots.core.tables.cells import range_cell, seconds_cell, text_cell
@@ -120,14 +119,14 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     )
 
 
-def _draw(file: File) -> list[Pictures | None]:
+def _draw(file: File) -> list[Chart | None]:
     return [_chart(file, kind, panels(kind.lines(file), kind.sized)) for kind in KINDS]
 
 
-def _chart(file: File, kind: Kind, shown: Sequence[Panel]) -> Pictures | None:
+def _chart(file: File, kind: Kind, shown: Sequence[Panel]) -> Chart | None:
     if not shown:
         return None
-    return draw_rates(
+    pictures = draw_rates(
         file,
         [Panel(_DIRECTIONS.get(one.title, one.title), one.lines) for one in shown[:MOST_PANELS]],
         title=kind.title,
@@ -136,24 +135,21 @@ def _chart(file: File, kind: Kind, shown: Sequence[Panel]) -> Pictures | None:
         unit=kind.unit,
         tick=kind.show_size,
     )
+    alt = (
+        f"Rate of a {kind.name} against its size, both axes logarithmic, a line for each way to "
+        "compute. The tables below have the figures."
+    )
+    return Chart(kind.chart, pictures, alt)
 
 
-def _block(file: File, drawn: Sequence[Pictures | None], context: Context) -> Block:
+def _block(file: File, drawn: Sequence[Chart | None], context: Context) -> Block:
     pictures, tables, folds = [], [], []
-    for kind, picture in zip(KINDS, drawn, strict=True):
+    for kind, chart in zip(KINDS, drawn, strict=True):
         curves, rows = kind.lines(file), kind.rows(file)
-        if picture is not None:
+        if chart:
             count = len(panels(curves, kind.sized))
             few = f"{MOST_PANELS} of {count} kinds are drawn; the tables below have all."
-            pictures.append(
-                Picture(
-                    picture,
-                    context.stem(file, kind.chart),
-                    alt=f"Rate of a {kind.name} against its size, both axes logarithmic, a line "
-                    "for each way to compute. The tables below have the figures.",
-                    caption=few if count > MOST_PANELS else "",
-                )
-            )
+            pictures.append(context.picture(file, chart, few if count > MOST_PANELS else ""))
             tables.append(brief(_summary(kind, curves), "the fold of every row"))
         if rows:
             name = f"Every {kind.name.split()[-1]}"

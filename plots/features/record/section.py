@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the figures come from: the machine, what is timed, how to measure a row again."""
 
+import re
+import shlex
 from collections.abc import Sequence
 
 from plots import units
 from plots.core.page.section import Block, Context, Fold, Section
-from plots.core.tables.cells import count_cell, text_cell
+from plots.core.tables.cells import count_cell, date_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
-from plots.features.record.commandline import command, template
-from plots.file.rows import File, Row
+from plots.file.rows import File, Row, Run
+from plots.text import printable
 
 _METHOD = (
     (
@@ -166,9 +168,38 @@ def _older(files: Sequence[File]) -> Table:
         (
             text_cell(file.machine.id),
             text_cell(file.path.name),
-            Cell(file.date.date().isoformat(), file.date.isoformat()),
+            date_cell(file),
             Cell(units.count(len(file.own_rows)), len(file.own_rows)),
         )
         for file in files
     )
     return Table("Other files of the same machines, not shown", columns, lines)
+
+
+# ---- the command lines that measure a file, or one of its rows, again
+
+
+BENCH = "./build/bench"
+_LONGEST = 400  # characters of a word
+# Where the results went then is not where they should go now, nor is there a run to go on with; one
+# row needs its own filter; and bench alone has no peers.
+_LEFT_OUT = re.compile(
+    r"--(benchmark_)?out(_format)?=|--benchmark_(filter|list_tests)="
+    r"|--resume$|--with-peers|--(devices|layout|loop|mode|pages)="
+)
+
+
+def command(run: Run) -> str:
+    """What was typed, for a shell: environment, program, arguments but for the results' place."""
+    set_to = (f"{_quoted(name)}={_quoted(value)}" for name, value in run.environment.items())
+    words = (_quoted(word) for word in run.command[1:] if not _LEFT_OUT.match(word))
+    return " ".join([*set_to, BENCH, *words])
+
+
+def template(run: Run) -> str:
+    """Measures one row, with ROW in place of its name, alone."""
+    return f"{command(run)} {shlex.quote('--benchmark_filter=^ROW$')}"
+
+
+def _quoted(word: str) -> str:
+    return shlex.quote(printable(word, _LONGEST))

@@ -18,7 +18,7 @@ from plots.core.command import (
 from plots.core.machines import UnknownMachineError, named
 from plots.core.reference import REFERENCE, RESTORE
 from plots.core.tables.formats import FORMATS
-from plots.features.predict.files import predictions
+from plots.features.predict.answer import predictions
 from plots.features.report import report
 from plots.features.report.summary import summary
 from plots.file import loading

@@ -13,7 +13,7 @@ from plots.core.page.page import render_page
 from plots.core.page.section import Context, Section
 from plots.core.tables.formats import ENDINGS, FORMATS
 from plots.core.tables.table import Table
-from plots.features.predict.files import Predictions
+from plots.features.predict.answer import Predictions
 from plots.features.report.sections import OF_ANY_QUANTITY, SECTIONS
 from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File
@@ -64,8 +64,8 @@ def build_report(
         said=tuple(said),
         map=apply,
     )
-    modules = SECTIONS if quantity is TIME else OF_ANY_QUANTITY
-    built = [module.build(files, context) for module in modules]
+    asked = SECTIONS if quantity is TIME else OF_ANY_QUANTITY
+    built = [build(files, context) for build in asked]
     sections = [section for section in built if section is not None]
     title = "Crossover report" if quantity is TIME else f"Crossover report: {quantity.noun}"
     contents = {PAGE: render_page(sections, title, home=home).encode()}

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sections of the report, one module each, in the order of the page.
+"""The sections of the report, in the order of the page.
 
-A section's module has `build(files, context) -> Section | None`, see plots/core/page/section.py;
-None leaves it out. A new section is a new module, listed in SECTIONS.
+A section is a function `build(files, context) -> Section | None` in section.py of a feature's
+folder, see plots/core/page/section.py; None leaves it out. A new one is listed in SECTIONS.
 """
 
-from types import ModuleType
+from collections.abc import Callable, Sequence
 
+from plots.core.page.section import Context, Section
 from plots.features.advise import own_section as own
 from plots.features.advise import section as ask
 from plots.features.answer import section as verdict
@@ -21,36 +22,43 @@ from plots.features.predict import section as predicted
 from plots.features.products import section as products
 from plots.features.ranks import section as ranks
 from plots.features.record import section as record
-from plots.features.shi import section as shi_table
+from plots.features.shi import section as shi
 from plots.features.threads import section as threads
-from plots.features.training import epochs_section as epochs
-from plots.features.training import forward_section as forward
-from plots.features.training import steps_section as steps
+from plots.features.training import section as training
 from plots.features.two import section as two
-from plots.features.why import section as reasons
+from plots.features.why import section as why
+from plots.file.rows import File
 
-SECTIONS: tuple[ModuleType, ...] = (
-    own,
-    two,
-    verdict,
-    ask,
-    machines,
-    crossovers,
-    epochs,
-    steps,
-    forward,
-    predicted,
-    threads,
-    ranks,
-    copies,
-    reasons,
-    peers,
-    shi_table,
-    ceilings,
-    products,
-    conditions,
-    doubts,
-    record,
+Build = Callable[[Sequence[File], Context], Section | None]
+
+SECTIONS: tuple[Build, ...] = (
+    own.build,
+    two.build,
+    verdict.build,
+    ask.build,
+    machines.build,
+    crossovers.build,
+    training.epochs,
+    training.steps,
+    training.passes,
+    predicted.build,
+    threads.build,
+    ranks.build,
+    copies.build,
+    why.build,
+    peers.build,
+    shi.build,
+    ceilings.build,
+    products.build,
+    conditions.build,
+    doubts.build,
+    record.build,
 )
 # Those that say the same of another quantity than time.
-OF_ANY_QUANTITY: tuple[ModuleType, ...] = (verdict, crossovers, copies, doubts, record)
+OF_ANY_QUANTITY: tuple[Build, ...] = (
+    verdict.build,
+    crossovers.build,
+    copies.build,
+    doubts.build,
+    record.build,
+)

@@ -10,7 +10,7 @@ from plots.core.crossover import Comparison
 from plots.core.network import familiar, training_rows
 from plots.core.statistics import spread
 from plots.core.strip import strip_text
-from plots.core.tables.plain import as_text, wrapped
+from plots.core.tables.formats import as_text, wrapped
 from plots.core.tables.table import Table
 from plots.features.answer.glance import Glance, glance
 from plots.features.answer.section import measured

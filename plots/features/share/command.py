@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import plots
 from plots import units
 from plots.core.command import add_output, complain, named_path
-from plots.core.tables.plain import wrapped
+from plots.core.tables.formats import wrapped
 from plots.features.share.analysis import Shared, text_of, without_private
 from plots.file import fitness, loading
 from plots.file.refusal import BadFileError

@@ -4,7 +4,6 @@
 docs/method/shi.md says what is compared, and how sure it is.
 """
 
-import csv
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import numpy as np
 
 from plots.core import statistics
 from plots.core.curves import Curve
-from plots.core.reference import REFERENCE
+from plots.core.reference import REFERENCE, lines_of
 from plots.core.statistics import estimate, fewest_samples
 from plots.file.axes import Label
 from plots.file.families import MINIBATCH, TRAINING, steps_of
@@ -23,7 +22,6 @@ from plots.file.file_order import by_id, newest_per_machine
 from plots.file.rows import File, Row, median_of
 
 SHI_PATH = REFERENCE / "shi2016_table7.csv"
-NETWORKS_PATH = REFERENCE / "shi2016_networks.csv"
 YEAR = 2016
 PRECISION = "f32"  # that of the published figures
 DEVICES: dict[str, str] = {  # in words, of the published figures
@@ -111,26 +109,24 @@ class Mean:
 
 def load_shi(path: Path = SHI_PATH) -> list[Figure]:
     """The published table; raises OSError where the file cannot be read."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return [
-            Figure(
-                network=line["network"],
-                batch=line["batch"],
-                framework=line["framework"],
-                device=line["device"],
-                threads=line["threads"] or None,
-                seconds=float(text) if (text := line["seconds_per_minibatch"]) else None,
-                text=text,
-            )
-            for line in csv.DictReader(file)
-        ]
+    return [
+        Figure(
+            network=line["network"],
+            batch=line["batch"],
+            framework=line["framework"],
+            device=line["device"],
+            threads=line["threads"] or None,
+            seconds=float(text) if (text := line["seconds_per_minibatch"]) else None,
+            text=text,
+        )
+        for line in lines_of(path)
+    ]
 
 
-def load_differences(path: Path = NETWORKS_PATH) -> dict[str, str]:
+def load_differences() -> dict[str, str]:
     """Published network → how ours differs, a phrase, for those that do; raises OSError."""
-    with path.open(encoding="utf-8", newline="") as file:
-        lines = csv.DictReader(file)
-        return {line["network"]: line["difference"] for line in lines if line["difference"]}
+    lines = lines_of(REFERENCE / "shi2016_networks.csv")
+    return {line["network"]: line["difference"] for line in lines if line["difference"]}
 
 
 def shi_rows(file: File, figures: Iterable[Figure]) -> list[Row]:

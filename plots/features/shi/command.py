@@ -6,7 +6,7 @@ import sys
 
 from plots.core.command import add_format, add_paths, complain, print_tables, tell_passed_over
 from plots.core.reference import REFERENCE, RESTORE
-from plots.core.tables.plain import wrapped
+from plots.core.tables.formats import wrapped
 from plots.features.shi.analysis import load_shi, newest_with_rows
 from plots.features.shi.section import brought, ratio_table, shi_table
 from plots.file import loading

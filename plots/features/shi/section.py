@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from plots import units
-from plots.core.page.columns import brief, on_page
-from plots.core.page.section import Block, Context, Fold, Section
+from plots.core.page.section import Block, Context, Fold, Section, brief, on_page
 from plots.core.series import chosen_words, device_label
 from plots.core.tables.cells import number_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
@@ -50,7 +49,8 @@ _Cells = dict[tuple[_Line, Column], Cell]
 def shi_table(figures: Sequence[Figure], files: Sequence[File]) -> Table:
     """The published table with a line of ours below each network that `files` have rows of, and
     columns for each of their machines: of several files from one machine, the newest with rows."""
-    notes = [_batches(figures), "Bold (in plain text *): the fastest of a group of columns."]
+    notes: dict[str, int] = {}
+    marks([_batches(figures), "Bold (in plain text *): the fastest of a group of columns."], notes)
     columns = list(dict.fromkeys(map(_column, figures)))
     cells: _Cells = {
         ((figure.network, figure.framework), _column(figure)): Cell(figure.text, figure.seconds)
@@ -64,11 +64,10 @@ def shi_table(figures: Sequence[Figure], files: Sequence[File]) -> Table:
             own = _columns(file, rows, columns)
             columns += dict.fromkeys(own.values())
             cells |= _own_cells(figures, rows, own, notes)
-        notes.append(_about(file, rows))
-        notes += _left_out(file, figures)
+        marks([_about(file, rows), *_left_out(file, figures)], notes)
     if len(cells) > published:
-        notes.append(_method(row for _, rows in found for row in rows))
-        notes += differences(figures, (row for _, rows in found for row in rows))
+        every = [row for _, rows in found for row in rows]
+        marks([_method(every), *differences(figures, every)], notes)
     lines = []
     for line in _lines(figures, cells):
         own_cells = [cells.get((line, column), NOTHING) for column in columns]
@@ -141,25 +140,26 @@ def _own_cells(
     figures: Sequence[Figure],
     rows: Sequence[Row],
     columns: dict[str | None, Column],
-    notes: list[str],
+    notes: dict[str, int],
 ) -> _Cells:
     """The cells of `rows`; what their marks stand for is added to `notes`."""
     networks = {figure.network.lower(): figure.network for figure in figures}
     competing: dict[tuple[_Line, Column], list[Row]] = {}
     for row in rows:
-        line = networks[row.model], _line(row)
+        in_other = "" if row.precision == PRECISION else f", {printable(row.precision, 20)}"
+        line = networks[row.model], f"{_OURS}{in_other}"
         column = columns[row.configuration.get("cpu_threads")]
         competing.setdefault((line, column), []).append(row)
     return {place: _best(candidates, notes) for place, candidates in competing.items()}
 
 
-def _best(rows: Sequence[Row], notes: list[str]) -> Cell:
+def _best(rows: Sequence[Row], notes: dict[str, int]) -> Cell:
     """The fastest of `rows`; a dash with the reason where all of them failed."""
     results = [row for row in rows if row.failure is None]
     if not results:
         failure = rows[0].failure
         assert failure is not None
-        return replace(NOTHING, marks=_marks([f"{failure.outcome}: {failure.message}"], notes))
+        return replace(NOTHING, marks=marks([f"{failure.outcome}: {failure.message}"], notes))
     best = min(results, key=seconds_of)
     how = best.axes.words(best.configuration, without=_PLACE)
     if chosen := chosen_words(best):
@@ -168,20 +168,7 @@ def _best(rows: Sequence[Row], notes: list[str]) -> Cell:
     if len(rows) > 1 or best.device != "cpu":
         texts.insert(0, ", ".join(how))
     seconds = seconds_of(best)
-    return Cell(units.significant(seconds), seconds, marks=_marks(texts, notes))
-
-
-def _line(row: Row) -> str:
-    """What stands in the column of frameworks: "Crossover", "Crossover, bf16"."""
-    precision = row.precision
-    return _OURS if precision == PRECISION else f"{_OURS}, {printable(precision, 20)}"
-
-
-def _marks(texts: Iterable[str], notes: list[str]) -> tuple[int, ...]:
-    for text in texts:
-        if text not in notes:
-            notes.append(text)
-    return tuple(notes.index(text) + 1 for text in texts)
+    return Cell(units.significant(seconds), seconds, marks=marks(texts, notes))
 
 
 def _lines(figures: Iterable[Figure], cells: _Cells) -> list[_Line]:
@@ -314,15 +301,14 @@ def brought(figures: Sequence[Figure], files: Sequence[File]) -> list[str]:
 
 def _clause(file: File, found: Sequence[Mean], over: str) -> str:
     """What one of our devices is against each side of what was published."""
-    cpu = file.machine.cpu
-    cores = counted(cpu.cores, "core")
-    device = f"{cpu.model}, {cores}" if found[0].side == "cpu" else file.machine.gpu or "GPU"
+    machine = file.machine
+    device = machine.cpu.words if found[0].side == "cpu" else machine.gpu or "GPU"
     against = [
         f"{_ratio_text(one.ratio)} as fast as the fastest published {_KINDS[one.of]} "
         f"({_places(one)})"
         for one in found
     ]
-    name = f"{_KINDS[found[0].side]} of {printable(file.machine.id, 60)} ({printable(device, 60)})"
+    name = f"{_KINDS[found[0].side]} of {printable(machine.id, 60)} ({printable(device, 60)})"
     return f"the {name} is {' and '.join(against)}{over}"
 
 
@@ -403,53 +389,39 @@ def build(files: Sequence[File], context: Context) -> Section:
     shown = files[: context.detailed]
     figures = load_shi()
     table = shi_table(figures, shown)
+    said = "as published. None of these files measured one of the networks; ./run does, and gives "
+    said += "them lines here."
+    block = Block(folds=(Fold("The published table", (table,)),))
     if any(shi_rows(file, figures) for file in shown):
-        ratios = ratio_table(figures, shown)
-        ratio_keys = [column.key for column in ratios.columns]
-        ours = _only(ratios, [key for key in ratio_keys if not _is_theirs(key)])
-        return Section(
-            title="Beside Shi et al. 2016",
-            anchor="shi",
-            lead=f"{_LEAD}beside the same networks as measured here; notes say where ours differ.",
-            blocks=(
-                Block(
-                    points=tuple(brought(figures, shown)),
-                    tables=(brief(ours, "the table below, of seconds,"),),
-                    folds=(
-                        Fold(
-                            "Which published figures these are",
-                            (_only(ratios, [*_WHAT, *filter(_is_theirs, ratio_keys)], _THEIRS),),
-                        ),
-                        Fold(
-                            "Seconds per mini-batch on each number of threads and each device",
-                            (_ours_first(table, shi_table(figures, ())),),
-                        ),
-                    ),
-                ),
-            ),
-        )
+        said = "beside the same networks as measured here; notes say where ours differ."
+        block = _ours_beside(figures, shown, table)
     return Section(
-        title="Beside Shi et al. 2016",
-        anchor="shi",
-        lead=f"{_LEAD}as published. None of these files measured one of the networks; "
-        "./run does, and gives them lines here.",
-        blocks=(Block(folds=(Fold("The published table", (table,)),)),),
+        title="Beside Shi et al. 2016", anchor="shi", lead=f"{_LEAD}{said}", blocks=(block,)
     )
 
 
-def _is_theirs(key: str) -> bool:
-    """Whether a column of ratio_table() says who published what."""
-    return key.startswith("published_")
+def _ours_beside(figures: Sequence[Figure], shown: Sequence[File], table: Table) -> Block:
+    """The ratios of `shown` first; `table` is their shi_table()."""
+    ratios = ratio_table(figures, shown)
+    keys = [column.key for column in ratios.columns]
+    theirs = [key for key in keys if key.startswith("published_")]  # who published what
+    ours = _only(ratios, [key for key in keys if key not in theirs])
+    published = {column.key for column in shi_table(figures, ()).columns}
+    own = [column.key for column in table.columns if column.key not in published]
+    return Block(
+        points=tuple(brought(figures, shown)),
+        tables=(brief(ours, "the table below, of seconds,"),),
+        folds=(
+            Fold("Which published figures these are", (_only(ratios, [*_WHAT, *theirs], _THEIRS),)),
+            Fold(
+                "Seconds per mini-batch on each number of threads and each device",
+                (on_page(table, [column.key for column in table.columns[:2]] + own),),
+            ),
+        ),
+    )
 
 
 def _only(table: Table, keys: Sequence[str], title: str = "") -> Table:
     """The columns of `table` with `keys`, in the order of the page."""
     places = [place for place, column in enumerate(table.columns) if column.key in keys]
     return on_page(table.only(places), list(dict.fromkeys((*_RATIO, *keys))), title)
-
-
-def _ours_first(table: Table, published: Table) -> Table:
-    """`table` with what the files have before the `published`."""
-    theirs = {column.key for column in published.columns}
-    own = [column.key for column in table.columns if column.key not in theirs]
-    return on_page(table, [column.key for column in table.columns[:2]] + own)

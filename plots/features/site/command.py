@@ -13,7 +13,7 @@ from plots.core.page.page import render_page
 from plots.core.page.section import Context
 from plots.features.advise import section as ask
 from plots.features.machines import section as machines
-from plots.features.predict.files import predictions
+from plots.features.predict.answer import predictions
 from plots.features.report import report
 from plots.features.site import section as ladder
 from plots.file import loading

@@ -14,10 +14,10 @@ from plots.core.headline import foremost
 from plots.core.machines import SideBySide, crossover_number, networks_of, short_gpu
 from plots.core.machines import short_processor as short_cpu
 from plots.core.page.section import Block, Context, Picture, Section, Widget
-from plots.core.tables.cells import text_cell
+from plots.core.tables.cells import date_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.answer.glance import at_each_batch, glance, machines, why_it_cannot_tell
-from plots.features.predict.files import Predictions
+from plots.features.predict.answer import Predictions
 from plots.file.rows import File
 from plots.text import counted
 
@@ -60,7 +60,7 @@ def ladder_table(
             text_cell(
                 f"{short_cpu(file.machine.cpu.model)}, {counted(file.machine.cpu.cores, 'core')}"
             ),
-            Cell(file.date.date().isoformat(), file.date.isoformat()),
+            date_cell(file),
             text_cell(file.software.commit[:7] or None),
         )
         for (file, own), gpu, times in found

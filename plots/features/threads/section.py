@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from plots.core.crossover import Comparison
 from plots.core.crossover_words import instances_words
-from plots.core.page.columns import on_page
-from plots.core.page.section import Block, Context, Section
+from plots.core.page.section import Block, Context, Section, on_page
 from plots.core.paired import LOST, pairs_fields
 from plots.core.tables.cells import (
     crossover_fields,

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from plots.core import statistics
-from plots.file.rows import File, Refinement, Row, Side
+from plots.file.rows import File, Refinement, Side
 
 SIDES: tuple[Side, Side] = ("first", "second")
 _SEED = 20_260_000
@@ -90,7 +90,12 @@ def two(file: File) -> Two | None:
 
 
 def _size(file: File, n: int, steps: tuple[int, int], paired: Side | None) -> Size:
-    rows = [_row(file, n, side, count) for side in SIDES for count in steps]
+    by_what = {
+        (row.configuration["program"], row.configuration["step_count"]): row
+        for row in file.commands
+        if row.configuration["size"] == str(n)
+    }
+    rows = [by_what.get((side, str(count))) for side in SIDES for count in steps]
     for row in rows:
         if row is not None and row.failure is not None:
             return Size(n, Repaid("unmeasured", reason=row.failure.message))
@@ -100,11 +105,6 @@ def _size(file: File, n: int, steps: tuple[int, int], paired: Side | None) -> Si
         needed = f"{count} repetitions, and {statistics.FEWEST_SAMPLES} are needed"
         return Size(n, Repaid("unmeasured", reason=needed))
     return size_of(n, np.array([one[:count] for one in samples]), steps, paired)
-
-
-def _row(file: File, n: int, side: Side, steps: int) -> Row | None:
-    wanted = {"size": str(n), "program": side, "step_count": str(steps)}
-    return next((row for row in file.commands if wanted.items() <= row.configuration.items()), None)
 
 
 def size_of(

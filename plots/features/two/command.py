@@ -3,10 +3,10 @@
 
 import argparse
 
-from plots.core.command import add_format, add_paths, complain, load_answering, print_tables
-from plots.core.tables.plain import wrapped
+from plots.core.command import add_format, add_paths, complain, load_answering, print_parts
+from plots.core.tables.formats import wrapped
 from plots.features.two.analysis import two
-from plots.features.two.table import answers, two_table
+from plots.features.two.section import answers, two_table
 from plots.text import printable, whole
 
 DESCRIPTION = (
@@ -36,8 +36,10 @@ def run(options: argparse.Namespace) -> int:
         problems.append(
             f"{printable(str(options.paths[0]))}: has no two commands; ./run two measures them"
         )
+    parts = []
     for file, own in found:
-        if options.format == "text":
-            print("\n".join(wrapped(one) for one in answers(file, own, options.at)), end="\n\n")
-        print_tables([two_table(file, own)], options)
+        words = "\n".join(wrapped(one) for one in answers(file, own, options.at))
+        parts.append((f"{words}\n\n", [two_table(file, own)]))
+    if parts:
+        print_parts(parts, options)
     return complain(problems)

@@ -1,19 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why rows take the time they take: where it goes, what threads bring, when a start-up is repaid.
+"""Why rows take the time they take: where it goes, what threads bring, when a start-up is repaid;
+and what would change the crossover: data on the GPU, CUDA graphs, more CPU threads.
 
 docs/method/why.md defines each figure. Everything comes from one file;
-plots/features/why/table.py and plots/features/why/chart.py show it.
+plots/features/why/table.py and plots/features/why/section.py show it.
 """
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from plots.core.network import epoch_rows, step_rows
+import numpy as np
+
+from plots.core.crossover import Comparison, Crossover, find_crossover, intervals_overlap
+from plots.core.crossover_words import crossover_words
+from plots.core.curves import SCALES, Curve
+from plots.core.headline import own_batch, unusual
+from plots.core.network import epoch_rows, step_rows, training_rows
+from plots.core.series import series_key
 from plots.core.work import work
-from plots.file.axes import Items
+from plots.file.axes import Axis, Items
+from plots.file.families import EPOCH
+from plots.file.quantities import TIME
 from plots.file.rows import File, Row
+from plots.units import significant
 
 # What the counters seconds_* of a row are called, in the order of a step.
 PARTS: dict[str, str] = {
@@ -170,3 +181,244 @@ def missing_gpu(file: File) -> str:
         "launches, copies and waits, the crossover, what resident data, CUDA graphs or more CPU "
         "threads do to it, and the number of epochs or steps that repay the GPU's start-up."
     )
+
+
+# ---- what would change the crossover
+
+
+@dataclass(frozen=True, slots=True)
+class Counterfactual:
+    """What becomes of the crossover of `pair` if one thing changes: it is `after`.
+
+    `kind` is the axis that changes; `change` reads "with the data resident instead of pageable",
+    and `held` names what stays as it is. `measured` is False where the file lacks the other side
+    and the profile stands in for it.
+    """
+
+    kind: str
+    change: str
+    held: str
+    pair: Comparison
+    after: Crossover
+    measured: bool
+
+    @property
+    def before(self) -> Crossover:
+        """The crossover as it is."""
+        return self.pair.crossover
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the crossover moves by more than its uncertainty."""
+        if self.before.size is None or self.after.size is None:
+            kinds = {self.before.kind, self.after.kind}
+            return len(kinds) == 2 and "ambiguous" not in kinds
+        return not intervals_overlap(self.before, self.after)
+
+    @property
+    def effect(self) -> float:
+        """By which factor the crossover moves, as a logarithm without sign; what lies beyond the
+        measured sizes counts as their ends."""
+        ends = {"always": self.pair.sizes[0], "never": self.pair.sizes[-1]}
+        before, after = (each.size or ends.get(each.kind) for each in (self.before, self.after))
+        return abs(math.log(after / before)) if before and after else 0.0
+
+    @property
+    def sentence(self) -> str:
+        """The change in words and numbers."""
+        text = f"{self.change}, {self._moved()}"
+        if not self.measured:
+            text += ", by the profile: the file has no such rows"
+        return f"{text} ({self.held})" if self.held else text
+
+    def _moved(self) -> str:
+        before, after = self.before, self.after
+        if before.size is None or after.size is None:
+            old, new = crossover_words(before), crossover_words(after)
+            if old == new:
+                return f"the answer stays the same: {new}"
+            return f"the answer is \u201c{new}\u201d instead of \u201c{old}\u201d"
+        old, new = significant(before.size), significant(after.size)
+        measure = self.pair.measure
+        prefix, suffix = ("", " parameters") if measure == "parameters" else (f"{measure} ", "")
+        if old == new:
+            return f"the crossover stays at {prefix}{new}{suffix}"
+        if not self.is_sure:
+            said = f"{prefix}{new}{suffix}, {old} without"
+            return f"the crossover stays within its uncertainty: {said}"
+        verb = "falls" if after.size < before.size else "rises"
+        return f"the crossover {verb} from {prefix}{old} to {new}{suffix}"
+
+
+def counterfactuals(
+    file: File, compared: Sequence[Comparison], family: str = EPOCH
+) -> list[Counterfactual]:
+    """What changes the crossovers of `family`, one of TRAINING, among `compared`, which are those
+    of `file` (comparisons()): a step up the ladder of an axis (products, data, execution,
+    precision), CPU threads; where the file lacks the other side, what the profile says of copies
+    and launches.
+
+    Those that matter most stand first: of each kind of change that is sure the one with the largest
+    effect, then all others. Both are in order of effect; plain training at the headline's batch
+    comes before any other.
+    """
+    own = [pair for pair in compared if pair.family == family]
+    best = [pair for pair in own if pair.cpu.configuration.get("cpu_threads") == "best"]
+    pairs = best or own
+    found = [item for axis in _ladders(pairs) for item in _climb(pairs, axis)]
+    found += _more_threads(own)
+    if all(pair.gpu.quantity is TIME for pair in pairs):
+        found += _by_profile(file, pairs, family)
+    batch = own_batch(compared)
+
+    def rank(item: Counterfactual) -> tuple[bool, bool, bool, float]:
+        is_own = item.pair.batch == batch
+        return bool(unusual(item.pair)), not is_own, not item.is_sure, -item.effect
+
+    found.sort(key=rank)
+    first: dict[str, Counterfactual] = {}
+    for item in found:
+        if item.is_sure:
+            first.setdefault(item.kind, item)
+    leading = list(first.values())
+    return leading + [item for item in found if not any(item is other for other in leading)]
+
+
+def _ladders(pairs: Iterable[Comparison]) -> list[Axis]:
+    """The axes that one climbs for speed, from the device outwards."""
+    axes = next((pair.gpu.axes for pair in pairs), ())
+    return [axis for axis in axes if len(axis.steps) > 1][::-1]
+
+
+def _value(pair: Comparison, axis: Axis) -> str:
+    """What the GPU of `pair` has; empty where its rows do not say."""
+    return pair.gpu.axes.value(pair.gpu.configuration, axis.key) or ""
+
+
+def _climb(pairs: Sequence[Comparison], axis: Axis) -> list[Counterfactual]:
+    """Each pair against the one on the lowest rung of `axis` that is like it in all else."""
+    groups: dict[tuple[object, ...], list[Comparison]] = {}
+    for pair in pairs:
+        if _value(pair, axis) in axis.steps:
+            groups.setdefault(_all_but(pair, axis.key), []).append(pair)
+    found = []
+    for group in groups.values():
+        group.sort(key=lambda pair: axis.steps.index(_value(pair, axis)))
+        low, *others = group
+        for pair in others:
+            found.append(
+                Counterfactual(
+                    kind=axis.key,
+                    change=f"{axis.change(_value(pair, axis))} instead of "
+                    f"{axis.word(_value(low, axis))}",
+                    held=_held(low, {axis.key}),
+                    pair=low,
+                    after=pair.crossover,
+                    measured=True,
+                )
+            )
+    return found
+
+
+def _all_but(pair: Comparison, key: str) -> tuple[object, ...]:
+    common = {name: value for name, value in pair.common.items() if name != key}
+    gpu = {name: value for name, value in pair.gpu.configuration.items() if name != key}
+    cpu = {name: value for name, value in pair.cpu.configuration.items() if name != key}
+    return tuple(tuple(sorted(part.items())) for part in (common, gpu, cpu))
+
+
+def _held(pair: Comparison, changed: set[str]) -> str:
+    """ "batch 100, eager, pinned": what both sides of a change have in common."""
+    axes, own = pair.gpu.axes, pair.gpu.configuration
+    parts = axes.words(pair.common, roles=["what"], without={"family", *changed})
+    parts += axes.words(own, roles=["how", "alike"], without={"device", *changed})
+    return ", ".join(parts)
+
+
+def _rung(pair: Comparison) -> tuple[int, ...]:
+    """How far up the ladders the GPU of `pair` is."""
+    return tuple(
+        axis.steps.index(value) if (value := _value(pair, axis)) in axis.steps else len(axis.steps)
+        for axis in _ladders([pair])
+    )
+
+
+def _more_threads(pairs: Sequence[Comparison]) -> list[Counterfactual]:
+    """All threads against the fewest, for the GPU's plainest and its fastest way to compute."""
+    groups: dict[tuple[Items, Items], list[Comparison]] = {}
+    for pair in pairs:
+        if pair.cpu.configuration.get("cpu_threads", "").isdecimal():
+            rest = pair.cpu.axes.how(pair.cpu.configuration, ("cpu_threads",))
+            groups.setdefault((tuple(sorted(pair.common.items())), rest), []).append(pair)
+    found = []
+    for group in groups.values():
+        plainest, fastest = min(group, key=_rung).gpu, max(group, key=_rung).gpu
+        ways = [plainest.configuration, fastest.configuration]
+        for way in ways[: 1 if ways[0] == ways[1] else 2]:
+            same = sorted(
+                (pair for pair in group if pair.gpu.configuration == way),
+                key=lambda pair: int(pair.cpu.configuration["cpu_threads"]),
+            )
+            if len(same) > 1:
+                found.append(_threads_changed(same[0], same[-1]))
+    return found
+
+
+def _threads_changed(fewest: Comparison, most: Comparison) -> Counterfactual:
+    first, last = (pair.cpu.configuration["cpu_threads"] for pair in (fewest, most))
+    return Counterfactual(
+        kind="cpu_threads",
+        change=f"with {last} CPU threads instead of {first}",
+        held=_held(fewest, set()),
+        pair=fewest,
+        after=most.crossover,
+        measured=True,
+    )
+
+
+def _by_profile(file: File, pairs: Sequence[Comparison], family: str) -> list[Counterfactual]:
+    """Copies and launches that cost nothing, where no row shows the crossover without them."""
+    configurations = [pair.gpu.configuration for pair in pairs]
+    asked = (
+        ("data", "resident", ("copy_to_device",), "without copies to the GPU"),
+        ("execution", "graph", ("launch",), "without the time of launches"),
+    )
+    profiled = splits(training_rows(file, family))
+    found = []
+    for key, best, parts, change in asked:
+        if any(configuration.get(key) == best for configuration in configurations):
+            continue
+        for pair in pairs:
+            curve = _without(profiled, pair, parts)
+            if curve is not None:
+                found.append(
+                    Counterfactual(
+                        kind=key,
+                        change=change,
+                        held=_held(pair, set()),
+                        pair=pair,
+                        after=find_crossover(pair.cpu, curve, pair.measure),
+                        measured=False,
+                    )
+                )
+    return found
+
+
+def _without(profiled: Sequence[Split], pair: Comparison, parts: Sequence[str]) -> Curve | None:
+    """The GPU's curve less `parts` of each row's profile; None where there is nothing to take."""
+    family = SCALES[pair.family]
+    seconds: dict[float, float] = {}
+    for split in profiled:
+        row, size = split.row, family.size(split.row)
+        what = row.axes.what(row.configuration, family.replaces)
+        same = all(pair.common.get(key) == value for key, value in what)
+        if size and same and dict(series_key(row)) == pair.gpu.configuration:
+            own = sum(split.parts.get(part, 0.0) for part in parts)
+            seconds[size] = min(own, 0.999 * row.minimum)
+    taken = [seconds.get(float(size), 0.0) for size in pair.gpu.sizes]
+    if not any(taken):
+        return None
+    samples = tuple(
+        np.asarray(times) - less for times, less in zip(pair.gpu.samples, taken, strict=True)
+    )
+    return replace(pair.gpu, samples=samples)

@@ -22,6 +22,7 @@ from plots.core.crossover import comparisons
 from plots.core.tables.table import Table
 from plots.features.why.table import quotient_tables, quotient_text, why_tables, why_text
 from plots.file import rows
+from plots.file.families import TRAINING
 from plots.file.quantities import QUANTITIES, TIME, Quantity
 from plots.text import printable
 
@@ -90,15 +91,7 @@ def _refusal(quantity: Quantity) -> str:
 def _draw(files: list[rows.File], folder: Path) -> list[str]:
     """Writes the charts of each file that has any; returns what went wrong."""
     # Imported here because matplotlib takes long to load.
-    from plots.core.charts.style import Chart  # noqa: PLC0415
-    from plots.features.why.chart import CHARTS, draw_why  # noqa: PLC0415
+    from plots.features.why.section import draw_why  # noqa: PLC0415
 
-    drawn = (
-        [
-            Chart(name, pictures, "")
-            for family, name in CHARTS.items()
-            if (pictures := draw_why(file, family))
-        ]
-        for file in files
-    )
+    drawn = ([chart for family in TRAINING if (chart := draw_why(file, family))] for file in files)
     return save_charts(files, drawn, folder)

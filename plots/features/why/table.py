@@ -27,20 +27,21 @@ from plots.core.tables.cells import (
     text_cell,
     text_field,
 )
-from plots.core.tables.plain import as_text, wrapped
+from plots.core.tables.formats import as_text, wrapped
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.why.analysis import (
     PARTS,
     UNATTRIBUTED,
+    Counterfactual,
     Repayment,
     Threads,
+    counterfactuals,
     is_profiled,
     missing_gpu,
     repayments,
     splits,
     threads,
 )
-from plots.features.why.counterfactuals import Counterfactual, counterfactuals
 from plots.file.axes import BUILT_IN
 from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
 from plots.file.quantities import TIME
