@@ -279,8 +279,8 @@ def _predicted_row(row: Row, times: Times, way: Way, wanted: Wanted) -> Row:
 # ---- a step in PyTorch's eager loop: what it starts, and how long that takes on a card
 
 
-# Seconds of a step beside its operations, on the machine that docs/evidence/prediction.md names: with
-# SGD and with Adam.
+# Seconds of a step beside its operations, on the machine that docs/evidence/prediction.md names:
+# with SGD and with Adam.
 _BESIDE = Band(2.37e-4, 3.18e-4)
 # How many times the bytes of our update PyTorch's moves, which has a pass for each of its terms; by
 # how many arrays ours reads and writes (plots/core/mlp.py): of momentum 8 for 5, of Adam 19 for 7.
