@@ -87,7 +87,8 @@ def chosen(whole: Table, keys: Sequence[str], lines: Sequence[tuple[Cell, ...]])
 
 def epochs() -> str:
     """The best times of the networks in SHOWN."""
-    whole = best_table(compared_and_alone(epoch_rows(measured()))[0])
+    in_f32 = [row for row in epoch_rows(measured()) if row.precision == "f32"]
+    whole = best_table(compared_and_alone(in_f32)[0])
     lines = [line for line in whole.lines if line[0].text in SHOWN]
     times = [f"{side}_{key}" for side in ("cpu", "gpu") for key in ("seconds_per_epoch", "on")]
     return chosen(whole, ["network", "params", "speed_up", *times], lines)

@@ -194,11 +194,11 @@ def overhead(cost: Cost, card: Card, way: Way, steps: float) -> tuple[Band, ...]
 
 
 # Of a graph of the epoch's time that one kernel for the epoch took: of disc-2 to disc-11, by their
-# parameters, on an H200 (results/intel-xeon-6-207-16c, fac305e). Other cards have less or more room
+# parameters, on an H200 (results/intel-xeon-6-207-16c, 7050029). Other cards have less or more room
 # on the chip, and no clusters before 9.0.
 PERSISTENT = (
-    *((22, 0.26), (70, 0.25), (230, 0.25), (806, 0.28), (2_982, 0.31)),
-    *((11_430, 0.38), (44_710, 0.57), (176_806, 0.65), (703_142, 0.76), (2_804_390, 1.09)),
+    *((22, 0.20), (70, 0.20), (230, 0.19), (806, 0.21), (2_982, 0.23)),
+    *((11_430, 0.26), (44_710, 0.47), (176_806, 0.53), (703_142, 0.64), (2_804_390, 1.00)),
 )
 PERSISTENT_BAND = Band(0.75, 1.6)
 
