@@ -89,7 +89,7 @@ def test_the_band_holds_the_point_and_the_factor(fitted, network):
                 assert answer.high / answer.seconds == pytest.approx(factor, rel=0.15)
 
 
-H200 = RESULTS / "intel-xeon-6-207-16c" / "2026-11-26-fac305e.json"
+H200 = RESULTS / "intel-xeon-6-207-16c" / "2026-11-27-7050029.json"
 
 
 def test_what_one_kernel_saves_is_what_it_saved_on_an_h200(fitted):

@@ -188,7 +188,7 @@ SAID = {
         "advise": "Cost of 1 epoch of 1,000 rows: 8.3e-7 to 8.6e-7 here (2 threads), 1.6e-7 to "
         "1.8e-7 on its GPU: the GPU costs less. With wider or narrower hidden layers the CPU would "
         "cost less below about 17,000 parameters",
-        "predict": "L4: the GPU would cost less from 110,000 parameters (35,000 to 380,000) (auto",
+        "predict": "L4: the GPU would cost less from 61,000 parameters (15,000 to 250,000) (auto",
     },
     "cost-per-million-samples": {
         "crossover": "the CPU costs 6.62 times as much: 0.00762 on the CPU, 2 threads, 0.00115 on",
