@@ -41,6 +41,7 @@ EVIDENCE = ROOT / "docs" / "evidence"
 SHOWN = ("disc-2", "disc-5", "disc-8", "disc-11")  # networks whose epochs the README shows
 MOST_LINES = 120
 MOST_WORDS = 25
+MOST_WORDS_OF_METHOD = 600
 STEP_COLUMNS = ["network", "on", "seconds", "published_cpu_seconds", "cpu_ratio"]
 STEP_COLUMNS += ["published_gpu_seconds", "gpu_ratio"]
 PEER_COLUMNS = ["network", "batch", "seconds", "how", "peer_seconds", "peer_how"]
@@ -159,6 +160,12 @@ def test_the_block_is_of_the_file_that_its_page_names(name):
     assert BLOCKS[name].page.read_text(encoding="utf-8") == written(name), (
         "python tests/test_readme.py"
     )
+
+
+def test_a_method_is_said_in_600_words():
+    """What was measured and simulated stands in docs/evidence."""
+    words = {path.name: len(path.read_text("utf-8").split()) for path in METHOD.glob("*.md")}
+    assert {name: count for name, count in words.items() if count > MOST_WORDS_OF_METHOD} == {}
 
 
 def test_the_readme_is_short():

