@@ -116,7 +116,7 @@ class CopiesProgram : public Program {
         copies_(std::move(copies)),
         programs_(std::move(programs)),
         sharing_(sharing),
-        joined_(join()) {
+        joined_(join_all()) {
     facts_.bytes *= copies_.count();
     facts_.launches *= joined_ ? 1 : copies_.count();
     facts_.reorders.count *= copies_.count();
@@ -220,7 +220,7 @@ class CopiesProgram : public Program {
   [[nodiscard]] Programs take_programs() { return std::move(programs_); }
 
  private:
-  [[nodiscard]] bool join() const {
+  [[nodiscard]] bool join_all() const {
     std::vector<Program*> others;
     for (const auto& program : std::span(programs_).subspan(1)) {
       others.push_back(program.get());

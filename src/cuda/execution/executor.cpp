@@ -552,6 +552,7 @@ class Persistent : public Executor {
       return false;
     }
     std::vector<std::int64_t> shifts;
+    shifts.reserve(blocks.size());
     for (const std::byte* block : blocks) {
       shifts.push_back(block - blocks.front());
     }

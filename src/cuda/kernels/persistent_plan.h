@@ -4,8 +4,10 @@
 // kernels/persistent.cu carries it out.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -23,6 +25,12 @@ struct OnChip {
   std::array<int, 3> clusters_at_once{64, 32, 16};
   int multiprocessors = 128;            ///< blocks that can wait for each other
   std::int64_t cache_bytes = 50 << 20;  ///< L2, which all of them see
+
+  /// Blocks, or clusters of so many: a multiprocessor takes one block at a time.
+  [[nodiscard]] int teams_at_once(int blocks) const {
+    const auto place = static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(blocks)));
+    return std::max(1, blocks > 1 ? clusters_at_once.at(place - 2) : multiprocessors);
+  }
 };
 
 /// Who trains.

@@ -546,13 +546,9 @@ PersistentPlan plan_persistent(const Workload& workload, const CompileOptions& o
     if (least.plan.bytes == 0 || candidate.plan.bytes < least.plan.bytes) {
       least = candidate;
     }
-    // A multiprocessor takes one block at a time.
-    const std::int64_t at_once = std::max(
-        1, blocks > 1
-               ? chip.clusters_at_once.at(
-                     static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(blocks))) - 1)
-               : chip.multiprocessors);
-    candidate.cycles *= static_cast<double>((options.copies + at_once - 1) / at_once);
+    const std::int64_t at_once = chip.teams_at_once(blocks);
+    const std::int64_t turns = (options.copies + at_once - 1) / at_once;
+    candidate.cycles *= static_cast<double>(turns);
     if (candidate.plan.bytes <= chip.shared_bytes && candidate.cycles < best.cycles) {
       best = std::move(candidate);
     }
