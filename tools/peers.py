@@ -13,7 +13,7 @@ from tools import environment, setup
 FLAGS = {
     "pytorch": ("--devices", "--layout", "--mode", "--pages"),
     "jax": ("--devices", "--loop"),
-    "onnxruntime": (),
+    "onnxruntime": ("--devices",),
 }
 
 

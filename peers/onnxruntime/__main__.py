@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import platform
 import sys
@@ -13,20 +14,30 @@ import numpy as np
 import onnxruntime
 import torch
 
-from peers.forward import Passes, forward_row
+from peers.axes import values_among
+from peers.forward import Passes, copies, forward_row
 from peers.protocol import Answer, Configuration, serve
 from peers.pytorch import forward as pytorch
 from peers.rows import Prepared, Served
 from peers.tasks import Task, Unsupported
 
 _OPSET = 20
+DEVICES = ("cpu", "cuda")
+# What computes on a device. Products in f32 are in f32: TF32 is off, as in bench's rows.
+_CUDA = "CUDAExecutionProvider"
+_PROVIDERS: dict[str, list[Any]] = {
+    "cpu": ["CPUExecutionProvider"],
+    "cuda": [(_CUDA, {"use_tf32": "0"}), "CPUExecutionProvider"],
+}
 # How bench computes; a row of ONNX Runtime's that does the same work is one for all of its ways.
-_WAYS = ("execution", "products")
+_WAYS = ("execution", "products", "cudnn")
 
 
-def counterparts(ours: Configuration) -> list[Configuration]:
-    """The row that does the work of a row of bench's: of forward passes in f32 on the CPU alone."""
-    if (ours["family"], ours["device"], ours["precision"]) != ("Forward", "cpu", "f32"):
+def counterparts(ours: Configuration, devices: tuple[str, ...] = DEVICES) -> list[Configuration]:
+    """The row that does the work of a row of bench's: of forward passes in f32, whose batch lies
+    where they compute."""
+    is_alike = (ours["family"], ours["precision"]) == ("Forward", "f32")
+    if not is_alike or ours["device"] not in devices or copies(ours):
         return []
     shared = {key: value for key, value in ours.items() if key not in _WAYS}
     return [{**shared, "program": "onnxruntime", "execution": "eager"}]
@@ -42,27 +53,31 @@ class Forward(Passes):
         exported = pytorch.Forward(task, plain)
         exported.run()
         self.parameters, self.products = exported.parameters, exported.products
-        self._outputs = np.empty(exported.outputs().shape, np.float32)
-        self._x = exported.x.numpy()
+        device = configuration["device"]
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = int(configuration["cpu_threads"])
+        options.intra_op_num_threads = int(configuration.get("cpu_threads", 1))
         options.inter_op_num_threads = 1
         options.log_severity_level = 3  # errors
         session = onnxruntime.InferenceSession(
-            _exported(exported.network, exported.x), options, providers=["CPUExecutionProvider"]
+            _exported(exported.network, exported.x), options, providers=_PROVIDERS[device]
         )
+        if device == "cuda" and _CUDA not in session.get_providers():
+            raise Unsupported("ONNX Runtime does not start CUDA here")
+        value = onnxruntime.OrtValue
+        self.x = value.ortvalue_from_numpy(exported.x.numpy(), device, 0)
+        shape = exported.outputs().shape
+        self._y = value.ortvalue_from_shape_and_type(shape, np.float32, device, 0)
         self._bound = session.io_binding()
         (read,), (written,) = session.get_inputs(), session.get_outputs()
-        self._bound.bind_cpu_input(read.name, self._x)
-        y = self._outputs
-        self._bound.bind_output(written.name, "cpu", 0, y.dtype, y.shape, y.ctypes.data)
+        self._bound.bind_ortvalue_input(read.name, self.x)
+        self._bound.bind_ortvalue_output(written.name, self._y)
         self._session = session
 
     def run(self) -> None:
-        self._session.run_with_iobinding(self._bound)
+        self._session.run_with_iobinding(self._bound)  # waits for the device
 
     def outputs(self) -> np.ndarray:
-        return self._outputs.astype(np.float64)
+        return self._y.numpy().astype(np.float64)
 
 
 def _exported(network: torch.nn.Module, x: torch.Tensor) -> bytes:
@@ -82,6 +97,10 @@ def _exported(network: torch.nn.Module, x: torch.Tensor) -> bytes:
 class Rows(Served):
     """The rows of one process. What a request asks for is a method; its answer is one object."""
 
+    def __init__(self, devices: tuple[str, ...] = DEVICES) -> None:
+        super().__init__()
+        self._devices = devices
+
     def describe(self) -> Answer:
         """What a result file records of ONNX Runtime."""
         return {
@@ -95,15 +114,31 @@ class Rows(Served):
 
     def rows(self, configuration: Configuration) -> Answer:
         """Those that do the work of a row of bench's."""
-        return {"rows": [{"configuration": own} for own in counterparts(configuration)]}
+        own = counterparts(configuration, self._devices)
+        return {"rows": [{"configuration": one} for one in own]}
 
     def made(self, configuration: Configuration, counted: dict[str, Any] | None) -> Prepared:
+        is_on_gpu = configuration["device"] == "cuda"
+        if is_on_gpu and _CUDA not in onnxruntime.get_available_providers():
+            raise Unsupported(
+                "this ONNX Runtime has no CUDA: install onnxruntime-gpu in place of onnxruntime"
+            )
         prepared = forward_row(*(Forward, pytorch.exact_outputs, "PyTorch", configuration, counted))
-        prepared.facts["cpu_threads"] = int(configuration["cpu_threads"])
+        if not is_on_gpu:
+            prepared.facts["cpu_threads"] = int(configuration["cpu_threads"])
         return prepared
 
 
+def _rows(arguments: list[str]) -> Rows:
+    parser = argparse.ArgumentParser(
+        prog="python -m peers.onnxruntime",
+        description="Answers bench's requests for rows of ONNX Runtime's on standard input.",
+        allow_abbrev=False,
+    )
+    among = values_among(DEVICES)
+    parser.add_argument("--devices", type=among, default=DEVICES, help="of bench's rows those on")
+    return Rows(parser.parse_args(arguments).devices)
+
+
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        sys.exit("python -m peers.onnxruntime takes no arguments")
-    serve(Rows())
+    serve(_rows(sys.argv[1:]))
