@@ -65,8 +65,8 @@ _FLAGS = """\
                   alone, from .venv-jax (150 MB); onnxruntime, beside PyTorch's, measures forward
                   passes (--family=Forward) alone. --mode=eager,compile,graph, --layout=, --pages=
                   and --devices= choose among PyTorch's rows (python -m peers.pytorch --help),
-                  --loop=scan,unrolled and --devices= among JAX's; --program=pytorch measures
-                  them without bench's
+                  --loop=scan,unrolled and --devices= among JAX's, --devices= among ONNX Runtime's;
+                  --program=pytorch measures them without bench's
   --check-statistics
                   measure this build against itself, in turn: how often is a difference seen where
                   there is none? It takes the quick sweep, unless flags say otherwise
