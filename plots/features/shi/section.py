@@ -215,7 +215,7 @@ def _about(file: File, rows: Sequence[Row]) -> str:
         )
     gpu = machine.gpu or f"no GPU: {machine.gpu_reason}"
     return (
-        f"{machine.id}: {machine.cpu.model}, {machine.cpu.cores} cores; {gpu}; measured "
+        f"{machine.id}: {machine.cpu.model}, {counted(machine.cpu.cores, 'core')}; {gpu}; measured "
         f"{file.date:%Y-%m-%d}, commit {commit}"
     )
 
