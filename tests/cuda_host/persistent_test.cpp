@@ -103,6 +103,9 @@ TEST(EmulatedPersistentCopies, TrainTogetherAndApart) {
     const auto plan = backend->plan(training.workload, persistent);
     const bool together = crew.team != cuda::TeamKind::grid;
     EXPECT_EQ(plan->launches(), together ? 1 : copies);
+    CompileOptions kept = persistent;
+    kept.keep_activations = true;
+    EXPECT_EQ(backend->plan(training.workload, kept)->launches(), copies) << "each by itself";
     const auto program = started(*backend, training, persistent);
     EXPECT_EQ(program->facts().launches, together ? 1 : copies);
     program->enqueue(0, steps);

@@ -103,7 +103,7 @@ Estimate PlannedGpu::estimate(const Workload& workload, const CompileOptions& op
           .multiprocessors = on_chip ? plan.persistent->blocks : 0,
           .bytes = plan.bytes,
           .workspace_bytes = plan.workspace_bytes,
-          .joins = plan.persistent && plan.persistent->is_on_chip()};
+          .joins = plan.joins()};
 }
 
 std::unique_ptr<Plan> PlannedGpu::plan(const Workload& /*workload*/,

@@ -138,7 +138,7 @@ bool CudaProgram::join(std::span<Program* const> others) {
   std::vector<const std::byte*> blocks{tensors_.block()};
   for (const Program* other : others) {
     const auto* of_cuda = dynamic_cast<const CudaProgram*>(other);
-    if (of_cuda == nullptr || !of_cuda->plan_.persistent) {
+    if (of_cuda == nullptr || !of_cuda->plan_.joins()) {
       return false;
     }
     blocks.push_back(of_cuda->tensors_.block());
@@ -357,9 +357,7 @@ class GpuPlan : public Plan {
   }
 
   [[nodiscard]] std::int64_t launches() const override { return launches_; }
-  [[nodiscard]] bool joins() const override {
-    return plan_.persistent && plan_.persistent->is_on_chip();
-  }
+  [[nodiscard]] bool joins() const override { return plan_.joins(); }
 
   [[nodiscard]] std::unique_ptr<Program> instantiate() override {
     if (std::exchange(instantiated_, true)) {

@@ -84,6 +84,10 @@ struct LaunchPlan {
     return std::any_of(steps.begin(), steps.end(),
                        [](const StepPlan& step) { return !step.side_by_side.empty(); });
   }
+  /// See Plan::joins().
+  [[nodiscard]] bool joins() const {
+    return persistent && persistent->is_on_chip() && mode.activations != Activations::kept;
+  }
   const TensorPlace& operator[](Id id) const { return tensors[static_cast<std::size_t>(id)]; }
 };
 
