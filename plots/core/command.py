@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plots.core.machines import SORTS
+from plots.core.page.section import Section
+from plots.core.page.text import tables_of, text_of
 from plots.core.tables.formats import FORMATS, render
 from plots.core.tables.table import Table
 from plots.file import loading
@@ -177,6 +179,15 @@ def _prices(options: argparse.Namespace) -> list[Price]:
 def print_tables(tables: Sequence[Table], options: argparse.Namespace) -> None:
     """Prints `tables` in the format that was asked for."""
     sys.stdout.write(render(tables, options.format))
+
+
+def print_sections(sections: Sequence[Section], options: argparse.Namespace) -> None:
+    """Prints `sections` in the format that was asked for: as text what a page says of them, all of
+    it with --all, else their tables."""
+    if options.format == "text":
+        sys.stdout.write(text_of(sections, options.all) if sections else "")
+    else:
+        print_tables(tables_of(sections), options)
 
 
 def print_parts(parts: Sequence[tuple[str, Sequence[Table]]], options: argparse.Namespace) -> None:

@@ -16,7 +16,7 @@ from plots.core.crossover import Comparison, Crossover, SpeedUp, intervals_overl
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import AUTO
 from plots.core.statistics import log_medians
-from plots.file.families import EPOCH, FORWARD, MINIBATCH
+from plots.file.families import EPOCH, FORWARD, MINIBATCH, TRAINING
 from plots.file.ladders import DISC
 from plots.file.rows import File
 from plots.text import whole
@@ -264,3 +264,20 @@ def _differs(one: SpeedUp, chosen: Comparison) -> bool:
     )
     sign = one.gpu.quantity.cost(1)
     return one.winner is not None and (one.winner == "gpu") != (sign * cpu > sign * gpu)
+
+
+def by_work(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:
+    """`comparisons` by what is computed: epochs first, those at the headline's batch before others,
+    then training steps; else in their order."""
+    groups: dict[tuple[tuple[str, str], ...], list[Comparison]] = {}
+    for comparison in comparisons:
+        groups.setdefault(tuple(comparison.common.items()), []).append(comparison)
+    batch = own_batch(comparisons)
+
+    def place(group: list[Comparison]) -> tuple[int, bool]:
+        common = group[0].common
+        if common["family"] not in TRAINING:
+            return len(TRAINING), False
+        return TRAINING.index(common["family"]), common.get("batch", batch) != batch
+
+    return sorted(groups.values(), key=place)

@@ -69,12 +69,6 @@ class Quantity:
         """A number that is smaller for the better of two values."""
         return -value if self.is_more_better else value
 
-    @property
-    def how_much(self) -> str:
-        """A question: "How much faster", "With how much less energy"."""
-        start = "With how much" if self.how.startswith("with ") else "How much"
-        return f"{start} {self.how.removeprefix('with ')}"
-
     def of(self, what: str) -> str:
         """`what` where it is of time, which goes without saying; else "Cost of" it."""
         return f"{self.noun.capitalize()} of {what}" if self.counter else what

@@ -15,11 +15,15 @@ import pytest
 from plots.cli import main
 from plots.core.charts import style
 from plots.core.crossover import Comparison, comparisons
+from plots.core.page.section import Context
+from plots.core.page.text import tables_of
+from plots.core.tables.table import Table
 from plots.features.predict import analysis as predict
 from plots.features.predict import answer as predicted
 from plots.features.predict import fit as fitting
 from plots.features.predict.data import Observation, observations
 from plots.features.report import report
+from plots.features.why.section import of_times
 from plots.file import loading
 from plots.file.rows import File
 from plots.tests import synthetic, synthetic_machines, synthetic_probes, synthetic_sweep
@@ -194,3 +198,9 @@ def hide_bench(patch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _without_bench(monkeypatch: pytest.MonkeyPatch) -> None:
     hide_bench(monkeypatch)
+
+
+def why_tables(file: File, compared: Sequence[Comparison] = ()) -> list[Table]:
+    """What programs read of `why` on `file`, whose comparisons() are `compared`."""
+    section = of_times([file], Context(compared={file.path: list(compared)}, draws=False))
+    return tables_of([section] if section else [])

@@ -12,11 +12,11 @@ from plots.features.answer import section as verdict
 from plots.features.crossover.table import crossover_table, speed_up_table
 from plots.features.report import report
 from plots.features.why.analysis import counterfactuals
-from plots.features.why.table import why_tables
 from plots.file import loading
 from plots.file.axes import BUILT_IN, Axes, Axis
 from plots.file.row_names import short_names
 from plots.tests import synthetic
+from plots.tests.conftest import why_tables
 from plots.tests.synthetic_sweep import DISC_MODELS, epochs
 
 RANKS = {"key": "nodes", "role": "how", "values": ["1", "4"], "description": "processes"}

@@ -243,7 +243,7 @@ def test_each_ladder_has_a_crossover_of_its_own(read):
 
 
 def test_the_answer_has_a_sentence_for_each(write, shell):
-    printed = " ".join(shell("crossover", write(document(**BOTH))).out.split())
+    printed = " ".join(shell("crossover", "--all", write(document(**BOTH))).out.split())
     for networks in BOTH:
         assert f"On {networks} networks at batch 100" in printed
     assert "epoch of demo networks" in printed

@@ -29,7 +29,7 @@ from plots.features.training.chart import (
     draw_times,
 )
 from plots.features.why.analysis import splits
-from plots.features.why.section import chosen, draw_why
+from plots.features.why.chart import chosen, draw_why
 from plots.file import loading
 from plots.file.families import FORWARD, MINIBATCH
 from plots.tests import (

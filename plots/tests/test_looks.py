@@ -12,7 +12,7 @@ from plots.core.charts.looks import CPU_COLOURS, GPU_COLOURS, Looks
 from plots.core.charts.style import INK
 from plots.core.page.page import TEMPLATES
 from plots.core.series import series_key
-from plots.features.why.section import COLOURS as PARTS
+from plots.features.why.chart import COLOURS as PARTS
 from plots.tests import synthetic_probes
 
 # Machado, Oliveira and Fernandes (2009), doi:10.1109/TVCG.2009.113: linear RGB as readers without

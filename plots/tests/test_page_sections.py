@@ -10,7 +10,7 @@ import pytest
 from plots.cli import main
 from plots.core.charts.files import stems
 from plots.core.crossover import comparisons
-from plots.core.page.section import Context, on_page
+from plots.core.page.section import Context
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.crossover import section as crossovers
 from plots.features.report import report
@@ -50,10 +50,10 @@ def test_of_the_counterfactuals_three_stand_first(machine):
     (block,) = reasons.build([machine], context(machine)).blocks
     every = counterfactuals(machine, comparisons(machine))
     assert len(every) > 3 and 1 <= len(block.points) <= 3
-    folded = [point for fold in block.folds for point in fold.points]
-    assert len(block.points) + len(folded) == len(every)
+    table = next(table for table in block.tables if "changes the crossover" in table.title)
+    assert table.folded and len(table.lines) == len(every)
     assert not [point for point in block.points if " stays " in point]
-    assert [point for point in folded if " stays " in point]
+    assert [note for note in table.notes if " stays " in note]
 
 
 @pytest.mark.slow
@@ -72,13 +72,12 @@ def test_the_batch_of_the_headline_comes_first(read):
 @pytest.mark.usefixtures("undrawn")
 def test_epochs_are_compared_without_dashes(machine):
     (block,) = training.epochs([machine], context(machine)).blocks
-    (table,) = block.tables
-    assert len(table.lines) == 10 < len(synthetic.MODELS)
+    table, alone, _ = block.tables
+    assert table.short and len(table.short.lines) == 10 < len(synthetic.MODELS)
     assert NOTHING not in [cell for line in table.lines for cell in line]
-    assert [column.key for column in table.columns][:4] == [
+    assert [column.key for column in table.shown().columns][:4] == [
         *("network", "speed_up", "cpu_seconds_per_epoch", "gpu_seconds_per_epoch")
     ]
-    alone = block.folds[0].tables[0]
     assert len(alone.lines) == len(synthetic.MODELS)
     assert alone.title.startswith("Epochs that only the GPU has, tf32")
     assert NOTHING not in [cell for line in alone.lines for cell in line]
@@ -91,14 +90,13 @@ def test_epochs_stand_before_products_and_layers(read):
     rows = sorted(file.rows, key=lambda row: row.family == "Epoch")
     file = replace(file, rows=tuple(rows))
     (block,) = crossovers.build([file], context(file)).blocks
-    (table,) = block.tables
-    assert table.title.startswith("Epochs: ")
-    assert "f32" in table.title and "tf32" not in table.title
-    titles = [fold.summary for fold in block.folds]
-    assert titles[-2].startswith("Matrix products: ") and titles[-1].startswith("Layers: ")
+    short = block.tables[0].short
+    assert short and "f32" in short.shown().title and "tf32" not in short.shown().title
+    titles = [table.title for table in block.tables]
+    assert "epochs" in titles[0] and "products" in titles[-2] and "layers" in titles[-1]
     assert all("epoch" in picture.stem for picture in block.pictures)
-    assert "gemm" in block.folds[-2].pictures[0].stem
-    assert "layer" in block.folds[-1].pictures[0].stem
+    (fold,) = block.folds
+    assert "gemm" in fold.pictures[0].stem and "layer" in fold.pictures[-1].stem
     found = [
         re.findall(r"<text[^>]*>([^<]*where the GPU overtakes[^<]*)", picture.pictures.svg.decode())
         for picture in (*block.pictures, *(one for fold in block.folds for one in fold.pictures))
@@ -135,18 +133,18 @@ def test_what_all_lines_share_is_in_the_title():
         for name, time in (("a", "1"), ("b", "2"))
     )
     table = Table("Times", columns, lines)
-    shown = on_page(table, ("time", "kept", "unknown"))
+    shown = table.led_by("time", "kept", "unknown").shown()
     assert shown.title == "Times (batch 100)"
     assert [column.key for column in shown.columns] == ["time", "kept", "name"]
     assert [cell.text for cell in shown.lines[1]] == ["2", "same", "b"]
-    alone = on_page(replace(table, lines=lines[:1]), ("time",), "One")
+    alone = replace(table, lines=lines[:1]).led_by("time", title="One").shown()
     assert alone.title == "One" and len(alone.columns) == 5
     flagged = replace(
         table, lines=tuple((*line[:1], replace(line[1], marks=(1,)), *line[2:]) for line in lines)
     )
-    assert "batch" in [column.key for column in on_page(flagged, ()).columns]
+    assert "batch" in [column.key for column in flagged.led_by("time").shown().columns]
     programs = replace(table, columns=tuple(replace(c, for_programs=True) for c in table.columns))
-    assert on_page(programs, (), "Two").title == "Two"
+    assert programs.led_by("time", title="Two").shown().title == "Two"
 
 
 @pytest.mark.slow

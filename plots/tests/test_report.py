@@ -482,7 +482,7 @@ def test_tables_of_the_page_are_files_where_asked(simple, tmp_path, shell):
     shell("report", simple, "-o", tmp_path / "out", "--tables=csv")
     files = sorted(tmp_path.glob("out/*.csv"))
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    assert len(files) == page.count("<table>") > 5
+    assert 5 < len(files) <= page.count("<table>")  # a table in short and whole is one
     assert all(re.fullmatch(r"[a-z0-9.-]+", path.name) for path in files)
     (own,) = (path for path in files if "epochs.epochs-the-fastest-way" in path.name)
     (first, *_) = csv.DictReader(own.open())

@@ -22,11 +22,11 @@ from plots.features.record import section as record
 from plots.features.training.section import steps
 from plots.features.why import section as reasons
 from plots.features.why.analysis import PARTS, counterfactuals, splits
-from plots.features.why.section import COLOURS, draw_why
-from plots.features.why.table import why_tables
+from plots.features.why.chart import COLOURS, draw_why
 from plots.file import loading
 from plots.file.families import EPOCH, MINIBATCH
 from plots.tests import synthetic, synthetic_steps
+from plots.tests.conftest import why_tables
 
 
 @pytest.fixture(scope="module")
@@ -270,24 +270,24 @@ def test_steps_of_networks_without_convolutions_join_the_fit(file):
 def test_sections_show_epochs_then_steps(file):
     context = Context(compared={file.path: comparisons(file)})
     (block,) = crossovers.build([file], context).blocks
-    assert [table.title.partition(" (")[0] for table in block.tables] == [
-        "Epochs: from how many parameters on the GPU wins",
-        "Training steps: from which batch size on the GPU wins",
+    assert [(table.short or table).title.partition(" (")[0] for table in block.tables][::2] == [
+        "From which size the GPU trains disc networks faster than the CPU",
+        "From which batch size the GPU trains step by step faster than the CPU",
     ]
     assert "minibatch-fcn-r" in block.pictures[-1].stem and "epoch" in block.pictures[0].stem
-    others = next(fold for fold in block.folds if "charts of the other networks" in fold.summary)
+    (others,) = block.folds
     assert [picture.stem for picture in others.pictures] == [
         "machine.crossover-minibatch-alexnet-r-f32"
     ]
     (block,) = reasons.build([file], context).blocks
     assert [picture.stem for picture in block.pictures] == ["machine.why", "machine.why-steps"]
-    summaries = [fold.summary for fold in block.folds]
-    assert len(set(summaries)) == len(summaries)
+    titles = [table.title for table in block.tables if table.lines]
+    assert len(set(titles)) == len(titles)
     (block,) = steps([file], context).blocks
     best = block.tables[0].records()
-    assert len(best) == 10  # of each batch of each network
+    assert len(best) == 16  # of each batch of each network
     assert all(line["speed_up"] for line in best)
-    memory = block.folds[1].tables[0].records()
+    memory = block.tables[-1].records()
     assert memory[0].keys() >= {"network", "batch", "on", "peak_bytes"}
     assert verdict.build([file], context).blocks[0].lead.split()[0] == "The"
     rows = record.build([file], context).blocks[0].folds[0].tables[0]

@@ -14,10 +14,10 @@ from plots.core.crossover import Comparison
 from plots.core.network import epoch_rows
 from plots.features.why import analysis as counterfactuals
 from plots.features.why import analysis as why
-from plots.features.why.section import draw_why
-from plots.features.why.table import why_tables
+from plots.features.why.chart import draw_why
 from plots.file import loading, rows
 from plots.tests import synthetic, synthetic_machine
+from plots.tests.conftest import why_tables
 from plots.tests.synthetic_answers import COMMON, answer, comparison
 
 
@@ -184,9 +184,10 @@ def test_text_is_of_the_batch_of_the_headline(write, shell):
                 entries += synthetic.samples({**side, "batch": batch}, seconds_loss=1e-5)
     path = write(synthetic.document(entries, gpu="synthetic GPU"))
     printed = shell("why", path).out
-    discs = [line.split() for line in printed.splitlines() if line.startswith("disc-")]
-    assert {line[1] for line in discs} == {"100"}
-    assert "--all shows 4 more rows" in printed
+    split = printed.partition("Where the time of an epoch goes")[2].partition("\n\nWhen")[0]
+    discs = [line.split() for line in split.splitlines() if line.startswith("disc-")]
+    assert {line[1] for line in discs} == {"100"} and len(discs) == 4
+    assert "--all shows, too: Where the time of an epoch goes (8)" in printed
 
 
 @pytest.mark.slow
@@ -215,7 +216,7 @@ def test_the_engines_of_convolutions_are_told(write, shell):
     path = write(synthetic.document(entries, gpu="synthetic GPU"))
     table = why_tables(loading.load_file(path), [])[-1]
     assert {line["engine"]: line["convolutions"] for line in table.records()} == taken
-    assert "eng41 fused" in shell("why", path).out
+    assert "eng41 fused" in shell("why", path, "--all").out
 
 
 def sentences(file: rows.File, *compared: Comparison) -> list[str]:

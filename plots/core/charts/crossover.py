@@ -29,9 +29,9 @@ from plots.core.charts.style import (
 from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words, what
 from plots.core.curves import Curve
-from plots.core.headline import own_batch
+from plots.core.headline import by_work
 from plots.core.statistics import log_medians
-from plots.file.families import FAMILIES, TRAINING
+from plots.file.families import FAMILIES
 from plots.file.quantities import TIME
 from plots.file.rows import File
 from plots.text import printable, slug
@@ -40,23 +40,6 @@ from plots.text import printable, slug
 def draw_charts(file: File, comparisons: Sequence[Comparison]) -> list[Chart]:
     """A chart of time for each thing that both devices compute, training first."""
     return [draw_crossovers(file, group) for group in by_work(comparisons)]
-
-
-def by_work(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:
-    """`comparisons` by what is computed: epochs first, those at the headline's batch before others,
-    then training steps; else in their order."""
-    groups: dict[tuple[tuple[str, str], ...], list[Comparison]] = {}
-    for comparison in comparisons:
-        groups.setdefault(tuple(comparison.common.items()), []).append(comparison)
-    batch = own_batch(comparisons)
-
-    def place(group: list[Comparison]) -> tuple[int, bool]:
-        common = group[0].common
-        if common["family"] not in TRAINING:
-            return len(TRAINING), False
-        return TRAINING.index(common["family"]), common.get("batch", batch) != batch
-
-    return sorted(groups.values(), key=place)
 
 
 def draw_crossovers(file: File, comparisons: Sequence[Comparison]) -> Chart:

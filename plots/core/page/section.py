@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a report as data: what sections build and plots/core/page/page.py writes out.
+"""The parts of an answer as data: what sections build, and what plots/core/page/page.py writes on a
+page, plots/core/page/text.py in a terminal.
 
-Text in them is still as the result file has it; the page escapes and shortens it.
+Text in them is still as the result file has it; each writer escapes and shortens it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from markupsafe import Markup
 
@@ -22,11 +23,8 @@ from plots.parallel import Map, in_process
 
 if TYPE_CHECKING:  # matplotlib takes long to load
     from plots.core.charts.style import Chart, Pictures
-from collections.abc import Collection
-from dataclasses import replace
 
-from plots.core.statistics import spread
-from plots.core.tables.table import NOTHING
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +49,21 @@ class Fold:
     points: tuple[str, ...] = ()
     pictures: tuple[Picture, ...] = ()
 
-    @classmethod
-    def of(cls, table: Table, summary: str = "", pictures: tuple[Picture, ...] = ()) -> Fold:
-        """`table` with its number of lines beside the summary, or else its title."""
-        return cls(f"{summary or table.title} ({len(table.lines)})", (table,), pictures=pictures)
-
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """What a section says about one machine, or on one matter, in this order.
 
     `machine` is a heading where several machines are shown, `title` always. `lead` is a paragraph,
-    `points` a list, `facts` pairs of term and description, `commands` lines for a shell, `notes`
-    small print. `emphasis` shows the lead as the answer.
+    `strip` what a terminal shows in the place of pictures, `points` a list, `facts` pairs of term
+    and description, `commands` lines for a shell, `notes` small print. `emphasis` shows the lead as
+    the answer.
     """
 
     machine: str = ""
     title: str = ""
     lead: str = ""
+    strip: str = ""
     points: tuple[str, ...] = ()
     pictures: tuple[Picture, ...] = ()
     tables: tuple[Table, ...] = ()
@@ -118,6 +113,14 @@ class Section:
         parts = (part for block in self.blocks for part in block.parts)
         return [picture for part in parts for picture in part.pictures]
 
+    @property
+    def every_table(self) -> Iterator[Table]:
+        """Those of all blocks and folds, then its own."""
+        for block in self.blocks:
+            for part in block.parts:
+                yield from part.tables
+        yield from self.tables
+
 
 class Predicted(Protocol):
     """What is predicted of the files; plots/features/predict/answer.py has it."""
@@ -137,7 +140,7 @@ class Context:
     of machines that have a newer one. `stems` are the machines' parts of file names, `side` has the
     files beside each other, `predictions` what cards would do on their machines. The files are in
     `quantity`, of which `said` tells where it is another than time. Work on many files goes through
-    `map`.
+    `map`. `draws` says whether anyone will see pictures.
     """
 
     detailed: int = 1
@@ -149,6 +152,13 @@ class Context:
     quantity: Quantity = TIME
     said: tuple[str, ...] = ()
     map: Map = in_process
+    draws: bool = True
+
+    def draw(
+        self, charts_of: Callable[[Item], Sequence[Chart]], items: Iterable[Item]
+    ) -> list[Sequence[Chart]]:
+        """The charts of each of `items`; none where nobody will see them, as they take long."""
+        return self.map(charts_of, items) if self.draws else [() for _ in items]
 
     def comparisons(self, file: File) -> list[Comparison]:
         """The comparisons() of `file` (plots/core/crossover.py), made once for all sections."""
@@ -162,55 +172,11 @@ class Context:
         """What each card would do on the machine of `file`; none where nothing is predicted."""
         return self.predictions.of(file) if self.predictions else ()
 
+    def pictures(self, file: File, charts: Iterable[Chart]) -> tuple[Picture, ...]:
+        """The `charts` of `file`, each as picture() has it."""
+        return tuple(self.picture(file, chart) for chart in charts)
+
     def picture(self, file: File, chart: Chart, caption: str = "") -> Picture:
         """A chart of `file`, whose name has no dot, in a file named after the machine too."""
         stem = f"{(self.stems or {}).get(file.path, 'machine')}.{chart.name}"
         return Picture(chart.pictures, stem, chart.alt, caption)
-
-
-# ---- tables as a page shows them
-
-
-_FEW = 12  # lines of a table that is shown whole though it is not folded
-_SHOWN = 10  # of a longer one
-
-
-def on_page(table: Table, first: Sequence[str], title: str = "") -> Table:
-    """`table` with the columns whose keys are in `first` before all others, in that order.
-
-    A column that says the same in all of several lines is left out, and said in the title, which
-    is `title` where that is given; but not those in `first`, nor what is for programs.
-    """
-    kept, shared = _shared(table, first)
-    places = {column.key: place for place, column in enumerate(table.columns)}
-    order = [places[key] for key in first if key in places]
-    order += [place for place in kept if place not in order]
-    said = f" ({', '.join(shared)})" if shared else ""
-    return table.only(order, f"{title or table.title}{said}")
-
-
-def brief(table: Table, where: str) -> Table:
-    """Ten lines of a long `table`, evenly spread; a note says that `where` has all."""
-    if len(table.lines) <= _FEW:
-        return table
-    kept = spread(len(table.lines), _SHOWN)
-    note = f"{len(kept)} of {len(table.lines)} lines, evenly spread; {where} has all."
-    short = table.taking(kept)
-    return replace(short, notes=(*short.notes, note))
-
-
-def _shared(table: Table, first: Collection[str]) -> tuple[list[int], list[str]]:
-    """The places of the columns that stay, and in words what the others say in every line."""
-    kept, shared = [], []
-    for place, column in enumerate(table.columns):
-        texts = {(line[place].text, line[place].marks) for line in table.lines}
-        stays = column.for_programs or column.key in first
-        if stays or len(table.lines) < 2 or len(texts) > 1:
-            kept.append(place)
-            continue
-        ((text, marks),) = texts
-        if marks:
-            kept.append(place)
-        elif text != NOTHING.text:
-            shared.append(" ".join(filter(None, (column.group, column.title, text))))
-    return kept, shared

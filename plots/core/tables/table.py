@@ -10,8 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from plots.core.statistics import spread
+
 LONGEST = 120  # characters of a cell
 LONGEST_NOTE = 400
+_FEW = 12  # lines of a table that is shown whole though it is not folded
+_SHOWN = 10  # of a longer one
 
 Value = float | int | str | tuple[float, ...] | None
 
@@ -58,12 +62,20 @@ def marks(texts: Iterable[str], notes: dict[str, int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Every line of `lines` has one cell for each column. `notes` are numbered from 1."""
+    """Every line of `lines` has one cell for each column. `notes` are numbered from 1.
+
+    Programs read all of it. People are shown the columns whose keys are in `first` before all
+    others, and no other column that says the same in every line; of a long table they are shown
+    `short`, and nothing of what is `folded`, until they ask for all.
+    """
 
     title: str
     columns: tuple[Column, ...]
     lines: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
+    short: Table | None = None
+    folded: bool = False
 
     def records(self) -> list[dict[str, Value]]:
         """The lines as programs read them: key → value."""
@@ -72,11 +84,61 @@ class Table:
             for line in self.lines
         ]
 
+    def led_by(self, *keys: str, title: str = "") -> Table:
+        """This table with the columns of these `keys` first, under `title` where one is given."""
+        return replace(self, first=keys, title=title or self.title)
+
+    def shortened(self, short: Table) -> Table:
+        """This table, of which people are shown `short` at first, where that says less."""
+        is_less = len(short.lines) < len(self.lines) or len(short.columns) < len(self.columns)
+        return replace(self, short=short) if short.lines and is_less else self
+
+    def as_folded(self) -> Table:
+        """This table, of which people are shown nothing until they ask for all."""
+        return replace(self, folded=True)
+
+    def on(self, machine: str) -> Table:
+        """This table where the name of the machine stands above it."""
+        title = self.title.removesuffix(f" on {machine}").removesuffix(",") if machine else ""
+        return replace(self, title=title or self.title)
+
+    def in_brief(self) -> Table:
+        """This table, of which people are shown ten lines, evenly spread, where it is long."""
+        if len(self.lines) <= _FEW:
+            return self
+        kept = spread(len(self.lines), _SHOWN)
+        short = self.taking(kept)
+        note = f"{len(kept)} of {len(self.lines)} lines, evenly spread."
+        return replace(self, short=replace(short, notes=(*short.notes, note)))
+
     def shown(self) -> Table:
-        """This table as people read it, without what is for programs."""
+        """This table as people read it: without what is for programs, and as `first` says."""
+        kept, shared = self._shared() if self.first else (range(len(self.columns)), [])
+        places = {column.key: place for place, column in enumerate(self.columns)}
+        order = [places[key] for key in self.first if key in places]
+        order += [place for place in kept if place not in order]
+        said = f" ({', '.join(shared)})" if shared else ""
         return self.only(
-            [place for place, column in enumerate(self.columns) if not column.for_programs]
+            [place for place in order if not self.columns[place].for_programs],
+            f"{self.title}{said}",
         )
+
+    def _shared(self) -> tuple[list[int], list[str]]:
+        """The places of the columns that stay, and in words what the others say in every line."""
+        kept, shared = [], []
+        for place, column in enumerate(self.columns):
+            texts = {(line[place].text, line[place].marks) for line in self.lines}
+            stays = column.for_programs or column.key in self.first
+            if stays or len(self.lines) < 2 or len(texts) > 1:
+                kept.append(place)
+                continue
+            ((text, marks),) = texts
+            if marks:
+                kept.append(place)
+            elif text != NOTHING.text:
+                named = " ".join(filter(None, (column.group, column.title)))
+                shared.append(text if text.startswith(named) else f"{named} {text}")
+        return kept, shared
 
     def only(self, places: Sequence[int], title: str = "") -> Table:
         """The columns at `places`, in that order, under `title` where one is given."""

@@ -28,7 +28,7 @@ from plots.core.charts.style import (
 )
 from plots.core.cost import BENCH_PATH, Cost
 from plots.core.costs import described_cost
-from plots.core.page.section import Block, Context, Fold, Section
+from plots.core.page.section import Block, Context, Section
 from plots.core.tables.table import Table
 from plots.features.advise.advice import (
     CPU,
@@ -155,15 +155,14 @@ def _cost_of(file: File, rows: Sequence[Row]) -> Cost | None:
 def _block(file: File, answer: Answer, context: Context) -> Block:
     own, first, said, table = answer
     charts = [chart] if (chart := draw_own(file, own)) else []
-    folds = [Fold.of(sizes_table(own), "Every size and batch")] if len(own.sizes) > 1 else []
+    sizes = [sizes_table(own).as_folded()] if len(own.sizes) > 1 else []
     return Block(
         machine=file.machine.id,
         title=f"{own.cost.model}: {counted(int(own.cost.params), 'parameter')}",
         lead=first,
         points=tuple(said),
         pictures=tuple(context.picture(file, one) for one in charts),
-        tables=(table,),
-        folds=tuple(folds),
+        tables=(table, *sizes),
         emphasis=True,
     )
 

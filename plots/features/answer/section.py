@@ -2,14 +2,15 @@
 """The answer at a glance: of each machine a strip, a sentence and three lines; of many machines all
 strips under each other, and of most a line."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
-from plots.core.charts.strip import draw_strips
-from plots.core.charts.style import Chart
 from plots.core.network import epoch_rows, on_device, step_rows, training_rows
 from plots.core.page.section import Block, Context, Fold, Picture, Section
-from plots.core.strip import Strips
+from plots.core.strip import Strips, strip_text
 from plots.core.tables.cells import count_cell, date_cell, text_cell
 from plots.core.tables.table import Cell, Column, Table
 from plots.features.answer.analysis import sentences
@@ -18,6 +19,9 @@ from plots.file.families import FORWARD
 from plots.file.file_order import passed_over
 from plots.file.rows import File
 from plots.text import counted
+
+if TYPE_CHECKING:
+    from plots.core.charts.style import Chart
 
 _MOST_MACHINES = 12  # strips of a picture
 _WITHOUT_GPU = (
@@ -39,17 +43,18 @@ def build(files: Sequence[File], context: Context) -> Section:
     glances = [glance(file, context.comparisons(file), context.verdicts(file)) for file in files]
     shown = list(zip(files, glances, strict=True))[: context.detailed]
     side = machines(zip(files[:_MOST_MACHINES], glances, strict=False)) if len(files) > 1 else None
-    drawn = context.map(partial(_draw, beside=bool(side)), [one.strips for _, one in shown])
+    drawn = context.draw(partial(_draw, beside=bool(side)), [one.strips for _, one in shown])
     blocks = [
-        _block(file, one, chart, context) for (file, one), chart in zip(shown, drawn, strict=True)
+        _block(file, one, charts, context) for (file, one), charts in zip(shown, drawn, strict=True)
     ]
     if side:
-        chart = draw_strips(side, "strips")
-        blocks.insert(0, Block(pictures=(Picture(chart.pictures, chart.name, chart.alt),)))
+        charts = context.draw(partial(_draw, name="strips"), [side])[0]
+        pictures = tuple(Picture(chart.pictures, chart.name, chart.alt) for chart in charts)
+        blocks.insert(0, Block(pictures=pictures))
     rest = list(zip(files, glances, strict=True))[context.detailed :]
     notes = [*context.said]
     if rest:
-        blocks.append(Block(folds=(Fold.of(_overview(rest)),)))
+        blocks.append(Block(tables=(_overview(rest).as_folded(),)))
         notes.append(
             f"The charts and tables below show {context.detailed} of these {len(files)} files, in "
             "the order of this page; --detail=N shows the first N, --detail=all shows all."
@@ -69,15 +74,18 @@ def build(files: Sequence[File], context: Context) -> Section:
     return Section(title="The answer", anchor="answer", blocks=tuple(blocks), notes=tuple(notes))
 
 
-def _draw(strips: Strips | None, beside: bool) -> Chart | None:
+def _draw(strips: Strips | None, beside: bool = False, name: str = "strip") -> list[Chart]:
     """The strips of a machine: `beside` others, only what the machines' strips and the section on
     cards do not show."""
+    # Imported here because matplotlib takes long to load.
+    from plots.core.charts.strip import draw_strips  # noqa: PLC0415
+
     if strips is None or (beside and (strips.is_predicted or len(strips.strips) == 1)):
-        return None
-    return draw_strips(strips)
+        return []
+    return [draw_strips(strips, name)]
 
 
-def _block(file: File, one: Glance, chart: Chart | None, context: Context) -> Block:
+def _block(file: File, one: Glance, charts: Sequence[Chart], context: Context) -> Block:
     """The strip, the sentence, three lines; all else opens when asked to."""
     found = sentences(file, context.comparisons(file), context.predicted(file))
     epochs, steps = on_device(epoch_rows(file), "cuda"), on_device(step_rows(file), "cuda")
@@ -88,7 +96,8 @@ def _block(file: File, one: Glance, chart: Chart | None, context: Context) -> Bl
         machine=file.machine.id,
         lead=one.sentence,
         points=one.lines,
-        pictures=(context.picture(file, chart),) if chart else (),
+        strip=strip_text(one.strips) if one.strips else "",
+        pictures=context.pictures(file, charts),
         notes=(measured(file),),
         folds=(fold,),
         emphasis=True,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from plots import units
-from plots.core.page.section import Block, Context, Section, on_page
+from plots.core.page.section import Block, Context, Section
 from plots.core.series import device_name
 from plots.core.tables.cells import seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
@@ -45,7 +45,7 @@ def _block(file: File) -> Block:
         )
     return Block(
         machine=file.machine.id,
-        tables=(on_page(_table(rows), ("ceiling", "best", "median", "on")),),
+        tables=(_table(rows).led_by("ceiling", "best", "median", "on"),),
     )
 
 

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many networks at once: from how many copies of a network on the GPU wins."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-from plots.core.charts.crossover import draw_crossovers
-from plots.core.page.section import Block, Context, Section, on_page
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from plots.core.page.section import Block, Context, Section
 from plots.features.copies.analysis import copies_of, copies_sentences, copies_table, over_copies
 from plots.file.rows import File
+
+if TYPE_CHECKING:
+    from plots.core.charts.style import Chart
 
 _MOST_CHARTS = 2
 _NOTES = (
@@ -22,6 +27,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     found = [(file, own, over_copies(file)) for file, own in shown if own]
     if not found:
         return None
+    drawn = context.draw(draw_all, [file for file, *_ in found])
     unit = context.quantity.unit
     first = ("network", "copies", f"cpu_{unit}_a_copy", f"gpu_{unit}_a_copy", "speedup")
     return Section(
@@ -33,14 +39,18 @@ def build(files: Sequence[File], context: Context) -> Section | None:
             Block(
                 machine=file.machine.id,
                 points=tuple(copies_sentences(file, compared)),
-                pictures=tuple(
-                    context.picture(file, chart)
-                    for one in compared[:_MOST_CHARTS]
-                    for chart in [draw_crossovers(file, [one])]
-                ),
-                tables=(on_page(copies_table(file, own), first),),
+                pictures=context.pictures(file, charts[:_MOST_CHARTS]),
+                tables=(copies_table(file, own).led_by(*first),),
             )
-            for file, own, compared in found
+            for (file, own, compared), charts in zip(found, drawn, strict=True)
         ),
         notes=_NOTES,
     )
+
+
+def draw_all(file: File) -> list[Chart]:
+    """A chart of each network that was trained in copies on both devices."""
+    # Imported here because matplotlib takes long to load.
+    from plots.core.charts.crossover import draw_crossovers  # noqa: PLC0415
+
+    return [draw_crossovers(file, [one]) for one in over_copies(file)]

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`crossover`: from which size on the GPU wins, and by how much."""
 
+from __future__ import annotations
+
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 from plots.core.command import (
     add_all,
@@ -16,35 +21,33 @@ from plots.core.command import (
     complain,
     load_answering,
     newest,
+    print_sections,
     print_tables,
     save_charts,
 )
 from plots.core.crossover import Comparison, SpeedUp, comparisons, speed_ups
 from plots.core.crossover_words import other_work
 from plots.core.machines import side_by_side
-from plots.core.tables.formats import wrapped
+from plots.core.page.section import Context, Section
 from plots.core.tables.table import Table
-from plots.features.answer.analysis import LONGEST
+from plots.features.answer import section as answer
 from plots.features.answer.glance import glance
-from plots.features.copies.analysis import copies_of, copies_sentences, copies_table, over_copies
-from plots.features.crossover.table import crossover_tables, crossover_text, speed_up_table
+from plots.features.copies import section as copies
+from plots.features.crossover import section
+from plots.features.crossover.table import crossover_tables, speed_up_table
 from plots.features.machines.table import summary_table
-from plots.features.ranks.analysis import (
-    more_ranks,
-    ranks_sentence,
-    ranks_tables,
-    shared,
-    shared_tables,
-    shares_a_gpu,
-)
-from plots.features.threads.analysis import more_threads, threads_sentence
-from plots.features.threads.section import threads_table
+from plots.features.ranks import section as ranks
+from plots.features.ranks.analysis import shares_a_gpu
+from plots.features.threads import section as threads
 from plots.file import loading
 from plots.file.families import FAMILIES, OF_NETWORKS
 from plots.file.ladders import networks_of_any
 from plots.file.quantities import QUANTITIES, TIME, Quantity
 from plots.file.rows import File
 from plots.text import printable
+
+if TYPE_CHECKING:
+    from plots.core.charts.style import Chart
 
 DESCRIPTION = (
     "Compares CPU and GPU in each file: the answer in a few sentences, the size from which the GPU "
@@ -56,6 +59,17 @@ DESCRIPTION = (
     "table, or --charts nothing to draw."
 )
 EXAMPLE = "crossover results --charts charts"
+
+
+@dataclass(frozen=True)
+class _Instead:
+    """What --`name` asks for in place of the crossover of devices: its section, why a file has
+    none, and its charts where it has any."""
+
+    name: str
+    build: Callable[[Sequence[File], Context], Section | None]
+    lacking: Callable[[File], str]
+    charts: Callable[[File], list[Chart]] | None = None
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -102,32 +116,33 @@ def run(options: argparse.Namespace) -> int:
     if options.of != TIME.name and (options.summary or options.ranks):
         return complain(["crossover: --summary and --ranks are of time; leave out --of, or these"])
     files = asked_for(files, options)
-    for asked, answer in (
-        (options.summary, _summarize),
-        (options.threads, _compare_threads),
-        (options.ranks, _compare_ranks),
-        (options.copies, _compare_copies),
-    ):
-        if asked:
-            return answer(files, problems, options)
-    if options.scaling:
+    if options.scaling and not options.ranks:
         return complain(["crossover: --scaling is of --ranks; say that, too, or leave it out"])
+    if options.summary:
+        return _summarize(files, problems, options)
+    weak = options.scaling == "weak"
+    for of in (
+        _Instead("threads", threads.build, _lacks_threads),
+        _Instead(
+            "ranks",
+            partial(ranks.build, weak=weak),
+            partial(_lacks_ranks, weak),
+            partial(ranks.draw_all, weak=weak),
+        ),
+        _Instead("copies", copies.build, _lacks_copies, copies.draw_all),
+    ):
+        if getattr(options, of.name):
+            return _instead(files, problems, options, of)
     crossovers = [(file, comparisons(file)) for file in files]
     ratios = [
         {family: speed_ups(file, family, found) for family in OF_NETWORKS}
         for file, found in crossovers
     ]
-    is_short = options.format == "text" and not options.all
-    tables = [] if is_short else _tables(crossovers, ratios)
-    if is_short:
-        texts = [
-            crossover_text(file, found, *own.values())
-            for (file, found), own in zip(crossovers, ratios, strict=True)
-            if found or any(own.values())
-        ]
-        sys.stdout.write("\n".join(texts))
-    else:
+    tables = _tables(crossovers, ratios)
+    if options.format != "text":
         print_tables(tables, options)
+    else:
+        print_sections(_sections(crossovers, QUANTITIES[options.of]), options)
     untold = [
         _nothing_to_compare(file, any(own.values()), QUANTITIES[options.of])
         for (file, found), own in zip(crossovers, ratios, strict=True)
@@ -141,6 +156,18 @@ def run(options: argparse.Namespace) -> int:
     if options.charts:
         problems += _draw(crossovers, options)
     return complain(problems)
+
+
+def _sections(
+    crossovers: Sequence[tuple[File, Sequence[Comparison]]], quantity: Quantity
+) -> list[Section]:
+    """What a page says of each file: the answer, and behind it from which size and how much."""
+    sections: list[Section | None] = []
+    for file, found in crossovers:
+        context = Context(compared={file.path: list(found)}, quantity=quantity, draws=False)
+        if section.compares(file, context):
+            sections += [answer.build([file], context), section.build([file], context)]
+    return [one for one in sections if one]
 
 
 def _draw(
@@ -215,93 +242,50 @@ def _nothing_to_compare(file: File, has_networks: bool, quantity: Quantity) -> s
     )
 
 
-def _compare_threads(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
-    """Prints from which size more threads pay; returns the exit code."""
-    if options.charts:
-        return complain(["crossover: --threads has no charts; leave out --threads, or --charts"])
-    found = [(file, own) for file in files if (own := more_threads(file))]
-    for file, own in found:
-        _say(file, [threads_sentence(file, one) for one in own], options)
-    if found and (options.format != "text" or options.all):
-        print_tables([threads_table(found)], options)
-    has = {file.path for file, _ in found}
+def _instead(
+    files: list[File], problems: list[str], options: argparse.Namespace, of: _Instead
+) -> int:
+    """Prints what a page says of more threads, ranks or copies; returns the exit code."""
+    if options.charts and not of.charts:
+        return complain(
+            [f"crossover: --{of.name} has no charts; leave out --{of.name}, or --charts"]
+        )
+    context = Context(quantity=QUANTITIES[options.of], draws=False)
+    sections = []
     for file in files:
-        if file.path not in has:
-            networks = printable(networks_of_any(file.ladders))
-            _lacks(
-                file,
-                f"no epochs of two {networks} on several thread counts; ./run --family=Epoch "
-                "--threads=1,2 gives them",
-            )
+        if section := of.build([file], context):
+            sections.append(section)
+        else:
+            print(f"{printable(str(file.path))}: {of.lacking(file)}", file=sys.stderr)
+    print_sections(sections, options)
+    if options.charts and of.charts:
+        problems += save_charts(files, map(of.charts, files), options.charts)
     return complain(problems)
 
 
-def _say(file: File, sentences: Sequence[str], options: argparse.Namespace) -> None:
-    """Prints what `sentences` say of `file`, where text was asked for."""
-    if options.format == "text":
-        print(wrapped(f"{printable(file.machine.id)}, {printable(file.path.name)}"))
-        for sentence in sentences:
-            print(wrapped(printable(sentence, LONGEST), "  "))
+def _lacks_threads(file: File) -> str:
+    networks = printable(networks_of_any(file.ladders))
+    return (
+        f"no epochs of two {networks} on several thread counts; ./run --family=Epoch "
+        "--threads=1,2 gives them"
+    )
 
 
-def _lacks(file: File, what: str) -> None:
-    print(f"{printable(str(file.path))}: {what}", file=sys.stderr)
-
-
-def _compare_ranks(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
-    """Prints from which size several ranks pay; returns the exit code."""
-    tables: list[Table] = []
-    weak = options.scaling == "weak"
+def _lacks_ranks(weak: bool, file: File) -> str:
+    but = ", but on some that share a GPU" if any(map(shares_a_gpu, file.rows)) else ""
+    each = ", which have as large a batch each as one process has" if weak else ""
     batches = " --batch=100,200" if weak else ""
-    found = [(file, more_ranks(file, weak)) for file in files]
-    for file, pairs in found:
-        own = [one for one in shared(file, weak) if one.alone or not weak]
-        if not own:
-            but = ", but on some that share a GPU" if any(map(shares_a_gpu, file.rows)) else ""
-            _lacks(
-                file,
-                f"no network was trained on several ranks{but}"
-                f"{', which have as large a batch each as one process has' if weak else ''}; "
-                f"./run --family=Collective,Epoch --ranks=1,2 --threads=1,2{batches} does it",
-            )
-            continue
-        _say(file, [ranks_sentence(one) for one in pairs], options)
-        tables += [*shared_tables(own), *ranks_tables(file, pairs)]
-    if tables:
-        print_tables(tables, options)
-    if options.charts:
-        # Imported here because matplotlib takes longer to load than the tables take to make.
-        from plots.features.ranks.section import draw_charts  # noqa: PLC0415
-
-        drawn = (draw_charts(file, pairs) for file, pairs in found)
-        problems += save_charts(files, drawn, options.charts)
-    return complain(problems)
+    return (
+        f"no network was trained on several ranks{but}{each}; ./run --family=Collective,Epoch "
+        f"--ranks=1,2 --threads=1,2{batches} does it"
+    )
 
 
-def _compare_copies(files: list[File], problems: list[str], options: argparse.Namespace) -> int:
-    """Prints from how many copies on the GPU wins; returns the exit code."""
-    tables = []
-    found = [(file, over_copies(file)) for file in files]
-    for file, compared in found:
-        own = copies_of(file)
-        if not own:
-            _lacks(
-                file,
-                "no network was trained in copies; ./run --family=Epoch --model=disc-5,policy "
-                "--copies=1,4,16,64 does it",
-            )
-            continue
-        _say(file, copies_sentences(file, compared), options)
-        tables.append(copies_table(file, own))
-    if tables:
-        print_tables(tables, options)
-    if options.charts:
-        # Imported here because matplotlib takes longer to load than the tables take to make.
-        from plots.core.charts.crossover import draw_crossovers  # noqa: PLC0415
-
-        drawn = ([draw_crossovers(file, [one]) for one in compared] for file, compared in found)
-        problems += save_charts(files, drawn, options.charts)
-    return complain(problems)
+def _lacks_copies(_: File) -> str:
+    return (
+        "no network was trained in copies; ./run --family=Epoch --model=disc-5,policy "
+        "--copies=1,4,16,64 does it"
+    )
 
 
 def _summarize(files: list[File], problems: list[str], options: argparse.Namespace) -> int:

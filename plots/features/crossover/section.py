@@ -1,27 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """From which size on the GPU wins: charts, crossovers with their intervals, speedups."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-from plots.core.charts.crossover import by_work, draw_crossovers
-from plots.core.charts.style import Chart
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from plots.core.crossover import Comparison, speed_ups
-from plots.core.page.section import Block, Context, Fold, Picture, Section, on_page
-from plots.core.tables.table import Table
-from plots.features.crossover.table import crossover_table, ratio_name, ratio_title, speed_up_table
-from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
+from plots.core.headline import by_work, foremost
+from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.features.crossover.table import how_much_table, ratio_title, where_table
+from plots.file.families import EPOCH, FAMILIES, OF_NETWORKS, TRAINING
 from plots.file.rows import File
 
-_QUESTIONS = {
-    EPOCH: "from how many parameters on the GPU {wins}",
-    MINIBATCH: "from which batch size on the GPU {wins}",
-}
-_FIRST = {  # columns
-    EPOCH: ("execution", "data", "crossover", "kind", "low", "high"),
-    MINIBATCH: ("what", "crossover", "kind", "low", "high", "execution", "data"),
-}
-_ANSWER_OF_WORK = ("what", "crossover", "kind", "low", "high", "execution")
-_RATIO = ("model", "speed_up", "low", "high", "cpu_{unit}", "gpu_{unit}", "execution", "data")
+if TYPE_CHECKING:
+    from plots.core.charts.style import Chart
+
 _NOTE = (
     "The crossover is the smallest size from which the GPU {wins} at all larger measured sizes. "
     "Its 95 % interval is a bootstrap of the instances and repetitions of this run, and knows "
@@ -31,11 +25,11 @@ _NOTE = (
 
 def build(files: Sequence[File], context: Context) -> Section | None:
     """The section on `files`; None where none of them compares a CPU with a GPU."""
-    shown = [file for file in files[: context.detailed] if context.comparisons(file)]
+    shown = [file for file in files[: context.detailed] if compares(file, context)]
     if not shown:
         return None
     pairs = [(file, context.comparisons(file)) for file in shown]
-    charts = context.map(_draw, pairs)
+    charts = context.draw(_draw, pairs)
     return Section(
         title="Crossover",
         anchor="crossover",
@@ -46,88 +40,57 @@ def build(files: Sequence[File], context: Context) -> Section | None:
             _block(file, found, own, context)
             for (file, found), own in zip(pairs, charts, strict=True)
         ),
-        notes=(_NOTE.format(wins=context.quantity.wins), f"{ratio_title(pairs[0][1][0].gpu)}."),
+        notes=(_NOTE.format(wins=context.quantity.wins), f"{ratio_title(context.quantity)}."),
     )
 
 
-def _draw(pair: tuple[File, Sequence[Comparison]]) -> list[tuple[str, Chart]]:
-    """A chart of each family of rows, of what comes first in by_work(), of training steps one of
-    each network; each with its family. Epochs come first."""
+def compares(file: File, context: Context) -> bool:
+    """Whether `file` has anything that both devices compute."""
+    found = context.comparisons(file)
+    return bool(found) or any(speed_ups(file, family, found) for family in OF_NETWORKS)
+
+
+def _draw(pair: tuple[File, Sequence[Comparison]]) -> list[Chart]:
+    """A chart of each of _charted()."""
+    # Imported here because matplotlib takes long to load.
+    from plots.core.charts.crossover import draw_crossovers  # noqa: PLC0415
+
     file, found = pair
+    return [draw_crossovers(file, own) for own in _charted(found)]
+
+
+def _charted(found: Sequence[Comparison]) -> list[list[Comparison]]:
+    """Of each family of rows, of training steps of each network, what comes first in by_work()."""
     first: dict[tuple[str, str], list[Comparison]] = {}
     for group in by_work(found):
         common = group[0].common
         first.setdefault((common["family"], common.get("model", "")), group)
-    return [(family, draw_crossovers(file, own)) for (family, _), own in first.items()]
+    return list(first.values())
 
 
 def _block(
-    file: File,
-    found: Sequence[Comparison],
-    charts: Sequence[tuple[str, Chart]],
-    context: Context,
+    file: File, found: Sequence[Comparison], charts: Sequence[Chart], context: Context
 ) -> Block:
-    found = [one for group in by_work(found) for one in group]
-    pictures: dict[str, list[Picture]] = {}
-    for family, chart in charts:
-        pictures.setdefault(family, []).append(context.picture(file, chart))
-    shown = list(pictures.get(EPOCH, ()))
-    of_steps = pictures.get(MINIBATCH, [])
-    shown += of_steps[:1]
-    tables, folds = [], []
-    for family in TRAINING:
-        own, more = _training(file, _of_family(found, family), family)
-        tables += own
-        folds += more
-    if rest := tuple(of_steps[1:]):
-        name = f"{FAMILIES[MINIBATCH].title}: charts of the other networks"
-        folds.append(Fold(f"{name} ({len(rest)})", pictures=rest))
-    folds += [
-        _fold(file, _of_family(found, family), pictures.get(family, ()), family)
-        for family in dict.fromkeys(one.family for one in found)
-        if family not in TRAINING
-    ]
+    tables = []
+    ordered = [one for group in by_work(found) for one in group]
+    for family in FAMILIES:
+        if own := [one for one in ordered if one.family == family]:
+            tables.append(where_table(file, own))
+        if family in OF_NETWORKS and (ratios := speed_ups(file, family, found)):
+            first = foremost(found) if family == EPOCH else None
+            tables.append(how_much_table(file, first, ratios))
+    shown: dict[str, Picture] = {}
+    rest = []
+    for group, chart in zip(_charted(found), charts, strict=False):
+        picture, family = context.picture(file, chart), group[0].family
+        if family in TRAINING and family not in shown:
+            shown[family] = picture
+        else:
+            rest.append(picture)
+    fold = Fold(f"Charts of all else that both compute ({len(rest)})", pictures=tuple(rest))
     return Block(
-        machine=file.machine.id, pictures=tuple(shown), tables=tuple(tables), folds=tuple(folds)
+        machine=file.machine.id,
+        pictures=tuple(shown.values()),
+        tables=tuple(tables),
+        folds=(fold,) if rest else (),
     )
-
-
-def _training(
-    file: File, found: Sequence[Comparison], family: str
-) -> tuple[list[Table], list[Fold]]:
-    """The crossovers of a family that trains with the best number of threads, and folded those with
-    each number of them and the speedups."""
-    every = crossover_table([(file, found)])
-    decisive = [one for one in found if one.cpu.candidates]
-    # Other precisions double the table.
-    plain = [one for one in decisive if one.precision == one.gpu.axes["precision"].plainest]
-    best = crossover_table([(file, plain or decisive)])
-    summary = best if best.lines else every
-    first, folds = _FIRST[family], []
-    title = FAMILIES[family].title
-    if best.lines:
-        name = f"{title}: against each number of threads, in every precision"
-        table = on_page(every, ("cpu_threads", *first), name)
-        folds.append(Fold.of(table, name))
-    ratios = speed_ups(file, family, found)
-    if ratios:
-        quantity = ratios[0].gpu.quantity
-        columns = [key.format(unit=quantity.unit) for key in _RATIO]
-        table = on_page(speed_up_table([(file, ratios)]), columns)
-        folds.append(Fold.of(table, f"{title}: {ratio_name(quantity).lower()} of every network"))
-    wins = found[0].gpu.quantity.wins if found else ""
-    name = f"{title}: {_QUESTIONS[family].format(wins=wins)}"
-    return [on_page(summary, first, name)] if found else [], folds
-
-
-def _fold(
-    file: File, found: Sequence[Comparison], pictures: Sequence[Picture], family: str
-) -> Fold:
-    wins = found[0].gpu.quantity.wins
-    title = f"{FAMILIES[family].title}: the size from which the GPU {wins}"
-    table = on_page(crossover_table([(file, found)]), _ANSWER_OF_WORK, title)
-    return Fold.of(table, title, tuple(pictures))
-
-
-def _of_family(found: Sequence[Comparison], family: str) -> list[Comparison]:
-    return [one for one in found if one.family == family]

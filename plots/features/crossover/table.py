@@ -4,7 +4,7 @@ block for each question."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import chain, compress
+from itertools import chain
 
 import numpy as np
 
@@ -12,10 +12,9 @@ from plots import units
 from plots.core.crossover import Comparison, SpeedUp, Winner
 from plots.core.crossover_words import crossover_words, instances_words, other_work, what
 from plots.core.curves import Alike, Curve
-from plots.core.headline import foremost, ladders_of, way
+from plots.core.headline import ladders_of, way
 from plots.core.paired import LOST, pairs_fields
 from plots.core.statistics import FEWEST_SAMPLES
-from plots.core.strip import strip_text
 from plots.core.tables.cells import (
     Field,
     file_fields,
@@ -25,10 +24,7 @@ from plots.core.tables.cells import (
     text_cell,
     text_field,
 )
-from plots.core.tables.formats import as_text, wrapped
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
-from plots.features.answer.analysis import LONGEST, sentences
-from plots.features.answer.glance import glance
 from plots.file.axes import Label
 from plots.file.families import EPOCH, FAMILIES, FORWARD, MINIBATCH, OF_NETWORKS
 from plots.file.quantities import TIME, Quantity
@@ -36,6 +32,7 @@ from plots.file.rows import File
 from plots.text import counted, printable, whole
 
 _COLUMNS = {"cpu": ("cpu_threads",), "cuda": ("execution", "data")}  # of each side's own
+_FIRST = ("what", "crossover", "kind", "low", "high", "execution", "data")  # of people's columns
 Line = tuple[File, Comparison | SpeedUp]
 _TITLES = {
     EPOCH: "Crossover of training epochs",
@@ -136,15 +133,15 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
         *interval_fields(lambda of: of[1]),
     )
     families = {one.family for _, own in found for one in own} or {EPOCH}
-    of = f"{ratio_name(quantity)} = {quantity.quotient()} of one {FAMILIES[families.pop()].one}"
+    of = f"{ratio_title(quantity)} of one {FAMILIES[families.pop()].one}"
     lines = [(file, one) for file, own in found for one in own]
     notes = chain(flags, _left_out(file for file, _ in found), _instances(found))
     return table_of(f"{of}{_on(found)}", lines, fields, notes)
 
 
-def ratio_title(curve: Curve) -> str:
+def ratio_title(quantity: Quantity) -> str:
     """What the column of ratios is called, and what it is: "SPEEDUP = CPU time / GPU time"."""
-    return f"{ratio_name(curve.quantity)} = {curve.quantity.quotient()}"
+    return f"{ratio_name(quantity)} = {quantity.quotient()}"
 
 
 def ratio_name(quantity: Quantity) -> str:
@@ -234,9 +231,9 @@ def _given(text: str | None, flagged: tuple[int, ...] = ()) -> Cell:
     return Cell(text, text if number is None else number, marks=flagged)
 
 
-_MOST = 12  # lines of products, and of layers
-_PLAIN = "f32"
-_SAID = ("precision", "execution", "data")  # columns that a title speaks for
+# ---- what people are shown of these
+
+
 _QUESTIONS = {
     EPOCH: "From which size the GPU trains {networks}",
     MINIBATCH: "From which batch size the GPU trains step by step",
@@ -244,132 +241,73 @@ _QUESTIONS = {
     "Gemm": "From which size the GPU multiplies square matrices",
     "Layer": "From which width the GPU computes layers",
 }
-_ALL = "--all shows each precision and each number of CPU threads"
 
 
-def crossover_text(
-    file: File,
-    compared: Sequence[Comparison],
-    ratios: Sequence[SpeedUp],
-    steps: Sequence[SpeedUp] = (),
-    passes: Sequence[SpeedUp] = (),
-) -> str:
-    """The answer of `file`, and a table for each question: where the GPU wins, how much faster it
-    is, and the same of training steps, forward passes, products and layers. `compared` are its
-    comparisons(), the others its speed_ups() of epochs, of training steps and of passes."""
-    blocks = [answer_text(file, compared)]
-    tables = [_where(compared, EPOCH), _how_much(file, foremost(compared), ratios)]
-    tables += [_where(compared, MINIBATCH, _MOST), _of_batches(file, steps, "trains a step")]
-    tables += [
-        _where(compared, FORWARD, _MOST),
-        _of_batches(file, passes, "computes a forward pass"),
-    ]
-    tables += [_where(compared, family, _MOST) for family in ("Gemm", "Layer")]
-    blocks += [as_text(table).rstrip() for table in tables if table]
-    if left_out := other_work(file):
-        blocks.append(wrapped(f"{left_out}."))
-    return "\n\n".join(blocks) + "\n"
-
-
-def answer_text(file: File, compared: Sequence[Comparison]) -> str:
-    """The machine, its strip and its answer, a paragraph for each sentence of it."""
-    strips = glance(file, compared).strips
-    said = [strip_text(strips), ""] if strips else []
-    texts = sentences(file, compared)
-    said += [wrapped(printable(text, LONGEST), "  ") for text in texts]
-    return "\n".join([wrapped(printable(file.machine.id)), *said])
-
-
-def _where(compared: Sequence[Comparison], family: str, most: int | None = None) -> Table | None:
-    """Each way of the GPU against the best number of CPU threads, and where it wins."""
-    every = [one for one in compared if one.family == family]
-    best = [one for one in every if one.cpu.candidates]
-    plain = [one for one in best if one.precision in ("", _PLAIN)] or best
-    shown = plain[:most]
-    if not shown:
-        return None
-    columns = (
-        Column("what", "of"),
-        Column("batch", "batch", numeric=True),
-        Column("precision", "precision"),
-        Column("gpu", "GPU"),
-        Column("answer", "answer"),
-    )
-    texts = [
-        (
-            what(one.common, one.gpu.axes),
-            units.written(one.batch) or None,
-            one.precision or None,
-            way(one),
-            crossover_words(one.crossover),
-        )
-        for one in shown
-    ]
-    names, batches, precisions, *_ = map(set, zip(*texts, strict=True))
-    said = (len(names) > 1, batches != {None}, precisions != {_PLAIN}, True, True)
-    left = sum(not is_best_of_one(one.cpu) for one in every) - len(shown)
-    cpu = shown[0].cpu.words
-    if is_best_of_one(shown[0].cpu):
-        cpu = Label(how=", ".join(filter(None, (cpu.how, cpu.best_of))))
-    ladders = ladders_of(shown)
-    networks = ladders[0] if len(ladders) == 1 else "networks"
-    how = shown[0].gpu.quantity.how
-    title = f"{_QUESTIONS[family].format(networks=networks)} {how} than the CPU ({cpu.there})"
-    more = (f"{left} more: {_ALL}.",) if left > 0 else ()
-    lines = tuple(tuple(map(text_cell, line)) for line in texts)
-    return Table(title, columns, lines, more).only([*compress(range(len(said)), said)])
-
-
-def _how_much(file: File, first: Comparison | None, ratios: Sequence[SpeedUp]) -> Table | None:
-    """The speedups of all networks, the discs at the batch of the headline, in its first way."""
-    shown = list(ratios)
-    if first:
-        batch = first.batch
-        discs = {float(size) for size in first.sizes}
-        shown = [
-            one
-            for one in ratios
-            if one.gpu.configuration == first.gpu.configuration
-            and one.precision == first.precision
-            and (one.batch == batch or one.parameters not in discs)
-        ]
-    if not shown:
-        return None
-    table = speed_up_table([(file, shown)])
-    if not first:
+def where_table(file: File, found: Sequence[Comparison]) -> Table:
+    """crossover_table() of `found`, which are of one family; in short each way of the GPU against
+    the best number of CPU threads, in words, in the plainest precision, as others double it."""
+    best = [one for one in found if one.cpu.candidates]
+    plain = [one for one in best if one.precision in ("", _plainest(one))] or best
+    table = crossover_table([(file, found)]).led_by("cpu_threads", *_FIRST)
+    if not plain:
         return table
-    how = f"{first.gpu.quantity.how_much} the GPU trains, {way(first)}"
-    title = f"{how}: {ratio_title(first.gpu)}"
-    return _more(
-        table.without(*_SAID, title=title), len(ratios) - len(shown), "batches, ways of the GPU"
+    of: Field = text_field("what", "of", lambda one: what(one.common, one.gpu.axes))
+    fields = (
+        *(() if plain[0].family == EPOCH else (of,)),
+        (Column("batch", "batch", True), lambda one: text_cell(units.written(one.batch) or None)),
+        text_field("precision", "in", lambda one: one.precision or None),
+        text_field("cpu", "CPU", lambda one: _best_words(one.cpu)),
+        text_field("gpu", "GPU", way),
+        text_field("answer", "answer", lambda one: crossover_words(one.crossover)),
     )
+    first = plain[0]
+    networks = " and ".join(ladders_of(plain)) or "networks"
+    title = f"{_QUESTIONS[first.family].format(networks=networks)} {first.gpu.quantity.how}"
+    short = table_of(f"{title} than the CPU", plain, fields).led_by("gpu", "answer")
+    return table.shortened(short.in_brief().short or short)
 
 
-def _of_batches(file: File, ratios: Sequence[SpeedUp], does: str) -> Table | None:
-    """The speedup of each network in each batch size, on the GPU's fastest way in f32."""
+def _best_words(cpu: Curve) -> str:
+    words = cpu.words
+    if is_best_of_one(cpu):
+        return Label(how=", ".join(filter(None, (words.how, words.best_of)))).there
+    return words.there
+
+
+def how_much_table(file: File, first: Comparison | None, ratios: Sequence[SpeedUp]) -> Table:
+    """speed_up_table() of `ratios`, which are of one family; in short on the way of the GPU that is
+    the headline's, `first`, with networks of its ladder at its batch alone, or else on the fastest
+    of each network in each batch."""
+    quantity = _quantity([(file, ratios)])
+    keys = ("model", "speed_up", "low", "high", f"cpu_{quantity.unit}", f"gpu_{quantity.unit}")
+    shown = _of_headline(first, ratios) if first else _fastest(ratios)
+    table = speed_up_table([(file, ratios)]).led_by(*keys)
+    return table.shortened(speed_up_table([(file, shown)]).led_by(*keys))
+
+
+def _of_headline(first: Comparison, ratios: Sequence[SpeedUp]) -> list[SpeedUp]:
+    ladder = {float(size) for size in first.sizes}
+    return [
+        one
+        for one in ratios
+        if one.gpu.configuration == first.gpu.configuration
+        and one.precision == first.precision
+        and (one.batch == first.batch or one.parameters not in ladder)
+    ]
+
+
+def _fastest(ratios: Sequence[SpeedUp]) -> list[SpeedUp]:
     fastest: dict[tuple[str, str], SpeedUp] = {}
-    plain = [one for one in ratios if one.precision == _PLAIN] or ratios
-    for one in plain:
+    for one in [one for one in ratios if one.precision == _plainest(one)] or ratios:
         place = one.model, one.batch
         if place not in fastest or _gpu_cost(one) < _gpu_cost(fastest[place]):
             fastest[place] = one
-    if not fastest:
-        return None
-    shown = list(fastest.values())
-    table = speed_up_table([(file, shown)])
-    ways = {(way(one), one.precision) for one in shown}
-    if ways == {(how := way(shown[0]), _PLAIN)}:
-        gpu = shown[0].gpu
-        title = f"{gpu.quantity.how_much} the GPU {does}, {how}: {ratio_title(gpu)}"
-        table = table.without(*_SAID, title=title)
-    return _more(table, len(ratios) - len(shown), "ways of the GPU")
-
-
-def _more(table: Table, left: int, what: str) -> Table:
-    """`table` with a note on `left` speedups that it leaves out."""
-    more = (f"{left} more: --all shows other {what} and precisions.",) if left else ()
-    return replace(table, notes=(*table.notes, *more))
+    return list(fastest.values())
 
 
 def _gpu_cost(one: SpeedUp) -> float:
     return one.gpu.quantity.cost(float(np.median(one.gpu.samples[0])))
+
+
+def _plainest(one: Comparison | SpeedUp) -> str:
+    return one.gpu.axes["precision"].plainest or ""

@@ -2,8 +2,9 @@
 """What is missing and what is in doubt: rows without a result, warnings."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from plots.core.page.section import Block, Context, Fold, Section
+from plots.core.page.section import Block, Context, Section
 from plots.core.peaks import doubts, peaks
 from plots.core.tables.cells import FAILED, number_field, seconds_field, table_of, text_field
 from plots.core.tables.table import Table
@@ -37,19 +38,12 @@ def _block(file: File) -> Block:
     said = f"{_of(rows - len(missing.lines), rows)} a result, {_of(doubtful, rows)} a flag"
     said += f", {_of(peaked, rows)} two peaks." if peaked else "."
     lead = said[:1].upper() + said[1:]
-    tables, folds = [], []
-    for table in (missing, wrong, flagged):
-        if len(table.lines) > _FEW:
-            folds.append(Fold.of(table))
-        elif table.lines:
-            tables.append(table)
-    return Block(
-        machine=file.machine.id,
-        lead=lead,
-        points=tuple(points),
-        tables=tuple(tables),
-        folds=tuple(folds),
+    tables = (
+        replace(table, folded=len(table.lines) > _FEW)
+        for table in (missing, wrong, flagged)
+        if table.lines
     )
+    return Block(machine=file.machine.id, lead=lead, points=tuple(points), tables=tuple(tables))
 
 
 def _of(number: int, rows: int) -> str:

@@ -20,7 +20,7 @@ from plots.core.charts.style import (
     write_above,
 )
 from plots.core.machines import SideBySide, Standing, cpu_curve, short_gpu
-from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.core.page.section import Block, Context, Picture, Section
 from plots.core.statistics import log_medians
 from plots.features.machines.table import crossover_text, machines_table, part, verdicts
 from plots.file.file_order import machine
@@ -41,12 +41,12 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     times = [key for key in keys if key.endswith("_seconds")]
     ratios = [key for key in keys if key.endswith("_ratio")]
     epochs = [key for key in ratios if key in ("epoch_cpu_ratio", "epoch_gpu_ratio")]
-    record = part(table, "What was measured, and when", _RECORD)
-    folds = [Fold("Processor, commit and file of each machine", (record,))]
+    record = part(table, "Processor, commit and file of each machine", _RECORD)
+    more = [record.as_folded()]
     if len(ratios) > len(epochs):
         title = f"Geometric mean of the time over that on {context.side.baseline.machine.id}"
         every = part(table, title, ("machine", *ratios))
-        folds.insert(0, Fold("Ratios of every family", (every,)))
+        more.insert(0, every.as_folded())
     chart = draw_machines(context.side)
     few = (
         f"Shown: the first {MOST_SHOWN} machines of the table, the baseline among them. "
@@ -64,7 +64,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
             ),
             Block(
                 pictures=(Picture(chart.pictures, _STEM, chart.alt, caption),) if chart else (),
-                folds=tuple(folds),
+                tables=tuple(more),
             ),
         ),
     )

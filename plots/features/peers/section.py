@@ -4,12 +4,13 @@ as tables, and on the page."""
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from plots import units
 from plots.core.crossover_words import crossover_words, instances_words
 from plots.core.headline import way
-from plots.core.page.section import Block, Context, Fold, Section, brief, on_page
+from plots.core.page.section import Block, Context, Section
 from plots.core.series import chosen_words
 from plots.core.tables.cells import (
     FAILED,
@@ -229,28 +230,14 @@ def _names(files: Sequence[File]) -> Iterator[str]:
 def _block(file: File) -> Block:
     libraries = file.software.libraries
     versions = [f"{one} {libraries.get(one, 'of an unknown version')}" for one in _names([file])]
-    shown: list[Table] = []
-    parts: list[Table] = []
+    tables = []
     for table in peer_tables(file):
-        of_a_part = table.columns[0].key == "what"  # of a network
-        (parts if of_a_part else shown).append(on_page(table, _FIRST))
-    missing = missing_table(file)
+        is_of_parts = table.columns[0].key == "what"  # products and copies
+        tables.append(replace(table.led_by(*_FIRST).in_brief(), folded=is_of_parts))
     path = shlex.quote(printable(str(file.path), 400))
-    folds = []
-    short = tuple(brief(table, "the table below") for table in shown)
-    if short != tuple(shown):
-        folds.append(
-            Fold(f"All networks ({sum(len(table.lines) for table in shown)})", tuple(shown))
-        )
-    if parts:
-        count = sum(len(table.lines) for table in parts)
-        folds.append(Fold(f"Products and copies ({count})", tuple(parts)))
-    if missing.lines:
-        folds.append(Fold.of(missing, "Rows without a result"))
     return Block(
         machine=file.machine.id,
         lead=f"{', '.join(versions)}.",
-        tables=short,
+        tables=(*tables, missing_table(file).as_folded()),
         commands=(f".venv/bin/python -m plots peers --all {path}",),
-        folds=tuple(folds),
     )

@@ -31,7 +31,7 @@ from plots.core.crossover_words import crossover_words, doubt
 from plots.core.curves import Curve
 from plots.core.machines import short_gpu
 from plots.core.network import ODD, on_device, training_rows
-from plots.core.page.section import Block, Context, Fold, Section, brief, on_page
+from plots.core.page.section import Block, Context, Section
 from plots.core.tables.table import Table
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Predictions, Verdict, ends, sentence
@@ -60,7 +60,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     shown = [file for file in files[: context.detailed] if predicted.of(file)]
     if not shown:
         return None
-    drawn = context.map(
+    drawn = context.draw(
         partial(draw_predicted, fit=predicted.fit), [(one, predicted.trained(one)) for one in shown]
     )
     another = any(
@@ -81,29 +81,26 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 
 def _block(file: File, predicted: Predictions, charts: Sequence[Chart], context: Context) -> Block:
     fit, found, used = predicted.fit, predicted.trained(file), predicted.of_passes(file)
-    pictures = [context.picture(file, chart) for chart in charts]
     machine = file.machine.id
-    tables, folds, notes = [], [], band_notes(fit)
+    tables, notes = [], band_notes(fit)
     cards = [verdict.card.id for verdict in found or used]
     for family in OF_NETWORKS:
         of_family = used if family == FORWARD else found
         title = f"{FAMILIES[family].title}: CPU measured, cards {NOT_MEASURED} (from – to)"
         bands = _familiar(_plain(bands_table(of_family, fit, machine, family), notes))
         if bands.lines:
-            tables.append(brief(on_page(bands, (*_BANDS, *cards), title), "the command below"))
+            tables.append(bands.led_by(*_BANDS, *cards, title=title).in_brief())
     crossovers = _plain(crossover_table([*found, *used], fit, machine), notes)
     if crossovers.lines:
         name = f"From which size each card would win, in every way, {NOT_MEASURED}"
-        table = on_page(crossovers, _FIRST, name)
-        folds.append(Fold.of(table, name))
+        tables.append(crossovers.led_by(*_FIRST, title=name).as_folded())
     path = shlex.quote(printable(str(file.path), 400))
     return Block(
         machine=machine,
         points=tuple(sentence(verdict) for verdict in (*found, *used)),
-        pictures=tuple(pictures),
+        pictures=context.pictures(file, charts),
         tables=tuple(tables),
         commands=(f".venv/bin/python -m plots predict {path} --all --gpu={','.join(cards)}",),
-        folds=tuple(folds),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from plots import units
 from plots.core.charts.rates import MOST_PANELS, Panel, draw_rates, panels
 from plots.core.charts.style import Chart
-from plots.core.page.section import Block, Context, Fold, Section, brief, on_page
+from plots.core.page.section import Block, Context, Section
 from plots.core.rates import Line, lines, rate
 from plots.core.series import device_name
 from plots.core.tables.cells import range_cell, seconds_cell, text_cell
@@ -101,7 +101,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     shown = [file for file in files[: context.detailed] if any(one.rows(file) for one in KINDS)]
     if not shown:
         return None
-    pictures = context.map(_draw, shown)
+    pictures = context.draw(_draw, shown)
     return Section(
         title="Products, layers and copies",
         anchor="products",
@@ -119,13 +119,12 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     )
 
 
-def _draw(file: File) -> list[Chart | None]:
-    return [_chart(file, kind, panels(kind.lines(file), kind.sized)) for kind in KINDS]
+def _draw(file: File) -> list[Chart]:
+    found = ((kind, panels(kind.lines(file), kind.sized)) for kind in KINDS)
+    return [_chart(file, kind, shown) for kind, shown in found if shown]
 
 
-def _chart(file: File, kind: Kind, shown: Sequence[Panel]) -> Chart | None:
-    if not shown:
-        return None
+def _chart(file: File, kind: Kind, shown: Sequence[Panel]) -> Chart:
     pictures = draw_rates(
         file,
         [Panel(_DIRECTIONS.get(one.title, one.title), one.lines) for one in shown[:MOST_PANELS]],
@@ -142,21 +141,18 @@ def _chart(file: File, kind: Kind, shown: Sequence[Panel]) -> Chart | None:
     return Chart(kind.chart, pictures, alt)
 
 
-def _block(file: File, drawn: Sequence[Chart | None], context: Context) -> Block:
-    pictures, tables, folds = [], [], []
-    for kind, chart in zip(KINDS, drawn, strict=True):
+def _block(file: File, drawn: Sequence[Chart], context: Context) -> Block:
+    pictures, tables, charts = [], [], {chart.name: chart for chart in drawn}
+    for kind in KINDS:
         curves, rows = kind.lines(file), kind.rows(file)
-        if chart:
+        if chart := charts.get(kind.chart):
             count = len(panels(curves, kind.sized))
             few = f"{MOST_PANELS} of {count} kinds are drawn; the tables below have all."
             pictures.append(context.picture(file, chart, few if count > MOST_PANELS else ""))
-            tables.append(brief(_summary(kind, curves), "the fold of every row"))
+            tables.append(_summary(kind, curves).in_brief())
         if rows:
-            name = f"Every {kind.name.split()[-1]}"
-            folds.append(Fold.of(_every(name, kind, rows), name))
-    return Block(
-        machine=file.machine.id, pictures=tuple(pictures), tables=tuple(tables), folds=tuple(folds)
-    )
+            tables.append(_every(f"Every {kind.name.split()[-1]}", kind, rows))
+    return Block(machine=file.machine.id, pictures=tuple(pictures), tables=tuple(tables))
 
 
 def _summary(kind: Kind, curves: Sequence[Line]) -> Table:
@@ -210,7 +206,7 @@ def _every(title: str, kind: Kind, rows: Sequence[Row]) -> Table:
             )
         )
     first = ("direction", *kind.sized, "per_second", "on", "seconds")
-    return on_page(Table(title, columns, tuple(table), (*flags,)), first)
+    return Table(title, columns, tuple(table), (*flags,), first=first, folded=True)
 
 
 def _field(text: str | None) -> Cell:

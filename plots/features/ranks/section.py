@@ -1,40 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """More than one: from which size several processes, or GPUs, train faster than one."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
-import numpy as np
-from matplotlib.figure import Figure
-
-from plots.core.charts.lines import name_ends
-from plots.core.charts.looks import CPU_COLOURS, DASHES, GPU_COLOURS, MARKERS
-from plots.core.charts.strip import AXES
-from plots.core.charts.style import (
-    Chart,
-    devices,
-    finish,
-    is_narrow,
-    render,
-    repetitions,
-    set_logarithmic_axes,
-    write_above,
-)
-from plots.core.crossover import Comparison
-from plots.core.page.section import Block, Context, Section, on_page
-from plots.core.statistics import log_medians
+from plots.core.page.section import Block, Context, Section
 from plots.features.ranks.analysis import (
     CALLED,
     by_device,
     more_ranks,
     ranks_sentence,
+    ranks_tables,
     shared,
     shared_tables,
-    unlike,
 )
-from plots.file.families import FAMILIES
 from plots.file.rows import File
-from plots.text import printable, slug
+
+if TYPE_CHECKING:
+    from plots.core.charts.style import Chart
 
 _MOST_CHARTS = 2  # of a device; `python -m plots crossover --ranks --charts` draws all
 _FIRST = ("speed_up", "efficiency", "communication")
@@ -51,91 +37,44 @@ _NOTES_OF = {
 }
 
 
-def build(files: Sequence[File], context: Context) -> Section | None:
-    """The section on `files`; None where none has rows of several ranks."""
-    found = [(file, shared(file), more_ranks(file)) for file in files[: context.detailed]]
-    found = [(file, own, pairs) for file, own, pairs in found if own]
+def build(files: Sequence[File], context: Context, weak: bool = False) -> Section | None:
+    """The section on `files`; None where none has rows of several ranks. `weak`: of ranks that have
+    a batch each."""
+    shown = [(file, shared(file, weak)) for file in files[: context.detailed]]
+    shown = [(file, [one for one in own if one.alone or not weak]) for file, own in shown]
+    found = [(file, own) for file, own in shown if own]
     if not found:
         return None
-    devices = [device for device, _ in by_device([one for _, own, _ in found for one in own])]
+    devices = [device for device, _ in by_device([one for _, own in found for one in own])]
     several = " and ".join(CALLED[device].several for device in devices)
+    draw = partial(draw_all, weak=weak, most=_MOST_CHARTS)
+    drawn = context.draw(draw, [file for file, _ in found])
+    blocks = []
+    for (file, own), charts in zip(found, drawn, strict=True):
+        pairs = more_ranks(file, weak)
+        tables = [table.led_by(*_FIRST) for table in shared_tables(own)]
+        tables += [table.as_folded() for table in ranks_tables(file, pairs)]
+        blocks.append(
+            Block(
+                machine=file.machine.id,
+                points=tuple(map(ranks_sentence, pairs)),
+                pictures=context.pictures(file, charts),
+                tables=tuple(tables),
+            )
+        )
     return Section(
         title="More than one",
         anchor="ranks",
         lead=f"From which size of the network {several} train faster than one.",
-        blocks=tuple(
-            Block(
-                machine=file.machine.id,
-                points=tuple(map(ranks_sentence, pairs)),
-                pictures=tuple(
-                    context.picture(file, chart)
-                    for _, alike in by_device(pairs)
-                    for chart in draw_charts(file, alike)[:_MOST_CHARTS]
-                ),
-                tables=tuple(on_page(table, _FIRST) for table in shared_tables(own)),
-            )
-            for file, own, pairs in found
-        ),
+        blocks=tuple(blocks),
         notes=(*_NOTES, *(_NOTES_OF[device] for device in devices if device in _NOTES_OF)),
     )
 
 
-# ---- the chart: several ranks beside one process, over size
+def draw_all(file: File, weak: bool = False, most: int | None = None) -> list[Chart]:
+    """A chart of each batch size, precision and so on of each device, at `most` so many of one."""
+    # Imported here because matplotlib takes long to load.
+    from plots.features.ranks.chart import draw_charts  # noqa: PLC0415
 
-
-_COLOURS = {"cpu": CPU_COLOURS, "cuda": tuple(GPU_COLOURS.values())}
-
-
-def draw_charts(file: File, found: Sequence[Comparison]) -> list[Chart]:
-    """A chart of each batch size, precision, device and so on."""
-    groups: dict[tuple[object, ...], list[Comparison]] = {}
-    for one in found:
-        groups.setdefault((one.device, *one.common.items()), []).append(one)
-    return [draw_ranks(file, group) for group in groups.values()]
-
-
-def draw_ranks(file: File, found: Sequence[Comparison]) -> Chart:
-    """Draws `found` of `file`, which differ in the number of ranks alone."""
-    called = CALLED[found[0].device]
-    pictures = render(partial(_draw, file, found))
-    name = slug("-".join([called.many, *found[0].common.values()]), 100)
-    said = " ".join(map(ranks_sentence, found))
-    sides = f"one {called.one} and on several {called.many}"
-    return Chart(name, pictures, f"Time over size on {sides}. {said}")
-
-
-def _draw(file: File, found: Sequence[Comparison], figure: Figure) -> None:
-    figure.set_figheight(3.6 if is_narrow(figure) else 4.4)
-    axes = figure.add_subplot()
-    first, called = found[0], CALLED[found[0].device]
-    family, colours = FAMILIES[first.family], _COLOURS[first.device]
-    curves = [(first.cpu, first.sides[0]), *((each.gpu, each.sides[1]) for each in found)]
-    lines = []
-    for place, (curve, label) in enumerate(curves):
-        lines += axes.plot(
-            curve.sizes,
-            np.exp(log_medians(curve)),
-            label=label,
-            linewidth=1.8,
-            markersize=4.5,
-            color=colours[place % len(colours)],
-            linestyle=DASHES[place % len(DASHES)],
-            marker=MARKERS[place % len(MARKERS)],
-            markerfacecolor="none",
-        )
-    set_logarithmic_axes(axes, AXES[first.measure])
-    left = name_ends(axes, lines)
-    write_above(axes, f"wall-clock time of one {family.one}", figure.get_figwidth() - 1)
-    counts = (len(samples) for curve, _ in curves for samples in curve.samples)
-    what = [first.networks, *([f"batch {first.batch}"] if first.batch else [])]
-    what += [axis.word(value) for axis, value in unlike(first.cpu.axes, first.common)]
-    finish(
-        figure,
-        f"{family.title}: several {called.many} beside one {called.one}",
-        [
-            devices(file),
-            f"points: median of {repetitions(counts)} repetitions",
-            printable(", ".join(what), 60),
-        ],
-        left,
-    )
+    each = (draw_charts(file, alike) for _, alike in by_device(more_ranks(file, weak)))
+    return [chart for charts in each for chart in charts[:most]]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from plots import units
-from plots.core.page.section import Block, Context, Fold, Section, brief, on_page
+from plots.core.page.section import Block, Context, Section
 from plots.core.series import chosen_words, device_label
 from plots.core.tables.cells import number_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
@@ -391,7 +391,7 @@ def build(files: Sequence[File], context: Context) -> Section:
     table = shi_table(figures, shown)
     said = "as published. None of these files measured one of the networks; ./run does, and gives "
     said += "them lines here."
-    block = Block(folds=(Fold("The published table", (table,)),))
+    block = Block(tables=(table.as_folded(),))
     if any(shi_rows(file, figures) for file in shown):
         said = "beside the same networks as measured here; notes say where ours differ."
         block = _ours_beside(figures, shown, table)
@@ -410,12 +410,13 @@ def _ours_beside(figures: Sequence[Figure], shown: Sequence[File], table: Table)
     own = [column.key for column in table.columns if column.key not in published]
     return Block(
         points=tuple(brought(figures, shown)),
-        tables=(brief(ours, "the table below, of seconds,"),),
-        folds=(
-            Fold("Which published figures these are", (_only(ratios, [*_WHAT, *theirs], _THEIRS),)),
-            Fold(
-                "Seconds per mini-batch on each number of threads and each device",
-                (on_page(table, [column.key for column in table.columns[:2]] + own),),
+        tables=(
+            ours.in_brief(),
+            _only(ratios, [*_WHAT, *theirs], _THEIRS).as_folded(),
+            replace(
+                table,
+                first=tuple([column.key for column in table.columns[:2]] + own),
+                folded=True,
             ),
         ),
     )
@@ -424,4 +425,4 @@ def _ours_beside(figures: Sequence[Figure], shown: Sequence[File], table: Table)
 def _only(table: Table, keys: Sequence[str], title: str = "") -> Table:
     """The columns of `table` with `keys`, in the order of the page."""
     places = [place for place, column in enumerate(table.columns) if column.key in keys]
-    return on_page(table.only(places), list(dict.fromkeys((*_RATIO, *keys))), title)
+    return table.only(places, title).led_by(*dict.fromkeys((*_RATIO, *keys)))

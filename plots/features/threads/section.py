@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from plots.core.crossover import Comparison
 from plots.core.crossover_words import instances_words
-from plots.core.page.section import Block, Context, Section, on_page
+from plots.core.page.section import Block, Context, Section
 from plots.core.paired import LOST, pairs_fields
 from plots.core.tables.cells import (
     crossover_fields,
@@ -20,7 +20,6 @@ from plots.features.threads.analysis import more_threads, threads_sentence
 from plots.file.rows import File
 
 _FIRST = ("crossover", "low", "high", "pairs_low", "pairs_high", "regret")
-_TITLE = "Epochs: from how many parameters more threads pay"
 _NOTES = (
     "The interval is a bootstrap of the repetitions. Pairs are repetitions of both sides in turn, "
     "at sizes between those of the sweep: the interval of the pairs runs from the last sure win of "
@@ -43,7 +42,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
             Block(
                 machine=file.machine.id,
                 points=tuple(threads_sentence(file, one) for one in own),
-                tables=(on_page(threads_table([(file, own)]), _FIRST, _TITLE),),
+                tables=(threads_table([(file, own)]).led_by(*_FIRST),),
             )
             for file, own in found
         ),

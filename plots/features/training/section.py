@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from plots.core.charts.style import Chart
 from plots.core.network import epoch_rows, familiar, on_device, step_rows, training_rows
-from plots.core.page.section import Block, Context, Fold, Section, brief, on_page
+from plots.core.page.section import Block, Context, Section
 from plots.core.tables.table import Table
 from plots.features.training.chart import (
     best_of_devices,
@@ -54,40 +54,40 @@ def epochs(files: Sequence[File], context: Context) -> Section:
     """Epochs of `files`: the chart, the best of each device, every row."""
     shown = files[: context.detailed]
     with_rows = [file for file in shown if epoch_rows(file)]
-    drawn = context.map(_draw_epochs, with_rows)
+    drawn = context.draw(_draw_epochs, with_rows)
     charts = dict(zip(map(id, with_rows), drawn, strict=True))
     return Section(
         title="Training epochs",
         anchor="epochs",
         lead="How long one epoch takes, by size of the network.",
-        blocks=tuple(_of_epochs(file, charts.get(id(file)), context) for file in shown),
+        blocks=tuple(_of_epochs(file, charts.get(id(file), ()), context) for file in shown),
         notes=_notes(shown, EPOCH),
     )
 
 
-def _draw_epochs(file: File) -> Chart:
-    return Chart("epochs", draw_times(file, best_of_devices(familiar(epoch_rows(file)))), _EPOCHS)
+def _draw_epochs(file: File) -> list[Chart]:
+    pictures = draw_times(file, best_of_devices(familiar(epoch_rows(file))))
+    return [Chart("epochs", pictures, _EPOCHS)]
 
 
-def _of_epochs(file: File, chart: Chart | None, context: Context) -> Block:
-    if chart is None:
+def _of_epochs(file: File, charts: Sequence[Chart], context: Context) -> Block:
+    if not epoch_rows(file):
         return Block(machine=file.machine.id, lead="No Epoch row of this file has a result.")
     every = epoch_rows(file)
     rows = familiar(every)
     is_part = len(lines_of(best_of_devices(rows))) < len(lines_of(rows))
     caption = (_FEWER if is_part else "") + "Grey: what others published (docs/published.md)."
     compared, alone = compared_and_alone(rows)
-    folds = []
+    tables = [_short(compared or rows)]
     for device, own in alone.items() if compared else ():
         name = {"cpu": "CPU", "cuda": "GPU"}.get(device, device)
         precisions = ", ".join(dict.fromkeys(row.precision for row in own))
         title = f"Epochs that only the {name} has, {precisions}"
-        folds.append(Fold.of(_best(own, title), title))
+        tables.append(_best(own, title).as_folded())
     return Block(
         machine=file.machine.id,
-        pictures=(context.picture(file, chart, caption),),
-        tables=(_short(compared or rows),),
-        folds=(*folds, _every(every)),
+        pictures=tuple(context.picture(file, chart, caption) for chart in charts),
+        tables=(*tables, _every(every)),
     )
 
 
@@ -107,12 +107,8 @@ def steps(files: Sequence[File], context: Context) -> Section | None:
 
 def _of_steps(file: File) -> Block:
     rows = step_rows(file)
-    folds = [_every(rows)]
-    memory = memory_table(rows)
-    if memory.lines:
-        table = on_page(memory, ("network", "batch", "on"))
-        folds.append(Fold.of(table, "Memory and reorders of training steps"))
-    return Block(machine=file.machine.id, tables=(_short(rows),), folds=tuple(folds))
+    memory = memory_table(rows).led_by("network", "batch", "on").as_folded()
+    return Block(machine=file.machine.id, tables=(_short(rows), _every(rows), memory))
 
 
 def passes(files: Sequence[File], context: Context) -> Section | None:
@@ -120,7 +116,7 @@ def passes(files: Sequence[File], context: Context) -> Section | None:
     shown = [file for file in files[: context.detailed] if training_rows(file, FORWARD)]
     if not shown:
         return None
-    drawn = context.map(draw_passes, shown)
+    drawn = context.draw(draw_passes, shown)
     return Section(
         title="Using it",
         anchor="using",
@@ -147,16 +143,13 @@ def draw_passes(file: File) -> list[Chart]:
 
 def _of_passes(file: File, charts: Sequence[Chart], context: Context) -> Block:
     rows = training_rows(file, FORWARD)
-    folds = [_every(rows)]
-    latencies = latency_table(rows)
-    if latencies.lines:
-        keys = ("network", "batch", "on", "latency_p50_seconds", "latency_p99_seconds")
-        folds.append(Fold.of(on_page(latencies, keys), "Latency of single passes"))
+    latencies = latency_table(rows).led_by(
+        "network", "batch", "on", "latency_p50_seconds", "latency_p99_seconds"
+    )
     return Block(
         machine=file.machine.id,
-        pictures=tuple(context.picture(file, one) for one in charts),
-        tables=(_short(rows),),
-        folds=tuple(folds),
+        pictures=context.pictures(file, charts),
+        tables=(_short(rows), _every(rows), latencies.as_folded()),
     )
 
 
@@ -170,15 +163,15 @@ def _best(rows: Sequence[Row], title: str) -> Table:
     time = FAMILIES[rows[0].family].time
     answer = ("speed_up", f"cpu_{time}", f"gpu_{time}", "cpu_on", "gpu_on", "params", "batch")
     first = dict.fromkeys((*_NAMED[rows[0].family], *answer))
-    return on_page(best_table(rows), list(first), title)
+    return best_table(rows).led_by(*first, title=title)
 
 
 def _short(rows: Sequence[Row]) -> Table:
     title = f"{FAMILIES[rows[0].family].title}: the fastest way of each device"
-    return brief(_best(rows, title), "the table of every row")
+    return _best(rows, title).in_brief()
 
 
-def _every(rows: Sequence[Row]) -> Fold:
+def _every(rows: Sequence[Row]) -> Table:
     family = FAMILIES[rows[0].family]
-    table = on_page(every_table(rows), (*_NAMED[rows[0].family], family.time, "on"))
-    return Fold.of(table, f"{family.title}: every row of every way to compute")
+    table = every_table(rows).led_by(*_NAMED[rows[0].family], family.time, "on")
+    return table.as_folded()

@@ -17,11 +17,19 @@ from plots.core.crossover import Comparison, Crossover, find_crossover, interval
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import SCALES, Curve
 from plots.core.headline import own_batch, unusual
-from plots.core.network import epoch_rows, step_rows, training_rows
+from plots.core.network import (
+    best,
+    epoch_rows,
+    familiar,
+    networks,
+    on_device,
+    step_rows,
+    training_rows,
+)
 from plots.core.series import series_key
 from plots.core.work import work
-from plots.file.axes import Axis, Items
-from plots.file.families import EPOCH
+from plots.file.axes import BUILT_IN, Axis, Items
+from plots.file.families import EPOCH, MINIBATCH
 from plots.file.quantities import TIME
 from plots.file.rows import File, Row
 from plots.units import significant
@@ -43,6 +51,7 @@ PARTS: dict[str, str] = {
     "communication": "sums over ranks",
 }
 UNATTRIBUTED = "unattributed"
+_PLAIN = BUILT_IN["precision"].plainest
 # Parts that sum up to more than this times the median are of another, slower moment.
 MOST_OF_MEDIAN = 1.1
 
@@ -385,8 +394,8 @@ def _by_profile(file: File, pairs: Sequence[Comparison], family: str) -> list[Co
     )
     profiled = splits(training_rows(file, family))
     found = []
-    for key, best, parts, change in asked:
-        if any(configuration.get(key) == best for configuration in configurations):
+    for key, wanted, parts, change in asked:
+        if any(configuration.get(key) == wanted for configuration in configurations):
             continue
         for pair in pairs:
             curve = _without(profiled, pair, parts)
@@ -422,3 +431,30 @@ def _without(profiled: Sequence[Split], pair: Comparison, parts: Sequence[str]) 
         np.asarray(times) - less for times, less in zip(pair.gpu.samples, taken, strict=True)
     )
     return replace(pair.gpu, samples=samples)
+
+
+def foremost_rows(file: File, compared: Sequence[Comparison], family: str) -> list[Row]:
+    """The rows of `family` in f32: of epochs on a ladder those at the headline's batch, of each
+    network's training steps those in its largest batch; no network that nobody trains, nor between
+    the sizes of a ladder."""
+    rows = familiar(training_rows(file, family))
+    rows = [row for row in rows if not row.is_between] or rows
+    rows = [row for row in rows if row.precision == _PLAIN] or rows
+    if family == MINIBATCH:
+        largest: dict[str, float] = {}
+        for row in rows:
+            model, batch = row.model, row.counters["batch"]
+            largest[model] = max(batch, largest.get(model, batch))
+        return [row for row in rows if row.counters["batch"] == largest[row.model]]
+    of_all = own_batch(compared)
+    own = [row for row in rows if not row.ladder or row.batch == (of_all or row.ladder.batch)]
+    return own if any(row.ladder for row in own) else rows
+
+
+def fastest(rows: Sequence[Row]) -> list[Row]:
+    """Of each network the fastest row of each device, the CPU's first."""
+    found = []
+    for members in networks(rows).values():
+        devices = dict.fromkeys(row.device for row in members)
+        found += [best(on_device(members, device)) for device in sorted(devices)]
+    return found

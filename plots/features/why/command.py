@@ -2,7 +2,6 @@
 """`why`: where the time goes, what bounds it, and what would change the crossover."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from plots.core.command import (
@@ -15,14 +14,13 @@ from plots.core.command import (
     asked_for,
     complain,
     load_answering,
-    print_tables,
+    print_sections,
     save_charts,
 )
 from plots.core.crossover import comparisons
-from plots.core.tables.table import Table
-from plots.features.why.table import quotient_tables, quotient_text, why_tables, why_text
+from plots.core.page.section import Context, Section
+from plots.features.why.section import of_quotients, of_times
 from plots.file import rows
-from plots.file.families import TRAINING
 from plots.file.quantities import QUANTITIES, TIME, Quantity
 from plots.text import printable
 
@@ -51,28 +49,20 @@ def run(options: argparse.Namespace) -> int:
     if quantity is not TIME and (options.charts or not quantity.rate):
         raise WrongUsageError(_refusal(quantity))
     files, problems = load_answering(options.paths)
-    short = options.format == "text" and not options.all
-    tables: list[Table] = []
-    texts: list[str] = []
+    sections: list[Section] = []
     for file, own in zip(files, asked_for(files, options), strict=True):
-        compared = comparisons(own)
-        if quantity is TIME:
-            text = why_text(file, compared) if short else ""
-            found = [] if short else why_tables(file, compared)
-        else:
-            text = quotient_text(file, own, compared) if short else ""
-            found = [] if short else quotient_tables(file, own, compared)
-        if not (text or found):
+        context = Context(compared={file.path: comparisons(own)}, quantity=quantity, draws=False)
+        section = (
+            of_times([file], context) if quantity is TIME else of_quotients(file, own, context)
+        )
+        if section is None:
             reason = "no Epoch or Minibatch row has a result"
             if quantity is not TIME:
                 reason = f"no network was trained on both devices with {quantity.noun}"
             problems.append(f"{printable(str(file.path))}: {reason}")
-        texts += [text] if text else []
-        tables += found
-    if short:
-        sys.stdout.write("\n".join(texts))
-    else:
-        print_tables(tables, options)
+        else:
+            sections.append(section)
+    print_sections(sections, options)
     if options.charts:
         problems += _draw(files, options.charts)
     return complain(problems)
@@ -91,7 +81,6 @@ def _refusal(quantity: Quantity) -> str:
 def _draw(files: list[rows.File], folder: Path) -> list[str]:
     """Writes the charts of each file that has any; returns what went wrong."""
     # Imported here because matplotlib takes long to load.
-    from plots.features.why.section import draw_why  # noqa: PLC0415
+    from plots.features.why.chart import draw_all  # noqa: PLC0415
 
-    drawn = ([chart for family in TRAINING if (chart := draw_why(file, family))] for file in files)
-    return save_charts(files, drawn, folder)
+    return save_charts(files, map(draw_all, files), folder)

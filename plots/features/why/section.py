@@ -1,40 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why: where the time of an epoch or a training step goes, what bounds it, what would change the
-crossover."""
+crossover; and of what the quotient of another quantity is made."""
 
-import math
+from __future__ import annotations
+
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-
-from plots import units
-from plots.core.bounds import bounds
-from plots.core.charts.style import (
-    INK,
-    RULE,
-    Chart,
-    devices,
-    finish,
-    is_narrow,
-    render,
-    text_width,
-    write_above,
+from plots.core.crossover import Comparison, SpeedUp, speed_ups
+from plots.core.network import training_rows
+from plots.core.page.section import Block, Context, Section
+from plots.features.why.analysis import counterfactuals, fastest, foremost_rows, splits
+from plots.features.why.table import (
+    counterfactual_table,
+    engine_table,
+    largest_parts,
+    quotient_table,
+    repayment_table,
+    split_table,
+    thread_table,
 )
-from plots.core.network import best, familiar, networks, on_device, training_rows
-from plots.core.page.section import Block, Context, Fold, Section, on_page
-from plots.core.series import SeriesKey, series_key, series_labels
-from plots.features.why.analysis import PARTS, UNATTRIBUTED, Split, counterfactuals, splits
-from plots.features.why.table import repayment_table, split_table, thread_table
-from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
-from plots.file.rows import File, Row
-from plots.text import printable, sentence
+from plots.file.families import FAMILIES, TRAINING
+from plots.file.rows import File
+from plots.text import sentence
+
+if TYPE_CHECKING:
+    from plots.core.charts.style import Chart
 
 _NOTES = (
     "The parts were measured apart from the timed epochs and steps; what they do not sum up to is "
@@ -42,302 +33,99 @@ _NOTES = (
     "The bound is the longest of the times that arithmetic, memory, copies and launches would take "
     "at the ceilings measured in the same file; its percentage is what was reached of it.",
 )
-_MOST = 3  # counterfactuals that are not folded
+_MOST = 3  # changes that stand before the tables
 
 
 def build(files: Sequence[File], context: Context) -> Section | None:
     """The section on `files`; None where no row of theirs has a profile."""
-    shown = {
-        file.path: (file, [family for family in TRAINING if splits(training_rows(file, family))])
+    shown = [
+        file
         for file in files[: context.detailed]
-    }
-    charts = [(file, family) for file, families in shown.values() for family in families]
-    if not charts:
+        if any(splits(training_rows(file, family)) for family in TRAINING)
+    ]
+    return of_times(shown, context) if shown else None
+
+
+def of_times(files: Sequence[File], context: Context) -> Section | None:
+    """Where the times of `files` go; None where no row of theirs trains."""
+    shown = [file for file in files if any(training_rows(file, each) for each in TRAINING)]
+    if not shown:
         return None
-    parts: dict[Path, list[Block]] = {}
-    for (file, family), chart in zip(charts, context.map(_drawn, charts), strict=True):
-        parts.setdefault(file.path, []).append(_part(file, family, chart, context))
-    timed = [FAMILIES[each].a for each in TRAINING if any(each == family for _, family in charts)]
+    drawn = context.draw(_draw, shown)
+    families = [each for each in TRAINING if any(training_rows(file, each) for file in shown)]
+    timed = " and ".join(FAMILIES[each].a for each in families)
     return Section(
         title="Why",
         anchor="why",
-        lead=f"Where the time of {' and '.join(timed)} goes on each device, and what would change "
-        "the answer.",
-        blocks=tuple(_joined(shown[path][0], own) for path, own in parts.items()),
+        lead=f"Where the time of {timed} goes on each device, and what would change the answer.",
+        blocks=tuple(
+            _of_times(file, charts, context) for file, charts in zip(shown, drawn, strict=True)
+        ),
         notes=_NOTES,
     )
 
 
-def _drawn(pair: tuple[File, str]) -> Chart | None:
-    return draw_why(*pair)
+def _draw(file: File) -> list[Chart]:
+    # Imported here because matplotlib takes long to load.
+    from plots.features.why.chart import draw_all  # noqa: PLC0415
+
+    return draw_all(file)
 
 
-def _joined(file: File, parts: Sequence[Block]) -> Block:
-    """All `parts` as one block on `file`."""
+def _of_times(file: File, charts: Sequence[Chart], context: Context) -> Block:
+    points, tables, compared = [], [], context.comparisons(file)
+    for family in TRAINING:
+        rows = training_rows(file, family)
+        own = foremost_rows(file, compared, family)
+        best, first = fastest(own), (f"{FAMILIES[family].short}s", "gpu_first_seconds")
+        points += _changes(file, compared, family)
+        tables += [
+            split_table(file, rows).shortened(largest_parts(split_table(file, best))),
+            thread_table(file, rows).shortened(thread_table(file, own)),
+            counterfactual_table(file, compared, family).as_folded(),
+            repayment_table(file, rows).shortened(
+                repayment_table(file, best).led_by("model", *first)
+            ),
+            engine_table(file, rows).as_folded(),
+        ]
     return Block(
         machine=file.machine.id,
-        points=tuple(point for part in parts for point in part.points),
-        pictures=tuple(picture for part in parts for picture in part.pictures),
-        tables=tuple(table for part in parts for table in part.tables),
-        folds=tuple(fold for part in parts for fold in part.folds),
+        points=tuple(points),
+        pictures=context.pictures(file, charts),
+        tables=tuple(tables),
     )
 
 
-def _part(file: File, family: str, chart: Chart | None, context: Context) -> Block:
-    """What is said of the rows of one family."""
-    rows, words = training_rows(file, family), FAMILIES[family]
-    found = counterfactuals(file, context.comparisons(file), family)
-    first = [item for item in found if item.is_sure][:_MOST]
-    rest = [item for item in found if item not in first]
-    threads, repaid = thread_table(file, rows), repayment_table(file, rows)
-    fastest = repayment_table(file, _fastest(rows))
-    times = (f"gpu_{words.short}_seconds", f"cpu_{words.short}_seconds")
-    columns = ("model", f"{words.short}s", "gpu", "gpu_first_seconds", *times)
-    folds = []
-    if rest:
-        summary = f"What else would change the crossover{words.over}, or not ({len(rest)})"
-        folds.append(Fold(summary, points=tuple(sentence(item.sentence) for item in rest)))
-    if threads.lines:
-        table = on_page(threads, ("model",))
-        folds.append(Fold.of(table, f"What more threads bring{words.beside('to')}"))
-    split = on_page(split_table(file, rows), ("model", "on", f"{words.short}_seconds"))
-    folds.append(Fold.of(split, f"The split and the bound of every row{words.beside('of')}"))
-    if len(repaid.lines) > len(fastest.lines):
-        summary = f"When every way of the GPU has repaid its start-up, in {words.one}s"
-        folds.append(Fold.of(on_page(repaid, columns), summary))
-    title = f"When the GPU's fastest way has repaid its start-up, in {words.one}s"
-    return Block(
-        points=tuple(sentence(item.sentence) for item in first),
-        pictures=(context.picture(file, chart),) if chart else (),
-        tables=(on_page(fastest, columns, title),) if fastest.lines else (),
-        folds=tuple(folds),
-    )
-
-
-def _fastest(rows: Sequence[Row]) -> list[Row]:
-    """All rows of the CPU, and the fastest of the GPU for each network that both have."""
-    chosen = on_device(rows, "cpu")
-    for members in networks(rows).values():
-        gpu = on_device(members, "cuda")
-        if gpu and on_device(members, "cpu"):
-            chosen.append(best(gpu))
-    return chosen
-
-
-# ---- the chart: a panel for each way to compute, a bar for a network
-
-
-# Readers who see no red or no green tell them apart, too. What is unattributed is hatched: it is no
-# part of the computation.
-COLOURS = {
-    "launch": "#F7A861",
-    "copy_to_device": "#59BAF1",
-    "copy_from_device": "#298CD8",
-    "product": "#00009F",
-    "convolution": "#6048FC",
-    "normalization": "#54E4FC",
-    "pooling": "#C0F0A8",
-    "elementwise": "#476A00",
-    "reorder": "#FCD818",
-    "loss": "#C87C57",
-    "update": "#6C0048",
-    "synchronization": "#916885",
-    "communication": "#764277",
-    UNATTRIBUTED: "#D9D9D9",
-}
-_CHARTS = {EPOCH: "why", MINIBATCH: "why-steps"}  # family → name
-MOST_PANELS = 4  # more ways are in the table alone
-_BAR = 0.2  # inches
-_NAME = 16  # characters of a name
-
-
-def draw_why(file: File, family: str = EPOCH) -> Chart | None:
-    """The chart of the rows of `family`, one of TRAINING; None where none was profiled. Odd
-    networks and those between the sizes of a ladder are for the tables, unless there are no others.
-
-    A bar has the parts of an iteration in percent of their total. What is unattributed stands at
-    its end where it is positive and left of zero where it is negative, so that the bar then ends
-    beyond 100. A diamond is the row's bound.
-    """
-    rows = training_rows(file, family)
-    found = splits(familiar([row for row in rows if not row.is_between] or rows))
-    if not found:
+def of_quotients(file: File, own: File, context: Context) -> Section | None:
+    """What makes the quotients of `own`, which is `file` in another quantity, and what changes its
+    crossovers; None without a network on both devices."""
+    points, tables, compared = [], [], context.comparisons(file)
+    for family in TRAINING:
+        found = speed_ups(own, family, compared)
+        rows = {row.index for row in foremost_rows(own, compared, family)}
+        best: dict[str, SpeedUp] = {}
+        for one in found:
+            if one.gpu.rows[0] in rows:
+                best[one.model] = max(best.get(one.model, one), one, key=lambda one: one.ratio)
+        if found:
+            short = quotient_table(file, list(best.values()) or found)
+            tables.append(quotient_table(file, found).shortened(short))
+        points += _changes(own, compared, family)
+        tables.append(counterfactual_table(own, compared, family).as_folded())
+    if not any(table.lines for table in tables):
         return None
-    alt = (
-        f"Share of each part in the time of {FAMILIES[family].a}, one bar for each network, one "
-        "panel for each way to compute. The table below has the same figures."
+    noun = context.quantity.noun
+    block = Block(
+        machine=file.machine.id,
+        title=f"what makes the {noun}",
+        points=tuple(points),
+        tables=tuple(tables),
+        notes=(f"{noun.capitalize()} grows with time; why without --of says where that goes.",),
     )
-    return Chart(_CHARTS[family], render(partial(_draw, file, found)), alt)
+    return Section(title="Why", anchor="why", blocks=(block,))
 
 
-def chosen(found: Sequence[Split]) -> list[SeriesKey]:
-    """Of the ways to compute in `found` those that the chart shows.
-
-    Where there are more than MOST_PANELS: the CPU on the fewest threads and its fastest thread
-    count, and the GPU's fastest way with its data resident and with copies, in the plainest
-    precision. Fastest is the smallest geometric mean over the networks of all.
-    """
-    labels = series_labels(split.row for split in found)
-    if len(labels) <= MOST_PANELS:
-        return list(labels)
-    keys = {"cpu": [key for key in labels if dict(key).get("device") == "cpu"]}
-    axis = found[0].row.axes["precision"]
-    gpus = [key for key in labels if key not in keys["cpu"]]
-    gpus = [key for key in gpus if dict(key).get("precision") == axis.plainest] or gpus
-    keys["resident"] = [key for key in gpus if dict(key).get("data") == "resident"]
-    keys["copying"] = [key for key in gpus if key not in keys["resident"]]
-    fastest = [_fastest_way(own, found) for own in keys.values() if own]
-    picked = {*keys["cpu"][:1], *fastest}
-    return [key for key in labels if key in picked]
-
-
-def _fastest_way(keys: Sequence[SeriesKey], found: Sequence[Split]) -> SeriesKey:
-    times = {
-        key: {_network(one): one.row.median for one in found if series_key(one.row) == key}
-        for key in keys
-    }
-    common = set.intersection(*(set(own) for own in times.values()))
-    return min(keys, key=lambda key: sum(math.log(times[key][one]) for one in common))
-
-
-def _draw(file: File, found: Sequence[Split], figure: Figure) -> None:
-    family = found[0].row.family
-    labels = series_labels(split.row for split in found)
-    keys = chosen(found)
-    shown = [split for split in found if series_key(split.row) in keys]
-    bound = {index: one.percent for index, one in bounds(file).items() if one.percent is not None}
-    networks = list(dict.fromkeys(map(_network, shown)))  # by size, as the splits are
-    columns = min(len(keys), 2 if is_narrow(figure) else MOST_PANELS)
-    lines = -(-len(keys) // columns)
-    figure.set_figheight((0.8 + _BAR * len(networks)) * lines)
-    grid = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
-    one_batch = len({split.row.batch for split in shown}) == 1
-    names = {_network(split): _name(split, one_batch) for split in shown}
-    taken = max(text_width(figure, name, "legend") for name in names.values()) / 72 + 0.3
-    room = (figure.get_figwidth() - taken) / columns - 0.15
-    for axes, key in zip(grid.flat, keys, strict=False):
-        bars = [split for split in shown if series_key(split.row) == key]
-        _draw_panel(axes, bars, [networks.index(_network(split)) for split in bars], bound)
-        write_above(axes, printable(labels[key], 60), room)
-    for axes in list(grid.flat)[len(keys) :]:
-        axes.set_visible(False)
-    _set_axes(grid[0][0], shown, [names[one] for one in networks], bound)
-    for place, axes in enumerate(list(grid.flat)[: len(keys)]):
-        if place + columns >= len(keys):
-            axes.set_xlabel(f"% of the {FAMILIES[family].short}")
-            axes.tick_params(labelbottom=True)
-    finish(
-        figure,
-        f"{FAMILIES[family].title}: where the time goes",
-        [devices(file), *_notes(shown, len(labels) - len(keys), bound)],
-        _legend(shown, bound),
-    )
-
-
-def _network(split: Split) -> tuple[float, str, str]:
-    configuration = split.row.configuration
-    return split.row.counters["params"], configuration["model"], configuration["batch"]
-
-
-def _draw_panel(
-    axes: Axes, bars: Sequence[Split], networks: Sequence[int], percents: dict[int, float]
-) -> None:
-    """Draws each of `bars` at the place of its network, with the bound of its row."""
-    places = np.array(networks)
-    left = np.zeros(len(bars))
-    for part in PARTS:
-        widths = np.array([_percent(split, split.parts.get(part, 0.0)) for split in bars])
-        if widths.any():
-            axes.barh(places, widths, left=left, height=0.8, color=COLOURS[part])
-        left += widths
-    rest = np.array([_percent(split, split.unattributed) for split in bars])
-    axes.barh(
-        places,
-        rest,
-        left=np.where(rest > 0, left, 0.0),
-        height=0.8,
-        color=COLOURS[UNATTRIBUTED],
-        edgecolor="#808080",
-        linewidth=0.4,
-        hatch="////",
-    )
-    bounded = [
-        (percents[split.row.index], place)
-        for place, split in zip(networks, bars, strict=True)
-        if split.row.index in percents
-    ]
-    if bounded:
-        axes.plot(
-            [percent for percent, _ in bounded],
-            [place for _, place in bounded],
-            color=INK,
-            marker="D",
-            markersize=5,
-            markeredgecolor="white",
-            markeredgewidth=0.9,
-            linestyle="",
-            zorder=4,
-        )
-    axes.axvline(0, color="#808080", linewidth=0.8)
-
-
-def _set_axes(
-    axes: Axes,
-    shown: Sequence[Split],
-    names: Sequence[str],
-    percents: dict[int, float],
-) -> None:
-    """Writes the `names`, the first on top, and makes room for every bar and every bound."""
-    axes.set_yticks(range(len(names)), names, fontsize=8.5)
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    rests = [_percent(split, split.unattributed) for split in shown]
-    reached = [percents[split.row.index] for split in shown if split.row.index in percents]
-    low = min(0.0, *rests)
-    high = max(100.0, 100.0 - min(rests), *reached)
-    margin = 0.04 * (high - low)
-    axes.set_xlim(low - (margin if low < 0 else 0), high + margin)
-    for each in axes.figure.axes:
-        each.grid(axis="x", color=RULE, linewidth=0.8)
-        each.set_axisbelow(True)
-        each.tick_params(axis="y", length=0)
-
-
-def _percent(split: Split, seconds: float) -> float:
-    return 100 * seconds / split.total
-
-
-def _name(split: Split, one_batch: bool) -> str:
-    size = units.short_count(float(f"{split.row.counters['params']:.2g}"))
-    configuration = split.row.configuration
-    batch = "" if one_batch else f" ×{configuration['batch'][:_NAME]}"
-    return printable(f"{configuration['model'][:_NAME]}{batch}, {size}")
-
-
-def _notes(shown: Sequence[Split], left_out: int, percents: dict[int, float]) -> list[str]:
-    one_batch = len({split.row.batch for split in shown}) == 1
-    notes = [f"networks by number of parameters{'' if one_batch else '; ×: batch size'}"]
-    if any(split.row.index in percents for split in shown):
-        notes[0] += "; diamond: what the bound alone would take"
-    if any(split.unattributed < 0 for split in shown):
-        notes.append("left of 0: the profiled ones were that much slower")
-    if left_out:
-        notes.append(f"{left_out} more ways to compute are in the table")
-    return notes
-
-
-def _legend(shown: Sequence[Split], percents: dict[int, float]) -> list[Artist]:
-    handles: list[Artist] = [
-        Patch(color=COLOURS[part], label=label)
-        for part, label in PARTS.items()
-        if any(part in split.parts for split in shown)
-    ]
-    handles.append(
-        Patch(
-            facecolor=COLOURS[UNATTRIBUTED], edgecolor="#808080", hatch="////", label=UNATTRIBUTED
-        )
-    )
-    if any(split.row.index in percents for split in shown):
-        handles.append(
-            Line2D([], [], color=INK, marker="D", markersize=5, linestyle="", label="bound")
-        )
-    return handles
+def _changes(file: File, compared: Sequence[Comparison], family: str) -> list[str]:
+    """The changes that matter most, a sentence each."""
+    found = counterfactuals(file, compared, family)
+    return [sentence(item.sentence) for item in found if item.is_sure][:_MOST]

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes sections out as text, as wide as the terminal, and their tables in any other format."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from plots.core.page.section import Block, Section
+from plots.core.tables.formats import as_text, wrapped
+from plots.core.tables.table import LONGEST_NOTE, Table
+from plots.text import printable
+
+
+def text_of(sections: Sequence[Section], every: bool = False) -> str:
+    """`sections` for a terminal, under the name of each machine: without pictures, and unless
+    `every` part of them is asked for without what a page folds, which is named then."""
+    parts: list[str] = []
+    machine = ""
+    for section in sections:
+        for block in section.blocks:
+            parts += _of_block(block, every, is_named=block.machine != machine)
+            machine = block.machine or machine
+        parts += _of_tables(section.tables, "", every)
+        parts += [_paragraph(note) for note in section.notes if every]
+    left = "; ".join(dict.fromkeys(name for section in sections for name in _left_out(section)))
+    if left and not every:
+        parts.append(_paragraph(f"--all shows, too: {left}."))
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def tables_of(sections: Iterable[Section]) -> list[Table]:
+    """What programs read of `sections`: each table once, whole, without those that are empty."""
+    return [table for section in sections for table in section.every_table if table.lines]
+
+
+def _of_block(block: Block, every: bool, is_named: bool) -> Iterator[str]:
+    names = [block.machine] if is_named and block.machine else []
+    head = ": ".join([*names, *([block.title] if block.title else [])])
+    yield "\n".join(filter(None, [_paragraph(head), block.strip]))
+    yield _paragraph(block.lead)
+    yield _points(block.points)
+    yield from _of_tables(block.tables, block.machine, every)
+    yield "\n".join(wrapped(printable(f"{term}: {said}"), "  ", "") for term, said in block.facts)
+    yield "\n".join(printable(line, 2 * LONGEST_NOTE) for line in block.commands)
+    yield from map(_paragraph, block.notes)
+    for fold in block.folds if every else ():
+        yield "\n".join(filter(None, (_paragraph(f"{fold.summary}:"), _points(fold.points))))
+        yield from _of_tables(fold.tables, block.machine, every)
+
+
+def _of_tables(tables: Sequence[Table], machine: str, every: bool) -> Iterator[str]:
+    for table in tables:
+        shown = table if every else None if table.folded else table.short or table
+        if shown is not None and shown.lines:
+            yield as_text(shown.on(machine)).rstrip()
+
+
+def _left_out(section: Section) -> Iterator[str]:
+    """What only opens when asked for, in words."""
+    for block in section.blocks:
+        tables = [table for table in block.tables if table.short or table.folded]
+        for table in (*tables, *(table for fold in block.folds for table in fold.tables)):
+            if table.lines:
+                yield f"{table.on(block.machine).title} ({len(table.lines)})"
+        yield from (fold.summary for fold in block.folds if fold.points)
+
+
+def _points(points: Sequence[str]) -> str:
+    return "\n".join(wrapped(printable(one, LONGEST_NOTE), "  ", "- ") for one in points)
+
+
+def _paragraph(text: str) -> str:
+    return wrapped(printable(text, 2 * LONGEST_NOTE)) if text else ""

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the time goes, drawn: a panel for each way to compute, a bar for a network."""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from plots import units
+from plots.core.bounds import bounds
+from plots.core.charts.style import (
+    INK,
+    RULE,
+    Chart,
+    devices,
+    finish,
+    is_narrow,
+    render,
+    text_width,
+    write_above,
+)
+from plots.core.network import familiar, training_rows
+from plots.core.series import SeriesKey, series_key, series_labels
+from plots.features.why.analysis import PARTS, UNATTRIBUTED, Split, splits
+from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
+from plots.file.rows import File
+from plots.text import printable
+
+# Readers who see no red or no green tell them apart, too. What is unattributed is hatched: it is no
+# part of the computation.
+COLOURS = {
+    "launch": "#F7A861",
+    "copy_to_device": "#59BAF1",
+    "copy_from_device": "#298CD8",
+    "product": "#00009F",
+    "convolution": "#6048FC",
+    "normalization": "#54E4FC",
+    "pooling": "#C0F0A8",
+    "elementwise": "#476A00",
+    "reorder": "#FCD818",
+    "loss": "#C87C57",
+    "update": "#6C0048",
+    "synchronization": "#916885",
+    "communication": "#764277",
+    UNATTRIBUTED: "#D9D9D9",
+}
+_CHARTS = {EPOCH: "why", MINIBATCH: "why-steps"}  # family → name
+MOST_PANELS = 4  # more ways are in the table alone
+_BAR = 0.2  # inches
+_NAME = 16  # characters of a name
+
+
+def draw_all(file: File) -> list[Chart]:
+    """A chart of each family of `file` that trains and was profiled."""
+    return [chart for family in TRAINING if (chart := draw_why(file, family))]
+
+
+def draw_why(file: File, family: str = EPOCH) -> Chart | None:
+    """The chart of the rows of `family`, one of TRAINING; None where none was profiled. Odd
+    networks and those between the sizes of a ladder are for the tables, unless there are no others.
+
+    A bar has the parts of an iteration in percent of their total. What is unattributed stands at
+    its end where it is positive and left of zero where it is negative, so that the bar then ends
+    beyond 100. A diamond is the row's bound.
+    """
+    rows = training_rows(file, family)
+    found = splits(familiar([row for row in rows if not row.is_between] or rows))
+    if not found:
+        return None
+    alt = (
+        f"Share of each part in the time of {FAMILIES[family].a}, one bar for each network, one "
+        "panel for each way to compute. The table below has the same figures."
+    )
+    return Chart(_CHARTS[family], render(partial(_draw, file, found)), alt)
+
+
+def chosen(found: Sequence[Split]) -> list[SeriesKey]:
+    """Of the ways to compute in `found` those that the chart shows.
+
+    Where there are more than MOST_PANELS: the CPU on the fewest threads and its fastest thread
+    count, and the GPU's fastest way with its data resident and with copies, in the plainest
+    precision. Fastest is the smallest geometric mean over the networks of all.
+    """
+    labels = series_labels(split.row for split in found)
+    if len(labels) <= MOST_PANELS:
+        return list(labels)
+    keys = {"cpu": [key for key in labels if dict(key).get("device") == "cpu"]}
+    axis = found[0].row.axes["precision"]
+    gpus = [key for key in labels if key not in keys["cpu"]]
+    gpus = [key for key in gpus if dict(key).get("precision") == axis.plainest] or gpus
+    keys["resident"] = [key for key in gpus if dict(key).get("data") == "resident"]
+    keys["copying"] = [key for key in gpus if key not in keys["resident"]]
+    fastest = [_fastest_way(own, found) for own in keys.values() if own]
+    picked = {*keys["cpu"][:1], *fastest}
+    return [key for key in labels if key in picked]
+
+
+def _fastest_way(keys: Sequence[SeriesKey], found: Sequence[Split]) -> SeriesKey:
+    times = {
+        key: {_network(one): one.row.median for one in found if series_key(one.row) == key}
+        for key in keys
+    }
+    common = set.intersection(*(set(own) for own in times.values()))
+    return min(keys, key=lambda key: sum(math.log(times[key][one]) for one in common))
+
+
+def _draw(file: File, found: Sequence[Split], figure: Figure) -> None:
+    family = found[0].row.family
+    labels = series_labels(split.row for split in found)
+    keys = chosen(found)
+    shown = [split for split in found if series_key(split.row) in keys]
+    bound = {index: one.percent for index, one in bounds(file).items() if one.percent is not None}
+    networks = list(dict.fromkeys(map(_network, shown)))  # by size, as the splits are
+    columns = min(len(keys), 2 if is_narrow(figure) else MOST_PANELS)
+    lines = -(-len(keys) // columns)
+    figure.set_figheight((0.8 + _BAR * len(networks)) * lines)
+    grid = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
+    one_batch = len({split.row.batch for split in shown}) == 1
+    names = {_network(split): _name(split, one_batch) for split in shown}
+    taken = max(text_width(figure, name, "legend") for name in names.values()) / 72 + 0.3
+    room = (figure.get_figwidth() - taken) / columns - 0.15
+    for axes, key in zip(grid.flat, keys, strict=False):
+        bars = [split for split in shown if series_key(split.row) == key]
+        _draw_panel(axes, bars, [networks.index(_network(split)) for split in bars], bound)
+        write_above(axes, printable(labels[key], 60), room)
+    for axes in list(grid.flat)[len(keys) :]:
+        axes.set_visible(False)
+    _set_axes(grid[0][0], shown, [names[one] for one in networks], bound)
+    for place, axes in enumerate(list(grid.flat)[: len(keys)]):
+        if place + columns >= len(keys):
+            axes.set_xlabel(f"% of the {FAMILIES[family].short}")
+            axes.tick_params(labelbottom=True)
+    finish(
+        figure,
+        f"{FAMILIES[family].title}: where the time goes",
+        [devices(file), *_notes(shown, len(labels) - len(keys), bound)],
+        _legend(shown, bound),
+    )
+
+
+def _network(split: Split) -> tuple[float, str, str]:
+    configuration = split.row.configuration
+    return split.row.counters["params"], configuration["model"], configuration["batch"]
+
+
+def _draw_panel(
+    axes: Axes, bars: Sequence[Split], networks: Sequence[int], percents: dict[int, float]
+) -> None:
+    """Draws each of `bars` at the place of its network, with the bound of its row."""
+    places = np.array(networks)
+    left = np.zeros(len(bars))
+    for part in PARTS:
+        widths = np.array([_percent(split, split.parts.get(part, 0.0)) for split in bars])
+        if widths.any():
+            axes.barh(places, widths, left=left, height=0.8, color=COLOURS[part])
+        left += widths
+    rest = np.array([_percent(split, split.unattributed) for split in bars])
+    axes.barh(
+        places,
+        rest,
+        left=np.where(rest > 0, left, 0.0),
+        height=0.8,
+        color=COLOURS[UNATTRIBUTED],
+        edgecolor="#808080",
+        linewidth=0.4,
+        hatch="////",
+    )
+    bounded = [
+        (percents[split.row.index], place)
+        for place, split in zip(networks, bars, strict=True)
+        if split.row.index in percents
+    ]
+    if bounded:
+        axes.plot(
+            [percent for percent, _ in bounded],
+            [place for _, place in bounded],
+            color=INK,
+            marker="D",
+            markersize=5,
+            markeredgecolor="white",
+            markeredgewidth=0.9,
+            linestyle="",
+            zorder=4,
+        )
+    axes.axvline(0, color="#808080", linewidth=0.8)
+
+
+def _set_axes(
+    axes: Axes,
+    shown: Sequence[Split],
+    names: Sequence[str],
+    percents: dict[int, float],
+) -> None:
+    """Writes the `names`, the first on top, and makes room for every bar and every bound."""
+    axes.set_yticks(range(len(names)), names, fontsize=8.5)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    rests = [_percent(split, split.unattributed) for split in shown]
+    reached = [percents[split.row.index] for split in shown if split.row.index in percents]
+    low = min(0.0, *rests)
+    high = max(100.0, 100.0 - min(rests), *reached)
+    margin = 0.04 * (high - low)
+    axes.set_xlim(low - (margin if low < 0 else 0), high + margin)
+    for each in axes.figure.axes:
+        each.grid(axis="x", color=RULE, linewidth=0.8)
+        each.set_axisbelow(True)
+        each.tick_params(axis="y", length=0)
+
+
+def _percent(split: Split, seconds: float) -> float:
+    return 100 * seconds / split.total
+
+
+def _name(split: Split, one_batch: bool) -> str:
+    size = units.short_count(float(f"{split.row.counters['params']:.2g}"))
+    configuration = split.row.configuration
+    batch = "" if one_batch else f" ×{configuration['batch'][:_NAME]}"
+    return printable(f"{configuration['model'][:_NAME]}{batch}, {size}")
+
+
+def _notes(shown: Sequence[Split], left_out: int, percents: dict[int, float]) -> list[str]:
+    one_batch = len({split.row.batch for split in shown}) == 1
+    notes = [f"networks by number of parameters{'' if one_batch else '; ×: batch size'}"]
+    if any(split.row.index in percents for split in shown):
+        notes[0] += "; diamond: what the bound alone would take"
+    if any(split.unattributed < 0 for split in shown):
+        notes.append("left of 0: the profiled ones were that much slower")
+    if left_out:
+        notes.append(f"{left_out} more ways to compute are in the table")
+    return notes
+
+
+def _legend(shown: Sequence[Split], percents: dict[int, float]) -> list[Artist]:
+    handles: list[Artist] = [
+        Patch(color=COLOURS[part], label=label)
+        for part, label in PARTS.items()
+        if any(part in split.parts for split in shown)
+    ]
+    handles.append(
+        Patch(
+            facecolor=COLOURS[UNATTRIBUTED], edgecolor="#808080", hatch="////", label=UNATTRIBUTED
+        )
+    )
+    if any(split.row.index in percents for split in shown):
+        handles.append(
+            Line2D([], [], color=INK, marker="D", markersize=5, linestyle="", label="bound")
+        )
+    return handles
