@@ -183,22 +183,12 @@ def print_tables(tables: Sequence[Table], options: argparse.Namespace) -> None:
 
 def print_sections(sections: Sequence[Section], options: argparse.Namespace) -> None:
     """Prints `sections` in the format that was asked for: as text what a page says of them, all of
-    it with --all, else their tables."""
+    it with --all or where there is no such flag, else their tables."""
     if options.format == "text":
-        sys.stdout.write(text_of(sections, options.all) if sections else "")
+        every = getattr(options, "all", True)
+        sys.stdout.write(text_of(sections, every) if sections else "")
     else:
         print_tables(tables_of(sections), options)
-
-
-def print_parts(parts: Sequence[tuple[str, Sequence[Table]]], options: argparse.Namespace) -> None:
-    """Prints what is said of each file: as text words and the tables behind them, in any other
-    format the tables of all files."""
-    if options.format != "text":
-        print_tables([table for _, tables in parts for table in tables], options)
-        return
-    for words, tables in parts:
-        sys.stdout.write(words)
-        print_tables(tables, options)
 
 
 def tell_written(paths: Iterable[Path]) -> None:

@@ -6,12 +6,14 @@ import argparse
 import csv
 import io
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
-from plots.core.command import print_parts
+from plots.core.command import print_sections
 from plots.core.page.page import environment
+from plots.core.page.section import Block, Section
 from plots.core.tables.formats import FORMATS, as_csv, as_json, as_markdown, as_text, render
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.text import printable
@@ -180,12 +182,21 @@ def test_several_tables():
     assert render([], "text") == ""
 
 
-def test_files_have_their_tables_in_one_list(capsys):
-    parts = [("first\n", [SMALL]), ("second\n", [SMALL, EMPTY])]
-    print_parts(parts, argparse.Namespace(format="json"))
-    assert len(json.loads(capsys.readouterr().out)) == 3
-    print_parts(parts, argparse.Namespace(format="text"))
-    assert capsys.readouterr().out.startswith(f"first\n{as_text(SMALL)}second\n{as_text(SMALL)}")
+def test_programs_read_all_and_people_what_is_not_folded(capsys):
+    short = replace(SMALL, title="Some", lines=SMALL.lines[:1])
+    first = Block("one", lead="So it is.", tables=(SMALL.shortened(short), EMPTY))
+    second = Block("two", tables=(replace(SMALL, title="More, on two").as_folded(),))
+    sections = [Section("Times", "times", blocks=(first, second), notes=("As measured.",))]
+    print_sections(sections, argparse.Namespace(format="json", all=False))
+    assert [len(one["rows"]) for one in json.loads(capsys.readouterr().out)] == [2, 2]
+    print_sections(sections, argparse.Namespace(format="text", all=False))
+    left = "--all shows, too: Times on a machine (2); More (2)."
+    shown = f"one\n\nSo it is.\n\n{as_text(short)}\ntwo\n\n{left}\n"
+    assert capsys.readouterr().out == shown
+    print_sections(sections, argparse.Namespace(format="text", all=True))
+    shown = f"one\n\nSo it is.\n\n{as_text(SMALL)}\ntwo\n\n"
+    shown += f"{as_text(replace(SMALL, title='More'))}\nAs measured.\n"
+    assert capsys.readouterr().out == shown
 
 
 FULL = (Cell("x"), Cell("1"), Cell("2", bold=True), Cell("3", marks=(1,)), Cell("4"))

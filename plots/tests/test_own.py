@@ -14,7 +14,8 @@ from plots.core.cards import load_cards
 from plots.core.cost import Cost
 from plots.core.mlp import Mlp
 from plots.core.page.page import render_page
-from plots.core.page.section import Context
+from plots.core.page.section import Context, Section
+from plots.core.page.text import text_of
 from plots.features.advise import own_section
 from plots.features.advise.advice import (
     Adviser,
@@ -26,7 +27,7 @@ from plots.features.advise.advice import (
     rows_of,
 )
 from plots.features.advise.analysis import Prediction
-from plots.features.advise.table import own_sentences, own_table, screen
+from plots.features.advise.table import own_block, own_lead, own_sentences, own_table
 from plots.features.predict.answer import Predictions
 from plots.file.rows import File
 from plots.tests import synthetic, synthetic_peers
@@ -85,10 +86,15 @@ def replace_rates(adviser: Adviser) -> Adviser:
     return adviser
 
 
+def printed(own: Own, adviser: Adviser) -> str:
+    block = own_block(own, own_lead(own), own_sentences(own, adviser), own_table(own))
+    return text_of([Section("Advice", "advice", blocks=(block,))])
+
+
 def test_one_screen_has_every_program_and_card(file, fitted):
     own, adviser = asked(file, fitted)
-    text = screen(own_sentences(own, adviser), own_table(own))
-    assert max(map(len, text.splitlines())) <= 80 and text.count("\n") <= 25
+    text = printed(own, adviser)
+    assert max(map(len, text.splitlines())) <= 100 and text.count("\n") <= 30
     lines = {line.split("  ")[0]: line for line in text.splitlines()}
     assert "40 µs" in lines["CPU, 1 thread"]  # of 195 parameters
     assert "120 µs" in lines["PyTorch, 1 thread"] and "slower" in lines["PyTorch, 1 thread"]
@@ -109,10 +115,13 @@ def test_a_card_whose_memory_does_not_suffice_has_no_time(file, fitted):
     small = replace(load_cards()["rtx-4060"], figures=short)
     adviser.cards = tuple(small if card.id == small.id else card for card in adviser.cards)
     own = own_network(file, adviser, own.cost, count)
-    said = " ".join(screen(own_sentences(own, adviser), own_table(own)).split())
+    said = " ".join(printed(own, adviser).split())
     assert "RTX 4060, predicted" not in said and "H200 SXM 141 GB, predicted" in said
     assert "No prediction for RTX 4060: its memory does not hold what training takes" in said
-    assert "That is more than the RTX 4060 has" in said and "H200" not in said.split("That is")[1]
+    assert (
+        "That is more than the RTX 4060 has" in said
+        and "H200" not in said.split("That is")[1].split("mine:")[0]
+    )
 
 
 def test_a_gpu_wins_where_its_whole_band_is_below(file, fitted):

@@ -73,7 +73,7 @@ def test_the_batch_of_the_headline_comes_first(read):
 def test_epochs_are_compared_without_dashes(machine):
     (block,) = training.epochs([machine], context(machine)).blocks
     table, alone, _ = block.tables
-    assert table.short and len(table.short.lines) == 10 < len(synthetic.MODELS)
+    assert len(table.opened().lines) == 10 < len(synthetic.MODELS)
     assert NOTHING not in [cell for line in table.lines for cell in line]
     assert [column.key for column in table.shown().columns][:4] == [
         *("network", "speed_up", "cpu_seconds_per_epoch", "gpu_seconds_per_epoch")

@@ -186,8 +186,8 @@ SAID = {
         "report": "The GPU costs less from 37,800 parameters (37,700 to 37,900), on fully",
         "why": "With 2 CPU threads instead of 1, the crossover rises from 14,800 to 37,800",
         "advise": "Cost of 1 epoch of 1,000 rows: 8.3e-7 to 8.6e-7 here (2 threads), 1.6e-7 to "
-        "1.8e-7 on its GPU: the GPU costs less. With wider or narrower hidden layers the CPU would "
-        "cost less below about 17,000 parameters",
+        "1.8e-7 on its GPU: the GPU costs less. - With wider or narrower hidden layers the CPU "
+        "would cost less below about 17,000 parameters",
         "predict": "L4: the GPU would cost less from 61,000 parameters (15,000 to 250,000) (auto",
     },
     "cost-per-million-samples": {
@@ -201,7 +201,7 @@ SAID = {
         "report": "The GPU has lower p50 latency from 191,000 parameters (185,000 to 198,000), in",
     },
     "latency-p99": {
-        "crossover": "The GPU has lower p99 latency from 191,000 parameters (185,000 to 198,000), in",
+        "crossover": "The GPU has lower p99 latency from 191,000 parameters (185,000 to 198,000)",
         "compare": "family ratio rows lower higher",
         "report": "The GPU has lower p99 latency from 191,000 parameters (185,000 to 198,000), in",
     },

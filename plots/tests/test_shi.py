@@ -231,7 +231,7 @@ def test_the_page_has_the_sentence_and_the_ratios_first(figures, read):
         "seconds",
         "cpu_ratio",
     ]
-    assert ratios.short and len(ratios.short.lines) == 10
+    assert ratios.short and len(ratios.opened().lines) == 10
     assert "Crossover" in [line[1].text for line in seconds.lines]
 
 

@@ -11,7 +11,8 @@ from plots.text import printable
 
 def text_of(sections: Sequence[Section], every: bool = False) -> str:
     """`sections` for a terminal, under the name of each machine: without pictures, and unless
-    `every` part of them is asked for without what a page folds, which is named then."""
+    `every` part of them is asked for without what a page folds, which is named then. Commands are
+    a page's, too."""
     parts: list[str] = []
     machine = ""
     for section in sections:
@@ -27,7 +28,7 @@ def text_of(sections: Sequence[Section], every: bool = False) -> str:
 
 
 def tables_of(sections: Iterable[Section]) -> list[Table]:
-    """What programs read of `sections`: each table once, whole, without those that are empty."""
+    """What programs read of `sections`: each table whole, without those that are empty."""
     return [table for section in sections for table in section.every_table if table.lines]
 
 
@@ -39,7 +40,6 @@ def _of_block(block: Block, every: bool, is_named: bool) -> Iterator[str]:
     yield _points(block.points)
     yield from _of_tables(block.tables, block.machine, every)
     yield "\n".join(wrapped(printable(f"{term}: {said}"), "  ", "") for term, said in block.facts)
-    yield "\n".join(printable(line, 2 * LONGEST_NOTE) for line in block.commands)
     yield from map(_paragraph, block.notes)
     for fold in block.folds if every else ():
         yield "\n".join(filter(None, (_paragraph(f"{fold.summary}:"), _points(fold.points))))
@@ -49,14 +49,14 @@ def _of_block(block: Block, every: bool, is_named: bool) -> Iterator[str]:
 def _of_tables(tables: Sequence[Table], machine: str, every: bool) -> Iterator[str]:
     for table in tables:
         shown = table if every else None if table.folded else table.short or table
-        if shown is not None and shown.lines:
+        if shown and shown.lines:
             yield as_text(shown.on(machine)).rstrip()
 
 
 def _left_out(section: Section) -> Iterator[str]:
     """What only opens when asked for, in words."""
     for block in section.blocks:
-        tables = [table for table in block.tables if table.short or table.folded]
+        tables = [table for table in block.tables if table.folded or table.short]
         for table in (*tables, *(table for fold in block.folds for table in fold.tables)):
             if table.lines:
                 yield f"{table.on(block.machine).title} ({len(table.lines)})"
@@ -64,7 +64,7 @@ def _left_out(section: Section) -> Iterator[str]:
 
 
 def _points(points: Sequence[str]) -> str:
-    return "\n".join(wrapped(printable(one, LONGEST_NOTE), "  ", "- ") for one in points)
+    return "\n".join(wrapped(printable(one, 2 * LONGEST_NOTE), "  ", "- ") for one in points)
 
 
 def _paragraph(text: str) -> str:

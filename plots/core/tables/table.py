@@ -66,7 +66,8 @@ class Table:
 
     Programs read all of it. People are shown the columns whose keys are in `first` before all
     others, and no other column that says the same in every line; of a long table they are shown
-    `short`, and nothing of what is `folded`, until they ask for all.
+    `short`, and nothing of what is `folded`, until they ask for all. What is `brief` is for a page
+    that shows ten lines of it.
     """
 
     title: str
@@ -76,6 +77,7 @@ class Table:
     first: tuple[str, ...] = ()
     short: Table | None = None
     folded: bool = False
+    brief: bool = False
 
     def records(self) -> list[dict[str, Value]]:
         """The lines as programs read them: key → value."""
@@ -103,13 +105,20 @@ class Table:
         return replace(self, title=title or self.title)
 
     def in_brief(self) -> Table:
-        """This table, of which people are shown ten lines, evenly spread, where it is long."""
-        if len(self.lines) <= _FEW:
-            return self
-        kept = spread(len(self.lines), _SHOWN)
-        short = self.taking(kept)
-        note = f"{len(kept)} of {len(self.lines)} lines, evenly spread."
-        return replace(self, short=replace(short, notes=(*short.notes, note)))
+        """This table, of which a page shows ten lines, evenly spread, where it is long."""
+        return replace(self, brief=len(self.lines) > _FEW)
+
+    def opened(self) -> Table | None:
+        """What a page shows of it before anyone asks for all; None where that is nothing."""
+        if self.folded:
+            return None
+        table = self.short or self
+        if not (table.brief or (self.brief and len(table.lines) > _FEW)):
+            return table
+        kept = spread(len(table.lines), _SHOWN)
+        note = f"{len(kept)} of {len(table.lines)} lines, evenly spread."
+        short = table.taking(kept)
+        return replace(short, notes=(*short.notes, note))
 
     def shown(self) -> Table:
         """This table as people read it: without what is for programs, and as `first` says."""
@@ -118,10 +127,8 @@ class Table:
         order = [places[key] for key in self.first if key in places]
         order += [place for place in kept if place not in order]
         said = f" ({', '.join(shared)})" if shared else ""
-        return self.only(
-            [place for place in order if not self.columns[place].for_programs],
-            f"{self.title}{said}",
-        )
+        shown = [place for place in order if not self.columns[place].for_programs]
+        return replace(self.only(shown, f"{self.title}{said}"), first=())
 
     def _shared(self) -> tuple[list[int], list[str]]:
         """The places of the columns that stay, and in words what the others say in every line."""

@@ -15,6 +15,7 @@ from plots import units
 from plots.core.cards import Card, load_cards, overheads
 from plots.core.cost import Cost, operation_of
 from plots.core.machines import short_gpu
+from plots.core.page.section import Block
 from plots.core.reference import REFERENCE, lines_of
 from plots.core.statistics import conformal
 from plots.core.tables.table import Table
@@ -22,10 +23,9 @@ from plots.features.advise.advice import CPU, Adviser, Own, cost_of_row, own_net
 from plots.features.advise.analysis import Prediction, from_own_rows, nearest, weights_of
 from plots.features.advise.table import (
     counted_rows,
+    own_block,
     own_lead,
     own_table,
-    screen,
-    sizes_table,
     where_it_wins,
 )
 from plots.features.predict.data import card_of
@@ -177,10 +177,10 @@ def _cost_of(row: Row) -> Cost:
 # ---- in words
 
 
-def module_screen(found: AsIs, epochs: int) -> str:
-    """All that is known of it on one screen."""
-    sizes = [sizes_shown(found)] if len(found.own.sizes) > 1 else []
-    return screen(sentences(found), reason_said(found), ways_table(found, epochs), *sizes)
+def module_block(found: AsIs, epochs: int = 1) -> Block:
+    """All that is known of it."""
+    said = [reason_said(found), *sentences(found)]
+    return own_block(found.own, lead(found, epochs), said, ways_table(found, epochs))
 
 
 def reason_said(found: AsIs) -> str:
@@ -189,10 +189,11 @@ def reason_said(found: AsIs) -> str:
     return f"{name} is measured in PyTorch as it is (program: pytorch): {found.reason}."
 
 
-def lead(found: AsIs) -> str:
-    """What an epoch, or a step, takes here and on the first GPU, a sentence."""
-    batch = counted_rows(found.own.cost.batch)
-    return own_lead(found.own, f"A step of {batch}" if found.by_step else "")
+def lead(found: AsIs, epochs: int) -> str:
+    """What epochs, or a step, take here and on the first GPU, a sentence."""
+    if found.by_step:
+        return own_lead(found.own, f"A step of {counted_rows(found.own.cost.batch)}")
+    return own_lead(found.own, epochs=epochs)
 
 
 def ways_table(found: AsIs, epochs: int = 1) -> Table:
@@ -206,13 +207,6 @@ def ways_table(found: AsIs, epochs: int = 1) -> Table:
     cost = found.own.cost
     title = f"{cost.model}: {cost.params:,.0f} parameters, batch {cost.batch:,.0f}, a step, "
     return table.without("seconds", title=title + cost.precision)
-
-
-def sizes_shown(found: AsIs) -> Table:
-    """Every size and batch, where only what differs has a column."""
-    table = sizes_table(found.own)
-    is_one = len({size.cost.model for size in found.own.sizes}) == 1
-    return table.shown().without("params", "memory_bytes", *(["network"] if is_one else []))
 
 
 def sentences(found: AsIs) -> list[str]:

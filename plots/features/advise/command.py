@@ -20,29 +20,27 @@ from plots.core.command import (
     complain,
     named_path,
     newest,
-    print_parts,
+    print_sections,
 )
 from plots.core.cost import BENCH_PATH, Cost, CostError, load_cost, run_bench
 from plots.core.costs import kept_cost
 from plots.core.mlp import ACTIVATIONS, OPTIMIZERS, PRECISIONS, Mlp, network_of, of_size, widths_in
-from plots.core.tables.formats import wrapped
-from plots.core.tables.table import Table
+from plots.core.page.section import Block, Section
 from plots.features.advise.advice import Adviser, Network, nearest_batch, own_network
 from plots.features.advise.as_is_summary import (
     as_is,
     cards_of,
-    module_screen,
+    module_block,
     modules,
-    ways_table,
 )
 from plots.features.advise.table import (
     advice_table,
     meeting_words,
+    own_block,
+    own_lead,
     own_sentences,
     own_table,
-    screen,
     sentence,
-    sizes_table,
 )
 from plots.features.answer.glance import why_it_cannot_tell
 from plots.features.predict.cards import add_gpu, chosen_cards, said
@@ -137,17 +135,17 @@ def run(options: argparse.Namespace) -> int:
         fitted = fit(observations(files)) if any(cards) else None
     except OSError as error:
         return complain([said(error)])
-    parts: list[tuple[str, list[Table]]] = []
+    blocks: list[Block] = []
     for file, its in zip(shown, cards, strict=True):
         try:
             if network is None:
                 names = [module] if module else modules(file)
-                parts += [_as_is(file, name, its, options, fitted=fitted) for name in names]
+                blocks += [_as_is(file, name, its, options, fitted=fitted) for name in names]
             else:
-                parts.append(_answer(file, network, its, options, fitted=fitted, second=second))
+                blocks.append(_answer(file, network, its, options, fitted=fitted, second=second))
         except CostError as error:
             problems.append(f"{printable(str(file.path))}: {error}")
-    print_parts(parts, options)
+    print_sections([Section(title="Advice", anchor="advice", blocks=tuple(blocks))], options)
     return complain(problems)
 
 
@@ -159,7 +157,7 @@ def _answer(
     *,
     fitted: Fit | None,
     second: Mapping[str, float],
-) -> tuple[str, list[Table]]:
+) -> Block:
     """In words, and as tables behind them. Raises CostError where nothing is predicted."""
     file, cost = _of_threads(file, options.threads), network.cost
     epochs = _number("--epochs", options.epochs)
@@ -181,24 +179,25 @@ def _answer(
     advice = adviser.advice(network)
     if not advice.predictions:
         raise CostError(" ".join(advice.reasons_said()).removesuffix("."))
-    every = options.all or options.format != "text"
-    tables = [advice_table(advice, adviser, epochs, every=every)]
+    table = advice_table(advice, adviser, epochs)
     if options.network is None or adviser.quantity is not TIME:
-        lines = [
-            why_it_cannot_tell(file),
-            sentence(advice, epochs),
-            meeting_words(adviser, network),
-        ]
-        return "\n".join(wrapped(line) for line in lines if line) + "\n\n", tables
+        points = (why_it_cannot_tell(file), meeting_words(adviser, network))
+        return Block(
+            machine=file.machine.id,
+            lead=sentence(advice, epochs),
+            points=tuple(filter(None, points)),
+            tables=(table,),
+        )
 
     def count(model: str, batch: int) -> Cost:
         scale = model.removeprefix(cost.model).removeprefix("x")
         return _size_of(options, flags, scale, batch)
 
     own = own_network(file, adviser, cost, count)
-    tables += [sizes_table(own)] if len(own.sizes) > 1 else []
-    said = own_sentences(own, adviser)
-    return screen(said, own_table(own, epochs)), tables if every else []
+    lead, said = own_lead(own, epochs=epochs), own_sentences(own, adviser)
+    block = own_block(own, lead, said, own_table(own, epochs))
+    tables = (*block.tables, table.as_folded())
+    return replace(block, machine=file.machine.id, tables=tables)
 
 
 def _as_is(
@@ -208,8 +207,8 @@ def _as_is(
     options: argparse.Namespace,
     *,
     fitted: Fit | None,
-) -> tuple[str, list[Table]]:
-    """Of a module that PyTorch trained as it is, in words alone or as tables. Raises CostError."""
+) -> Block:
+    """Of a module that PyTorch trained as it is. Raises CostError."""
     epochs = _number("--epochs", options.epochs)
     others = cards_of(file, module, cards, options.gpu is not None)
     found = as_is(file, module, others, fitted, options.batch and _number("--batch", options.batch))
@@ -217,9 +216,7 @@ def _as_is(
         reasons = [row.failure.message for row in file.peers if row.failure]
         why = f": {printable(reasons[0], 400)}" if reasons else ""
         raise CostError(f"there is no result of {printable(module, 60)}{why}")
-    if options.format == "text":
-        return module_screen(found, epochs), []
-    return "", [ways_table(found, epochs), sizes_table(found.own)]
+    return replace(module_block(found, epochs), machine=file.machine.id)
 
 
 def _module(flags: dict[str, str], options: argparse.Namespace) -> str:

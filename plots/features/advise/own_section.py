@@ -4,6 +4,7 @@ GPUs, from where on a GPU wins, what limits each side, and what memory it takes.
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -29,7 +30,6 @@ from plots.core.charts.style import (
 from plots.core.cost import BENCH_PATH, Cost
 from plots.core.costs import described_cost
 from plots.core.page.section import Block, Context, Section
-from plots.core.tables.table import Table
 from plots.features.advise.advice import (
     CPU,
     GPU,
@@ -44,29 +44,21 @@ from plots.features.advise.advice import (
     title_of,
 )
 from plots.features.advise.analysis import Prediction, nearest
-from plots.features.advise.as_is_summary import (
-    as_is,
-    cards_of,
-    lead,
-    modules,
-    reason_said,
-    sentences,
-    ways_table,
-)
-from plots.features.advise.table import own_lead, own_sentences, own_table, sizes_table
+from plots.features.advise.as_is_summary import as_is, cards_of, module_block, modules
+from plots.features.advise.table import own_block, own_lead, own_sentences, own_table
 from plots.features.predict.analysis import DEFAULT_CARDS, NOT_MEASURED
 from plots.features.predict.answer import Predictions
 from plots.features.predict.data import card_of
 from plots.features.predict.fit import Fit, band_notes
 from plots.file.rows import File, Row
-from plots.text import counted, printable, slug
+from plots.text import printable, slug
 
 _NOT_COUNTED = (
     "What GPUs would do, and the memory, are missing, because bench is not built here to count the "
     "network: ./run --setup-only, then python -m plots report again."
 )
 
-Answer = tuple[Own, str, list[str], Table]  # the first sentence, then all others
+Answer = tuple[Own, Block]
 
 
 def build(files: Sequence[File], context: Context) -> Section | None:
@@ -81,7 +73,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     found = context.map(partial(_answer, fit=fit), asked)
     is_predicted = any(gpu.row is None for one in found if one for gpu in one[0].gpus)
     blocks = tuple(
-        _block(file, one, context)
+        _block(file, *one, context)
         for (file, _), one in zip(asked, found, strict=True)
         if one is not None
     )
@@ -102,8 +94,7 @@ def _answer(pair: tuple[File, str], fit: Fit | None) -> Answer | None:
         module = as_is(file, name, cards_of(file, name, _cards_of(file)), fit)
         if module is None:
             return None
-        said = [reason_said(module), *sentences(module)]
-        return module.own, lead(module), said, ways_table(module)
+        return module.own, module_block(module)
     rows = rows_of(file, name)
     model = name if name in file.networks else rows[0].model
     own = [row for row in rows if row.model == model]
@@ -123,7 +114,7 @@ def _answer(pair: tuple[File, str], fit: Fit | None) -> Answer | None:
     adviser = Adviser(file, cost.precision, cost.accumulate, cards=cards, fit=fit)
     found = own_network(file, adviser, cost, count)
     said = own_sentences(found, adviser) + ([] if cost.operations else [_NOT_COUNTED])
-    return found, own_lead(found), said, own_table(found)
+    return found, own_block(found, own_lead(found), said, own_table(found))
 
 
 def _cards_of(file: File) -> list[Card]:
@@ -152,19 +143,9 @@ def _cost_of(file: File, rows: Sequence[Row]) -> Cost | None:
     return cost_of_row(row, samples, {**nothing, "device_launches": {}})
 
 
-def _block(file: File, answer: Answer, context: Context) -> Block:
-    own, first, said, table = answer
+def _block(file: File, own: Own, block: Block, context: Context) -> Block:
     charts = [chart] if (chart := draw_own(file, own)) else []
-    sizes = [sizes_table(own).as_folded()] if len(own.sizes) > 1 else []
-    return Block(
-        machine=file.machine.id,
-        title=f"{own.cost.model}: {counted(int(own.cost.params), 'parameter')}",
-        lead=first,
-        points=tuple(said),
-        pictures=tuple(context.picture(file, one) for one in charts),
-        tables=(table, *sizes),
-        emphasis=True,
-    )
+    return replace(block, machine=file.machine.id, pictures=context.pictures(file, charts))
 
 
 # ---- the chart: over its batches and over its sizes

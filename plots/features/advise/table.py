@@ -10,8 +10,8 @@ from math import inf
 from plots import units
 from plots.core.cost import Cost, memory_of
 from plots.core.machines import short_gpu
+from plots.core.page.section import Block
 from plots.core.tables.cells import bytes_cell, count_cell, number_cell, seconds_cell, text_cell
-from plots.core.tables.formats import as_text, wrapped
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.advise.advice import (
     CPU,
@@ -35,14 +35,19 @@ from plots.file.rows import MOST_DISTURBED
 from plots.text import counted, listed
 from plots.text import sentence as as_sentence
 
-WIDTH = 80  # of the screen
+
+def advice_table(advice: Advice, adviser: Adviser, epochs: int = 1) -> Table:
+    """What `adviser` said: every way of each device, in short the best one."""
+    every, short = (
+        _advice_table(advice, adviser, epochs, shown)
+        for shown in (advice.predictions, advice.shortened())
+    )
+    return every.shortened(short)
 
 
-def advice_table(
-    advice: Advice, adviser: Adviser, epochs: int = 1, *, every: bool = False
+def _advice_table(
+    advice: Advice, adviser: Adviser, epochs: int, shown: Sequence[Prediction]
 ) -> Table:
-    """What `adviser` said: `every` way of each device, or the best one."""
-    shown = advice.predictions if every else advice.shortened()
     cost = advice.network.cost
     of, unit = "epoch" if epochs == 1 else counted(epochs, "epoch"), adviser.quantity.unit
     columns = (
@@ -154,14 +159,15 @@ def own_table(own: Own, epochs: int = 1) -> Table:
     return Table(title, columns, tuple(_line(one, own, epochs) for one in own.known))
 
 
-def screen(said: Sequence[str], *blocks: str | Table) -> str:
-    """All that is known of it on one screen of 80 columns: `blocks`, and sentences behind them."""
-    shown = [
-        wrapped(one, most=WIDTH) if isinstance(one, str) else as_text(one).rstrip()
-        for one in blocks
-    ]
-    shown.append("\n".join(wrapped(one, "  ", "- ", most=WIDTH) for one in said))
-    return "\n\n".join(shown) + "\n\n"
+def own_block(own: Own, lead: str, said: Sequence[str], table: Table) -> Block:
+    """What is `said` of it, `table` of its ways, and its sizes where there are several."""
+    return Block(
+        title=f"{own.cost.model}: {own.cost.params:,.0f} parameters",
+        lead=lead,
+        points=tuple(said),
+        tables=(table, *([sizes_table(own).as_folded()] if len(own.sizes) > 1 else [])),
+        emphasis=True,
+    )
 
 
 def _line(one: Prediction, own: Own, epochs: int) -> tuple[Cell, ...]:
@@ -245,10 +251,10 @@ def sentence(advice: Advice, epochs: int) -> str:
     return _answer(what, advice.cpu, advice.gpus, epochs)
 
 
-def own_lead(own: Own, what: str = "") -> str:
-    """The same of an epoch of a network of one's own, or of `what` it is."""
-    what = what or f"1 epoch of {counted_rows(own.cost.fields['rows'])}"
-    return _answer(what, own.cpu, own.gpus)
+def own_lead(own: Own, what: str = "", epochs: int = 1) -> str:
+    """The same of epochs of a network of one's own, or of `what` it is."""
+    what = what or f"{counted(epochs, 'epoch')} of {counted_rows(own.cost.fields['rows'])}"
+    return _answer(what, own.cpu, own.gpus, epochs)
 
 
 def _answer(what: str, cpu: Prediction | None, gpus: Sequence[Prediction], epochs: int = 1) -> str:

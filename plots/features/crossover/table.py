@@ -264,7 +264,7 @@ def where_table(file: File, found: Sequence[Comparison]) -> Table:
     networks = " and ".join(ladders_of(plain)) or "networks"
     title = f"{_QUESTIONS[first.family].format(networks=networks)} {first.gpu.quantity.how}"
     short = table_of(f"{title} than the CPU", plain, fields).led_by("gpu", "answer")
-    return table.shortened(short.in_brief().short or short)
+    return table.shortened(short.in_brief())
 
 
 def _best_words(cpu: Curve) -> str:

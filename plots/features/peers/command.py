@@ -3,8 +3,9 @@
 
 import argparse
 
-from plots.core.command import add_format, add_paths, complain, load_answering, print_tables
-from plots.features.peers.section import missing_table, names_of, peer_tables
+from plots.core.command import add_format, add_paths, complain, load_answering, print_sections
+from plots.core.page.section import Context
+from plots.features.peers.section import build, names_of, peer_tables
 from plots.text import printable
 
 DESCRIPTION = (
@@ -32,16 +33,13 @@ def run(options: argparse.Namespace) -> int:
             f"{printable(str(options.paths[0]))}: has no rows of another framework; ./run "
             "--with-peers measures PyTorch's"
         )
-    tables = []
     for file in with_peers:
-        if not (found := peer_tables(file, options.all)):
+        if not peer_tables(file):
             problems.append(
                 f"{printable(str(file.path))}: has no rows of bench's that do the work of "
                 f"{names_of(file)}; ./run --with-peers measures both in turn"
             )
-        tables += found
-        if (missing := missing_table(file)).lines:
-            tables.append(missing)
-    if tables:
-        print_tables(tables, options)
+    section = build(files, Context(detailed=len(files)), every=options.all)
+    if section:
+        print_sections([section], options)
     return complain(problems)

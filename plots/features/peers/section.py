@@ -2,7 +2,6 @@
 """Ours beside another framework: times, the ratio of pairs and its interval, and both crossovers;
 as tables, and on the page."""
 
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -28,7 +27,6 @@ from plots.features.peers.analysis import Pair, crossovers_of, pairs, programs_o
 from plots.file.axes import OWN
 from plots.file.families import FAMILIES, OF_NETWORKS
 from plots.file.rows import File, Row
-from plots.text import printable
 
 _FEW = "Too few pairs of repetitions, or of instances, for a 95 % interval, which needs 6."
 _APART = "Not measured in turn: the ratio of the medians, without an interval."
@@ -204,8 +202,9 @@ _NOTES = (
 _ALONE = "Modules as their users wrote them, verified against their own float64."
 
 
-def build(files: Sequence[File], context: Context) -> Section | None:
-    """The section on `files`; None where none has rows of a peer."""
+def build(files: Sequence[File], context: Context, every: bool = False) -> Section | None:
+    """The section on `files`; None where none has rows of a peer. `every` row of theirs, or the
+    fastest alone."""
     found = [file for file in files[: context.detailed] if file.peers]
     if not found:
         return None
@@ -217,7 +216,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         if all(row.as_is or row.failure for file in found for row in file.peers)
         else f"The same networks from the same start on the same data, trained and used with "
         f"{names} as their users write it, and verified in the same way.",
-        blocks=tuple(_block(file) for file in found),
+        blocks=tuple(_block(file, every) for file in found),
         notes=_NOTES,
     )
 
@@ -227,17 +226,15 @@ def _names(files: Sequence[File]) -> Iterator[str]:
         yield from (name_of(file, program) for program in programs_of(file))
 
 
-def _block(file: File) -> Block:
+def _block(file: File, every: bool) -> Block:
     libraries = file.software.libraries
     versions = [f"{one} {libraries.get(one, 'of an unknown version')}" for one in _names([file])]
     tables = []
-    for table in peer_tables(file):
+    for table in peer_tables(file, every):
         is_of_parts = table.columns[0].key == "what"  # products and copies
         tables.append(replace(table.led_by(*_FIRST).in_brief(), folded=is_of_parts))
-    path = shlex.quote(printable(str(file.path), 400))
     return Block(
         machine=file.machine.id,
         lead=f"{', '.join(versions)}.",
         tables=(*tables, missing_table(file).as_folded()),
-        commands=(f".venv/bin/python -m plots peers --all {path}",),
     )

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -21,11 +20,12 @@ from plots.core.command import (
     asked_of_times,
     complain,
     newest,
+    print_sections,
     print_tables,
     save_charts,
 )
 from plots.core.cost import CostError
-from plots.core.tables.formats import as_text, wrapped
+from plots.core.page.section import Block, Section
 from plots.core.tables.table import Table
 from plots.features.predict.analysis import Wanted, outlooks
 from plots.features.predict.answer import Verdict, sentence, verdicts
@@ -155,12 +155,11 @@ def _predict(
             said = [problem for own in asked for problem in problems_of(own)]
             problems.append(_nothing(file, said, wanted.batch, any(asked)))
     every = options.all or options.format != "text"
-    tables = [_tables(file, own, fitted, every) for file, own in found]
-    if options.format == "text":
-        for (file, own), its in zip(found, tables, strict=True):
-            _write(file, map(sentence, own), its, problems_of(own))
-    else:
-        print_tables([table for its in tables for table in its], options)
+    blocks = [
+        _block(file, map(sentence, own), _tables(file, own, fitted, every), problems_of(own))
+        for file, own in found
+    ]
+    _print(blocks, options)
     if options.charts:
         # Imported here because matplotlib takes longer to load than the tables take to make.
         from plots.features.predict.section import draw_predicted  # noqa: PLC0415
@@ -170,15 +169,17 @@ def _predict(
     return complain(problems)
 
 
-def _write(
+def _block(
     file: File, said: Iterable[str], tables: Sequence[Table], problems: Iterable[str]
-) -> None:
-    """As text: sentences, tables, and why there is no more."""
-    sentences = [wrapped(printable(one, 400), "  ") for one in said]
-    blocks = ["\n".join([wrapped(printable(file.machine.id)), *sentences])]
-    blocks += [as_text(table).rstrip() for table in tables]
-    blocks += [wrapped(f"{printable(problem, 400)}.") for problem in problems]
-    sys.stdout.write("\n\n".join(blocks) + "\n\n")
+) -> Block:
+    """Sentences, tables, and why there is no more."""
+    notes = tuple(f"{problem}." for problem in problems)
+    return Block(file.machine.id, points=tuple(said), tables=tuple(tables), notes=notes)
+
+
+def _print(blocks: Sequence[Block], options: argparse.Namespace) -> None:
+    section = Section(title="Predicted", anchor="predicted", blocks=tuple(blocks))
+    print_sections([section] if blocks else [], options)
 
 
 def _ranks(options: argparse.Namespace) -> tuple[int, ...]:
@@ -209,8 +210,7 @@ def _several(
 ) -> list[str]:
     """Prints what several of each card would bring; returns what is wrong, a sentence each."""
     scaling: Literal["strong", "weak"] = options.scaling or "strong"
-    problems = []
-    every: list[Table] = []
+    problems, blocks = [], []
     for file in files:
         machine = printable(file.machine.id)
         found = []
@@ -225,12 +225,11 @@ def _several(
         }
         if not tables:
             problems.append(_nothing(file, list(reasons), wanted.batch, True))
-        elif options.format != "text":
-            every += [paying_table(found, machine), *tables]
         else:
-            _write(file, chain.from_iterable(map(plan_sentences, found)), tables, reasons)
-    if every:
-        print_tables(every, options)
+            said = chain.from_iterable(map(plan_sentences, found))
+            every = [paying_table(found, machine).as_folded(), *tables]
+            blocks.append(_block(file, said, every, reasons))
+    _print(blocks, options)
     return problems
 
 

@@ -2,13 +2,12 @@
 """`shi`: the table of Shi et al. 2016, with one's own rows in it."""
 
 import argparse
-import sys
 
-from plots.core.command import add_format, add_paths, complain, print_tables, tell_passed_over
+from plots.core.command import add_format, add_paths, complain, print_sections, tell_passed_over
+from plots.core.page.section import Context
 from plots.core.reference import REFERENCE, RESTORE
-from plots.core.tables.formats import wrapped
 from plots.features.shi.analysis import load_shi, newest_with_rows
-from plots.features.shi.section import brought, ratio_table, shi_table
+from plots.features.shi.section import build
 from plots.file import loading
 from plots.file.file_order import by_id
 from plots.text import printable
@@ -37,15 +36,9 @@ def run(options: argparse.Namespace) -> int:
         figures = load_shi()
         shown = [file for file, _ in newest_with_rows(figures, files)]
         tell_passed_over(shown, files, by_id)
-        tables = [shi_table(figures, shown)]
-        ratios = ratio_table(figures, shown)
-        sentences = brought(figures, shown)
+        section = build(shown, Context(detailed=len(shown)))
     except OSError as error:
         place = error.filename or REFERENCE
         return complain([*problems, f"{printable(str(place))}: {error.strerror}; {RESTORE}"])
-    if ratios.lines:
-        tables.insert(0, ratios)
-    if options.format == "text":
-        sys.stdout.writelines(f"{wrapped(printable(each, 900))}\n\n" for each in sentences)
-    print_tables(tables, options)
+    print_sections([section], options)
     return complain(problems)

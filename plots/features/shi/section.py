@@ -380,8 +380,6 @@ _RATIO = (
     *("network", "machine", "on", "seconds", "cpu_ratio", "cpu_low", "cpu_high"),
     *("gpu_ratio", "gpu_low", "gpu_high"),
 )
-_WHAT = ("network", "machine", "on")
-_THEIRS = "The fastest figures of Shi et al. 2016"
 
 
 def build(files: Sequence[File], context: Context) -> Section:
@@ -402,27 +400,15 @@ def build(files: Sequence[File], context: Context) -> Section:
 
 def _ours_beside(figures: Sequence[Figure], shown: Sequence[File], table: Table) -> Block:
     """The ratios of `shown` first; `table` is their shi_table()."""
-    ratios = ratio_table(figures, shown)
-    keys = [column.key for column in ratios.columns]
-    theirs = [key for key in keys if key.startswith("published_")]  # who published what
-    ours = _only(ratios, [key for key in keys if key not in theirs])
     published = {column.key for column in shi_table(figures, ()).columns}
     own = [column.key for column in table.columns if column.key not in published]
+    ratios = ratio_table(figures, shown)
+    theirs = [column.key for column in ratios.columns if column.key.startswith("published_")]
+    short = ratios.without(*theirs).led_by(*_RATIO)
     return Block(
         points=tuple(brought(figures, shown)),
         tables=(
-            ours.in_brief(),
-            _only(ratios, [*_WHAT, *theirs], _THEIRS).as_folded(),
-            replace(
-                table,
-                first=tuple([column.key for column in table.columns[:2]] + own),
-                folded=True,
-            ),
+            ratios.led_by(*_RATIO).shortened(short.in_brief()),
+            table.led_by(*(column.key for column in table.columns[:2]), *own).as_folded(),
         ),
     )
-
-
-def _only(table: Table, keys: Sequence[str], title: str = "") -> Table:
-    """The columns of `table` with `keys`, in the order of the page."""
-    places = [place for place, column in enumerate(table.columns) if column.key in keys]
-    return table.only(places, title).led_by(*dict.fromkeys((*_RATIO, *keys)))

@@ -3,10 +3,9 @@
 
 import argparse
 
-from plots.core.command import add_format, add_paths, complain, load_answering, print_parts
-from plots.core.tables.formats import wrapped
-from plots.features.two.analysis import two
-from plots.features.two.section import answers, two_table
+from plots.core.command import add_format, add_paths, complain, load_answering, print_sections
+from plots.core.page.section import Context
+from plots.features.two.section import build
 from plots.text import printable, whole
 
 DESCRIPTION = (
@@ -31,15 +30,11 @@ def _size(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     files, problems = load_answering(options.paths, lambda file: bool(file.commands))
-    found = [(file, own) for file in files if (own := two(file))]
-    if not (found or problems):
+    section = build(files, Context(detailed=len(files)), options.at)
+    if section:
+        print_sections([section], options)
+    elif not problems:
         problems.append(
             f"{printable(str(options.paths[0]))}: has no two commands; ./run two measures them"
         )
-    parts = []
-    for file, own in found:
-        words = "\n".join(wrapped(one) for one in answers(file, own, options.at))
-        parts.append((f"{words}\n\n", [two_table(file, own)]))
-    if parts:
-        print_parts(parts, options)
     return complain(problems)

@@ -16,13 +16,13 @@ from plots.file.rows import File
 from plots.text import listed, sentence
 
 
-def build(files: Sequence[File], context: Context) -> Section | None:
-    """The section on `files`; None where none has commands."""
+def build(files: Sequence[File], context: Context, at: int | None = None) -> Section | None:
+    """The section on `files`; None where none has commands. `at`: what holds at this n."""
     found = [(file, two(file)) for file in files[: context.detailed]]
     blocks = tuple(
         Block(
             machine=file.machine.id,
-            points=answers(file, own),
+            points=answers(file, own, at),
             facts=(("first", file.two["first"]), ("second", file.two["second"])),
             tables=(two_table(file, own),),
         )
