@@ -50,6 +50,14 @@ def test_every_table_says_that_nothing_was_measured(path, write, printed):
             assert table["rows"] and all(row["measured"] == 0 for row in table["rows"])
 
 
+def test_networks_that_a_file_describes_are_counted_without_bench(write, printed):
+    document = synthetic_machine.machine(modes=(), models=SMALL)
+    command = ("--gpu=l4", "--format=json")
+    plain = printed("predict", write(document, "cpu.json"), *command)
+    document["context"]["crossover"]["networks"] = [{"name": name} for name in SMALL]
+    assert printed("predict", write(document, "cpu.json"), *command) == plain
+
+
 def test_nothing_is_written_into_result_files(path, printed):
     before = path.read_bytes()
     printed("predict", path)

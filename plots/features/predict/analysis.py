@@ -245,14 +245,15 @@ def _times_of(
 
 def cost_for(row: Row, batch: float, precision: str, what: str, network: str = "") -> Cost | str:
     """The cost of the network of `row` in that batch, of which a phrase says `what` it is; or why
-    it is not known, a phrase. `network` is the JSON of one that is not built in."""
+    it is not known, a phrase. `network` is its JSON where the file has it."""
+    cost: Cost | None = None
     if row.family == FORWARD:
         cost = pass_cost_of(row.model, batch, precision, BENCH_PATH, network)
     elif network:
         rows = max(row.counters.get("rows", batch), batch)
         flags = (f"--batch={batch:.0f}", f"--rows={rows:.0f}", f"--precision={precision}")
         cost = described_cost(network, flags, BENCH_PATH)
-    else:
+    if cost is None and row.family != FORWARD:  # those that are built in are kept
         cost = cost_of(row.model, batch, precision, BENCH_PATH)
     if cost is None:
         return f"{what} is not kept, and bench is not built to count it"
