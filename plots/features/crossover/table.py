@@ -281,6 +281,7 @@ def how_much_table(file: File, first: Comparison | None, ratios: Sequence[SpeedU
     quantity = _quantity([(file, ratios)])
     keys = ("model", "speed_up", "low", "high", f"cpu_{quantity.unit}", f"gpu_{quantity.unit}")
     shown = _of_headline(first, ratios) if first else _fastest(ratios)
+    shown.sort(key=lambda one: (one.parameters, whole(one.batch) or 0))
     table = speed_up_table([(file, ratios)]).led_by(*keys)
     return table.shortened(speed_up_table([(file, shown)]).led_by(*keys))
 
