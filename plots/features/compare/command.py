@@ -23,7 +23,7 @@ from plots.core.command import (
     charts_missing,
     complain,
     named_path,
-    print_tables,
+    print_sections,
     save_charts,
     tell_written,
 )
@@ -37,8 +37,8 @@ from plots.core.machines import (
     networks_of,
     side_by_side,
 )
-from plots.core.tables.formats import wrapped
-from plots.core.tables.table import LONGEST_NOTE, Table
+from plots.core.page.section import Block, Context, Section
+from plots.features.answer import section as answer
 from plots.features.compare.analysis import (
     FEWEST_REPETITIONS,
     Comparison,
@@ -47,13 +47,13 @@ from plots.features.compare.analysis import (
     in_turn,
 )
 from plots.features.compare.table import compare_tables, in_turn_table
-from plots.features.crossover.table import crossover_table
+from plots.features.crossover import section as crossover
 from plots.features.machines.table import machines_table, verdicts
 from plots.file import loading, rows
 from plots.file.builds import other_builds
 from plots.file.families import TRAINING
 from plots.file.file_order import gpus_first, machine, newest_per_machine
-from plots.file.quantities import TIME
+from plots.file.quantities import QUANTITIES, TIME
 from plots.file.refusal import BadFileError
 from plots.file.rows import File
 from plots.text import printable, sentence
@@ -149,25 +149,22 @@ def run(options: argparse.Namespace) -> int:
         baseline = None if os.path.isdir(options.paths[0]) else files[0]  # of a folder not known
         if options.baseline:
             baseline = named(files, options.baseline)
-        tables: list[Table] = []
+        blocks: list[Block] = []
         # One measured without its GPU is no other machine.
         gpus = {file.machine.gpu for file in files if file.machine.gpu}
         of_several = len({file.machine.id for file in files}) > 1 or len(gpus) > 1
         if of_several and options.of == TIME.name:
             side = _side_by_side(files, baseline, options)
             files, baseline = [one.file for one in side.standings], side.baseline
-            tables = [machines_table(side)]
-            if options.format == "text":
-                for verdict in verdicts(side):
-                    print(wrapped(printable(verdict, LONGEST_NOTE)))
-                print()
+            block = Block(points=tuple(verdicts(side)), tables=(machines_table(side),))
+            blocks.append(block)
             if not options.rows and options.fail_on_slower is None:
-                print_tables(tables, options)
+                _print(blocks, options)
                 problems += (_refusal(baseline, one.file) for one in side.standings if one.obstacle)
                 return complain(
                     problems + (_draw_machines(side, options.charts) if options.charts else [])
                 )
-        return _run_comparison(files, baseline or files[0], tables, problems, options)
+        return _run_comparison(files, baseline or files[0], blocks, problems, options)
     except (BadFileError, NothingToMixError, UnknownMachineError) as error:
         return complain([str(error)])
 
@@ -207,14 +204,14 @@ def _refusal(first: rows.File, second: rows.File) -> str:
 def _run_comparison(
     files: list[rows.File],
     baseline: rows.File,
-    tables: list[Table],
+    blocks: list[Block],
     problems: list[str],
     options: argparse.Namespace,
 ) -> int:
     """Compares the rows of `files` with those of `baseline`, one of them; prints that behind
-    `tables`."""
+    `blocks`."""
     place = next(place for place, file in enumerate(files) if file is baseline)
-    of_machines = bool(tables)
+    of_machines = bool(blocks)
     done: list[Comparison] = []
     in_pairs: list[list[InTurn]] = []  # of each
     for other in (*files[:place], *files[place + 1 :]):
@@ -225,15 +222,15 @@ def _run_comparison(
         comparison = compare(baseline, other, options.minimum_effect)
         done.append(comparison)
         in_pairs.append(in_turn(other, comparison))
-        tables += [in_turn_table(in_pairs[-1])] if in_pairs[-1] else []
+        tables = [in_turn_table(in_pairs[-1])] if in_pairs[-1] else []
         tables += compare_tables(comparison, options.all, means=not of_machines)
+        blocks.append(Block(tables=tuple(tables)))
         if not comparison.pairs:
             problems.append(
                 f"{printable(str(other.path))}: no row has a result both here and in the baseline "
                 f"{printable(str(baseline.path))}, so nothing was compared; name files of one sweep"
             )
-    if tables:
-        print_tables(tables, options)
+    _print(blocks, options)
     if options.charts:
         problems += _draw([comparison for comparison in done if comparison.pairs], options.charts)
     slower: list[str] = []
@@ -245,6 +242,11 @@ def _run_comparison(
     if problems:
         return complain(problems)
     return EXIT_SLOWER if slower else complain([])
+
+
+def _print(blocks: Sequence[Block], options: argparse.Namespace) -> None:
+    section = Section(title="Compared", anchor="compared", blocks=tuple(blocks))
+    print_sections([section] if any(block.tables for block in blocks) else [], options)
 
 
 def _untold(done: Sequence[Comparison], families: Sequence[str]) -> list[str]:
@@ -376,8 +378,10 @@ def _run_mix(cpu_file: rows.File, gpu_file: rows.File, options: argparse.Namespa
                 "name files of one sweep"
             ]
         )
-    table = crossover_table([(mixed, compared)])
-    print_tables([replace(table, notes=(*table.notes, CAVEAT, *notes))], options)
+    context = Context(compared={mixed.path: compared}, quantity=QUANTITIES[options.of], draws=False)
+    built = [build([mixed], context) for build in (answer.build, crossover.build)]
+    doubts = Section(title="Doubts", anchor="doubts", blocks=(Block(notes=(CAVEAT, *notes)),))
+    print_sections([*(section for section in built if section), doubts], options)
     return complain([])
 
 
