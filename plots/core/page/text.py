@@ -29,7 +29,7 @@ def text_of(sections: Sequence[Section], every: bool = False) -> str:
 
 def tables_of(sections: Iterable[Section]) -> list[Table]:
     """What programs read of `sections`: each table whole, without those that are empty."""
-    return [table for section in sections for table in section.every_table if table.lines]
+    return [table for section in sections for table in section.every_table if not table.is_empty]
 
 
 def _of_block(block: Block, every: bool, is_named: bool) -> Iterator[str]:
@@ -49,7 +49,7 @@ def _of_block(block: Block, every: bool, is_named: bool) -> Iterator[str]:
 def _of_tables(tables: Sequence[Table], machine: str, every: bool) -> Iterator[str]:
     for table in tables:
         shown = table if every else None if table.folded else table.short or table
-        if shown and shown.lines:
+        if shown and not shown.is_empty:
             yield as_text(shown.on(machine)).rstrip()
 
 
@@ -58,7 +58,7 @@ def _left_out(section: Section) -> Iterator[str]:
     for block in section.blocks:
         tables = [table for table in block.tables if table.folded or table.short]
         for table in (*tables, *(table for fold in block.folds for table in fold.tables)):
-            if table.lines:
+            if not table.is_empty:
                 yield f"{table.on(block.machine).title} ({len(table.lines)})"
         yield from (fold.summary for fold in block.folds if fold.points)
 

@@ -86,6 +86,11 @@ class Table:
             for line in self.lines
         ]
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing, not even in a note."""
+        return not (self.lines or self.notes)
+
     def led_by(self, *keys: str, title: str = "") -> Table:
         """This table with the columns of these `keys` first, under `title` where one is given."""
         return replace(self, first=keys, title=title or self.title)

@@ -92,7 +92,7 @@ def _of_times(file: File, charts: Sequence[Chart], context: Context) -> Block:
         machine=file.machine.id,
         points=tuple(points),
         pictures=context.pictures(file, charts),
-        tables=tuple(tables),
+        tables=tuple(table for table in tables if table.lines),
     )
 
 
