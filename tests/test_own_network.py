@@ -57,7 +57,7 @@ def test_it_is_advised_on_from_what_was_measured_of_it(network, tmp_path, capsys
     words.append(str(tmp_path / "result.json"))
     assert main(words) == 0
     screen = capsys.readouterr().out
-    assert max(map(len, screen.splitlines())) <= 80 and screen.count("\n") <= 25
+    assert max(map(len, screen.splitlines())) <= 80 and screen.count("\n") <= 30
     said = " ".join(screen.split())
     assert "CPU, 1 thread" in said and "RTX 4090, predicted" in said
     assert "(measured: batch 20, 100)" in said and "(measured: scale 1, 64)" in said

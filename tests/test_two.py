@@ -213,7 +213,7 @@ def test_where_the_second_program_begins_to_win_is_found_and_shown(tmp_path, mon
     assert interval.low and interval.high
     assert interval.low <= 200 <= interval.high < 1.2 * interval.low
     shown = plots("two", file, "--at=400")
-    assert shown.startswith("The second program won reliably from between n = ")
+    assert "\n- The second program won reliably from between n = " in shown
     assert "At n = 400 the second program wins a step; the second has repaid" in shown
     others = flags_of(tmp_path, *words, B, A, "--resume", peer=peer)
     whole = file.read_text("utf-8")

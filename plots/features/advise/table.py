@@ -65,9 +65,8 @@ def _advice_table(
     )
     sources = {"from its own rows" if one.measured else NOT_MEASURED for one in shown}
     title = (
-        f"{adviser.quantity.of(cost.model)}, batch {cost.batch:,.0f}, {cost.precision}, on "
-        f"{adviser.machine}; "
-        f"{' or '.join(sorted(sources))}"
+        f"{adviser.quantity.of(cost.model)}, batch {cost.batch:,.0f}, {cost.precision}; "
+        f"{' or '.join(sorted(sources))}, on {adviser.machine}"
     )
     return Table(
         title,
