@@ -7,12 +7,15 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "../src/cuda/backend/planned.h"
 #include "crossover/backend.h"
 #include "support.h"
 
@@ -81,19 +84,45 @@ Meter script(std::vector<double> joules) {
           .wraps_joules = 1000};
 }
 
+constexpr double a_moment = 0.1;  // seconds
+
+std::optional<double> no_gpu() { return {}; }
+
 double watts(std::vector<double> first, std::vector<double> second) {
-  constexpr double seconds = 0.1;
   EnergyWatch watch({script(std::move(first)), script(std::move(second))},
                     /*of_whole_machine=*/false);
-  return watch.idle_watts(seconds).value_or(-1);
+  return watch.idle_watts(a_moment, no_gpu).of_meters.value_or(-1);
 }
 
 TEST(EnergyWatch, SumsMetersAndTakesOneThatBeganAgainForWhatItIs) {
   const double plain = watts({100, 101}, {10, 13});
   EXPECT_GT(plain, 4 / 10.0);  // 4 J, over 0.1 s at least
-  EXPECT_LE(plain, 4 / 0.1);
+  EXPECT_LE(plain, 4 / a_moment);
   EXPECT_GT(watts({999, 2}, {10, 10}), 0);    // 3 J, past its end
   EXPECT_EQ(watts({5000, 2}, {10, 10}), -1);  // set back: no energy, not a negative one
+}
+
+TEST(EnergyWatch, AnIdleGpuIsApartFromTheMeters) {
+  EnergyWatch watch({script({1, 2})}, /*of_whole_machine=*/false);
+  const EnergyWatch::Watts both = watch.idle_watts(a_moment, script({50, 57}).joules);
+  ASSERT_TRUE(both.of_meters && both.of_gpu);
+  EXPECT_GT(*both.of_gpu, *both.of_meters * 6.9);  // 7 J and 1 J over the same time
+  EXPECT_LT(*both.of_gpu, *both.of_meters * 7.1);
+}
+
+TEST(EnergyWatch, AGpuIsReadWhereNoMeterOfTheProcessorsIs) {
+  EnergyWatch watch({}, /*of_whole_machine=*/false);
+  const EnergyWatch::Watts alone = watch.idle_watts(a_moment, script({50, 57}).joules);
+  EXPECT_FALSE(alone.of_meters);
+  EXPECT_GT(alone.of_gpu.value_or(-1), 0);
+  EXPECT_FALSE(watch.idle_watts(a_moment, script({57, 50}).joules).of_gpu);  // set back
+}
+
+TEST(EnergyWatch, WithoutAnyMeterNobodyWaits) {
+  constexpr double for_ever = 1e6;  // seconds
+  EnergyWatch watch({}, /*of_whole_machine=*/false);
+  const EnergyWatch::Watts none = watch.idle_watts(for_ever, no_gpu);
+  EXPECT_FALSE(none.of_meters || none.of_gpu);
 }
 
 TEST(EnergyWatch, OfALoopThatIsTooShortThereIsNoEnergy) {
@@ -105,6 +134,47 @@ TEST(EnergyWatch, OfALoopThatIsTooShortThereIsNoEnergy) {
   watch.count(1, counters);
   EXPECT_TRUE(counters.empty());
   EXPECT_EQ(watch.describe(), (nlohmann::ordered_json{{"meters", {"script"}}}));
+}
+
+/// The driver of this one tells another 100 J at each call.
+class MeteredGpu : public cuda::PlannedGpu {
+ public:
+  [[nodiscard]] GpuState state() const override {
+    GpuState state;
+    state.joules = joules_ += 100;
+    return state;
+  }
+
+ private:
+  mutable double joules_ = 0;
+};
+
+/// Of a loop of two iterations, in which each of two meters counted 6 J.
+nlohmann::ordered_json counted(bool is_host, bool of_whole_machine) {
+  EnergyWatch watch({script({1, 7}), script({20, 26})}, of_whole_machine, /*shortest_seconds=*/0);
+  const Device device{.backend = is_host ? make_cpu_backend() : std::make_unique<MeteredGpu>(),
+                      .is_host = is_host,
+                      .failure = {},
+                      .facts = {}};
+  watch.before(device);
+  watch.after(device);
+  nlohmann::ordered_json counters = nlohmann::ordered_json::object();
+  watch.count(2, counters);
+  return counters;
+}
+
+TEST(EnergyWatch, TheEnergyOfARowIsThatOfAllThatComputed) {
+  using Json = nlohmann::ordered_json;
+  EXPECT_EQ(counted(/*is_host=*/true, false), (Json{{"joules_cpu", 6.0}, {"joules", 6.0}}));
+  EXPECT_EQ(counted(/*is_host=*/false, false),
+            (Json{{"joules_gpu", 50.0}, {"joules_cpu", 6.0}, {"joules", 56.0}}));
+}
+
+TEST(EnergyWatch, AMeterOfTheWholeMachineHasTheGpuInIt) {
+  using Json = nlohmann::ordered_json;
+  EXPECT_EQ(counted(/*is_host=*/true, true), (Json{{"joules_machine", 6.0}, {"joules", 6.0}}));
+  EXPECT_EQ(counted(/*is_host=*/false, true),
+            (Json{{"joules_gpu", 50.0}, {"joules_machine", 6.0}, {"joules", 6.0}}));
 }
 
 TEST(EnergyWatch, ACommandTellsTheJoulesOrIsSaidNotTo) {

@@ -151,31 +151,34 @@ TEST(ForwardPass, IsVerifiedOnTheCpuInEveryExecution) {
   }
 }
 
-/// What is made of parameters once is made again.
+/// What is made of parameters once is made again: here of each one in turn.
 TEST(ForwardPass, ReadsParametersThatCameAfterAPass) {
   Model model{.name = "blocks", .sample = {16, 8, 8}, .classes = 3, .layers = {}};
   const Value image = model.add(ConvolutionLayer{32, {.size = 3, .padding = 1}}, {0});
-  model.add(LinearLayer{3}, {model.add(FlattenLayer{}, {image})});
+  const Value hidden = model.add(LinearLayer{80}, {model.add(FlattenLayer{}, {image})});
+  model.add(LinearLayer{3}, {hidden});
   const Workload pass = forward_pass(model, 2);
   const Dataset data = rows_of(model, 2);
-  const Id weights = tensors_of(pass, Role::parameter).front();
-  Reference reference(pass);
-  set_inputs(reference, data);
-  restart(reference);
-  for (double& value : reference[weights]) {
-    value = static_cast<double>(static_cast<float>(value * 1.5 + 0.01));
-  }
-  reference.run(0, 1);
-  const std::vector<double> changed = copy(reference[weights]);
-  const std::vector<double> expected = copy(reference[find(pass, "outputs")]);
   const auto cpu = make_cpu_backend();
-  for (const Execution execution : cpu->executions(pass, Precision::f32)) {
-    const auto program = passed(pass, data, {.threads = 2, .execution = execution});
-    EXPECT_THROW(verify_outputs(*program, pass, expected), Mismatch);
-    upload(*program, pass, weights, changed);
-    program->enqueue(0, 1);
-    program->wait();
-    EXPECT_NO_THROW(verify_outputs(*program, pass, expected)) << static_cast<int>(execution);
+  for (const Id parameter : tensors_of(pass, Role::parameter)) {
+    Reference reference(pass);
+    set_inputs(reference, data);
+    restart(reference);
+    for (double& value : reference[parameter]) {
+      value = static_cast<double>(static_cast<float>(value * 1.5 + 0.01));
+    }
+    reference.run(0, 1);
+    const std::vector<double> changed = copy(reference[parameter]);
+    const std::vector<double> expected = copy(reference[find(pass, "outputs")]);
+    for (const Execution execution : cpu->executions(pass, Precision::f32)) {
+      const auto program = passed(pass, data, {.threads = 2, .execution = execution});
+      EXPECT_THROW(verify_outputs(*program, pass, expected), Mismatch);
+      upload(*program, pass, parameter, changed);
+      program->enqueue(0, 1);
+      program->wait();
+      EXPECT_NO_THROW(verify_outputs(*program, pass, expected))
+          << pass[parameter].name << " " << static_cast<int>(execution);
+    }
   }
 }
 

@@ -340,8 +340,8 @@ EnergyWatch::EnergyWatch(const std::string& command) : of_whole_machine_(!comman
   }
 }
 
-EnergyWatch::Readings EnergyWatch::read(const Device* device) {
-  Readings found;
+EnergyWatch::Readings EnergyWatch::read(const GpuJoules& gpu_joules) {
+  Readings found{.joules = {}, .of_gpu = gpu_joules(), .when = {}};
   try {
     for (const Meter& meter : meters_) {
       found.joules.push_back(meter.joules());
@@ -350,19 +350,18 @@ EnergyWatch::Readings EnergyWatch::read(const Device* device) {
     found.joules.clear();
     reason_ = why.what();
   }
-  if (device != nullptr) {
-    found.of_gpu = device->backend->state().joules;
-  }
   found.when = std::chrono::steady_clock::now();
   return found;
 }
 
 void EnergyWatch::before(const Device& device) {
   is_host_ = device.is_host;
-  before_ = read(&device);
+  before_ = read([&device] { return device.backend->state().joules; });
 }
 
-void EnergyWatch::after(const Device& device) { after_ = read(&device); }
+void EnergyWatch::after(const Device& device) {
+  after_ = read([&device] { return device.backend->state().joules; });
+}
 
 std::optional<double> EnergyWatch::between(const Readings& first, const Readings& last) const {
   if (first.joules.empty() || first.joules.size() != last.joules.size()) {
@@ -383,16 +382,20 @@ std::optional<double> EnergyWatch::between(const Readings& first, const Readings
   return sum;
 }
 
+std::optional<double> EnergyWatch::taken_by_gpu(const Readings& first, const Readings& last) {
+  const bool is_known = first.of_gpu && last.of_gpu && *last.of_gpu >= *first.of_gpu;
+  return is_known ? std::optional(*last.of_gpu - *first.of_gpu) : std::nullopt;
+}
+
 void EnergyWatch::count(std::int64_t iterations, nlohmann::ordered_json& counters) const {
   const std::chrono::duration<double> seconds = after_.when - before_.when;
-  if (seconds.count() < least_seconds || iterations < 1) {
+  if (seconds.count() < shortest_seconds_ || iterations < 1) {
     return;
   }
   const auto of_one = [&](double joules) { return joules / static_cast<double>(iterations); };
   const std::optional<double> own = between(before_, after_);
-  std::optional<double> of_gpu;
-  if (!is_host_ && before_.of_gpu && after_.of_gpu && *after_.of_gpu >= *before_.of_gpu) {
-    of_gpu = *after_.of_gpu - *before_.of_gpu;
+  const std::optional<double> of_gpu = is_host_ ? std::nullopt : taken_by_gpu(before_, after_);
+  if (of_gpu) {
     counters["joules_gpu"] = of_one(*of_gpu);
   }
   if (own) {
@@ -403,13 +406,22 @@ void EnergyWatch::count(std::int64_t iterations, nlohmann::ordered_json& counter
   }
 }
 
-std::optional<double> EnergyWatch::idle_watts(double seconds) {
-  const Readings first = read(nullptr);
+EnergyWatch::Watts EnergyWatch::idle_watts(double seconds, const GpuJoules& gpu_joules) {
+  const Readings first = read(gpu_joules);
+  if (first.joules.empty() && !first.of_gpu) {
+    return {};
+  }
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-  const Readings last = read(nullptr);
-  const std::optional<double> taken = between(first, last);
+  const Readings last = read(gpu_joules);
   const std::chrono::duration<double> passed = last.when - first.when;
-  return taken ? std::optional(*taken / passed.count()) : std::nullopt;
+  Watts watts;
+  if (const std::optional<double> taken = between(first, last)) {
+    watts.of_meters = *taken / passed.count();
+  }
+  if (const std::optional<double> taken = taken_by_gpu(first, last)) {
+    watts.of_gpu = *taken / passed.count();
+  }
+  return watts;
 }
 
 nlohmann::ordered_json EnergyWatch::describe() const {

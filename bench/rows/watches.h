@@ -130,8 +130,18 @@ class EnergyWatch {
 
   /// `command`: of --meter; empty: the meters of the processors.
   explicit EnergyWatch(const std::string& command);
-  EnergyWatch(std::vector<Meter> meters, bool of_whole_machine)
-      : meters_(std::move(meters)), of_whole_machine_(of_whole_machine) {}
+  EnergyWatch(std::vector<Meter> meters, bool of_whole_machine,
+              double shortest_seconds = least_seconds)
+      : meters_(std::move(meters)),
+        of_whole_machine_(of_whole_machine),
+        shortest_seconds_(shortest_seconds) {}
+
+  /// What a GPU took so far; none where its driver does not tell, or there is no GPU.
+  using GpuJoules = std::function<std::optional<double>()>;
+
+  struct Watts {
+    std::optional<double> of_meters, of_gpu;
+  };
 
   /// Right before and right after a timed loop.
   void before(const Device& device);
@@ -142,8 +152,8 @@ class EnergyWatch {
   /// where a meter did not tell, or the loop was too short.
   void count(std::int64_t iterations, nlohmann::ordered_json& counters) const;
 
-  /// Watts over `seconds` from now, in which nothing is measured; none where no meter tells.
-  [[nodiscard]] std::optional<double> idle_watts(double seconds);
+  /// Over `seconds` from now, in which nothing is measured; at once where no meter tells.
+  Watts idle_watts(double seconds, const GpuJoules& gpu_joules);
 
   /// {"meters": [...]} or {"reason": "..."}.
   [[nodiscard]] nlohmann::ordered_json describe() const;
@@ -154,11 +164,15 @@ class EnergyWatch {
     std::optional<double> of_gpu;
     std::chrono::steady_clock::time_point when;
   };
-  [[nodiscard]] Readings read(const Device* device);
+  [[nodiscard]] Readings read(const GpuJoules& gpu_joules);
   [[nodiscard]] std::optional<double> between(const Readings& first, const Readings& last) const;
+  /// None where the driver did not tell, or its counter was set back.
+  [[nodiscard]] static std::optional<double> taken_by_gpu(const Readings& first,
+                                                          const Readings& last);
 
   std::vector<Meter> meters_;
   bool of_whole_machine_ = false;
+  double shortest_seconds_ = least_seconds;
   bool is_host_ = true;  ///< the row's device
   std::string reason_;   ///< why there is no meter, or why it did not tell
   Readings before_, after_;

@@ -114,6 +114,27 @@ bool is_quiet() {
   return busy_share(a_while) < unused;
 }
 
+/// What the first GPU took so far, where the plan has rows on it and its driver tells. This process
+/// does not touch it: the worker that has it is asked.
+std::optional<double> gpu_joules(const Session& session, const std::vector<PlannedRow>& plan) {
+  if (std::ranges::all_of(plan, [&](const PlannedRow& planned) {
+        return session.rows[planned.name].device->is_host;
+      })) {
+    return {};
+  }
+  if (session.arguments.in_process) {
+    return session.devices.gpus().front().backend->state().joules;
+  }
+  try {
+    const nlohmann::json described =
+        session.worker.ask({{"do", "describe"}}, session.arguments.patience_seconds);
+    const nlohmann::json& gpu = described.at("gpu");
+    return gpu.contains("joules") ? std::optional(gpu["joules"].get<double>()) : std::nullopt;
+  } catch (const WorkerEnded&) {
+    return {};
+  }
+}
+
 /// Whether --refine, or the sweep where it says nothing, asks for a look between the sizes.
 bool looks_closer(const Arguments& arguments, const EarlierSizes& earlier) {
   const bool whole_sweep = arguments.sweep.refines && !arguments.choices.has("model") &&
@@ -213,18 +234,26 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   if (devices.gpus().empty() && arguments.cuda != CudaUse::off) {
     say("no GPU rows: " + devices.gpu_reason);
   }
-  const auto note_idle = [&](const char* when) {
+  const auto note_idle = [&](const std::string& when) {
     constexpr double a_while = 5;  // seconds
-    if (energy && of_energy.contains("meters") && !plan.empty()) {
-      if (const std::optional<double> watts = energy->idle_watts(a_while)) {
-        of_energy[when] = *watts;
+    if (!energy) {
+      return;
+    }
+    if (!plan.empty()) {
+      const EnergyWatch::Watts watts =
+          energy->idle_watts(a_while, [&] { return gpu_joules(session, plan); });
+      if (watts.of_meters) {
+        of_energy["idle_watts_" + when] = *watts.of_meters;
+      }
+      if (watts.of_gpu) {
+        of_energy["gpu_idle_watts_" + when] = *watts.of_gpu;
       }
     }
-    if (energy && file) {
+    if (file) {
       file->note("energy", of_energy);
     }
   };
-  note_idle("idle_watts_before");
+  note_idle("before");
   const std::vector<std::string> names = names_of(plan);
   Reporter reporter(rows, names.size(), {.file = file ? &*file : nullptr, .kept = kept});
   Sampler sampler(rows, reporter, spent, worker,
@@ -247,7 +276,7 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   passes.measure(plan, with_networks, closer);
   const std::vector<std::string>& open = passes.left_open();
   reporter.finish();
-  note_idle("idle_watts_after");
+  note_idle("after");
   benchmark::Shutdown();
   unmeasured += reporter.unmeasured();
   if (unmeasured > 0) {

@@ -115,6 +115,10 @@ void settle_layouts(Lowering& to) {
 
 bool trains(const Workload& workload) { return !tensors_of(workload, Role::loss).empty(); }
 
+bool is_used(const Workload& workload) {
+  return !trains(workload) && !tensors_of(workload, Role::input).empty();
+}
+
 namespace {
 
 /// Without its operands.

@@ -62,8 +62,12 @@ using Loop = std::function<void(const Invocation&)>;
 
 // ---- Kernels, and the workload that becomes them.
 
-/// Whether it trains: else it is a forward_pass().
+/// Whether it trains: else it is a forward_pass(), or a single layer.
 bool trains(const Workload& workload);
+
+/// Whether it is a whole forward_pass(), whose parameters never change. Of a single layer, as
+/// --family=Layer has it, the weights are those of training.
+bool is_used(const Workload& workload);
 
 /// A oneDNN primitive, with scratchpad_mode::user.
 struct Primitive {

@@ -89,19 +89,35 @@ void require_products(Type type) {
   }
 }
 
-dnnl::matmul::primitive_desc describe_product(const dnnl::engine& engine,
-                                              const ProductShape& shape) {
-  // Plain layouts: asked with format_tag::any, oneDNN 3.2 picks row-major itself for AVX2, the one
-  // instruction set measured so far; and a blocked layout would have to be converted in each
-  // update.
+namespace {
+
+/// As it lies in a tensor.
+dnnl::memory::desc plain_b(const ProductShape& shape) {
+  return matrix(shape.operand_type, shape.k, shape.n, shape.b_strides);
+}
+
+/// As oneDNN likes it best.
+dnnl::memory::desc any_b(const ProductShape& shape) {
+  return {{shape.k, shape.n}, onednn_type(shape.operand_type), dnnl::memory::format_tag::any};
+}
+
+dnnl::matmul::primitive_desc describe_with(const dnnl::memory::desc& b, const dnnl::engine& engine,
+                                           const ProductShape& shape) {
+  require_products(shape.operand_type);
   const auto a = matrix(shape.operand_type, shape.m, shape.k, shape.a_strides);
-  const auto b = matrix(shape.operand_type, shape.k, shape.n, shape.b_strides);
   const auto c = matrix(shape.result_type, shape.m, shape.n, {shape.n, 1});
   if (!shape.bias) {
     return {engine, a, b, c, attributes(shape.activation, shape.accumulate)};
   }
   const auto bias = matrix(shape.result_type, 1, shape.n, {shape.n, 1});
   return {engine, a, b, bias, c, attributes(shape.activation, shape.accumulate)};
+}
+
+}  // namespace
+
+dnnl::matmul::primitive_desc describe_product(const dnnl::engine& engine,
+                                              const ProductShape& shape) {
+  return describe_with(plain_b(shape), engine, shape);
 }
 
 namespace {
@@ -117,12 +133,25 @@ bool adds_terms_to_what_is_there(const ProductShape& shape) {
 void add_sum(Lowering& to, const Argument& sum, Argument c, std::int64_t count) {
   c.read = c.written = true;
   to.add(OpCategory::product, 1, {sum, c}, [count](const Invocation& call) {
-    const float* from = call.operand<const float>(0);
-    float* into = call.operand<float>(1);
+    const auto* from = call.operand<const float>(0);
+    auto* into = call.operand<float>(1);
     for (std::int64_t i = 0; i < count; ++i) {
       into[i] += from[i];
     }
   });
+}
+
+/// b in memory of its own, laid there once.
+Argument laid_once(Lowering& to, const ProductShape& shape, Argument b,
+                   const dnnl::memory::desc& laid, int threads) {
+  Argument kept = to.keep(static_cast<std::int64_t>(laid.get_size()));
+  const auto describe = [plain = plain_b(shape), laid](const dnnl::engine& engine) {
+    return dnnl::reorder::primitive_desc(engine, plain, engine, laid, attributes());
+  };
+  b.read = true;
+  to.add_once(OpCategory::product, threads, {b, kept},
+              Primitive{.describe = describe, .arguments = {DNNL_ARG_FROM, DNNL_ARG_TO}});
+  return kept;
 }
 
 }  // namespace
@@ -139,12 +168,23 @@ void add_product(Lowering& to, const ProductShape& shape, ProductOperands operan
     add_sum(to, sum, operands.c, count);
     return;
   }
-  Primitive matmul{.describe =
-                       [shape](const dnnl::engine& engine) {
-                         require_products(shape.operand_type);
-                         return describe_product(engine, shape);
-                       },
-                   .arguments = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}};
+  const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+                       static_cast<double>(shape.k);
+  const int threads = to.threads_for_flops(flops);
+  dnnl::memory::desc b = plain_b(shape);
+  if (shape.b_is_constant) {
+    const Threads made_for(threads);
+    const auto best = describe_with(any_b(shape), to.engine(), shape).weights_desc();
+    // For AVX2 oneDNN 3.2 likes row-major best, which is slower where rows are 4 KiB apart.
+    if (best.get_inner_nblks() > 0) {
+      operands.b = laid_once(to, shape, operands.b, best, threads);
+      b = best;
+    }
+  }
+  Primitive matmul{
+      .describe = [shape,
+                   b](const dnnl::engine& engine) { return describe_with(b, engine, shape); },
+      .arguments = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}};
   operands.a.read = operands.b.read = operands.bias.read = true;
   operands.c.written = true;
   operands.c.read |= shape.accumulate;
@@ -153,9 +193,7 @@ void add_product(Lowering& to, const ProductShape& shape, ProductOperands operan
     matmul.arguments.push_back(DNNL_ARG_BIAS);
     arguments.push_back(operands.bias);
   }
-  const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
-                       static_cast<double>(shape.k);
-  to.add(OpCategory::product, to.threads_for_flops(flops), arguments, std::move(matmul));
+  to.add(OpCategory::product, threads, arguments, std::move(matmul));
 }
 
 // ---- Convolution

@@ -87,6 +87,8 @@ struct ProductShape {
   bool bias = false;
   Activation activation = Activation::identity;
   bool accumulate = false;
+  /// It never changes: where oneDNN likes a blocked layout best, it gets it before the first step.
+  bool b_is_constant = false;
   Type operand_type = Type::f32;  ///< of a and b
   Type result_type = Type::f32;   ///< of c and the bias
 };
@@ -104,11 +106,11 @@ std::string missing_for_products(Precision precision);
 /// Throws Unsupported where something is missing for products of that type.
 void require_products(Type type);
 
-/// Throws dnnl::error.
+/// With all operands where tensors have them. Throws Unsupported, dnnl::error.
 dnnl::matmul::primitive_desc describe_product(const dnnl::engine& engine,
                                               const ProductShape& shape);
 
-/// Adds a kernel that takes all its operands in the plain layout.
+/// Adds a kernel that takes all its operands in the plain layout, but for a b that is constant.
 void add_product(Lowering& to, const ProductShape& shape, ProductOperands operands);
 
 // ---- Convolutions by oneDNN: which kernel each pass takes, and the layouts that follow from it.
