@@ -125,7 +125,7 @@ def _file(path: Path, document: Any) -> File:
         complete=crossover["complete"],
         machine=_machine(crossover["machine"]),
         software=filled(Software, crossover["software"]),
-        run=_run(crossover["configuration"], crossover.get("budget", {})),
+        run=_run(crossover),
         rows=tuple(row for row in own if row.copies == 1),
         copies=tuple(row for row in own if row.copies > 1),
         refinements=tuple(map(refinement_of, crossover.get("refinements", ()))),
@@ -345,7 +345,12 @@ def refinement_of(fields: dict[str, Any]) -> Refinement:
     )
 
 
-def _run(fields: dict[str, Any], budget: dict[str, Any]) -> Run:
+def _run(crossover: dict[str, Any]) -> Run:
+    fields = crossover["configuration"]
     known = {"data": "", "flush_to_zero": None, **fields}
-    own = {"command": tuple(fields["command"]), "budget_seconds": budget.get("seconds")}
+    own = {
+        "command": tuple(fields["command"]),
+        "budget_seconds": crossover.get("budget", {}).get("seconds"),
+        "energy": crossover.get("energy", {}),
+    }
     return filled(Run, {**known, **own})

@@ -73,7 +73,8 @@ class Software:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How the measurement was started; `data` is empty and `flush_to_zero` None where unknown."""
+    """How the measurement was started; `data` is empty and `flush_to_zero` None where unknown.
+    `energy` says what its meters told before and after the rows, in W."""
 
     command: tuple[str, ...]
     sweep: str
@@ -83,6 +84,7 @@ class Run:
     data: str
     flush_to_zero: bool | None
     budget_seconds: float | None = None  # that ended it
+    energy: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -247,6 +247,17 @@ def test_updates_that_were_not_verified_are_counted(small, read):
     assert line["undetermined_updates"] == 3 * len(file.rows)
 
 
+def test_idle_power_is_told(small, read):
+    energy = {"meters": ["package-0"], "idle_watts_before": 20.0, "idle_watts_after": 21.5}
+    energy |= {"gpu_idle_watts_before": 70.0}  # the run was stopped before it was read again
+    small["context"]["crossover"]["energy"] = energy
+    facts = dict(record.build([read(small)], Context()).blocks[0].facts)
+    assert facts["Idle power"] == "processors 20.0 W before, 21.5 W after"
+    energy["gpu_idle_watts_after"] = 75.0
+    facts = dict(record.build([read(small)], Context()).blocks[0].facts)
+    assert facts["Idle power"].endswith("; GPU 70.0 W before, 75.0 W after")
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_failures_flags_notes_and_record_are_told(read):

@@ -3,7 +3,8 @@
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from plots import units
 from plots.core.page.section import Block, Context, Fold, Section
@@ -111,11 +112,22 @@ def _facts(file: File) -> tuple[tuple[str, str], ...]:
         "Compiler": f"{software.compiler}, {software.build_type}, {software.flags.strip()}",
         "Libraries": libraries,
         "Data": file.run.data,
+        "Idle power": "; ".join(_idle(file.run.energy)),
         "Sweep": f"{file.run.sweep}, {file.run.repetitions} repetitions",
         "Date": file.date.isoformat(),
         "File": file.path.name,
     }
     return tuple((name, fact) for name, fact in facts.items() if fact)
+
+
+def _idle(energy: Mapping[str, Any]) -> Iterator[str]:
+    """What meters told while nothing ran, before the first row and after the last, where both are
+    known."""
+    for name, key in (("processors", "idle_watts"), ("GPU", "gpu_idle_watts")):
+        watts = [energy[one] for one in (f"{key}_before", f"{key}_after") if one in energy]
+        if len(watts) == 2:
+            before, after = map(units.significant, watts)
+            yield f"{name} {before} W before, {after} W after"
 
 
 def _verified(rows: Sequence[Row]) -> Table:
