@@ -99,6 +99,7 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         finalize=_shown,
     )
+    made.filters["sortable"] = lambda value: f"{value:.9g}" if isinstance(value, float) else value
     made.globals.update(
         groups=_groups,
         is_code=lambda column: column.key in _CODE,
