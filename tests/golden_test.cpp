@@ -66,7 +66,7 @@ class CpuGolden : public testing::TestWithParam<std::tuple<Golden, Form, int>> {
 
 TEST_P(CpuGolden, Trajectory) {
   const auto& [golden, form, threads] = GetParam();
-  if (only_in_all(golden, threads == (form == Form::plain ? 1 : 2))) {
+  if (only_in_all(golden, threads == threads_of(form))) {
     GTEST_SKIP() << too_large;
   }
   expect_trajectory(golden, form, *make_cpu_backend(), {.threads = threads});
@@ -207,7 +207,7 @@ class NetworkOnCpu : public testing::TestWithParam<std::tuple<Golden, Form, int>
 
 TEST_P(NetworkOnCpu, Trajectory) {
   const auto& [golden, form, threads] = GetParam();
-  if (only_in_all(golden, threads == (form == Form::plain ? 1 : 2))) {
+  if (only_in_all(golden, threads == threads_of(form)) || left_to_others(form, threads)) {
     GTEST_SKIP() << too_large;
   }
   expect_trajectory(golden, form, *make_cpu_backend(), {.threads = threads});
@@ -216,7 +216,7 @@ TEST_P(NetworkOnCpu, Trajectory) {
 TEST_P(NetworkOnCpu, LossesInBf16) {
   const auto& [golden, form, threads] = GetParam();
   // Without instructions for it a large network takes minutes in bf16.
-  if (golden.large && !test_all()) {
+  if ((golden.large && !test_all()) || left_to_others(form, threads)) {
     GTEST_SKIP() << too_large;
   }
   expect_losses_nearby(golden, form, *make_cpu_backend(),
