@@ -126,7 +126,7 @@ def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path):
 @pytest.mark.slow
 def test_what_a_gpu_does_is_checked(tmp_path):
     """All of it, which takes minutes on the emulation, with ./test --all."""
-    some = "--benchmark_filter=^cuda (.*probe|copy|NVML|cuDNN's|Linear|tiny-mlp (f32|bf16))"
+    some = "--benchmark_filter=^cuda (.*probe|copy|NVML|cuDNN's|Linear f32|tiny-mlp (f32|bf16))"
     asked = ("--budget=60m", *([] if weekly() else [some]))
     drivers = {"LD_LIBRARY_PATH": str(EMULATED.parent / "fake_nvml")}
     document, _ = checked(tmp_path, *asked, program=EMULATED, **drivers)
