@@ -130,7 +130,7 @@ TEST_P(WinogradGolden, Trajectory) {
     GTEST_SKIP() << "for processors with AVX2";
   }
   if ((golden.large && !test_all()) || left_to_others(form, threads)) {
-    GTEST_SKIP() << "runs with CROSSOVER_TEST_ALL";
+    GTEST_SKIP() << "large, or like others: runs with CROSSOVER_TEST_ALL";
   }
   const Training training = golden.training(form);
   expect_golden(golden, training,
