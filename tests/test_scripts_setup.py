@@ -380,3 +380,10 @@ def test_a_folder_that_cmake_refuses_is_configured_afresh_and_a_new_one_not(conf
         configured()
     (tmp_path / "CMakeCache.txt").write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/moved\n", "utf-8")
     assert "--fresh" in configured()
+
+
+def test_a_toolkit_that_lacks_something_is_told(configured, capsys):
+    assert "-DCROSSOVER_CUDA=OFF" in configured()
+    assert capsys.readouterr().err == ""
+    assert "-DCROSSOVER_CUDA=AUTO" in configured(choice=cuda.Choice("/n", "13.0", required=False))
+    assert "  building without CUDA: there is no cublasLt\n" in capsys.readouterr().err
