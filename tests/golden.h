@@ -18,6 +18,12 @@ enum class Form { plain, fused, update_fused };
 inline constexpr std::array all_forms{Form::plain, Form::fused, Form::update_fused};
 std::string label(Form form);  ///< as those of support.h
 
+/// On how many threads a form trains where one number of them is enough: with sanitizers.
+inline int threads_of(Form form) { return form == Form::plain ? 1 : 2; }
+inline bool left_to_others(Form form, int threads) {
+  return thinned() && threads != threads_of(form);
+}
+
 struct Golden {
   std::string name;
   Model model;

@@ -60,14 +60,14 @@ bool only_in_all(const Golden& golden, bool once) {
   return golden.large && !test_all() && (thinned() || !once);
 }
 
-constexpr const char* too_large = "large: runs with CROSSOVER_TEST_ALL";
+constexpr const char* with_all = "large, or like others: runs with CROSSOVER_TEST_ALL";
 
 class CpuGolden : public testing::TestWithParam<std::tuple<Golden, Form, int>> {};
 
 TEST_P(CpuGolden, Trajectory) {
   const auto& [golden, form, threads] = GetParam();
-  if (only_in_all(golden, threads == (form == Form::plain ? 1 : 2))) {
-    GTEST_SKIP() << too_large;
+  if (only_in_all(golden, threads == threads_of(form))) {
+    GTEST_SKIP() << with_all;
   }
   expect_trajectory(golden, form, *make_cpu_backend(), {.threads = threads});
 }
@@ -75,7 +75,7 @@ TEST_P(CpuGolden, Trajectory) {
 TEST_P(CpuGolden, TrajectoryOfTheExecutionThatIsChosen) {
   const auto& [golden, form, threads] = GetParam();
   if (only_in_all(golden, form == Form::update_fused && threads == 2)) {
-    GTEST_SKIP() << too_large;
+    GTEST_SKIP() << with_all;
   }
   expect_trajectory(golden, form, *make_cpu_backend(),
                     {.threads = threads, .execution = Execution::automatic});
@@ -124,7 +124,7 @@ TEST_P(CpuBf16, IsVerified) {
     GTEST_SKIP() << missing;
   }
   if (only_in_all(golden, form == Form::fused && threads == 2)) {
-    GTEST_SKIP() << too_large;
+    GTEST_SKIP() << with_all;
   }
   expect_verified(golden, form, *cpu, {.threads = threads, .precision = Precision::bf16});
 }
@@ -156,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(Gpu, GpuPrecision,
 template <class Part>
 void on_network_of_gpu(const Golden& golden, const Part& part) {
   if (golden.large && !test_all()) {
-    GTEST_SKIP() << too_large;
+    GTEST_SKIP() << with_all;
   }
   try {
     part();
@@ -196,7 +196,7 @@ class NetworkOnReference : public testing::TestWithParam<Golden> {};
 
 TEST_P(NetworkOnReference, Trajectory) {
   if (GetParam().large && !test_all()) {
-    GTEST_SKIP() << too_large;
+    GTEST_SKIP() << with_all;
   }
   expect_reference(GetParam());
 }
@@ -207,8 +207,8 @@ class NetworkOnCpu : public testing::TestWithParam<std::tuple<Golden, Form, int>
 
 TEST_P(NetworkOnCpu, Trajectory) {
   const auto& [golden, form, threads] = GetParam();
-  if (only_in_all(golden, threads == (form == Form::plain ? 1 : 2))) {
-    GTEST_SKIP() << too_large;
+  if (only_in_all(golden, threads == threads_of(form)) || left_to_others(form, threads)) {
+    GTEST_SKIP() << with_all;
   }
   expect_trajectory(golden, form, *make_cpu_backend(), {.threads = threads});
 }
@@ -216,8 +216,8 @@ TEST_P(NetworkOnCpu, Trajectory) {
 TEST_P(NetworkOnCpu, LossesInBf16) {
   const auto& [golden, form, threads] = GetParam();
   // Without instructions for it a large network takes minutes in bf16.
-  if (golden.large && !test_all()) {
-    GTEST_SKIP() << too_large;
+  if ((golden.large && !test_all()) || left_to_others(form, threads)) {
+    GTEST_SKIP() << with_all;
   }
   expect_losses_nearby(golden, form, *make_cpu_backend(),
                        {.threads = threads, .precision = Precision::bf16});

@@ -126,7 +126,7 @@ def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path):
 @pytest.mark.slow
 def test_what_a_gpu_does_is_checked(tmp_path):
     """All of it, which takes minutes on the emulation, with ./test --all."""
-    some = "--benchmark_filter=^cuda (.*probe|copy|NVML|cuDNN's|Linear|tiny-mlp (f32|bf16))"
+    some = "--benchmark_filter=^cuda (.*probe|copy|NVML|cuDNN's|Linear f32|tiny-mlp (f32|bf16))"
     asked = ("--budget=60m", *([] if weekly() else [some]))
     drivers = {"LD_LIBRARY_PATH": str(EMULATED.parent / "fake_nvml")}
     document, _ = checked(tmp_path, *asked, program=EMULATED, **drivers)
@@ -160,8 +160,8 @@ def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path):
     # What the sanitizer would make of a signal is not what a user's program does.
     signals = "exitcode=99:handle_segv=0:handle_abort=0"
     variables = {"EMULATED_FAULTS": str(faults), "ASAN_OPTIONS": signals}
-    few = "--benchmark_filter=^(cuda (.*probe|A.* f32)|cpu copy)"
-    document, printed = checked(tmp_path, "--budget=2m", few, program=EMULATED, **variables)
+    few = "--benchmark_filter=^(cuda ((launch|fma|triad|graph) probe|A.* f32 eager)|cpu copy)"
+    document, printed = checked(tmp_path, "--budget=48s", few, program=EMULATED, **variables)
     found = {check["name"]: check for check in document["checks"]}
     for name, (_, verdict, reason) in FAULTS.items():
         assert found[name]["verdict"] == verdict
@@ -175,7 +175,8 @@ def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path):
 def test_a_gpu_that_is_gone_leaves_the_cpu(tmp_path):
     faults = tmp_path / "faults.json"
     faults.write_text('{"cuda copy h2d pinned": ["gone"]}')
-    document, _ = checked(tmp_path, "--budget=30s", program=EMULATED, EMULATED_FAULTS=str(faults))
+    few = ("--budget=30s", "--benchmark_filter=^(cuda|cpu copy)")
+    document, _ = checked(tmp_path, *few, program=EMULATED, EMULATED_FAULTS=str(faults))
     assert verdicts(document, "cuda")["crashed"] == 1
     assert verdicts(document, "cuda")["not reached"] > 100
     assert set(verdicts(document, "cuda")) <= {"ok", "refused", "crashed", "not reached"}

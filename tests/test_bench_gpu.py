@@ -23,7 +23,7 @@ from plots.core.bounds import bounds
 from plots.file import loading
 
 WITHOUT_GPU = {"CUDA_VISIBLE_DEVICES": ""}  # wherever this runs
-EPOCH = ("--family=Epoch", "--model=disc-2", "--threads=1", *SHORT)
+EPOCH = ("--family=Epoch", "--model=disc-2", "--rows=200", "--threads=1", *SHORT)
 PROFILE = {
     "seconds_product",
     "seconds_loss",

@@ -127,9 +127,9 @@ def test_the_worker_refuses_what_it_does_not_know(configuration, said):
 @pytest.mark.slow
 def test_long_work_says_that_it_goes_on():
     # Billions of operations in float64 on one thread: seconds, wherever this runs.
-    name = "Minibatch/model:mlp-1024-4096-4096-10/batch:256/precision:f32/device:cpu"
+    name = "Minibatch/model:mlp-1024-4096-4096-10/batch:128/precision:f32/device:cpu"
     name += "/execution:eager/cpu_threads:1"
-    flags = ("--mlp=1024,4096,4096,10", "--batch=256", "--execution=eager", "--threads=1")
+    flags = ("--mlp=1024,4096,4096,10", "--batch=128", "--execution=eager", "--threads=1")
     flags += ("--family=Minibatch",)
     *said, answer = answers(prepare(name), flags=flags, OMP_NUM_THREADS="1")
     assert "facts" in answer
@@ -152,10 +152,11 @@ SWEEP = (
     "--execution=eager,graph,graph-epoch",
     "--placement=resident,pageable,pinned,pinned-async",
     "--threads=1,2",
+    "--rows=200",
     *SHORT,
 )
-# No row of these takes a second; a sanitizer's build on a busy machine may take a while.
-PATIENCE = "--patience=15s"
+# No row of these is silent for half a second, in a sanitizer's build on a busy machine either.
+PATIENCE = "--patience=4s"
 # What the sanitizer would make of a signal is not what a user's program does.
 SIGNALS = {
     "ASAN_OPTIONS": "exitcode=99:handle_segv=0:handle_abort=0:handle_sigill=0",
@@ -163,9 +164,9 @@ SIGNALS = {
 }
 SEEN = {
     "illegal": "an illegal memory access was encountered",
-    "endless kernel": "did not answer within 15 s while running it",
-    "endless loop": "did not answer within 15 s while making it",
-    "silence": "did not answer within 15 s",
+    "endless kernel": " s while running it",
+    "endless loop": " s while making it",
+    "silence": "did not answer within ",
     "abort": "was ended by a signal (Aborted)",
     "segmentation": "was ended by a signal (Segmentation fault)",
     "instruction": "was ended by a signal (Illegal instruction)",

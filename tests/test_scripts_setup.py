@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ./run and ./test set up: system packages, the Python environment, a CUDA compiler, CMake."""
+"""What ./run and ./test set up: the Python environment, a CUDA compiler, CMake."""
 
 import os
 import re
@@ -14,37 +14,8 @@ from types import SimpleNamespace
 import pytest
 from scripts import ROOT, refused, script
 
-from tools import build, console, cuda, environment, packages, run
+from tools import build, console, cuda, environment, run
 from tools.environment import Environment
-
-# --- system packages
-
-
-LINE = "\n    apt-get install -y --no-install-recommends cmake ninja-build"
-
-
-def need(package: str, present: bool = False, optional: bool = False) -> packages.Need:
-    return packages.Need(package, f"what {package} is", lambda: present, optional)
-
-
-NEEDS = [need("g++", present=True), need("cmake"), need("ninja-build")]
-
-
-def test_without_root_the_line_to_ask_for_is_exact(tmp_path, monkeypatch):
-    script(tmp_path / "apt-get", "")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(packages, "_privilege", lambda: None)
-    with refused(LINE + "\n"):
-        packages.ensure(NEEDS)
-
-
-def test_without_apt_the_things_themselves_are_named(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with refused(
-        "no apt .*:\n\n    what cmake is\n    what ninja-build is\n\nSee docs/building.md"
-    ):
-        packages.ensure([*NEEDS, need("x", optional=True)])
-
 
 # --- the Python environment
 

@@ -129,8 +129,8 @@ TEST_P(WinogradGolden, Trajectory) {
   if (!has_blocks()) {
     GTEST_SKIP() << "for processors with AVX2";
   }
-  if (golden.large && !test_all()) {
-    GTEST_SKIP() << "large: runs with CROSSOVER_TEST_ALL";
+  if ((golden.large && !test_all()) || left_to_others(form, threads)) {
+    GTEST_SKIP() << "large, or like others: runs with CROSSOVER_TEST_ALL";
   }
   const Training training = golden.training(form);
   expect_golden(golden, training,

@@ -52,7 +52,7 @@ class Fake:
         counted = counted or OWN_COUNTED
         if TROUBLE == "fails":
             return {"outcome": "failed", "error_message": "it is a fake"}
-        for _ in range(12 if TROUBLE == "slow" else 0):
+        for _ in range(5 if TROUBLE == "slow" else 0):
             time.sleep(1)
             alive("verifying it")
         is_pass = configuration["family"] == "Forward"

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels: block after block in an order of chance, on shared memory full of garbage.
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <functional>
 #include <numeric>
+#include <vector>
 
 #include "apart.h"
 #include "async_copies.h"
@@ -21,7 +25,19 @@ void end_kernel(const std::string& error) {
   }
 }
 
-void run_grid(Size size, const Kernel& kernel, const std::vector<const void*>& memory) {
+/// Of all arguments, which lie anywhere.
+std::vector<const void*> words_of(const Call& call) {
+  std::vector<const void*> words;
+  for (const Argument& argument : call.arguments) {
+    for (std::size_t at = 0; at + sizeof(void*) <= argument.bytes; at += sizeof(void*)) {
+      std::memcpy(&words.emplace_back(), static_cast<const char*>(argument.at) + at, sizeof(void*));
+    }
+  }
+  return words;
+}
+
+void run_grid(Size size, const std::function<void()>& thread,
+              const std::vector<const void*>& memory) {
   std::vector<unsigned> groups(size.blocks / std::max(size.cluster_blocks, 1U));
   std::iota(groups.begin(), groups.end(), 0U);
   std::shuffle(groups.begin(), groups.end(), state().random);
@@ -29,7 +45,7 @@ void run_grid(Size size, const Kernel& kernel, const std::vector<const void*>& m
   blockDim = dim3(size.threads);
   if (size.cooperative) {
     spoil_shared_memory(size.shared_bytes);
-    end_kernel(run_group(kernel.thread, {Group::Kind::grid, 0, size.blocks, size.threads}));
+    end_kernel(run_group(thread, {Group::Kind::grid, 0, size.blocks, size.threads}));
     return;
   }
   const bool is_cluster = size.cluster_blocks > 0;
@@ -37,9 +53,8 @@ void run_grid(Size size, const Kernel& kernel, const std::vector<const void*>& m
   const auto run = [&](unsigned group) {
     spoil_shared_memory(size.shared_bytes, together);
     forget_async_copies();
-    std::string error =
-        run_group(kernel.thread, {is_cluster ? Group::Kind::cluster : Group::Kind::block,
-                                  group * together, together, size.threads});
+    std::string error = run_group(thread, {is_cluster ? Group::Kind::cluster : Group::Kind::block,
+                                           group * together, together, size.threads});
     return error.empty() ? check_async_copies() : error;
   };
   std::string error;
@@ -95,7 +110,7 @@ cudaError_t active_clusters(int* clusters, Size size, const void* kernel) {
   });
 }
 
-cudaError_t launch(Size size, Kernel kernel, cudaStream_t handle) {
+cudaError_t launch(Size size, const Call& kernel, cudaStream_t handle) {
   return call("kernel", [&] {
     CUstream_st* stream = find_stream(handle);
     if (stream == nullptr) {
@@ -119,7 +134,12 @@ cudaError_t launch(Size size, Kernel kernel, cudaStream_t handle) {
     if (!allows_shared_bytes(kernel.function, size.shared_bytes)) {
       return cudaErrorInvalidValue;
     }
-    for (const void* pointer : kernel.pointers) {
+    for (const Argument& argument : kernel.arguments) {
+      if (!argument.is_pointer) {
+        continue;
+      }
+      const void* pointer = nullptr;
+      std::memcpy(&pointer, argument.at, sizeof(pointer));
       if (pointer != nullptr && where_is(pointer) == Where::pageable) {
         violation("a kernel gets the address " + hex(pointer) +
                   ", which is in no device or pinned memory");
@@ -127,12 +147,16 @@ cudaError_t launch(Size size, Kernel kernel, cudaStream_t handle) {
         return cudaSuccess;  // as on a device: a later call tells
       }
     }
-    Work work{.what = "kernel", .run = {}, .blocks = blocks_of(kernel.words)};
+    const std::vector<const void*> words = words_of(kernel);
+    Work work{.what = "kernel", .run = {}, .blocks = blocks_of(words)};
     if (declared() != nullptr) {
-      work.declared = reached(*declared(), kernel.words);
+      work.declared = reached(*declared(), words);
     }
-    work.run = [size, kernel = std::move(kernel), memory = work.blocks] {
-      run_grid(size, kernel, memory);
+    const auto* bytes = static_cast<const std::byte*>(kernel.bound);
+    work.run = [size, thread = kernel.thread, bound = std::vector(bytes, bytes + kernel.bytes),
+                memory = work.blocks] {
+      run_grid(
+          size, [&] { thread(bound.data()); }, memory);
     };
     return enqueue(*stream, std::move(work));
   });

@@ -89,7 +89,7 @@ struct Pinned {
 
 template <class... P, class... A>
 cudaError_t run(void (*kernel)(P...), Size size, cudaStream_t stream, A... arguments) {
-  return launch(size, cuda_host::bind(kernel, std::tuple<P...>(arguments...)), stream);
+  return launch(size, kernel, std::tuple<P...>(arguments...), stream);
 }
 
 }  // namespace cuda_host::test

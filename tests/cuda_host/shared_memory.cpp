@@ -112,11 +112,16 @@ std::deque<DynamicMemory>& dynamic_memories() {
   return all;
 }
 
-/// A sanitizer may count redzones to a variable.
+/// A sanitizer may count redzones to a variable. Word by word: it happens before each block.
 __attribute__((no_sanitize("address", "undefined"))) void spoil_variables() {
+  using Word [[gnu::may_alias]] = std::uint64_t;
   static const std::vector<Variable> variables = find_variables();
   for (const Variable& variable : variables) {
-    for (std::size_t i = 0; i < variable.bytes; ++i) {
+    std::size_t i = 0;
+    for (; i + sizeof(Word) <= variable.bytes; i += sizeof(Word)) {
+      *reinterpret_cast<volatile Word*>(variable.begin + i) = ~Word{0};
+    }
+    for (; i < variable.bytes; ++i) {
       variable.begin[i] = 0xff;
     }
   }

@@ -3,8 +3,11 @@
 // Names, numbers and signatures are those of CUDA 12 and 13; everything else is our own.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
+#include <type_traits>
 
 #include "cuda_host/kernel.h"
 
@@ -186,8 +189,35 @@ cudaError_t allow_shared_bytes(const void* kernel, unsigned bytes);
 void* dynamic_shared();
 
 /// Launches a kernel: what `kernel<<<blocks, threads, 0, stream>>>(arguments...)` does, with the
-/// error as its result.
-cudaError_t launch(Size size, Kernel kernel, cudaStream_t stream);
+/// error as its result. The arguments are copied; every word of them that is the address of device
+/// or pinned memory counts as memory that the kernel uses.
+cudaError_t launch(Size size, const Call& call, cudaStream_t stream);
+
+template <class... P>
+cudaError_t launch(Size size, void (*function)(P...), const std::tuple<P...>& arguments,
+                   cudaStream_t stream) {
+  static_assert((std::is_trivially_copyable_v<P> && ...),
+                "kernels take their arguments bit by bit");
+  struct Bound {
+    void (*function)(P...);
+    std::tuple<P...> arguments;
+  };
+  static_assert(alignof(Bound) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+  const Bound bound{function, arguments};
+  const auto parts = std::apply(
+      [](const auto&... argument) {
+        return std::array<Argument, sizeof...(P)>{
+            Argument{&argument, sizeof(argument), std::is_pointer_v<P>}...};
+      },
+      bound.arguments);
+  const auto thread = [](const void* copy) {
+    const auto& kept = *static_cast<const Bound*>(copy);
+    std::apply(kept.function, kept.arguments);
+  };
+  return launch(size,
+                {reinterpret_cast<const void*>(function), thread, &bound, sizeof(bound), parts},
+                stream);
+}
 
 /// How many clusters of that kernel the device has room for at once:
 /// cudaOccupancyMaxActiveClusters(). The emulation has room for one or for none.

@@ -28,18 +28,18 @@ template <class... P, class... A>
 void launch(void (*kernel)(P...), Grid grid, cudaStream_t stream, A&&... args) {
   static_assert(sizeof...(P) == sizeof...(A), "one argument for each parameter of the kernel");
   CROSSOVER_CUDA_CHECK(cuda_host::launch(
-      {.blocks = grid.blocks, .threads = grid.threads, .shared_bytes = grid.shared_bytes},
-      cuda_host::bind(kernel, std::tuple<P...>(std::forward<A>(args)...)), stream));
+      {.blocks = grid.blocks, .threads = grid.threads, .shared_bytes = grid.shared_bytes}, kernel,
+      std::tuple<P...>(std::forward<A>(args)...), stream));
 }
 
 template <class... P, class... A>
 void launch_cooperative(void (*kernel)(P...), Grid grid, cudaStream_t stream, A&&... args) {
-  CROSSOVER_CUDA_CHECK(cuda_host::launch(
-      {.blocks = grid.blocks,
-       .threads = grid.threads,
-       .shared_bytes = grid.shared_bytes,
-       .cooperative = true},
-      cuda_host::bind(kernel, std::tuple<P...>(std::forward<A>(args)...)), stream));
+  CROSSOVER_CUDA_CHECK(cuda_host::launch({.blocks = grid.blocks,
+                                          .threads = grid.threads,
+                                          .shared_bytes = grid.shared_bytes,
+                                          .cooperative = true},
+                                         kernel, std::tuple<P...>(std::forward<A>(args)...),
+                                         stream));
 }
 
 inline void grid_barrier(std::source_location where = std::source_location::current()) {
@@ -59,12 +59,12 @@ inline float* shared_of(float* own, int rank,
 template <class... P, class... A>
 void launch_clusters(void (*kernel)(P...), Grid grid, unsigned cluster_blocks, cudaStream_t stream,
                      A&&... args) {
-  CROSSOVER_CUDA_CHECK(cuda_host::launch(
-      {.blocks = grid.blocks,
-       .threads = grid.threads,
-       .shared_bytes = grid.shared_bytes,
-       .cluster_blocks = cluster_blocks},
-      cuda_host::bind(kernel, std::tuple<P...>(std::forward<A>(args)...)), stream));
+  CROSSOVER_CUDA_CHECK(cuda_host::launch({.blocks = grid.blocks,
+                                          .threads = grid.threads,
+                                          .shared_bytes = grid.shared_bytes,
+                                          .cluster_blocks = cluster_blocks},
+                                         kernel, std::tuple<P...>(std::forward<A>(args)...),
+                                         stream));
 }
 
 template <class... P>

@@ -3,13 +3,12 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
-#include <functional>
 #include <source_location>
-#include <tuple>
+#include <span>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): these are CUDA's names
 #define __global__
@@ -48,36 +47,22 @@ inline constexpr int warpSize = 32;
 
 namespace cuda_host {
 
-/// A kernel and its arguments, copied at the call. Every word of the arguments that is the address
-/// of device or pinned memory counts as memory that the kernel uses.
-struct Kernel {
-  std::function<void()> thread;
-  std::vector<const void*> words;
-  std::vector<const void*> pointers;  ///< of arguments that are pointers: never the host's
-  const void* function = nullptr;
+/// Where an argument of a kernel lies.
+struct Argument {
+  const void* at = nullptr;
+  std::size_t bytes = 0;
+  bool is_pointer = false;  ///< then never one to the host's memory
 };
 
-template <class T>
-void add_words(Kernel& kernel, const T& argument) {
-  static_assert(std::is_trivially_copyable_v<T>, "kernels take their arguments bit by bit");
-  if constexpr (std::is_pointer_v<T>) {
-    kernel.pointers.push_back(argument);
-  }
-  for (std::size_t at = 0; at + sizeof(void*) <= sizeof(T); at += sizeof(void*)) {
-    const void* word = nullptr;
-    std::memcpy(&word, reinterpret_cast<const char*>(&argument) + at, sizeof(word));
-    kernel.words.push_back(word);
-  }
-}
-
-template <class Function, class Arguments>
-Kernel bind(Function function, Arguments arguments) {
-  Kernel kernel;
-  std::apply([&](const auto&... argument) { (add_words(kernel, argument), ...); }, arguments);
-  kernel.thread = [=] { std::apply(function, arguments); };
-  kernel.function = reinterpret_cast<const void*>(function);
-  return kernel;
-}
+/// A kernel and its arguments, as long as the call lasts. There are hundreds of kernels: what each
+/// of them is compiled for anew is no more than this.
+struct Call {
+  const void* function = nullptr;
+  void (*thread)(const void* bound) = nullptr;  ///< one of its threads
+  const void* bound = nullptr;                  ///< the function and its arguments
+  std::size_t bytes = 0;                        ///< of these
+  std::span<const Argument> arguments;
+};
 
 /// Waits for the block; `where` tells barriers apart, so that threads that wait at different ones
 /// are found.
