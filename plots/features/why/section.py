@@ -108,7 +108,8 @@ def of_quotients(file: File, own: File, context: Context) -> Section | None:
             if one.gpu.rows[0] in rows:
                 best[one.model] = max(best.get(one.model, one), one, key=lambda one: one.ratio)
         if found:
-            short = quotient_table(file, list(best.values()) or found)
+            shown = sorted(best.values() or found, key=lambda one: one.parameters)
+            short = quotient_table(file, shown).led_by("model", "ratio", "time_ratio", "rate_ratio")
             tables.append(quotient_table(file, found).shortened(short))
         points += _changes(own, compared, family)
         tables.append(counterfactual_table(own, compared, family).as_folded())
