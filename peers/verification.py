@@ -82,11 +82,6 @@ class Trajectory:
     batch: int | None = None
     first_losses: list[float] = field(default_factory=list)
 
-    @property
-    def mean_loss(self) -> float:
-        """Of the first iteration, if its steps are all there."""
-        return sum(self.losses) / len(self.losses)
-
 
 def is_compared_together(task: Task) -> bool:
     """Whether some parameters are nothing but updates, or have no gradient but rounding. Of a
