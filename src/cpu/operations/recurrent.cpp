@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "../fused/kernels.h"
 #include "../primitives.h"
 #include "../threads.h"
 #include "../vector.h"
@@ -60,13 +61,41 @@ void add_product_of_inputs(Lowering& to, const StepSizes& of, Id x, Id w_ih, con
                .k = of.in,
                .a_strides = {of.in, 1},
                .b_strides = {1, of.in},
+               .b_is_constant = is_used(to.workload()) && to[w_ih].role == Role::parameter,
                .operand_type = of.type},
               {.a = {x}, .b = {w_ih}, .bias = {}, .c = sums});
+}
+
+/// The same of one sample on one thread, where a call of oneDNN's takes longer than the work: it
+/// reads weights from the second cache at half of our speed.
+void add_product_of_state(Lowering& to, const StepSizes& of, const Argument& h, Id w_hh,
+                          Argument sums, bool accumulate) {
+  const fused::PassLayer layer{.in = of.hidden,
+                               .out = of.wide,
+                               .by_inputs = true,
+                               .ld = of.hidden,
+                               .x_stride = of.hidden,
+                               .y_stride = of.wide};
+  sums.read = accumulate;
+  sums.written = true;
+  to.add(OpCategory::product, 1, {h, reads(w_hh), sums},
+         [layer, accumulate, pass = fused::best_kernels().pass](const Invocation& call) {
+           auto* sums = call.operand<float>(2);
+           fused::PassLayer now = layer;
+           now.weights = call.operand<const float>(1);
+           now.bias = accumulate ? sums : nullptr;
+           pass(now, call.operand<const float>(0), sums, 1);
+         });
 }
 
 /// sums [batch, wide] (+)= h w_hhT of one time step.
 void add_product_of_states(Lowering& to, const StepSizes& of, const Argument& h, Id w_hh,
                            const Argument& sums, bool accumulate) {
+  const double flops = 2 * static_cast<double>(of.gates() * of.hidden);
+  if (of.batch == 1 && of.type == Type::f32 && to.threads_for_flops(flops) == 1) {
+    add_product_of_state(to, of, h, w_hh, sums, accumulate);
+    return;
+  }
   add_product(to,
               {.m = of.batch,
                .n = of.wide,
