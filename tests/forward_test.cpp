@@ -37,6 +37,21 @@ Model normalized_model() {
   return model;
 }
 
+/// A forward pass of one sample lays weights of states in blocks, of which these have a whole one
+/// and a part.
+Model recurrent_model() {
+  Model model{.name = "recurrent",
+              .sample = {3},
+              .sample_type = Type::i32,
+              .classes = 7,
+              .labels = {3},
+              .layers = {}};
+  Value value = model.add(EmbeddingLayer{7, 6}, {0});
+  value = model.add(GruLayer{48}, {model.add(LstmLayer{36}, {value})});
+  model.add(LinearLayer{7}, {value});
+  return model;
+}
+
 std::vector<Model> models() {
   return {mlp("mlp", {5, 9, 8, 3}, Activation::tanh),
           mlp("mse", {5, 9, 8, 1}, Activation::silu, LossFunction::mse),
@@ -50,6 +65,7 @@ std::vector<Model> models() {
           parts_model(),
           asking_model(),
           small_language_model(),
+          recurrent_model(),
           gpt({.vocabulary = 7, .width = 6, .layers = 2, .heads = 2, .time = 4})};
 }
 
@@ -152,13 +168,9 @@ TEST(ForwardPass, IsVerifiedOnTheCpuInEveryExecution) {
 }
 
 /// What is made of parameters once is made again: here of each one in turn.
-TEST(ForwardPass, ReadsParametersThatCameAfterAPass) {
-  Model model{.name = "blocks", .sample = {16, 8, 8}, .classes = 3, .layers = {}};
-  const Value image = model.add(ConvolutionLayer{32, {.size = 3, .padding = 1}}, {0});
-  const Value hidden = model.add(LinearLayer{80}, {model.add(FlattenLayer{}, {image})});
-  model.add(LinearLayer{3}, {hidden});
-  const Workload pass = forward_pass(model, 2);
-  const Dataset data = rows_of(model, 2);
+void expect_parameters_after_a_pass(const Model& model, std::int64_t batch) {
+  const Workload pass = forward_pass(model, batch);
+  const Dataset data = rows_of(model, batch);
   const auto cpu = make_cpu_backend();
   for (const Id parameter : tensors_of(pass, Role::parameter)) {
     Reference reference(pass);
@@ -180,6 +192,15 @@ TEST(ForwardPass, ReadsParametersThatCameAfterAPass) {
           << pass[parameter].name << " " << static_cast<int>(execution);
     }
   }
+}
+
+TEST(ForwardPass, ReadsParametersThatCameAfterAPass) {
+  Model model{.name = "blocks", .sample = {16, 8, 8}, .classes = 3, .layers = {}};
+  const Value image = model.add(ConvolutionLayer{32, {.size = 3, .padding = 1}}, {0});
+  const Value hidden = model.add(LinearLayer{80}, {model.add(FlattenLayer{}, {image})});
+  model.add(LinearLayer{3}, {hidden});
+  expect_parameters_after_a_pass(model, 2);
+  expect_parameters_after_a_pass(recurrent_model(), 1);
 }
 
 TEST(ForwardPass, IsVerifiedIn16Bits) {

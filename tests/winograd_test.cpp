@@ -169,6 +169,31 @@ TEST(WinogradPlan, RefusesOtherPrecisions) {
   expect_refused(step_of(resnet(ResNetR{.blocks = 1}), Precision::bf16), Precision::bf16);
 }
 
+/// 320 by 256 channels, whose transformed weights a cache may not hold.
+TEST(WinogradPlan, TakesManyChannelsInForwardPassesOfFewTiles) {
+  if (!has_blocks()) {
+    GTEST_SKIP() << "for processors with AVX2";
+  }
+  Model model{.name = "channels", .sample = {320, 4, 4}, .classes = 3, .layers = {}};
+  const Value image = model.add(ConvolutionLayer{256, {.size = 3, .padding = 1}}, {0});
+  model.add(LinearLayer{3}, {model.add(FlattenLayer{}, {image})});
+  const auto backend = make_cpu_backend();
+  const Workload pass = forward_pass(model, 16);
+  const auto program = backend->compile(pass, {.execution = Execution::winograd});
+  const Dataset data = uniform_data(model, 16);
+  set_inputs(*program, pass, data);
+  restart(*program, pass);
+  program->enqueue(0, 1);
+  program->wait();
+  EXPECT_NO_THROW(verify_outputs(*program, pass, reference_outputs(pass, data)));
+
+  expect_refused(forward_pass(model, 17), Precision::f32);
+  expect_refused(step_of(model, Precision::f32), Precision::f32);
+  EXPECT_THROW(
+      static_cast<void>(backend->plan(pass, {.threads = 2, .execution = Execution::winograd})),
+      Unsupported);
+}
+
 TEST(WinogradPlan, IsOneOfWhatAutoChoosesFrom) {
   if (!has_blocks()) {
     GTEST_SKIP() << "for processors with AVX2";

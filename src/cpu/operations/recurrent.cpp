@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 #include <variant>
 
+#include "../fused/kernels.h"
 #include "../primitives.h"
 #include "../threads.h"
 #include "../vector.h"
@@ -60,9 +62,77 @@ void add_product_of_inputs(Lowering& to, const StepSizes& of, Id x, Id w_ih, con
                .k = of.in,
                .a_strides = {of.in, 1},
                .b_strides = {1, of.in},
+               .b_is_constant = is_used(to.workload()) && to[w_ih].role == Role::parameter,
                .operand_type = of.type},
               {.a = {x}, .b = {w_ih}, .bias = {}, .c = sums});
 }
+
+/// Products of one sample's state by constant weights, where a call of oneDNN's takes longer than
+/// the work: weights lie in the order in which they are read, [wide / columns, hidden, columns].
+class ProductOfOneState {
+ public:
+  ProductOfOneState(Lowering& to, const StepSizes& of, Id w_hh)
+      : hidden_(of.hidden), wide_(of.wide), laid_(to.keep(of.wide * of.hidden * bytes(of.type))) {
+    to.add_once(OpCategory::product, 1, {reads(w_hh), laid_},
+                [hidden = hidden_, wide = wide_](const Invocation& call) {
+                  const auto* from = call.operand<const float>(0);
+                  auto* laid = call.operand<float>(1);
+                  for_each_block(wide, [&](std::int64_t first, std::int64_t columns) {
+                    for (std::int64_t i = 0; i < hidden; ++i) {
+                      for (std::int64_t o = first; o < first + columns; ++o) {
+                        *laid++ = from[o * hidden + i];
+                      }
+                    }
+                  });
+                });
+  }
+
+  static bool suits(const Lowering& to, const StepSizes& of, Id w_hh) {
+    return of.batch == 1 && of.type == Type::f32 && of.wide % fused::floats_of_line == 0 &&
+           is_used(to.workload()) && to[w_hh].role == Role::parameter;
+  }
+
+  /// sums [wide] (+)= h w_hhT.
+  void add(Lowering& to, const Argument& h, Argument sums, bool accumulate) const {
+    sums.read = accumulate;
+    sums.written = true;
+    Argument weights = laid_;
+    weights.written = false;
+    to.add(OpCategory::product, 1, {h, weights, sums},
+           [hidden = hidden_, wide = wide_, accumulate,
+            pass = fused::best_kernels().pass](const Invocation& call) {
+             const auto* state = call.operand<const float>(0);
+             const auto* laid = call.operand<const float>(1);
+             auto* into = call.operand<float>(2);
+             if (!accumulate) {
+               std::fill_n(into, wide, 0.0F);
+             }
+             for_each_block(wide, [&](std::int64_t first, std::int64_t columns) {
+               const fused::PassLayer block{.in = hidden,
+                                            .out = columns,
+                                            .ld = columns,
+                                            .x_stride = hidden,
+                                            .y_stride = columns,
+                                            .weights = laid + first * hidden,
+                                            .bias = into + first};
+               pass(block, state, into + first, 1);
+             });
+           });
+  }
+
+ private:
+  /// work(first, count) for as many outputs at once as fill the registers.
+  template <class Work>
+  static void for_each_block(std::int64_t wide, const Work& work) {
+    constexpr std::int64_t columns = 8 * fused::floats_of_line;
+    for (std::int64_t first = 0; first < wide; first += columns) {
+      work(first, std::min(columns, wide - first));
+    }
+  }
+
+  std::int64_t hidden_, wide_;
+  Argument laid_;
+};
 
 /// sums [batch, wide] (+)= h w_hhT of one time step.
 void add_product_of_states(Lowering& to, const StepSizes& of, const Argument& h, Id w_hh,
@@ -245,12 +315,21 @@ void lower(const Recurrent& op, Lowering& to) {
       of.type == Type::f32 ? updates(op.gates) : to.reserve(of.bytes_of_gates(of.time, Type::f32));
   const Argument of_states = is_apart ? to.reserve(of.bytes_of_gates(1, Type::f32)) : Argument{};
   add_product_of_inputs(to, of, op.x, op.w_ih, of_inputs);
+  std::optional<ProductOfOneState> of_one_state;
+  if (of.time > 1 && ProductOfOneState::suits(to, of, op.w_hh)) {
+    of_one_state.emplace(to, of, op.w_hh);
+  }
   const int threads = to.threads_for_bytes(static_cast<double>(of.bytes_of_gates(1, Type::f32)));
   for (std::int64_t t = 0; t < of.time; ++t) {
     const Argument sums = of_inputs.from(of.bytes_of_gates(t, Type::f32));
     if (t > 0) {
-      add_product_of_states(to, of, reads(op.h).from(of.bytes_of_states(t - 1, of.type)), op.w_hh,
-                            is_apart ? of_states : sums, !is_apart);
+      const Argument h = reads(op.h).from(of.bytes_of_states(t - 1, of.type));
+      const Argument& into = is_apart ? of_states : sums;
+      if (of_one_state) {
+        of_one_state->add(to, h, into, !is_apart);
+      } else {
+        add_product_of_states(to, of, h, op.w_hh, into, !is_apart);
+      }
     }
     with_unit(op.cell, of.type, [&](auto unit, auto zero) {
       to.add(

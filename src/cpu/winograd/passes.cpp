@@ -170,8 +170,10 @@ void transform_back(const Weights& of, const float* sums, std::int64_t parts, fl
 // ---- The passes
 
 /// Of the transformed weights: 256 by 256 channels. With 512 they come from memory for each unit,
-/// and oneDNN's convolution is as fast.
+/// and oneDNN's convolution is as fast; but for few units of a forward pass, which has them
+/// transformed once, on one thread.
 constexpr std::int64_t most_weight_bytes = 1 << 22;
+constexpr std::int64_t few_units = 4;
 
 /// With it the last window still holds a pixel; the gradient of images pads what it leaves.
 constexpr std::int64_t widest_padding = 2;
@@ -190,13 +192,6 @@ bool has_blocks(const Tensor& image) {
   return image.type == Type::f32 && ImageRows(image, image.type).channels == best_kernels().lanes;
 }
 
-bool takes(const Tensor& x, const Tensor& w, const Tensor& y, const Window& window,
-           const Lowering& to) {
-  return to.takes_winograd() && has_winograd(x, w, window) && window.padding.is_square() &&
-         window.padding.down <= widest_padding && has_blocks(x) && has_blocks(y) &&
-         bytes_of(weight_floats(weights_of(w))) <= most_weight_bytes;
-}
-
 Images images(const Tensor& image) {
   const ImageRows rows(image, image.type);
   return {.blocks = rows.blocks, .height = rows.height, .width = rows.width};
@@ -204,6 +199,20 @@ Images images(const Tensor& image) {
 
 Geometry geometry_of(const Tensor& x, const Tensor& y, std::int64_t padding) {
   return {.batch = x.shape[0], .in = images(x), .out = images(y), .padding = padding};
+}
+
+bool reads_weights_seldom(const Tensor& x, const Tensor& w, const Tensor& y, const Window& window,
+                          const Lowering& to) {
+  return is_used(to.workload()) && geometry_of(x, y, window.padding.down).units() <= few_units &&
+         convolution_threads(w, y, to) == 1;
+}
+
+bool takes(const Tensor& x, const Tensor& w, const Tensor& y, const Window& window,
+           const Lowering& to) {
+  return to.takes_winograd() && has_winograd(x, w, window) && window.padding.is_square() &&
+         window.padding.down <= widest_padding && has_blocks(x) && has_blocks(y) &&
+         (bytes_of(weight_floats(weights_of(w))) <= most_weight_bytes ||
+          reads_weights_seldom(x, w, y, window, to));
 }
 
 /// Room for so many floats.
@@ -367,7 +376,8 @@ void require_any(const Lowering& to) {
       "Winograd's products are for convolutions in f32 with windows of 3x3, stride 1, one group "
       "and a multiple of " +
       std::to_string(best_kernels().lanes) +
-      " channels, up to 256 by 256: this network has none that this processor takes so");
+      " channels, up to 256 by 256 but in forward passes of few pixels: this network has none that "
+      "this processor takes so");
 }
 
 void lower(const Convolution& op, Lowering& to) {
