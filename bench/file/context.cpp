@@ -250,6 +250,7 @@ Json machine_json(const Devices& devices) {
             {"quota", machine.quota ? number_json(*machine.quota) : Json(nullptr)},
             {"numa_nodes", machine.numa_nodes},
             {"governor", machine.governor ? Json(*machine.governor) : Json(nullptr)},
+            {"turbo", machine.turbo ? Json(*machine.turbo) : Json(nullptr)},
             {"simd", machine.simd}}},
           {"memory_bytes", machine.memory_bytes},
           {"gpu", gpu},

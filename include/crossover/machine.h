@@ -21,7 +21,9 @@ struct Machine {
   std::optional<double> quota;  ///< processors' time per time that a container has; none: all
   int numa_nodes = 1;
   std::optional<std::string>
-      governor;      ///< of the first processor; absent where the kernel has none
+      governor;  ///< of the first processor; absent where the kernel has none
+  std::optional<bool>
+      turbo;         ///< whether clocks may rise above the base; absent where that is not told
   std::string simd;  ///< widest vector instructions: "sse2", "avx2", "avx512", "amx", "neon"
   std::int64_t memory_bytes = 0;
   std::string os, kernel;

@@ -30,7 +30,7 @@ def median_of(samples: np.ndarray) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """The processor; `governor` is None where the system has none."""
+    """The processor; `governor` and `turbo` are None where the system does not tell."""
 
     model: str
     sockets: int
@@ -39,6 +39,7 @@ class Cpu:
     numa_nodes: int
     governor: str | None
     simd: str
+    turbo: bool | None = None
 
     @property
     def words(self) -> str:

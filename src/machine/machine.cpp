@@ -36,6 +36,18 @@ std::optional<std::string> first_line(const std::string& path) {
   return line;
 }
 
+/// By cpufreq, or by intel_pstate, which has a switch of its own (Linux, admin-guide/pm).
+std::optional<bool> turbo() {
+  const std::string folder = "/sys/devices/system/cpu/";
+  if (const auto boost = first_line(folder + "cpufreq/boost")) {
+    return *boost == "1";
+  }
+  if (const auto off = first_line(folder + "intel_pstate/no_turbo")) {
+    return *off == "0";
+  }
+  return std::nullopt;
+}
+
 std::string text_of(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -226,6 +238,7 @@ Machine this_machine() {
   }
   read_topology(machine);
   machine.quota = control_group().quota;
+  machine.turbo = turbo();
   machine.governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   machine.simd = widest_simd();
   machine.memory_bytes = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);

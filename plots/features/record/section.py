@@ -13,6 +13,7 @@ from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.file.rows import File, Row, Run
 from plots.text import printable
 
+_TURBO = {True: "on", False: "off", None: "not told"}
 _METHOD = (
     (
         "Epoch",
@@ -104,7 +105,7 @@ def _facts(file: File) -> tuple[tuple[str, str], ...]:
     facts = {
         "CPU": f"{cpu.model}; sockets: {cpu.sockets}, cores: {cpu.cores}, hardware threads: "
         f"{cpu.threads}, NUMA nodes: {cpu.numa_nodes}, SIMD: {cpu.simd}, "
-        f"governor: {cpu.governor or 'none'}",
+        f"governor: {cpu.governor or 'none'}, turbo: {_TURBO[cpu.turbo]}",
         "GPU": machine.gpu or machine.gpu_reason,
         "Memory": f"{machine.memory_bytes / 1e9:.1f} GB",
         "System": f"{machine.os}, kernel {machine.kernel}",
