@@ -166,6 +166,10 @@ class SumsUnderWay {
 
 }  // namespace
 
+bool is_constant(const Lowering& to, Id id) {
+  return is_used(to.workload()) && to[id].role == Role::parameter;
+}
+
 Lowering::Lowering(const Workload& workload, int threads, dnnl::engine engine,
                    const std::map<Id, Layout>& settled, Execution execution, Ranks* ranks)
     : workload_(workload),

@@ -205,6 +205,9 @@ class Lowering {
   std::vector<bool> is_settled_;
 };
 
+/// Whether it is a parameter that no step changes, so that what is made of it is made once.
+bool is_constant(const Lowering& to, Id id);
+
 /// All steps of a Workload that does check(). Where oneDNN has a say in a layout it is asked, which
 /// makes descriptions for `engine`, but neither code nor memory. `execution`: eager, winograd or
 /// overlapped. `ranks`: where the Workload sums over them. Throws Unsupported, dnnl::error.

@@ -113,7 +113,7 @@ void lower(const Linear& op, Lowering& to) {
                .b_strides = {1, in},
                .bias = op.bias != none,
                .activation = op.activation,
-               .b_is_constant = is_used(to.workload()) && to[op.w].role == Role::parameter,
+               .b_is_constant = is_constant(to, op.w),
                .operand_type = to[op.x].type,
                .result_type = to[op.y].type},
               {.a = {op.x}, .b = {op.w}, .bias = {op.bias}, .c = {op.y}});

@@ -62,7 +62,7 @@ void add_product_of_inputs(Lowering& to, const StepSizes& of, Id x, Id w_ih, con
                .k = of.in,
                .a_strides = {of.in, 1},
                .b_strides = {1, of.in},
-               .b_is_constant = is_used(to.workload()) && to[w_ih].role == Role::parameter,
+               .b_is_constant = is_constant(to, w_ih),
                .operand_type = of.type},
               {.a = {x}, .b = {w_ih}, .bias = {}, .c = sums});
 }
@@ -89,7 +89,7 @@ class ProductOfOneState {
 
   static bool suits(const Lowering& to, const StepSizes& of, Id w_hh) {
     return of.batch == 1 && of.type == Type::f32 && of.wide % fused::floats_of_line == 0 &&
-           is_used(to.workload()) && to[w_hh].role == Role::parameter;
+           is_constant(to, w_hh);
   }
 
   /// sums [wide] (+)= h w_hhT.
