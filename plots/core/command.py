@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plots.core.machines import SORTS
-from plots.core.page.section import Section
+from plots.core.page.section import Block, Section
 from plots.core.page.text import tables_of, text_of
 from plots.core.tables.formats import FORMATS, render
 from plots.core.tables.table import Table
@@ -185,10 +185,14 @@ def print_sections(sections: Sequence[Section], options: argparse.Namespace) -> 
     """Prints `sections` in the format that was asked for: as text what a page says of them, all of
     it with --all or where there is no such flag, else their tables."""
     if options.format == "text":
-        every = getattr(options, "all", True)
-        sys.stdout.write(text_of(sections, every) if sections else "")
+        sys.stdout.write(text_of(sections, getattr(options, "all", True)))
     else:
         print_tables(tables_of(sections), options)
+
+
+def print_blocks(blocks: Iterable[Block], options: argparse.Namespace) -> None:
+    """Prints `blocks`, which no page has, as print_sections() does."""
+    print_sections([Section(title="", anchor="", blocks=tuple(blocks))], options)
 
 
 def tell_written(paths: Iterable[Path]) -> None:

@@ -67,14 +67,15 @@ def told(tmp_path):
     return path
 
 
-def test_one_screen_says_what_pytorch_takes_and_why(write_modules, told, shell):
+def test_one_screen_says_what_pytorch_takes_and_why(write_modules, told, shell, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     compiled = measured(compiler="inductor")
     wrong = {**compiled[0], "configuration": {**compiled[0]["configuration"], "precision": "bf16"}}
     failed = synthetic.failure(wrong["configuration"], "it drifts")
     failed["not_verified"] = {"seconds": 3e-3}
     path = write_modules([*measured(), *compiled, failed])
     text = shell("advise", "--network", told, "--gpu=rtx-4060,h200", path).out
-    assert max(map(len, text.splitlines())) <= 100 and text.count("\n") <= 40
+    assert max(map(len, text.splitlines())) <= 80 and text.count("\n") <= 40
     said = " ".join(text.split())
     assert f"pairs is measured in PyTorch as it is (program: pytorch): {REASON}." in said
     assert "pairs: 200,000 parameters, batch 16, a step, f32" in text and "an epoch" not in text

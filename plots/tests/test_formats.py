@@ -191,10 +191,10 @@ def test_programs_read_all_and_people_what_is_not_folded(capsys):
     assert [len(one["rows"]) for one in json.loads(capsys.readouterr().out)] == [2, 2]
     print_sections(sections, argparse.Namespace(format="text", all=False))
     left = "--all shows, too: Times on a machine (2); More (2)."
-    shown = f"one\n\nSo it is.\n\n{as_text(short)}\ntwo\n\n{left}\n"
+    shown = f"one\nSo it is.\n\n{as_text(short)}\ntwo\n\n{left}\n"
     assert capsys.readouterr().out == shown
     print_sections(sections, argparse.Namespace(format="text", all=True))
-    shown = f"one\n\nSo it is.\n\n{as_text(SMALL)}\ntwo\n\n"
+    shown = f"one\nSo it is.\n\n{as_text(SMALL)}\ntwo\n\n"
     shown += f"{as_text(replace(SMALL, title='More'))}\nAs measured.\n"
     assert capsys.readouterr().out == shown
 

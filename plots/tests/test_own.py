@@ -91,10 +91,11 @@ def printed(own: Own, adviser: Adviser) -> str:
     return text_of([Section("Advice", "advice", blocks=(block,))])
 
 
-def test_one_screen_has_every_program_and_card(file, fitted):
+def test_one_screen_has_every_program_and_card(file, fitted, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     own, adviser = asked(file, fitted)
     text = printed(own, adviser)
-    assert max(map(len, text.splitlines())) <= 100 and text.count("\n") <= 30
+    assert max(map(len, text.splitlines())) <= 80 and text.count("\n") <= 25
     lines = {line.split("  ")[0]: line for line in text.splitlines()}
     assert "40 µs" in lines["CPU, 1 thread"]  # of 195 parameters
     assert "120 µs" in lines["PyTorch, 1 thread"] and "slower" in lines["PyTorch, 1 thread"]

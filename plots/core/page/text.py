@@ -24,7 +24,8 @@ def text_of(sections: Sequence[Section], every: bool = False) -> str:
     left = "; ".join(dict.fromkeys(name for section in sections for name in _left_out(section)))
     if left and not every:
         parts.append(_paragraph(f"--all shows, too: {left}."))
-    return "\n\n".join(filter(None, parts)) + "\n"
+    said = "\n\n".join(filter(None, parts))
+    return f"{said}\n" if said else ""
 
 
 def tables_of(sections: Iterable[Section]) -> list[Table]:
@@ -35,8 +36,9 @@ def tables_of(sections: Iterable[Section]) -> list[Table]:
 def _of_block(block: Block, every: bool, is_named: bool) -> Iterator[str]:
     names = [block.machine] if is_named and block.machine else []
     head = ": ".join([*names, *([block.title] if block.title else [])])
-    yield "\n".join(filter(None, [_paragraph(head), block.strip]))
-    yield _paragraph(block.lead)
+    lead = _paragraph(block.lead)
+    yield "\n".join(filter(None, [_paragraph(head), block.strip or lead]))
+    yield lead if block.strip else ""
     yield _points(block.points)
     yield from _of_tables(block.tables, block.machine, every)
     yield "\n".join(wrapped(printable(f"{term}: {said}"), "  ", "") for term, said in block.facts)

@@ -118,7 +118,7 @@ class Table:
         if self.folded:
             return None
         table = self.short or self
-        if not (table.brief or (self.brief and len(table.lines) > _FEW)):
+        if not table.brief:
             return table
         kept = spread(len(table.lines), _SHOWN)
         note = f"{len(kept)} of {len(table.lines)} lines, evenly spread."

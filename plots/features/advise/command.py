@@ -20,12 +20,12 @@ from plots.core.command import (
     complain,
     named_path,
     newest,
-    print_sections,
+    print_blocks,
 )
 from plots.core.cost import BENCH_PATH, Cost, CostError, load_cost, run_bench
 from plots.core.costs import kept_cost
 from plots.core.mlp import ACTIVATIONS, OPTIMIZERS, PRECISIONS, Mlp, network_of, of_size, widths_in
-from plots.core.page.section import Block, Section
+from plots.core.page.section import Block
 from plots.features.advise.advice import Adviser, Network, nearest_batch, own_network
 from plots.features.advise.as_is_summary import (
     as_is,
@@ -145,7 +145,7 @@ def run(options: argparse.Namespace) -> int:
                 blocks.append(_answer(file, network, its, options, fitted=fitted, second=second))
         except CostError as error:
             problems.append(f"{printable(str(file.path))}: {error}")
-    print_sections([Section(title="Advice", anchor="advice", blocks=tuple(blocks))], options)
+    print_blocks(blocks, options)
     return complain(problems)
 
 
@@ -195,9 +195,8 @@ def _answer(
 
     own = own_network(file, adviser, cost, count)
     lead, said = own_lead(own, epochs=epochs), own_sentences(own, adviser)
-    block = own_block(own, lead, said, own_table(own, epochs))
-    tables = (*block.tables, table.as_folded())
-    return replace(block, machine=file.machine.id, tables=tables)
+    block = own_block(own, lead, said, table.shortened(own_table(own, epochs)))
+    return replace(block, machine=file.machine.id)
 
 
 def _as_is(

@@ -145,7 +145,12 @@ def _cost_of(file: File, rows: Sequence[Row]) -> Cost | None:
 
 def _block(file: File, own: Own, block: Block, context: Context) -> Block:
     charts = [chart] if (chart := draw_own(file, own)) else []
-    return replace(block, machine=file.machine.id, pictures=context.pictures(file, charts))
+    return replace(
+        block,
+        machine=file.machine.id,
+        title=f"{own.cost.model}: {own.cost.params:,.0f} parameters",
+        pictures=context.pictures(file, charts),
+    )
 
 
 # ---- the chart: over its batches and over its sizes

@@ -161,7 +161,6 @@ def own_table(own: Own, epochs: int = 1) -> Table:
 def own_block(own: Own, lead: str, said: Sequence[str], table: Table) -> Block:
     """What is `said` of it, `table` of its ways, and its sizes where there are several."""
     return Block(
-        title=f"{own.cost.model}: {own.cost.params:,.0f} parameters",
         lead=lead,
         points=tuple(said),
         tables=(table, *([sizes_table(own).as_folded()] if len(own.sizes) > 1 else [])),

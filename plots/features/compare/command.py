@@ -23,6 +23,7 @@ from plots.core.command import (
     charts_missing,
     complain,
     named_path,
+    print_blocks,
     print_sections,
     save_charts,
     tell_written,
@@ -159,7 +160,7 @@ def run(options: argparse.Namespace) -> int:
             block = Block(points=tuple(verdicts(side)), tables=(machines_table(side),))
             blocks.append(block)
             if not options.rows and options.fail_on_slower is None:
-                _print(blocks, options)
+                print_blocks(blocks, options)
                 problems += (_refusal(baseline, one.file) for one in side.standings if one.obstacle)
                 return complain(
                     problems + (_draw_machines(side, options.charts) if options.charts else [])
@@ -230,7 +231,7 @@ def _run_comparison(
                 f"{printable(str(other.path))}: no row has a result both here and in the baseline "
                 f"{printable(str(baseline.path))}, so nothing was compared; name files of one sweep"
             )
-    _print(blocks, options)
+    print_blocks(blocks, options)
     if options.charts:
         problems += _draw([comparison for comparison in done if comparison.pairs], options.charts)
     slower: list[str] = []
@@ -242,11 +243,6 @@ def _run_comparison(
     if problems:
         return complain(problems)
     return EXIT_SLOWER if slower else complain([])
-
-
-def _print(blocks: Sequence[Block], options: argparse.Namespace) -> None:
-    section = Section(title="Compared", anchor="compared", blocks=tuple(blocks))
-    print_sections([section] if any(block.tables for block in blocks) else [], options)
 
 
 def _untold(done: Sequence[Comparison], families: Sequence[str]) -> list[str]:

@@ -138,17 +138,18 @@ def run(options: argparse.Namespace) -> int:
         {family: speed_ups(file, family, found) for family in OF_NETWORKS}
         for file, found in crossovers
     ]
-    tables = _tables(crossovers, ratios)
-    if options.format != "text":
-        print_tables(tables, options)
-    else:
+    is_text = options.format == "text"
+    tables = [] if is_text else _tables(crossovers, ratios)
+    if is_text:
         print_sections(_sections(crossovers, QUANTITIES[options.of]), options)
+    else:
+        print_tables(tables, options)
     untold = [
         _nothing_to_compare(file, any(own.values()), QUANTITIES[options.of])
         for (file, found), own in zip(crossovers, ratios, strict=True)
         if not found
     ]
-    if options.format != "text" and not tables:
+    if not (is_text or tables):
         problems += untold  # a program that reads tables is told by the exit code
     else:
         for sentence in untold:

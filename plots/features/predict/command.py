@@ -20,12 +20,12 @@ from plots.core.command import (
     asked_of_times,
     complain,
     newest,
-    print_sections,
+    print_blocks,
     print_tables,
     save_charts,
 )
 from plots.core.cost import CostError
-from plots.core.page.section import Block, Section
+from plots.core.page.section import Block
 from plots.core.tables.table import Table
 from plots.features.predict.analysis import Wanted, outlooks
 from plots.features.predict.answer import Verdict, sentence, verdicts
@@ -159,7 +159,7 @@ def _predict(
         _block(file, map(sentence, own), _tables(file, own, fitted, every), problems_of(own))
         for file, own in found
     ]
-    _print(blocks, options)
+    print_blocks(blocks, options)
     if options.charts:
         # Imported here because matplotlib takes longer to load than the tables take to make.
         from plots.features.predict.section import draw_predicted  # noqa: PLC0415
@@ -175,11 +175,6 @@ def _block(
     """Sentences, tables, and why there is no more."""
     notes = tuple(f"{problem}." for problem in problems)
     return Block(file.machine.id, points=tuple(said), tables=tuple(tables), notes=notes)
-
-
-def _print(blocks: Sequence[Block], options: argparse.Namespace) -> None:
-    section = Section(title="Predicted", anchor="predicted", blocks=tuple(blocks))
-    print_sections([section] if blocks else [], options)
 
 
 def _ranks(options: argparse.Namespace) -> tuple[int, ...]:
@@ -229,7 +224,7 @@ def _several(
             said = chain.from_iterable(map(plan_sentences, found))
             every = [paying_table(found, machine).as_folded(), *tables]
             blocks.append(_block(file, said, every, reasons))
-    _print(blocks, options)
+    print_blocks(blocks, options)
     return problems
 
 

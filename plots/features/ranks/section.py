@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from plots.core.crossover import Comparison
 from plots.core.page.section import Block, Context, Section
 from plots.features.ranks.analysis import (
     CALLED,
@@ -47,11 +48,10 @@ def build(files: Sequence[File], context: Context, weak: bool = False) -> Sectio
         return None
     devices = [device for device, _ in by_device([one for _, own in found for one in own])]
     several = " and ".join(CALLED[device].several for device in devices)
-    draw = partial(draw_all, weak=weak, most=_MOST_CHARTS)
-    drawn = context.draw(draw, [file for file, _ in found])
+    pairs_of = [(file, more_ranks(file, weak)) for file, _ in found]
+    drawn = context.draw(partial(_draw, most=_MOST_CHARTS), pairs_of)
     blocks = []
-    for (file, own), charts in zip(found, drawn, strict=True):
-        pairs = more_ranks(file, weak)
+    for (file, own), (_, pairs), charts in zip(found, pairs_of, drawn, strict=True):
         tables = [table.led_by(*_FIRST) for table in shared_tables(own)]
         tables += [table.as_folded() for table in ranks_tables(file, pairs)]
         blocks.append(
@@ -71,10 +71,16 @@ def build(files: Sequence[File], context: Context, weak: bool = False) -> Sectio
     )
 
 
-def draw_all(file: File, weak: bool = False, most: int | None = None) -> list[Chart]:
-    """A chart of each batch size, precision and so on of each device, at `most` so many of one."""
+def draw_all(file: File, weak: bool = False) -> list[Chart]:
+    """A chart of each batch size, precision and so on of each device."""
+    return _draw((file, more_ranks(file, weak)))
+
+
+def _draw(pair: tuple[File, Sequence[Comparison]], most: int | None = None) -> list[Chart]:
+    """At `most` so many of a device."""
     # Imported here because matplotlib takes long to load.
     from plots.features.ranks.chart import draw_charts  # noqa: PLC0415
 
-    each = (draw_charts(file, alike) for _, alike in by_device(more_ranks(file, weak)))
+    file, found = pair
+    each = (draw_charts(file, alike) for _, alike in by_device(found))
     return [chart for charts in each for chart in charts[:most]]

@@ -28,7 +28,7 @@ from plots.core.charts.style import (
 from plots.core.network import familiar, training_rows
 from plots.core.series import SeriesKey, series_key, series_labels
 from plots.features.why.analysis import PARTS, UNATTRIBUTED, Split, splits
-from plots.file.families import EPOCH, FAMILIES, MINIBATCH, TRAINING
+from plots.file.families import EPOCH, FAMILIES, MINIBATCH
 from plots.file.rows import File
 from plots.text import printable
 
@@ -54,11 +54,6 @@ _CHARTS = {EPOCH: "why", MINIBATCH: "why-steps"}  # family → name
 MOST_PANELS = 4  # more ways are in the table alone
 _BAR = 0.2  # inches
 _NAME = 16  # characters of a name
-
-
-def draw_all(file: File) -> list[Chart]:
-    """A chart of each family of `file` that trains and was profiled."""
-    return [chart for family in TRAINING if (chart := draw_why(file, family))]
 
 
 def draw_why(file: File, family: str = EPOCH) -> Chart | None:

@@ -2,7 +2,6 @@
 """`why`: where the time goes, what bounds it, and what would change the crossover."""
 
 import argparse
-from pathlib import Path
 
 from plots.core.command import (
     WrongUsageError,
@@ -19,8 +18,7 @@ from plots.core.command import (
 )
 from plots.core.crossover import comparisons
 from plots.core.page.section import Context, Section
-from plots.features.why.section import of_quotients, of_times
-from plots.file import rows
+from plots.features.why.section import draw_all, of_quotients, of_times
 from plots.file.quantities import QUANTITIES, TIME, Quantity
 from plots.text import printable
 
@@ -64,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
             sections.append(section)
     print_sections(sections, options)
     if options.charts:
-        problems += _draw(files, options.charts)
+        problems += save_charts(files, map(draw_all, files), options.charts)
     return complain(problems)
 
 
@@ -76,11 +74,3 @@ def _refusal(quantity: Quantity) -> str:
         f"why splits time, {grow}, which grow with it; a row does not say of what its "
         f"{quantity.noun} consists, so say crossover --of={quantity.name}, which compares it"
     )
-
-
-def _draw(files: list[rows.File], folder: Path) -> list[str]:
-    """Writes the charts of each file that has any; returns what went wrong."""
-    # Imported here because matplotlib takes long to load.
-    from plots.features.why.chart import draw_all  # noqa: PLC0415
-
-    return save_charts(files, map(draw_all, files), folder)

@@ -51,7 +51,7 @@ def of_times(files: Sequence[File], context: Context) -> Section | None:
     shown = [file for file in files if any(training_rows(file, each) for each in TRAINING)]
     if not shown:
         return None
-    drawn = context.draw(_draw, shown)
+    drawn = context.draw(draw_all, shown)
     families = [each for each in TRAINING if any(training_rows(file, each) for file in shown)]
     timed = " and ".join(FAMILIES[each].a for each in families)
     return Section(
@@ -65,11 +65,12 @@ def of_times(files: Sequence[File], context: Context) -> Section | None:
     )
 
 
-def _draw(file: File) -> list[Chart]:
+def draw_all(file: File) -> list[Chart]:
+    """A chart of each family of `file` that trains and was profiled."""
     # Imported here because matplotlib takes long to load.
-    from plots.features.why.chart import draw_all  # noqa: PLC0415
+    from plots.features.why.chart import draw_why  # noqa: PLC0415
 
-    return draw_all(file)
+    return [chart for family in TRAINING if (chart := draw_why(file, family))]
 
 
 def _of_times(file: File, charts: Sequence[Chart], context: Context) -> Block:
