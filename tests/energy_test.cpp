@@ -5,8 +5,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -63,6 +67,8 @@ TEST_F(Powercap, PackagesAndTheirMemoryAreReadAndNotTheirParts) {
   for (const Meter& meter : meters) {
     found.emplace_back(meter.name, meter.joules());
     EXPECT_EQ(meter.wraps_joules, 1000);
+    EXPECT_EQ(meter.counts, "cpu");
+    EXPECT_EQ(meter.resolution_joules, 1e-6);
   }
   EXPECT_EQ(found, (std::vector<std::pair<std::string, double>>{
                        {"rapl package-0", 1.5}, {"rapl dram", 0.25}, {"rapl package-1", 7}}));
@@ -79,12 +85,13 @@ TEST_F(Powercap, WithoutAnyItSaysWhyAndWhatToDo) {
 /// Tells what it was given, one after another.
 Meter script(std::vector<double> joules) {
   return {.name = "script",
+          .counts = "cpu",
           .joules = [joules = std::move(joules),
                      at = std::size_t{0}]() mutable { return joules.at(at++); },
           .wraps_joules = 1000};
 }
 
-constexpr double a_moment = 0.1;  // seconds
+constexpr double a_moment = 0.1, for_ever = 1e6;  // seconds
 
 std::optional<double> no_gpu() { return {}; }
 
@@ -119,7 +126,6 @@ TEST(EnergyWatch, AGpuIsReadWhereNoMeterOfTheProcessorsIs) {
 }
 
 TEST(EnergyWatch, WithoutAnyMeterNobodyWaits) {
-  constexpr double for_ever = 1e6;  // seconds
   EnergyWatch watch({}, /*of_whole_machine=*/false);
   const EnergyWatch::Watts none = watch.idle_watts(for_ever, no_gpu);
   EXPECT_FALSE(none.of_meters || none.of_gpu);
@@ -133,7 +139,64 @@ TEST(EnergyWatch, OfALoopThatIsTooShortThereIsNoEnergy) {
   nlohmann::ordered_json counters = nlohmann::ordered_json::object();
   watch.count(1, counters);
   EXPECT_TRUE(counters.empty());
-  EXPECT_EQ(watch.describe(), (nlohmann::ordered_json{{"meters", {"script"}}}));
+  EXPECT_EQ(watch.describe()["meters"][0]["name"], "script");
+}
+
+/// Moves by a joule every so many seconds.
+Meter clockwork(const std::string& counts, double update_seconds) {
+  return {.name = "clockwork of " + counts,
+          .counts = counts,
+          .joules =
+              [update_seconds] {
+                const auto now = std::chrono::steady_clock::now().time_since_epoch();
+                return std::floor(std::chrono::duration<double>(now).count() / update_seconds);
+              },
+          .resolution_joules = 0.5};
+}
+
+TEST(EnergyWatch, SeesHowLongEachMeterStandsStill) {
+  EnergyWatch watch({clockwork("cpu", 0.02)}, /*of_whole_machine=*/false);
+  watch.watch_updates(for_ever, clockwork("gpu", 0.05).joules);
+  const nlohmann::ordered_json meters = watch.describe()["meters"];
+  ASSERT_EQ(meters.size(), 2U);
+  EXPECT_EQ(meters[0]["name"], "clockwork of cpu");
+  EXPECT_EQ(meters[0]["resolution_joules"], 0.5);
+  EXPECT_EQ(meters[1]["name"], "nvml");
+  EXPECT_EQ(meters[1]["counts"], "gpu");
+  EXPECT_EQ(meters[1]["resolution_joules"], 1e-3);
+  const double cpu = meters[0]["update_seconds"];
+  const double gpu = meters[1]["update_seconds"];
+  EXPECT_GT(cpu, 0.019);
+  EXPECT_GT(gpu, 0.049);
+  EXPECT_LT(gpu, 1);
+
+  std::map<std::string, double> of_cpu{{"joules", 3}, {"joules_cpu", 3}};
+  watch.count_error(10, of_cpu);
+  EXPECT_DOUBLE_EQ(of_cpu["joules_error"], 2 * cpu / 10);
+  std::map<std::string, double> of_both{{"joules_cpu", 3}, {"joules_gpu", 4}};
+  watch.count_error(10, of_both);
+  EXPECT_DOUBLE_EQ(of_both["joules_error"], 2 * std::max(cpu, gpu) / 10);
+  std::map<std::string, double> of_neither{{"seconds", 1}};
+  watch.count_error(10, of_neither);
+  EXPECT_EQ(of_neither.size(), 1U);
+}
+
+TEST(EnergyWatch, TheErrorOfAMeterThatDoesNotMoveIsUnknown) {
+  EnergyWatch watch({clockwork("cpu", for_ever)}, /*of_whole_machine=*/false);
+  watch.watch_updates(a_moment, {});
+  EXPECT_TRUE(watch.describe()["meters"][0]["update_seconds"].is_null());
+  EXPECT_FALSE(watch.describe().contains("gpu_reason")) << "no GPU computes";
+  std::map<std::string, double> counters{{"joules", 3}, {"joules_cpu", 3}};
+  watch.count_error(10, counters);
+  EXPECT_FALSE(counters.contains("joules_error"));
+}
+
+TEST(EnergyWatch, AGpuThatTellsNothingHasAReason) {
+  EnergyWatch watch({}, /*of_whole_machine=*/false);
+  watch.watch_updates(for_ever, no_gpu);
+  EXPECT_FALSE(watch.describe().contains("meters"));
+  const std::string why = watch.describe()["gpu_reason"];
+  EXPECT_TRUE(why.starts_with("the GPU's driver tells no energy: NVML")) << why;
 }
 
 /// The driver of this one tells another 100 J at each call.

@@ -2,7 +2,11 @@
 #include "crossover/machine.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -56,6 +60,24 @@ TEST(MachineId, TellsGenerationsApartWhereTheNameDoesNot) {
   EXPECT_EQ(machine_id("AMD EPYC", "25", "1", 2), "amd-epyc-25-1-2c");
   EXPECT_EQ(machine_id("AMD EPYC", "25", "17", 2), "amd-epyc-25-17-2c");
   EXPECT_EQ(machine_id("AMD EPYC", "", "", 2), "amd-epyc-2c");
+}
+
+TEST(Turbo, IsToldByEitherOfTheDriversOfClocks) {
+  namespace files = std::filesystem;
+  const files::path root = files::temp_directory_path() / ("turbo-" + std::to_string(getpid()));
+  const files::path folder = root / "sys/devices/system/cpu";
+  const auto told = [&](const std::string& driver, const std::string& file, const char* text) {
+    files::create_directories(folder / driver);
+    std::ofstream(folder / driver / file) << text << "\n";
+    const std::optional<bool> found = turbo(root);
+    files::remove_all(root);
+    return found;
+  };
+  EXPECT_EQ(told("cpufreq", "boost", "1"), true);
+  EXPECT_EQ(told("cpufreq", "boost", "0"), false);
+  EXPECT_EQ(told("intel_pstate", "no_turbo", "0"), true);
+  EXPECT_EQ(told("intel_pstate", "no_turbo", "1"), false);
+  EXPECT_EQ(turbo(root), std::nullopt);
 }
 
 TEST(ThisMachine, IsDescribed) {

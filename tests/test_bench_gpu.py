@@ -124,7 +124,11 @@ def test_energy_is_that_of_the_meters(tmp_path):
     driver = str(EMULATED.parent / "fake_nvml")
     document = emulated(tmp_path, *flags, LD_LIBRARY_PATH=driver)
     energy = document["context"]["crossover"]["energy"]
-    assert energy["meters"] == [str(meter)]
+    machine, gpu = energy["meters"]
+    assert (machine["name"], machine["counts"]) == (str(meter), "machine")
+    assert (gpu["name"], gpu["counts"]) == ("nvml", "gpu")
+    assert (machine["resolution_joules"], gpu["resolution_joules"]) == (None, 0.001)
+    assert 0 < gpu["update_seconds"] < 1 and 0 < machine["update_seconds"] < 1
     for when in ("before", "after"):  # a joule of the meter and 100 of the GPU in five seconds
         assert energy[f"idle_watts_{when}"] == pytest.approx(1 / 5, rel=0.2)
         assert energy[f"gpu_idle_watts_{when}"] == pytest.approx(100 / 5, rel=0.2)
@@ -132,7 +136,10 @@ def test_energy_is_that_of_the_meters(tmp_path):
     assert row["joules"] == row["joules_machine"] > 0
     assert "joules_cpu" not in row
     assert row["joules_gpu"] > row["joules"]
-    assert row["real_time"] * row["iterations"] > 5000  # ms, which a meter needs
+    milliseconds = row["real_time"] * row["iterations"]
+    assert milliseconds > 5000  # which a meter needs
+    slowest = max(machine["update_seconds"], gpu["update_seconds"])
+    assert row["joules_error"] == pytest.approx(2 * slowest / (milliseconds * 1e-3))
 
 
 def test_a_driver_that_knows_less_tells_less(tmp_path):

@@ -125,6 +125,9 @@ const std::vector<Counter>& counters() {
        "with --energy, what the GPU took during one iteration, by its driver, idle power included"},
       {"joules_machine", "J", repetition,
        "with --meter, what the machine took during one iteration"},
+      {"joules_error", "share", repetition,
+       "by how much joules, joules_cpu, joules_gpu and joules_machine may be off because meters "
+       "move now and then: two updates of the slowest one, over the time of the timed loop"},
   };
   return all;
 }

@@ -214,9 +214,6 @@ Json description_json(const Devices& devices) {
                  {"libraries", description.libraries},
                  {"missing", Json::object()},
                  {"facts", gpu.facts}};
-  if (const std::optional<double> joules = gpu.backend->state().joules) {
-    json["gpu"]["joules"] = *joules;
-  }
   for (const Precision precision : precisions) {
     if (const std::string why = gpu.backend->missing_for(precision); !why.empty()) {
       json["gpu"]["missing"][to_string(precision)] = why;

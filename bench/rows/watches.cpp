@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -279,6 +280,31 @@ double number_in(const files::path& path) {
   return number;
 }
 
+/// Of a counter that is read again and again: when it moved.
+class Moves {
+ public:
+  void look(double joules, std::chrono::steady_clock::time_point now) {
+    if (joules_ && joules != *joules_) {
+      if (moved_) {
+        const std::chrono::duration<double> stood = now - *moved_;
+        longest_seconds_ = std::max(longest_seconds_.value_or(0), stood.count());
+      }
+      moved_ = now;
+      ++count_;
+    }
+    joules_ = joules;
+  }
+  [[nodiscard]] int count() const { return count_; }
+  /// Between two moves; none before the second.
+  [[nodiscard]] std::optional<double> longest_seconds() const { return longest_seconds_; }
+
+ private:
+  std::optional<double> joules_;
+  std::optional<std::chrono::steady_clock::time_point> moved_;
+  int count_ = 0;
+  std::optional<double> longest_seconds_;
+};
+
 }  // namespace
 
 std::vector<Meter> powercap_meters(const std::string& root) {
@@ -301,8 +327,10 @@ std::vector<Meter> powercap_meters(const std::string& root) {
   for (const files::path& zone : zones) {
     meters.push_back(
         {.name = "rapl " + first_line(zone / "name"),
+         .counts = "cpu",
          .joules = [energy = zone / "energy_uj"] { return number_in(energy) * microjoule; },
-         .wraps_joules = number_in(zone / "max_energy_range_uj") * microjoule});
+         .wraps_joules = number_in(zone / "max_energy_range_uj") * microjoule,
+         .resolution_joules = microjoule});
     static_cast<void>(meters.back().joules());
   }
   return meters;
@@ -323,7 +351,7 @@ Meter command_meter(const std::string& command) {
     }
     return told;
   };
-  return {.name = command, .joules = joules};
+  return {.name = command, .counts = "machine", .joules = joules};
 }
 
 EnergyWatch::EnergyWatch(const std::string& command) : of_whole_machine_(!command.empty()) {
@@ -341,7 +369,10 @@ EnergyWatch::EnergyWatch(const std::string& command) : of_whole_machine_(!comman
 }
 
 EnergyWatch::Readings EnergyWatch::read(const GpuJoules& gpu_joules) {
-  Readings found{.joules = {}, .of_gpu = gpu_joules(), .when = {}};
+  Readings found{.joules = {}, .of_gpu = {}, .when = {}};
+  if (gpu_joules) {
+    found.of_gpu = gpu_joules();
+  }
   try {
     for (const Meter& meter : meters_) {
       found.joules.push_back(meter.joules());
@@ -406,6 +437,68 @@ void EnergyWatch::count(std::int64_t iterations, nlohmann::ordered_json& counter
   }
 }
 
+void EnergyWatch::watch_updates(double most_seconds, const GpuJoules& gpu_joules) {
+  constexpr int enough = 10;
+  constexpr std::chrono::microseconds pause(200);  // processors' meters move every millisecond
+  const Readings first = read(gpu_joules);
+  of_gpu_.reset();
+  gpu_reason_.clear();
+  if (first.of_gpu) {
+    constexpr double millijoule = 1e-3;
+    of_gpu_ = {.name = "nvml", .counts = "gpu", .joules = {}, .resolution_joules = millijoule};
+  } else if (gpu_joules) {
+    gpu_reason_ =
+        "the GPU's driver tells no energy: NVML counts that of cards of compute "
+        "capability 7.0 or later";
+  }
+  std::vector<Moves> moves(first.joules.size());
+  Moves gpu_moves;
+  const auto look = [&](const Readings& now) {
+    bool are_enough = true;
+    const auto look_at = [&](Moves& of, double joules) {
+      of.look(joules, now.when);
+      are_enough = are_enough && of.count() >= enough;
+    };
+    for (std::size_t i = 0; i < now.joules.size(); ++i) {
+      look_at(moves[i], now.joules[i]);
+    }
+    if (now.of_gpu) {
+      look_at(gpu_moves, *now.of_gpu);
+    }
+    return are_enough;
+  };
+  const std::chrono::duration<double> most(most_seconds);
+  for (Readings now = first; !look(now) && now.when - first.when < most; now = read(gpu_joules)) {
+    std::this_thread::sleep_for(pause);
+  }
+  for (std::size_t i = 0; i < moves.size(); ++i) {
+    meters_[i].update_seconds = moves[i].longest_seconds();
+  }
+  if (of_gpu_) {
+    of_gpu_->update_seconds = gpu_moves.longest_seconds();
+  }
+}
+
+void EnergyWatch::count_error(double loop_seconds, std::map<std::string, double>& counters) const {
+  std::vector<Meter> all = meters_;
+  if (of_gpu_) {
+    all.push_back(*of_gpu_);
+  }
+  double longest_seconds = 0;
+  for (const Meter& meter : all) {
+    if (counters.contains("joules_" + meter.counts)) {
+      if (!meter.update_seconds) {
+        return;
+      }
+      longest_seconds = std::max(longest_seconds, *meter.update_seconds);
+    }
+  }
+  constexpr double ends = 2;  // of the loop, at each of which a meter is up to an update behind
+  if (longest_seconds > 0) {
+    counters["joules_error"] = ends * longest_seconds / loop_seconds;
+  }
+}
+
 EnergyWatch::Watts EnergyWatch::idle_watts(double seconds, const GpuJoules& gpu_joules) {
   const Readings first = read(gpu_joules);
   if (first.joules.empty() && !first.of_gpu) {
@@ -426,11 +519,24 @@ EnergyWatch::Watts EnergyWatch::idle_watts(double seconds, const GpuJoules& gpu_
 
 nlohmann::ordered_json EnergyWatch::describe() const {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  for (const Meter& meter : meters_) {
-    json["meters"].push_back(meter.name);
+  const auto number_or_null = [](const std::optional<double>& number) {
+    return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json();
+  };
+  const auto add = [&](const Meter& meter) {
+    json["meters"].push_back({{"name", meter.name},
+                              {"counts", meter.counts},
+                              {"resolution_joules", number_or_null(meter.resolution_joules)},
+                              {"update_seconds", number_or_null(meter.update_seconds)}});
+  };
+  std::ranges::for_each(meters_, add);
+  if (of_gpu_) {
+    add(*of_gpu_);
   }
   if (!reason_.empty()) {
     json["reason"] = reason_;
+  }
+  if (!gpu_reason_.empty()) {
+    json["gpu_reason"] = gpu_reason_;
   }
   return json;
 }

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -103,11 +104,16 @@ class GpuWatch {
 
 /// A counter of energy that only grows.
 struct Meter {
-  std::string name;  ///< "rapl package-0", or the user's command
+  std::string name;    ///< "rapl package-0", or the user's command
+  std::string counts;  ///< cpu, gpu or machine: the row's joules_... that it is part of
   /// Throws std::runtime_error where it does not tell.
   std::function<double()> joules;
   std::optional<double> wraps_joules =
       {};  ///< counted before it begins again at 0; none: it never does
+  std::optional<double> resolution_joules = {};  ///< of one count; none: a command does not say
+  /// The longest time that it was seen to stand still between two moves; none: it was not watched,
+  /// or moved less than twice meanwhile.
+  std::optional<double> update_seconds = {};
 };
 
 /// Of the processors' packages and the memory beside them, by Linux's power capping framework
@@ -136,7 +142,7 @@ class EnergyWatch {
         of_whole_machine_(of_whole_machine),
         shortest_seconds_(shortest_seconds) {}
 
-  /// What a GPU took so far; none where its driver does not tell, or there is no GPU.
+  /// What a GPU took so far; none where its driver does not tell. Empty: no GPU computes.
   using GpuJoules = std::function<std::optional<double>()>;
 
   struct Watts {
@@ -152,10 +158,19 @@ class EnergyWatch {
   /// where a meter did not tell, or the loop was too short.
   void count(std::int64_t iterations, nlohmann::ordered_json& counters) const;
 
+  /// How long each meter stands still between two moves: reads them again and again, until all have
+  /// moved ten times, for `most_seconds` at most. At once where no meter tells.
+  void watch_updates(double most_seconds, const GpuJoules& gpu_joules);
+
+  /// Adds joules_error to counters with joules, where it is known: of all meters that were read
+  /// around a loop of so many seconds each may have missed an update at its start and at its end.
+  void count_error(double loop_seconds, std::map<std::string, double>& counters) const;
+
   /// Over `seconds` from now, in which nothing is measured; at once where no meter tells.
   Watts idle_watts(double seconds, const GpuJoules& gpu_joules);
 
-  /// {"meters": [...]} or {"reason": "..."}.
+  /// {"meters": [...]}, and "reason" and "gpu_reason" where a side has none; the GPU's once it was
+  /// watched.
   [[nodiscard]] nlohmann::ordered_json describe() const;
 
  private:
@@ -171,6 +186,8 @@ class EnergyWatch {
                                                           const Readings& last);
 
   std::vector<Meter> meters_;
+  std::optional<Meter> of_gpu_;  ///< none: it was not watched, or does not tell
+  std::string gpu_reason_;       ///< why it does not
   bool of_whole_machine_ = false;
   double shortest_seconds_ = least_seconds;
   bool is_host_ = true;  ///< the row's device

@@ -266,6 +266,10 @@ std::optional<double> Sampler::repeat(const std::string& name) {
   Sampled& sampled = sampled_[name];
   Repetition repetition = repetition_in(answer.at("times"));
   repetition.instance = record.instances - 1;
+  if (options_.energy != nullptr) {
+    options_.energy->count_error(repetition.seconds * static_cast<double>(repetition.iterations),
+                                 repetition.counters);
+  }
   repetition.counters.merge(std::exchange(sampled.once, {}));
   if (!record.repetitions.empty()) {  // what this instance did not profile, an earlier one did
     for (const auto& [counter, value] : record.repetitions.back().counters) {

@@ -13,6 +13,7 @@
 #include "base/times.h"
 #include "file/reporter.h"
 #include "rows/row.h"
+#include "rows/watches.h"
 #include "worker/worker.h"
 
 namespace crossover::bench {
@@ -22,6 +23,8 @@ struct SamplerOptions {
   /// A row whose worker says nothing for so long, or for 10 times what it is expected to take if
   /// that is longer, hangs.
   double patience_seconds = unlimited;
+  /// Knows how exact the meters are that workers read; null where there are none.
+  const EnergyWatch* energy = nullptr;
 };
 
 /// What a row costs, as far as it is known.

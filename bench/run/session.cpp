@@ -114,25 +114,29 @@ bool is_quiet() {
   return busy_share(a_while) < unused;
 }
 
-/// What the first GPU took so far, where the plan has rows on it and its driver tells. This process
-/// does not touch it: the worker that has it is asked.
-std::optional<double> gpu_joules(const Session& session, const std::vector<PlannedRow>& plan) {
+/// What the first GPU took so far, where its driver tells. This process does not touch it: the
+/// worker that has it is asked.
+std::optional<double> joules_of_gpu(const Session& session) {
+  if (session.arguments.in_process) {
+    return session.devices.gpus().front().backend->state().joules;
+  }
+  try {
+    const nlohmann::json told =
+        session.worker.ask({{"do", "joules"}}, session.arguments.patience_seconds);
+    return told.contains("joules") ? std::optional(told["joules"].get<double>()) : std::nullopt;
+  } catch (const WorkerEnded&) {
+    return {};
+  }
+}
+
+/// Empty where the plan has no rows on a GPU.
+EnergyWatch::GpuJoules gpu_joules(const Session& session, const std::vector<PlannedRow>& plan) {
   if (std::ranges::all_of(plan, [&](const PlannedRow& planned) {
         return session.rows[planned.name].device->is_host;
       })) {
     return {};
   }
-  if (session.arguments.in_process) {
-    return session.devices.gpus().front().backend->state().joules;
-  }
-  try {
-    const nlohmann::json described =
-        session.worker.ask({{"do", "describe"}}, session.arguments.patience_seconds);
-    const nlohmann::json& gpu = described.at("gpu");
-    return gpu.contains("joules") ? std::optional(gpu["joules"].get<double>()) : std::nullopt;
-  } catch (const WorkerEnded&) {
-    return {};
-  }
+  return [&session] { return joules_of_gpu(session); };
 }
 
 /// Whether --refine, or the sweep where it says nothing, asks for a look between the sizes.
@@ -199,12 +203,12 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
 bool measure(Session& session, std::vector<PlannedRow> plan) {
   const auto& [arguments, command, devices, rows, worker, peers, spent] = session;
   const std::unique_ptr<EnergyWatch> energy = energy_watch_of(arguments);
-  nlohmann::ordered_json of_energy = energy ? energy->describe() : nlohmann::ordered_json();
-  if (energy && of_energy.contains("reason")) {
-    if (const std::string why = of_energy["reason"]; arguments.meter.empty()) {
+  if (energy) {
+    if (const std::string why = energy->describe().value("reason", ""); !why.empty()) {
+      if (!arguments.meter.empty()) {
+        throw UsageError(why);
+      }
       say("no energy of the processors: " + why);
-    } else {
-      throw UsageError(why);
     }
   }
   std::optional<ResultFile> file;
@@ -234,31 +238,38 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   if (devices.gpus().empty() && arguments.cuda != CudaUse::off) {
     say("no GPU rows: " + devices.gpu_reason);
   }
+  constexpr double a_while = 5;  // seconds
+  const EnergyWatch::GpuJoules of_gpu = energy ? gpu_joules(session, plan) : nullptr;
+  nlohmann::ordered_json idle = nlohmann::ordered_json::object();
   const auto note_idle = [&](const std::string& when) {
-    constexpr double a_while = 5;  // seconds
     if (!energy) {
       return;
     }
     if (!plan.empty()) {
-      const EnergyWatch::Watts watts =
-          energy->idle_watts(a_while, [&] { return gpu_joules(session, plan); });
+      const EnergyWatch::Watts watts = energy->idle_watts(a_while, of_gpu);
       if (watts.of_meters) {
-        of_energy["idle_watts_" + when] = *watts.of_meters;
+        idle["idle_watts_" + when] = *watts.of_meters;
       }
       if (watts.of_gpu) {
-        of_energy["gpu_idle_watts_" + when] = *watts.of_gpu;
+        idle["gpu_idle_watts_" + when] = *watts.of_gpu;
       }
     }
     if (file) {
+      nlohmann::ordered_json of_energy = energy->describe();
+      of_energy.update(idle);
       file->note("energy", of_energy);
     }
   };
+  if (energy && !plan.empty()) {
+    energy->watch_updates(a_while, of_gpu);  // which takes processors: not while they are idle
+  }
   note_idle("before");
   const std::vector<std::string> names = names_of(plan);
   Reporter reporter(rows, names.size(), {.file = file ? &*file : nullptr, .kept = kept});
   Sampler sampler(rows, reporter, spent, worker,
                   {.min_time_seconds = arguments.sweep.effort.min_time_seconds,
-                   .patience_seconds = arguments.patience_seconds});
+                   .patience_seconds = arguments.patience_seconds,
+                   .energy = energy.get()});
   const auto closer = [&](double seconds) {
     look_closer(session, sampler, sizes, file ? &*file : nullptr, seconds);
   };

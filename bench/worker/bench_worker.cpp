@@ -15,6 +15,20 @@
 
 namespace crossover::bench {
 
+namespace {
+
+/// What the first GPU took so far; empty where its driver does not tell.
+Json joules_json(const Devices& devices) {
+  if (!devices.gpus().empty()) {
+    if (const std::optional<double> joules = devices.gpus().front().backend->state().joules) {
+      return {{"joules", *joules}};
+    }
+  }
+  return Json::object();
+}
+
+}  // namespace
+
 void serve_rows(Arguments arguments, Ranks* ranks, const OtherRequests& others) {
   // Whatever else prints, prints to standard error.
   const Pipes pipes{.from = STDIN_FILENO, .to = dup(STDOUT_FILENO)};
@@ -51,7 +65,10 @@ void serve_rows(Arguments arguments, Ranks* ranks, const OtherRequests& others) 
     if (const auto other = others(request, arguments, devices, begin_with)) {
       return *other;
     }
-    return request.at("do") == "describe" ? description_json(devices) : server.answer(request);
+    if (request.at("do") == "describe") {
+      return description_json(devices);
+    }
+    return request.at("do") == "joules" ? joules_json(devices) : server.answer(request);
   });
 }
 

@@ -70,6 +70,7 @@ constexpr std::array fields{
     Field{"describe", "/rows", kinds::list},
     Field{"describe", "/ladders", kinds::object},
     Field{"describe", "/ladder_batches", kinds::numbers_by_name},
+    Field{"joules", "/joules", kinds::number},
     Field{"rows", "/rows", kinds::list, true},
     Field{"prepare", "/facts", kinds::object, true},
     Field{"prepare", "/facts/chosen", kinds::texts_by_name},

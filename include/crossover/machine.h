@@ -29,6 +29,10 @@ struct Machine {
   std::string os, kernel;
 };
 
+/// Whether the processor's clocks may rise above the base, by cpufreq, or by intel_pstate, which
+/// has a switch of its own (Linux, admin-guide/pm). `root`: below which /sys is, for tests.
+std::optional<bool> turbo(const std::filesystem::path& root = "/");
+
 /// Read from /proc and /sys; what can't be read keeps its default.
 Machine this_machine();
 

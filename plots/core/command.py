@@ -14,22 +14,14 @@ from plots.core.page.section import Block, Section
 from plots.core.page.text import tables_of, text_of
 from plots.core.tables.formats import FORMATS, render
 from plots.core.tables.table import Table
-from plots.file import loading
+from plots.file import data_sheets, loading
 from plots.file.file_order import machine, newest_per_machine, passed_over
-from plots.file.prices import (
-    SIDES,
-    Price,
-    PriceError,
-    lacking,
-    per_second,
-    read_prices,
-    sides_of,
-    with_costs,
-)
+from plots.file.prices import Price, lacking, per_second, read_prices, with_costs
 from plots.file.prices import sentences as price_sentences
-from plots.file.quantities import QUANTITIES, TIME
+from plots.file.quantities import ESTIMATED_ENERGY, QUANTITIES, TIME, Quantity
 from plots.file.rows import File
 from plots.file.samples import in_quantity
+from plots.file.sides import SIDES, FigureError, sides_of
 from plots.text import counted, printable
 
 if TYPE_CHECKING:
@@ -114,6 +106,14 @@ def add_of(parser: argparse.ArgumentParser) -> None:
         help="with --of=cost: what the machine of each side costs, cpu=0.10/h, gpu=1.20/h, "
         "gpu=2000/3y where it is bought, or a file of prices in JSON; may be given several times",
     )
+    parser.add_argument(
+        "--tdp",
+        action="append",
+        default=[],
+        metavar="SIDE=WATTS",
+        help="with --of=energy: where no meter was read, estimate it from the watts of data "
+        "sheets, cpu=65 of all processors, gpu=700 of the card; each once",
+    )
 
 
 def asked_for(files: Iterable[File], options: argparse.Namespace) -> list[File]:
@@ -125,19 +125,34 @@ def asked_for(files: Iterable[File], options: argparse.Namespace) -> list[File]:
 
 
 def asked_and_said(
-    files: Iterable[File], options: argparse.Namespace
+    files: Iterable[File], options: argparse.Namespace, is_predicted: bool = False
 ) -> tuple[list[File], list[str]]:
-    """`files` in the quantity of --of, and in sentences the prices that a cost is of, and how many
-    rows of a file have none of it. Raises WrongUsageError where prices are missing."""
-    quantity, prices = QUANTITIES[options.of], _prices(options)
+    """`files` in the quantity of --of, or in estimated energy where --tdp stands in for a meter,
+    or the other side `is_predicted`, and in sentences what that was reckoned with, how exact
+    meters are, and how many rows of a file have none of it. Raises WrongUsageError where prices or
+    watts are missing."""
+    quantity, prices, watts = QUANTITIES[options.of], _prices(options), _watts(options)
+    files = list(files)
     found: list[File] = []
     said: list[str] = []
     if quantity.is_priced:
-        files = list(files)
         if fault := lacking(sides_of(files), prices):
             raise WrongUsageError(fault)
         said += price_sentences(prices)
         files = [with_costs(file, prices) for file in files]
+    if quantity.counter == data_sheets.JOULES:
+        said += [
+            f"{printable(str(file.path))}: {clause} (docs/method/energy.md)"
+            for file in files
+            if (clause := data_sheets.error_of_meters(file))
+        ]
+    if watts and (is_predicted or any(map(data_sheets.unmetered, files))):
+        if fault := data_sheets.lacking(files, watts):
+            raise WrongUsageError(fault)
+        quantity = ESTIMATED_ENERGY
+        said += data_sheets.sentences(watts)
+        said += [data_sheets.how_many(file, data_sheets.unmetered(file)) for file in files]
+        files = [data_sheets.with_estimates(file, watts) for file in files]
     for file in files:
         found.append(in_quantity(file, quantity))
         if left_out := len(file.own_rows) - len(found[-1].own_rows):
@@ -149,22 +164,37 @@ def asked_and_said(
     return found, said
 
 
-def asked_of_times(command: str, options: argparse.Namespace) -> Mapping[str, float]:
-    """What a second of each side counts for in the quantity of --of, which `command` predicts:
-    itself, or its cost, with the prices on stderr. Raises WrongUsageError where the quantity does
-    not follow from times."""
-    quantity, prices = QUANTITIES[options.of], _prices(options)
+def quantity_of(files: Iterable[File], options: argparse.Namespace) -> Quantity:
+    """The quantity that asked_for() gave `files`: that of --of, or an estimate of it."""
+    own = (row.quantity for file in files for row in file.own_rows if not row.failure)
+    return next(own, QUANTITIES[options.of])
+
+
+def asked_of_times(
+    command: str, options: argparse.Namespace
+) -> tuple[Quantity, Mapping[str, float]]:
+    """The quantity of --of, which `command` predicts, and what a second of each side counts for in
+    it: itself, its cost, or with --tdp its energy, with what was reckoned with on stderr. Raises
+    WrongUsageError where the quantity does not follow from times."""
+    quantity, prices, watts = QUANTITIES[options.of], _prices(options), _watts(options)
     if quantity is TIME:
-        return dict.fromkeys(SIDES, 1.0)
+        return quantity, dict.fromkeys(SIDES, 1.0)
+    if watts:
+        if fault := data_sheets.lacking_sides(watts):
+            raise WrongUsageError(fault)
+        print(*data_sheets.sentences(watts), sep="\n", file=sys.stderr)
+        return ESTIMATED_ENERGY, data_sheets.of_sides(watts)
     if not (quantity.is_priced and quantity.is_amount):
+        is_energy = quantity.counter == data_sheets.JOULES
+        estimate = ", or estimate it, with --tdp cpu=65 --tdp gpu=700" if is_energy else ""
         raise WrongUsageError(
             f"{command} tells times, and --of=cost what they cost; no {quantity.noun} follows from "
-            f"these, so measure it, and say crossover --of={quantity.name}"
+            f"these, so measure it, and say crossover --of={quantity.name}{estimate}"
         )
     if fault := lacking(SIDES, prices):
         raise WrongUsageError(fault)
     print(*price_sentences(prices), sep="\n", file=sys.stderr)
-    return per_second(prices)
+    return quantity, per_second(prices)
 
 
 def _prices(options: argparse.Namespace) -> list[Price]:
@@ -172,8 +202,17 @@ def _prices(options: argparse.Namespace) -> list[Price]:
         raise WrongUsageError("--price is of costs; say --of=cost, too, or leave it out")
     try:
         return [price for text in options.price for price in read_prices(text)]
-    except PriceError as error:
+    except FigureError as error:
         raise WrongUsageError(f"--price: {error}") from error
+
+
+def _watts(options: argparse.Namespace) -> Mapping[str, float]:
+    if options.tdp and QUANTITIES[options.of].counter != data_sheets.JOULES:
+        raise WrongUsageError("--tdp is of energy; say --of=energy, too, or leave it out")
+    try:
+        return data_sheets.read_watts(options.tdp)
+    except FigureError as error:
+        raise WrongUsageError(f"--tdp: {error}") from error
 
 
 def print_tables(tables: Sequence[Table], options: argparse.Namespace) -> None:

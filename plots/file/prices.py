@@ -8,15 +8,17 @@ import json
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from plots import units
 from plots.file.families import FAMILIES
-from plots.file.rows import File, Row, median_of
+from plots.file.rows import File, Row
+from plots.file.sides import SIDES, FigureError, number, seconds_of_one, side_of, with_counters
 from plots.text import printable
 
-SIDES = ("cpu", "gpu")
 COST = "cost"  # the counter that rows get: of one iteration
 COST_OF_A_MILLION = "cost_per_million_samples"
 _SAID = re.compile(r"(cpu|gpu)=([0-9.eE+-]+)/(?:(h)|([0-9.eE+-]+)y)")
@@ -28,10 +30,6 @@ _HOW = (
     'say cpu=0.10/h, gpu=1.20/h, gpu=2000/3y (bought, for three years), or name a file: [{"for": '
 )
 _HOW += '"gpu", "per_hour": 1.2, "provider": "...", "date": "...", "source": "..."}]'
-
-
-class PriceError(ValueError):
-    """What is wrong with a price, in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +44,17 @@ class Price:
 
 
 def read_prices(text: str) -> list[Price]:
-    """The prices that a text of --price says, or the file that it names; raises PriceError."""
+    """The prices that a text of --price says, or the file that it names; raises FigureError."""
     if found := _SAID.fullmatch(text):
         side, amount, hourly, years = found.groups()
         own = {"for": side, "per_hour": amount} if hourly else {"for": side, "purchase": amount}
         entries: object = [own if hourly else {**own, "years": years}]
     elif "=" in text:
-        raise PriceError(f"{text} is no price; {_HOW}")
+        raise FigureError(f"{text} is no price; {_HOW}")
     else:
         entries = _read(Path(text))
     if not isinstance(entries, list) or not entries:
-        raise PriceError(f"{text} holds no list of prices; {_HOW}")
+        raise FigureError(f"{text} holds no list of prices; {_HOW}")
     return [
         _price(entry, f"{text}, entry {place}" if len(entries) > 1 else text)
         for place, entry in enumerate(entries, start=1)
@@ -67,41 +65,33 @@ def _read(path: Path) -> object:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise PriceError(f"{path}: {error.strerror or error}; {_HOW}") from error
+        raise FigureError(f"{path}: {error.strerror or error}; {_HOW}") from error
     except (ValueError, RecursionError) as error:
-        raise PriceError(f"{path} is not JSON: {error}; {_HOW}") from error
+        raise FigureError(f"{path} is not JSON: {error}; {_HOW}") from error
 
 
 def _price(entry: object, place: str) -> Price:
     if not isinstance(entry, dict) or entry.get("for") not in SIDES:
-        raise PriceError(f'{place} has no "for": "cpu" or "gpu"; {_HOW}')
+        raise FigureError(f'{place} has no "for": "cpu" or "gpu"; {_HOW}')
     if unknown := entry.keys() - {"for", *_TEXTS, *_NUMBERS}:
-        raise PriceError(
+        raise FigureError(
             f"{place} has a key that is not known, {min(map(str, unknown))}; the keys are for, "
             f"{', '.join((*_NUMBERS, *_TEXTS))}"
         )
-    numbers = {key: _number(entry[key], f"{place}: {key}") for key in _NUMBERS if key in entry}
+    numbers = {
+        key: number(entry[key], f"{place}: {key}", "1e12") for key in _NUMBERS if key in entry
+    }
     source = ", ".join(str(entry[key]) for key in _TEXTS if key in entry)
     if "per_hour" in numbers and not numbers.keys() - {"per_hour"}:
         return Price(entry["for"], numbers["per_hour"], source=source)
     if numbers.keys() - {"hours_per_year"} != {"purchase", "years"}:
-        raise PriceError(
+        raise FigureError(
             f"{place} needs per_hour alone, or purchase with years (and hours_per_year, of use); "
             f"{_HOW}"
         )
     hours = numbers["years"] * numbers.get("hours_per_year", _HOURS_PER_YEAR)
     bought = numbers["purchase"]
     return Price(entry["for"], bought / hours, purchase=bought, source=source)
-
-
-def _number(value: object, place: str) -> float:
-    try:
-        number = float(str(value))
-    except ValueError:
-        number = math.nan
-    if not 0 < number < 1e12:
-        raise PriceError(f"{place} is {value}, and must be a number above 0 and below 1e12")
-    return number
 
 
 def rates(prices: Sequence[Price]) -> dict[str, Price]:
@@ -114,35 +104,21 @@ def per_second(prices: Sequence[Price]) -> dict[str, float]:
     return {side: price.per_hour / _SECONDS_PER_HOUR for side, price in rates(prices).items()}
 
 
-def _side(row: Row) -> str:
-    return "cpu" if row.device == "cpu" else "gpu"
-
-
 def with_costs(file: File, prices: Sequence[Price]) -> File:
     """`file`, each row of which has what an iteration costs, where its side has a price."""
     known = per_second(prices)
 
-    def priced(row: Row) -> Row:
-        price = known.get(_side(row))
-        if price is None or row.failure:
-            return row
-        cost = row.samples * price
-        added = {COST: cost}
+    def costs(row: Row) -> dict[str, np.ndarray]:
+        price = known.get(side_of(row))
+        if price is None:
+            return {}
+        cost = seconds_of_one(row) * price
         words = FAMILIES.get(row.family)
-        if words and words.samples in row.counters:
-            added[COST_OF_A_MILLION] = cost / row.counters[words.samples] * 1e6
-        medians = {name: median_of(values) for name, values in added.items()}
-        return replace(
-            row, measured={**row.measured, **added}, counters={**row.counters, **medians}
-        )
+        if not (words and words.samples in row.counters):
+            return {COST: cost}
+        return {COST: cost, COST_OF_A_MILLION: cost / row.counters[words.samples] * 1e6}
 
-    return replace(
-        file,
-        rows=tuple(map(priced, file.rows)),
-        copies=tuple(map(priced, file.copies)),
-        peers=tuple(map(priced, file.peers)),
-        commands=tuple(map(priced, file.commands)),
-    )
+    return with_counters(file, costs)
 
 
 def sentences(prices: Sequence[Price]) -> list[str]:
@@ -162,11 +138,6 @@ def sentences(prices: Sequence[Price]) -> list[str]:
                 f"than rented after {hours} hours of use."
             )
     return said
-
-
-def sides_of(files: Iterable[File]) -> set[str]:
-    """Those of SIDES that rows with a result are of."""
-    return {_side(row) for file in files for row in file.own_rows if not row.failure}
 
 
 def lacking(needed: Iterable[str], prices: Sequence[Price]) -> str:

@@ -84,7 +84,7 @@ class Quantity:
 
 
 def _named(name: str) -> Quantity:
-    return QUANTITIES[name]
+    return ESTIMATED_ENERGY if name == ESTIMATED_ENERGY.name else QUANTITIES[name]
 
 
 TIME = Quantity(
@@ -141,3 +141,9 @@ _ALL = (
     Quantity(*("products", "time in products", "seconds", units.seconds, "seconds_product")),
 )
 QUANTITIES = {one.name: one for one in _ALL}
+# In place of energy where --tdp stands in for meters, so that all that is said of it says so.
+ESTIMATED_ENERGY = Quantity(
+    *("estimated-energy", "estimated energy", "estimated_joules", units.joules, "joules"),
+    rate="data-sheet power",
+    show_rate=partial(units.rate, unit="W"),
+)

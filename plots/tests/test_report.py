@@ -258,6 +258,34 @@ def test_idle_power_is_told(small, read):
     assert facts["Idle power"].endswith("; GPU 70.0 W before, 75.0 W after")
 
 
+def test_meters_are_told_or_why_there_are_none(small, read):
+    def told(energy: dict) -> str:
+        small["context"]["crossover"]["energy"] = energy
+        return dict(record.build([read(small)], Context()).blocks[0].facts)["Energy"]
+
+    meters = [
+        {"name": name, "counts": counts, "resolution_joules": count, "update_seconds": pause}
+        for name, counts, count, pause in (
+            ("rapl package-0", "cpu", 1e-6, 0.00102),
+            ("nvml", "gpu", 1e-3, 0.1),
+            ("./wall", "machine", None, None),
+        )
+    ]
+    assert told({"meters": meters}) == (
+        "rapl package-0 counts the processors to 1.00 µJ, moves every 1.02 ms; nvml counts the GPU "
+        "to 1.00 mJ, moves every 100 ms; ./wall counts the machine, moved less than twice in 5 s"
+    )
+    why = {"reason": "virtual machines have none", "gpu_reason": "its driver tells no energy"}
+    assert told(why) == (
+        "no meter of the processors: virtual machines have none; no meter of the GPU: its driver "
+        "tells no energy"
+    )
+    assert told({"meters": ["rapl package-0"]}) == "rapl package-0"
+    for place, entry in enumerate(small["benchmarks"]):
+        entry |= {"joules": 1.0 + place, "joules_error": 0.0333 / (1 + place)}
+    assert told({}) == "the meters may be off by 3.3 % of a row's energy, at most"
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_failures_flags_notes_and_record_are_told(read):

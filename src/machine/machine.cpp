@@ -36,18 +36,6 @@ std::optional<std::string> first_line(const std::string& path) {
   return line;
 }
 
-/// By cpufreq, or by intel_pstate, which has a switch of its own (Linux, admin-guide/pm).
-std::optional<bool> turbo() {
-  const std::string folder = "/sys/devices/system/cpu/";
-  if (const auto boost = first_line(folder + "cpufreq/boost")) {
-    return *boost == "1";
-  }
-  if (const auto off = first_line(folder + "intel_pstate/no_turbo")) {
-    return *off == "0";
-  }
-  return std::nullopt;
-}
-
 std::string text_of(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -219,6 +207,17 @@ std::string machine_id(const std::string& model, const std::string& family,
     id.append("-").append(processor_slug(family + " " + number));
   }
   return id + "-" + std::to_string(cores) + "c";
+}
+
+std::optional<bool> turbo(const std::filesystem::path& root) {
+  const std::filesystem::path folder = root / "sys/devices/system/cpu";
+  if (const auto boost = first_line(folder / "cpufreq/boost")) {
+    return *boost == "1";
+  }
+  if (const auto off = first_line(folder / "intel_pstate/no_turbo")) {
+    return *off == "0";
+  }
+  return std::nullopt;
 }
 
 Machine this_machine() {

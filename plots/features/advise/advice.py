@@ -25,8 +25,8 @@ from plots.features.predict.fit import band_notes
 from plots.features.predict.simulate import Times
 from plots.features.predict.ways import WAYS, Way
 from plots.file.families import TRAINING
-from plots.file.prices import SIDES
 from plots.file.quantities import TIME, Quantity
+from plots.file.sides import SIDES
 from plots.text import printable
 
 if TYPE_CHECKING:

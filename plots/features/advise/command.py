@@ -48,7 +48,7 @@ from plots.features.predict.data import card_of, observations
 from plots.features.predict.fit import Fit, fit
 from plots.file import loading, rows
 from plots.file.file_order import by_id
-from plots.file.quantities import QUANTITIES, TIME
+from plots.file.quantities import TIME, Quantity
 from plots.text import printable, whole
 
 DESCRIPTION = (
@@ -110,7 +110,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    second = asked_of_times("advise", options)
+    asked_quantity = asked_of_times("advise", options)
     files, problems = loading.load_files(options.paths)
     shown = list(reversed(newest(files, by_id)[0]))
     try:
@@ -142,7 +142,9 @@ def run(options: argparse.Namespace) -> int:
                 names = [module] if module else modules(file)
                 blocks += [_as_is(file, name, its, options, fitted=fitted) for name in names]
             else:
-                blocks.append(_answer(file, network, its, options, fitted=fitted, second=second))
+                blocks.append(
+                    _answer(file, network, its, options, fitted=fitted, of=asked_quantity)
+                )
         except CostError as error:
             problems.append(f"{printable(str(file.path))}: {error}")
     print_blocks(blocks, options)
@@ -156,9 +158,10 @@ def _answer(
     options: argparse.Namespace,
     *,
     fitted: Fit | None,
-    second: Mapping[str, float],
+    of: tuple[Quantity, Mapping[str, float]],
 ) -> Block:
-    """In words, and as tables behind them. Raises CostError where nothing is predicted."""
+    """In words, and as tables behind them, `of` a quantity, in which a second of each side counts
+    for so much. Raises CostError where nothing is predicted."""
     file, cost = _of_threads(file, options.threads), network.cost
     epochs = _number("--epochs", options.epochs)
     its = card_of(file, load_cards())
@@ -168,8 +171,8 @@ def _answer(
         cost.accumulate,
         cards=[card for card in cards if card != its],
         fit=fitted,
-        quantity=QUANTITIES[options.of],
-        second=second,
+        quantity=of[0],
+        second=of[1],
     )
     flags = _flags(file, network, options)
     if options.network is not None:

@@ -25,6 +25,7 @@ from plots.core.command import (
     named_path,
     print_blocks,
     print_sections,
+    quantity_of,
     save_charts,
     tell_written,
 )
@@ -54,7 +55,7 @@ from plots.file import loading, rows
 from plots.file.builds import other_builds
 from plots.file.families import TRAINING
 from plots.file.file_order import gpus_first, machine, newest_per_machine
-from plots.file.quantities import QUANTITIES, TIME
+from plots.file.quantities import TIME
 from plots.file.refusal import BadFileError
 from plots.file.rows import File
 from plots.text import printable, sentence
@@ -374,7 +375,8 @@ def _run_mix(cpu_file: rows.File, gpu_file: rows.File, options: argparse.Namespa
                 "name files of one sweep"
             ]
         )
-    context = Context(compared={mixed.path: compared}, quantity=QUANTITIES[options.of], draws=False)
+    quantity = quantity_of([mixed], options)
+    context = Context(compared={mixed.path: compared}, quantity=quantity, draws=False)
     built = [build([mixed], context) for build in (answer.build, crossover.build)]
     doubts = Section(title="Doubts", anchor="doubts", blocks=(Block(notes=(CAVEAT, *notes)),))
     print_sections([*(section for section in built if section), doubts], options)

@@ -23,6 +23,7 @@ from plots.core.command import (
     newest,
     print_sections,
     print_tables,
+    quantity_of,
     save_charts,
 )
 from plots.core.crossover import Comparison, SpeedUp, comparisons, speed_ups
@@ -141,7 +142,7 @@ def run(options: argparse.Namespace) -> int:
     is_text = options.format == "text"
     tables = [] if is_text else _tables(crossovers, ratios)
     if is_text:
-        print_sections(_sections(crossovers, QUANTITIES[options.of]), options)
+        print_sections(_sections(crossovers, quantity_of(files, options)), options)
     else:
         print_tables(tables, options)
     untold = [
@@ -251,7 +252,7 @@ def _instead(
         return complain(
             [f"crossover: --{of.name} has no charts; leave out --{of.name}, or --charts"]
         )
-    context = Context(quantity=QUANTITIES[options.of], draws=False)
+    context = Context(quantity=quantity_of(files, options), draws=False)
     sections = []
     for file in files:
         if section := of.build([file], context):

@@ -122,7 +122,8 @@ def run(options: argparse.Namespace) -> int:
             print_tables([cards_table(load_cards())], options)
             return complain([])
         cards = chosen_cards(options.gpu)
-        wanted = replace(_wanted(options, cards), second=asked_of_times("predict", options)["gpu"])
+        _, second = asked_of_times("predict", options)
+        wanted = replace(_wanted(options, cards), second=second["gpu"])
         if not options.paths:
             raise CostError("predict: name result files, or folders; or ask for --gpus")
         ranks = _ranks(options)
@@ -133,7 +134,7 @@ def run(options: argparse.Namespace) -> int:
             return complain([*problems, *untold])
     except (CostError, OSError) as error:
         return complain([said(error)])
-    shown, _ = asked_and_said(newest(files)[0], options)
+    shown, _ = asked_and_said(newest(files)[0], options, is_predicted=True)
     return _predict(shown, fitted, wanted, problems, options)
 
 

@@ -10,10 +10,12 @@ from plots import units
 from plots.core.page.section import Block, Context, Fold, Section
 from plots.core.tables.cells import count_cell, date_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
+from plots.file.data_sheets import error_of_meters
 from plots.file.rows import File, Row, Run
 from plots.text import printable
 
 _TURBO = {True: "on", False: "off", None: "not told"}
+_COUNTED = {"cpu": "processors", "gpu": "GPU", "machine": "machine"}
 _METHOD = (
     (
         "Epoch",
@@ -113,12 +115,28 @@ def _facts(file: File) -> tuple[tuple[str, str], ...]:
         "Compiler": f"{software.compiler}, {software.build_type}, {software.flags.strip()}",
         "Libraries": libraries,
         "Data": file.run.data,
+        "Energy": "; ".join([*_meters(file.run.energy), *filter(None, [error_of_meters(file)])]),
         "Idle power": "; ".join(_idle(file.run.energy)),
         "Sweep": f"{file.run.sweep}, {file.run.repetitions} repetitions",
         "Date": file.date.isoformat(),
         "File": file.path.name,
     }
     return tuple((name, fact) for name, fact in facts.items() if fact)
+
+
+def _meters(energy: Mapping[str, Any]) -> Iterator[str]:
+    """What each meter counts and how finely, and why a side has none."""
+    for meter in energy.get("meters", ()):
+        if isinstance(meter, str):  # in files from before that was known
+            yield printable(meter)
+            continue
+        count, pause = meter["resolution_joules"], meter["update_seconds"]
+        fine = f" to {units.joules(count)}" if count else ""
+        moves = f"moves every {units.seconds(pause)}" if pause else "moved less than twice in 5 s"
+        yield f"{printable(meter['name'])} counts the {_COUNTED[meter['counts']]}{fine}, {moves}"
+    for key, side in (("reason", "processors"), ("gpu_reason", "GPU")):
+        if key in energy:
+            yield f"no meter of the {side}: {printable(energy[key], 400)}"
 
 
 def _idle(energy: Mapping[str, Any]) -> Iterator[str]:

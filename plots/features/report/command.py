@@ -14,6 +14,7 @@ from plots.core.command import (
     asked_and_said,
     complain,
     newest,
+    quantity_of,
 )
 from plots.core.machines import UnknownMachineError, named
 from plots.core.reference import REFERENCE, RESTORE
@@ -23,7 +24,7 @@ from plots.features.report import report
 from plots.features.report.summary import summary
 from plots.file import loading
 from plots.file.file_order import gpus_first, newest_first
-from plots.file.quantities import QUANTITIES, TIME
+from plots.file.quantities import TIME
 from plots.parallel import Pool
 from plots.text import printable, whole
 
@@ -74,8 +75,8 @@ def run(options: argparse.Namespace) -> int:
         if not files:
             problems.append("no report was written, because there is no valid result file")
             return complain(problems)
-        quantity = QUANTITIES[options.of]
         files, said = asked_and_said(files, options)
+        quantity = quantity_of(files, options)
         try:
             baseline = named(files, options.baseline) if options.baseline else None
         except UnknownMachineError as error:

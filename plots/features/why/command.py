@@ -14,6 +14,7 @@ from plots.core.command import (
     complain,
     load_answering,
     print_sections,
+    quantity_of,
     save_charts,
 )
 from plots.core.crossover import comparisons
@@ -48,7 +49,9 @@ def run(options: argparse.Namespace) -> int:
         raise WrongUsageError(_refusal(quantity))
     files, problems = load_answering(options.paths)
     sections: list[Section] = []
-    for file, own in zip(files, asked_for(files, options), strict=True):
+    asked = asked_for(files, options)
+    quantity = quantity_of(asked, options)
+    for file, own in zip(files, asked, strict=True):
         context = Context(compared={file.path: comparisons(own)}, quantity=quantity, draws=False)
         section = (
             of_times([file], context) if quantity is TIME else of_quotients(file, own, context)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Energy estimated from data sheets, where no meter was read and the user says what to reckon with:
+the thermal design power (TDP) of each side, as if it were drawn all the time.
+
+docs/method/energy.md says why such a number is no measurement.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+import numpy as np
+
+from plots import units
+from plots.file.rows import File, Row
+from plots.file.sides import FigureError, number, seconds_of_one, side_of, with_counters
+from plots.text import counted, printable
+
+JOULES = "joules"  # the counter of what meters told of all that computed, and here of estimates
+_ERROR = "joules_error"  # the share by which meters may be off
+_SAID = re.compile(r"(cpu|gpu)=([0-9.eE+-]+)W?")
+_HOW = "say cpu=65, gpu=700: watts by the data sheets of all processors, and of the card"
+_SHEET = {"cpu": "processors", "gpu": "card"}
+
+
+def read_watts(texts: Iterable[str]) -> dict[str, float]:
+    """By side what texts of --tdp say; raises FigureError."""
+    watts: dict[str, float] = {}
+    for text in texts:
+        found = _SAID.fullmatch(text)
+        if not found:
+            raise FigureError(f"{printable(text, 60)} is no power of a side; {_HOW}")
+        side, amount = found.groups()
+        if side in watts:
+            raise FigureError(f"{text}: {side} has {watts[side]:g} W already; leave out one")
+        watts[side] = number(amount, text, "1e6")
+    return watts
+
+
+def of_sides(watts: Mapping[str, float]) -> dict[str, float]:
+    """What trains on each side takes, in W: beside a card the processors wait for it."""
+    return {"cpu": watts["cpu"], "gpu": watts["gpu"] + watts["cpu"]}
+
+
+def _parts(row: Row) -> tuple[str, ...]:
+    return ("cpu",) if side_of(row) == "cpu" else ("gpu", "cpu")
+
+
+def _metered(row: Row, part: str) -> np.ndarray | None:
+    """What the meters of a part told, of each repetition; None where they did not."""
+    values = row.measured.get(f"joules_{part}")
+    return values if values is not None and len(values) in (1, len(row.samples)) else None
+
+
+def _is_metered(row: Row) -> bool:
+    return row.failure is not None or JOULES in row.measured
+
+
+def unmetered(file: File) -> int:
+    """How many of its rows with a result meters told nothing of, or not of all that computed."""
+    return sum(not _is_metered(row) for row in file.own_rows)
+
+
+def with_estimates(file: File, watts: Mapping[str, float]) -> File:
+    """`file`, each row of which has joules: measured ones where it has them, else of each part that
+    has no meter its watts, all the time."""
+
+    def estimated(row: Row) -> dict[str, np.ndarray]:
+        if _is_metered(row):
+            return {}
+        joules = np.zeros(len(row.samples))
+        for part in _parts(row):
+            if (values := _metered(row, part)) is not None:
+                joules = joules + values
+            elif part in watts:
+                joules = joules + watts[part] * seconds_of_one(row)
+            else:
+                return {}  # of a peer: lacking() has asked for what bench's own rows need
+        return {JOULES: joules}
+
+    return with_counters(file, estimated)
+
+
+def lacking(files: Iterable[File], watts: Mapping[str, float]) -> str:
+    """What is wrong where a part without a meter has no watts, in a sentence; else empty."""
+    needed = {
+        part
+        for file in files
+        for row in file.own_rows
+        if not _is_metered(row)
+        for part in _parts(row)
+        if _metered(row, part) is None
+    }
+    parts = sorted(needed - watts.keys())
+    return _lacking(parts)
+
+
+def lacking_sides(watts: Mapping[str, float]) -> str:
+    """The same of what is predicted, which no meter was read for."""
+    return _lacking(sorted(_SHEET.keys() - watts.keys()))
+
+
+def _lacking(parts: Iterable[str]) -> str:
+    missing = " and of the ".join(parts)
+    return f"--tdp must say the watts of the {missing}, too: {_HOW}" if missing else ""
+
+
+def sentences(watts: Mapping[str, float]) -> list[str]:
+    """What was reckoned with."""
+    show = partial(units.rate, unit="W")
+    return [
+        f"{side.upper()}: {show(power)} by the data sheet of the {_SHEET[side]}, as you say, taken "
+        "for all of the time: an estimate, no measurement."
+        for side, power in sorted(watts.items())
+    ]
+
+
+def how_many(file: File, rows: int) -> str:
+    """Of a file, `rows` of which were estimated, in a sentence."""
+    path, of = printable(str(file.path)), counted(len(file.own_rows), "row")
+    return f"{path}: the energy of {rows} of {of} is estimated from data sheets, all or in part"
+
+
+def error_of_meters(file: File) -> str:
+    """By how much the meters of a file may be off, a clause; empty where it does not say."""
+    shares = [float(row.measured[_ERROR].max()) for row in file.own_rows if _ERROR in row.measured]
+    if not shares:
+        return ""
+    percent = units.significant(100 * max(shares), 2)
+    return f"the meters may be off by {percent} % of a row's energy, at most"

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What follows from the times of rows and a figure that the user says of each side: what an hour of
+it costs (plots/file/prices.py), how many watts it takes (plots/file/data_sheets.py)."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from plots.file.rows import File, Row, median_of
+
+SIDES = ("cpu", "gpu")
+
+
+class FigureError(ValueError):
+    """What is wrong with a figure that the user says, in a sentence."""
+
+
+def number(value: object, place: str, below: str) -> float:
+    """A positive `value` of `place`; raises FigureError."""
+    try:
+        found = float(str(value))
+    except ValueError:
+        found = math.nan
+    if not 0 < found < float(below):
+        raise FigureError(f"{place} is {value}, and must be a number above 0 and below {below}")
+    return found
+
+
+def side_of(row: Row) -> str:
+    """The one of SIDES that computes it."""
+    return "cpu" if row.device == "cpu" else "gpu"
+
+
+def sides_of(files: Iterable[File]) -> set[str]:
+    """Those of SIDES that rows with a result are of."""
+    return {side_of(row) for file in files for row in file.own_rows if not row.failure}
+
+
+def seconds_of_one(row: Row) -> np.ndarray:
+    """Of each repetition of a row in times: an epoch, a step, an operation."""
+    return row.samples / row.count
+
+
+def with_counters(file: File, follows: Callable[[Row], Mapping[str, np.ndarray]]) -> File:
+    """`file`, each row of which with a result has what `follows` for it, a value for each
+    repetition."""
+
+    def changed(row: Row) -> Row:
+        added = {} if row.failure else follows(row)
+        medians = {name: median_of(values) for name, values in added.items()}
+        return replace(
+            row, measured={**row.measured, **added}, counters={**row.counters, **medians}
+        )
+
+    return replace(
+        file,
+        rows=tuple(map(changed, file.rows)),
+        copies=tuple(map(changed, file.copies)),
+        peers=tuple(map(changed, file.peers)),
+        commands=tuple(map(changed, file.commands)),
+    )
