@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 import plots
-from plots.tests import synthetic
+from plots.file.prices import read_prices, with_costs
+from plots.file.quantities import QUANTITIES
+from plots.file.samples import in_quantity
+from plots.tests import synthetic, synthetic_probes
 
 GUIDE = Path(plots.__file__).parents[1] / "docs" / "howto" / "money.md"
 PRICES = ("--price", "cpu=0.10/h", "--price", "gpu=1.20/h")
@@ -84,3 +87,15 @@ def test_costs_need_prices_and_prices_costs(write, shell):
         shell("crossover", path, "--price=cpu=1/h", code=2).err
     )
     assert "cheaper" in shell("compare", path, path, "--of=cost", *PRICES).out
+
+
+def test_a_cost_is_of_one_operation_where_a_repetition_has_many(read):
+    file = read(synthetic_probes.everything())
+    priced = in_quantity(with_costs(file, read_prices("cpu=3600/h")), QUANTITIES["cost"])
+    times = {row.name: row for row in file.rows}
+    products = [row for row in priced.rows if row.family == "Gemm" and not row.failure]
+    assert products
+    for row in products:
+        time = times[row.name]
+        assert time.count > 1
+        assert row.median == pytest.approx(time.median / time.count)
