@@ -2,7 +2,7 @@
 """Energy estimated from data sheets, where no meter was read and the user says what to reckon with:
 the thermal design power (TDP) of each side, as if it were drawn all the time.
 
-docs/method/energy.md says why such a number is no measurement.
+docs/howto/energy.md says why such a number is no measurement.
 """
 
 import re
@@ -13,7 +13,7 @@ import numpy as np
 
 from plots import units
 from plots.file.rows import File, Row
-from plots.file.sides import FigureError, number, seconds_of_one, side_of, with_counters
+from plots.file.sides import FigureError, number, side_of, with_counters
 from plots.text import counted, printable
 
 JOULES = "joules"  # the counter of what meters told of all that computed, and here of estimates
@@ -52,28 +52,30 @@ def _metered(row: Row, part: str) -> np.ndarray | None:
     return values if values is not None and len(values) in (1, len(row.samples)) else None
 
 
-def _is_metered(row: Row) -> bool:
-    return row.failure is not None or JOULES in row.measured
+def _lacks_meters(row: Row) -> bool:
+    """Whether no meter told of all that computed it; no meter is read around what repeats one
+    operation many times, so nothing lacks there."""
+    return row.failure is None and "count" not in row.counters and JOULES not in row.measured
 
 
 def unmetered(file: File) -> int:
-    """How many of its rows with a result meters told nothing of, or not of all that computed."""
-    return sum(not _is_metered(row) for row in file.own_rows)
+    """How many of its rows lack meters."""
+    return sum(map(_lacks_meters, file.own_rows))
 
 
 def with_estimates(file: File, watts: Mapping[str, float]) -> File:
-    """`file`, each row of which has joules: measured ones where it has them, else of each part that
-    has no meter its watts, all the time."""
+    """`file`, each row of which that lacks meters has joules: what they told of a part, and of one
+    that has none its watts, all the time."""
 
     def estimated(row: Row) -> dict[str, np.ndarray]:
-        if _is_metered(row):
+        if not _lacks_meters(row):
             return {}
         joules = np.zeros(len(row.samples))
         for part in _parts(row):
             if (values := _metered(row, part)) is not None:
                 joules = joules + values
             elif part in watts:
-                joules = joules + watts[part] * seconds_of_one(row)
+                joules = joules + watts[part] * row.samples
             else:
                 return {}  # of a peer: lacking() has asked for what bench's own rows need
         return {JOULES: joules}
@@ -87,7 +89,7 @@ def lacking(files: Iterable[File], watts: Mapping[str, float]) -> str:
         part
         for file in files
         for row in file.own_rows
-        if not _is_metered(row)
+        if _lacks_meters(row)
         for part in _parts(row)
         if _metered(row, part) is None
     }

@@ -16,7 +16,7 @@ import numpy as np
 from plots import units
 from plots.file.families import FAMILIES
 from plots.file.rows import File, Row
-from plots.file.sides import SIDES, FigureError, number, seconds_of_one, side_of, with_counters
+from plots.file.sides import SIDES, FigureError, number, side_of, with_counters
 from plots.text import printable
 
 COST = "cost"  # the counter that rows get: of one iteration
@@ -112,7 +112,7 @@ def with_costs(file: File, prices: Sequence[Price]) -> File:
         price = known.get(side_of(row))
         if price is None:
             return {}
-        cost = seconds_of_one(row) * price
+        cost = row.samples / row.count * price  # of one operation of many
         words = FAMILIES.get(row.family)
         if not (words and words.samples in row.counters):
             return {COST: cost}

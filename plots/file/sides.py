@@ -38,11 +38,6 @@ def sides_of(files: Iterable[File]) -> set[str]:
     return {side_of(row) for file in files for row in file.own_rows if not row.failure}
 
 
-def seconds_of_one(row: Row) -> np.ndarray:
-    """Of each repetition of a row in times: an epoch, a step, an operation."""
-    return row.samples / row.count
-
-
 def with_counters(file: File, follows: Callable[[Row], Mapping[str, np.ndarray]]) -> File:
     """`file`, each row of which with a result has what `follows` for it, a value for each
     repetition."""

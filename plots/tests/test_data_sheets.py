@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from plots.file.families import TRAINING
 from plots.tests import synthetic, synthetic_machine
 
 TDP = ("--of=energy", "--tdp", "cpu=65", "--tdp", "gpu=700")
@@ -55,6 +56,19 @@ def test_a_meter_wins_over_a_data_sheet(write, shell):
     assert ratios(shell, path, *TDP) == ratios(shell, path, "--of=energy")
 
 
+def test_what_no_meter_is_read_around_makes_no_estimate(write, shell):
+    """A sweep with --energy has joules of what trains, none of ceilings."""
+    document = synthetic_machine.machine(modes=(("graph", "resident"),))
+    families = set()
+    for entry in document["benchmarks"]:
+        families.add(entry["configuration"]["family"])
+        if entry["configuration"]["family"] in TRAINING:
+            entry["joules"] = 0.04 * entry["real_time"]
+    assert families >= {"Epoch", "Peak"}
+    printed = shell("crossover", write(document), *TDP)
+    assert "estimate" not in printed.out + printed.err
+
+
 def test_a_part_that_has_a_meter_is_not_estimated(write, shell):
     path = write(metered(300, gpu_only=True))
     times = ratios(shell, path)
@@ -65,9 +79,11 @@ def test_a_part_that_has_a_meter_is_not_estimated(write, shell):
 
 
 def test_without_being_asked_nothing_is_estimated(write, shell):
-    printed = shell("crossover", write(metered(300, gpu_only=True)), "--of=energy")
+    document = metered(300, gpu_only=True)
+    document["context"]["crossover"]["energy"] = {"reason": "virtual machines have none"}
+    printed = shell("crossover", write(document), "--of=energy")
     assert "left out, for want of energy (counter joules)" in printed.err
-    assert "no row has energy" in printed.err
+    assert "no crossover, because no row has energy: virtual machines have none" in printed.err
     assert "estimate" not in printed.out + printed.err
 
 

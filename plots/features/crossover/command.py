@@ -222,7 +222,13 @@ def _nothing_to_compare(file: File, has_networks: bool, quantity: Quantity) -> s
     if not file.rows and file.copies:
         return f"{place} it has copies of networks alone; crossover --copies compares those"
     if not results and quantity is not TIME:
-        return f"{place} no row has {quantity.noun}; measure again with a bench that counts it"
+        reason = file.run.energy.get("reason") if quantity is QUANTITIES["energy"] else None
+        why = (
+            f": {printable(reason, 400)}"
+            if reason
+            else "; measure again with a bench that counts it"
+        )
+        return f"{place} no row has {quantity.noun}{why}"
     if has_networks:
         return (
             f"{place} CPU and GPU have fewer than two sizes in common; measure disc-2 to disc-12 "
