@@ -14,7 +14,7 @@ import pytest
 
 import plots
 from plots import units
-from plots.file.quantities import QUANTITIES, Quantity
+from plots.file.quantities import ESTIMATED_ENERGY, QUANTITIES, Quantity
 from plots.tests import synthetic, synthetic_machine, synthetic_probes, synthetic_steps
 from plots.tests.synthetic_steps import passes
 from plots.tests.synthetic_sweep import DISC_MODELS, DISC_SIZES
@@ -251,7 +251,8 @@ def test_a_command_speaks_of_the_quantity(command, name, folder, monkeypatch, sh
 
 
 def test_another_process_has_the_same_quantities():
-    assert all(pickle.loads(pickle.dumps(one)) is one for one in QUANTITIES.values())
+    for one in (*QUANTITIES.values(), ESTIMATED_ENERGY):
+        assert pickle.loads(pickle.dumps(one)) is one
 
 
 def test_charts_and_other_questions_are_of_time(folder, monkeypatch, shell):
