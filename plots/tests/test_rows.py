@@ -2,7 +2,6 @@
 """Loading: what a good file gives, and the sentence that each kind of bad file gets."""
 
 import json
-import math
 import sys
 from pathlib import Path
 
@@ -91,37 +90,27 @@ def test_samples_are_seconds_in_every_time_unit(small, read, unit, seconds):
     np.testing.assert_allclose(read(small).rows[0].samples, 5 * seconds)
 
 
-def test_a_failed_row_needs_no_times(small, read):
-    configuration = synthetic.cpu_configuration("disc-4", 2)
-    name = synthetic.row_name(configuration)
-    failed = {"outcome": "skipped", "error_message": "no memory"}
-    small["rows"].append({"name": name, "configuration": configuration, **failed})
-    row = read(small).rows[1]
-    assert row.failure == rows.Failure("skipped", "no memory")
-    assert row.index == 1 and len(row.samples) == 0 and row.counters == {}
-
-
-def test_the_time_of_wrong_results_stands_apart(small, read):
-    time = {"seconds": 2e-3, "relative_error": 0.5, "tolerance": 1e-5}
-    small["rows"][0].update(outcome="failed", error_message="it differs", not_verified=time)
-    small["benchmarks"] = []
+@pytest.mark.parametrize(
+    ("failure", "kept"),
+    [
+        (rows.Failure("skipped", "no memory"), 0),
+        (rows.Failure("failed", "lost the device"), 2),  # in the third repetition
+        (rows.Failure("failed", "it differs", seconds=2e-3, relative_error=0.5, tolerance=1e-5), 0),
+    ],
+)
+def test_a_failed_row_has_what_was_measured_of_it(small, read, failure, kept):
+    small["rows"][0].update(outcome=failure.outcome, error_message=failure.message)
+    if failure.seconds:
+        names = ("seconds", "relative_error", "tolerance")
+        small["rows"][0]["not_verified"] = {name: getattr(failure, name) for name in names}
+    del small["benchmarks"][kept:]
     file = read(small)
     (row,) = file.rows
-    assert row.failure == rows.Failure("failed", "it differs", **time)
-    assert len(row.samples) == 0
-    context = Context(detailed=1, stems={}, compared={})
-    (block,) = doubts.build([file], context).blocks
-    (table,) = (table for table in block.tables if table.title.startswith("Times of wrong"))
-    (line,) = table.lines
-    assert [cell.text for cell in line] == [row.name, "2.00 ms", "0.500", "0.0000100"]
-
-
-def test_a_row_with_one_failed_repetition_has_failed(small, read):
-    small["rows"][0].update(outcome="failed", error_message="lost the device")
-    del small["benchmarks"][2]
-    row = read(small).rows[0]
-    assert row.failure == rows.Failure("failed", "lost the device")
-    assert len(row.samples) == 2
+    assert row.failure == failure and len(row.samples) == kept and row.counters == {}
+    (block,) = doubts.build([file], Context(stems={}, compared={})).blocks
+    wrong = [table for table in block.tables if table.title.startswith("Times of wrong")]
+    texts = [[cell.text for cell in line] for table in wrong for line in table.lines]
+    assert texts == ([[row.name, "2.00 ms", "0.500", "0.0000100"]] if failure.seconds else [])
 
 
 def test_other_families_need_other_counters(small, read):
@@ -145,15 +134,6 @@ def test_what_varies_stands_in_each_repetition_and_what_follows_in_none(small, r
     assert row.counters["seconds_unattributed"] == pytest.approx(0.006)
 
 
-def test_repetitions_may_be_of_several_instances(small, write, read):
-    for instance, entry in enumerate(small["benchmarks"]):
-        entry["instance"] = instance
-    (row,) = read(small).rows
-    assert "instance" not in row.counters
-    small["benchmarks"][1]["instance"] = -1
-    assert 'field "instance": is -1 but must be at least 0' in fault(write(small))
-
-
 @pytest.mark.parametrize(
     ("counters", "disturbed"),
     [
@@ -174,14 +154,6 @@ def test_a_row_is_disturbed_where_most_repetitions_waited(small, read, counters,
     said = f"other programs used the processors in {disturbed} of 3 repetitions"
     assert row.is_disturbed is bool(disturbed)
     assert (said in row.warnings) is bool(disturbed)
-
-
-def test_counters_that_a_file_describes_have_unit_kind_and_description(small, write, read):
-    described = {"unit": "J", "kind": "repetition", "description": "energy"}
-    small["context"]["crossover"]["counters"] = {"joules": described}
-    assert read(small).rows
-    del described["unit"]
-    assert 'counters.joules.unit": is missing' in fault(write(small))
 
 
 def turned_into(small, name):
@@ -265,26 +237,14 @@ def test_a_run_that_its_budget_ended_says_so(small, read):
     assert read(small).ended == "ended by its budget of 120 s"
 
 
-def test_parts_of_a_run_count_all_its_rows(small, read):
-    part = {"start": "2026-11-22T05:16:11+00:00", "end": "2026-11-22T05:17:11+00:00"}
-    part |= {"load_average": [1, 1, 1], "load_average_end": [2.5, 2, 1], "seconds": 60}
-    ours = small["context"]["crossover"]
-    ours["parts"] = [{**part, "rows": 1}, {**part, "rows": 0}]
-    assert read(small).complete
-    ours["parts"].append({**part, "rows": 1})
-    with pytest.raises(loading.BadFileError, match="counts 2 rows but the file has 1"):
-        read(small)
-
-
-def test_a_row_of_another_network_than_the_files_is_refused(small, read):
+def test_a_row_of_another_network_than_the_files_is_refused(small, write, read):
     model = small["rows"][0]["configuration"]["model"]
     small["context"]["crossover"]["network_fingerprints"] = {model: "a" * 16}
     assert len(read(small).rows) == 1  # of a file that does not say it
     small["rows"][0]["network"] = "a" * 16
     assert len(read(small).rows) == 1
     small["rows"][0]["network"] = "b" * 16
-    with pytest.raises(loading.BadFileError, match=f'another network than the file\'s "{model}"'):
-        read(small)
+    assert f'another network than the file\'s "{model}"' in fault(write(small))
 
 
 @pytest.mark.parametrize(
@@ -302,6 +262,11 @@ def test_a_row_of_another_network_than_the_files_is_refused(small, read):
         (b'{"context": {}, "benchmarks": []}', '"context.crossover": is missing'),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"context": ' + b"1" * 5000 + b"}", "too large"),
+        (b'{"name": "x", "params": 1, "params": 2}', 'field "params" of row "x" occurs twice'),
+        (
+            b'{"context": {"crossover": {"schema_version": 2, "a": 1e999}}, "benchmarks": []}',
+            'field "context.crossover.a": is infinite',
+        ),
     ],
 )
 def test_files_that_are_something_else(tmp_path, content, expected):
@@ -361,27 +326,6 @@ def test_missing_file_and_no_file(tmp_path):
     assert "not a regular file" in fault(tmp_path)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 10**400, 1e41])
-def test_numbers_that_are_not_finite_name_their_place(small, write, value):
-    small["benchmarks"][1]["real_time"] = value
-    sentence = fault(write(small))
-    assert f'benchmarks[1] ("{NAME}"): field "real_time"' in sentence
-    assert "finite" in sentence
-
-
-def test_rows_that_are_no_list_name_their_place_too(small, write):
-    small["rows"] = {"x": {"params": math.inf}}
-    assert 'field "rows.x.params": is infinite' in fault(write(small))
-
-
-def test_a_number_that_overflows_names_its_place(small, tmp_path):
-    path = tmp_path / "file.json"
-    path.write_text(
-        json.dumps(small).replace('"memory_bytes": 16000000000', '"memory_bytes": 1e999')
-    )
-    assert 'field "context.crossover.machine.memory_bytes": is infinite' in fault(path)
-
-
 @pytest.mark.parametrize("field", ["iterations", "first_call_seconds"])
 def test_what_is_measured_once_stands_in_one_repetition(small, write, read, field):
     small["benchmarks"][2][field] = small["benchmarks"][0].pop(field)
@@ -404,31 +348,10 @@ def test_two_rows_of_one_name(small, write):
     assert f'rows[1] ("{NAME}")' in sentence and "that of another row as well" in sentence
 
 
-def test_a_field_that_occurs_twice(small, tmp_path):
-    path = tmp_path / "file.json"
-    path.write_text(json.dumps(small).replace('"params": 70', '"params": 70, "rows": 3', 1))
-    sentence = fault(path)
-    assert f'field "rows" of row "{NAME}" occurs twice' in sentence
-
-
 def test_a_time_that_is_no_number_is_no_counter(small, read):
     small["rows"][0]["seconds_per_epoch"] = [0.02]
     (row,) = read(small).rows
     assert row.counters["seconds_per_epoch"] == pytest.approx(0.020)
-
-
-def test_long_and_hostile_names_stay_short_and_on_one_line(small, write):
-    small["rows"][0]["name"] = "Epoch/\x1b[31m\n" + "x" * 10_000
-    small["benchmarks"] = []
-    sentence = fault(write(small))
-    assert len(sentence) < 1000
-    assert "\x1b" not in sentence and "\\x1b" in sentence and "(10,012 characters)" in sentence
-
-
-def test_a_lone_surrogate_can_be_printed(small, write):
-    small["rows"][0]["name"] = "Epoch/\ud800"
-    small["benchmarks"] = []
-    fault(write(small)).encode()
 
 
 def test_a_folder_stands_for_its_result_files(small, write, tmp_path):
@@ -440,17 +363,14 @@ def test_a_folder_stands_for_its_result_files(small, write, tmp_path):
     assert problems == []
 
 
-def test_a_folder_without_result_files_is_a_problem(tmp_path):
-    files, problems = loading.find_files([tmp_path])
-    assert files == [] and "no result file" in problems[0]
-
-
 def test_good_files_are_loaded_beside_bad_ones(small, write, tmp_path):
     write(small, "good.json")
     (tmp_path / "bad.json").write_text("{")
     files, problems = loading.load_files([tmp_path])
     assert [file.path.name for file in files] == ["good.json"]
     assert len(problems) == 1 and "bad.json" in problems[0]
+    (tmp_path / "empty").mkdir()
+    assert "no result file" in loading.find_files([tmp_path / "empty"])[1][0]
 
 
 def test_loading_makes_few_calls_a_sample(tmp_path):
