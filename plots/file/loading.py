@@ -118,12 +118,20 @@ def _file(path: Path, document: Any) -> File:
         ) from None
     rows = rows_of(document, axes, ladders)
     own = [row for row in rows if row.program == OWN and row.family != COMMAND]
+    machine = crossover["machine"]
     return File(
         path=path,
         # Files are put in order by date, and Python compares no dates with and without a zone.
         date=date if date.tzinfo else date.replace(tzinfo=UTC),
         complete=crossover["complete"],
-        machine=_machine(crossover["machine"]),
+        machine=filled(
+            Machine,
+            {
+                **machine,
+                "cpu": filled(Cpu, machine["cpu"]),
+                "gpu": machine["gpu"] and machine["gpu"]["name"],
+            },
+        ),
         software=filled(Software, crossover["software"]),
         run=_run(crossover),
         rows=tuple(row for row in own if row.copies == 1),
@@ -317,32 +325,18 @@ def _check_schema(document: Any) -> None:
         ) from None
 
 
-def _machine(fields: dict[str, Any]) -> Machine:
-    return Machine(
-        id=fields["id"],
-        cpu=filled(Cpu, fields["cpu"]),
-        memory_bytes=fields["memory_bytes"],
-        gpu=fields["gpu"]["name"] if fields["gpu"] else None,
-        gpu_reason=fields["gpu_reason"],
-        os=fields["os"],
-        kernel=fields["kernel"],
-    )
-
-
 def refinement_of(fields: dict[str, Any]) -> Refinement:
-    own = {name: fields[name] for name in ("kind", "common", "first", "second", "complete")}
-    return Refinement(
-        **own,
-        ladder=tuple((float(rung["params"]), rung["winner"]) for rung in fields["ladder"]),
-        sizes=tuple(
-            filled(PairedSize, {**size, "parameters": float(size["params"])})
-            for size in fields["sizes"]
-        ),
-        intervals=tuple(
-            PairedInterval(one["below"], *(end and float(end) for end in (one["low"], one["high"])))
-            for one in fields["intervals"]
-        ),
+    ladder = tuple((float(rung["params"]), rung["winner"]) for rung in fields["ladder"])
+    sizes = tuple(
+        filled(PairedSize, {**size, "parameters": float(size["params"])})
+        for size in fields["sizes"]
     )
+    intervals = tuple(
+        PairedInterval(one["below"], *(end and float(end) for end in (one["low"], one["high"])))
+        for one in fields["intervals"]
+    )
+    own = {"ladder": ladder, "sizes": sizes, "intervals": intervals}
+    return filled(Refinement, {**fields, **own})
 
 
 def _run(crossover: dict[str, Any]) -> Run:

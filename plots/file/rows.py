@@ -5,8 +5,8 @@ The names of the JSON fields are known there and in plots/file/entries.py alone.
 """
 
 import statistics
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -368,6 +368,14 @@ class File:
     ladders: tuple[Ladder, ...] = (DISC,)
     spreads: Mapping[tuple[str, str], Spread] = field(default_factory=dict)
     networks: Mapping[str, str] = field(default_factory=dict)
+
+    def mapped(self, change: Callable[[Row], Row | None]) -> "File":
+        """This file with each row as `change` makes it, without those that it makes nothing of."""
+        changed: dict[str, Any] = {
+            part: tuple(filter(None, map(change, getattr(self, part))))
+            for part in ("rows", "copies", "peers", "builds", "commands")
+        }
+        return replace(self, **changed)
 
     @property
     def own_rows(self) -> tuple[Row, ...]:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from plots.core.page import svg
 from plots.core.page.section import Picture, Section
-from plots.core.tables.table import Table, runs_of_columns
+from plots.core.tables.table import runs_of_columns
 from plots.text import printable
 
 
@@ -101,7 +101,7 @@ def environment() -> Environment:
     )
     made.filters["sortable"] = lambda value: f"{value:.9g}" if isinstance(value, float) else value
     made.globals.update(
-        groups=_groups,
+        runs_of_columns=runs_of_columns,
         is_code=lambda column: column.key in _CODE,
         is_name=lambda column: column.key in _NAMES,
     )
@@ -113,9 +113,3 @@ def _shown(value: Any) -> Any:
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return _UNIT.sub("\\1\u00a0", printable(value, _LONGEST))
-
-
-def _groups(table: Table) -> list[tuple[str, int]]:
-    """The headings above the columns' titles with their widths; none where no column has one."""
-    runs = runs_of_columns(table.columns)
-    return [(name, len(places)) for name, places in runs] if any(name for name, _ in runs) else []

@@ -62,7 +62,12 @@ def as_text(table: Table) -> str:
     apart, lines have numbers. A part leaves out lines whose figures are in other parts alone.
     """
     table = table.shown()
-    texts = [[_plain(cell) for cell in line] for line in table.lines]
+
+    def plain(cell: Cell) -> str:
+        marks = "".join(f" [{mark}]" for mark in cell.marks)
+        return f"{'*' if cell.bold else ''}{printable(cell.text, LONGEST)}{marks}"
+
+    texts = [[plain(cell) for cell in line] for line in table.lines]
     widths = [
         max(map(len, (printable(column.title, LONGEST), *(line[place] for line in texts))))
         for place, column in enumerate(table.columns)
@@ -100,11 +105,6 @@ def _numbered(table: Table) -> Table:
         columns=(Column("line", "#", numeric=True), *table.columns),
         lines=tuple((number, *line) for number, line in zip(numbers, table.lines, strict=True)),
     )
-
-
-def _plain(cell: Cell) -> str:
-    marks = "".join(f" [{mark}]" for mark in cell.marks)
-    return f"{'*' if cell.bold else ''}{printable(cell.text, LONGEST)}{marks}"
 
 
 def _width(widths: Sequence[int], places: Sequence[int]) -> int:
