@@ -15,11 +15,11 @@ import numpy as np
 
 from plots.core.machines import SideBySide
 from plots.tests import synthetic
+from plots.tests.synthetic_probes import product
 from plots.tests.synthetic_sweep import operation
 
 DISCS = tuple(model for model in synthetic.MODELS if model.startswith("disc-"))
 MODELS = (*DISCS, "heart")
-EDGES = (64, 128, 256, 512, 1024)
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,14 @@ def document(machine: Machine, seed: int = 0, models: tuple[str, ...] = MODELS) 
                 configuration = synthetic.gpu_configuration(model, execution, data)
                 seconds = _gpu_seconds(machine, configuration)
                 entries += _epoch(configuration, seconds, generator)
-    for edge in EDGES:
+    for edge in (64, 128, 256, 512, 1024):
+        on_cpu = {"device": "cpu", "cpu_threads": str(machine.cores)}
         seconds = 4e-6 + 2 * edge**3 / (1e11 * machine.speed)
-        entries += _product(machine, edge, "cpu", seconds, generator)
+        entries += operation(product(edge, edge, edge, on_cpu), seconds, 10, generator)
         if machine.gpu:
             seconds = 7e-6 + 2 * edge**3 / (2e13 * machine.gpu_speed)
-            entries += _product(machine, edge, "cuda", seconds, generator)
+            on_gpu = product(edge, edge, edge, {"device": "cuda"})
+            entries += operation(on_gpu, seconds, 10, generator)
     content = synthetic.document(entries, machine.name, machine.date, gpu=machine.gpu)
     own = content["context"]["crossover"]["machine"]["cpu"]
     own |= {"model": machine.cpu, "cores": machine.cores, "threads": machine.cores}
@@ -140,17 +142,6 @@ def _epoch(
 ) -> list[dict[str, Any]]:
     noise = np.exp(0.01 * generator.standard_normal(synthetic.REPETITIONS))
     return synthetic.samples(configuration, (seconds * noise).tolist())
-
-
-def _product(
-    machine: Machine, edge: int, device: str, seconds: float, generator: np.random.Generator
-) -> list[dict[str, Any]]:
-    shape = dict.fromkeys(("m", "n", "k"), str(edge))
-    where = {"device": device, "execution": "eager"}
-    if device == "cpu":
-        where["cpu_threads"] = str(machine.cores)
-    kind = {"transpose": "nn", "precision": "f32", "cache": "warm"}
-    return operation({"family": "Gemm", **shape, **kind, **where}, seconds, 10, generator)
 
 
 if __name__ == "__main__":

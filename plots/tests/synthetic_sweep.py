@@ -16,6 +16,7 @@ import numpy as np
 from plots.core.curves import Curve
 from plots.file.axes import Label
 from plots.tests import synthetic
+from plots.tests.synthetic_probes import layer, product
 
 _GAMMA_MEDIAN = 1.6783469900166608  # of shape 2 and scale 1
 
@@ -133,24 +134,14 @@ def _epoch_configurations(batches: tuple[int, ...]) -> Iterator[dict[str, str]]:
 
 def _operations(generator: np.random.Generator) -> Iterator[dict[str, Any]]:
     """Square products that cross at 200 exactly, and layers that the GPU always wins."""
-    sides = (
-        {"precision": "f32", "device": "cpu", "execution": "eager", "cpu_threads": "1"},
-        {"precision": "f32", "device": "cuda", "execution": "eager"},
-    )
+    cpu, gpu = {"device": "cpu", "cpu_threads": "1"}, {"device": "cuda"}
     for edge in (32, 64, 128, 256, 512, 1024):
-        for side in sides:
-            shape = {"m": str(edge), "n": str(edge), "k": str(edge)}
-            kind = {"transpose": "nn", "cache": "warm"}
-            on_cpu = side["device"] == "cpu"
-            seconds = 1e-5 * (edge / 200) ** (3.0 if on_cpu else 0.5)
-            configuration = {"family": "Gemm", **shape, **kind, **side}
-            yield from operation(configuration, seconds, 100 if on_cpu else 10, generator)
+        for where, power, count in ((cpu, 3.0, 100), (gpu, 0.5, 10)):
+            seconds = 1e-5 * (edge / 200) ** power
+            yield from operation(product(edge, edge, edge, where), seconds, count, generator)
     for width in (16, 64, 256, 1024):
-        for side in sides:
-            kind = {"batch": "100", "activation": "relu", "pass": "forward", "form": "fused"}
-            seconds = 1e-4 * width / (16 if side["device"] == "cpu" else 64)
-            configuration = {"family": "Layer", "width": str(width), **kind, **side}
-            yield from operation(configuration, seconds, 100, generator)
+        for where, at_once in ((cpu, 16), (gpu, 64)):
+            yield from operation(layer(width, where), 1e-4 * width / at_once, 100, generator)
 
 
 def wide_sweep(batches: tuple[int, ...] = (10, 100, 1000)) -> dict[str, Any]:
