@@ -170,33 +170,21 @@ def passes(model: str, batch: int, device: str) -> list[dict[str, Any]]:
     flops = 2.0 * params * batch
     seconds = 1e-6 + flops / 2e10 if device == "cpu" else 2e-5 + flops / 5e12
     noise = np.random.default_rng([params, batch, len(device)]).gamma(2.0, 0.015, 9)
-    common: dict[str, Any] = {
-        "name": synthetic.row_name(configuration),
-        "configuration": configuration,
-        "iterations": 100,
-        "time_unit": "ms",
-        "verification": {
-            "reference": "float64 interpreter",
-            "entries": 2 * batch,
-            "entries_of": 2 * batch,
-            "tolerance": 1e-5,
-            "relative_error": 1e-7,
+    entries = synthetic.samples(
+        configuration,
+        (seconds * (1 + noise)).tolist(),
+        iterations=100,
+        verification={
+            **{"reference": "float64 interpreter", "entries": 2 * batch, "entries_of": 2 * batch},
+            **{"tolerance": 1e-5, "relative_error": 1e-7},
         },
-        "params": params,
-        "batch": batch,
-        "flops": flops,
-        "first_call_seconds": 0.05,
-        "clock_seconds": 3e-8,
-        **({"cpu_threads": 2} if device == "cpu" else {}),
-    }
-    return [
-        {
-            **common,
-            "instance": place,
-            "latency_passes": 10_000 - place,
-            "real_time": own * 1e3,
-            "cpu_time": own * 1e3,
-            **{f"latency_{key}_seconds": own * times for key, times in _QUANTILES.items()},
-        }
-        for place, own in enumerate((seconds * (1 + noise)).tolist())
-    ]
+        flops=flops,
+        clock_seconds=3e-8,
+    )
+    for place, entry in enumerate(entries):
+        for counter in ("rows", "steps", "loss_first_epoch"):
+            del entry[counter]
+        own = entry["real_time"] / 1e3
+        entry |= {f"latency_{key}_seconds": own * times for key, times in _QUANTILES.items()}
+        entry["latency_passes"] = 10_000 - place
+    return entries
