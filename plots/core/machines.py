@@ -7,6 +7,7 @@ docs/method/machines.md defines them.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -284,12 +285,9 @@ def _by_crossover(standing: Standing) -> tuple[bool, float, int] | None:
     return (number is None, number or 0.0, order.index(standing.answer.crossover.kind))
 
 
-def _by_time(model: str) -> Callable[[Standing], float | None]:
-    def value(standing: Standing) -> float | None:
-        found = [row.median for (name, _), row in standing.times.items() if name == model]
-        return min(found, default=None)
-
-    return value
+def _by_time(model: str, standing: Standing) -> float | None:
+    found = [row.median for (name, _), row in standing.times.items() if name == model]
+    return min(found, default=None)
 
 
 _SORT_VALUES: dict[str, Callable[[Standing], object]] = {
@@ -298,7 +296,7 @@ _SORT_VALUES: dict[str, Callable[[Standing], object]] = {
     "crossover": _by_crossover,
     "cpu": lambda standing: short_processor(standing.file.machine.cpu.model).casefold(),
     "gpu": lambda standing: short_gpu(standing.file.machine.gpu or "").casefold() or None,
-    **{model: _by_time(model) for model in SHOWN},
+    **{model: partial(_by_time, model) for model in SHOWN},
     "ratio": lambda standing: (
         ratio.mean if (ratio := standing.ratios.get((EPOCH, EITHER))) else None
     ),

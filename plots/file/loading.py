@@ -27,12 +27,14 @@ from plots.file.refusal import (
     shown,
 )
 from plots.file.rows import (
+    PARTS,
     Cpu,
     File,
     Machine,
     PairedInterval,
     PairedSize,
     Refinement,
+    Row,
     Run,
     Software,
 )
@@ -117,7 +119,9 @@ def _file(path: Path, document: Any) -> File:
             "correct it, or measure again with bench",
         ) from None
     rows = rows_of(document, axes, ladders)
-    own = [row for row in rows if row.program == OWN and row.family != COMMAND]
+    parts: dict[str, Any] = {
+        part: tuple(row for row in rows if _part(row) == part) for part in PARTS
+    }
     machine = crossover["machine"]
     return File(
         path=path,
@@ -134,20 +138,21 @@ def _file(path: Path, document: Any) -> File:
         ),
         software=filled(Software, crossover["software"]),
         run=_run(crossover),
-        rows=tuple(row for row in own if row.copies == 1),
-        copies=tuple(row for row in own if row.copies > 1),
+        **parts,
         refinements=tuple(map(refinement_of, crossover.get("refinements", ()))),
-        peers=tuple(
-            row
-            for row in rows
-            if row.program != OWN and not is_build(row.program) and row.family != COMMAND
-        ),
-        commands=tuple(row for row in rows if row.family == COMMAND),
         two=crossover.get("peers", {}).get("command", {}),
-        builds=tuple(row for row in rows if is_build(row.program)),
         ladders=ladders,
         networks={one["name"]: json.dumps(one) for one in crossover.get("networks", ())},
     )
+
+
+def _part(row: Row) -> str:
+    """Which of PARTS has it."""
+    if row.family == COMMAND:
+        return "commands"
+    if row.program == OWN:
+        return "copies" if row.copies > 1 else "rows"
+    return "builds" if is_build(row.program) else "peers"
 
 
 def _check_rows(document: dict[str, Any]) -> None:

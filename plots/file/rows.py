@@ -346,6 +346,9 @@ class Refinement:
     intervals: tuple[PairedInterval, ...]
 
 
+PARTS = ("rows", "copies", "peers", "builds", "commands")  # of a file, each with rows
+
+
 @dataclass(frozen=True, slots=True)
 class File:
     """One valid result file; `complete` is False where the run ended before its last row. `rows`
@@ -372,8 +375,7 @@ class File:
     def mapped(self, change: Callable[[Row], Row | None]) -> "File":
         """This file with each row as `change` makes it, without those that it makes nothing of."""
         changed: dict[str, Any] = {
-            part: tuple(filter(None, map(change, getattr(self, part))))
-            for part in ("rows", "copies", "peers", "builds", "commands")
+            part: tuple(filter(None, map(change, getattr(self, part)))) for part in PARTS
         }
         return replace(self, **changed)
 

@@ -40,24 +40,13 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
-    """What only opens when asked to: `summary` is what one clicks."""
-
-    summary: str
-    tables: tuple[Table, ...] = ()
-    commands: tuple[str, ...] = ()
-    points: tuple[str, ...] = ()
-    pictures: tuple[Picture, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Block:
     """What a section says about one machine, or on one matter, in this order.
 
     `machine` is a heading where several machines are shown, `title` always. `lead` is a paragraph,
     `strip` what a terminal shows in the place of pictures, `points` a list, `facts` pairs of term
-    and description, `commands` lines for a shell, `notes` small print. `emphasis` shows the lead as
-    the answer.
+    and description, `commands` lines for a shell, `notes` small print. `folds` only open when asked
+    to, each by its title. `emphasis` shows the lead as the answer.
     """
 
     machine: str = ""
@@ -70,11 +59,11 @@ class Block:
     facts: tuple[tuple[str, str], ...] = ()
     commands: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    folds: tuple[Fold, ...] = ()
+    folds: tuple[Block, ...] = ()
     emphasis: bool = False
 
     @property
-    def parts(self) -> tuple[Block | Fold, ...]:
+    def parts(self) -> tuple[Block, ...]:
         """What has pictures and tables: the block, and its folds."""
         return (self, *self.folds)
 

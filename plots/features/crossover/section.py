@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from plots.core.crossover import Comparison, speed_ups
 from plots.core.headline import by_work, foremost
-from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.core.page.section import Block, Context, Picture, Section
 from plots.features.crossover.table import how_much_table, ratio_title, where_table
 from plots.file.families import EPOCH, FAMILIES, OF_NETWORKS, TRAINING
 from plots.file.rows import File
@@ -87,7 +87,7 @@ def _block(
             shown[family] = picture
         else:
             rest.append(picture)
-    fold = Fold(f"Charts of all else that both compute ({len(rest)})", pictures=tuple(rest))
+    fold = Block(title=f"Charts of all else that both compute ({len(rest)})", pictures=tuple(rest))
     return Block(
         machine=file.machine.id,
         pictures=tuple(shown.values()),
