@@ -160,19 +160,6 @@ def test_a_speed_up_of_two_repetitions_has_no_interval(of):
     assert found.low is None and found.high is None and found.winner is None
 
 
-@pytest.mark.slow
-def test_the_interval_of_a_speed_up_covers(of):
-    generator = np.random.default_rng(4)
-    covered = 0
-    for _ in range(200):
-        times = [1e-3 * (1 + generator.gamma(2.0, 0.015, 9)) for _ in range(2)]
-        entries = synthetic.samples(synthetic.cpu_configuration("heart", 1), times[0].tolist())
-        entries += synthetic.samples(synthetic.gpu_configuration("heart"), times[1].tolist())
-        (found,) = speed_ups(of(entries))
-        covered += found.low <= 1.0 <= found.high
-    assert 0.90 <= covered / 200 <= 0.99
-
-
 def test_networks_have_one_size_each(wide):
     assert all(len(each.gpu.sizes) == 1 for each in pairings(wide, NETWORKS))
 
