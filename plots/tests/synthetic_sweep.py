@@ -74,24 +74,13 @@ def epochs(
 
 def pairs(models: Iterable[str]) -> list[dict[str, str]]:
     """The configurations of each of `models` on one thread and on a GPU."""
-    return [
-        configuration
-        for model in models
-        for configuration in (
-            synthetic.cpu_configuration(model, 1),
-            synthetic.gpu_configuration(model),
-        )
-    ]
+    return ways(None, PINNED, models=models)
 
 
 def known(crossover: float = 50_000.0) -> list[dict[str, Any]]:
     """Rows of the disc family on one thread and a GPU, equally fast at `crossover` parameters."""
-    return epochs(
-        pairs(DISC_MODELS),
-        lambda configuration, params: (
-            1e-3 * (params / crossover) ** 0.8 if configuration["device"] == "cpu" else 1e-3
-        ),
-    )
+    seconds = crossing(crossover)
+    return epochs(pairs(DISC_MODELS), lambda *each: 1e-3 * seconds(*each))
 
 
 def operation(
@@ -168,7 +157,7 @@ Seconds = Callable[[dict[str, str], float], float]
 
 
 def ways(
-    batch: int, *modes: tuple[str, str], models: Iterable[str] = ALL, **more: str
+    batch: int | None, *modes: tuple[str, str], models: Iterable[str] = ALL, **more: str
 ) -> list[dict[str, str]]:
     """The configurations of a CPU with one thread and a GPU in each of `modes`, at one batch."""
     found = []
