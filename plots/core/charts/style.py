@@ -75,11 +75,14 @@ class Pictures:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`name` is a file name without ending; `alt` states in a sentence what the pictures show."""
+    """`name` is a file name without ending. `alt` says what the pictures show to those who don't
+    see them, in a sentence that can stand alone and others that add to it; `caption` what to look
+    at."""
 
     name: str
     pictures: Pictures
     alt: str
+    caption: str = ""
 
 
 @contextmanager
