@@ -13,7 +13,7 @@ from plots.core.curves import left_out
 from plots.core.work import difference
 from plots.file.axes import BUILT_IN, Axes
 from plots.file.families import FAMILIES
-from plots.file.rows import File, Spread, median_of
+from plots.file.rows import File, median_of
 from plots.file.samples import FEW
 from plots.text import counted, printable
 
@@ -184,19 +184,15 @@ def instances_words(file: File, families: Collection[str]) -> str:
                 said[key] = spread
     if not said:
         return ""
-    figures = dict.fromkeys(map(_spread, said.values()))
+    figures: dict[str, None] = {}
+    for one in said.values():
+        of = f" of {printable(one.file, 60)}" if one.file else ""
+        source = f"as in {counted(one.rows, 'row')}{of}" if one.rows else "assumed"
+        figures[f"{units.significant(100 * one.deviation, 2)} % ({source})"] = None
     return (
         f"Some rows were measured in fewer than {FEW} instances of their program: intervals add "
         f"what lies between instances, a standard deviation of {' or '.join(figures)}."
     )
-
-
-def _spread(one: Spread) -> str:
-    percent = f"{units.significant(100 * one.deviation, 2)} %"
-    if not one.rows:
-        return f"{percent} (assumed)"
-    place = f" of {printable(one.file, 60)}" if one.file else ""
-    return f"{percent} (as in {counted(one.rows, 'row')}{place})"
 
 
 def _several(one: Crossover, beside: str) -> str:

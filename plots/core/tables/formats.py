@@ -80,7 +80,10 @@ def as_text(table: Table) -> str:
     stub = runs[0][1] if not runs[0][0] else ()
     text = [wrapped(printable(table.title, LONGEST_NOTE))]
     rest = runs[1:] if stub else runs
-    if stub and not rest and _width(_folded(table, widths), stub) > terminal_width():
+    folded = list(widths)  # a last column of text is as narrow as it may be
+    if table.columns and not table.columns[-1].numeric:
+        folded[-1] = min(folded[-1], _NARROWEST)
+    if stub and not rest and _width(folded, stub) > terminal_width():
         names = next((at for at in stub[1:] if table.columns[at].numeric), len(stub))
         stub, rest = stub[:names], [("", stub[names:])] if stub[names:] else []
     parts = _parts(rest, stub, widths)
@@ -88,8 +91,16 @@ def as_text(table: Table) -> str:
         texts
     ):
         return as_text(_numbered(table))
+
+    def measured(line: Sequence[str], groups: Sequence[Run]) -> bool:
+        return any(line[place] != NOTHING.text for _, run in groups for place in run)
+
     for part in parts:
-        lines = [line for line in texts if len(parts) == 1 or _belongs(line, part, rest)]
+        lines = [
+            line
+            for line in texts
+            if len(parts) == 1 or measured(line, part) or not measured(line, rest)
+        ]
         text += ["", *_text_part([("", stub), *part] if stub else part, table, lines, widths)]
     text += [
         wrapped(printable(note, LONGEST_NOTE), " " * 4, f"[{mark}] ")
@@ -111,12 +122,6 @@ def _width(widths: Sequence[int], places: Sequence[int]) -> int:
     return sum(widths[place] for place in places) + len(_GAP) * (len(places) - 1)
 
 
-def _folded(table: Table, widths: Sequence[int]) -> list[int]:
-    """`widths` with a last column of text as narrow as it may be."""
-    is_text = bool(table.columns) and not table.columns[-1].numeric
-    return [*widths[:-1], min(widths[-1], _NARROWEST)] if is_text else list(widths)
-
-
 def _parts(runs: Sequence[Run], stub: Sequence[int], widths: Sequence[int]) -> list[list[Run]]:
     """`runs` in as few parts as a terminal's width allows; a wider column has a part of its own."""
     most = terminal_width()
@@ -132,15 +137,6 @@ def _parts(runs: Sequence[Run], stub: Sequence[int], widths: Sequence[int]) -> l
             else:
                 parts[-1].append(run)
     return parts
-
-
-def _belongs(line: Sequence[str], part: Sequence[Run], runs: Sequence[Run]) -> bool:
-    """Whether `line` has a figure in `part`, or in none of `runs`."""
-
-    def measured(groups: Sequence[Run]) -> bool:
-        return any(line[place] != NOTHING.text for _, run in groups for place in run)
-
-    return measured(part) or not measured(runs)
 
 
 def _text_part(
