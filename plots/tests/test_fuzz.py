@@ -53,7 +53,7 @@ FIXED = settings(
 
 
 def whole() -> dict[str, Any]:
-    """A valid file with a row of each family and device, and one skipped."""
+    """A valid file with a row of each family and device, and of each ceiling, and one skipped."""
     entries = []
     seen = set()
     every = synthetic_probes.everything(gpu=True)["benchmarks"]
@@ -62,7 +62,7 @@ def whole() -> dict[str, Any]:
         every += synthetic_steps.passes("heart", 1, device)
     for entry in every:
         configuration = entry.get("configuration", {})
-        kind = (configuration.get("family"), configuration.get("device"))
+        kind = tuple(map(configuration.get, ("family", "device", "quantity")))
         if kind not in seen:
             seen.add(kind)
             entries.append(entry)

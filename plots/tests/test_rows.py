@@ -11,28 +11,33 @@ import pytest
 from plots.core.page.section import Context
 from plots.features.doubts import section as doubts
 from plots.file import loading, rows
+from plots.file.families import FAMILIES, OF_NETWORKS, PROBES
 from plots.file.refusal import BadFileError
 from plots.tests import synthetic
+from plots.tests.test_fuzz import whole as every_kind
 
 NAME = "Epoch/model:disc-3/batch:100/precision:f32/device:cpu/execution:eager/cpu_threads:2"
-PROBES = {  # configuration: the counter that it needs
-    "Peak/quantity:fma/precision:f32/device:cpu/cpu_threads:2": "flops",
-    "Peak/quantity:triad/device:cuda": "bytes",
-    "Peak/quantity:copy/direction:h2d/device:cuda": "bytes",
-    "Peak/quantity:launch/device:cuda": None,
-    "Copy/direction:h2d/bytes:4096/device:cuda/memory:pinned/mode:async": "bytes",
-    "Copy/direction:h2h/model:heart/batch:10/device:cpu/memory:pageable/mode:sync/cpu_threads:1": (
-        "bytes"
-    ),
-    "Collective/op:allreduce/bytes:4096/device:cpu/ranks:2": "bytes",
+# What a row of each family says of itself, and its configuration; of networks whatever the family.
+COUNTED = {
+    "Epoch": "rows steps loss_first_epoch",
+    "Minibatch": "loss_first_step",
+    "Forward": "",
+    "Gemm": "count flops bytes verified_entries verification",
+    "Layer": "count flops bytes verified_entries verification",
+    "Copy": "count bytes verification",
+    "Collective": "count bytes ranks verification",
+    "fma": "count flops verification",
+    "triad": "count bytes verification",
+    "launch": "count",
+    "fork-join": "count",
 }
-OPERATIONS = [
-    "Gemm/m:100/n:64/k:32/transpose:nt/precision:f32/cache:warm"
-    "/device:cpu/execution:eager/cpu_threads:2",
-    "Gemm/m:64/n:32/k:100/transpose:tn/precision:tf32/cache:cold/device:cuda/execution:graph",
-    "Layer/width:256/batch:100/activation:relu/pass:backward/form:fused/precision:f32"
-    "/device:cpu/execution:eager/cpu_threads:1",
-]
+CONFIGURED = {
+    "Gemm": "m n k transpose cache precision device execution",
+    "Layer": "width batch activation pass form precision device execution",
+    "Copy": "direction mode device",
+    "Collective": "op bytes device",
+    "Peak": "quantity device",
+}
 
 
 def fault(path: Path) -> str:
@@ -48,15 +53,6 @@ def fault(path: Path) -> str:
 def small(small):
     """A valid file with one row of three repetitions, whose median is 20 ms."""
     return synthetic.as_file(small)
-
-
-def renamed(small, configuration):
-    """The file `small`, its row of another `configuration`."""
-    name = synthetic.row_name(configuration)
-    small["rows"][0].update(name=name, configuration=configuration)
-    for entry in small["benchmarks"]:
-        entry["name"] = name
-    return small
 
 
 def test_reads_every_part_of_a_file(small, read):
@@ -115,11 +111,12 @@ def test_a_failed_row_has_what_was_measured_of_it(small, read, failure, kept):
 
 def test_other_families_need_other_counters(small, read):
     configuration = {"family": "Other", "bytes": "4096", "device": "cpu"}
-    small = renamed(small, configuration)
+    name = synthetic.row_name(configuration)
+    small["rows"][0].update(name=name, configuration=configuration)
     for key in ("params", "verification", "loss_first_epoch"):
         del small["rows"][0][key]
     for entry in small["benchmarks"]:
-        entry["bytes_per_second"] = 1e9
+        entry.update(name=name, bytes_per_second=1e9)
     (row,) = read(small).rows
     assert row.family == "Other" and row.verification is None
     assert row.counters["bytes_per_second"] == 1e9
@@ -156,63 +153,51 @@ def test_a_row_is_disturbed_where_most_repetitions_waited(small, read, counters,
     assert (said in row.warnings) is bool(disturbed)
 
 
-def turned_into(small, name):
-    """The file `small`, its row turned into that of a probe, or of an operation: of eight things
-    that an iteration repeats."""
-    family, *rest = name.split("/")
-    small = renamed(small, {"family": family, **dict(part.split(":") for part in rest)})
-    (row,) = small["rows"]
-    del row["flops"], row["verification"]
-    row["count"] = 8
-    counters = {"flops": 1e6, "bytes": 4e6}
-    if name in OPERATIONS:
-        for counter in ("params", "batch", "rows", "steps"):
-            del row[counter]
-        row |= {**counters, "verified_entries": 256}
-    elif counter := PROBES[name]:
-        row[counter] = counters[counter]
-    if family == "Collective":
-        row["ranks"] = 2
-    if name in OPERATIONS or PROBES[name]:
-        checked = {"reference": "float64 product", "tolerance": 4e-6, "relative_error": 1e-7}
-        row["verification"] = {**checked, "entries": 256, "entries_of": 6400}
-    return small
+@pytest.fixture
+def whole():
+    """A valid file with a row of each family and device, and of each ceiling."""
+    return synthetic.as_file(every_kind())
 
 
-@pytest.mark.parametrize("name", [*PROBES, *OPERATIONS])
-def test_probes_and_operations_need_their_counters(small, write, read, name):
-    small = turned_into(small, name)
-    (row,) = read(small).rows
-    assert row.counters["seconds"] == pytest.approx(0.020 / 8)
-    needed = {"count", *small["rows"][0].keys() & {"flops", "bytes", "verified_entries", "ranks"}}
-    for counter in needed & {"flops", "bytes"}:
+def needed(row):
+    """The fields without which `row` is refused, and those of its configuration."""
+    own = row["configuration"]
+    counted = COUNTED[own.get("quantity", own["family"])].split()
+    if own["family"] not in OF_NETWORKS:
+        return counted, CONFIGURED[own["family"]].split()
+    on_cpu = ["cpu_threads"] if own["device"] == "cpu" else []
+    counted += ["params", "batch", "flops", "verification", *on_cpu]
+    return counted, ["model", "batch", "precision", "device", "execution", *(on_cpu or ["data"])]
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, *PROBES])
+def test_each_family_needs_its_fields(whole, write, family):
+    rows_of = [row for row in whole["rows"] if row["configuration"]["family"] == family]
+    for row in (row for row in rows_of if "outcome" not in row):
+        whole["rows"] = [row]
+        whole["benchmarks"] = []
+        for holder, fields, place in zip(
+            (row, row["configuration"]), needed(row), ("", "configuration."), strict=True
+        ):
+            for field in fields:
+                kept = holder.pop(field)
+                assert f'field "{place}{field}": is missing' in fault(write(whole))
+                holder[field] = kept
+
+
+def test_rates_follow_from_what_is_counted(whole, read):
+    found = [row for row in read(whole).rows if "count" in row.counters]
+    assert {row.family for row in found} == {"Gemm", "Layer", *PROBES}
+    for row in found:
+        one = row.median / row.counters["count"]
+        assert row.counters["seconds"] == pytest.approx(one)
         # The work of an operation is that of one, the work of a probe that of an iteration.
-        done = row.counters[counter] * (8 if name in OPERATIONS else 1)
-        assert row.counters[f"{counter}_per_second"] == pytest.approx(done / 0.020)
-    checked = row.verification
-    assert (checked is None) == (needed == {"count"})
-    if checked:
-        assert (checked.entries, checked.entries_of, checked.steps) == (256, 6400, None)
-        needed.add("verification")
-    for field in needed:
-        kept = small["rows"][0].pop(field)
-        assert f'field "{field}": is missing' in fault(write(small))
-        small["rows"][0][field] = kept
-
-
-@pytest.mark.parametrize("name", [*PROBES, *OPERATIONS])
-def test_probes_and_operations_need_their_configuration(small, write, name):
-    small = turned_into(small, name)
-    configuration = small["rows"][0]["configuration"]
-    optional = {"family", "cpu_threads"}
-    if name in PROBES:
-        optional |= {"bytes", "batch", "model", "precision", "ranks", "memory"}
-    if configuration["family"] == "Peak":
-        optional.add("direction")
-    for key in configuration.keys() - optional:
-        fewer = {k: v for k, v in configuration.items() if k != key}
-        small = renamed(small, fewer)
-        assert f'"configuration.{key}": is missing' in fault(write(small))
+        timed = row.median if row.family in PROBES else one
+        for counter in {"flops", "bytes"} & row.counters.keys():
+            rate = row.counters[f"{counter}_per_second"]
+            assert rate == pytest.approx(row.counters[counter] / timed)
+        assert row.verification and row.verification.steps is None
+        assert (row.verification.entries, row.verification.entries_of) == (1, 1)
 
 
 def test_fields_that_nobody_knows_are_allowed(small, read):
@@ -393,9 +378,12 @@ def test_the_schema_is_a_valid_one_and_agrees_with_an_independent_validator():
     assert not validator.is_valid(sweep)
 
 
-def test_the_time_of_an_operation_is_that_of_its_iteration(small, write):
-    small = turned_into(small, OPERATIONS[0])
-    small["benchmarks"][0]["seconds"] = 0.5
-    sentence = fault(write(small))
-    assert '"seconds" is 0.5 but real_time of repetition 1 is 0.00375 s' in sentence
+def test_the_time_of_an_operation_is_that_of_its_iteration(whole, write):
+    entry = next(one for one in whole["benchmarks"] if one["name"].startswith("Gemm"))
+    entry["seconds"] = 0.5
+    sentence = fault(write(whole))
+    assert (
+        f'"seconds" is 0.5 but real_time of repetition 1 is {entry["real_time"] / 1e4:g} s'
+        in sentence
+    )
     assert "one operation" in sentence

@@ -149,8 +149,6 @@ FAULTS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("rows/0/chosen", ({"execution": "graph", "products": "guessed"},)),
     ("rows/0/chosen", tuple({"execution": "fused", "cpu_threads": count} for count in (1, "0"))),
     ("rows/0/workload", ("x", "a" * 15, "A" * 16, 7)),
-    *((f"rows/0/{field}", (GONE,)) for field in ("batch", "cpu_threads", "rows", "steps")),
-    *((f"rows/0/{field}", (GONE,)) for field in ("flops", "loss_first_epoch")),
     ("benchmarks/0", (3,)),
     ("benchmarks/0/seconds_per_epoch", (0.5,)),
     ("benchmarks/1/name", (GONE, "", ["x"], "Epoch/model:other", "\ud800")),
