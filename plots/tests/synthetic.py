@@ -70,6 +70,12 @@ def row_name(configuration: dict[str, str]) -> str:
     return "/".join([configuration["family"], *rest])
 
 
+def verified(**compared: Any) -> dict[str, Any]:
+    """The verification of a row of which so much was `compared`."""
+    checked = {"reference": "float64 interpreter", "tolerance": 1e-5, "relative_error": 3e-8}
+    return {**checked, **compared}
+
+
 def samples(
     configuration: dict[str, str],
     seconds: list[float] | None = None,
@@ -100,13 +106,7 @@ def samples(
         "iterations": 12,
         "time_unit": "ms",
         "configuration": configuration,
-        "verification": {
-            "reference": "float64 interpreter",
-            "steps": steps,
-            "steps_of": steps,
-            "tolerance": 1e-5,
-            "relative_error": 3e-8,
-        },
+        "verification": verified(steps=steps, steps_of=steps),
         "params": params,
         "batch": batch,
         "rows": rows,
@@ -135,7 +135,7 @@ def operation(
             **dict.fromkeys(_TIMES[:2], one * count * 1e3),
             "time_unit": "ms",
             "configuration": configuration,
-            "verification": {"reference": "exact", "tolerance": 0, "relative_error": 0},
+            "verification": verified(reference="exact", tolerance=0, relative_error=0),
             "count": count,
             **facts,
         }

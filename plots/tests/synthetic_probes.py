@@ -33,11 +33,9 @@ def operation(
     is_probe = configuration["family"] in ("Peak", "Copy")
     per = count if is_probe else 1
     noise = np.random.default_rng(len(synthetic.row_name(configuration))).gamma(2.0, 0.02, 3)
-    checked = {
-        "reference": "sums in float64",
-        "tolerance": 1e-5 if not is_probe and count > 1 else 0,
-        **{"relative_error": 0, "entries": 1, "entries_of": 1},
-    }
+    tolerance = 1e-5 if not is_probe and count > 1 else 0
+    compared = {"tolerance": tolerance, "relative_error": 0, "entries": 1, "entries_of": 1}
+    checked = synthetic.verified(reference="sums in float64", **compared)
     facts = {key: value * per for key, value in counters.items()}
     times = (seconds * (1 + noise)).tolist()
     return synthetic.operation(configuration, times, count, verification=checked, **facts)

@@ -103,10 +103,7 @@ def samples(
             **{"flops": flops, "memory_bytes": 2.0 * network.params, "bytes_to_device": 0},
             **{"bytes_from_device": 0, "launches": 0, "graph": False},
         },
-        "verification": {
-            **{"reference": "float64 reference", "steps": 2, "steps_of": 2},
-            **{"batch": min(batch, 4), "tolerance": 1e-5, "relative_error": 3e-8},
-        },
+        "verification": synthetic.verified(steps=2, steps_of=2, batch=min(batch, 4)),
         **{f"seconds_{part}": value for part, value in profile.items()},
         **changes,
     }
@@ -174,10 +171,7 @@ def passes(model: str, batch: int, device: str) -> list[dict[str, Any]]:
         configuration,
         (seconds * (1 + noise)).tolist(),
         iterations=100,
-        verification={
-            **{"reference": "float64 interpreter", "entries": 2 * batch, "entries_of": 2 * batch},
-            **{"tolerance": 1e-5, "relative_error": 1e-7},
-        },
+        verification=synthetic.verified(entries=2 * batch, entries_of=2 * batch),
         flops=flops,
         clock_seconds=3e-8,
     )

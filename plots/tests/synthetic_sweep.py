@@ -87,10 +87,7 @@ def operation(
     configuration: dict[str, str], seconds: float, count: int, generator: np.random.Generator
 ) -> list[dict[str, Any]]:
     """The entries of a Gemm or Layer row: `count` operations an iteration, `seconds` for each."""
-    checked = {
-        **{"reference": "float64 interpreter", "entries": 64, "entries_of": 64},
-        **{"tolerance": 1e-5, "relative_error": 3e-8},
-    }
+    checked = synthetic.verified(entries=64, entries_of=64)
     facts = {"flops": 1e6, "bytes": 1e4, "verified_entries": 64, "verification": checked}
     times = noisy(seconds, generator, repetitions=5).tolist()
     entries = synthetic.operation(configuration, times, count, **facts)
