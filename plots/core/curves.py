@@ -351,8 +351,7 @@ def _best(curves: Sequence[Curve]) -> Curve:
             candidates.setdefault(size, []).append(samples)
             instances.setdefault(size, []).extend(own)
     sizes = sorted(candidates)
-    axes, quantity = curves[0].axes, curves[0].quantity
-    first = curves[0].configuration
+    axes, first = curves[0].axes, curves[0].configuration
     keys = first if first.get("device") == "cuda" else (*first, "cpu_threads")
     values = {
         key: list(dict.fromkeys(one.configuration.get(key, "?") for one in curves)) for key in keys
@@ -368,19 +367,18 @@ def _best(curves: Sequence[Curve]) -> Curve:
         shared["cpu_threads"] = BEST
     how = dict(axes.how(shared, [axis.key for axis in axes if axis.role == "alike"]))
     how.pop("cpu_threads", None)
-    return Curve(
+    cost = curves[0].quantity.cost
+    return replace(
+        curves[0],
         words=replace(axes.label(how), best_of=", ".join(of)),
         configuration=shared,
         sizes=np.array(sizes),
         samples=tuple(
-            min(candidates[size], key=lambda samples: quantity.cost(median_of(samples)))
-            for size in sizes
+            min(candidates[size], key=lambda samples: cost(median_of(samples))) for size in sizes
         ),
         candidates=tuple(tuple(candidates[size]) for size in sizes),
         instances=tuple(tuple(instances[size]) for size in sizes),
         flags=tuple(dict.fromkeys(flag for one in curves for flag in one.flags)),
-        axes=axes,
         between=frozenset().union(*(one.between for one in curves)),
-        own_batch=curves[0].own_batch,
-        quantity=quantity,
+        rows=(),
     )

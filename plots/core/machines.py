@@ -32,6 +32,7 @@ SORTS = ("date", "name", "crossover", "cpu", "gpu", *SHOWN, "ratio")
 
 # What a row computes, with what both sides should have alike, and how much of it.
 _Work = tuple[Items, Items, tuple[float | None, ...]]
+_Works = dict[tuple[str, str], dict[_Work, Row]]
 _AMOUNTS = ("params", "rows", "steps")
 _LARGEST = 600.0  # logarithm of a ratio; a double ends at 709
 
@@ -226,9 +227,9 @@ def _times(file: File) -> dict[tuple[str, str], Row]:
     return times
 
 
-def _works(file: File) -> dict[tuple[str, str], dict[_Work, Row]]:
+def _works(file: File) -> _Works:
     """Family and device (or EITHER) → work → the row that does it in the shortest time."""
-    found: dict[tuple[str, str], dict[_Work, Row]] = {}
+    found: _Works = {}
     for row in file.rows:
         if row.failure or row.family not in SHOWN_FAMILIES or row.device not in DEVICES:
             continue
@@ -255,10 +256,7 @@ def _log_seconds(row: Row) -> float:
     return math.log(row.median) - math.log(per_iteration(row))
 
 
-def _ratios(
-    own: dict[tuple[str, str], dict[_Work, Row]],
-    reference: dict[tuple[str, str], dict[_Work, Row]],
-) -> dict[tuple[str, str], Ratio]:
+def _ratios(own: _Works, reference: _Works) -> dict[tuple[str, str], Ratio]:
     found = {}
     for place, theirs in reference.items():
         mine = own.get(place, {})
