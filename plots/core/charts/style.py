@@ -228,6 +228,11 @@ def annotate(axes: Axes, text: str, place: tuple[float, float], **options: Any) 
     axes.annotate(text, place, textcoords="offset points", **options).set_in_layout(False)
 
 
+def write(axes: Axes, at: tuple[float, float], text: str, **options: Any) -> None:
+    """Writes `text` at a place of the data, outside the layout as well."""
+    axes.text(*at, text, **{"fontsize": 9, **options}).set_in_layout(False)
+
+
 def write_above(axes: Axes, text: str, room: float) -> None:
     """Writes `text` above the left end of `axes`, in lines of at most `room` inches."""
     figure = axes.get_figure(root=True)
