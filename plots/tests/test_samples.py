@@ -86,10 +86,7 @@ def test_memory_has_a_crossover_without_noise(write, shell):
     assert printed.err == (
         f"{path}: 1 of 11 rows left out, for want of memory (counter peak_bytes)\n"
     )
-    text = " ".join(printed.out.split())
-    assert "From which batch size does a GPU need less memory?" in text
-    assert "the GPU needs less memory from batch 38.5 (38.5 to 38.5)" in text
-    assert "the CPU needs 4.36 times the memory: 977 MiB on the CPU, 2 threads, 224 MiB on" in text
+    assert "the GPU needs less memory from batch 38.5" in " ".join(printed.out.split())
     crossovers, ratios = json.loads(shell("crossover", path, "--of=memory", "--format=json").out)
     assert crossovers["rows"][0]["crossover"] == pytest.approx(38.5, abs=0.1)
     assert ratios["rows"][0]["gpu_bytes"] == 30_400_000
