@@ -99,7 +99,7 @@ def between_instances(deviation: float, design: Design) -> Noise:
     return lambda generator, _: design.repeated(deviation * generator.standard_normal(shape))
 
 
-def slow_repetitions(design: Design, between: float = 0.0) -> Noise:
+def slow_repetitions(between: float, design: Design) -> Noise:
     """A tenth of the repetitions, each by itself, take longer; instances differ by `between`."""
     of_instances, shape = between_instances(between, design), (len(_LOGS), design.count)
 

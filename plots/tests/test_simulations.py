@@ -82,7 +82,7 @@ def test_intervals_cover_bursts_in_turn(design):
 
 def test_slow_repetitions_do_not_hide_what_lies_between_instances():
     """A tenth of the repetitions takes longer; of three instances with three each."""
-    files = Files(Design(3, 3), slow_repetitions(Design(3, 3), 0.05))
+    files = Files(Design(3, 3), slow_repetitions(0.05, Design(3, 3)))
     assert at_least(WANTED, 300) <= coverage(files, 300).crossover
     assert decided(files, 300) <= at_most(FALSE_ALARMS, 300)
 
@@ -91,7 +91,7 @@ def test_what_lies_between_instances_is_found_whatever_repetitions_are_slow():
     generator, design = np.random.default_rng(7), Design(3, 3)
     found, doubled = [], []
     for _ in range(200):
-        noises = between_instances(0.05, design), slow_repetitions(design, 0.05)
+        noises = between_instances(0.05, design), slow_repetitions(0.05, design)
         calm, slow = (noise(generator, 0) + within(generator, (11, 9)) for noise in noises)
         found.append([design.spread(rows, 0.0) for rows in (calm, slow)])
         calm[:, 0] += np.log(2)  # one in nine

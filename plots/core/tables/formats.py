@@ -153,22 +153,18 @@ def _text_part(
     places = [place for _, own in runs for place in own]
     last = places[-1]
     left = terminal_width() - _width(widths, places) + widths[last]
+    indent = " " * (_width(widths, places) - widths[last])
     for line in (titles, *lines):
-        folded = [line[last]]
+        first, *more = [line[last]]
         if left < widths[last] and not table.columns[last].numeric:
-            folded = _lines(line[last], max(left, _NARROWEST))
+            first, *more = _lines(line[last], max(left, _NARROWEST)) or [""]
+        said = {**{place: line[place] for place in places}, last: first}
         fields = [
-            line[place].rjust(widths[place])
-            if table.columns[place].numeric
-            else line[place].ljust(widths[place])
-            for place in places[:-1]
+            own.rjust(widths[place]) if table.columns[place].numeric else own.ljust(widths[place])
+            for place, own in said.items()
         ]
-        start = folded[0] if folded else ""
-        numeric = table.columns[last].numeric
-        fields.append(start.rjust(widths[last]) if numeric else start)
         text.append(_GAP.join(fields).rstrip())
-        indent = " " * (_width(widths, places) - widths[last])
-        text += [indent + more for more in folded[1:]]
+        text += [indent + other for other in more]
     return text
 
 
