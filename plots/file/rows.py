@@ -291,17 +291,14 @@ class Row:
 
     @property
     def median(self) -> float:
-        """Median of the samples."""
         return median_of(self.samples)
 
     @property
     def minimum(self) -> float:
-        """Smallest sample."""
         return float(self.samples.min())
 
     @property
     def maximum(self) -> float:
-        """Largest sample."""
         return float(self.samples.max())
 
 

@@ -86,7 +86,6 @@ class Runs:
 
 
 def a_file(folder: Path) -> File:
-    """A file to put rows into."""
     entries = synthetic.samples(synthetic.cpu_configuration("disc-3", 1))
     return loading.load_file(synthetic.write(folder / "file.json", synthetic.document(entries)))
 

@@ -58,7 +58,6 @@ def gpu_configuration(
     batch: int | None = None,
     family: str = "Epoch",
 ) -> dict[str, str]:
-    """The configuration of one row on the GPU."""
     cpu = cpu_configuration(model, 1, batch, family)
     del cpu["cpu_threads"]
     return {**cpu, "device": "cuda", "execution": execution, "data": data}

@@ -43,7 +43,6 @@ def crossing_at(*sizes: float, slope: float = 0.8) -> np.ndarray:
 
 
 def answer(speed_ups: np.ndarray, **noise: float) -> Crossover:
-    """The crossover of curves with these ratios."""
     return find_crossover(*speed_up_curves(speed_ups, **noise))
 
 

@@ -15,7 +15,6 @@ from plots.tests.synthetic_sweep import DISC_MODELS, DISC_SIZES, GPU_MODES, epoc
 
 @pytest.fixture
 def of(read):
-    """The file of these entries."""
     return lambda entries: read(synthetic.document(entries, gpu="synthetic GPU"))
 
 

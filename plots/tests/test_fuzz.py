@@ -73,7 +73,6 @@ def whole() -> dict[str, Any]:
 
 @cache
 def start() -> str:
-    """The JSON of a valid file."""
     return json.dumps(synthetic.as_file(whole()))
 
 
@@ -241,7 +240,6 @@ def check_cost(cost: Cost) -> None:
 
 
 def read_or_refuse(content: bytes) -> None:
-    """load_file() on a file with that content."""
     with held(content) as path:
         try:
             check_file(loading.load_file(path))
@@ -250,7 +248,6 @@ def read_or_refuse(content: bytes) -> None:
 
 
 def read_or_refuse_cost(content: bytes) -> None:
-    """load_cost() on a file with that content."""
     with held(content) as path:
         try:
             check_cost(load_cost(path))

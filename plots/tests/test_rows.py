@@ -51,7 +51,6 @@ def fault(path: Path) -> str:
 
 @pytest.fixture
 def small(small):
-    """A valid file with one row of three repetitions, whose median is 20 ms."""
     return synthetic.as_file(small)
 
 

@@ -121,7 +121,6 @@ def place(figure: Figure) -> None:
 
 
 def is_narrow(figure: Figure) -> bool:
-    """Whether `figure` is for a narrow screen."""
     return bool(figure.get_figwidth() < (WIDE + NARROW) / 2)
 
 
