@@ -74,7 +74,7 @@ def samples(
 ) -> list[dict[str, Any]]:
     """The entries of one row; without `seconds` those of the formula, with 3 % noise."""
     network, batch = NETWORKS[configuration["model"]], int(configuration["batch"])
-    on_cpu = configuration["device"] == "cpu"
+    copied = configuration.get("data", "resident") != "resident"
     if seconds is None:
         generator = np.random.default_rng([network.params, batch, len(str(configuration))])
         noise = 1.0 + generator.gamma(2.0, 0.015, 9)
@@ -82,10 +82,10 @@ def samples(
     flops = network.flops * batch
     typical = float(np.median(seconds))
     profile = {part: 0.97 * share * typical for part, share in network.shares.items()}
-    if not on_cpu:
+    if configuration["device"] != "cpu":
         profile |= {"launch": 0.02 * typical, "synchronization": 0.005 * typical}
-        if configuration["data"] != "resident":
-            profile["copy_to_device"] = 0.05 * typical
+    if copied:
+        profile["copy_to_device"] = 0.05 * typical
     own = {
         "rows": batch,
         "steps": 1,
@@ -99,15 +99,12 @@ def samples(
         "reorder_bytes": 4 * batch,
         "workload": f"{network.params * 100_000 + batch:016x}",
         "label": "sgd",
-        "minimum_work": {
-            **{"flops": flops, "memory_bytes": 2.0 * network.params, "bytes_to_device": 0},
-            **{"bytes_from_device": 0, "launches": 0, "graph": False},
-        },
+        "minimum_work": {"flops": flops, "memory_bytes": 2.0 * network.params},
         "verification": synthetic.verified(steps=2, steps_of=2, batch=min(batch, 4)),
         **{f"seconds_{part}": value for part, value in profile.items()},
         **changes,
     }
-    if not on_cpu and configuration["data"] != "resident":
+    if copied:
         own["bytes_to_device"] = 4096.0 * batch
     entries = synthetic.samples(configuration, seconds, params=network.params, **own)
     for entry in entries:
