@@ -194,13 +194,17 @@ class Axes:
         )
 
 
-_FAMILIES = ("Peak", "Copy", "Collective", "Gemm", "Layer", "Epoch", "Minibatch", "Forward")
-_EXECUTIONS = ("eager", "winograd", "fused", "overlapped", "auto", "graph", "graph-epoch")
+_OPERATIONS = ("Peak", "Copy", "Collective", "Gemm", "Layer")
+_NETWORKS = ("Epoch", "Minibatch", "Forward")
+_EXECUTIONS = ("eager", "winograd", "fused", "overlapped", "auto")
+_GPU_EXECUTIONS = ("graph", "graph-epoch", "persistent")
 # The order is that of labels. Keys, roles and values are bench's; a test holds them equal, and
 # bench/command_line/axes.cpp says what each of them means.
 BUILT_IN = Axes(
     [
-        Axis("family", "what", (*_FAMILIES, "Command"), phrase=BARE, said="elsewhere"),
+        Axis(
+            "family", "what", (*_OPERATIONS, *_NETWORKS, "Command"), phrase=BARE, said="elsewhere"
+        ),
         Axis("model", "what", phrase=BARE, said="elsewhere"),
         *(Axis(key, "what") for key in ("m", "n", "k", "width")),
         Axis("batch", "what", said="elsewhere", is_common=True),
@@ -236,7 +240,7 @@ BUILT_IN = Axes(
         Axis("memory", "how", ("pageable", "pinned"), phrase=BARE),
         Axis("mode", "how", ("sync", "async"), phrase=BARE),
         Axis(
-            *("execution", "how", (*_EXECUTIONS, "persistent"), BARE),
+            *("execution", "how", (*_EXECUTIONS, *_GPU_EXECUTIONS), BARE),
             is_common=True,
             changes={
                 "winograd": "with Winograd's products",
