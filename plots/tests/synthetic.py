@@ -4,12 +4,9 @@
 They exist to test the readers, and are put together from entries that have all of a repetition, the
 facts of its row included: write() makes a file of them, as_file() its content. The machine is
 called "synthetic machine" wherever it is named, and such a file never belongs under results/.
-
-    python -m plots.tests.synthetic FILE      write one, to look at the report it gives
 """
 
 import json
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -268,7 +265,3 @@ def write(path: Path, content: dict[str, Any]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(as_file(content), indent=1), encoding="utf-8")
     return path
-
-
-if __name__ == "__main__":
-    write(Path(sys.argv[1]), sweep())

@@ -2,11 +2,8 @@
 """Files of many machines, with and without a GPU, whose times follow from formulas.
 
 As in plots/tests/synthetic.py nobody measured any of it.
-
-    python -m plots.tests.synthetic_machines FOLDER [MACHINES]    write files, to look at the report
 """
 
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -124,7 +121,3 @@ def _epoch(
     noise = np.exp(0.01 * generator.standard_normal(synthetic.REPETITIONS))
     seconds = _seconds(machine, configuration)
     return synthetic.samples(configuration, (seconds * noise).tolist())
-
-
-if __name__ == "__main__":
-    write_all(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else len(FIVE))

@@ -2,14 +2,10 @@
 """Rows of the families Minibatch and Forward, of machines that obey a formula, on CPU and GPU.
 
 As in plots/tests/synthetic.py nobody measured any of it.
-
-    python -m plots.tests.synthetic_steps FILE      write a file with epochs and all networks
 """
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -141,10 +137,6 @@ def machine(gpu: bool = True, epochs: bool = True) -> dict[str, Any]:
         batches = BATCHES if model in ("alexnet-r", "fcn-r") else ()
         document["benchmarks"] += steps([model], ways=ways, batches=batches)
     return document
-
-
-if __name__ == "__main__":
-    synthetic.write(Path(sys.argv[1]), machine())
 
 
 # --- rows of the family Forward
