@@ -101,7 +101,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"{INSTALLED} {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     asked = next((word for word in words if not word.startswith("-")), "")
-    for name, (_, said) in COMMANDS.items():
+    for name, said in COMMANDS.items():
         own = commands.add_parser(name, help=said)
         if name == asked:
             command = module_of(name)

@@ -10,48 +10,30 @@ listed in COMMANDS; it is loaded only when it is asked for, as matplotlib and sc
 from importlib import import_module
 from types import ModuleType
 
-# Name: folder, and what it does in a line.
+# Name, as its folder is called, with hyphens: what it does in a line.
 COMMANDS = {
-    "validate": ("validate", "check files against the definition in results/README.md"),
-    "report": ("report", "write one HTML page with everything, and its charts"),
-    "share": (
-        "share",
-        "prepare a file for everybody's results: check it, leave out what is private",
-    ),
-    "site": ("site", "write a static site: the ladder of all machines, and a page of each"),
-    "times": (
-        "training",
-        "how long an epoch, a training step and a forward pass of each network take",
-    ),
-    "crossover": ("crossover", "find the size from which the GPU wins, and by how much"),
-    "why": ("why", "say where the time goes and what would change the crossover"),
-    "advise": ("advise", "say whether a GPU is worth it for a network that nobody measured"),
-    "advice-check": (
-        "advice_check",
-        "what pinned memory, loader workers, set_to_none and other advice brought here",
-    ),
-    "predict": ("predict", "predict from which size a GPU that you do not have would win"),
-    "compare": (
-        "compare",
-        "compare machines or commits, or combine a CPU with another machine's GPU",
-    ),
-    "shi": ("shi", "print the table of Shi et al. 2016 with your own rows in it"),
+    "validate": "check files against the definition in results/README.md",
+    "report": "write one HTML page with everything, and its charts",
+    "share": "prepare a file for everybody's results: check it, leave out what is private",
+    "site": "write a static site: the ladder of all machines, and a page of each",
+    "times": "how long an epoch, a training step and a forward pass of each network take",
+    "crossover": "find the size from which the GPU wins, and by how much",
+    "why": "say where the time goes and what would change the crossover",
+    "advise": "say whether a GPU is worth it for a network that nobody measured",
+    "advice-check": "what pinned memory, loader workers, set_to_none and other advice brought here",
+    "predict": "predict from which size a GPU that you do not have would win",
+    "compare": "compare machines or commits, or combine a CPU with another machine's GPU",
+    "shi": "print the table of Shi et al. 2016 with your own rows in it",
     "peers": (
-        "peers",
-        "print what PyTorch, JAX or ONNX Runtime takes for the same work, and the ratio to ours",
+        "print what PyTorch, JAX or ONNX Runtime takes for the same work, and the ratio to ours"
     ),
-    "two": (
-        "two",
-        "from which n the second of two commands wins a step, and repays its start-up",
-    ),
-    "check-statistics": (
-        "check_statistics",
-        "how often two measurements of one program are called different",
-    ),
+    "two": "from which n the second of two commands wins a step, and repays its start-up",
+    "check-statistics": "how often two measurements of one program are called different",
 }
+_FOLDERS = {"times": "training"}  # that are called otherwise
 
 
 def module_of(command: str) -> ModuleType:
     """Its module."""
-    folder, _ = COMMANDS[command]
+    folder = _FOLDERS.get(command, command.replace("-", "_"))
     return import_module(f".features.{folder}.command", __package__)

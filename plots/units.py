@@ -73,20 +73,22 @@ def power_of_ten_seconds(value: float) -> str:
     return seconds(value, digits=1)
 
 
+def _scaled(value: float, units: Sequence[tuple[float, str]]) -> tuple[float, str]:
+    """`value` over the scale that suits it, and what stands for that; nearly 1000 is 1k."""
+    scale, unit = next((pair for pair in units if value >= pair[0] * 0.9995), (1.0, ""))
+    return value / scale, unit
+
+
 def power_of_ten_count(value: float) -> str:
     """Label of a tick of a logarithmic axis of counts: 100, 10k, 1M."""
-    for scale, unit in _COUNT_UNITS:
-        if value >= scale * 0.999:
-            return f"{value / scale:g}{unit}"
-    return f"{value:g}"
+    number, unit = _scaled(value, _COUNT_UNITS)
+    return f"{number:g}{unit}"
 
 
 def short_count(value: float) -> str:
     """A count in three significant digits at most: 22, 2.73k, 703k, 11.2M."""
-    for scale, unit in _COUNT_UNITS:
-        if value >= scale * 0.9995:
-            return f"{float(f'{value / scale:.3g}'):g}{unit}"
-    return f"{value:.3g}"
+    number, unit = _scaled(value, _COUNT_UNITS)
+    return f"{float(f'{number:.3g}'):g}{unit}"
 
 
 def count(value: float) -> str:
@@ -102,18 +104,14 @@ def written(text: str) -> str:
 
 def rate(value: float, unit: str) -> str:
     """`value` of `unit`, which is per second, with the prefix that suits it: 118 GFLOP/s."""
-    for scale, prefix in _RATE_UNITS:
-        if value >= scale * 0.9995:
-            return f"{significant(value / scale)} {prefix}{unit}"
-    return f"{significant(value)} {unit}"
+    number, prefix = _scaled(value, _RATE_UNITS)
+    return f"{significant(number)} {prefix}{unit}"
 
 
 def power_of_ten_rate(value: float, unit: str) -> str:
     """Label of a tick of a logarithmic axis of rates: 10 GB/s."""
-    for scale, prefix in _RATE_UNITS:
-        if value >= scale * 0.999:
-            return f"{value / scale:g} {prefix}{unit}"
-    return f"{value:g} {unit}"
+    number, prefix = _scaled(value, _RATE_UNITS)
+    return f"{number:g} {prefix}{unit}"
 
 
 def binary_bytes(value: float) -> str:

@@ -68,7 +68,6 @@ def add_charts(
     parser: argparse.ArgumentParser,
     said: str = "also draw charts (PNG and SVG) into this folder, made if missing",
 ) -> None:
-    """Adds --charts, the folder for them."""
     parser.add_argument("--charts", type=named_path, metavar="DIR", help=said)
 
 
@@ -216,7 +215,6 @@ def _watts(options: argparse.Namespace) -> Mapping[str, float]:
 
 
 def print_tables(tables: Sequence[Table], options: argparse.Namespace) -> None:
-    """Prints `tables` in the format that was asked for."""
     sys.stdout.write(render(tables, options.format))
 
 
@@ -235,7 +233,6 @@ def print_blocks(blocks: Iterable[Block], options: argparse.Namespace) -> None:
 
 
 def tell_written(paths: Iterable[Path]) -> None:
-    """Says which files were written."""
     for path in paths:
         print(f"wrote {printable(str(path), 400)}", file=sys.stderr)
 

@@ -6,22 +6,23 @@ does: compiler, flags, libraries, clocks and cards may differ then, and are note
 and how denormal numbers were treated are part of the question, and must not differ.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from plots.file.rows import File
+
+Facts = Mapping[str, object]
 
 
 def obstacles(first: File, second: File) -> list[str]:
     """Why times of the two files can't be divided, a phrase each; empty where they can be."""
+    one, other = _decisive(first), _decisive(second)
     # A field that is not there says nothing.
-    stated = {
-        name: values
-        for name, values in _decisive(first, second).items()
-        if "" not in values and None not in values
-    }
-    found = _differences(stated)
+    stated = [name for name in one if not {"", None} & {one[name], other[name]}]
+    found = _differences(
+        {name: one[name] for name in stated}, {name: other[name] for name in stated}
+    )
     if first.machine.id == second.machine.id:
-        found += _environment(first, second)
+        found += _differences(first.run.environment, second.run.environment)
     return found
 
 
@@ -34,35 +35,14 @@ def remarks(
     one_machine = first.machine.id == second.machine.id
     if not one_machine and first.software.commit != second.software.commit:
         found.append("machine and commit both differ, so a ratio is of both")
-    found += (each for each in _differences(_decisive(first, second)) if each not in found)
-    found += (
-        _environment(first, second)
-        if not one_machine
-        else _differences(
-            {
-                "processor": (first.machine.cpu.model, second.machine.cpu.model),
-                "GPU": (first.machine.gpu or "none", second.machine.gpu or "none"),
-                "kernel": (first.machine.kernel, second.machine.kernel),
-                "governor": (first.machine.cpu.governor, second.machine.cpu.governor),
-            }
-        )
-    )
-    one, other = first.software.libraries, second.software.libraries
-    found += _differences(
-        {
-            "compiler": (first.software.compiler, second.software.compiler),
-            "flags": (first.software.flags.strip(), second.software.flags.strip()),
-            "sweep": (first.run.sweep, second.run.sweep),
-            "repetitions": (first.run.repetitions, second.run.repetitions),
-            "shortest time of a repetition (s)": (
-                *(first.run.min_time_seconds, second.run.min_time_seconds),
-            ),
-            **{
-                f"library {name}": (one.get(name, "absent"), other.get(name, "absent"))
-                for name in sorted(one | other)
-            },
-        }
-    )
+    decisive = _differences(_decisive(first), _decisive(second))
+    found += (each for each in decisive if each not in found)
+    if one_machine:
+        found += _differences(_hardware(first), _hardware(second))
+    else:
+        found += _differences(first.run.environment, second.run.environment)
+    found += _differences(_build(first), _build(second))
+    found += _differences(first.software.libraries, second.software.libraries, "library ", "absent")
     for which, file in zip(names, (first, second), strict=True):
         found += (f"the {which} {doubt}" for doubt in _doubts(file))
     return found
@@ -77,28 +57,46 @@ def _doubts(file: File) -> Iterator[str]:
         yield f"is from a run that was {file.ended}: rows are missing"
 
 
-def _decisive(first: File, second: File) -> dict[str, tuple[object, object]]:
+def _decisive(file: File) -> Facts:
+    run = file.run
     return {
-        "build type": (first.software.build_type, second.software.build_type),
-        "data": (first.run.data, second.run.data),
-        "flush_to_zero": (first.run.flush_to_zero, second.run.flush_to_zero),
+        "build type": file.software.build_type,
+        "data": run.data,
+        "flush_to_zero": run.flush_to_zero,
     }
 
 
-def _environment(first: File, second: File) -> list[str]:
-    one, other = first.run.environment, second.run.environment
-    return _differences({name: (one.get(name), other.get(name)) for name in sorted(one | other)})
+def _hardware(file: File) -> Facts:
+    machine = file.machine
+    return {
+        "processor": machine.cpu.model,
+        "GPU": machine.gpu or "none",
+        "kernel": machine.kernel,
+        "governor": machine.cpu.governor,
+    }
 
 
-def _differences(pairs: dict[str, tuple[object, object]]) -> list[str]:
+def _build(file: File) -> Facts:
+    return {
+        "compiler": file.software.compiler,
+        "flags": file.software.flags.strip(),
+        "sweep": file.run.sweep,
+        "repetitions": file.run.repetitions,
+        "shortest time of a repetition (s)": file.run.min_time_seconds,
+    }
+
+
+def _differences(one: Facts, other: Facts, kind: str = "", absent: str = "not stated") -> list[str]:
+    """What two files say otherwise of facts of one `kind`, a phrase each."""
+
+    def shown(value: object) -> str:
+        if isinstance(value, bool):
+            return "on" if value else "off"
+        return absent if value in (None, "") else str(value)
+
+    names = sorted({*one, *other}) if kind or one.keys() != other.keys() else one
     return [
-        f"{name}: {_shown(one)} and {_shown(other)}"
-        for name, (one, other) in pairs.items()
-        if one != other
+        f"{kind}{name}: {shown(one.get(name))} and {shown(other.get(name))}"
+        for name in names
+        if one.get(name) != other.get(name)
     ]
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return "not stated" if value in (None, "") else str(value)

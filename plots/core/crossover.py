@@ -16,7 +16,7 @@ import numpy as np
 
 from plots.core import statistics
 from plots.core.curves import NETWORKS, SCALES, Alike, Curve, Pairing, pairings
-from plots.core.statistics import Estimate, estimate, fewest_samples, log_medians
+from plots.core.statistics import estimate, fewest_samples, log_medians
 from plots.file.families import EPOCH, Scale
 from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File, median_of
@@ -149,8 +149,17 @@ def find_crossover(
     winner, nor has one of those at which both run the `same` program. Raises ValueError where no
     size is common.
     """
+    sizes, cpu_places, gpu_places = np.intersect1d(cpu.sizes, gpu.sizes, return_indices=True)
+    if not len(sizes):
+        raise ValueError("the curves have no size in common")
+    one, other = estimate(cpu, _CPU), estimate(gpu, _GPU)
+    # Logarithm of the speedup, CPU time / GPU time: the GPU wins where it is positive.
+    medians = one.logs[cpu_places] - other.logs[gpu_places]
+    replicates = one.replicates[:, cpu_places] - other.replicates[:, gpu_places]
+    places = zip(cpu_places, gpu_places, strict=True)
+    counts = np.array([min(fewest_samples(cpu, a), fewest_samples(gpu, b)) for a, b in places])
     question = Question(measure, sides, equal_within, same=same, quantity=cpu.quantity)
-    return _find(cpu, gpu, question, estimate(cpu, _CPU), estimate(gpu, _GPU))
+    return _answer(sizes, medians, [replicates], question, counts)
 
 
 def comparisons(file: File, scales: Mapping[str, Scale] = SCALES) -> list[Comparison]:
@@ -158,18 +167,12 @@ def comparisons(file: File, scales: Mapping[str, Scale] = SCALES) -> list[Compar
     that computes the same, in the order of the file, of the families in `scales`. Curves need two
     sizes in common."""
     found = []
-    estimates: dict[Curve, Estimate] = {}  # each curve is in many comparisons
     for pairing in pairings(file, scales):
         gpu = pairing.gpu
-        estimates[gpu] = estimate(gpu, _GPU)
         for cpu in pairing.sides:
-            if len(np.intersect1d(cpu.sizes, gpu.sizes)) < 2:
-                continue
-            if cpu not in estimates:
-                estimates[cpu] = estimate(cpu, _CPU)
-            question = Question(pairing.measure, quantity=gpu.quantity)
-            crossover = _find(cpu, gpu, question, estimates[cpu], estimates[gpu])
-            found.append(Comparison(pairing.common, pairing.measure, cpu, gpu, crossover))
+            if len(np.intersect1d(cpu.sizes, gpu.sizes)) > 1:
+                crossover = find_crossover(cpu, gpu, pairing.measure)
+                found.append(Comparison(pairing.common, pairing.measure, cpu, gpu, crossover))
     return found
 
 
@@ -196,24 +199,6 @@ def drawn_crossover(sizes: np.ndarray, draws: np.ndarray, question: Question) ->
     be, with the logarithm of the speedup at each of `sizes`."""
     counts = np.full(len(sizes), len(draws))
     return _answer(sizes, np.median(draws, axis=0), [draws], question, counts)
-
-
-def _find(
-    cpu: Curve,
-    gpu: Curve,
-    question: Question,
-    cpu_times: Estimate,
-    gpu_times: Estimate,
-) -> Crossover:
-    sizes, cpu_places, gpu_places = np.intersect1d(cpu.sizes, gpu.sizes, return_indices=True)
-    if not len(sizes):
-        raise ValueError("the curves have no size in common")
-    # Logarithm of the speedup, CPU time / GPU time: the GPU wins where it is positive.
-    medians = cpu_times.logs[cpu_places] - gpu_times.logs[gpu_places]
-    replicates = cpu_times.replicates[:, cpu_places] - gpu_times.replicates[:, gpu_places]
-    places = zip(cpu_places, gpu_places, strict=True)
-    counts = np.array([min(fewest_samples(cpu, a), fewest_samples(gpu, b)) for a, b in places])
-    return _answer(sizes, medians, [replicates], question, counts)
 
 
 def _answer(

@@ -13,7 +13,7 @@ from plots.core.curves import left_out
 from plots.core.work import difference
 from plots.file.axes import BUILT_IN, Axes
 from plots.file.families import FAMILIES
-from plots.file.rows import File, Spread, median_of
+from plots.file.rows import File, median_of
 from plots.file.samples import FEW
 from plots.text import counted, printable
 
@@ -125,7 +125,10 @@ def doubt(one: Crossover) -> str:
         largest = _sized(units.count(one.sizes[-1]), one.question.measure)
         low = f"from {amount(one.low, one)} at the earliest"
         if one.gpu_wins:
-            return f"{gpu} {_at(one.gpu_wins, one)}, and at every size {low}, or not at {largest}"
+            measure, wins = one.question.measure, one.gpu_wins
+            sizes = f"{len(wins)} sizes, {size_range(wins, measure)}"
+            at = sizes if len(wins) > 1 else _sized(units.count(wins[0]), measure)
+            return f"{gpu} at {at}, and at every size {low}, or not at {largest}"
         return f"{gpu} {low}, or at no size up to {largest}"
     if one.high:
         return f"{gpu} at every {_sizes(one)}, or from {amount(one.high, one)} at the latest"
@@ -135,13 +138,6 @@ def doubt(one: Crossover) -> str:
     if one.question.is_band:
         equal = "undecided"
     return f"{equal} at {undecided} of {len(one.sizes)} sizes"
-
-
-def _at(sizes: Sequence[float], one: Crossover) -> str:
-    """Sizes in words: "at 22 parameters", "at 2 sizes, 22 to 70 parameters"."""
-    if len(sizes) == 1:
-        return f"at {_sized(units.count(sizes[0]), one.question.measure)}"
-    return f"at {len(sizes)} sizes, {size_range(sizes, one.question.measure)}"
 
 
 def amount(size: float | None, one: Crossover) -> str:
@@ -188,19 +184,15 @@ def instances_words(file: File, families: Collection[str]) -> str:
                 said[key] = spread
     if not said:
         return ""
-    figures = dict.fromkeys(map(_spread, said.values()))
+    figures: dict[str, None] = {}
+    for one in said.values():
+        of = f" of {printable(one.file, 60)}" if one.file else ""
+        source = f"as in {counted(one.rows, 'row')}{of}" if one.rows else "assumed"
+        figures[f"{units.significant(100 * one.deviation, 2)} % ({source})"] = None
     return (
         f"Some rows were measured in fewer than {FEW} instances of their program: intervals add "
         f"what lies between instances, a standard deviation of {' or '.join(figures)}."
     )
-
-
-def _spread(one: Spread) -> str:
-    percent = f"{units.significant(100 * one.deviation, 2)} %"
-    if not one.rows:
-        return f"{percent} (assumed)"
-    place = f" of {printable(one.file, 60)}" if one.file else ""
-    return f"{percent} (as in {counted(one.rows, 'row')}{place})"
 
 
 def _several(one: Crossover, beside: str) -> str:

@@ -152,11 +152,7 @@ def thread_pairs(file: File) -> list[tuple[dict[str, str], Curve, Curve]]:
             counts.sort(key=lambda pair: pair[0])
             fewest, most = (_curve(counts[place][1], family, ()) for place in (0, -1))
             if len(counts) > 1 and len(np.intersect1d(fewest.sizes, most.sizes)) > 1:
-                row = counts[0][1][0]
-                alike_values = {
-                    axis.key: value for axis, value in row.axes.of(row.configuration, "alike")
-                }
-                found.append(({**dict(what), **alike_values}, fewest, most))
+                found.append(({**dict(what), **_alike(counts[0][1][0])}, fewest, most))
     return found
 
 
@@ -180,9 +176,7 @@ def rank_pairs(file: File) -> list[tuple[dict[str, str], int, Curve, Curve]]:
         family = SCALES[dict(what)["family"]]
         alike: dict[tuple[str, Items], dict[int, list[Curve]]] = {}
         for rows in ways:
-            same = tuple(
-                (axis.key, value) for axis, value in rows[0].axes.of(rows[0].configuration, "alike")
-            )
+            same = tuple(_alike(rows[0]).items())
             by_ranks = alike.setdefault((rows[0].device, same), {})
             by_ranks.setdefault(rows[0].ranks, []).append(_curve(rows, family, ()))
         for (_, same), by_ranks in alike.items():
@@ -192,6 +186,11 @@ def rank_pairs(file: File) -> list[tuple[dict[str, str], int, Curve, Curve]]:
                 if one and len(np.intersect1d(one.sizes, many.sizes)) > 1:
                     found.append(({**dict(what), **dict(same)}, ranks, one, many))
     return found
+
+
+def _alike(row: Row) -> dict[str, str]:
+    """What `row` says of what both sides of a comparison should have the same."""
+    return {axis.key: value for axis, value in row.axes.of(row.configuration, "alike")}
 
 
 def _groups(
@@ -297,12 +296,11 @@ def _pairing(
 def _like(cpus: Sequence[list[Row]], gpu: Row) -> list[list[Row]]:
     """The ways of `cpus` that compute as `gpu` does, or come closest."""
     like = list(cpus)
-    for axis in gpu.axes:
-        if axis.role == "alike":
-            own = gpu.axes.value(gpu.configuration, axis.key)
-            values = [rows[0].axes.value(rows[0].configuration, axis.key) for rows in like]
-            wanted = own if own in values else axis.plainest
-            like = [rows for rows, value in zip(like, values, strict=True) if value == wanted]
+    for axis in (axis for axis in gpu.axes if axis.role == "alike"):
+        own = gpu.axes.value(gpu.configuration, axis.key)
+        values = [rows[0].axes.value(rows[0].configuration, axis.key) for rows in like]
+        wanted = own if own in values else axis.plainest
+        like = [rows for rows, value in zip(like, values, strict=True) if value == wanted]
     return like
 
 
@@ -353,8 +351,7 @@ def _best(curves: Sequence[Curve]) -> Curve:
             candidates.setdefault(size, []).append(samples)
             instances.setdefault(size, []).extend(own)
     sizes = sorted(candidates)
-    axes, quantity = curves[0].axes, curves[0].quantity
-    first = curves[0].configuration
+    axes, first = curves[0].axes, curves[0].configuration
     keys = first if first.get("device") == "cuda" else (*first, "cpu_threads")
     values = {
         key: list(dict.fromkeys(one.configuration.get(key, "?") for one in curves)) for key in keys
@@ -370,19 +367,18 @@ def _best(curves: Sequence[Curve]) -> Curve:
         shared["cpu_threads"] = BEST
     how = dict(axes.how(shared, [axis.key for axis in axes if axis.role == "alike"]))
     how.pop("cpu_threads", None)
-    return Curve(
+    cost = curves[0].quantity.cost
+    return replace(
+        curves[0],
         words=replace(axes.label(how), best_of=", ".join(of)),
         configuration=shared,
         sizes=np.array(sizes),
         samples=tuple(
-            min(candidates[size], key=lambda samples: quantity.cost(median_of(samples)))
-            for size in sizes
+            min(candidates[size], key=lambda samples: cost(median_of(samples))) for size in sizes
         ),
         candidates=tuple(tuple(candidates[size]) for size in sizes),
         instances=tuple(tuple(instances[size]) for size in sizes),
         flags=tuple(dict.fromkeys(flag for one in curves for flag in one.flags)),
-        axes=axes,
         between=frozenset().union(*(one.between for one in curves)),
-        own_batch=curves[0].own_batch,
-        quantity=quantity,
+        rows=(),
     )

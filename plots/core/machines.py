@@ -7,6 +7,7 @@ docs/method/machines.md defines them.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -31,6 +32,7 @@ SORTS = ("date", "name", "crossover", "cpu", "gpu", *SHOWN, "ratio")
 
 # What a row computes, with what both sides should have alike, and how much of it.
 _Work = tuple[Items, Items, tuple[float | None, ...]]
+_Works = dict[tuple[str, str], dict[_Work, Row]]
 _AMOUNTS = ("params", "rows", "steps")
 _LARGEST = 600.0  # logarithm of a ratio; a double ends at 709
 
@@ -225,9 +227,9 @@ def _times(file: File) -> dict[tuple[str, str], Row]:
     return times
 
 
-def _works(file: File) -> dict[tuple[str, str], dict[_Work, Row]]:
+def _works(file: File) -> _Works:
     """Family and device (or EITHER) → work → the row that does it in the shortest time."""
-    found: dict[tuple[str, str], dict[_Work, Row]] = {}
+    found: _Works = {}
     for row in file.rows:
         if row.failure or row.family not in SHOWN_FAMILIES or row.device not in DEVICES:
             continue
@@ -254,10 +256,7 @@ def _log_seconds(row: Row) -> float:
     return math.log(row.median) - math.log(per_iteration(row))
 
 
-def _ratios(
-    own: dict[tuple[str, str], dict[_Work, Row]],
-    reference: dict[tuple[str, str], dict[_Work, Row]],
-) -> dict[tuple[str, str], Ratio]:
+def _ratios(own: _Works, reference: _Works) -> dict[tuple[str, str], Ratio]:
     found = {}
     for place, theirs in reference.items():
         mine = own.get(place, {})
@@ -284,12 +283,9 @@ def _by_crossover(standing: Standing) -> tuple[bool, float, int] | None:
     return (number is None, number or 0.0, order.index(standing.answer.crossover.kind))
 
 
-def _by_time(model: str) -> Callable[[Standing], float | None]:
-    def value(standing: Standing) -> float | None:
-        found = [row.median for (name, _), row in standing.times.items() if name == model]
-        return min(found, default=None)
-
-    return value
+def _by_time(model: str, standing: Standing) -> float | None:
+    found = [row.median for (name, _), row in standing.times.items() if name == model]
+    return min(found, default=None)
 
 
 _SORT_VALUES: dict[str, Callable[[Standing], object]] = {
@@ -298,7 +294,7 @@ _SORT_VALUES: dict[str, Callable[[Standing], object]] = {
     "crossover": _by_crossover,
     "cpu": lambda standing: short_processor(standing.file.machine.cpu.model).casefold(),
     "gpu": lambda standing: short_gpu(standing.file.machine.gpu or "").casefold() or None,
-    **{model: _by_time(model) for model in SHOWN},
+    **{model: partial(_by_time, model) for model in SHOWN},
     "ratio": lambda standing: (
         ratio.mean if (ratio := standing.ratios.get((EPOCH, EITHER))) else None
     ),

@@ -119,6 +119,7 @@ class Estimate:
     replicates: np.ndarray
 
 
+@lru_cache(maxsize=64)  # each curve is in many comparisons
 def estimate(curve: Curve, side: int) -> Estimate:
     """The times of `curve`, and of the best of several thread counts without the favour of choice.
 

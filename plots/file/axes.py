@@ -40,7 +40,6 @@ class Axis:
     key: str
     role: Role
     values: tuple[str, ...] = ()
-    description: str = ""
     phrase: str = ""
     words: Mapping[str, str] = field(default_factory=dict)
     said: Literal["always", "varies", "elsewhere"] = "always"
@@ -114,7 +113,7 @@ class Axes:
     def extended(self, entries: Iterable[Mapping[str, Any]]) -> Axes:
         """These axes and those of `entries`, as a file has them, that are not among them."""
         new = [
-            Axis(entry["key"], entry["role"], tuple(entry.get("values", ())), entry["description"])
+            Axis(entry["key"], entry["role"], tuple(entry.get("values", ())))
             for entry in entries
             if entry["key"] not in self
         ]
@@ -195,91 +194,53 @@ class Axes:
         )
 
 
-# The order is that of labels. Keys, roles and values are bench's; a test holds them equal.
+_OPERATIONS = ("Peak", "Copy", "Collective", "Gemm", "Layer")
+_NETWORKS = ("Epoch", "Minibatch", "Forward")
+_EXECUTIONS = ("eager", "winograd", "fused", "overlapped", "auto")
+_GPU_EXECUTIONS = ("graph", "graph-epoch", "persistent")
+# The order is that of labels. Keys, roles and values are bench's; a test holds them equal, and
+# bench/command_line/axes.cpp says what each of them means.
 BUILT_IN = Axes(
     [
         Axis(
-            "family",
-            "what",
-            (
-                "Peak",
-                "Copy",
-                "Collective",
-                "Gemm",
-                "Layer",
-                "Epoch",
-                "Minibatch",
-                "Forward",
-                "Command",
-            ),
-            "kind of benchmark",
-            phrase=BARE,
-            said="elsewhere",
+            "family", "what", (*_OPERATIONS, *_NETWORKS, "Command"), phrase=BARE, said="elsewhere"
         ),
-        Axis("model", "what", (), "network", phrase=BARE, said="elsewhere"),
-        Axis("m", "what", (), "rows of the result"),
-        Axis("n", "what", (), "columns of the result"),
-        Axis("k", "what", (), "inner dimension of the product"),
-        Axis("width", "what", (), "input and output features of the layer"),
-        Axis("batch", "what", (), "samples per training step", said="elsewhere", is_common=True),
-        Axis("transpose", "what", ("nn", "nt", "tn", "tt"), "transposed factors", phrase=BARE),
-        Axis("cache", "what", ("warm", "cold"), "operands in the cache or in memory", phrase=BARE),
-        Axis("activation", "what", ("relu", "sigmoid"), "function after a layer", phrase=BARE),
-        Axis("pass", "what", ("forward", "backward"), "values or gradients", phrase=BARE),
-        Axis("form", "what", ("separate", "fused"), "layer and activation", phrase=BARE),
-        Axis("quantity", "what", (), "which ceiling is measured", phrase=BARE),
-        Axis("direction", "what", ("h2h", "h2d", "d2h", "both", "d2d"), "of a copy", phrase=BARE),
-        Axis("op", "what", ("allreduce",), "what ranks compute together", phrase=BARE),
-        Axis("bytes", "what", (), "bytes copied, or summed over ranks"),
+        Axis("model", "what", phrase=BARE, said="elsewhere"),
+        *(Axis(key, "what") for key in ("m", "n", "k", "width")),
+        Axis("batch", "what", said="elsewhere", is_common=True),
+        Axis("transpose", "what", ("nn", "nt", "tn", "tt"), phrase=BARE),
+        Axis("cache", "what", ("warm", "cold"), phrase=BARE),
+        Axis("activation", "what", ("relu", "sigmoid"), phrase=BARE),
+        Axis("pass", "what", ("forward", "backward"), phrase=BARE),
+        Axis("form", "what", ("separate", "fused"), phrase=BARE),
+        Axis("quantity", "what", phrase=BARE),
+        Axis("direction", "what", ("h2h", "h2d", "d2h", "both", "d2d"), phrase=BARE),
+        Axis("op", "what", ("allreduce",), phrase=BARE),
+        Axis("bytes", "what"),
         Axis(
-            "program",
-            "how",
-            (OWN, "pytorch", "jax", "onnxruntime"),
-            "program that computes",
-            BARE,
-            {"pytorch": "PyTorch", "jax": "JAX", "onnxruntime": "ONNX Runtime"},
+            *("program", "how", (OWN, "pytorch", "jax", "onnxruntime"), BARE),
+            words={"pytorch": "PyTorch", "jax": "JAX", "onnxruntime": "ONNX Runtime"},
             is_common=True,
             ladder=(),
         ),
         Axis(
-            "device",
-            "how",
-            ("cpu", "cuda"),
-            "device that computes",
-            BARE,
-            {"cpu": "CPU", "cuda": "GPU"},
+            *("device", "how", ("cpu", "cuda"), BARE),
+            words={"cpu": "CPU", "cuda": "GPU"},
             is_common=True,
             ladder=(),
         ),
         Axis(
-            "precision",
-            "alike",
-            ("f32", "tf32", "bf16", "f16"),
-            "arithmetic of matrix products",
-            phrase=BARE,
+            *("precision", "alike", ("f32", "tf32", "bf16", "f16"), BARE),
             said="varies",
             is_common=True,
             changes={"tf32": "in TF32", "bf16": "in bf16", "f16": "in f16"},
         ),
-        Axis("size", "what", (), "rows and columns of square matrices", phrase="{} rows"),
-        Axis("step_count", "how", (), "steps of a command", phrase="{} steps"),
-        Axis("memory", "how", ("pageable", "pinned"), "kind of host memory", phrase=BARE),
-        Axis("mode", "how", ("sync", "async"), "when the host waits for a copy", phrase=BARE),
+        Axis("size", "what", phrase="{} rows"),
+        Axis("step_count", "how", phrase="{} steps"),
+        Axis("memory", "how", ("pageable", "pinned"), phrase=BARE),
+        Axis("mode", "how", ("sync", "async"), phrase=BARE),
         Axis(
-            "execution",
-            "how",
-            (
-                "eager",
-                "winograd",
-                "fused",
-                "overlapped",
-                "auto",
-                "graph",
-                "graph-epoch",
-                "persistent",
-            ),
-            "operation by operation, fewer products, fused steps, CUDA graphs, or one kernel",
-            phrase=BARE,
+            *("execution", "how", (*_EXECUTIONS, *_GPU_EXECUTIONS), BARE),
             is_common=True,
             changes={
                 "winograd": "with Winograd's products",
@@ -292,11 +253,7 @@ BUILT_IN = Axes(
             },
         ),
         Axis(
-            "data",
-            "how",
-            ("resident", "pageable", "pinned", "pinned-async"),
-            "where the data set is kept while a GPU trains",
-            phrase=BARE,
+            *("data", "how", ("resident", "pageable", "pinned", "pinned-async"), BARE),
             ladder=("pageable", "pinned", "pinned-async", "resident"),
             changes={
                 "pinned": "with the data in pinned memory",
@@ -305,99 +262,36 @@ BUILT_IN = Axes(
             },
         ),
         Axis(
-            "zero",
-            "how",
-            ("overwrite", "keep"),
-            "whether gradients are overwritten, or kept, set to zero and added to",
-            phrase="gradients {}",
+            *("zero", "how", ("overwrite", "keep"), "gradients {}"),
             words={"overwrite": "gradients overwritten", "keep": "gradients kept"},
             ladder=("keep", "overwrite"),
         ),
+        Axis("loader", "how", (), "{} loading threads", {"1": "1 loading thread"}),
+        Axis("ranks", "how", (), "{} ranks", {"1": "1 rank"}),
+        Axis("bucket", "how", phrase="buckets of {} B"),
+        Axis("cpu_threads", "how", (), "{} threads", {"1": "1 thread"}),
+        Axis("accumulate", "what"),
+        Axis("copies", "what", phrase="{} copies"),
         Axis(
-            "loader",
-            "how",
-            (),
-            "threads that assemble batches from the rows",
-            "{} loading threads",
-            {"1": "1 loading thread"},
-        ),
-        Axis(
-            "ranks",
-            "how",
-            (),
-            "processes that train together",
-            "{} ranks",
-            {"1": "1 rank"},
-        ),
-        Axis("bucket", "how", (), "bytes of gradients that ranks sum at once", "buckets of {} B"),
-        Axis(
-            "cpu_threads",
-            "how",
-            (),
-            "CPU threads of the computation",
-            "{} threads",
-            {"1": "1 thread"},
-        ),
-        Axis("accumulate", "what", (), "batches whose gradients are summed for one update"),
-        Axis("copies", "what", (), "networks that train at once on the same rows", "{} copies"),
-        Axis(
-            "shuffle",
-            "what",
-            ("none", "epoch"),
-            "order in which an epoch reads the rows",
+            *("shuffle", "what", ("none", "epoch")),
             words={"none": "rows in order", "epoch": "shuffled"},
         ),
-        Axis("loss", "alike", ("epoch", "step"), "when the host waits for losses", ladder=()),
+        Axis("loss", "alike", ("epoch", "step"), ladder=()),
+        Axis("products", "how", ("heuristic", "autotuned"), "{} products"),
         Axis(
-            "products",
-            "how",
-            ("heuristic", "autotuned"),
-            "how a GPU's products choose their algorithm",
-            phrase="{} products",
-        ),
-        Axis(
-            "cudnn",
-            "how",
-            ("heuristic", "benchmark"),
-            "how a GPU's convolutions choose their algorithm",
-            phrase="{} convolutions",
+            *("cudnn", "how", ("heuristic", "benchmark"), "{} convolutions"),
             words={"benchmark": "cudnn.benchmark"},
         ),
         Axis(
-            "layout",
-            "how",
-            ("default", "channels-last"),
-            "memory format of PyTorch's images",
-            phrase="{} layout",
+            *("layout", "how", ("default", "channels-last"), "{} layout"),
             words={"channels-last": "channels last"},
         ),
         Axis(
-            "compiler",
-            "how",
-            ("none", "inductor", "xla"),
-            "what compiles the network: for torch.compile inductor, for jax.jit xla",
+            *("compiler", "how", ("none", "inductor", "xla")),
             words={"inductor": "torch.compile", "xla": "jit"},
         ),
-        Axis(
-            "loop",
-            "how",
-            ("scan", "unrolled"),
-            "how a jitted epoch repeats its step",
-            phrase="{} steps",
-        ),
-        Axis(
-            "pages",
-            "how",
-            ("default", "huge"),
-            "pages of PyTorch's memory on the CPU",
-            phrase="{} pages",
-        ),
-        Axis(
-            "torch_device",
-            "how",
-            ("cuda", "mps", "xpu"),
-            "which of PyTorch's devices a GPU is",
-            phrase="{} of PyTorch",
-        ),
+        Axis("loop", "how", ("scan", "unrolled"), "{} steps"),
+        Axis("pages", "how", ("default", "huge"), "{} pages"),
+        Axis("torch_device", "how", ("cuda", "mps", "xpu"), "{} of PyTorch"),
     ]
 )

@@ -26,21 +26,19 @@ def other_builds(file: File) -> dict[str, File]:
     """The name of each other build → what it measured, as a file of its own of the same machine."""
     found: dict[str, list[Row]] = {}
     for row in file.builds:
-        found.setdefault(row.program.removeprefix(_PREFIX), []).append(row)
+        name = row.name.replace(f"/program:{row.program}", "")
+        rest = {key: value for key, value in row.configuration.items() if key != "program"}
+        own = found.setdefault(row.program.removeprefix(_PREFIX), [])
+        own.append(replace(row, name=name, configuration=rest))
     return {
         name: replace(
             file,
             path=path_of_build(file, name),
             software=replace(file.software, commit=file.software.commit if name == SAME else name),
-            rows=tuple(map(_as_own, rows)),
+            rows=tuple(rows),
             refinements=(),
             peers=(),
             builds=(),
         )
         for name, rows in found.items()
     }
-
-
-def _as_own(row: Row) -> Row:
-    rest = {key: value for key, value in row.configuration.items() if key != "program"}
-    return replace(row, name=row.name.replace(f"/program:{row.program}", ""), configuration=rest)

@@ -180,19 +180,17 @@ def _check_times(fields: Entry, number: int, counters: dict[str, float], seconds
         )
     # A time that a file states although it follows must be the one that follows.
     family = FAMILIES.get(fields["configuration"]["family"])
-    times: tuple[tuple[str, float, str], ...] = ()
-    if family and family.time:
-        times = ((family.time, 1.0, family.one),)
-    elif family:
-        times = (("seconds", fields["count"], "operation"),)
-    for field, count, what in times:
-        stated = counters.get(field)
-        if stated is not None and abs(stated * count - seconds) > _SAME_TIME * seconds:
-            raise FaultError(
-                f'field "{field}" is {stated:g} but real_time of repetition {number} is '
-                f"{seconds / count:g} s; both are the wall-clock time of one {what}: measure "
-                "again with bench"
-            )
+    if family is None:
+        return
+    field, what = (family.time, family.one) if family.time else ("seconds", "operation")
+    count = 1.0 if family.time else fields["count"]
+    stated = counters.get(field)
+    if stated is not None and abs(stated * count - seconds) > _SAME_TIME * seconds:
+        raise FaultError(
+            f'field "{field}" is {stated:g} but real_time of repetition {number} is '
+            f"{seconds / count:g} s; both are the wall-clock time of one {what}: measure "
+            "again with bench"
+        )
 
 
 def _check(fields: Entry, axes: Axes) -> None:

@@ -16,7 +16,6 @@ def machine(file: File) -> tuple[str, str | None]:
 
 
 def newest_first(files: Iterable[File]) -> list[File]:
-    """`files` by date, the latest first."""
     return sorted(files, key=lambda file: (file.date, str(file.path)), reverse=True)
 
 

@@ -25,10 +25,14 @@ def faults(file: File, in_place: bool = True) -> list[str]:
     """Why `file` is not fit, a phrase with its remedy each; empty where it is. `in_place`: it also
     has to lie at its place()."""
     found = [*_run_faults(file), *_row_faults(file)]
-    if not _FOLDER.fullmatch(file.machine.id):
-        machine = printable(file.machine.id, 60)
-        found.append(f"its machine id {machine} cannot name a folder: measure again")
-    found += _place_faults(file) if in_place else ()
+    machine, folder = file.machine.id, file.path.resolve().parent.name
+    if not _FOLDER.fullmatch(machine):
+        named = printable(machine, 60)
+        found.append(f"its machine id {named} cannot name a folder: measure again")
+    elif in_place and folder != machine:
+        found.append(f"it lies in {printable(folder, 60)}: move it to results/{machine}/")
+    if in_place and not _has_its_name(file):
+        found.append(f"its name is {printable(file.path.name, 60)}: name it {place(file).name}")
     size = file.path.stat().st_size
     if size > MOST_BYTES:
         found.append(
@@ -119,14 +123,6 @@ def _row_faults(file: File) -> Iterator[str]:
             f"{len(unnamed)} rows failed without a reason, such as {printable(unnamed[0].name)}: "
             "measure again"
         )
-
-
-def _place_faults(file: File) -> Iterator[str]:
-    machine, folder = file.machine.id, file.path.resolve().parent.name
-    if _FOLDER.fullmatch(machine) and folder != machine:
-        yield f"it lies in {printable(folder, 60)}: move it to results/{machine}/"
-    if not _has_its_name(file):
-        yield f"its name is {printable(file.path.name, 60)}: name it {place(file).name}"
 
 
 def _has_its_name(file: File) -> bool:

@@ -27,12 +27,14 @@ from plots.file.refusal import (
     shown,
 )
 from plots.file.rows import (
+    PARTS,
     Cpu,
     File,
     Machine,
     PairedInterval,
     PairedSize,
     Refinement,
+    Row,
     Run,
     Software,
 )
@@ -117,29 +119,40 @@ def _file(path: Path, document: Any) -> File:
             "correct it, or measure again with bench",
         ) from None
     rows = rows_of(document, axes, ladders)
-    own = [row for row in rows if row.program == OWN and row.family != COMMAND]
+    parts: dict[str, Any] = {
+        part: tuple(row for row in rows if _part(row) == part) for part in PARTS
+    }
+    machine = crossover["machine"]
     return File(
         path=path,
         # Files are put in order by date, and Python compares no dates with and without a zone.
         date=date if date.tzinfo else date.replace(tzinfo=UTC),
         complete=crossover["complete"],
-        machine=_machine(crossover["machine"]),
+        machine=filled(
+            Machine,
+            {
+                **machine,
+                "cpu": filled(Cpu, machine["cpu"]),
+                "gpu": machine["gpu"] and machine["gpu"]["name"],
+            },
+        ),
         software=filled(Software, crossover["software"]),
         run=_run(crossover),
-        rows=tuple(row for row in own if row.copies == 1),
-        copies=tuple(row for row in own if row.copies > 1),
+        **parts,
         refinements=tuple(map(refinement_of, crossover.get("refinements", ()))),
-        peers=tuple(
-            row
-            for row in rows
-            if row.program != OWN and not is_build(row.program) and row.family != COMMAND
-        ),
-        commands=tuple(row for row in rows if row.family == COMMAND),
         two=crossover.get("peers", {}).get("command", {}),
-        builds=tuple(row for row in rows if is_build(row.program)),
         ladders=ladders,
         networks={one["name"]: json.dumps(one) for one in crossover.get("networks", ())},
     )
+
+
+def _part(row: Row) -> str:
+    """Which of PARTS has it."""
+    if row.family == COMMAND:
+        return "commands"
+    if row.program == OWN:
+        return "copies" if row.copies > 1 else "rows"
+    return "builds" if is_build(row.program) else "peers"
 
 
 def _check_rows(document: dict[str, Any]) -> None:
@@ -317,32 +330,18 @@ def _check_schema(document: Any) -> None:
         ) from None
 
 
-def _machine(fields: dict[str, Any]) -> Machine:
-    return Machine(
-        id=fields["id"],
-        cpu=filled(Cpu, fields["cpu"]),
-        memory_bytes=fields["memory_bytes"],
-        gpu=fields["gpu"]["name"] if fields["gpu"] else None,
-        gpu_reason=fields["gpu_reason"],
-        os=fields["os"],
-        kernel=fields["kernel"],
-    )
-
-
 def refinement_of(fields: dict[str, Any]) -> Refinement:
-    own = {name: fields[name] for name in ("kind", "common", "first", "second", "complete")}
-    return Refinement(
-        **own,
-        ladder=tuple((float(rung["params"]), rung["winner"]) for rung in fields["ladder"]),
-        sizes=tuple(
-            filled(PairedSize, {**size, "parameters": float(size["params"])})
-            for size in fields["sizes"]
-        ),
-        intervals=tuple(
-            PairedInterval(one["below"], *(end and float(end) for end in (one["low"], one["high"])))
-            for one in fields["intervals"]
-        ),
+    ladder = tuple((float(rung["params"]), rung["winner"]) for rung in fields["ladder"])
+    sizes = tuple(
+        filled(PairedSize, {**size, "parameters": float(size["params"])})
+        for size in fields["sizes"]
     )
+    intervals = tuple(
+        PairedInterval(one["below"], *(end and float(end) for end in (one["low"], one["high"])))
+        for one in fields["intervals"]
+    )
+    own = {"ladder": ladder, "sizes": sizes, "intervals": intervals}
+    return filled(Refinement, {**fields, **own})
 
 
 def _run(crossover: dict[str, Any]) -> Run:

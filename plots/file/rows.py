@@ -5,8 +5,8 @@ The names of the JSON fields are known there and in plots/file/entries.py alone.
 """
 
 import statistics
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -291,17 +291,14 @@ class Row:
 
     @property
     def median(self) -> float:
-        """Median of the samples."""
         return median_of(self.samples)
 
     @property
     def minimum(self) -> float:
-        """Smallest sample."""
         return float(self.samples.min())
 
     @property
     def maximum(self) -> float:
-        """Largest sample."""
         return float(self.samples.max())
 
 
@@ -346,6 +343,9 @@ class Refinement:
     intervals: tuple[PairedInterval, ...]
 
 
+PARTS = ("rows", "copies", "peers", "builds", "commands")  # of a file, each with rows
+
+
 @dataclass(frozen=True, slots=True)
 class File:
     """One valid result file; `complete` is False where the run ended before its last row. `rows`
@@ -368,6 +368,13 @@ class File:
     ladders: tuple[Ladder, ...] = (DISC,)
     spreads: Mapping[tuple[str, str], Spread] = field(default_factory=dict)
     networks: Mapping[str, str] = field(default_factory=dict)
+
+    def mapped(self, change: Callable[[Row], Row | None]) -> "File":
+        """This file with each row as `change` makes it, without those that it makes nothing of."""
+        changed: dict[str, Any] = {
+            part: tuple(filter(None, map(change, getattr(self, part)))) for part in PARTS
+        }
+        return replace(self, **changed)
 
     @property
     def own_rows(self) -> tuple[Row, ...]:

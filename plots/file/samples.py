@@ -104,12 +104,8 @@ def in_quantity(file: File, quantity: Quantity) -> File:
     pairs say, which are of times."""
     if quantity is TIME:
         return file
-    parts = ("rows", "copies", "peers", "builds", "commands")
-    found: dict[str, Any] = {
-        part: tuple(own for row in getattr(file, part) if (own := _in_quantity(row, quantity)))
-        for part in parts
-    }
-    return with_spreads([replace(file, **found, refinements=())])[0]
+    found = file.mapped(lambda row: _in_quantity(row, quantity))
+    return with_spreads([replace(found, refinements=())])[0]
 
 
 def _in_quantity(row: Row, quantity: Quantity) -> Row | None:
@@ -160,23 +156,13 @@ def _with_spreads(file: File, known: dict[tuple[str, str], Spread]) -> File:
         for row in (*file.own_rows, *file.peers, *file.builds)
     }
 
-    def told(rows: Iterable[Row]) -> tuple[Row, ...]:
-        return tuple(
-            replace(
-                row,
-                instances=replace(row.instances, spread=spreads[row.family, row.device].deviation),
-            )
-            for row in rows
-        )
+    def told(row: Row) -> Row:
+        spread = spreads.get((row.family, row.device))
+        if spread is None:  # a command of a user's own
+            return row
+        return replace(row, instances=replace(row.instances, spread=spread.deviation))
 
-    return replace(
-        file,
-        rows=told(file.rows),
-        copies=told(file.copies),
-        peers=told(file.peers),
-        builds=told(file.builds),
-        spreads=spreads,
-    )
+    return replace(file.mapped(told), spreads=spreads)
 
 
 def _measured(file: File) -> dict[tuple[str, str], Spread]:

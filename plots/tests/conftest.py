@@ -145,13 +145,11 @@ def five(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def five_files(five: Path) -> list[File]:
-    """What the five files hold."""
     return loading.load_files([five])[0]
 
 
 @pytest.fixture(scope="session")
 def five_compared(five_files: list[File]) -> list[list[Comparison]]:
-    """Their comparisons()."""
     return [comparisons(file) for file in five_files]
 
 
@@ -164,7 +162,6 @@ def small() -> dict[str, Any]:
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a document below the test's folder and returns its path."""
     return lambda content, name="file.json": synthetic.write(tmp_path / name, content)
 
 

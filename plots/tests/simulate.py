@@ -84,8 +84,8 @@ def _noise() -> Iterator[str]:
         "bursts on both sides, in turn": lambda design: bursts((0, 1), design),
         "bursts on the CPU alone": lambda design: bursts((0,), design),
         "drift of 30 %, in turn": drift,
-        "a tenth slow": slow_repetitions,
-        "a tenth slow, instances 5 %": lambda design: slow_repetitions(design, 0.05),
+        "a tenth slow": lambda design: slow_repetitions(0.0, design),
+        "a tenth slow, instances 5 %": lambda design: slow_repetitions(0.05, design),
     }
     for words, noise in noises.items():
         found = [coverage(Files(design, noise(design)), 1000) for design in several]
@@ -99,19 +99,15 @@ def _noise() -> Iterator[str]:
 def _equal() -> Iterator[str]:
     designs = (*(Design(count, 1) for count in (3, 5, 7, 9)), Design(3, 3), Design(1, 9))
     yield _header(["", *designs])
-    for words, deviation, threads in (
-        ("one thread count", 0.0, 1),
-        ("instances 3 %", 0.03, 1),
-        ("best of 8 counts", 0.0, 8),
+    for words, noise, deviation, threads in (
+        ("one thread count", between_instances, 0.0, 1),
+        ("instances 3 %", between_instances, 0.03, 1),
+        ("best of 8 counts", between_instances, 0.0, 8),
+        ("a tenth slow", slow_repetitions, 0.0, 1),
+        ("a tenth slow, instances 5 %", slow_repetitions, 0.05, 1),
     ):
         shares = [
-            decided(Files(design, between_instances(deviation, design), deviation, threads), 2000)
-            for design in designs
-        ]
-        yield _line([words, *map(_percent, shares)])
-    for words, deviation in (("a tenth slow", 0.0), ("a tenth slow, instances 5 %", 0.05)):
-        shares = [
-            decided(Files(design, slow_repetitions(design, deviation), deviation), 2000)
+            decided(Files(design, noise(deviation, design), deviation, threads), 2000)
             for design in designs
         ]
         yield _line([words, *map(_percent, shares)])

@@ -93,26 +93,18 @@ def within(generator: np.random.Generator, shape: tuple[int, ...], own: float = 
     return own / 2**0.5 * generator.gamma(2.0, 1.0, shape)
 
 
-def quiet(_generator: np.random.Generator, _side: int) -> np.ndarray:
-    return np.zeros((len(_LOGS), 1))
-
-
 def between_instances(deviation: float, design: Design) -> Noise:
     """Each instance of each row has a speed of its own."""
-
-    def noise(generator: np.random.Generator, _side: int) -> np.ndarray:
-        effects = generator.standard_normal((len(_LOGS), design.instances))
-        return design.repeated(deviation * effects)
-
-    return noise
+    shape = len(_LOGS), design.instances
+    return lambda generator, _: design.repeated(deviation * generator.standard_normal(shape))
 
 
-def slow_repetitions(design: Design, between: float = 0.0) -> Noise:
+def slow_repetitions(between: float, design: Design) -> Noise:
     """A tenth of the repetitions, each by itself, take longer; instances differ by `between`."""
-    of_instances = between_instances(between, design)
+    of_instances, shape = between_instances(between, design), (len(_LOGS), design.count)
 
     def noise(generator: np.random.Generator, side: int) -> np.ndarray:
-        slow = generator.random((len(_LOGS), design.count)) < 0.1
+        slow = generator.random(shape) < 0.1
         return of_instances(generator, side) + np.log(_SLOWER) * slow
 
     return noise
@@ -145,11 +137,7 @@ def _bursts(generator: np.random.Generator, count: int) -> np.ndarray:
 def drift(design: Design) -> Noise:
     """Both sides become slower by 30 % over the run."""
     slower = design.repeated(np.linspace(0, np.log(1.3), design.instances))
-
-    def noise(_generator: np.random.Generator, _side: int) -> np.ndarray:
-        return np.tile(slower, (len(_LOGS), 1))
-
-    return noise
+    return lambda *_: np.tile(slower, (len(_LOGS), 1))
 
 
 def outlier(design: Design) -> Noise:
@@ -164,6 +152,10 @@ def outlier(design: Design) -> Noise:
     return noise
 
 
+def _quiet(*_: object) -> np.ndarray:
+    return np.zeros((len(_LOGS), 1))
+
+
 @dataclass(frozen=True, slots=True)
 class Files:
     """Files with a CPU's curve, of the best of several thread counts (COUNTS), and a GPU's.
@@ -173,7 +165,7 @@ class Files:
     """
 
     design: Design = Design()
-    noise: Noise = quiet
+    noise: Noise = _quiet
     spread: float = 0.0
     threads: int = 1
     counts: str = "equal"

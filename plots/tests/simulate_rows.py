@@ -54,7 +54,6 @@ class Runs:
     differing: float = 0.0
     drift: float = 1.0
     slow_row: float = 1.0
-    slow_repetitions: float = 0.0  # the share of them that takes 1.6 times as long
     rows: int = 120
 
     def pair(self, generator: np.random.Generator, file: File) -> tuple[File, File]:
@@ -62,17 +61,11 @@ class Runs:
         first, second = (
             design.repeated(own * generator.standard_normal((self.rows, design.instances)))
             + NOISES[self.noise](generator, (self.rows, design.count))
-            + self._slow(generator, design)
             for design in self.designs
         )
         second += np.log(self.drift)
         second[0] += np.log(self.slow_row)
         return self._written(file, first, 0), self._written(file, second, 1)
-
-    def _slow(self, generator: np.random.Generator, design: Design) -> np.ndarray | float:
-        if not self.slow_repetitions:  # and so no number is drawn
-            return 0.0
-        return np.log(1.6) * (generator.random((self.rows, design.count)) < self.slow_repetitions)
 
     def _written(self, file: File, logs: np.ndarray, place: int) -> File:
         row = file.rows[0]
@@ -86,7 +79,6 @@ class Runs:
 
 
 def a_file(folder: Path) -> File:
-    """A file to put rows into."""
     entries = synthetic.samples(synthetic.cpu_configuration("disc-3", 1))
     return loading.load_file(synthetic.write(folder / "file.json", synthetic.document(entries)))
 

@@ -4,12 +4,9 @@
 They exist to test the readers, and are put together from entries that have all of a repetition, the
 facts of its row included: write() makes a file of them, as_file() its content. The machine is
 called "synthetic machine" wherever it is named, and such a file never belongs under results/.
-
-    python -m plots.tests.synthetic FILE      write one, to look at the report it gives
 """
 
 import json
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -22,16 +19,10 @@ _TIMES = ("real_time", "cpu_time", "time_unit")
 TILING = {"key": "tiling", "role": "how", "values": ["plain", "blocked"], "description": "of data"}
 ROWS = {"disc": 1000, "heart": 709, "fcn": 4096, "mlp": 1000}
 MODELS = {  # model: (parameters, batch size)
+    # disc-N doubles from 2 inputs to 2^N, and ends in 2 outputs.
     **{
         f"disc-{depth}": (
-            sum(
-                inputs * outputs + outputs
-                for inputs, outputs in zip(
-                    [2**k for k in range(1, depth + 1)],
-                    [2**k for k in range(2, depth + 1)] + [2],
-                    strict=True,
-                )
-            ),
+            sum(2**k * 2 ** (k + 1) + 2 ** (k + 1) for k in range(1, depth)) + 2 ** (depth + 1) + 2,
             100,
         )
         for depth in range(2, 13)
@@ -64,7 +55,6 @@ def gpu_configuration(
     batch: int | None = None,
     family: str = "Epoch",
 ) -> dict[str, str]:
-    """The configuration of one row on the GPU."""
     cpu = cpu_configuration(model, 1, batch, family)
     del cpu["cpu_threads"]
     return {**cpu, "device": "cuda", "execution": execution, "data": data}
@@ -74,6 +64,12 @@ def row_name(configuration: dict[str, str]) -> str:
     """The benchmark's name that spells `configuration`."""
     rest = [f"{key}:{value}" for key, value in configuration.items() if key != "family"]
     return "/".join([configuration["family"], *rest])
+
+
+def verified(**compared: Any) -> dict[str, Any]:
+    """The verification of a row of which so much was `compared`."""
+    checked = {"reference": "float64 interpreter", "tolerance": 1e-5, "relative_error": 3e-8}
+    return {**checked, **compared}
 
 
 def samples(
@@ -106,13 +102,7 @@ def samples(
         "iterations": 12,
         "time_unit": "ms",
         "configuration": configuration,
-        "verification": {
-            "reference": "float64 interpreter",
-            "steps": steps,
-            "steps_of": steps,
-            "tolerance": 1e-5,
-            "relative_error": 3e-8,
-        },
+        "verification": verified(steps=steps, steps_of=steps),
         "params": params,
         "batch": batch,
         "rows": rows,
@@ -124,13 +114,7 @@ def samples(
     if "cpu_threads" in configuration:
         common["cpu_threads"] = int(configuration["cpu_threads"])
     return [
-        {
-            **common,
-            "real_time": value * 1e3,
-            "cpu_time": value * 1e3,
-            "instance": instance,
-            **changes,
-        }
+        {**common, **dict.fromkeys(_TIMES[:2], value * 1e3), "instance": instance, **changes}
         for instance, value in enumerate(seconds)
     ]
 
@@ -144,11 +128,10 @@ def operation(
         {
             "name": row_name(configuration),
             "iterations": 5,
-            "real_time": one * count * 1e3,
-            "cpu_time": one * count * 1e3,
+            **dict.fromkeys(_TIMES[:2], one * count * 1e3),
             "time_unit": "ms",
             "configuration": configuration,
-            "verification": {"reference": "exact", "tolerance": 0, "relative_error": 0},
+            "verification": verified(reference="exact", tolerance=0, relative_error=0),
             "count": count,
             **facts,
         }
@@ -179,14 +162,8 @@ def document(
     content: dict[str, Any] = {
         "context": {
             "date": date,
-            "executable": "bench",
-            "num_cpus": 2,
-            "mhz_per_cpu": 1000,
-            "cpu_scaling_enabled": False,
-            "caches": [{"type": "Data", "level": 1, "size": 32768, "num_sharing": 1}],
-            "load_avg": [0.1, 0.2, 0.3],
-            "library_build_type": "release",
             "json_schema_version": 1,
+            "load_avg": [0.1, 0.2, 0.3],
             "crossover": {
                 "schema_version": 2,
                 "complete": complete,
@@ -288,7 +265,3 @@ def write(path: Path, content: dict[str, Any]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(as_file(content), indent=1), encoding="utf-8")
     return path
-
-
-if __name__ == "__main__":
-    write(Path(sys.argv[1]), sweep())

@@ -77,5 +77,5 @@ def pairs(*intervals: dict[str, Any], **changes: Any) -> dict[str, Any]:
     }
 
 
-def interval(low: float | None, high: float | None, below: str = "first") -> dict[str, Any]:
-    return {"below": below, "low": low, "high": high}
+def interval(low: float | None, high: float | None) -> dict[str, Any]:
+    return {"below": "first", "low": low, "high": high}

@@ -2,12 +2,9 @@
 """Files of many machines, with and without a GPU, whose times follow from formulas.
 
 As in plots/tests/synthetic.py nobody measured any of it.
-
-    python -m plots.tests.synthetic_machines FOLDER [MACHINES]    write files, to look at the report
 """
 
-import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +12,11 @@ import numpy as np
 
 from plots.core.machines import SideBySide
 from plots.tests import synthetic
+from plots.tests.synthetic_probes import product
 from plots.tests.synthetic_sweep import operation
 
 DISCS = tuple(model for model in synthetic.MODELS if model.startswith("disc-"))
 MODELS = (*DISCS, "heart")
-EDGES = (64, 128, 256, 512, 1024)
 
 
 @dataclass(frozen=True)
@@ -53,19 +50,19 @@ def document(machine: Machine, seed: int = 0, models: tuple[str, ...] = MODELS) 
     entries: list[dict[str, Any]] = []
     for model in models:
         for threads in (1, machine.cores):
-            configuration = synthetic.cpu_configuration(model, threads)
-            entries += _epoch(configuration, _cpu_seconds(machine, model, threads), generator)
+            entries += _epoch(machine, synthetic.cpu_configuration(model, threads), generator)
         if machine.gpu:
             for execution, data in (("eager", "pinned"), ("graph", "resident")):
                 configuration = synthetic.gpu_configuration(model, execution, data)
-                seconds = _gpu_seconds(machine, configuration)
-                entries += _epoch(configuration, seconds, generator)
-    for edge in EDGES:
+                entries += _epoch(machine, configuration, generator)
+    for edge in (64, 128, 256, 512, 1024):
+        on_cpu = {"device": "cpu", "cpu_threads": str(machine.cores)}
         seconds = 4e-6 + 2 * edge**3 / (1e11 * machine.speed)
-        entries += _product(machine, edge, "cpu", seconds, generator)
+        entries += operation(product(edge, edge, edge, on_cpu), seconds, 10, generator)
         if machine.gpu:
             seconds = 7e-6 + 2 * edge**3 / (2e13 * machine.gpu_speed)
-            entries += _product(machine, edge, "cuda", seconds, generator)
+            on_gpu = product(edge, edge, edge, {"device": "cuda"})
+            entries += operation(on_gpu, seconds, 10, generator)
     content = synthetic.document(entries, machine.name, machine.date, gpu=machine.gpu)
     own = content["context"]["crossover"]["machine"]["cpu"]
     own |= {"model": machine.cpu, "cores": machine.cores, "threads": machine.cores}
@@ -76,18 +73,9 @@ def machines(count: int) -> list[Machine]:
     """The FIVE and more of their kind."""
     made = list(FIVE)
     for number in range(len(FIVE), count):
-        like = FIVE[number % len(FIVE)]
-        factor = 1.1 ** (number // len(FIVE))
-        made.append(
-            Machine(
-                f"{like.name}-{number}",
-                like.cpu,
-                like.cores,
-                like.speed * factor,
-                like.gpu,
-                like.gpu_speed / factor,
-            )
-        )
+        like, factor = FIVE[number % len(FIVE)], 1.1 ** (number // len(FIVE))
+        name, speeds = f"{like.name}-{number}", (like.speed * factor, like.gpu_speed / factor)
+        made.append(replace(like, name=name, speed=speeds[0], gpu_speed=speeds[1]))
     return made[:count]
 
 
@@ -113,45 +101,23 @@ def ids(side: SideBySide) -> list[str]:
     return [standing.file.machine.id for standing in side.standings]
 
 
-def _work(model: str) -> tuple[int, float]:
-    """Steps and floating-point operations of an epoch."""
-    params, batch = synthetic.MODELS[model]
-    rows = synthetic.ROWS[model.split("-", maxsplit=1)[0]]
-    return -(-rows // batch), 6.0 * params * rows
-
-
-def _cpu_seconds(machine: Machine, model: str, threads: int) -> float:
-    steps, flops = _work(model)
-    parallel = threads**0.8
-    return steps * (6e-6 + 1e-6 * threads**0.5) / machine.speed**0.3 + flops / (
-        3e10 * machine.speed * parallel / machine.cores**0.5
-    )
-
-
-def _gpu_seconds(machine: Machine, configuration: dict[str, str]) -> float:
-    steps, flops = _work(configuration["model"])
+def _seconds(machine: Machine, configuration: dict[str, str]) -> float:
+    """What an epoch takes: a cost for each step, and operations over a rate."""
+    params, batch = synthetic.MODELS[configuration["model"]]
+    rows = synthetic.ROWS[configuration["model"].split("-", maxsplit=1)[0]]
+    steps, flops = -(-rows // batch), 6.0 * params * rows
+    if configuration["device"] == "cpu":
+        threads = int(configuration["cpu_threads"])
+        rate = 3e10 * machine.speed * threads**0.8 / machine.cores**0.5
+        return steps * (6e-6 + 1e-6 * threads**0.5) / machine.speed**0.3 + flops / rate
     launch = {"eager": 9e-5, "graph": 3e-5}[configuration["execution"]]
     copy = 0.0 if configuration["data"] == "resident" else 2e-5
     return steps * (launch / machine.gpu_speed**0.2 + copy) + flops / (4e12 * machine.gpu_speed)
 
 
 def _epoch(
-    configuration: dict[str, str], seconds: float, generator: np.random.Generator
+    machine: Machine, configuration: dict[str, str], generator: np.random.Generator
 ) -> list[dict[str, Any]]:
     noise = np.exp(0.01 * generator.standard_normal(synthetic.REPETITIONS))
+    seconds = _seconds(machine, configuration)
     return synthetic.samples(configuration, (seconds * noise).tolist())
-
-
-def _product(
-    machine: Machine, edge: int, device: str, seconds: float, generator: np.random.Generator
-) -> list[dict[str, Any]]:
-    shape = dict.fromkeys(("m", "n", "k"), str(edge))
-    where = {"device": device, "execution": "eager"}
-    if device == "cpu":
-        where["cpu_threads"] = str(machine.cores)
-    kind = {"transpose": "nn", "precision": "f32", "cache": "warm"}
-    return operation({"family": "Gemm", **shape, **kind, **where}, seconds, 10, generator)
-
-
-if __name__ == "__main__":
-    write_all(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else len(FIVE))

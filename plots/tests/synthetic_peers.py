@@ -22,7 +22,6 @@ def theirs(configuration: dict[str, str], **changes: str) -> dict[str, str]:
 
 
 def is_theirs(entry: dict[str, Any]) -> bool:
-    """Whether it is PyTorch's."""
     return "program" in entry["configuration"]
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of Peak, Copy, Collective, Gemm and Layer, and every GPU mode: times from formulas."""
 
+from collections.abc import Iterable, Sequence
+from itertools import product as product_of
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ GPU_MODES = [
     for data in ("resident", "pageable", "pinned", "pinned-async")
     if execution != "graph-epoch" or data == "resident"
 ]
+EDGES = (32, 64, 128, 256, 512, 1024, 2048)
 _CPU = {"device": "cpu", "cpu_threads": "2"}
 _GPU = {"device": "cuda"}
 _FLOPS = {"cpu": 1e11, "cuda": 2e13}
@@ -30,11 +33,9 @@ def operation(
     is_probe = configuration["family"] in ("Peak", "Copy")
     per = count if is_probe else 1
     noise = np.random.default_rng(len(synthetic.row_name(configuration))).gamma(2.0, 0.02, 3)
-    checked = {
-        "reference": "sums in float64",
-        "tolerance": 1e-5 if not is_probe and count > 1 else 0,
-        **{"relative_error": 0, "entries": 1, "entries_of": 1},
-    }
+    tolerance = 1e-5 if not is_probe and count > 1 else 0
+    compared = {"tolerance": tolerance, "relative_error": 0, "entries": 1, "entries_of": 1}
+    checked = synthetic.verified(reference="sums in float64", **compared)
     facts = {key: value * per for key, value in counters.items()}
     times = (seconds * (1 + noise)).tolist()
     return synthetic.operation(configuration, times, count, verification=checked, **facts)
@@ -70,54 +71,61 @@ def copies(gpu: bool = True) -> list[dict[str, Any]]:
     return entries
 
 
-def products(gpu: bool = True) -> list[dict[str, Any]]:
+def product(m: int, n: int, k: int, where: dict[str, str], cache: str = "warm") -> dict[str, str]:
+    """The configuration of a product of matrices; `where`: device and threads."""
+    shape = {"m": str(m), "n": str(n), "k": str(k)}
+    kind = {"transpose": "nn", "precision": "f32", "cache": cache}
+    return {"family": "Gemm", **shape, **kind, **where, "execution": "eager"}
+
+
+def layer(width: int, where: dict[str, str], **kind: str) -> dict[str, str]:
+    """The configuration of a layer of so many inputs and outputs."""
+    own = {"batch": "100", "activation": "relu", "pass": "forward", "form": "fused", **kind}
+    shape = {"family": "Layer", "width": str(width), **own, "precision": "f32"}
+    return {**shape, **where, "execution": "eager"}
+
+
+def products(gpu: bool = True, edges: Sequence[int] = EDGES) -> list[dict[str, Any]]:
     """Square products, warm and cold, and those of one batch of a network."""
     entries = []
-    for device in (_CPU, _GPU) if gpu else (_CPU,):
-        kind = device["device"]
+    for where in (_CPU, _GPU) if gpu else (_CPU,):
+        device = where["device"]
         for cache, slow in (("warm", 1.0), ("cold", 1.6)):
-            sizes = [(n, n, n) for n in (32, 64, 128, 256, 512, 1024, 2048)] + [(100, 2, 4)]
-            for m, n, k in sizes:
-                configuration = {
-                    "family": "Gemm",
-                    **{"m": str(m), "n": str(n), "k": str(k)},
-                    **{"transpose": "nn", "precision": "f32", "cache": cache},
-                    **device,
-                    "execution": "eager",
-                }
+            for m, n, k in [*((edge,) * 3 for edge in edges), (100, 2, 4)]:
                 flops, moved = 2 * m * n * k, 4 * (m * n + m * k + k * n)
-                seconds = _WAIT[kind] + slow * flops / _FLOPS[kind]
                 entries += operation(
-                    configuration, seconds, 10, flops=flops, bytes=moved, verified_entries=m * n
+                    product(m, n, k, where, cache),
+                    _WAIT[device] + slow * flops / _FLOPS[device],
+                    10,
+                    flops=flops,
+                    bytes=moved,
+                    verified_entries=m * n,
                 )
     return entries
 
 
-def layers(gpu: bool = True) -> list[dict[str, Any]]:
-    """One layer of growing width, forward and backward."""
+def layers(
+    gpu: bool = True, kinds: Iterable[tuple[str, str, str]] = (("100", "relu", "fused"),)
+) -> list[dict[str, Any]]:
+    """One layer of growing width, forward and backward, in `kinds` of batch, activation, form."""
     entries = []
-    for device in (_CPU, _GPU) if gpu else (_CPU,):
-        kind = device["device"]
-        for direction, factor in (("forward", 2), ("backward", 4)):
-            for width in (16, 64, 256, 1024, 4096):
-                configuration = {
-                    "family": "Layer",
-                    **{"width": str(width), "batch": "100", "activation": "relu"},
-                    **{"pass": direction, "form": "fused", "precision": "f32"},
-                    **device,
-                    "execution": "eager",
-                }
-                flops = factor * 100 * width * width
-                entries += operation(
-                    configuration,
-                    2 * _WAIT[kind] + flops / _FLOPS[kind],
-                    10,
-                    flops=flops,
-                    bytes=4 * width * width,
-                    verified_entries=100 * width,
-                    width=width,
-                    batch=100,
-                )
+    for where in (_CPU, _GPU) if gpu else (_CPU,):
+        device = where["device"]
+        for (batch, activation, form), direction, width in product_of(
+            kinds, ("forward", "backward"), (16, 64, 256, 1024, 4096)
+        ):
+            kind = {"batch": batch, "activation": activation, "form": form, "pass": direction}
+            flops = {"forward": 2, "backward": 4}[direction] * int(batch) * width**2
+            entries += operation(
+                layer(width, where, **kind),
+                2 * _WAIT[device] + flops / _FLOPS[device],
+                10,
+                flops=flops,
+                bytes=4 * width**2,
+                verified_entries=int(batch) * width,
+                width=width,
+                batch=int(batch),
+            )
     return entries
 
 
@@ -137,17 +145,17 @@ def epochs(modes: list[tuple[str, str]] | None = None) -> list[dict[str, Any]]:
     return entries
 
 
-def sums(device: str = "cpu", ranks: int = 2) -> list[dict[str, Any]]:
+def sums(device: str = "cpu") -> list[dict[str, Any]]:
     """On the CPU a microsecond, and a nanosecond a byte; on GPUs ten times that."""
     slow = {"cpu": 1, "cuda": 10}[device]
     entries = []
     for size in (4, 4096, 4_194_304):
         configuration = {
             **{"family": "Collective", "op": "allreduce", "bytes": str(size)},
-            **{"device": device, "ranks": str(ranks)},
+            **{"device": device, "ranks": "2"},
         }
         seconds = slow * (1e-6 + 1e-9 * size)
-        entries += operation(configuration, seconds, 1, bytes=size, ranks=ranks)
+        entries += operation(configuration, seconds, 1, bytes=size, ranks=2)
     return entries
 
 

@@ -2,14 +2,10 @@
 """Rows of the families Minibatch and Forward, of machines that obey a formula, on CPU and GPU.
 
 As in plots/tests/synthetic.py nobody measured any of it.
-
-    python -m plots.tests.synthetic_steps FILE      write a file with epochs and all networks
 """
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,7 +70,7 @@ def samples(
 ) -> list[dict[str, Any]]:
     """The entries of one row; without `seconds` those of the formula, with 3 % noise."""
     network, batch = NETWORKS[configuration["model"]], int(configuration["batch"])
-    on_cpu = configuration["device"] == "cpu"
+    copied = configuration.get("data", "resident") != "resident"
     if seconds is None:
         generator = np.random.default_rng([network.params, batch, len(str(configuration))])
         noise = 1.0 + generator.gamma(2.0, 0.015, 9)
@@ -82,10 +78,10 @@ def samples(
     flops = network.flops * batch
     typical = float(np.median(seconds))
     profile = {part: 0.97 * share * typical for part, share in network.shares.items()}
-    if not on_cpu:
+    if configuration["device"] != "cpu":
         profile |= {"launch": 0.02 * typical, "synchronization": 0.005 * typical}
-        if configuration["data"] != "resident":
-            profile["copy_to_device"] = 0.05 * typical
+    if copied:
+        profile["copy_to_device"] = 0.05 * typical
     own = {
         "rows": batch,
         "steps": 1,
@@ -99,18 +95,12 @@ def samples(
         "reorder_bytes": 4 * batch,
         "workload": f"{network.params * 100_000 + batch:016x}",
         "label": "sgd",
-        "minimum_work": {
-            **{"flops": flops, "memory_bytes": 2.0 * network.params, "bytes_to_device": 0},
-            **{"bytes_from_device": 0, "launches": 0, "graph": False},
-        },
-        "verification": {
-            **{"reference": "float64 reference", "steps": 2, "steps_of": 2},
-            **{"batch": min(batch, 4), "tolerance": 1e-5, "relative_error": 3e-8},
-        },
+        "minimum_work": {"flops": flops, "memory_bytes": 2.0 * network.params},
+        "verification": synthetic.verified(steps=2, steps_of=2, batch=min(batch, 4)),
         **{f"seconds_{part}": value for part, value in profile.items()},
         **changes,
     }
-    if not on_cpu and configuration["data"] != "resident":
+    if copied:
         own["bytes_to_device"] = 4096.0 * batch
     entries = synthetic.samples(configuration, seconds, params=network.params, **own)
     for entry in entries:
@@ -149,10 +139,6 @@ def machine(gpu: bool = True, epochs: bool = True) -> dict[str, Any]:
     return document
 
 
-if __name__ == "__main__":
-    synthetic.write(Path(sys.argv[1]), machine())
-
-
 # --- rows of the family Forward
 
 
@@ -170,33 +156,18 @@ def passes(model: str, batch: int, device: str) -> list[dict[str, Any]]:
     flops = 2.0 * params * batch
     seconds = 1e-6 + flops / 2e10 if device == "cpu" else 2e-5 + flops / 5e12
     noise = np.random.default_rng([params, batch, len(device)]).gamma(2.0, 0.015, 9)
-    common: dict[str, Any] = {
-        "name": synthetic.row_name(configuration),
-        "configuration": configuration,
-        "iterations": 100,
-        "time_unit": "ms",
-        "verification": {
-            "reference": "float64 interpreter",
-            "entries": 2 * batch,
-            "entries_of": 2 * batch,
-            "tolerance": 1e-5,
-            "relative_error": 1e-7,
-        },
-        "params": params,
-        "batch": batch,
-        "flops": flops,
-        "first_call_seconds": 0.05,
-        "clock_seconds": 3e-8,
-        **({"cpu_threads": 2} if device == "cpu" else {}),
-    }
-    return [
-        {
-            **common,
-            "instance": place,
-            "latency_passes": 10_000 - place,
-            "real_time": own * 1e3,
-            "cpu_time": own * 1e3,
-            **{f"latency_{key}_seconds": own * times for key, times in _QUANTILES.items()},
-        }
-        for place, own in enumerate((seconds * (1 + noise)).tolist())
-    ]
+    entries = synthetic.samples(
+        configuration,
+        (seconds * (1 + noise)).tolist(),
+        iterations=100,
+        verification=synthetic.verified(entries=2 * batch, entries_of=2 * batch),
+        flops=flops,
+        clock_seconds=3e-8,
+    )
+    for place, entry in enumerate(entries):
+        for counter in ("rows", "steps", "loss_first_epoch"):
+            del entry[counter]
+        own = entry["real_time"] / 1e3
+        entry |= {f"latency_{key}_seconds": own * times for key, times in _QUANTILES.items()}
+        entry["latency_passes"] = 10_000 - place
+    return entries

@@ -16,6 +16,7 @@ import numpy as np
 from plots.core.curves import Curve
 from plots.file.axes import Label
 from plots.tests import synthetic
+from plots.tests.synthetic_probes import layer, product
 
 _GAMMA_MEDIAN = 1.6783469900166608  # of shape 2 and scale 1
 
@@ -73,34 +74,20 @@ def epochs(
 
 def pairs(models: Iterable[str]) -> list[dict[str, str]]:
     """The configurations of each of `models` on one thread and on a GPU."""
-    return [
-        configuration
-        for model in models
-        for configuration in (
-            synthetic.cpu_configuration(model, 1),
-            synthetic.gpu_configuration(model),
-        )
-    ]
+    return ways(None, PINNED, models=models)
 
 
 def known(crossover: float = 50_000.0) -> list[dict[str, Any]]:
     """Rows of the disc family on one thread and a GPU, equally fast at `crossover` parameters."""
-    return epochs(
-        pairs(DISC_MODELS),
-        lambda configuration, params: (
-            1e-3 * (params / crossover) ** 0.8 if configuration["device"] == "cpu" else 1e-3
-        ),
-    )
+    seconds = crossing(crossover)
+    return epochs(pairs(DISC_MODELS), lambda *each: 1e-3 * seconds(*each))
 
 
 def operation(
     configuration: dict[str, str], seconds: float, count: int, generator: np.random.Generator
 ) -> list[dict[str, Any]]:
     """The entries of a Gemm or Layer row: `count` operations an iteration, `seconds` for each."""
-    checked = {
-        **{"reference": "float64 interpreter", "entries": 64, "entries_of": 64},
-        **{"tolerance": 1e-5, "relative_error": 3e-8},
-    }
+    checked = synthetic.verified(entries=64, entries_of=64)
     facts = {"flops": 1e6, "bytes": 1e4, "verified_entries": 64, "verification": checked}
     times = noisy(seconds, generator, repetitions=5).tolist()
     entries = synthetic.operation(configuration, times, count, **facts)
@@ -133,24 +120,14 @@ def _epoch_configurations(batches: tuple[int, ...]) -> Iterator[dict[str, str]]:
 
 def _operations(generator: np.random.Generator) -> Iterator[dict[str, Any]]:
     """Square products that cross at 200 exactly, and layers that the GPU always wins."""
-    sides = (
-        {"precision": "f32", "device": "cpu", "execution": "eager", "cpu_threads": "1"},
-        {"precision": "f32", "device": "cuda", "execution": "eager"},
-    )
+    cpu, gpu = {"device": "cpu", "cpu_threads": "1"}, {"device": "cuda"}
     for edge in (32, 64, 128, 256, 512, 1024):
-        for side in sides:
-            shape = {"m": str(edge), "n": str(edge), "k": str(edge)}
-            kind = {"transpose": "nn", "cache": "warm"}
-            on_cpu = side["device"] == "cpu"
-            seconds = 1e-5 * (edge / 200) ** (3.0 if on_cpu else 0.5)
-            configuration = {"family": "Gemm", **shape, **kind, **side}
-            yield from operation(configuration, seconds, 100 if on_cpu else 10, generator)
+        for where, power, count in ((cpu, 3.0, 100), (gpu, 0.5, 10)):
+            seconds = 1e-5 * (edge / 200) ** power
+            yield from operation(product(edge, edge, edge, where), seconds, count, generator)
     for width in (16, 64, 256, 1024):
-        for side in sides:
-            kind = {"batch": "100", "activation": "relu", "pass": "forward", "form": "fused"}
-            seconds = 1e-4 * width / (16 if side["device"] == "cpu" else 64)
-            configuration = {"family": "Layer", "width": str(width), **kind, **side}
-            yield from operation(configuration, seconds, 100, generator)
+        for where, at_once in ((cpu, 16), (gpu, 64)):
+            yield from operation(layer(width, where), 1e-4 * width / at_once, 100, generator)
 
 
 def wide_sweep(batches: tuple[int, ...] = (10, 100, 1000)) -> dict[str, Any]:
@@ -177,7 +154,7 @@ Seconds = Callable[[dict[str, str], float], float]
 
 
 def ways(
-    batch: int, *modes: tuple[str, str], models: Iterable[str] = ALL, **more: str
+    batch: int | None, *modes: tuple[str, str], models: Iterable[str] = ALL, **more: str
 ) -> list[dict[str, str]]:
     """The configurations of a CPU with one thread and a GPU in each of `modes`, at one batch."""
     found = []

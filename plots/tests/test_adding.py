@@ -70,7 +70,7 @@ LISTED = (
         "    doubts.build,\n    record.build,\n",
         "    counted.build,\n",
     ),
-    ("commands.py", "COMMANDS = {\n", '    "counted": ("counted", "count rows"),\n'),
+    ("commands.py", "COMMANDS = {\n", '    "counted": "count rows",\n'),
 )
 
 

@@ -41,49 +41,53 @@ def document(*changes: dict[str, str], axes=()) -> dict:
     return synthetic.document(epochs(configurations, seconds), gpu="synthetic GPU", axes=axes)
 
 
-@pytest.fixture
-def tuned(read):
-    """A file with the products of either choice."""
-    return read(document({}, {"products": "autotuned"}))
+# What this program knows, and what it has never heard of: the changes, what labels say of each, and
+# what a step from the first to the second is.
+CHOICES = {
+    "products": (
+        ({}, {"products": "autotuned"}),
+        ("", ", autotuned products"),
+        "with autotuned products instead of heuristic products",
+    ),
+    "nodes": (
+        ({"nodes": "1"}, {"nodes": "4"}),
+        (", nodes 1", ", nodes 4"),
+        "with nodes 4 instead of nodes 1",
+    ),
+}
 
 
-@pytest.fixture
-def ranked(read):
-    """A file whose axis `nodes` this program has never heard of."""
-    content = document({"nodes": "1"}, {"nodes": "4"}, axes=(RANKS,))
-    return read(content)
-
-
-def test_each_choice_of_products_has_its_crossover(tuned):
-    found = comparisons(tuned)
+@pytest.mark.parametrize("axis", CHOICES)
+def test_an_axis_shows_wherever_rows_do(read, axis):
+    changes, said, step = CHOICES[axis]
+    file = read(document(*changes, axes=(RANKS,) if axis == "nodes" else ()))
+    labels = [f"GPU, graph, pinned{words}" for words in said]
+    assert list(series_labels(epoch_rows(file)).values()) == ["CPU, 1 thread", *labels]
+    found = comparisons(file)
     best = [one for one in found if one.cpu.candidates]
-    assert [one.gpu.label for one in best] == [
-        "GPU, graph, pinned",
-        "GPU, graph, pinned, autotuned products",
-    ]
-    plain, autotuned = (one.crossover.size for one in best)
-    assert plain == pytest.approx(1e4, rel=0.05) and autotuned == pytest.approx(5e3, rel=0.05)
-    table = crossover_table([(tuned, found)]).records()
-    assert {line["execution"] for line in table} == {"graph", "graph, autotuned products"}
-    table = speed_up_table([(tuned, speed_ups(tuned))]).records()
-    assert {line["execution"] for line in table} == {"graph", "graph, autotuned products"}
+    assert [one.gpu.label for one in best] == labels
+    plain, faster = (one.crossover.size for one in best)
+    assert plain == pytest.approx(1e4, rel=0.05)
+    assert faster == pytest.approx(5e3 if axis == "products" else 2.5e3, rel=0.05)
+    for table in (crossover_table([(file, found)]), speed_up_table([(file, speed_ups(file))])):
+        executions = {line["execution"] for line in table.records()}
+        assert executions == {"graph", f"graph{said[1]}"}
+    (change,) = counterfactuals(file, found)
+    assert change.change == step
+    assert change.sentence.startswith(f"{step}, the crossover falls from ")
+    assert said[1].strip(", ") in render(why_tables(file, found), "text")
+    names, _ = short_names(file.rows)
+    assert any(said[1].strip(", ") in name for name in names.values())
 
 
 @pytest.mark.slow
-def test_charts_have_a_line_for_each_choice_of_products(tuned):
-    (chart,) = draw_charts(tuned, comparisons(tuned))
-    svg = chart.pictures.svg.decode()
-    assert "autotuned" in svg
+def test_charts_have_a_line_for_each_choice(read):
+    file = read(document({}, {"products": "autotuned"}))
+    (chart,) = draw_charts(file, comparisons(file))
+    assert "autotuned" in chart.pictures.svg.decode()
     assert "GPU, graph, pinned: from" in chart.alt and "autotuned products: from" in chart.alt
-    page = report.build_report([tuned])[report.PAGE].decode()
+    page = report.build_report([file])[report.PAGE].decode()
     assert "graph, pinned, autotuned products" in page
-
-
-def test_why_says_what_autotuned_products_change(tuned):
-    (change,) = counterfactuals(tuned, comparisons(tuned))
-    assert change.change == "with autotuned products instead of heuristic products"
-    assert change.sentence.startswith(f"{change.change}, the crossover falls from ")
-    assert "autotuned products" in render(why_tables(tuned, comparisons(tuned)), "text")
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -98,33 +102,15 @@ def test_a_file_of_autotuned_products_alone_has_its_answers(write, shell):
     assert "autotuned products" in answer and "the GPU wins from 5,0" in answer
     assert "autotuned products" in more
     for arguments in (
-        ["crossover", str(path)],
-        ["why", str(path)],
-        ["compare", str(path), str(path), "--all"],
+        ["crossover", path],
+        ["why", path],
+        ["compare", path, path, "--all"],
         ["compare", f"--cpu-of={path}", f"--gpu-of={path}"],
     ):
         printed = shell(*arguments)
         assert "autotuned products" in printed.out and printed.err == ""
     page = report.build_report([file])[report.PAGE].decode()
     assert "graph, pinned, autotuned products" in page
-
-
-@pytest.mark.usefixtures("undrawn")
-@pytest.mark.slow
-def test_an_axis_of_the_file_shows_wherever_rows_do(ranked):
-    labels = ["CPU, 1 thread", "GPU, graph, pinned, nodes 1", "GPU, graph, pinned, nodes 4"]
-    assert list(series_labels(epoch_rows(ranked)).values()) == labels
-    found = comparisons(ranked)
-    gpus = [one.gpu.label for one in found if one.cpu.candidates]
-    assert gpus == labels[1:]
-    executions = {line["execution"] for line in crossover_table([(ranked, found)]).records()}
-    assert executions == {"graph", "graph, nodes 4"}
-    (change,) = counterfactuals(ranked, found)
-    assert change.sentence.startswith("with nodes 4 instead of nodes 1, the crossover falls from ")
-    names, _ = short_names(ranked.rows)
-    assert any("nodes 4" in name for name in names.values())
-    page = report.build_report([ranked])[report.PAGE].decode()
-    assert "graph, pinned, nodes 4" in page
 
 
 @pytest.mark.parametrize(

@@ -45,13 +45,9 @@ def test_other_builds_are_files_of_their_own(two_builds):
     assert [row.name for row in other.rows] == [row.name for row in file.rows]
     assert not file.peers
     assert not any(row.program != "bench" for row in (*file.rows, *other.rows))
-
-
-def test_what_lies_between_instances_counts_in_both_builds(two_builds):
-    file = loading.load_file(two_builds())
-    assert {row.instances.spread for row in (*file.rows, *file.builds)} == {
-        file.spreads["Epoch", "cpu"].deviation
-    }
+    # What lies between instances counts in both.
+    spreads = {row.instances.spread for row in (*file.rows, *file.builds)}
+    assert spreads == {file.spreads["Epoch", "cpu"].deviation}
 
 
 def test_one_file_is_compared_with_the_other_build_in_it(two_builds, shell):
@@ -61,17 +57,24 @@ def test_one_file_is_compared_with_the_other_build_in_it(two_builds, shell):
     assert "1 row is slower by more than 20 %" in said.err
 
 
-def test_pairs_say_which_networks_are_slower(two_builds, shell):
-    path = two_builds("abc1234", factors=[0.95] * len(MODELS), noise=0.05)
+def with_pairs(path, sizes):
+    """`path`, whose file has pairs of both builds at these `sizes`."""
     document = json.loads(path.read_text("utf-8"))
-    paired = pairs(kind="program", second={**FIRST, "program": "bench-abc1234"})
-    size = paired["sizes"][0]
+    second = {**FIRST, "program": "bench-abc1234"}
+    document["context"]["crossover"]["refinements"] = [
+        pairs(kind="program", second=second, sizes=sizes)
+    ]
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def test_pairs_say_which_networks_are_slower(two_builds, shell):
+    size = pairs()["sizes"][0]
     sizes = [
         {**size, "model": "disc-7", "won_by_first": 1, "pairs": 20, "winner": "second"},
         {**size, "model": "disc-8", "params": 44710, "won_by_first": 12, "winner": None},
     ]
-    document["context"]["crossover"]["refinements"] = [{**paired, "sizes": sizes}]
-    path.write_text(json.dumps(document), encoding="utf-8")
+    path = with_pairs(two_builds("abc1234", factors=[0.95] * len(MODELS), noise=0.05), sizes)
     said = shell("compare", path, "--fail-on-slower=3%", code=1)
     title, table, *_ = said.out.split("\n\n")
     assert title.startswith("Networks measured in pairs")
@@ -81,12 +84,9 @@ def test_pairs_say_which_networks_are_slower(two_builds, shell):
 
 
 def test_a_row_that_is_slower_in_pairs_as_well_counts_once(two_builds, shell):
-    path = two_builds("abc1234", factors=[0.8, *(1.0,) * 10], noise=0.003)
-    document = json.loads(path.read_text("utf-8"))
-    paired = pairs(kind="program", second={**FIRST, "program": "bench-abc1234"})
-    size = {**paired["sizes"][0], "model": MODELS[0], "winner": "second"}
-    document["context"]["crossover"]["refinements"] = [{**paired, "sizes": [size]}]
-    path.write_text(json.dumps(document), encoding="utf-8")
+    size = {**pairs()["sizes"][0], "model": MODELS[0], "winner": "second"}
+    slow = two_builds("abc1234", factors=[0.8, *(1.0,) * 10], noise=0.003)
+    path = with_pairs(slow, [size])
     for fraction in ("3%", "5%"):
         said = shell("compare", path, f"--fail-on-slower={fraction}", code=1)
         assert "1 row is slower by" in said.err

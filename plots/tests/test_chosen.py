@@ -11,15 +11,10 @@ from plots.core.curves import BEST
 from plots.core.series import chosen_words, device_label, device_name
 from plots.features.threads.analysis import more_threads
 from plots.features.training.table import best_table
-from plots.file import loading
 from plots.file.rows import File
 from plots.tests import synthetic
 
 DISCS = ("disc-4", "disc-6", "disc-8", "disc-10")
-
-
-def on_cpu(model: str, execution: str, threads: int) -> dict[str, str]:
-    return {**synthetic.cpu_configuration(model, threads), "execution": execution}
 
 
 def entries(
@@ -27,8 +22,9 @@ def entries(
 ) -> list[dict[str, Any]]:
     """The entries of a row, whose repetitions differ by less than any two rows here."""
     changes = {"chosen": chosen} if chosen else {}
+    configuration = {**synthetic.cpu_configuration(model, threads), "execution": execution}
     times = (seconds * (1 + 1e-3 * np.arange(9))).tolist()
-    return synthetic.samples(on_cpu(model, execution, threads), times, **changes)
+    return synthetic.samples(configuration, times, **changes)
 
 
 def executions(seconds: dict[str, float]) -> list[dict[str, Any]]:
@@ -41,68 +37,37 @@ def executions(seconds: dict[str, float]) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.fixture
-def load(read):
-    return read
+ON_A_GPU = {**synthetic.gpu_configuration("disc-4"), "execution": "auto", "data": "resident"}
+TUNED = {"execution": "graph", "products": "autotuned"}
 
 
 @pytest.mark.parametrize(
     ("threads", "chosen", "words"),
     [
-        (1, ("fused", "1"), "auto: fused"),
-        (2, ("fused", "2"), "auto: fused"),
-        (2, ("eager", "1"), "auto: eager on 1 thread"),
+        (1, {"execution": "fused", "cpu_threads": "1"}, "auto: fused"),
+        (2, {"execution": "fused", "cpu_threads": "2"}, "auto: fused"),
+        (2, {"execution": "eager", "cpu_threads": "1"}, "auto: eager on 1 thread"),
+        (0, {"execution": "persistent"}, "auto: persistent"),
+        (0, TUNED, "auto: graph, autotuned products"),
+        (0, {**TUNED, "cudnn": "benchmark"}, "auto: graph, autotuned products, cudnn.benchmark"),
     ],
 )
-def test_a_label_says_what_auto_chose(load, threads, chosen, words):
-    choice = dict(zip(("execution", "cpu_threads"), chosen, strict=True))
-    document = synthetic.document(entries("disc-4", "auto", threads, 1e-3, choice))
-    (row,) = load(document).rows
-    device = "CPU, 1 thread" if threads == 1 else "CPU, 2 threads"
+def test_a_label_says_what_auto_chose(read, threads, chosen, words):
+    own = synthetic.samples(ON_A_GPU, [1e-3] * 9, chosen=chosen)
+    if threads:
+        own = entries("disc-4", "auto", threads, 1e-3, chosen)
+    (row,) = read(synthetic.document(own, gpu="synthetic GPU")).rows
+    device = ("GPU, resident", "CPU, 1 thread", "CPU, 2 threads")[threads]
     assert chosen_words(row) == words
     assert str(device_label(row)) == device_name(row) == f"{device} ({words})"
     (line,) = best_table([row]).records()
-    assert line["cpu_on"] == f"{device} ({words})"
+    assert line["cpu_on" if threads else "gpu_on"] == f"{device} ({words})"
 
 
-@pytest.mark.parametrize(
-    ("chosen", "words"),
-    [
-        ({"execution": "persistent"}, "auto: persistent"),
-        ({"execution": "graph", "products": "autotuned"}, "auto: graph, autotuned products"),
-        (
-            {"execution": "graph-epoch", "products": "autotuned", "cudnn": "benchmark"},
-            "auto: graph-epoch, autotuned products, cudnn.benchmark",
-        ),
-    ],
-)
-def test_a_label_says_what_auto_chose_on_a_gpu(load, chosen, words):
-    own = {**synthetic.gpu_configuration("disc-4"), "execution": "auto", "data": "resident"}
-    entries = synthetic.samples(own, [1e-3] * 9, chosen=chosen)
-    (row,) = load(synthetic.document(entries, gpu="synthetic GPU")).rows
-    assert chosen_words(row) == words
-    assert str(device_label(row)) == device_name(row) == f"GPU, resident ({words})"
-
-
-def test_other_rows_chose_nothing(load):
-    (row,) = load(synthetic.document(entries("disc-4", "fused", 2, 1e-3))).rows
+def test_other_rows_chose_nothing(read):
+    (row,) = read(synthetic.document(entries("disc-4", "fused", 2, 1e-3))).rows
     assert row.chosen is None and chosen_words(row) == ""
     assert str(device_label(row)) == "CPU, fused, 2 threads"
-
-
-@pytest.mark.parametrize(
-    ("chosen", "place"),
-    [
-        ({"execution": "auto", "cpu_threads": "1"}, "chosen.execution"),
-        ({"cpu_threads": "1"}, "chosen"),
-        ({"execution": "graph", "products": "guessed"}, "chosen.products"),
-        ({"execution": "fused", "cpu_threads": 1}, "chosen.cpu_threads"),
-        ({"execution": "fused", "cpu_threads": "0"}, "chosen.cpu_threads"),
-    ],
-)
-def test_a_choice_that_is_none_is_refused(load, chosen, place):
-    with pytest.raises(loading.BadFileError, match=place):
-        load(synthetic.document(entries("disc-4", "auto", 1, 1e-3, chosen)))
 
 
 def crossing(file: File) -> float | None:
@@ -122,17 +87,17 @@ def with_gpu(cpu: list[dict[str, Any]]) -> dict[str, Any]:
     return synthetic.document(cpu + gpu, gpu="synthetic GPU")
 
 
-def test_the_cpus_side_is_its_best_row_whatever_the_execution(load):
-    alone = {name: load(with_gpu(executions({name: 1.0}))) for name in ("eager", "fused", "auto")}
+def test_the_cpus_side_is_its_best_row_whatever_the_execution(read):
+    alone = {name: read(with_gpu(executions({name: 1.0}))) for name in ("eager", "fused", "auto")}
     sizes = {name: crossing(file) for name, file in alone.items()}
     assert sizes["eager"] == pytest.approx(sizes["fused"]) == pytest.approx(sizes["auto"])
-    slower = load(with_gpu(executions({"eager": 3.0, "fused": 1.0})))
+    slower = read(with_gpu(executions({"eager": 3.0, "fused": 1.0})))
     assert crossing(slower) == pytest.approx(sizes["fused"])
-    slower = load(with_gpu(executions({"eager": 1.0, "fused": 5.0, "auto": 2.0})))
+    slower = read(with_gpu(executions({"eager": 1.0, "fused": 5.0, "auto": 2.0})))
     assert crossing(slower) == pytest.approx(sizes["eager"])
 
 
-def test_more_threads_are_compared_in_auto_where_there_is_auto(load):
+def test_more_threads_are_compared_in_auto_where_there_is_auto(read):
     def of(*names: str) -> list[str]:
         own = [
             entry
@@ -141,10 +106,8 @@ def test_more_threads_are_compared_in_auto_where_there_is_auto(load):
             for threads in (1, 2)
             for entry in entries(model, name, threads, seconds / threads)
         ]
-        return [one.gpu.configuration["execution"] for one in more_threads(load_of(own))]
-
-    def load_of(own: list[dict[str, Any]]) -> File:
-        return load(synthetic.document(own))
+        found = more_threads(read(synthetic.document(own)))
+        return [one.gpu.configuration["execution"] for one in found]
 
     assert of("eager", "fused", "auto") == ["auto"]
     assert of("eager", "fused") == ["eager", "fused"]

@@ -8,14 +8,14 @@ from plots.cli import main
 from plots.core.crossover import comparisons, speed_ups
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import BEST, NETWORKS, SCALES, pairings
-from plots.file import loading
 from plots.file.ladders import DISC, Ladder, declared, networks_of_any
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_MODELS, DISC_SIZES, GPU_MODES, epochs, pairs
 
 
-def loaded(write, entries, gpu="synthetic GPU"):
-    return loading.load_file(write(synthetic.document(entries, gpu=gpu)))
+@pytest.fixture
+def of(read):
+    return lambda entries: read(synthetic.document(entries, gpu="synthetic GPU"))
 
 
 @pytest.mark.slow
@@ -75,60 +75,43 @@ def test_the_best_takes_the_smallest_median_at_each_size(wide):
         assert len(pairing.best.candidates[place]) == 3
 
 
-def test_like_precision_is_compared_where_the_cpu_has_it(write):
-    base = [synthetic.cpu_configuration(model, 1) for model in ("disc-3", "disc-4")]
-    gpu = [synthetic.gpu_configuration(model) for model in ("disc-3", "disc-4")]
-    configurations = [
-        {**configuration, "precision": precision}
-        for precision in ("f32", "bf16")
-        for configuration in (*base, *gpu)
-    ]
-    configurations += [{**configuration, "precision": "f16"} for configuration in gpu]
-    found = comparisons(loaded(write, epochs(configurations, lambda *_: 1e-3)))
-    pairs = {
-        (each.cpu.configuration["precision"], each.gpu.configuration["precision"]): each.common
-        for each in found
-    }
-    assert set(pairs) == {("f32", "f32"), ("bf16", "bf16"), ("f32", "f16")}
-    assert pairs["f32", "f16"]["precision"] == "f16 (CPU: f32)"
+F32, BF16, F16 = ({"precision": name} for name in ("f32", "bf16", "f16"))
 
 
-def test_a_cpu_without_the_precision_and_f32_is_not_compared(write):
-    configurations = [
-        {**configuration, "precision": precision}
-        for model in ("disc-3", "disc-4")
-        for configuration, precision in (
-            (synthetic.cpu_configuration(model, 1), "bf16"),
-            (synthetic.gpu_configuration(model), "f32"),
-        )
-    ]
-    file = loaded(write, epochs(configurations, lambda *_: 1e-3))
-    assert comparisons(file) == [] and speed_ups(file) == []
+@pytest.mark.parametrize(
+    ("cpu", "gpu", "key", "compared"),
+    [
+        # Like with like where the CPU has it, else with its f32, where it has that.
+        ((F32, BF16), (F32, BF16, F16), "precision", ["f32", "bf16", "f16 (CPU: f32)"]),
+        ((BF16,), (F32,), "precision", []),
+        (({}, {"loss": "step"}), ({}, {"loss": "step"}), "loss", [None, "step"]),
+    ],
+)
+def test_what_should_be_alike_is_compared_with_its_like(of, cpu, gpu, key, compared):
+    models = ("disc-3", "disc-4")
+    ways = [{**synthetic.cpu_configuration(model, 1), **own} for model in models for own in cpu]
+    ways += [{**synthetic.gpu_configuration(model), **own} for model in models for own in gpu]
+    file = of(epochs(ways, lambda *_: 1e-3))
+    found = [one for one in comparisons(file) if not one.cpu.candidates]
+    assert [one.common.get(key) for one in found] == compared
+    for one in found:
+        sides = one.gpu.configuration.get(key), one.cpu.configuration.get(key)
+        assert sides in {(compared[0], compared[0]), (compared[1], compared[1]), ("f16", "f32")}
+    assert bool(speed_ups(file)) == bool(compared)
 
 
-def test_reading_the_loss_is_compared_with_its_like(write):
-    configurations = []
-    for model in ("disc-3", "disc-4"):
-        for side in (synthetic.cpu_configuration(model, 1), synthetic.gpu_configuration(model)):
-            configurations += [side, {**side, "loss": "step"}]
-    found = comparisons(loaded(write, epochs(configurations, lambda *_: 1e-3)))
-    for each in found:
-        assert each.cpu.configuration.get("loss") == each.gpu.configuration.get("loss")
-    assert [each.common.get("loss") for each in found] == [None, None, "step", "step"]
-
-
-def test_failed_rows_single_sizes_and_other_networks_make_no_curve(write):
+def test_failed_rows_single_sizes_and_other_networks_make_no_curve(of):
     models = ("disc-3", "heart", "mlp-784-512-10")
     configurations = pairs(models)
     entries = epochs(configurations, lambda *_: 1e-3)
     entries.append(synthetic.failure(synthetic.gpu_configuration("disc-4"), "why"))
     entries += synthetic.samples(synthetic.cpu_configuration("disc-4", 1))
-    file = loaded(write, entries)
+    file = of(entries)
     assert comparisons(file) == []
     assert [each.model for each in speed_ups(file)] == list(models)
 
 
-def test_a_network_of_the_same_size_as_another_is_left_out_in_words(write):
+def test_a_network_of_the_same_size_as_another_is_left_out_in_words(of):
     entries = []
     for model, workload in (("disc-3", "a"), ("disc-03", "a"), ("disc-4", "b"), ("disc-3x1", "c")):
         size = synthetic.MODELS["disc-4" if model == "disc-4" else "disc-3"][0]
@@ -138,17 +121,17 @@ def test_a_network_of_the_same_size_as_another_is_left_out_in_words(write):
         ):
             own = {**configuration, "model": model}
             entries += synthetic.samples(own, [0.01] * 9, params=size, workload=workload * 16)
-    (one,) = [one for one in comparisons(loaded(write, entries)) if not one.cpu.candidates]
+    (one,) = [one for one in comparisons(of(entries)) if not one.cpu.candidates]
     assert one.cpu.flags == ("disc-3x1, another network of the same size, is left out",)
     assert one.gpu.flags == one.cpu.flags and len(one.sizes) == 2
 
 
-def test_flags_come_along(write):
+def test_flags_come_along(of):
     entries = []
     for model in ("disc-3", "disc-4"):
         entries += synthetic.samples(synthetic.cpu_configuration(model, 4), warnings=["crowded"])
         entries += synthetic.samples(synthetic.gpu_configuration(model))
-    (first, best) = comparisons(loaded(write, entries))
+    (first, best) = comparisons(of(entries))
     assert first.cpu.flags == best.cpu.flags == ("crowded",) and first.gpu.flags == ()
 
 
@@ -168,25 +151,12 @@ def test_speed_ups_of_all_networks(wide):
     assert thread_counts == {"1", "2", "8"}
 
 
-def test_a_speed_up_of_two_repetitions_has_no_interval(write):
+def test_a_speed_up_of_two_repetitions_has_no_interval(of):
     entries = synthetic.samples(synthetic.cpu_configuration("heart", 1), [0.02, 0.04])
     entries += synthetic.samples(synthetic.gpu_configuration("heart"), [0.01, 0.01])
-    (found,) = speed_ups(loaded(write, entries))
+    (found,) = speed_ups(of(entries))
     assert found.ratio == pytest.approx(3.0)
     assert found.low is None and found.high is None and found.winner is None
-
-
-@pytest.mark.slow
-def test_the_interval_of_a_speed_up_covers(write):
-    generator = np.random.default_rng(4)
-    covered = 0
-    for _ in range(200):
-        times = [1e-3 * (1 + generator.gamma(2.0, 0.015, 9)) for _ in range(2)]
-        entries = synthetic.samples(synthetic.cpu_configuration("heart", 1), times[0].tolist())
-        entries += synthetic.samples(synthetic.gpu_configuration("heart"), times[1].tolist())
-        (found,) = speed_ups(loaded(write, entries))
-        covered += found.low <= 1.0 <= found.high
-    assert 0.90 <= covered / 200 <= 0.99
 
 
 def test_networks_have_one_size_each(wide):
@@ -198,18 +168,17 @@ DEMO = {"demo-1": 1_000, "demo-2": 4_000_000}
 
 def rows_of(model, params, cpu, gpu):
     entries = []
-    for threads, seconds in ((1, cpu), (2, cpu / 2)):
-        configuration = {**synthetic.cpu_configuration("disc-3", threads), "model": model}
-        entries += own(configuration, seconds, params)
-    return entries + own({**synthetic.gpu_configuration("disc-3"), "model": model}, gpu, params)
+    for way, seconds in (
+        (synthetic.cpu_configuration("disc-3", 1), cpu),
+        (synthetic.cpu_configuration("disc-3", 2), cpu / 2),
+        (synthetic.gpu_configuration("disc-3"), gpu),
+    ):
+        times = [seconds * (1 + 0.001 * place) for place in range(5)]
+        entries += synthetic.samples({**way, "model": model}, times, params=params, rows=1000)
+    return entries
 
 
-def own(configuration, seconds, params):
-    times = [seconds * (1 + 0.001 * place) for place in range(5)]
-    return synthetic.samples(configuration, times, params=params, rows=1000)
-
-
-def document(discs=True, **ladders):
+def laddered(discs=True, **ladders):
     entries = []
     for model, params in DEMO.items():
         entries += rows_of(model, params, 1e-6 * params, 1e-2)
@@ -231,28 +200,23 @@ def best(file):
     return {one.common.get("model", "disc networks"): one.crossover.size for one in found}
 
 
-def test_each_ladder_has_a_crossover_of_its_own(read):
-    file = read(document(**BOTH))
-    found = best(file)
-    assert found == {
-        "disc networks": pytest.approx(20_000, rel=0.3),
-        "demo networks": pytest.approx(20_000, rel=0.3),
-    }
-    assert best(read(document())).keys() == {"disc networks"}
-    assert best(read(document(discs=False, demo=[*DEMO]))).keys() == {"demo networks"}
+@pytest.mark.parametrize("ladders", [BOTH, {}, {"demo": list(DEMO)}])
+def test_each_ladder_has_a_crossover_of_its_own(read, ladders):
+    expected = {f"{name} networks": pytest.approx(20_000, rel=0.3) for name in ladders or ["disc"]}
+    assert best(read(laddered(discs="".join(ladders) != "demo", **ladders))) == expected
 
 
 def test_the_answer_has_a_sentence_for_each(write, shell):
-    printed = " ".join(shell("crossover", "--all", write(document(**BOTH))).out.split())
+    printed = " ".join(shell("crossover", "--all", write(laddered(**BOTH))).out.split())
     for networks in BOTH:
         assert f"On {networks} networks at batch 100" in printed
     assert "epoch of demo networks" in printed
-    assert "demo networks" in shell("crossover", "--threads", write(document(**BOTH))).out
+    assert "demo networks" in shell("crossover", "--threads", write(laddered(**BOTH))).out
 
 
 @pytest.mark.slow
 def test_the_page_has_charts_of_each(write, tmp_path):
-    path = write(document(**BOTH), "in/both.json")
+    path = write(laddered(**BOTH), "in/both.json")
     assert main(["report", str(path), "-o", str(tmp_path / "out")]) == 0
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert "epoch of demo networks" in page and "On demo networks at batch 100" in page

@@ -32,13 +32,8 @@ from hypothesis import strategies as st
 from plots.core.cost import Cost, CostError, load_cost
 from plots.file import loading
 from plots.file.families import FAMILIES, PROBES
-from plots.file.rows import File, Row
-from plots.tests import (
-    synthetic,
-    synthetic_machine,
-    synthetic_probes,
-    synthetic_steps,
-)
+from plots.file.rows import File
+from plots.tests import synthetic, synthetic_machine, synthetic_probes, synthetic_steps
 from plots.text import printable
 
 EXAMPLES = 200  # of each property, within ./test
@@ -58,7 +53,7 @@ FIXED = settings(
 
 
 def whole() -> dict[str, Any]:
-    """A valid file with a row of each family and device, and one skipped."""
+    """A valid file with a row of each family and device, and of each ceiling, and one skipped."""
     entries = []
     seen = set()
     every = synthetic_probes.everything(gpu=True)["benchmarks"]
@@ -67,7 +62,7 @@ def whole() -> dict[str, Any]:
         every += synthetic_steps.passes("heart", 1, device)
     for entry in every:
         configuration = entry.get("configuration", {})
-        kind = (configuration.get("family"), configuration.get("device"))
+        kind = tuple(map(configuration.get, ("family", "device", "quantity")))
         if kind not in seen:
             seen.add(kind)
             entries.append(entry)
@@ -78,7 +73,6 @@ def whole() -> dict[str, Any]:
 
 @cache
 def start() -> str:
-    """The JSON of a valid file."""
     return json.dumps(synthetic.as_file(whole()))
 
 
@@ -94,38 +88,12 @@ def cost_start() -> str:
 # --- what may happen to them
 
 DEEP = "as deep as can be"  # in its place come lists within lists
+ODD_NUMBERS = (0, -0.0, -1, 1, 2, 1e-320, 1e-16, 1e39, 1e41, 2**63, 10**400, math.nan, math.inf)
+ODD_TEXTS = ("", " ", "\0", "\x1b[31m", "\x7f", "\u202e", "\ud800", "x" * 5000, "É" * 300, "a\nb")
+WORDS = ("{}", "1", "cpu", "cuda", "Epoch", "failed", "ns")
+ODD_PARTS = ([], {}, [[]], {"": 0}, {"name": "x"}, {"\ud800\n": {"a": 1}})
 ODD = st.sampled_from(
-    [
-        *(None, True, False, 0, -0.0, -1, 1, 2, 1e-320, 1e-16, 1e39, 1e41, 2**63, 10**400),
-        *(
-            math.nan,
-            math.inf,
-            -math.inf,
-            "",
-            " ",
-            "1",
-            "\0",
-            "\x1b[31m",
-            "\x7f",
-            "\u202e",
-            "\ud800",
-        ),
-        *(
-            "x" * 5000,
-            "É" * 300,
-            "a\nb",
-            "{}",
-            "cpu",
-            "cuda",
-            "Epoch",
-            "failed",
-            "ns",
-            [],
-            {},
-            [[]],
-        ),
-        *({"": 0}, {"name": "x"}, {"\ud800\n": {"a": 1}}),
-    ]
+    [None, True, False, -math.inf, *ODD_NUMBERS, *ODD_TEXTS, *WORDS, *ODD_PARTS, DEEP]
 )
 JSON = st.recursive(
     ODD | st.integers() | st.floats() | st.text(max_size=8),
@@ -213,26 +181,21 @@ NESTED = st.builds(
 # --- what is asked of the readers
 
 
-@cache
-def _file() -> Path:
-    folder = "/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()
-    return Path(folder, f"crossover-fuzz-{os.getpid()}.json")
-
-
 class HangsError(Exception):
     """A reader that does not come to an end."""
-
-
-def _hangs(_signum: int, _frame: object) -> None:
-    raise HangsError(f"more than {MOST_SECONDS} s for one file")
 
 
 @contextmanager
 def held(content: bytes) -> Iterator[Path]:
     """A file with that content, to be read before a limit that only what hangs can reach."""
-    path = _file()
+    folder = "/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()
+    path = Path(folder, f"crossover-fuzz-{os.getpid()}.json")
     path.write_bytes(content)
-    before = signal.signal(signal.SIGALRM, _hangs)
+
+    def hangs(_signum: int, _frame: object) -> None:
+        raise HangsError(f"more than {MOST_SECONDS} s for one file")
+
+    before = signal.signal(signal.SIGALRM, hangs)
     signal.alarm(MOST_SECONDS)
     try:
         yield path
@@ -248,18 +211,6 @@ def check_sentence(path: Path, sentence: str) -> None:
     assert sentence.isprintable() and len(sentence) < LONGEST, sentence
 
 
-def check_row(row: Row) -> None:
-    assert row.samples.dtype == float and row.samples.ndim == 1
-    assert row.failure or len(row.samples) > 0
-    if not row.failure:
-        assert np.isfinite(row.samples).all() and (row.samples > 0).all()
-        assert row.minimum <= row.median <= row.maximum
-    assert all(type(value) is float and math.isfinite(value) for value in row.counters.values())
-    assert all(key in row.axes for key in row.configuration)
-    checked = row.verification
-    assert not checked or 0 <= checked.relative_error <= checked.tolerance
-
-
 def check_file(file: File) -> None:
     """`file` keeps what the analysis relies on."""
     names = [row.name for row in file.rows]
@@ -267,23 +218,28 @@ def check_file(file: File) -> None:
     assert [row.index for row in file.rows] == list(range(len(names)))
     assert file.date.tzinfo is not None
     for row in file.rows:
-        check_row(row)
+        assert row.samples.dtype == float and row.samples.ndim == 1
+        if not row.failure:
+            assert np.isfinite(row.samples).all() and 0 < row.minimum <= row.median <= row.maximum
+        assert all(type(one) is float and math.isfinite(one) for one in row.counters.values())
+        assert all(key in row.axes for key in row.configuration)
+        checked = row.verification
+        assert not checked or 0 <= checked.relative_error <= checked.tolerance
 
 
 def check_cost(cost: Cost) -> None:
     """`cost` has finite counts for each configuration that it tells of."""
     assert cost.accumulate >= 1 and cost.batch > 0 and cost.params > 0
-    for device in ("cpu", "cuda", "other"):
-        for execution in ("eager", "graph", "other"):
-            for data in ("resident", "pinned", "other"):
-                work = cost.work({"device": device, "execution": execution, "data": data})
-                for field in fields(work) if work else ():
-                    value = getattr(work, field.name)
-                    assert math.isfinite(value) and value >= 0, field.name
+    for device, execution, data in itertools.product(
+        ("cpu", "cuda", "other"), ("eager", "graph", "other"), ("resident", "pinned", "other")
+    ):
+        work = cost.work({"device": device, "execution": execution, "data": data})
+        for field in fields(work) if work else ():
+            value = getattr(work, field.name)
+            assert math.isfinite(value) and value >= 0, field.name
 
 
 def read_or_refuse(content: bytes) -> None:
-    """load_file() on a file with that content."""
     with held(content) as path:
         try:
             check_file(loading.load_file(path))
@@ -292,7 +248,6 @@ def read_or_refuse(content: bytes) -> None:
 
 
 def read_or_refuse_cost(content: bytes) -> None:
-    """load_cost() on a file with that content."""
     with held(content) as path:
         try:
             check_cost(load_cost(path))
@@ -301,7 +256,6 @@ def read_or_refuse_cost(content: bytes) -> None:
 
 
 def read_or_refuse_either(content: bytes) -> None:
-    """Both readers on a file with that content."""
     read_or_refuse(content)
     read_or_refuse_cost(content)
 

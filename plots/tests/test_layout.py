@@ -3,7 +3,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -30,14 +30,12 @@ from plots.features.training.chart import (
 )
 from plots.features.why.analysis import splits
 from plots.features.why.chart import chosen, draw_why
-from plots.file import loading
 from plots.file.families import FORWARD, MINIBATCH
 from plots.tests import (
     synthetic,
     synthetic_machine,
     synthetic_probes,
     synthetic_steps,
-    synthetic_sweep,
 )
 from plots.tests.synthetic_steps import passes
 
@@ -78,6 +76,7 @@ def drawn(monkeypatch) -> Callable[..., list[Drawn]]:
     def call(draw: Callable[..., object], *arguments: object, **options: object) -> list[Drawn]:
         draw(*arguments, **options)
         assert [one.figure.get_figwidth() for one in found] == [WIDE, NARROW]
+        check(found)
         return found
 
     monkeypatch.setattr(style, "place", spy)
@@ -125,17 +124,10 @@ def machine(read):
 
 def test_epochs(machine, drawn):
     figures = drawn(draw_times, machine, epoch_rows(machine))
-    check(figures)
     for one in figures:
         assert any("heart, batch 10" in name for name in one.texts)
         # Of all that others published, the same networks alone.
         assert len([name for name in one.texts if "published" in name]) == 2
-
-
-def test_crossovers_of_epochs(read, drawn):
-    file = read(synthetic_sweep.wide_sweep((100,)))
-    group = next(iter(by_work(comparisons(file))))
-    check(drawn(draw_crossovers, file, group))
 
 
 MANY = {
@@ -148,7 +140,6 @@ MANY = {
 @pytest.mark.parametrize("which", ["machine", "wide"])
 def test_of_many_ways_few_are_drawn_in_each_chart(chart, which, request, drawn):
     figures = drawn(*MANY[chart](request.getfixturevalue(which)))
-    check(figures)
     for one in figures:
         for axes in one.figure.axes:
             named = [line for line in axes.lines if line.get_label()[0] != "_"]
@@ -159,7 +150,6 @@ def test_crossovers_over_batch_size(read, drawn):
     entries = synthetic_steps.steps(["alexnet-r"], batches=(2, 3, 4, 8, 16, 100, 128, 512))
     file = read(synthetic.document(entries, gpu="synthetic GPU"))
     figures = drawn(draw_crossovers, file, comparisons(file))
-    check(figures)
     shown = {name.partition(" ")[2] for name in figures[0].texts}
     assert {"2", "1,024", "samples in a batch"} <= shown
 
@@ -167,24 +157,10 @@ def test_crossovers_over_batch_size(read, drawn):
 EDGES = (32, 33, 64, 65, 127, 128, 256, 512, 1000, 1023, 1024, 2048)
 
 
-def products(write):
-    entries = []
-    for device in ({"device": "cpu", "cpu_threads": "2"}, {"device": "cuda"}):
-        for edge in EDGES:
-            shape = dict.fromkeys(("m", "n", "k"), str(edge))
-            kind = {"transpose": "nn", "precision": "f32", "cache": "warm"}
-            configuration = {"family": "Gemm", **shape, **kind, **device, "execution": "eager"}
-            seconds = 1e-9 * edge**2 if device["device"] == "cuda" else 1e-11 * edge**3
-            entries += synthetic_probes.operation(
-                configuration, seconds, 10, flops=2 * edge**3, bytes=edge**2, verified_entries=1
-            )
-    return loading.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
-
-
-def test_products_of_neighbouring_sizes(write, drawn):
-    file = products(write)
-    figures = drawn(draw_crossovers, file, comparisons(file))
-    check(figures)
+def test_products_of_neighbouring_sizes(read, drawn):
+    entries = synthetic_probes.products(edges=EDGES)
+    file = read(synthetic.document(entries, gpu="synthetic GPU"))
+    figures = drawn(draw_crossovers, file, by_work(comparisons(file))[0])
     shown = {name.partition(" ")[2] for name in figures[0].texts}
     assert {"32", "64", "1,024", "2,048"} <= shown
     assert not shown & {"33", "65", "1,000", "1,023"}
@@ -196,36 +172,11 @@ def test_thinned_keeps_powers_of_two():
     assert thinned([0, 100, 1000], 1.0) == [100, 1000]
 
 
-def layers(write):
-    """24 kinds of layers on the CPU and on the GPU, as a full sweep has them."""
-    entries = []
-    for device in ({"device": "cpu", "cpu_threads": "2"}, {"device": "cuda"}):
-        for batch in ("10", "100", "1000"):
-            for kind in range(8):
-                own = {
-                    "batch": batch,
-                    "activation": ("relu", "sigmoid")[kind & 1],
-                    "pass": ("forward", "backward")[kind >> 1 & 1],
-                    "form": ("separate", "fused")[kind >> 2],
-                    "execution": "eager",
-                    "precision": "f32",
-                }
-                for width in (16, 256, 4096):
-                    entries += synthetic_probes.operation(
-                        {"family": "Layer", "width": str(width), **own, **device},
-                        1e-6 * width,
-                        10,
-                        flops=1e3 * width**2,
-                        bytes=1.0,
-                        verified_entries=1,
-                        width=width,
-                        batch=int(batch),
-                    )
-    return loading.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
-
-
-def test_of_many_kinds_of_layers_cpu_and_gpu_are_drawn(write, drawn):
-    file = layers(write)
+def test_of_many_kinds_of_layers_cpu_and_gpu_are_drawn(read, drawn):
+    """24 kinds, as a full sweep has them."""
+    kinds = product(("10", "100", "1000"), ("relu", "sigmoid"), ("separate", "fused"))
+    entries = synthetic_probes.layers(kinds=[*kinds])
+    file = read(synthetic.document(entries, gpu="synthetic GPU"))
     found = panels(
         lines(file.rows, lambda row: row.counters["width"], ("width",), "flops"), ("width",)
     )
@@ -239,7 +190,6 @@ def test_of_many_kinds_of_layers_cpu_and_gpu_are_drawn(write, drawn):
         rate_label="operations per second",
         unit="FLOP/s",
     )
-    check(figures)
     for one in figures:
         shown = [name.partition(" ")[2] for name in one.texts]
         assert shown.count("CPU, 2 threads") == shown.count("GPU, eager") == 1
@@ -251,7 +201,7 @@ def test_copies(read, drawn):
     rows = [row for row in file.rows if row.family == "Copy"]
     found = panels(lines(rows, lambda row: row.counters["bytes"], ("bytes",), "bytes"), ("bytes",))
     options = {"title": "Copies", "size_label": "size", "rate_label": "bandwidth", "unit": "B/s"}
-    check(drawn(draw_rates, file, found, **options, tick=units.binary_bytes))
+    drawn(draw_rates, file, found, **options, tick=units.binary_bytes)
 
 
 @pytest.mark.parametrize(("draw", "panels"), [(draw_throughput, 4), (draw_latencies, 1)])
@@ -266,7 +216,6 @@ def test_forward_passes(read, drawn, draw, panels):
     file = read(synthetic.document(entries, gpu="synthetic GPU"))
     rows = training_rows(file, FORWARD)
     figures = drawn(draw, file, rows if panels > 1 else [row for row in rows if row.batch == "1"])
-    check(figures)
     for one in figures:
         assert [len(axes.lines) for axes in one.figure.axes] == panels * [2]  # of five networks
     assert draw_throughput(file, [row for row in rows if row.batch == "1"]) is None
@@ -276,7 +225,6 @@ def test_where_the_time_goes(machine, drawn):
     assert len({split.row.execution for split in splits(epoch_rows(machine))}) == 2
     assert len(chosen(splits(epoch_rows(machine)))) == 4  # of 3 thread counts and 8 modes
     figures = drawn(draw_why, machine)
-    check(figures)
     wide = figures[0].figure
     assert wide.get_figheight() < 7
     for one in figures:
@@ -286,7 +234,6 @@ def test_where_the_time_goes(machine, drawn):
 def test_where_the_time_of_steps_goes(read, drawn):
     file = read(synthetic_steps.machine(epochs=False))
     figures = drawn(draw_why, file, MINIBATCH)
-    check(figures)
     for one in figures:
         shown = [name.partition(" ")[2] for name in one.texts]
         assert {"convolution", "normalization", "pooling", "reorders"} <= set(shown)

@@ -97,7 +97,6 @@ function look(width) {
 
 @pytest.fixture(scope="session", params=["gpu", "cpu", "hostile"])
 def folder(request, report_of) -> Path:
-    """The folder of a report."""
     return report_of(request.param).folder
 
 
@@ -161,7 +160,6 @@ def test_the_page_is_dark_where_the_reader_is(folder, seen, tmp_path):
 
 
 def probe(source: str, place: Path, *options: str) -> list[dict[str, Any]]:
-    """What PROBE finds at each width."""
     page = place / "probe.html"
     # No "</script>" of the page may end the probe's.
     page.write_text(

@@ -94,9 +94,9 @@ def test_epochs_stand_before_products_and_layers(read):
     assert short and "f32" in short.shown().title and "tf32" not in short.shown().title
     titles = [table.title for table in block.tables]
     assert "epochs" in titles[0] and "products" in titles[-2] and "layers" in titles[-1]
-    assert all("epoch" in picture.stem for picture in block.pictures)
+    assert all("epoch" in picture.name for picture in block.pictures)
     (fold,) = block.folds
-    assert "gemm" in fold.pictures[0].stem and "layer" in fold.pictures[-1].stem
+    assert "gemm" in fold.pictures[0].name and "layer" in fold.pictures[-1].name
     found = [
         re.findall(r"<text[^>]*>([^<]*where the GPU overtakes[^<]*)", picture.pictures.svg.decode())
         for picture in (*block.pictures, *(one for fold in block.folds for one in fold.pictures))

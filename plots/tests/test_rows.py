@@ -2,7 +2,6 @@
 """Loading: what a good file gives, and the sentence that each kind of bad file gets."""
 
 import json
-import math
 import sys
 from pathlib import Path
 
@@ -12,28 +11,33 @@ import pytest
 from plots.core.page.section import Context
 from plots.features.doubts import section as doubts
 from plots.file import loading, rows
+from plots.file.families import FAMILIES, OF_NETWORKS, PROBES
 from plots.file.refusal import BadFileError
 from plots.tests import synthetic
+from plots.tests.test_fuzz import whole as every_kind
 
 NAME = "Epoch/model:disc-3/batch:100/precision:f32/device:cpu/execution:eager/cpu_threads:2"
-PROBES = {  # configuration: the counter that it needs
-    "Peak/quantity:fma/precision:f32/device:cpu/cpu_threads:2": "flops",
-    "Peak/quantity:triad/device:cuda": "bytes",
-    "Peak/quantity:copy/direction:h2d/device:cuda": "bytes",
-    "Peak/quantity:launch/device:cuda": None,
-    "Copy/direction:h2d/bytes:4096/device:cuda/memory:pinned/mode:async": "bytes",
-    "Copy/direction:h2h/model:heart/batch:10/device:cpu/memory:pageable/mode:sync/cpu_threads:1": (
-        "bytes"
-    ),
-    "Collective/op:allreduce/bytes:4096/device:cpu/ranks:2": "bytes",
+# What a row of each family says of itself, and its configuration; of networks whatever the family.
+COUNTED = {
+    "Epoch": "rows steps loss_first_epoch",
+    "Minibatch": "loss_first_step",
+    "Forward": "",
+    "Gemm": "count flops bytes verified_entries verification",
+    "Layer": "count flops bytes verified_entries verification",
+    "Copy": "count bytes verification",
+    "Collective": "count bytes ranks verification",
+    "fma": "count flops verification",
+    "triad": "count bytes verification",
+    "launch": "count",
+    "fork-join": "count",
 }
-OPERATIONS = [
-    "Gemm/m:100/n:64/k:32/transpose:nt/precision:f32/cache:warm"
-    "/device:cpu/execution:eager/cpu_threads:2",
-    "Gemm/m:64/n:32/k:100/transpose:tn/precision:tf32/cache:cold/device:cuda/execution:graph",
-    "Layer/width:256/batch:100/activation:relu/pass:backward/form:fused/precision:f32"
-    "/device:cpu/execution:eager/cpu_threads:1",
-]
+CONFIGURED = {
+    "Gemm": "m n k transpose cache precision device execution",
+    "Layer": "width batch activation pass form precision device execution",
+    "Copy": "direction mode device",
+    "Collective": "op bytes device",
+    "Peak": "quantity device",
+}
 
 
 def fault(path: Path) -> str:
@@ -47,17 +51,7 @@ def fault(path: Path) -> str:
 
 @pytest.fixture
 def small(small):
-    """A valid file with one row of three repetitions, whose median is 20 ms."""
     return synthetic.as_file(small)
-
-
-def renamed(small, configuration):
-    """The file `small`, its row of another `configuration`."""
-    name = synthetic.row_name(configuration)
-    small["rows"][0].update(name=name, configuration=configuration)
-    for entry in small["benchmarks"]:
-        entry["name"] = name
-    return small
 
 
 def test_reads_every_part_of_a_file(small, read):
@@ -91,46 +85,37 @@ def test_samples_are_seconds_in_every_time_unit(small, read, unit, seconds):
     np.testing.assert_allclose(read(small).rows[0].samples, 5 * seconds)
 
 
-def test_a_failed_row_needs_no_times(small, read):
-    configuration = synthetic.cpu_configuration("disc-4", 2)
-    name = synthetic.row_name(configuration)
-    failed = {"outcome": "skipped", "error_message": "no memory"}
-    small["rows"].append({"name": name, "configuration": configuration, **failed})
-    row = read(small).rows[1]
-    assert row.failure == rows.Failure("skipped", "no memory")
-    assert row.index == 1 and len(row.samples) == 0 and row.counters == {}
-
-
-def test_the_time_of_wrong_results_stands_apart(small, read):
-    time = {"seconds": 2e-3, "relative_error": 0.5, "tolerance": 1e-5}
-    small["rows"][0].update(outcome="failed", error_message="it differs", not_verified=time)
-    small["benchmarks"] = []
+@pytest.mark.parametrize(
+    ("failure", "kept"),
+    [
+        (rows.Failure("skipped", "no memory"), 0),
+        (rows.Failure("failed", "lost the device"), 2),  # in the third repetition
+        (rows.Failure("failed", "it differs", seconds=2e-3, relative_error=0.5, tolerance=1e-5), 0),
+    ],
+)
+def test_a_failed_row_has_what_was_measured_of_it(small, read, failure, kept):
+    small["rows"][0].update(outcome=failure.outcome, error_message=failure.message)
+    if failure.seconds:
+        names = ("seconds", "relative_error", "tolerance")
+        small["rows"][0]["not_verified"] = {name: getattr(failure, name) for name in names}
+    del small["benchmarks"][kept:]
     file = read(small)
     (row,) = file.rows
-    assert row.failure == rows.Failure("failed", "it differs", **time)
-    assert len(row.samples) == 0
-    context = Context(detailed=1, stems={}, compared={})
-    (block,) = doubts.build([file], context).blocks
-    (table,) = (table for table in block.tables if table.title.startswith("Times of wrong"))
-    (line,) = table.lines
-    assert [cell.text for cell in line] == [row.name, "2.00 ms", "0.500", "0.0000100"]
-
-
-def test_a_row_with_one_failed_repetition_has_failed(small, read):
-    small["rows"][0].update(outcome="failed", error_message="lost the device")
-    del small["benchmarks"][2]
-    row = read(small).rows[0]
-    assert row.failure == rows.Failure("failed", "lost the device")
-    assert len(row.samples) == 2
+    assert row.failure == failure and len(row.samples) == kept and row.counters == {}
+    (block,) = doubts.build([file], Context(stems={}, compared={})).blocks
+    wrong = [table for table in block.tables if table.title.startswith("Times of wrong")]
+    texts = [[cell.text for cell in line] for table in wrong for line in table.lines]
+    assert texts == ([[row.name, "2.00 ms", "0.500", "0.0000100"]] if failure.seconds else [])
 
 
 def test_other_families_need_other_counters(small, read):
     configuration = {"family": "Other", "bytes": "4096", "device": "cpu"}
-    small = renamed(small, configuration)
+    name = synthetic.row_name(configuration)
+    small["rows"][0].update(name=name, configuration=configuration)
     for key in ("params", "verification", "loss_first_epoch"):
         del small["rows"][0][key]
     for entry in small["benchmarks"]:
-        entry["bytes_per_second"] = 1e9
+        entry.update(name=name, bytes_per_second=1e9)
     (row,) = read(small).rows
     assert row.family == "Other" and row.verification is None
     assert row.counters["bytes_per_second"] == 1e9
@@ -143,15 +128,6 @@ def test_what_varies_stands_in_each_repetition_and_what_follows_in_none(small, r
     assert row.counters["seconds_product"] == 0.015
     # Of 9, 6 and 5 ms: each repetition has a profile of its own.
     assert row.counters["seconds_unattributed"] == pytest.approx(0.006)
-
-
-def test_repetitions_may_be_of_several_instances(small, write, read):
-    for instance, entry in enumerate(small["benchmarks"]):
-        entry["instance"] = instance
-    (row,) = read(small).rows
-    assert "instance" not in row.counters
-    small["benchmarks"][1]["instance"] = -1
-    assert 'field "instance": is -1 but must be at least 0' in fault(write(small))
 
 
 @pytest.mark.parametrize(
@@ -176,71 +152,51 @@ def test_a_row_is_disturbed_where_most_repetitions_waited(small, read, counters,
     assert (said in row.warnings) is bool(disturbed)
 
 
-def test_counters_that_a_file_describes_have_unit_kind_and_description(small, write, read):
-    described = {"unit": "J", "kind": "repetition", "description": "energy"}
-    small["context"]["crossover"]["counters"] = {"joules": described}
-    assert read(small).rows
-    del described["unit"]
-    assert 'counters.joules.unit": is missing' in fault(write(small))
+@pytest.fixture
+def whole():
+    """A valid file with a row of each family and device, and of each ceiling."""
+    return synthetic.as_file(every_kind())
 
 
-def turned_into(small, name):
-    """The file `small`, its row turned into that of a probe, or of an operation: of eight things
-    that an iteration repeats."""
-    family, *rest = name.split("/")
-    small = renamed(small, {"family": family, **dict(part.split(":") for part in rest)})
-    (row,) = small["rows"]
-    del row["flops"], row["verification"]
-    row["count"] = 8
-    counters = {"flops": 1e6, "bytes": 4e6}
-    if name in OPERATIONS:
-        for counter in ("params", "batch", "rows", "steps"):
-            del row[counter]
-        row |= {**counters, "verified_entries": 256}
-    elif counter := PROBES[name]:
-        row[counter] = counters[counter]
-    if family == "Collective":
-        row["ranks"] = 2
-    if name in OPERATIONS or PROBES[name]:
-        checked = {"reference": "float64 product", "tolerance": 4e-6, "relative_error": 1e-7}
-        row["verification"] = {**checked, "entries": 256, "entries_of": 6400}
-    return small
+def needed(row):
+    """The fields without which `row` is refused, and those of its configuration."""
+    own = row["configuration"]
+    counted = COUNTED[own.get("quantity", own["family"])].split()
+    if own["family"] not in OF_NETWORKS:
+        return counted, CONFIGURED[own["family"]].split()
+    on_cpu = ["cpu_threads"] if own["device"] == "cpu" else []
+    counted += ["params", "batch", "flops", "verification", *on_cpu]
+    return counted, ["model", "batch", "precision", "device", "execution", *(on_cpu or ["data"])]
 
 
-@pytest.mark.parametrize("name", [*PROBES, *OPERATIONS])
-def test_probes_and_operations_need_their_counters(small, write, read, name):
-    small = turned_into(small, name)
-    (row,) = read(small).rows
-    assert row.counters["seconds"] == pytest.approx(0.020 / 8)
-    needed = {"count", *small["rows"][0].keys() & {"flops", "bytes", "verified_entries", "ranks"}}
-    for counter in needed & {"flops", "bytes"}:
+@pytest.mark.parametrize("family", [*FAMILIES, *PROBES])
+def test_each_family_needs_its_fields(whole, write, family):
+    rows_of = [row for row in whole["rows"] if row["configuration"]["family"] == family]
+    for row in (row for row in rows_of if "outcome" not in row):
+        whole["rows"] = [row]
+        whole["benchmarks"] = []
+        for holder, fields, place in zip(
+            (row, row["configuration"]), needed(row), ("", "configuration."), strict=True
+        ):
+            for field in fields:
+                kept = holder.pop(field)
+                assert f'field "{place}{field}": is missing' in fault(write(whole))
+                holder[field] = kept
+
+
+def test_rates_follow_from_what_is_counted(whole, read):
+    found = [row for row in read(whole).rows if "count" in row.counters]
+    assert {row.family for row in found} == {"Gemm", "Layer", *PROBES}
+    for row in found:
+        one = row.median / row.counters["count"]
+        assert row.counters["seconds"] == pytest.approx(one)
         # The work of an operation is that of one, the work of a probe that of an iteration.
-        done = row.counters[counter] * (8 if name in OPERATIONS else 1)
-        assert row.counters[f"{counter}_per_second"] == pytest.approx(done / 0.020)
-    checked = row.verification
-    assert (checked is None) == (needed == {"count"})
-    if checked:
-        assert (checked.entries, checked.entries_of, checked.steps) == (256, 6400, None)
-        needed.add("verification")
-    for field in needed:
-        kept = small["rows"][0].pop(field)
-        assert f'field "{field}": is missing' in fault(write(small))
-        small["rows"][0][field] = kept
-
-
-@pytest.mark.parametrize("name", [*PROBES, *OPERATIONS])
-def test_probes_and_operations_need_their_configuration(small, write, name):
-    small = turned_into(small, name)
-    configuration = small["rows"][0]["configuration"]
-    optional = {"family", "cpu_threads"}
-    if name in PROBES:
-        optional |= {"bytes", "batch", "model", "precision", "ranks", "memory"}
-    if configuration["family"] == "Peak":
-        optional.add("direction")
-    for key in configuration.keys() - optional:
-        fewer = {k: v for k, v in configuration.items() if k != key}
-        small = renamed(small, fewer)
-        assert f'"configuration.{key}": is missing' in fault(write(small))
+        timed = row.median if row.family in PROBES else one
+        for counter in {"flops", "bytes"} & row.counters.keys():
+            rate = row.counters[f"{counter}_per_second"]
+            assert rate == pytest.approx(row.counters[counter] / timed)
+        assert row.verification and row.verification.steps is None
+        assert (row.verification.entries, row.verification.entries_of) == (1, 1)
 
 
 def test_fields_that_nobody_knows_are_allowed(small, read):
@@ -249,42 +205,20 @@ def test_fields_that_nobody_knows_are_allowed(small, read):
     assert len(read(small).rows) == 1
 
 
-def test_an_interrupted_run_and_a_byte_order_mark_are_read(small, tmp_path):
-    small["context"]["crossover"]["complete"] = False
+def test_a_byte_order_mark_is_read(small, tmp_path):
     path = tmp_path / "file.json"
     path.write_text(json.dumps(small), encoding="utf-8-sig")
-    file = loading.load_file(path)
-    assert not file.complete and file.ended == "interrupted"
+    assert len(loading.load_file(path).rows) == 1
 
 
-def test_a_run_that_its_budget_ended_says_so(small, read):
-    ours = small["context"]["crossover"]
-    ours["budget"] = {"seconds": 120, "used_seconds": 118.5, "left_open": ["a", "b"]}
-    assert read(small).ended == ""
-    ours["complete"] = False
-    assert read(small).ended == "ended by its budget of 120 s"
-
-
-def test_parts_of_a_run_count_all_its_rows(small, read):
-    part = {"start": "2026-11-22T05:16:11+00:00", "end": "2026-11-22T05:17:11+00:00"}
-    part |= {"load_average": [1, 1, 1], "load_average_end": [2.5, 2, 1], "seconds": 60}
-    ours = small["context"]["crossover"]
-    ours["parts"] = [{**part, "rows": 1}, {**part, "rows": 0}]
-    assert read(small).complete
-    ours["parts"].append({**part, "rows": 1})
-    with pytest.raises(loading.BadFileError, match="counts 2 rows but the file has 1"):
-        read(small)
-
-
-def test_a_row_of_another_network_than_the_files_is_refused(small, read):
+def test_a_row_of_another_network_than_the_files_is_refused(small, write, read):
     model = small["rows"][0]["configuration"]["model"]
     small["context"]["crossover"]["network_fingerprints"] = {model: "a" * 16}
     assert len(read(small).rows) == 1  # of a file that does not say it
     small["rows"][0]["network"] = "a" * 16
     assert len(read(small).rows) == 1
     small["rows"][0]["network"] = "b" * 16
-    with pytest.raises(loading.BadFileError, match=f'another network than the file\'s "{model}"'):
-        read(small)
+    assert f'another network than the file\'s "{model}"' in fault(write(small))
 
 
 @pytest.mark.parametrize(
@@ -302,6 +236,11 @@ def test_a_row_of_another_network_than_the_files_is_refused(small, read):
         (b'{"context": {}, "benchmarks": []}', '"context.crossover": is missing'),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"context": ' + b"1" * 5000 + b"}", "too large"),
+        (b'{"name": "x", "params": 1, "params": 2}', 'field "params" of row "x" occurs twice'),
+        (
+            b'{"context": {"crossover": {"schema_version": 2, "a": 1e999}}, "benchmarks": []}',
+            'field "context.crossover.a": is infinite',
+        ),
     ],
 )
 def test_files_that_are_something_else(tmp_path, content, expected):
@@ -361,27 +300,6 @@ def test_missing_file_and_no_file(tmp_path):
     assert "not a regular file" in fault(tmp_path)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 10**400, 1e41])
-def test_numbers_that_are_not_finite_name_their_place(small, write, value):
-    small["benchmarks"][1]["real_time"] = value
-    sentence = fault(write(small))
-    assert f'benchmarks[1] ("{NAME}"): field "real_time"' in sentence
-    assert "finite" in sentence
-
-
-def test_rows_that_are_no_list_name_their_place_too(small, write):
-    small["rows"] = {"x": {"params": math.inf}}
-    assert 'field "rows.x.params": is infinite' in fault(write(small))
-
-
-def test_a_number_that_overflows_names_its_place(small, tmp_path):
-    path = tmp_path / "file.json"
-    path.write_text(
-        json.dumps(small).replace('"memory_bytes": 16000000000', '"memory_bytes": 1e999')
-    )
-    assert 'field "context.crossover.machine.memory_bytes": is infinite' in fault(path)
-
-
 @pytest.mark.parametrize("field", ["iterations", "first_call_seconds"])
 def test_what_is_measured_once_stands_in_one_repetition(small, write, read, field):
     small["benchmarks"][2][field] = small["benchmarks"][0].pop(field)
@@ -391,44 +309,16 @@ def test_what_is_measured_once_stands_in_one_repetition(small, write, read, fiel
     assert f'row "{NAME}": field "{field}": is missing in its repetitions' in sentence
 
 
-def test_a_gpu_row_needs_no_cpu_threads(read):
-    entries = synthetic.samples(synthetic.gpu_configuration("disc-3"))
-    document = synthetic.as_file(synthetic.document(entries))
-    assert "cpu_threads" not in document["rows"][0]
-    assert read(document).rows[0].failure is None
-
-
 def test_two_rows_of_one_name(small, write):
     small["rows"].append(small["rows"][0])
     sentence = fault(write(small))
     assert f'rows[1] ("{NAME}")' in sentence and "that of another row as well" in sentence
 
 
-def test_a_field_that_occurs_twice(small, tmp_path):
-    path = tmp_path / "file.json"
-    path.write_text(json.dumps(small).replace('"params": 70', '"params": 70, "rows": 3', 1))
-    sentence = fault(path)
-    assert f'field "rows" of row "{NAME}" occurs twice' in sentence
-
-
 def test_a_time_that_is_no_number_is_no_counter(small, read):
     small["rows"][0]["seconds_per_epoch"] = [0.02]
     (row,) = read(small).rows
     assert row.counters["seconds_per_epoch"] == pytest.approx(0.020)
-
-
-def test_long_and_hostile_names_stay_short_and_on_one_line(small, write):
-    small["rows"][0]["name"] = "Epoch/\x1b[31m\n" + "x" * 10_000
-    small["benchmarks"] = []
-    sentence = fault(write(small))
-    assert len(sentence) < 1000
-    assert "\x1b" not in sentence and "\\x1b" in sentence and "(10,012 characters)" in sentence
-
-
-def test_a_lone_surrogate_can_be_printed(small, write):
-    small["rows"][0]["name"] = "Epoch/\ud800"
-    small["benchmarks"] = []
-    fault(write(small)).encode()
 
 
 def test_a_folder_stands_for_its_result_files(small, write, tmp_path):
@@ -440,17 +330,14 @@ def test_a_folder_stands_for_its_result_files(small, write, tmp_path):
     assert problems == []
 
 
-def test_a_folder_without_result_files_is_a_problem(tmp_path):
-    files, problems = loading.find_files([tmp_path])
-    assert files == [] and "no result file" in problems[0]
-
-
 def test_good_files_are_loaded_beside_bad_ones(small, write, tmp_path):
     write(small, "good.json")
     (tmp_path / "bad.json").write_text("{")
     files, problems = loading.load_files([tmp_path])
     assert [file.path.name for file in files] == ["good.json"]
     assert len(problems) == 1 and "bad.json" in problems[0]
+    (tmp_path / "empty").mkdir()
+    assert "no result file" in loading.find_files([tmp_path / "empty"])[1][0]
 
 
 def test_loading_makes_few_calls_a_sample(tmp_path):
@@ -490,9 +377,12 @@ def test_the_schema_is_a_valid_one_and_agrees_with_an_independent_validator():
     assert not validator.is_valid(sweep)
 
 
-def test_the_time_of_an_operation_is_that_of_its_iteration(small, write):
-    small = turned_into(small, OPERATIONS[0])
-    small["benchmarks"][0]["seconds"] = 0.5
-    sentence = fault(write(small))
-    assert '"seconds" is 0.5 but real_time of repetition 1 is 0.00375 s' in sentence
+def test_the_time_of_an_operation_is_that_of_its_iteration(whole, write):
+    entry = next(one for one in whole["benchmarks"] if one["name"].startswith("Gemm"))
+    entry["seconds"] = 0.5
+    sentence = fault(write(whole))
+    assert (
+        f'"seconds" is 0.5 but real_time of repetition 1 is {entry["real_time"] / 1e4:g} s'
+        in sentence
+    )
     assert "one operation" in sentence

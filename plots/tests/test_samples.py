@@ -86,10 +86,7 @@ def test_memory_has_a_crossover_without_noise(write, shell):
     assert printed.err == (
         f"{path}: 1 of 11 rows left out, for want of memory (counter peak_bytes)\n"
     )
-    text = " ".join(printed.out.split())
-    assert "From which batch size does a GPU need less memory?" in text
-    assert "the GPU needs less memory from batch 38.5 (38.5 to 38.5)" in text
-    assert "the CPU needs 4.36 times the memory: 977 MiB on the CPU, 2 threads, 224 MiB on" in text
+    assert "the GPU needs less memory from batch 38.5" in " ".join(printed.out.split())
     crossovers, ratios = json.loads(shell("crossover", path, "--of=memory", "--format=json").out)
     assert crossovers["rows"][0]["crossover"] == pytest.approx(38.5, abs=0.1)
     assert ratios["rows"][0]["gpu_bytes"] == 30_400_000
@@ -159,30 +156,20 @@ REFUSED = {
     "advise": "advise tells times, and --of=cost what they cost; no {} follows from these, so",
     "predict": "predict tells times, and --of=cost what they cost; no {} follows from these, so",
 }
-# Of each quantity what `crossover`, `compare` and `report` say, and the others that know it.
+# Of each quantity but time, of which plots/tests/snapshots are, what `crossover`, `compare` and
+# `report` say, and the others that know it.
 SAID = {
-    "time": {
-        "crossover": "The GPU wins at every size measured, 22 to 2,804,390 parameters, on fully",
-        "compare": "family ratio rows faster slower",
-        "report": "The GPU wins at every size measured, 22 to 2,804,390 parameters, on fully",
-        "why": "Where the time of an epoch goes",
-        "advise": "1 epoch of 1,000 rows: 30 to 31 ms here (2 threads), 470 to 550 µs on its GPU:",
-        "predict": "L4: the GPU would win at every size",
-    },
     "memory": {
         "crossover": "At 2,804,390 parameters (disc-11, batch 100) the CPU needs 1.33 times the",
-        "compare": "family ratio rows lower higher",
         "report": "The GPU needs less memory from 58,800 parameters (58,800 to 58,800), on fully",
     },
     "energy": {
         "crossover": "the CPU needs 15.9 times the energy: 11.0 J an epoch on the CPU, 2 threads,",
-        "compare": "family ratio rows lower higher",
         "report": "The GPU needs less energy from 8,550 parameters (8,500 to 8,580), on fully",
         "why": "CPU energy / GPU energy = CPU time / GPU time × CPU power / GPU power",
     },
     "cost": {
         "crossover": "the CPU costs 6.62 times as much: 7.62e-6 an epoch on the CPU, 2 threads,",
-        "compare": "family ratio rows cheaper dearer",
         "report": "The GPU costs less from 37,800 parameters (37,700 to 37,900), on fully",
         "why": "With 2 CPU threads instead of 1, the crossover rises from 14,800 to 37,800",
         "advise": "Cost of 1 epoch of 1,000 rows: 8.3e-7 to 8.6e-7 here (2 threads), 1.6e-7 to "
@@ -192,22 +179,18 @@ SAID = {
     },
     "cost-per-million-samples": {
         "crossover": "the CPU costs 6.62 times as much: 0.00762 on the CPU, 2 threads, 0.00115 on",
-        "compare": "family ratio rows cheaper dearer",
         "report": "The GPU costs less from 37,800 parameters (37,700 to 37,900), on fully",
     },
     "latency-p50": {
         "crossover": "The GPU has lower p50 latency from 191,000",
-        "compare": "family ratio rows lower higher",
         "report": "The GPU has lower p50 latency from 191,000 parameters (185,000 to 198,000), in",
     },
     "latency-p99": {
         "crossover": "The GPU has lower p99 latency from 191,000 parameters (185,000 to 198,000)",
-        "compare": "family ratio rows lower higher",
         "report": "The GPU has lower p99 latency from 191,000 parameters (185,000 to 198,000), in",
     },
     "products": {
         "crossover": "the CPU needs 100 times the time in products: 241 ms an epoch on the CPU, 2",
-        "compare": "family ratio rows lower higher",
         "report": "The GPU needs less time in products at every size measured, 22 to 2,804,390",
     },
 }
@@ -235,11 +218,13 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("name", QUANTITIES)
+@pytest.mark.parametrize("name", sorted(QUANTITIES.keys() - {"time"}))
 @pytest.mark.parametrize("command", FLAGS)
 def test_a_command_speaks_of_the_quantity(command, name, folder, monkeypatch, shell):
     monkeypatch.chdir(folder)
-    quantity, expected = QUANTITIES[name], SAID[name].get(command)
+    quantity, said = QUANTITIES[name], SAID[name]
+    said = {"compare": f"family ratio rows {quantity.better} {quantity.worse}", **said}
+    expected = said.get(command)
     prices = ("--price=cpu=0.10/h", "--price=gpu=1.20/h") if quantity.is_priced else ()
     printed = shell(*FLAGS[command], f"--of={name}", *prices, code=0 if expected else 2)
     text = printed.out if expected else printed.err
@@ -247,7 +232,7 @@ def test_a_command_speaks_of_the_quantity(command, name, folder, monkeypatch, sh
         page = (folder / "page" / "index.html").read_text("utf-8")
         text = re.sub(r"(?s)<(script|style|svg)\b.*?</\1>|<[^>]+>", " ", page)
     assert (expected or REFUSED[command].format(quantity.noun)) in " ".join(text.split())
-    assert name == "time" or not OF_TIME.search(text), OF_TIME.search(text)
+    assert not OF_TIME.search(text), OF_TIME.search(text)
 
 
 def test_another_process_has_the_same_quantities():

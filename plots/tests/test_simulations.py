@@ -76,25 +76,22 @@ def test_intervals_cover_what_lies_between_instances(design, deviation):
 
 @pytest.mark.parametrize("design", [Design(9, 1), Design(3, 3)], ids=str)
 def test_intervals_cover_bursts_in_turn(design):
-    count = 500
-    assert (
-        at_least(WANTED, count) <= coverage(Files(design, bursts((0, 1), design)), count).crossover
-    )
+    found = coverage(Files(design, bursts((0, 1), design)), 500)
+    assert at_least(WANTED, 500) <= found.crossover
 
 
 def test_slow_repetitions_do_not_hide_what_lies_between_instances():
     """A tenth of the repetitions takes longer; of three instances with three each."""
-    count, design = 300, Design(3, 3)
-    files = Files(design, slow_repetitions(design, 0.05))
-    assert at_least(WANTED, count) <= coverage(files, count).crossover
-    assert decided(files, count) <= at_most(FALSE_ALARMS, count)
+    files = Files(Design(3, 3), slow_repetitions(0.05, Design(3, 3)))
+    assert at_least(WANTED, 300) <= coverage(files, 300).crossover
+    assert decided(files, 300) <= at_most(FALSE_ALARMS, 300)
 
 
 def test_what_lies_between_instances_is_found_whatever_repetitions_are_slow():
     generator, design = np.random.default_rng(7), Design(3, 3)
     found, doubled = [], []
     for _ in range(200):
-        noises = between_instances(0.05, design), slow_repetitions(design, 0.05)
+        noises = between_instances(0.05, design), slow_repetitions(0.05, design)
         calm, slow = (noise(generator, 0) + within(generator, (11, 9)) for noise in noises)
         found.append([design.spread(rows, 0.0) for rows in (calm, slow)])
         calm[:, 0] += np.log(2)  # one in nine
@@ -166,16 +163,15 @@ def file(tmp_path):
     return a_file(tmp_path)
 
 
-def independent(repetitions: int) -> tuple[Design, Design]:
-    return (Design(repetitions, 1),) * 2
+FIVE, NINE = ((Design(repetitions, 1),) * 2 for repetitions in (5, 9))
 
 
 @pytest.mark.parametrize(
     "runs",
     [
-        Runs(independent(5)),
-        Runs(independent(9), "two modes"),
-        Runs(independent(9), between=0.03),
+        Runs(FIVE),
+        Runs(NINE, "two modes"),
+        Runs(NINE, between=0.03),
         Runs((Design(1, 9),) * 2, between=0.03),
     ],
     ids=["5", "two modes", "instances", "one instance"],
@@ -186,7 +182,7 @@ def test_equal_files_are_seldom_called_different(file, runs):
 
 
 def test_one_slow_row_of_many_is_found(file):
-    found = called(file, Runs(independent(9), slow_row=1.3), 25)
+    found = called(file, Runs(NINE, slow_row=1.3), 25)
     assert found.failed >= found.named >= at_least(POWER, 25)
 
 
@@ -198,5 +194,5 @@ def test_pairs_find_a_slowdown_of_5_percent():
 
 def test_the_interval_decides_at_the_border(file):
     """All rows are slower by just what is allowed; the points of half of them are above it."""
-    found = called(file, Runs(independent(9), drift=1.05), 25, limit=0.05)
+    found = called(file, Runs(NINE, drift=1.05), 25, limit=0.05)
     assert found.failed <= at_most(FALSE_ALARMS, 25)

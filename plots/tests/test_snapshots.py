@@ -9,6 +9,7 @@ import contextlib
 import html
 import io
 import json
+import math
 import os
 import re
 import sys
@@ -121,6 +122,8 @@ REFUSED = (
     "why missing.json",
 )
 GONE = object()
+PART = {"start": "2026-11-22T05:16:11+00:00", "end": "2026-11-22T05:17:11+00:00", "rows": 1}
+PART |= {"load_average": [1, 1, 1], "load_average_end": [2.5, 2, 1], "seconds": 60}
 # What is changed in a good file of one row of three repetitions: where, and to what. The sentence
 # about each is in faults.txt.
 FAULTS: tuple[tuple[str, tuple[Any, ...]], ...] = (
@@ -132,7 +135,9 @@ FAULTS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("context/crossover/software/commit", ("abc",)),
     ("context/crossover/axes", ([{"key": "Two words", "role": "how", "description": ""}],)),
     ("context/crossover/axes", ([{"key": "nodes", "role": "who", "description": ""}],)),
-    ("rows", (GONE, {})),
+    ("context/crossover/counters", ({"joules": {"kind": "repetition", "description": "of it"}},)),
+    ("context/crossover/parts", ([{**PART, "rows": 1}, {**PART, "rows": 0}], [PART, PART])),
+    ("rows", (GONE, {}, {"x": {"params": math.inf}})),
     ("rows/0", (3,)),
     ("rows/0/name", (GONE, "", {})),
     ("rows/0/configuration", (GONE, [])),
@@ -145,14 +150,18 @@ FAULTS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("rows/0/verification/relative_error", (0.5,)),
     ("rows/0/params", (GONE, -5)),
     ("rows/0/warnings", ("noisy", [1])),
+    ("rows/0/chosen", ({"execution": "auto"}, {"cpu_threads": "1"})),
+    ("rows/0/chosen", ({"execution": "graph", "products": "guessed"},)),
+    ("rows/0/chosen", tuple({"execution": "fused", "cpu_threads": count} for count in (1, "0"))),
     ("rows/0/workload", ("x", "a" * 15, "A" * 16, 7)),
-    *((f"rows/0/{field}", (GONE,)) for field in ("batch", "cpu_threads", "rows", "steps")),
-    *((f"rows/0/{field}", (GONE,)) for field in ("flops", "loss_first_epoch")),
     ("benchmarks/0", (3,)),
     ("benchmarks/0/seconds_per_epoch", (0.5,)),
-    ("benchmarks/1/name", (GONE, "", ["x"], "Epoch/model:other")),
+    ("benchmarks/1/name", (GONE, "", ["x"], "Epoch/model:other", "\ud800")),
+    ("benchmarks/1/name", ("Epoch/\x1b[31m\n" + "x" * 10_000,)),
     ("benchmarks/1/run_type", (GONE, "aggregate")),
+    ("benchmarks/1/instance", (-1,)),
     ("benchmarks/1/real_time", (GONE, "31", None, True, 0, 1e-300)),
+    ("benchmarks/1/real_time", (math.nan, math.inf, -math.inf, 10**400, 1e41)),
     ("benchmarks/1/cpu_time", (GONE, -1)),
     ("benchmarks/1/time_unit", (GONE, "h")),
     ("benchmarks/1/iterations", (1.5,)),

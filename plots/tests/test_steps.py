@@ -274,13 +274,13 @@ def test_sections_show_epochs_then_steps(file):
         "From which size the GPU trains disc networks faster than the CPU",
         "From which batch size the GPU trains step by step faster than the CPU",
     ]
-    assert "minibatch-fcn-r" in block.pictures[-1].stem and "epoch" in block.pictures[0].stem
+    assert "minibatch-fcn-r" in block.pictures[-1].name and "epoch" in block.pictures[0].name
     (others,) = block.folds
-    assert [picture.stem for picture in others.pictures] == [
+    assert [picture.name for picture in others.pictures] == [
         "machine.crossover-minibatch-alexnet-r-f32"
     ]
     (block,) = reasons.build([file], context).blocks
-    assert [picture.stem for picture in block.pictures] == ["machine.why", "machine.why-steps"]
+    assert [picture.name for picture in block.pictures] == ["machine.why", "machine.why-steps"]
     titles = [table.title for table in block.tables if table.lines]
     assert len(set(titles)) == len(titles)
     (block,) = steps([file], context).blocks

@@ -50,19 +50,14 @@ def draw_crossovers(file: File, comparisons: Sequence[Comparison]) -> Chart:
     """
     common = comparisons[0].common
     decisive = [each for each in comparisons if each.cpu.candidates]
-    pictures = render(partial(_draw, file, comparisons, _drawn(comparisons)))
+    drawn = comparisons
+    if len({id(each.cpu) for each in comparisons}) + len(decisive) > MOST_LINES + 1:
+        # The fastest way of the GPU alone, with the best thread count.
+        sign = decisive[0].gpu.quantity.cost(1)
+        drawn = [min(decisive, key=lambda each: sign * float(np.mean(log_medians(each.gpu))))]
+    pictures = render(partial(_draw, file, comparisons, drawn))
     name = slug("-".join(["crossover", *common.values()]), 100)
     return Chart(name, pictures, _alt(comparisons[0], decisive))
-
-
-def _drawn(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """All of `comparisons` where few lines draw them; else the one of the fastest way of the GPU
-    with the best thread count."""
-    decisive = [each for each in comparisons if each.cpu.candidates]
-    if len({id(each.cpu) for each in comparisons}) + len(decisive) <= MOST_LINES + 1:
-        return list(comparisons)
-    sign = decisive[0].gpu.quantity.cost(1)
-    return [min(decisive, key=lambda each: sign * float(np.mean(log_medians(each.gpu))))]
 
 
 def _draw(

@@ -50,10 +50,9 @@ def name_ends(axes: Axes, lines: Iterable[Line2D]) -> list[Artist]:
     lines = list(lines)
     figure = axes.get_figure(root=True)
     assert figure is not None
-    if is_narrow(figure) or not 0 < len(lines) <= MOST_LINES:
-        return [*lines]
     points = [np.asarray(line.get_xydata()) for line in lines]
-    if not all(map(len, points)):  # a sample for single points
+    is_few = 0 < len(lines) <= MOST_LINES
+    if is_narrow(figure) or not is_few or not all(map(len, points)):  # a sample for single points
         return [*lines]
     names = [str(line.get_label()) for line in lines]
     width = 72 * figure.get_figwidth() - BESIDE
@@ -66,12 +65,11 @@ def name_ends(axes: Axes, lines: Iterable[Line2D]) -> list[Artist]:
     # What a file may hold is beyond what such axes can grow to.
     if share > _WIDEST or not all(_LEAST < number < 1 / _LEAST for number in numbers):
         return [*lines]
-    if any(math.log(furthest / size) > 0.05 for size, _ in ends):
-        return [*lines]
     scale = (72 * figure.get_figheight() - BESIDE) / math.log(high / low)
     own = [scale * math.log(value / low) for _, value in ends]
     places = _apart(own)
-    if any(abs(place - end) > _FURTHEST for place, end in zip(places, own, strict=True)):
+    is_far = any(abs(place - end) > _FURTHEST for place, end in zip(places, own, strict=True))
+    if is_far or any(math.log(furthest / size) > 0.05 for size, _ in ends):
         return [*lines]
     axes.set_xlim(left, left * (max(right, furthest * 1.3) / left) ** (1 / (1 - share)))
     for line, name, end, place, mine in zip(lines, names, ends, places, own, strict=True):

@@ -45,8 +45,6 @@ _OWN = {"device", "cpu_threads", "data", "memory", "execution", "mode"}  # said 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Colour, dash and marker of a line."""
-
     colour: str
     dash: Dash
     marker: str

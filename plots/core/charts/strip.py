@@ -19,6 +19,7 @@ from plots.core.charts.style import (
     logarithmic,
     render,
     text_width,
+    write,
 )
 from plots.core.strip import Mark, Segment, Side, Strips
 from plots.text import printable
@@ -93,7 +94,7 @@ def _draw_strip(axes: Axes, strips: Strips, place: int, figure: Figure, scale: f
     said = f"{one.label}, predicted" if one.label and one.is_predicted else one.label
     said = printable(said, 90)
     top = place - _HEIGHT / 2 - 0.05
-    axes.text(left, top, said, va="bottom", fontsize=9).set_in_layout(False)
+    write(axes, (left, top), said, va="bottom")
     first = axes.get_xlim()[0]
     taken = [(0.0, text_width(figure, said) + 8 + scale * math.log(left / first))]  # points
     ends = [each.low for each in one.segments[1:]]
@@ -107,9 +108,7 @@ def _draw_strip(axes: Axes, strips: Strips, place: int, figure: Figure, scale: f
             continue
         taken.append((at - half, at + half))
         weight = "bold" if size == one.crossover else "normal"
-        axes.text(
-            size, top, number, va="bottom", ha="center", fontsize=9, fontweight=weight
-        ).set_in_layout(False)
+        write(axes, (size, top), number, va="bottom", ha="center", fontweight=weight)
     for mark in one.marks:
         axes.plot(
             mark.size,
@@ -131,18 +130,10 @@ def _name_segment(axes: Axes, each: Segment, words: str, place: int, scale: floa
     assert figure is not None
     if text_width(figure, words) + 10 > scale * math.log(each.high / each.low):
         return
-    axes.text(
-        math.sqrt(each.low * each.high),
-        place,
-        words,
-        ha="center",
-        va="center",
-        fontsize=9,
-        fontweight="bold",
-        color=_INK_ON[each.side],
-        bbox={"facecolor": COLOURS[each.side], "linewidth": 0, "pad": 2},
-        zorder=4,
-    ).set_in_layout(False)
+    behind = {"facecolor": COLOURS[each.side], "linewidth": 0, "pad": 2}
+    look = {"fontweight": "bold", "color": _INK_ON[each.side], "bbox": behind, "zorder": 4}
+    middle = math.sqrt(each.low * each.high), place
+    write(axes, middle, words, ha="center", va="center", **look)
 
 
 def _stacked(figure: Figure, strips: Strips, room: float) -> list[tuple[Mark, int]]:
@@ -168,9 +159,7 @@ def _draw_guides(axes: Axes, names: Sequence[tuple[Mark, int]], count: int) -> N
         axes.plot([mark.size] * 2, [-0.2, foot], color=GREY, linewidth=0.6, zorder=3, clip_on=False)
         share = math.log(mark.size / left) / math.log(right / left)
         align = "left" if share < 0.06 else "right" if share > 0.94 else "center"
-        axes.text(
-            mark.size, foot, _name(mark), ha=align, va="top", fontsize=9, color=GREY
-        ).set_in_layout(False)
+        write(axes, (mark.size, foot), _name(mark), ha=align, va="top", color=GREY)
 
 
 def _name(mark: Mark) -> str:

@@ -75,11 +75,14 @@ class Pictures:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`name` is a file name without ending; `alt` states in a sentence what the pictures show."""
+    """`name` is a file name without ending. `alt` says what the pictures show to those who don't
+    see them, in a sentence that can stand alone and others that add to it; `caption` what to look
+    at."""
 
     name: str
     pictures: Pictures
     alt: str
+    caption: str = ""
 
 
 @contextmanager
@@ -118,7 +121,6 @@ def place(figure: Figure) -> None:
 
 
 def is_narrow(figure: Figure) -> bool:
-    """Whether `figure` is for a narrow screen."""
     return bool(figure.get_figwidth() < (WIDE + NARROW) / 2)
 
 
@@ -223,6 +225,11 @@ def annotate(axes: Axes, text: str, place: tuple[float, float], **options: Any) 
     """Writes `text` beside `place`, outside the layout: no text can squeeze the axes."""
     options.setdefault("bbox", BEHIND_TEXT)
     axes.annotate(text, place, textcoords="offset points", **options).set_in_layout(False)
+
+
+def write(axes: Axes, at: tuple[float, float], text: str, **options: Any) -> None:
+    """Writes `text` at a place of the data, outside the layout as well."""
+    axes.text(*at, text, **{"fontsize": 9, **options}).set_in_layout(False)
 
 
 def write_above(axes: Axes, text: str, room: float) -> None:

@@ -8,15 +8,18 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from plots.core.page import svg
-from plots.core.page.section import Picture, Section
-from plots.core.tables.table import Table, runs_of_columns
+from plots.core.page.section import Section
+from plots.core.tables.table import runs_of_columns
 from plots.text import printable
+
+if TYPE_CHECKING:  # matplotlib takes long to load
+    from plots.core.charts.style import Chart
 
 
 def render_page(
@@ -34,7 +37,7 @@ def render_page(
     widgets = [section.widget for section in sections if section.widget]
     script = "\n".join([*map(_text, ("sort.js", "fit.js")), *(one.script for one in widgets)])
     styles: dict[str, str] = {}
-    drawn = {picture.stem: picture for section in sections for picture in section.pictures}
+    drawn = {picture.name: picture for section in sections for picture in section.pictures}
     numbers = count(1)
     inlined = {stem: _inline(numbers, styles, picture) for stem, picture in drawn.items()}
     looks = "".join(f".chart .{name}{{{style}}}" for style, name in styles.items())
@@ -51,7 +54,7 @@ def render_page(
             several=several,
             # Of several machines the page compares first; what each file says opens when asked to.
             folded=any(len(set(machines)) > 1 for machines in named),
-            draw=lambda picture: inlined[picture.stem],
+            draw=lambda picture: inlined[picture.name],
             style=Markup(style),
             script=Markup(script),
             # What a Content-Security-Policy knows an inline script by.
@@ -60,7 +63,7 @@ def render_page(
     )
 
 
-def _inline(numbers: Iterator[int], styles: dict[str, str], picture: Picture) -> Markup:
+def _inline(numbers: Iterator[int], styles: dict[str, str], picture: "Chart") -> Markup:
     """The wide and the narrow picture; the screen's width decides which of them is shown."""
     title, _, description = picture.alt.partition(". ")
     texts = title, description
@@ -101,7 +104,7 @@ def environment() -> Environment:
     )
     made.filters["sortable"] = lambda value: f"{value:.9g}" if isinstance(value, float) else value
     made.globals.update(
-        groups=_groups,
+        runs_of_columns=runs_of_columns,
         is_code=lambda column: column.key in _CODE,
         is_name=lambda column: column.key in _NAMES,
     )
@@ -113,9 +116,3 @@ def _shown(value: Any) -> Any:
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return _UNIT.sub("\\1\u00a0", printable(value, _LONGEST))
-
-
-def _groups(table: Table) -> list[tuple[str, int]]:
-    """The headings above the columns' titles with their widths; none where no column has one."""
-    runs = runs_of_columns(table.columns)
-    return [(name, len(places)) for name, places in runs] if any(name for name, _ in runs) else []

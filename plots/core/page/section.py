@@ -8,7 +8,7 @@ Text in them is still as the result file has it; each writer escapes and shorten
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -22,32 +22,9 @@ from plots.file.rows import File
 from plots.parallel import Map, in_process
 
 if TYPE_CHECKING:  # matplotlib takes long to load
-    from plots.core.charts.style import Chart, Pictures
+    from plots.core.charts.style import Chart
 
 Item = TypeVar("Item")
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """A chart. `stem` is its file name without ending. `alt` says what the
-    chart shows to those who don't see it, in a sentence that can stand alone and others that add to
-    it; `caption` what to look at."""
-
-    pictures: Pictures
-    stem: str
-    alt: str
-    caption: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """What only opens when asked to: `summary` is what one clicks."""
-
-    summary: str
-    tables: tuple[Table, ...] = ()
-    commands: tuple[str, ...] = ()
-    points: tuple[str, ...] = ()
-    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +33,8 @@ class Block:
 
     `machine` is a heading where several machines are shown, `title` always. `lead` is a paragraph,
     `strip` what a terminal shows in the place of pictures, `points` a list, `facts` pairs of term
-    and description, `commands` lines for a shell, `notes` small print. `emphasis` shows the lead as
-    the answer.
+    and description, `commands` lines for a shell, `notes` small print. `folds` only open when asked
+    to, each by its title. `emphasis` shows the lead as the answer.
     """
 
     machine: str = ""
@@ -65,16 +42,16 @@ class Block:
     lead: str = ""
     strip: str = ""
     points: tuple[str, ...] = ()
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[Chart, ...] = ()
     tables: tuple[Table, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     commands: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    folds: tuple[Fold, ...] = ()
+    folds: tuple[Block, ...] = ()
     emphasis: bool = False
 
     @property
-    def parts(self) -> tuple[Block | Fold, ...]:
+    def parts(self) -> tuple[Block, ...]:
         """What has pictures and tables: the block, and its folds."""
         return (self, *self.folds)
 
@@ -108,7 +85,7 @@ class Section:
     folded: bool = False
 
     @property
-    def pictures(self) -> list[Picture]:
+    def pictures(self) -> list[Chart]:
         """Those of all blocks and folds."""
         parts = (part for block in self.blocks for part in block.parts)
         return [picture for part in parts for picture in part.pictures]
@@ -172,11 +149,11 @@ class Context:
         """What each card would do on the machine of `file`; none where nothing is predicted."""
         return self.predictions.of(file) if self.predictions else ()
 
-    def pictures(self, file: File, charts: Iterable[Chart]) -> tuple[Picture, ...]:
+    def pictures(self, file: File, charts: Iterable[Chart]) -> tuple[Chart, ...]:
         """The `charts` of `file`, each as picture() has it."""
         return tuple(self.picture(file, chart) for chart in charts)
 
-    def picture(self, file: File, chart: Chart, caption: str = "") -> Picture:
+    def picture(self, file: File, chart: Chart, caption: str = "") -> Chart:
         """A chart of `file`, whose name has no dot, in a file named after the machine too."""
         stem = f"{(self.stems or {}).get(file.path, 'machine')}.{chart.name}"
-        return Picture(chart.pictures, stem, chart.alt, caption)
+        return replace(chart, name=stem, caption=caption)

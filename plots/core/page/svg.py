@@ -79,7 +79,10 @@ def _adapt(element: ElementTree.Element, prefix: str, styles: dict[str, str]) ->
             attributes[name] = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}\1)", value)
     for name in _NUMBERS:
         if value := attributes.get(name):
-            attributes[name] = " ".join(_LONG_NUMBER.sub(_shorter, value).split())
+            shorter = _LONG_NUMBER.sub(
+                lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), value
+            )
+            attributes[name] = " ".join(shorter.split())
     if _UNTURNED.fullmatch(attributes.get("transform", "")):
         del attributes["transform"]
     if style := attributes.pop("style", None):
@@ -90,7 +93,3 @@ def _adapt(element: ElementTree.Element, prefix: str, styles: dict[str, str]) ->
             attributes["style"] = style
         else:
             attributes["class"] = styles.setdefault(style, f"z{len(styles)}")
-
-
-def _shorter(found: re.Match[str]) -> str:
-    return f"{float(found[0]):.2f}".rstrip("0").rstrip(".")

@@ -24,22 +24,18 @@ def table_of(
 
 
 def text_field(key: str, title: str, of: Of, group: str = "") -> Field:
-    """A column of text_cell()."""
     return Column(key, title, group=group), lambda one: text_cell(of(one))
 
 
 def count_field(key: str, title: str, of: Of, group: str = "") -> Field:
-    """A column of count_cell()."""
     return Column(key, title, True, group), lambda one: count_cell(of(one))
 
 
 def number_field(key: str, title: str, of: Of, group: str = "", digits: int = 3) -> Field:
-    """A column of number_cell()."""
     return Column(key, title, True, group), lambda one: number_cell(of(one), digits)
 
 
 def seconds_field(key: str, title: str, of: Of, group: str = "", digits: int = 3) -> Field:
-    """A column of seconds_cell()."""
     return Column(key, title, True, group), lambda one: seconds_cell(of(one), digits)
 
 
@@ -101,7 +97,6 @@ def count_cell(number: float | None) -> Cell:
 
 
 def number_cell(value: float | None, digits: int = 3) -> Cell:
-    """A number of so many significant digits."""
     return NOTHING if value is None else Cell(units.significant(value, digits), value)
 
 
@@ -116,7 +111,6 @@ def date_cell(file: File) -> Cell:
 
 
 def bytes_cell(value: float | None) -> Cell:
-    """An amount of memory of `value` bytes."""
     return NOTHING if value is None else Cell(units.binary_bytes(value), value)
 
 

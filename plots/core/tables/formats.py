@@ -62,7 +62,12 @@ def as_text(table: Table) -> str:
     apart, lines have numbers. A part leaves out lines whose figures are in other parts alone.
     """
     table = table.shown()
-    texts = [[_plain(cell) for cell in line] for line in table.lines]
+
+    def plain(cell: Cell) -> str:
+        marks = "".join(f" [{mark}]" for mark in cell.marks)
+        return f"{'*' if cell.bold else ''}{printable(cell.text, LONGEST)}{marks}"
+
+    texts = [[plain(cell) for cell in line] for line in table.lines]
     widths = [
         max(map(len, (printable(column.title, LONGEST), *(line[place] for line in texts))))
         for place, column in enumerate(table.columns)
@@ -75,7 +80,10 @@ def as_text(table: Table) -> str:
     stub = runs[0][1] if not runs[0][0] else ()
     text = [wrapped(printable(table.title, LONGEST_NOTE))]
     rest = runs[1:] if stub else runs
-    if stub and not rest and _width(_folded(table, widths), stub) > terminal_width():
+    folded = list(widths)  # a last column of text is as narrow as it may be
+    if table.columns and not table.columns[-1].numeric:
+        folded[-1] = min(folded[-1], _NARROWEST)
+    if stub and not rest and _width(folded, stub) > terminal_width():
         names = next((at for at in stub[1:] if table.columns[at].numeric), len(stub))
         stub, rest = stub[:names], [("", stub[names:])] if stub[names:] else []
     parts = _parts(rest, stub, widths)
@@ -83,8 +91,16 @@ def as_text(table: Table) -> str:
         texts
     ):
         return as_text(_numbered(table))
+
+    def measured(line: Sequence[str], groups: Sequence[Run]) -> bool:
+        return any(line[place] != NOTHING.text for _, run in groups for place in run)
+
     for part in parts:
-        lines = [line for line in texts if len(parts) == 1 or _belongs(line, part, rest)]
+        lines = [
+            line
+            for line in texts
+            if len(parts) == 1 or measured(line, part) or not measured(line, rest)
+        ]
         text += ["", *_text_part([("", stub), *part] if stub else part, table, lines, widths)]
     text += [
         wrapped(printable(note, LONGEST_NOTE), " " * 4, f"[{mark}] ")
@@ -102,19 +118,8 @@ def _numbered(table: Table) -> Table:
     )
 
 
-def _plain(cell: Cell) -> str:
-    marks = "".join(f" [{mark}]" for mark in cell.marks)
-    return f"{'*' if cell.bold else ''}{printable(cell.text, LONGEST)}{marks}"
-
-
 def _width(widths: Sequence[int], places: Sequence[int]) -> int:
     return sum(widths[place] for place in places) + len(_GAP) * (len(places) - 1)
-
-
-def _folded(table: Table, widths: Sequence[int]) -> list[int]:
-    """`widths` with a last column of text as narrow as it may be."""
-    is_text = bool(table.columns) and not table.columns[-1].numeric
-    return [*widths[:-1], min(widths[-1], _NARROWEST)] if is_text else list(widths)
 
 
 def _parts(runs: Sequence[Run], stub: Sequence[int], widths: Sequence[int]) -> list[list[Run]]:
@@ -134,15 +139,6 @@ def _parts(runs: Sequence[Run], stub: Sequence[int], widths: Sequence[int]) -> l
     return parts
 
 
-def _belongs(line: Sequence[str], part: Sequence[Run], runs: Sequence[Run]) -> bool:
-    """Whether `line` has a figure in `part`, or in none of `runs`."""
-
-    def measured(groups: Sequence[Run]) -> bool:
-        return any(line[place] != NOTHING.text for _, run in groups for place in run)
-
-    return measured(part) or not measured(runs)
-
-
 def _text_part(
     runs: Sequence[Run], table: Table, lines: Sequence[Sequence[str]], widths: Sequence[int]
 ) -> list[str]:
@@ -157,22 +153,18 @@ def _text_part(
     places = [place for _, own in runs for place in own]
     last = places[-1]
     left = terminal_width() - _width(widths, places) + widths[last]
+    indent = " " * (_width(widths, places) - widths[last])
     for line in (titles, *lines):
-        folded = [line[last]]
+        first, *more = [line[last]]
         if left < widths[last] and not table.columns[last].numeric:
-            folded = _lines(line[last], max(left, _NARROWEST))
+            first, *more = _lines(line[last], max(left, _NARROWEST)) or [""]
+        said = {**{place: line[place] for place in places}, last: first}
         fields = [
-            line[place].rjust(widths[place])
-            if table.columns[place].numeric
-            else line[place].ljust(widths[place])
-            for place in places[:-1]
+            own.rjust(widths[place]) if table.columns[place].numeric else own.ljust(widths[place])
+            for place, own in said.items()
         ]
-        start = folded[0] if folded else ""
-        numeric = table.columns[last].numeric
-        fields.append(start.rjust(widths[last]) if numeric else start)
         text.append(_GAP.join(fields).rstrip())
-        indent = " " * (_width(widths, places) - widths[last])
-        text += [indent + more for more in folded[1:]]
+        text += [indent + other for other in more]
     return text
 
 

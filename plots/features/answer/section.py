@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from plots.core.network import epoch_rows, on_device, step_rows, training_rows
-from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.core.page.section import Block, Context, Section
 from plots.core.strip import Strips, strip_text
 from plots.core.tables.cells import count_cell, date_cell, text_cell
 from plots.core.tables.table import Cell, Column, Table
@@ -49,8 +49,7 @@ def build(files: Sequence[File], context: Context) -> Section:
     ]
     if side:
         charts = context.draw(partial(_draw, name="strips"), [side])[0]
-        pictures = tuple(Picture(chart.pictures, chart.name, chart.alt) for chart in charts)
-        blocks.insert(0, Block(pictures=pictures))
+        blocks.insert(0, Block(pictures=tuple(charts)))
     rest = list(zip(files, glances, strict=True))[context.detailed :]
     notes = [*context.said]
     if rest:
@@ -91,7 +90,8 @@ def _block(file: File, one: Glance, charts: Sequence[Chart], context: Context) -
     epochs, steps = on_device(epoch_rows(file), "cuda"), on_device(step_rows(file), "cuda")
     passes = on_device(training_rows(file, FORWARD), "cuda")
     how = [text for text, has in ((_COMPARED, epochs or passes), (_STEPS, steps)) if has]
-    fold = Fold("In full, and how it was found", points=(*found, *(how or [_WITHOUT_GPU])))
+    points = (*found, *(how or [_WITHOUT_GPU]))
+    fold = Block(title="In full, and how it was found", points=points)
     return Block(
         machine=file.machine.id,
         lead=one.sentence,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from plots.core.crossover import Comparison, speed_ups
 from plots.core.headline import by_work, foremost
-from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.core.page.section import Block, Context, Section
 from plots.features.crossover.table import how_much_table, ratio_title, where_table
 from plots.file.families import EPOCH, FAMILIES, OF_NETWORKS, TRAINING
 from plots.file.rows import File
@@ -79,7 +79,7 @@ def _block(
         if family in OF_NETWORKS and (ratios := speed_ups(file, family, found)):
             first = foremost(found) if family == EPOCH else None
             tables.append(how_much_table(file, first, ratios))
-    shown: dict[str, Picture] = {}
+    shown: dict[str, Chart] = {}
     rest = []
     for group, chart in zip(_charted(found), charts, strict=False):
         picture, family = context.picture(file, chart), group[0].family
@@ -87,7 +87,7 @@ def _block(
             shown[family] = picture
         else:
             rest.append(picture)
-    fold = Fold(f"Charts of all else that both compute ({len(rest)})", pictures=tuple(rest))
+    fold = Block(title=f"Charts of all else that both compute ({len(rest)})", pictures=tuple(rest))
     return Block(
         machine=file.machine.id,
         pictures=tuple(shown.values()),

@@ -2,6 +2,7 @@
 """Machines side by side: one table and one chart; what each file says follows in other sections."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -20,7 +21,7 @@ from plots.core.charts.style import (
     write_above,
 )
 from plots.core.machines import SideBySide, Standing, cpu_curve, short_gpu
-from plots.core.page.section import Block, Context, Picture, Section
+from plots.core.page.section import Block, Context, Section
 from plots.core.statistics import log_medians
 from plots.features.machines.table import crossover_text, machines_table, part, verdicts
 from plots.file.file_order import machine
@@ -63,7 +64,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
                 tables=(part(table, table.title, (*_ANSWER, *times, *epochs), general=True),),
             ),
             Block(
-                pictures=(Picture(chart.pictures, _STEM, chart.alt, caption),) if chart else (),
+                pictures=(replace(chart, name=_STEM, caption=caption),) if chart else (),
                 tables=tuple(more),
             ),
         ),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from plots import units
-from plots.core.page.section import Block, Context, Fold, Section
+from plots.core.page.section import Block, Context, Section
 from plots.core.tables.cells import count_cell, date_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.file.data_sheets import error_of_meters
@@ -91,9 +91,9 @@ def _block(file: File) -> Block:
         commands=(*checkout, "./run --setup-only", command(file.run)),
         notes=tuple(notes),
         folds=(
-            Fold(
-                f"How {len(file.own_rows)} rows were verified, and how to measure one again",
-                (_verified(file.own_rows),),
+            Block(
+                title=f"How {len(file.own_rows)} rows were verified, and how to measure one again",
+                tables=(_verified(file.own_rows),),
                 commands=(template(file.run),),
             ),
         ),

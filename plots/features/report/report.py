@@ -111,8 +111,8 @@ def charts_of(section: Section) -> dict[str, bytes]:
     """The charts of `section`: file name → content."""
     contents = {}
     for picture in section.pictures:
-        contents[f"{picture.stem}.svg"] = picture.pictures.svg
-        contents[f"{picture.stem}.png"] = picture.pictures.png
+        contents[f"{picture.name}.svg"] = picture.pictures.svg
+        contents[f"{picture.name}.png"] = picture.pictures.png
     return contents
 
 

@@ -13,7 +13,7 @@ from plots.core.crossover_words import crossover_words
 from plots.core.headline import foremost
 from plots.core.machines import SideBySide, crossover_number, networks_of, short_gpu
 from plots.core.machines import short_processor as short_cpu
-from plots.core.page.section import Block, Context, Picture, Section, Widget
+from plots.core.page.section import Block, Context, Section, Widget
 from plots.core.tables.cells import date_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.answer.glance import at_each_batch, glance, machines, why_it_cannot_tell
@@ -135,7 +135,7 @@ def build(
         blocks=(
             Block(tables=(ladder_table(context.side, context.compared, predicted, links),)),
             Block(
-                pictures=(Picture(chart.pictures, chart.name, chart.alt),) if chart else (),
+                pictures=(chart,) if chart else (),
                 notes=_NOTES,
             ),
         ),
