@@ -77,9 +77,9 @@ class Quantity:
         """Both ends of a band, the first without its unit where the second shares it."""
         return units.sharing_unit(self.show(low, 2), self.show(high, 2))
 
-    def quotient(self, sides: tuple[str, str] = ("CPU", "GPU")) -> str:
-        """By how many times the second of two sides is better: "CPU time / GPU time"."""
-        first, second = reversed(sides) if self.is_more_better else sides
+    def quotient(self) -> str:
+        """By how many times the GPU is better: "CPU time / GPU time"."""
+        first, second = ("GPU", "CPU") if self.is_more_better else ("CPU", "GPU")
         return f"{first} {self.noun} / {second} {self.noun}"
 
 

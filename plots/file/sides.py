@@ -49,10 +49,4 @@ def with_counters(file: File, follows: Callable[[Row], Mapping[str, np.ndarray]]
             row, measured={**row.measured, **added}, counters={**row.counters, **medians}
         )
 
-    return replace(
-        file,
-        rows=tuple(map(changed, file.rows)),
-        copies=tuple(map(changed, file.copies)),
-        peers=tuple(map(changed, file.peers)),
-        commands=tuple(map(changed, file.commands)),
-    )
+    return file.mapped(changed)

@@ -50,11 +50,15 @@ def test_other_builds_are_files_of_their_own(two_builds):
     assert spreads == {file.spreads["Epoch", "cpu"].deviation}
 
 
-def test_one_file_is_compared_with_the_other_build_in_it(two_builds, shell):
+@pytest.mark.parametrize(
+    "worse, flags",
+    [("slower", []), ("dearer", ["--of=cost", "--price=cpu=0.10/h"])],
+)
+def test_one_file_is_compared_with_the_other_build_in_it(two_builds, shell, worse, flags):
     path = two_builds("abc1234", factors=[*(1.0,) * 10, 0.5])
-    said = shell("compare", path, "--fail-on-slower=20%", code=1)
+    said = shell("compare", path, "--fail-on-slower=20%", *flags, code=1)
     assert "abc1234 in" in said.out
-    assert "1 row is slower by more than 20 %" in said.err
+    assert f"1 row is {worse} by more than 20 %" in said.err
 
 
 def with_pairs(path, sizes):
