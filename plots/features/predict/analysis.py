@@ -19,9 +19,9 @@ from plots.core.costs import cost_of, described_cost, pass_cost_of
 from plots.core.crossover import Comparison, SpeedUp, banded_crossover
 from plots.core.curves import NETWORKS, SCALES, Pairing, pairings
 from plots.core.statistics import estimate, fewest_samples
-from plots.features.predict.data import card_of, is_plain, our_demand
+from plots.features.predict.data import card_of, is_plain
 from plots.features.predict.fit import Fit
-from plots.features.predict.model import Demand, Stack, demand
+from plots.features.predict.model import Demand, Stack, demand, our_demand
 from plots.features.predict.simulate import (
     Times,
     among,
@@ -312,7 +312,7 @@ def step_draws(
     views included. What a step takes beside its operations (the gradients set to nothing, the start
     of the backward pass, the optimizer's own Python) is added here, so it is not to be counted.
     """
-    asked = demand(Cost("step", precision, 1, 0.0, 0.0, {}, tuple(operations)), card)
+    asked = demand(operations, precision, card)
     if not isinstance(asked, Demand):
         return asked
     step = device_seconds(asked, fit.parameters, fit.errors, floor(card.compute_capability), None)

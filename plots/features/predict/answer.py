@@ -85,9 +85,6 @@ def sentence(verdict: Verdict) -> str:
 
 def _of_networks(verdict: Verdict) -> str:
     found = [one for _, one in fastest_ways(verdict.outlooks)]
-    if not found:
-        reasons = [reason for one in verdict.outlooks for reason in one.problems]
-        return f"nothing is predicted ({'; '.join(dict.fromkeys(reasons))})."
     sure = [one for one in found if one.winner == "gpu"]
     passes = found[0].family == FORWARD
     quantity = found[0].gpu.quantity
@@ -191,30 +188,38 @@ def ends(crossover: Crossover) -> tuple[float, float]:
     return 0.0 if low is None else low, math.inf if high is None else high
 
 
-# ---- many files at once: one fit to all of them, and the default cards
+# ---- what is predicted for a file, and for many at once: one fit to all, and the default cards
+
+
+def groups_of(file: File, fit: Fit, wanted: Wanted) -> tuple[list[list[Verdict]], list[str]]:
+    """The verdicts on `file` of training, then of forward passes, of cards for which anything is
+    predicted; and why there are no more, a phrase for each reason with its cards and networks."""
+    found, reasons = [], dict[tuple[str, tuple[str, ...]], dict[str, None]]()
+    for own in (wanted, wanted.of_passes):
+        if own is wanted or any(row.family == FORWARD for row in file.rows):
+            asked = outlooks(file, fit, own)
+            for one in asked:
+                for problem in one.problems.items():
+                    reasons.setdefault(problem, {})[one.card.id] = None
+            predicted = {one.card.id for one in asked if one.networks}
+            found.append(verdicts(one for one in asked if one.card.id in predicted))
+    return [own for own in found if own], [
+        f"no prediction on {', '.join(cards)} of {', '.join(networks)}: {reason}"
+        for (reason, networks), cards in reasons.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predictions:
-    """The model, and what it says of each file by its path: a verdict for each card that predicts
-    anything, of training and of forward passes."""
+    """The model, and what it says of each file by its path: its groups_of()."""
 
     fit: Fit
-    verdicts: dict[Path, list[Verdict]] = field(default_factory=dict)
-    passes: dict[Path, list[Verdict]] = field(default_factory=dict)
+    groups: dict[Path, list[list[Verdict]]] = field(default_factory=dict)
 
     def of(self, file: File) -> list[Verdict]:
         """The verdicts that answer for `file`: of training, or where it has none of forward passes;
         none where nothing is predicted."""
-        return self.trained(file) or self.of_passes(file)
-
-    def trained(self, file: File) -> list[Verdict]:
-        """Those of training."""
-        return self.verdicts.get(file.path, [])
-
-    def of_passes(self, file: File) -> list[Verdict]:
-        """Those of the networks of `file` in use."""
-        return self.passes.get(file.path, [])
+        return next(iter(self.groups.get(file.path, ())), [])
 
     def clause(self, file: File) -> str:
         """What a headline of `file` says of them; empty where nothing is predicted."""
@@ -226,19 +231,8 @@ def predictions(
 ) -> Predictions:
     """What the default cards would do on the machine of each of `files`; the GPU's rows of these
     and of `older` files are in the fit. Raises OSError where reference figures cannot be read."""
-    fitted = fit(observations([*files, *older]))
-    found = [*apply(partial(_verdicts, fitted=fitted), files)]
-    trained, used = ({file.path: own[of] for file, own in found if own[of]} for of in (0, 1))
-    return Predictions(fitted, trained, used)
-
-
-def _verdicts(file: File, fitted: Fit) -> tuple[File, tuple[list[Verdict], list[Verdict]]]:
-    """Of training, and of forward passes."""
-    cards = load_cards()
+    fitted, cards = fit(observations([*files, *older])), load_cards()
     wanted = Wanted(tuple(cards[name] for name in DEFAULT_CARDS))
-
-    def told(asked: Wanted) -> list[Verdict]:
-        found = verdicts(outlooks(file, fitted, asked))
-        return [one for one in found if any(outlook.networks for outlook in one.outlooks)]
-
-    return file, (told(wanted), told(wanted.of_passes))
+    found = apply(partial(groups_of, fit=fitted, wanted=wanted), files)
+    groups = {file.path: own for file, (own, _) in zip(files, found, strict=True)}
+    return Predictions(fitted, groups)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is predicted of cards as tables; each says in its title that this was not measured."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -10,8 +10,8 @@ from plots import units
 from plots.core.cards import Card
 from plots.core.crossover import Comparison, SpeedUp
 from plots.core.crossover_words import crossover_words
-from plots.core.curves import Curve
 from plots.core.machines import short_gpu
+from plots.core.network import ODD
 from plots.core.tables.cells import (
     Field,
     count_field,
@@ -29,7 +29,8 @@ from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.predict.analysis import NOT_MEASURED, Outlook
 from plots.features.predict.answer import Verdict, shown_ways
 from plots.features.predict.fit import Fit, band_notes
-from plots.features.predict.ranks import Prospect, Together, loss
+from plots.features.predict.links import loss
+from plots.features.predict.ranks import Prospect, Together
 from plots.features.predict.ways import OURS, PYTORCH
 from plots.file.families import FAMILIES, FORWARD
 from plots.file.quantities import TIME, Quantity
@@ -47,7 +48,7 @@ _RATES = {
 }
 
 
-def crossover_table(found: Sequence[Verdict], fit: Fit, machine: str) -> Table:
+def crossover_table(found: Sequence[Verdict], machine: str) -> Table:
     """From which size each card would win, in each way."""
     quantity = _quantity(found)
 
@@ -75,11 +76,13 @@ def crossover_table(found: Sequence[Verdict], fit: Fit, machine: str) -> Table:
         for outlook in verdict.outlooks
         for one in outlook.crossovers
     ]
-    title = f"From which size on a GPU would {quantity.win} on {machine}; {NOT_MEASURED}"
-    return table_of(title, lines, fields, _notes(found, fit))
+    title = f"From which size each card would {quantity.win}, in every way, {NOT_MEASURED}"
+    return table_of(f"{title}, on {machine}", lines, fields)
 
 
-def networks_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -> Table:
+def networks_table(
+    found: Sequence[Verdict], machine: str, family: str, notes: Iterable[str]
+) -> Table:
     """Each network of `family` on the measured CPU and on each card, in each way."""
     pairs = [
         (outlook, one)
@@ -123,12 +126,13 @@ def networks_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str
         (Column("winner", quantity.better), winner),
     )
     title = f"{_title(family, found)} on {machine} and on cards; those of cards are {NOT_MEASURED}"
-    return table_of(title, pairs, fields, _notes(found, fit))
+    return table_of(title, pairs, fields, notes)
 
 
-def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -> Table:
-    """Each network of `family` on the measured CPU, and the band of each card in one column: in the
-    way of its headline, or else in the fastest. A band that is surely faster is bold."""
+def bands_table(found: Sequence[Verdict], family: str, notes: Iterable[str]) -> Table:
+    """Each network of `family` that anyone trains (or any, where nobody trains one) on the measured
+    CPU, and the band of each card in one column: in the way of its headline, or else in the
+    fastest. A band that is surely faster is bold."""
     lines: dict[tuple[tuple[str, str], ...], tuple[dict[str, Cell], SpeedUp]] = {}
     ways: dict[str, None] = {}
     for verdict in found:
@@ -138,6 +142,7 @@ def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -
                 lines.setdefault(key, ({}, one))[0][verdict.card.id] = _band(one)
                 ways[f"{outlook.way.name}, {outlook.way.data}"] = None
     ordered = sorted(lines.values(), key=lambda of: (of[1].parameters, of[1].common["batch"]))
+    ordered = [of for of in ordered if of[1].model not in ODD] or ordered
     batch, _ = _work_fields()
     quantity = _quantity(found)
 
@@ -152,10 +157,10 @@ def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -
         _cpu_field(f"cpu_{FAMILIES[family].short}_{quantity.unit}", "CPU", quantity),
         *(card(verdict.card) for verdict in found),
     )
-    title = f"{_title(family, found)} on {machine}: CPU measured, cards {NOT_MEASURED} (from – to)"
+    title = f"{_title(family, found)}: CPU measured, cards {NOT_MEASURED} (from – to)"
     bold = f"Bold, or with an asterisk: surely {quantity.better} than the CPU."
     how = f"GPU: {' or '.join(ways)}. {bold}"
-    return table_of(title, ordered, fields, (how, *_notes(found, fit)))
+    return table_of(title, ordered, fields, (how, *notes))
 
 
 def _band(one: SpeedUp) -> Cell:
@@ -211,8 +216,8 @@ def together_table(each: Prospect, machine: str) -> Table:
         (Column("speed_up", "times", True, "speedup"), gain),
         number_field("speed_up_low", "from", lambda one: one.speed_up.low, "speedup", 2),
         number_field("speed_up_high", "to", lambda one: one.speed_up.high, "speedup", 2),
-        share("efficiency", "efficiency", lambda one: one.efficiency.seconds),
-        share("exposed", "sums", lambda one: one.exposed.seconds),
+        share("efficiency", "efficiency", lambda one: one.efficiency),
+        share("exposed", "sums", lambda one: one.exposed),
         _MEASURED,
     )
     title = f"Several cards beside one, {each.plan.name}: networks of {machine}"
@@ -226,19 +231,6 @@ def together_table(each: Prospect, machine: str) -> Table:
         "surely faster than one card.",
     )
     return table_of(f"{title}; {NOT_MEASURED}", each.networks, fields, notes)
-
-
-def problems_of(found: Sequence[Verdict]) -> list[str]:
-    """Why some have no prediction, a sentence for each reason with the cards that it holds for."""
-    cards: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
-    for verdict in found:
-        for outlook in verdict.outlooks:
-            for reason, networks in outlook.problems.items():
-                cards.setdefault((reason, networks), {})[verdict.card.id] = None
-    return [
-        f"no prediction on {', '.join(names)} of {', '.join(networks)}: {reason}"
-        for (reason, networks), names in cards.items()
-    ]
 
 
 def cards_table(cards: Mapping[str, Card]) -> Table:
@@ -262,27 +254,19 @@ def cards_table(cards: Mapping[str, Card]) -> Table:
     return table_of("Graphics cards", cards.values(), fields)
 
 
-def _notes(found: Sequence[Verdict], fit: Fit) -> tuple[str, ...]:
+def notes_of(found: Sequence[Verdict], fit: Fit) -> tuple[str, ...]:
     """What the bands of what is predicted are worth, and for whom they are."""
-    outlooks = [outlook for verdict in found for outlook in verdict.outlooks]
-    loops = {outlook.way.loop for outlook in outlooks}
-    families = {one.family for outlook in outlooks for one in outlook.networks}
-    curve = _any(found)
-    precision = curve.configuration["precision"] if curve else "f32"
-    loop = PYTORCH if loops == {PYTORCH} else OURS
-    return band_notes(fit, precision, loop, of_passes=families == {FORWARD})
-
-
-def _any(found: Sequence[Verdict]) -> Curve | None:
-    """One of the GPU's curves, which all are in one precision and of one quantity."""
-    outlooks = (outlook for verdict in found for outlook in verdict.outlooks)
-    return next((one.gpu for outlook in outlooks for one in outlook.networks), None)
+    outlooks = [outlook for verdict in found for outlook in verdict.outlooks if outlook.networks]
+    one = outlooks[0].networks[0]
+    loop = PYTORCH if {outlook.way.loop for outlook in outlooks} == {PYTORCH} else OURS
+    precision = one.gpu.configuration["precision"]
+    return band_notes(fit, precision, loop, of_passes=one.family == FORWARD)
 
 
 def _quantity(found: Sequence[Verdict]) -> Quantity:
     """What is predicted: time, or what it costs."""
-    curve = _any(found)
-    return curve.quantity if curve else TIME
+    outlooks = (outlook for verdict in found for outlook in verdict.outlooks)
+    return next((one.gpu.quantity for outlook in outlooks for one in outlook.networks), TIME)
 
 
 def _title(family: str, found: Sequence[Verdict]) -> str:
