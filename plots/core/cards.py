@@ -3,7 +3,6 @@
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from plots.core.reference import REFERENCE
@@ -54,11 +53,6 @@ class Card:
         figure = self.figures.get(name)
         return figure.value if figure else None
 
-    def source(self, name: str) -> Source | None:
-        """Where the figure was read; None where it is unknown."""
-        figure = self.figures.get(name)
-        return figure.source if figure else None
-
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
@@ -87,47 +81,32 @@ class Link:
     compute_capability: str = ""
 
 
-def load_cards(path: Path = CARDS_PATH) -> dict[str, Card]:
-    """Every card in `path` by its id, in the order of the file.
-
-    Raises OSError where the file cannot be read.
-    """
-    content, sources = _read(path)
-    return {
-        card["id"]: Card(
-            **{
-                **card,
-                "figures": {
-                    name: Figure(**{**figure, "source": sources[figure["source"]]})
-                    for name, figure in card["figures"].items()
-                },
-            }
-        )
-        for card in content["cards"]
-    }
+def load_cards() -> dict[str, Card]:
+    """Every card by its id, in the order of the file; raises OSError where that cannot be read."""
+    content, sources = _read()
+    found = {}
+    for card in content["cards"]:
+        figures = {
+            name: Figure(**{**figure, "source": sources[figure["source"]]})
+            for name, figure in card["figures"].items()
+        }
+        found[card["id"]] = Card(**{**card, "figures": figures})
+    return found
 
 
-def load_units(path: Path = CARDS_PATH) -> dict[str, str]:
-    """What each figure is and in which unit, in words; raises as `load_cards`."""
-    return _read(path)[0]["units"]
+def overheads(id: str) -> list[Overhead]:
+    """The bands of one kind, such as launch or wait; raises as load_cards()."""
+    content, sources = _read()
+    kind = [band for band in content["overheads"] if band["id"] == id]
+    return [Overhead(**{**band, "source": sources[band["source"]]}) for band in kind]
 
 
-def overheads(id: str, path: Path = CARDS_PATH) -> list[Overhead]:
-    """The bands of one kind, such as launch or wait; raises as `load_cards`."""
-    content, sources = _read(path)
-    return [
-        Overhead(**{**band, "source": sources[band["source"]]})
-        for band in content["overheads"]
-        if band["id"] == id
-    ]
-
-
-def load_links(path: Path = CARDS_PATH) -> list[Link]:
-    """Every link of several cards, one for each source; raises as `load_cards`."""
-    content, sources = _read(path)
+def load_links() -> list[Link]:
+    """Every link of several cards, one for each source; raises as load_cards()."""
+    content, sources = _read()
     return [Link(**{**link, "source": sources[link["source"]]}) for link in content["links"]]
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Source]]:
-    content = json.loads(path.read_text(encoding="utf-8"))
+def _read() -> tuple[dict[str, Any], dict[str, Source]]:
+    content = json.loads(CARDS_PATH.read_text(encoding="utf-8"))
     return content, {key: Source(id=key, **own) for key, own in content["sources"].items()}

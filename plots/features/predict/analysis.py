@@ -15,7 +15,7 @@ import numpy as np
 from plots.core import statistics
 from plots.core.cards import Card, load_cards, overheads
 from plots.core.cost import BENCH_PATH, Cost, Operation, memory_of
-from plots.core.costs import cost_of, described_cost, pass_cost_of
+from plots.core.costs import cost_of, pass_cost_of
 from plots.core.crossover import Comparison, SpeedUp, banded_crossover
 from plots.core.curves import NETWORKS, SCALES, Pairing, pairings
 from plots.core.statistics import estimate, fewest_samples
@@ -246,15 +246,11 @@ def _times_of(
 def cost_for(row: Row, batch: float, precision: str, what: str, network: str = "") -> Cost | str:
     """The cost of the network of `row` in that batch, of which a phrase says `what` it is; or why
     it is not known, a phrase. `network` is its JSON where the file has it."""
-    cost: Cost | None = None
     if row.family == FORWARD:
         cost = pass_cost_of(row.model, batch, precision, BENCH_PATH, network)
-    elif network:
+    else:
         rows = max(row.counters.get("rows", batch), batch)
-        flags = (f"--batch={batch:.0f}", f"--rows={rows:.0f}", f"--precision={precision}")
-        cost = described_cost(network, flags, BENCH_PATH)
-    if cost is None and row.family != FORWARD:  # those that are built in are kept
-        cost = cost_of(row.model, batch, precision, BENCH_PATH)
+        cost = cost_of(row.model, batch, precision, BENCH_PATH, network=network, rows=rows)
     if cost is None:
         return f"{what} is not kept, and bench is not built to count it"
     if cost.params != row.counters["params"]:
