@@ -3,7 +3,7 @@
 
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ _LIMIT_SECONDS = 60
 _COUNTS = ("params", "batch", "rows", "steps")
 # Kinds of operations, as the profile and bench --cost call them, whose rates hang on their shapes.
 _OF_OWN_RATES = ("convolution", "normalization")
-_EPOCH_COUNTS = ("flops", "bytes", "products", "bytes_to_device")
+_EPOCH_COUNTS = ("bytes", "products", "bytes_to_device")
 
 
 class CostError(Exception):
@@ -163,10 +163,9 @@ def run_bench(bench: Path, arguments: Sequence[str]) -> Cost:
             check=False,
         )
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
         raise CostError(
-            f"{printable(str(bench))}, which counts other networks: {reason}; build it with ./run, "
-            "name it with --bench PATH, or its saved output with --cost FILE"
+            f"{printable(str(bench))}, which counts other networks: {_reason(error)}; build it "
+            "with ./run, name it with --bench PATH, or its saved output with --cost FILE"
         ) from None
     except subprocess.TimeoutExpired:
         raise CostError(
@@ -184,28 +183,27 @@ def load_cost(path: Path) -> Cost:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CostError(f"{printable(str(path))}: {reason}; check the path") from None
+        raise CostError(f"{printable(str(path))}: {_reason(error)}; check the path") from None
     return parse_cost(str(path), text)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def parse_cost(source: str, text: str) -> Cost:
     """The cost in `text`, output of bench --cost; `source` is where it is from, for CostError."""
     try:
         fields = json.loads(text)
-        epoch = fields["epoch"]
-        accumulate = fields["accumulate"]
-        numbers = [fields[name] for name in _COUNTS] + [epoch[name] for name in _EPOCH_COUNTS]
-        launches = epoch["device_launches"]
-        # Either device may lack an operation of the network.
-        numbers += [fields["logits"]] if "logits" in fields else []  # older outputs lack it
-        numbers += [launches["cpu"]] if "cpu" in launches else []
-        on_gpu = launches.get("cuda", {})
-        numbers += [count for modes in on_gpu.values() for count in modes.values()]
-        good = all(type(number) in (int, float) and 0 <= number < 1e300 for number in numbers)
-        good = good and all(fields[name] > 0 for name in _COUNTS) and epoch["flops"] > 0
-        good = good and type(accumulate) is int and accumulate >= 1
-        if good:
+        epoch, accumulate = fields["epoch"], fields["accumulate"]
+        positive = [*(fields[name] for name in _COUNTS), epoch["flops"], accumulate]
+        launches = epoch["device_launches"]  # either device may lack an operation of the network
+        numbers = [fields.get("logits", 1), launches.get("cpu", 1)]  # older outputs lack the former
+        numbers += [epoch[name] for name in _EPOCH_COUNTS]
+        numbers += [count for way in launches.get("cuda", {}).values() for count in way.values()]
+        for number in [*positive, *numbers]:
+            _amount(number)
+        if min(positive) > 0 and type(accumulate) is int:
             return Cost(
                 model=str(fields["model"]),
                 precision=str(fields["precision"]),
@@ -224,16 +222,14 @@ def parse_cost(source: str, text: str) -> Cost:
 
 def operation_of(fields: dict[str, Any]) -> Operation:
     """As bench --cost lists it. ValueError, KeyError or TypeError where `fields` is none."""
-    products = []
-    for one in fields.get("products", ()):
-        m, n, k = (int(_amount(one[key], whole=True)) for key in "mnk")
-        products.append(Product(m, n, k, _count(one)))
+
+    def sizes(of: dict[str, Any], *keys: str) -> Iterator[int]:
+        for value in (*(of[key] for key in keys), of.get("count", 1)):
+            yield int(_amount(value, whole=True))
+
+    products = tuple(Product(*sizes(one, *"mnk")) for one in fields.get("products", ()))
     flops, moved, launches = (_amount(fields[key]) for key in ("flops", "bytes", "launches"))
-    return Operation(str(fields["kind"]), flops, moved, launches, tuple(products), _count(fields))
-
-
-def _count(fields: dict[str, Any]) -> int:
-    return int(_amount(fields.get("count", 1), whole=True))
+    return Operation(str(fields["kind"]), flops, moved, launches, products, *sizes(fields))
 
 
 def _amount(value: Any, whole: bool = False) -> float:

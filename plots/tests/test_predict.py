@@ -30,9 +30,9 @@ from plots.features.predict.answer import ends, verdicts
 from plots.features.predict.cards import chosen_cards
 from plots.features.predict.data import measured
 from plots.features.predict.fit import Fit
-from plots.features.predict.simulate import Error, Errors, Times
+from plots.features.predict.simulate import Errors, Times
 from plots.features.predict.simulate import ends as simulated
-from plots.features.predict.ways import PERSISTENT, WAYS, Way
+from plots.features.predict.ways import PERSISTENT, WAYS, Estimate, Way
 from plots.file import loading
 from plots.file.families import steps_of
 from plots.file.rows import File, Row
@@ -233,7 +233,7 @@ def test_without_a_band_it_is_the_crossover_of_measured_times(read):
 
 
 def test_what_the_band_leaves_open_is_said(file, fitted):
-    wide = replace(fitted, errors=Errors(*3 * [Error(10.0, 13)]))
+    wide = replace(fitted, errors=Errors(*3 * [Estimate(10.0, 13)]))
     (one,) = outlook(file, wide, CARDS["gtx-980"]).crossovers
     assert one.crossover.kind == "ambiguous" and "noise" not in crossover_words(one.crossover)
     huge = faster(CARDS["b200"], 1e-5)

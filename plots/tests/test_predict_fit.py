@@ -22,8 +22,7 @@ from plots.features.predict.data import (
 )
 from plots.features.predict.fit import errors_of, fit, is_network, left_out, parameters_of
 from plots.features.predict.model import EXPECTED, PARAMETERS, SPREADS, Stack, busy, our_demand
-from plots.features.predict.simulate import Error
-from plots.features.predict.ways import PYTORCH, Way
+from plots.features.predict.ways import PYTORCH, Estimate, Way
 from plots.features.shi.analysis import load_shi
 from plots.file import loading
 from plots.file.rows import File
@@ -244,7 +243,7 @@ def test_errors_of_arithmetic_memory_and_networks_are_told_apart(published):
         found.append([errors.whole.spread**2, errors.arithmetic.spread**2, errors.memory.spread**2])
     assert np.sqrt(np.mean(found, axis=0)) == pytest.approx([0.2, 0.1, 0.3], rel=0.25)
     timed = {(one.network, one.precision) for one in published if is_network(one)}
-    assert errors.whole.cards == len(timed)
+    assert errors.whole.count == len(timed)
     off = np.array([0.3 * (one.network == "fcn-s") for one in published])
     again = [*published, *[one for one in published if one.network == "fcn-s"] * 5]
     twice = np.concatenate([off, np.full(len(again) - len(off), 0.3)])
@@ -271,8 +270,8 @@ def test_the_band_covers_what_is_left_out(fitted, published):
 
 
 def test_the_tails_are_those_of_students_t():
-    assert Error(1.0, 2).half_width == pytest.approx(6.3138, abs=1e-4)
-    assert Error(0.5, 13).half_width == pytest.approx(0.5 * 1.7823, abs=1e-4)
+    assert Estimate(1.0, 2).half_width == pytest.approx(6.3138, abs=1e-4)
+    assert Estimate(0.5, 13).half_width == pytest.approx(0.5 * 1.7823, abs=1e-4)
 
 
 def test_better_than_the_experiment_that_came_before(fitted):
@@ -332,7 +331,7 @@ def test_few_measured_networks_do_not_make_a_band(write, fitted):
     few = [row for row in file.rows if row.configuration.get("model") in ("disc-3", "disc-9")]
     found = fit(observations([replace(file, rows=tuple(few))]))
     assert not found.measured and not found.scores
-    assert found.errors.whole.cards == fitted.errors.whole.cards
+    assert found.errors.whole.count == fitted.errors.whole.count
     one_card = fit(observations([file]))
     assert not one_card.measured, "one card tells nothing of another"
 

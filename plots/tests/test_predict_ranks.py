@@ -23,8 +23,7 @@ from plots.features.predict.links import (
     lost,
 )
 from plots.features.predict.ranks import Plan, Prospect, plan_sentences, prospect
-from plots.features.predict.simulate import Error
-from plots.features.predict.ways import PYTORCH, Band, Way
+from plots.features.predict.ways import PYTORCH, Band, Estimate, Way
 from plots.tests import synthetic
 from plots.tests.synthetic_probes import operation
 from plots.tests.synthetic_sweep import DISC_MODELS
@@ -56,7 +55,7 @@ def known(monkeypatch):
         "predict_draws",
         lambda fit, cost, card, way, steps: np.full(9, steps * 1e-12 * cost.params * cost.batch),
     )
-    monkeypatch.setattr(ranks, "loss", lambda: Error(0.0, 12))
+    monkeypatch.setattr(ranks, "loss", lambda: Estimate(0.0, 12))
     monkeypatch.setattr(ranks, "slower", lambda error: np.ones(9))
     monkeypatch.setattr(ranks, "waits", lambda link, ranks, *_: link.seconds(ranks, 0.0)[:9])
 
@@ -224,4 +223,4 @@ def test_what_is_lost_is_what_the_model_does_not_explain(monkeypatch):
     assert lost(perfect, 2) == pytest.approx(0.0, abs=1e-6)
     assert lost(slow, 2) == pytest.approx(np.log(2), abs=1e-6)
     found = loss_of([perfect, slow])
-    assert found.cards == 2 and found.spread == pytest.approx(np.log(2) / 2**0.5, abs=1e-6)
+    assert found.count == 2 and found.spread == pytest.approx(np.log(2) / 2**0.5, abs=1e-6)

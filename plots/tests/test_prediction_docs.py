@@ -37,7 +37,7 @@ from plots.features.predict.fit import (
 )
 from plots.features.predict.links import load_scaling, loss_of, modelled
 from plots.features.predict.model import CEILINGS, PARAMETERS
-from plots.features.predict.simulate import Error, Times, slower
+from plots.features.predict.simulate import Times, slower
 from plots.features.predict.simulate import ends as ends_of
 from plots.features.predict.ways import PYTORCH, Way, several
 from plots.file import loading
@@ -207,7 +207,7 @@ def errors() -> str:
     return table(
         "Errors of a network or card more, each drawn by itself",
         "of | spread: | 90 % within: | networks or cards:",
-        ((name, *factors(one.spread, one.half_width), str(one.cards)) for name, one in named),
+        ((name, *factors(one.spread, one.half_width), str(one.count)) for name, one in named),
     )
 
 
@@ -217,7 +217,7 @@ def floors() -> str:
     lines = []
     for one in sources:
         inner = several([other for other in sources if other is not one])
-        width = math.exp(Error(inner.spread, inner.count).half_width)
+        width = math.exp(inner.half_width)
         times = Times(inner.middle / width, inner.middle, inner.middle * width)
         took = [units.seconds(one.low_seconds, 2), *beside(times, one.low_seconds)[1:]]
         lines.append((one.note.split(":")[0], *took))

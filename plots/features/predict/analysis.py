@@ -24,12 +24,12 @@ from plots.features.predict.fit import Fit
 from plots.features.predict.model import Demand, Stack, demand, our_demand
 from plots.features.predict.simulate import (
     Times,
-    among,
     around,
     device_seconds,
     ends,
     whole_seconds,
     within,
+    within_factor,
 )
 from plots.features.predict.ways import (
     AUTO,
@@ -90,7 +90,7 @@ def predict_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> n
     asked, beside = found
     if fit.measured and way.loop == OURS:  # whose band is that of whole times, launches and all
         total = steps * float(np.exp(Stack([asked]).log_seconds(fit.parameters)[0]))
-        return total * around(fit.band)
+        return total * within_factor(fit.band)
     if way.loop == OURS:
         step = device_seconds(
             asked, fit.parameters, fit.errors, floor(card.compute_capability), launch(way)
@@ -314,6 +314,6 @@ def step_draws(
     step = device_seconds(asked, fit.parameters, fit.errors, floor(card.compute_capability), None)
     # The processor starts operations meanwhile; one that is slow at that is slow beside it, too.
     torch = several(overheads("torch_operation"))
-    operation = among(torch, "operation")
+    operation = around(torch, "operation")
     beside = within(_BESIDE, "intercept") * operation / torch.middle
     return np.maximum(step, beside + asked.operations * operation)

@@ -14,8 +14,8 @@ from plots import units
 from plots.core.statistics import conformal
 from plots.features.predict.data import KERNELS, PRODUCTS, Observation
 from plots.features.predict.model import EXPECTED, PARAMETERS, SPREADS, Stack
-from plots.features.predict.simulate import Error, Errors
-from plots.features.predict.ways import OURS, published
+from plots.features.predict.simulate import Errors
+from plots.features.predict.ways import OURS, Estimate, published
 
 _SIMULATED = (
     "These cards were not measured on this machine. The band holds 90 % of simulated cards, on "
@@ -123,7 +123,7 @@ def errors_of(
             one.card for one, share in zip(observations, shares, strict=True) if share[place] > 0.5
         ]
         counts.append(max(len(set(most)), FEWEST_CARDS))
-    return Errors(*map(Error, np.sqrt(squares).tolist(), counts))
+    return Errors(*map(Estimate, np.sqrt(squares).tolist(), counts))
 
 
 def parameters_of(observations: Sequence[Observation]) -> np.ndarray:

@@ -19,8 +19,8 @@ from plots.core.cards import Card, load_cards, load_links
 from plots.core.cost import CostError
 from plots.core.reference import REFERENCE, lines_of
 from plots.features.predict.data import card_of
-from plots.features.predict.simulate import Error, unlike, within
-from plots.features.predict.ways import Band, published
+from plots.features.predict.simulate import around, within
+from plots.features.predict.ways import Band, Estimate, published
 from plots.file.rows import File
 from plots.text import printable
 
@@ -50,14 +50,14 @@ class Link:
     base: Band
     step: Band
     bandwidth: Band
-    error: Error | None = None
+    error: Estimate | None = None
 
     def seconds(self, ranks: int, size: float) -> np.ndarray:
         """Draws of a sum of `size` bytes over so many cards."""
         messages, moved = _ring(ranks)
         latency = within(self.base, "latency") + within(self.step, "latency") * messages
         found = latency + size * moved / within(self.bandwidth, "bandwidth")
-        return found * unlike(self.error, "sums") if self.error else found
+        return found * around(self.error, "sums") if self.error else found
 
 
 def _ring(ranks: Any) -> tuple[Any, Any]:
@@ -126,7 +126,7 @@ def fitted_link(sums: Sequence[tuple[int, float, float]]) -> Link | None:
     step, inverse = np.exp(found.x).tolist()
     spread = float(np.sqrt(np.sum(found.fun**2) / (len(sizes) - 2)))
     known = (Band(0.0, 0.0), Band(step, step), Band(1 / inverse, 1 / inverse))
-    return Link("measured sums", *known, Error(spread, len(sums)))
+    return Link("measured sums", *known, Estimate(spread, len(sums)))
 
 
 def exposed(one_sum: Callable[[float], np.ndarray], size: float, hidden: np.ndarray) -> np.ndarray:
@@ -198,7 +198,7 @@ def lost(one: Scaling, gpus: int) -> float:
     return math.log(one.seconds(gpus) / float(np.median(modelled(one, gpus))))
 
 
-def loss_of(found: Iterable[Scaling]) -> Error:
+def loss_of(found: Iterable[Scaling]) -> Estimate:
     """What several cards lose beside the sums, as these did: each network on each machine counts
     once."""
     squares: dict[tuple[str, str], list[float]] = {}
@@ -206,10 +206,10 @@ def loss_of(found: Iterable[Scaling]) -> Error:
         own = squares.setdefault((one.network, one.machine), [])
         own += [lost(one, gpus) ** 2 for gpus in one.several]
     means = [float(np.mean(own)) for own in squares.values()]
-    return Error(math.sqrt(float(np.mean(means))), len(means))
+    return Estimate(math.sqrt(float(np.mean(means))), len(means))
 
 
 @cache
-def loss() -> Error:
+def loss() -> Estimate:
     """As all that were published did."""
     return loss_of(load_scaling())
