@@ -68,15 +68,10 @@ def observations(files: Sequence[File] = ()) -> list[Observation]:
 
 
 def card_of(file: File, cards: dict[str, Card]) -> Card | None:
-    """The card that `file` was measured on; None where none of `cards` has its name."""
-    return _named(file.machine.gpu or "", cards)
-
-
-def _named(name: str, cards: dict[str, Card]) -> Card | None:
-    """The card that is called `name`, or else the only one whose name has the same words, in that
-    order, and more: drivers say "NVIDIA H100 80GB HBM3" of an H100 SXM5 80 GB, and "Orin" of every
-    Jetson Orin."""
-    words = _words(name)
+    """The card that `file` was measured on: that of its name, or else the only one whose name has
+    the same words, in that order, and more; None where none of `cards` has. Drivers say "NVIDIA
+    H100 80GB HBM3" of an H100 SXM5 80 GB, and "Orin" of every Jetson Orin."""
+    words = _words(file.machine.gpu or "")
     found = [card for card in cards.values() if words and _holds(_words(card.name), words)]
     exact = [card for card in found if _without_size(_words(card.name)) == _without_size(words)]
     return (exact or found)[0] if len(exact or found) == 1 else None
@@ -89,9 +84,9 @@ def _words(name: str) -> list[str]:
     return [word for word in words if word not in _NO_PART_OF_NAMES]
 
 
-def _without_size(words: list[str]) -> list[str]:
+def _without_size(words: list[str]) -> str:
     """Without the size of its memory, which drivers of desktop cards do not tell."""
-    return re.sub(r" \d+ gb$", "", " ".join(words)).split()
+    return re.sub(r" \d+ gb$", "", " ".join(words))
 
 
 def _holds(words: list[str], wanted: list[str]) -> bool:
@@ -171,7 +166,7 @@ def _published(cards: dict[str, Card]) -> list[Observation]:
     Winograd's products in large tiles, which ours does not use), so its times of that network are
     left out.
     """
-    counted = []
+    counted, otherwise = list[tuple[str, Observation]](), set[tuple[str, str]]()
     for key, seconds, framework, source in _times():
         network, batch, precision, name = key
         cost, card = find_cost(network, batch, precision), cards.get(name)
@@ -181,15 +176,15 @@ def _published(cards: dict[str, Card]) -> list[Observation]:
             continue
         asked = demand(cost.operations, precision, card)
         if isinstance(asked, Demand):
-            label = f"{source}, {framework}"
-            one = Observation(*key, seconds, asked, "published", label)
-            counted.append((framework, one, _least(cost, card)))
-    other = {(one.network, framework) for framework, one, least in counted if one.seconds < least}
+            one = Observation(*key, seconds, asked, "published", f"{source}, {framework}")
+            counted.append((framework, one))
+            if seconds < _least(cost, card):
+                otherwise.add((network, framework))
     fastest: dict[Key, Observation] = {}
-    for framework, one, _ in counted:
+    for framework, one in counted:
         key = (one.network, one.batch, one.precision, one.card)
         is_slower = key in fastest and fastest[key].seconds <= one.seconds
-        if (one.network, framework) not in other and not is_slower:
+        if (one.network, framework) not in otherwise and not is_slower:
             fastest[key] = one
     return list(fastest.values())
 
