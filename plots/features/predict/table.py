@@ -56,17 +56,12 @@ def crossover_table(found: Sequence[Verdict], machine: str) -> Table:
         own = of[1].crossover
         return Cell("once" if own.kind == "once" else crossover_words(own), own.kind)
 
-    def size(key: str, title: str, end: str) -> Field:
-        return number_field(key, title, lambda of: getattr(of[1].crossover, end), _BAND, 2)
-
     fields = (
         *_gpu_fields(),
         text_field("what", "of", lambda of: of[1].networks),
         *_work_fields(),
         for_programs(text_field("measure", "over", lambda of: of[1].measure)),
-        size("crossover", f"{quantity.wins} from", "size"),
-        size("low", "earliest", "low"),
-        size("high", "latest", "high"),
+        *_size_fields(f"{quantity.wins} from", "earliest", "latest", _BAND, _BAND),
         _MEASURED,
         (Column("answer", "answer"), answer),
     )
@@ -171,10 +166,6 @@ def _band(one: SpeedUp) -> Cell:
 
 def paying_table(found: Sequence[Prospect], machine: str) -> Table:
     """From which size on each number of cards wins."""
-
-    def size(key: str, title: str, end: str, group: str = "") -> Field:
-        return number_field(key, title, lambda of: getattr(of[1].crossover, end), group, 2)
-
     fields = (
         text_field("card", "card", lambda of: of[0].card.id),
         text_field("link", "link", lambda of: of[0].link.name),
@@ -183,9 +174,7 @@ def paying_table(found: Sequence[Prospect], machine: str) -> Table:
         (Column("batch", "batch", numeric=True), lambda of: text_cell(of[1].batch or None)),
         text_field("measure", "over", lambda of: of[1].crossover.question.measure),
         (Column("kind", "answer"), lambda of: kind_cell(of[1].crossover.kind)),
-        size("crossover", "pay from", "size"),
-        size("low", "from", "low", "95 % of draws"),
-        size("high", "to", "high", "95 % of draws"),
+        *_size_fields("pay from", "from", "to", "", "95 % of draws"),
         _MEASURED,
     )
     lines = [(each.plan, one) for each in found for one in each.paying]
@@ -197,8 +186,8 @@ def paying_table(found: Sequence[Prospect], machine: str) -> Table:
 def together_table(each: Prospect, machine: str) -> Table:
     """One line for each network and number of cards."""
 
-    def share(key: str, title: str, of: Callable[[Together], float]) -> Field:
-        return shown_field(key, title, of, lambda value: f"{100 * value:.0f} %")
+    def percent(value: float) -> str:
+        return f"{100 * value:.0f} %"
 
     def gain(one: Together) -> Cell:
         found = one.speed_up
@@ -216,8 +205,8 @@ def together_table(each: Prospect, machine: str) -> Table:
         (Column("speed_up", "times", True, "speedup"), gain),
         number_field("speed_up_low", "from", lambda one: one.speed_up.low, "speedup", 2),
         number_field("speed_up_high", "to", lambda one: one.speed_up.high, "speedup", 2),
-        share("efficiency", "efficiency", lambda one: one.efficiency),
-        share("exposed", "sums", lambda one: one.exposed),
+        shown_field("efficiency", "efficiency", lambda one: one.efficiency, percent),
+        shown_field("exposed", "sums", lambda one: one.exposed, percent),
         _MEASURED,
     )
     title = f"Several cards beside one, {each.plan.name}: networks of {machine}"
@@ -236,20 +225,20 @@ def together_table(each: Prospect, machine: str) -> Table:
 def cards_table(cards: Mapping[str, Card]) -> Table:
     """A line for each card: what a data sheet says of it; a dash where no source says it."""
 
-    def figure(key: str) -> Callable[[Card], float | None]:
-        return lambda card: card.figure(key) or None
-
-    def rate(key: str, title: str, unit: str) -> Field:
-        return shown_field(key, title, figure(key), lambda value: units.rate(value, unit))
+    def figure(key: str, title: str, show: Callable[[float], str]) -> Field:
+        return shown_field(key, title, lambda card: card.figure(key) or None, show)
 
     fields = (
         text_field("card", "--gpu=", lambda card: card.id),
         text_field("name", "name", lambda card: card.name),
         shown_field("year", "year", lambda card: card.year, str),
         text_field("kind", "kind", lambda card: card.kind),
-        *(rate(key, *named) for key, named in _RATES.items()),
-        shown_field("memory_bytes", "memory size", figure("memory_bytes"), units.binary_bytes),
-        count_field("multiprocessors", "multiprocessors", figure("multiprocessors")),
+        *(
+            figure(key, title, partial(units.rate, unit=unit))
+            for key, (title, unit) in _RATES.items()
+        ),
+        figure("memory_bytes", "memory size", units.binary_bytes),
+        figure("multiprocessors", "multiprocessors", units.count),
     )
     return table_of("Graphics cards", cards.values(), fields)
 
@@ -280,6 +269,19 @@ def _cpu_field(key: str, title: str, quantity: Quantity, group: str = "") -> Fie
         return float(np.median(of[1].cpu.samples[0]))
 
     return shown_field(key, title, median, quantity.show, group)
+
+
+def _size_fields(size: str, low: str, high: str, group: str, ends: str) -> tuple[Field, ...]:
+    """The columns of a crossover's size and ends, of what stands second in a line."""
+
+    def field(key: str, title: str, end: str, group: str) -> Field:
+        return number_field(key, title, lambda of: getattr(of[1].crossover, end), group, 2)
+
+    return (
+        field("crossover", size, "size", group),
+        field("low", low, "low", ends),
+        field("high", high, "high", ends),
+    )
 
 
 def _gpu_fields() -> tuple[Field, ...]:
