@@ -8,7 +8,7 @@ import pytest
 
 from plots.core.cards import load_cards, load_links
 from plots.core.cost import CostError
-from plots.features.predict import links, ranks
+from plots.features.predict import analysis, links, ranks
 from plots.features.predict.analysis import NOT_MEASURED, Wanted
 from plots.features.predict.links import (
     BUCKET_BYTES,
@@ -178,11 +178,10 @@ def test_figures_of_a_network_belong_together(file, known):
 def test_a_network_of_ones_own_is_counted_by_its_description(file, known, monkeypatch):
     given: dict[str, set[str]] = {}
 
-    def counted(row, batch, precision, what, network):
-        given.setdefault(row.model, set()).add(network)
-        return "unknown"
+    def counted(model, *_, network, rows):
+        given.setdefault(model, set()).add(network)
 
-    monkeypatch.setattr(ranks, "cost_for", counted)
+    monkeypatch.setattr(analysis, "cost_of", counted)
     own = dataclasses.replace(file, networks={"disc-3": "{}"})
     known_prospect(own, a_link(5e-6), 2)
     assert given["disc-3"] == {"{}"} and given["disc-4"] == {""}

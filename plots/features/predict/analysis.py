@@ -7,7 +7,7 @@ in tables and in pictures, and never in a result file.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -185,24 +185,27 @@ def measured_rows(file: File, wanted: Wanted) -> list[Row]:
     ]
 
 
+def each_once(measured: Iterable[Row]) -> list[Row]:
+    """Of rows that do the same but for their thread counts, the first."""
+    found: dict[Items, Row] = {}
+    for row in measured:
+        found.setdefault(row.axes.what(row.configuration), row)
+    return list(found.values())
+
+
 def _outlook(
     file: File, measured: Sequence[Row], fit: Fit, card: Card, *, way: Way, wanted: Wanted
 ) -> Outlook:
-    predicted: dict[Items, Row] = {}
-    problems: dict[str, list[str]] = {}
-    for row in measured:
-        key = row.axes.what(row.configuration)
-        if key in predicted:
-            continue
-        network = file.networks.get(row.model, "")
-        answer = _times_of(row, network, fit, card, way=way, precision=wanted.precision)
-        if isinstance(answer, Times):
-            predicted[key] = _predicted_row(row, answer, way, wanted)
+    predicted: list[Row] = []
+    problems: dict[str, dict[str, None]] = {}
+    for row in each_once(measured):
+        answer = _predicted_row(file, row, fit, card, way=way, wanted=wanted)
+        if isinstance(answer, Row):
+            predicted.append(answer)
         else:
-            names = problems.setdefault(answer, [])
-            names += [model for model in [row.model] if model not in names]
+            problems.setdefault(answer, {})[row.model] = None
     machine = replace(file.machine, gpu=card.name)
-    virtual = replace(file, machine=machine, rows=(*measured, *predicted.values()))
+    virtual = replace(file, machine=machine, rows=(*measured, *predicted))
     return Outlook(
         card=card,
         way=way,
@@ -230,36 +233,20 @@ def _banded_speed_up(pairing: Pairing) -> SpeedUp:
     return SpeedUp(pairing.common, size, chosen, pairing.gpu, ratio, *ends)
 
 
-def _times_of(
-    row: Row, network: str, fit: Fit, card: Card, *, way: Way, precision: str
-) -> Times | str:
+def _predicted_row(
+    file: File, row: Row, fit: Fit, card: Card, *, way: Way, wanted: Wanted
+) -> Row | str:
+    """What a row of that GPU would be, with the ends of the band for samples; or the reason why
+    that is not known, a phrase."""
     if not is_plain(row):
         return "only plain training is predicted: one wait an epoch, an update each batch"
     if way.counted["execution"] == "graph-epoch" and row.family != EPOCH:
         return f"{FAMILIES[row.family].a} has no graph of an epoch"
     batch = row.counters["batch"]
-    what = f"its cost at batch {batch:,.0f}"
-    cost = cost_for(row, batch, precision, what, network)
-    return predict_times(fit, cost, card, way, steps_of(row)) if isinstance(cost, Cost) else cost
-
-
-def cost_for(row: Row, batch: float, precision: str, what: str, network: str = "") -> Cost | str:
-    """The cost of the network of `row` in that batch, of which a phrase says `what` it is; or why
-    it is not known, a phrase. `network` is its JSON where the file has it."""
-    if row.family == FORWARD:
-        cost = pass_cost_of(row.model, batch, precision, BENCH_PATH, network)
-    else:
-        rows = max(row.counters.get("rows", batch), batch)
-        cost = cost_of(row.model, batch, precision, BENCH_PATH, network=network, rows=rows)
-    if cost is None:
-        return f"{what} is not kept, and bench is not built to count it"
-    if cost.params != row.counters["params"]:
-        return "it is not the network of that name here"
-    return cost
-
-
-def _predicted_row(row: Row, times: Times, way: Way, wanted: Wanted) -> Row:
-    """What a row of that GPU would be, with the ends of the band for samples."""
+    cost = cost_for(file, row, batch, wanted.precision, f"its cost at batch {batch:,.0f}")
+    times = cost if isinstance(cost, str) else predict_times(fit, cost, card, way, steps_of(row))
+    if isinstance(times, str):
+        return times
     kept = {key: value for key, value in row.configuration.items() if row.axes[key].role == "what"}
     return replace(
         row,
@@ -271,6 +258,22 @@ def _predicted_row(row: Row, times: Times, way: Way, wanted: Wanted) -> Row:
         verification=None,
         minimum_work=None,
     )
+
+
+def cost_for(file: File, row: Row, batch: float, precision: str, what: str) -> Cost | str:
+    """The cost of the network of `row` in that batch, of which a phrase says `what` it is; or why
+    it is not known, a phrase."""
+    network = file.networks.get(row.model, "")
+    if row.family == FORWARD:
+        cost = pass_cost_of(row.model, batch, precision, BENCH_PATH, network)
+    else:
+        rows = max(row.counters.get("rows", batch), batch)
+        cost = cost_of(row.model, batch, precision, BENCH_PATH, network=network, rows=rows)
+    if cost is None:
+        return f"{what} is not kept, and bench is not built to count it"
+    if cost.params != row.counters["params"]:
+        return "it is not the network of that name here"
+    return cost
 
 
 # ---- a step in PyTorch's eager loop: what it starts, and how long that takes on a card

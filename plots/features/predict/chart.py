@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from plots import units
 from plots.core.charts.lines import name_ends
@@ -79,43 +78,27 @@ def _draw(file: File, compared: Sequence[Compared], fit: Fit, figure: Figure) ->
     axes.set_xlim(sizes.min() / 1.6, sizes.max() * 1.6)
     axes.set_ylim(every.min() / 2, every.max() * 2)
     set_logarithmic_axes(axes, "trainable parameters", cpu.quantity)
-    cpu_line = _draw_cpu(axes, file, cpu, times)
+    threads = max(row.threads or 0 for row in file.rows)
+    look = Looks(file.rows).of({"device": "cpu", "cpu_threads": str(threads)})
+    shape = {**look.line, "linestyle": "-", "linewidth": 2.2, "markersize": 4.5, "zorder": 4}
+    lines = axes.plot(cpu.sizes, times, label="this CPU, measured", **shape)
     _draw_band(axes, cards)
-    lines = [_draw_card(axes, place, *each) for place, each in enumerate(compared)]
-    handles = name_ends(axes, [cpu_line, *lines])
+    for place, (verdict, one) in enumerate(compared):
+        lines += axes.plot(
+            one.gpu.sizes,
+            [samples[1] for samples in one.gpu.samples],
+            color=CARD_COLOURS[place % len(CARD_COLOURS)],
+            linewidth=1.6,
+            linestyle=PREDICTED_DASH,
+            label=_label(verdict),
+        )
+    handles = name_ends(axes, lines)
     _draw_range(axes, compared)
     noun = "wall-clock time" if cpu.quantity is TIME else cpu.quantity.noun
     family = FAMILIES[compared[0][1].family]
     write_above(axes, f"{noun} of {family.a}", figure.get_figwidth() - 1)
     title = f"If this machine had {'another' if file.machine.gpu else 'a'} GPU: {family.one}s"
     finish(figure, title, _lines(file, compared, fit), handles)
-
-
-def _draw_cpu(axes: Axes, file: File, cpu: Curve, times: np.ndarray) -> Line2D:
-    threads = max(row.threads or 0 for row in file.rows)
-    look = Looks(file.rows).of({"device": "cpu", "cpu_threads": str(threads)})
-    (line,) = axes.plot(
-        cpu.sizes,
-        times,
-        linewidth=2.2,
-        markersize=4.5,
-        zorder=4,
-        label="this CPU, measured",
-        **{**look.line, "linestyle": "-"},
-    )
-    return line
-
-
-def _draw_card(axes: Axes, place: int, verdict: Verdict, one: Comparison) -> Line2D:
-    (line,) = axes.plot(
-        one.gpu.sizes,
-        [samples[1] for samples in one.gpu.samples],
-        color=CARD_COLOURS[place % len(CARD_COLOURS)],
-        linewidth=1.6,
-        linestyle=PREDICTED_DASH,
-        label=_label(verdict),
-    )
-    return line
 
 
 def _draw_band(axes: Axes, cards: Sequence[Curve]) -> None:

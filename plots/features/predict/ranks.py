@@ -7,6 +7,7 @@ into a result file.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from plots.features.predict.analysis import (
     NOT_MEASURED,
     Wanted,
     cost_for,
+    each_once,
     measured_rows,
     predict_draws,
 )
@@ -27,7 +29,6 @@ from plots.features.predict.data import is_plain
 from plots.features.predict.fit import Fit
 from plots.features.predict.links import Link, loss, waits
 from plots.features.predict.simulate import Times, ends, slower
-from plots.file.axes import Items
 from plots.file.families import EPOCH, steps_of
 from plots.file.rows import File, Row
 from plots.text import printable
@@ -106,23 +107,16 @@ class Prospect:
 def prospect(file: File, fit: Fit, wanted: Wanted, plan: Plan) -> Prospect:
     """What `plan` would bring on the networks that the CPU of `file` trained, in each batch,
     whatever they were measured on."""
-    once: dict[Items, Row] = {}
-    for row in measured_rows(file, wanted):
-        once.setdefault(row.axes.what(row.configuration), row)
     networks: list[Together] = []
-    problems: dict[str, list[str]] = {}
+    problems: dict[str, dict[str, None]] = {}
     # Of ladders by their parameters: how many cards, what the networks are called, and the batch.
     curves: dict[tuple[int, str, str], list[tuple[float, Together]]] = {}
-
-    def on(row: Row, batch: float, ranks: int) -> Together | str:
-        network = file.networks.get(row.model, "")
-        return together(row, batch, fit, wanted, plan, ranks=ranks, network=network)
-
-    for row in once.values():
+    on = partial(together, file=file, fit=fit, wanted=wanted, plan=plan)
+    for row in each_once(measured_rows(file, wanted)):
         for ranks in plan.ranks:
             found = on(row, row.counters["batch"], ranks)
             if isinstance(found, str):
-                problems.setdefault(found, []).append(row.model)
+                problems.setdefault(found, {})[row.model] = None
                 continue
             networks.append(found)
             if row.family == EPOCH and row.ladder:
@@ -139,7 +133,7 @@ def prospect(file: File, fit: Fit, wanted: Wanted, plan: Plan) -> Prospect:
         for key, own in curves.items()
         if len(own) > 1
     )
-    names = {reason: tuple(dict.fromkeys(own)) for reason, own in problems.items()}
+    names = {reason: tuple(own) for reason, own in problems.items()}
     return Prospect(plan, tuple(networks), paying, names)
 
 
@@ -151,10 +145,9 @@ def _crossover(curve: Sequence[tuple[float, Together]], ranks: int, measure: str
 
 
 def together(
-    row: Row, batch: float, fit: Fit, wanted: Wanted, plan: Plan, *, ranks: int, network: str = ""
+    row: Row, batch: float, ranks: int, *, file: File, fit: Fit, wanted: Wanted, plan: Plan
 ) -> Together | str:
-    """Of the network of `row` in batches of `batch`, or why that is not known, a phrase. `network`
-    is as of cost_for()."""
+    """Of the network of `row` in batches of `batch`, or why that is not known, a phrase."""
     if batch < ranks:
         return f"a batch of {batch:,.0f} has no row for each of {ranks} cards"
     if not is_plain(row):
@@ -162,7 +155,7 @@ def together(
     steps = max(1.0, steps_of(row) * row.counters["batch"] / batch)
     both = []
     for rows in (batch, plan.batch(batch, ranks)):
-        cost = cost_for(row, rows, wanted.precision, "its cost in smaller batches", network)
+        cost = cost_for(file, row, rows, wanted.precision, "its cost in smaller batches")
         draws = cost if isinstance(cost, str) else _fastest(fit, cost, wanted, plan.card, steps)
         if isinstance(draws, str):
             return draws
