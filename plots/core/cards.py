@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graphics cards of plots/reference/gpus.json, and what software and driver add to a step."""
+"""The graphics cards of plots/reference/gpus.json, and what software and driver add to a step.
+
+The file has the source of each figure, too, in `sources`.
+"""
 
 import json
 from dataclasses import dataclass
@@ -11,33 +14,9 @@ CARDS_PATH = REFERENCE / "gpus.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where a figure was read; `year` is that of the document, or of reading where it has none."""
-
-    id: str
-    title: str
-    publisher: str
-    year: int
-    url: str
-    quoted: str
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A value in the unit that `units` of the file names.
-
-    `derivation` says how it follows from what the source prints, and is empty where it is printed.
-    """
-
-    value: float
-    source: Source
-    derivation: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Card:
-    """One GPU as its makers describe it. What no source tells is not in `figures`."""
+    """One GPU as its makers describe it. What no source tells is not in `figures`, which are in the
+    units that `units` of the file names."""
 
     id: str
     name: str
@@ -45,13 +24,12 @@ class Card:
     architecture: str
     compute_capability: str
     kind: str  # desktop, server, laptop or embedded
-    figures: dict[str, Figure]
+    figures: dict[str, float]
     note: str = ""
 
     def figure(self, name: str) -> float | None:
-        """Its value in the unit of the file; None where it is unknown."""
-        figure = self.figures.get(name)
-        return figure.value if figure else None
+        """One of them; None where it is unknown."""
+        return self.figures.get(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +40,7 @@ class Overhead:
     id: str
     low_seconds: float
     high_seconds: float
-    source: Source
+    source: str
     note: str = ""
     compute_capability: str = ""
 
@@ -76,37 +54,29 @@ class Link:
     id: str
     low_bytes_per_second: float
     high_bytes_per_second: float
-    source: Source
+    source: str
     note: str = ""
     compute_capability: str = ""
 
 
 def load_cards() -> dict[str, Card]:
     """Every card by its id, in the order of the file; raises OSError where that cannot be read."""
-    content, sources = _read()
     found = {}
-    for card in content["cards"]:
-        figures = {
-            name: Figure(**{**figure, "source": sources[figure["source"]]})
-            for name, figure in card["figures"].items()
-        }
+    for card in _read()["cards"]:
+        figures = {name: figure["value"] for name, figure in card["figures"].items()}
         found[card["id"]] = Card(**{**card, "figures": figures})
     return found
 
 
 def overheads(id: str) -> list[Overhead]:
     """The bands of one kind, such as launch or wait; raises as load_cards()."""
-    content, sources = _read()
-    kind = [band for band in content["overheads"] if band["id"] == id]
-    return [Overhead(**{**band, "source": sources[band["source"]]}) for band in kind]
+    return [Overhead(**band) for band in _read()["overheads"] if band["id"] == id]
 
 
 def load_links() -> list[Link]:
     """Every link of several cards, one for each source; raises as load_cards()."""
-    content, sources = _read()
-    return [Link(**{**link, "source": sources[link["source"]]}) for link in content["links"]]
+    return [Link(**link) for link in _read()["links"]]
 
 
-def _read() -> tuple[dict[str, Any], dict[str, Source]]:
-    content = json.loads(CARDS_PATH.read_text(encoding="utf-8"))
-    return content, {key: Source(id=key, **own) for key, own in content["sources"].items()}
+def _read() -> dict[str, Any]:
+    return dict(json.loads(CARDS_PATH.read_text(encoding="utf-8")))

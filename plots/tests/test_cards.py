@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from plots.core import cards as reference
-from plots.core.cards import CARDS_PATH, Card, Figure, load_cards, overheads
+from plots.core.cards import CARDS_PATH, Card, load_cards, overheads
 from plots.core.reference import lines_of
 from plots.features.predict.data import RATES_PATH
 
@@ -186,9 +186,7 @@ def cards() -> dict[str, Card]:
 
 def changed(cards: dict[str, Card], id: str, name: str, factor: float) -> dict[str, Card]:
     """The same with one figure multiplied."""
-    figures = dict(cards[id].figures)
-    old = figures[name]
-    figures[name] = Figure(old.value * factor, old.source)
+    figures = {**cards[id].figures, name: cards[id].figures[name] * factor}
     return {**cards, id: dataclasses.replace(cards[id], figures=figures)}
 
 
@@ -240,10 +238,10 @@ def test_every_source_can_be_found(content):
     assert sorted(set(passages)) == sorted(passages)
 
 
-def test_no_source_is_older_than_its_card(cards):
-    for card in cards.values():
-        for name, figure in card.figures.items():
-            assert figure.source.year >= card.year, (card.id, name)
+def test_no_source_is_older_than_its_card(content):
+    for card in content["cards"]:
+        for name, figure in card["figures"].items():
+            assert content["sources"][figure["source"]]["year"] >= card["year"], (card["id"], name)
 
 
 def test_nothing_is_implausible(cards):
@@ -297,8 +295,6 @@ def test_matrix_units_that_a_card_has_not_are_noticed(cards, id, name):
 def test_what_is_unknown_is_none(cards):
     assert cards["gtx-980"].figure("bf16_flops") is None
     assert cards["jetson-agx-orin"].figure("link_bytes_per_second") is None
-    source = cards["a100"].figures["tf32_flops"].source
-    assert (source.id, source.year) == ("a100-whitepaper", 2020)
     assert cards["a100"].figure("tf32_flops") == 156e12
 
 
@@ -317,16 +313,16 @@ def test_overheads_are_bands_of_plausible_seconds(content):
     for kind in kinds:
         for band in overheads(kind):
             least = 1e-9 if kind == "product_inner" else 1e-7
-            assert least < band.low_seconds <= band.high_seconds < 1e-3, (kind, band.source.id)
-            assert band.note and band.source.url
+            assert least < band.low_seconds <= band.high_seconds < 1e-3, (kind, band.source)
+            assert band.note
             depends = kind in ("graph_node", "product_inner")
-            assert bool(band.compute_capability) == depends, (kind, band.source.id)
+            assert bool(band.compute_capability) == depends, (kind, band.source)
     assert overheads("no such kind") == []
 
 
 def test_a_node_of_a_graph_takes_less_than_a_launch_and_that_less_than_a_wait():
-    nodes = [one for one in overheads("graph_node") if one.source.id == "gpu-benches-graph"]
-    launch = next(band for band in overheads("launch") if band.source.id == "gpu-benches")
+    nodes = [one for one in overheads("graph_node") if one.source == "gpu-benches-graph"]
+    launch = next(band for band in overheads("launch") if band.source == "gpu-benches")
     assert all(node.high_seconds < launch.low_seconds for node in nodes)
     assert all(band.low_seconds > launch.high_seconds for band in overheads("wait"))
     for one in overheads("product_inner"):

@@ -90,7 +90,7 @@ def test_each_cell_of_table_7_is_its_fastest_framework_unless_it_beats_the_ceili
         }
         assert one.seconds == min(counted.values())
         assert one.label == f"Shi et al. 2016, {min(counted, key=counted.__getitem__)}"
-    faster = CARDS["gtx-980"].figures["f32_flops"].value * 0.020
+    faster = CARDS["gtx-980"].figures["f32_flops"] * 0.020
     assert product_flops(kept("alexnet-s", 16)) > faster
 
 
@@ -114,7 +114,7 @@ def test_single_products_and_kernels_are_those_of_the_files(published):
         sizes = [int(line[key]) for key in "mnk"]
         assert min(sizes) >= 1024  # what events add is a few per cent at most
         assert one.label.startswith(" × ".join(map(str, sizes))) and "#L" in one.label
-        least = 2.0 * math.prod(sizes) / CARDS[one.card].figures["f32_flops"].value
+        least = 2.0 * math.prod(sizes) / CARDS[one.card].figures["f32_flops"]
         assert one.seconds == float(line["seconds"]) > least and one.precision == "f32"
     for line, one in zip(kernels, own[len(products) :], strict=True):
         asked = one.demand

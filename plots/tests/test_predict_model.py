@@ -53,8 +53,8 @@ def asked(cost: Cost, card: Card, launches: float | None = None) -> Demand:
 def changed(card: Card, **factors: float) -> Card:
     """`card` with some of its figures times these; without those times 0."""
     figures = {
-        name: replace(figure, value=figure.value * factors.get(name, 1.0))
-        for name, figure in card.figures.items()
+        name: value * factors.get(name, 1.0)
+        for name, value in card.figures.items()
         if factors.get(name) != 0
     }
     return replace(card, figures=figures)
@@ -110,8 +110,8 @@ def test_a_step_is_as_fast_as_its_card_lets_it(network):
     card, cost = CARDS["rtx-4090"], kept(*network)
     perfect = np.zeros(len(PARAMETERS))
     perfect[5] = -50.0  # launches take nothing
-    least = product_flops(cost) / card.figures["f32_flops"].value
-    least += bytes_of(cost) / card.figures["memory_bytes_per_second"].value
+    least = product_flops(cost) / card.figures["f32_flops"]
+    least += bytes_of(cost) / card.figures["memory_bytes_per_second"]
     assert seconds(asked(cost, card), perfect) >= least * (1 - 1e-9)
     for figure in ("f32_flops", "memory_bytes_per_second"):
         cards = [changed(CARDS["h200"], **{figure: each}) for each in (0.5, 1.0, 1.7, 4.0, 30.0)]
@@ -146,7 +146,7 @@ def test_our_launches_are_products_and_what_is_not_fused_into_them():
     found = asked(cost, CARDS["rtx-4060"], started)
     assert found.count.sum() == 26 and found.count[found.inner > 0].sum() == 23
     assert found.operations == 0
-    bandwidth = CARDS["rtx-4060"].figures["memory_bytes_per_second"].value
+    bandwidth = CARDS["rtx-4060"].figures["memory_bytes_per_second"]
     moved = found.count @ (found.memory + found.reduction)
     assert moved == pytest.approx(bytes_of(cost) / bandwidth)
 
@@ -159,7 +159,7 @@ def test_attention_counts_its_operations_and_its_bytes():
     flops = sum(one.flops * one.count for one in attention)
     rest = tuple(replace(one, flops=0.0) if one in attention else one for one in cost.operations)
     whole, less = asked(cost, card), asked(replace(cost, operations=rest), card)
-    peak = card.figures["f32_flops"].value  # in f32 a kernel of ours, whatever the precision
+    peak = card.figures["f32_flops"]  # in f32 a kernel of ours, whatever the precision
     added = whole.count @ whole.compute - less.count @ less.compute
     assert added == pytest.approx(flops / peak)
     assert whole.count @ whole.memory == pytest.approx(less.count @ less.memory)
@@ -235,7 +235,7 @@ def test_copies_take_time_and_beside_the_steps_at_best_none():
         for data in ("resident", "pinned", "pinned-async")
     )
     copied = (cost.work(Way("eager", "pinned").configuration).bytes_to_device or 0) / 4
-    link = card.figures["link_bytes_per_second"].value
+    link = card.figures["link_bytes_per_second"]
     copies = published("small_copy") * 2
     assert pinned.low == pytest.approx(copied / link + copies.low)
     assert pinned.high == pytest.approx(2 * copied / link + copies.high)

@@ -154,7 +154,7 @@ def _kernels(cards: dict[str, Card]) -> Iterator[_Single]:
         if kind == "product":
             figure, work = CEILINGS[line["precision"]], 2.0 * _LARGE**3
             one = Operation(kind, work, 0.0, 0.0, (Product(_LARGE, _LARGE, _LARGE),))
-        seconds = work / cards[line["card"]].figures[figure].value / float(line["share"])
+        seconds = work / cards[line["card"]].figures[figure] / float(line["share"])
         yield line, one, seconds, f"{kind}: "
 
 
