@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Literal
 
 from plots.core.cards import Card, load_cards
 from plots.core.command import (
@@ -120,28 +119,25 @@ def run(options: argparse.Namespace) -> int:
         ranks = _ranks(options)
         files, problems = loading.load_files(options.paths)
         fitted = fit(observations(files))
-        if ranks:
-            untold = _several(newest(files)[0], fitted, wanted, ranks, options)
-            return complain([*problems, *untold])
+        found, blocks = [], []
+        for file in asked_and_said(newest(files)[0], options)[0]:
+            if ranks:
+                made, reasons = _several(file, fitted, wanted, ranks, options)
+            else:
+                groups, reasons = groups_of(file, fitted, wanted)
+                made = block(file, groups, fitted) if groups else None
+                found.append((file, groups))
+            if made:
+                blocks.append(replace(made, notes=tuple(f"{reason}." for reason in reasons)))
+            else:
+                problems.append(_nothing(file, reasons, wanted))
     except (CostError, OSError) as error:
         return complain([said(error)])
-    found, blocks = [], []
-    for file in asked_and_said(newest(files)[0], options)[0]:
-        groups, reasons = groups_of(file, fitted, wanted)
-        if groups:
-            found.append((file, groups))
-            blocks.append(replace(block(file, groups, fitted), notes=_sentences(reasons)))
-        else:
-            problems.append(_nothing(file, reasons, wanted))
     print_blocks(blocks, options)
     if options.charts:
         drawn = (draw(one, fitted) for one in found)
         problems += save_charts([file for file, _ in found], drawn, options.charts)
     return complain(problems)
-
-
-def _sentences(phrases: Iterable[str]) -> tuple[str, ...]:
-    return tuple(f"{phrase}." for phrase in phrases)
 
 
 def _ranks(options: argparse.Namespace) -> tuple[int, ...]:
@@ -164,40 +160,26 @@ def _ranks(options: argparse.Namespace) -> tuple[int, ...]:
 
 
 def _several(
-    files: Sequence[File],
-    fitted: Fit,
-    wanted: Wanted,
-    ranks: tuple[int, ...],
-    options: argparse.Namespace,
-) -> list[str]:
-    """Prints what several of each card would bring; returns what is wrong, a sentence each."""
-    scaling: Literal["strong", "weak"] = options.scaling or "strong"
-    problems, blocks = [], []
-    for file in files:
-        machine = printable(file.machine.id)
-        found = []
-        for card in wanted.cards:
-            plan = Plan(card, link_of(card, options.link or "", file), ranks, scaling)
-            found.append(prospect(file, fitted, wanted, plan))
-        tables = [together_table(each, machine) for each in found if each.networks]
-        reasons = {
-            f"no prediction of {', '.join(names)}: {reason}": None
-            for each in found
-            for reason, names in each.problems.items()
-        }
-        if not tables:
-            problems.append(_nothing(file, list(reasons), wanted))
-        else:
-            blocks.append(
-                Block(
-                    file.machine.id,
-                    points=tuple(chain.from_iterable(map(plan_sentences, found))),
-                    tables=(paying_table(found, machine).as_folded(), *tables),
-                    notes=_sentences(reasons),
-                )
-            )
-    print_blocks(blocks, options)
-    return problems
+    file: File, fitted: Fit, wanted: Wanted, ranks: tuple[int, ...], options: argparse.Namespace
+) -> tuple[Block | None, list[str]]:
+    """What several of each card would bring, and why there is no more, as groups_of()."""
+    machine = printable(file.machine.id)
+    found = []
+    for card in wanted.cards:
+        link = link_of(card, options.link or "", file)
+        plan = Plan(card, link, ranks, options.scaling or "strong")
+        found.append(prospect(file, fitted, wanted, plan))
+    tables = [together_table(each, machine) for each in found if each.networks]
+    points = tuple(chain.from_iterable(map(plan_sentences, found)))
+    reasons = {
+        f"no prediction of {', '.join(names)}: {reason}": None
+        for each in found
+        for reason, names in each.problems.items()
+    }
+    if not tables:
+        return None, list(reasons)
+    tables = [paying_table(found, machine).as_folded(), *tables]
+    return Block(file.machine.id, points=points, tables=tuple(tables)), list(reasons)
 
 
 def _wanted(options: argparse.Namespace, cards: tuple[Card, ...]) -> Wanted:
