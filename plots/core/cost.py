@@ -3,7 +3,7 @@
 
 import json
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,15 +109,7 @@ class Cost:
             calls = by_data.get(configuration.get("data"))
         if calls is None:
             return None
-        copied = configuration.get("data", "resident") != "resident"
-        return Work(
-            **{name: float(self.fields[name]) for name in _COUNTS},
-            logits=float(self.fields.get("logits", self.fields["rows"])),  # absent of older outputs
-            flops=float(epoch["flops"]),
-            bytes=float(epoch["bytes"]),
-            calls=float(calls),
-            bytes_to_device=float(epoch["bytes_to_device"]) if copied else 0.0,
-        )
+        return _work({**self.fields, **epoch}, calls, configuration)
 
 
 def memory_of(cost: Cost, device: str, key: str = "bytes") -> float | None:
@@ -138,14 +130,18 @@ def work_of(row: Row) -> Work | None:
     calls = "products" if row.device == "cpu" else "launches"
     if not {"bytes", calls} <= counters.keys():
         return None
-    copied = row.configuration.get("data", "resident") != "resident"
+    return _work(counters, counters[calls], row.configuration)
+
+
+def _work(counts: Mapping[str, Any], calls: float, configuration: dict[str, str]) -> Work:
+    moved = 0.0
+    if configuration.get("data", "resident") != "resident":
+        moved = counts.get("bytes_to_device")
     return Work(
-        **{name: counters[name] for name in _COUNTS},
-        logits=counters.get("logits", rows),
-        flops=counters["flops"],
-        bytes=counters["bytes"],
-        calls=counters[calls],
-        bytes_to_device=counters.get("bytes_to_device") if copied else 0.0,
+        **{name: float(counts[name]) for name in (*_COUNTS, "flops", "bytes")},
+        logits=float(counts.get("logits", counts["rows"])),  # which older outputs lack
+        calls=float(calls),
+        bytes_to_device=moved,
     )
 
 
