@@ -134,7 +134,7 @@ def work_of(row: Row) -> Work | None:
 
 
 def _work(counts: Mapping[str, Any], calls: float, configuration: dict[str, str]) -> Work:
-    moved = 0.0
+    moved: float | None = 0.0
     if configuration.get("data", "resident") != "resident":
         moved = counts.get("bytes_to_device")
     return Work(

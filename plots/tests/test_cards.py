@@ -24,30 +24,20 @@ from plots.core.reference import lines_of
 from plots.features.predict.data import RATES_PATH
 
 GIB = 2**30
-# Cores for f32 in a multiprocessor, by compute capability.
-_CORES = {
-    **{"3.7": 192, "5.2": 128, "6.0": 64, "6.1": 128, "7.0": 64, "7.5": 64, "8.0": 64},
-    **{"8.6": 128, "8.7": 128, "8.9": 128, "9.0": 128, "10.0": 128, "12.0": 128},
-}
-# Operations of a multiprocessor's matrix units in a clock: f16 operands, f32 sums, dense.
-_MATRIX = {
-    **{"7.0": 1024, "7.5": 1024, "8.0": 2048, "8.6": 1024, "8.9": 1024},
-    **{"9.0": 4096, "10.0": 8192, "12.0": 1024},
-}
+# By compute capability the architecture, cores for f32 in a multiprocessor, and operations of its
+# matrix units in a clock: f16 operands, f32 sums, dense.
 _ARCHITECTURES = {
-    **{"3.7": "Kepler", "5.2": "Maxwell", "6.0": "Pascal", "6.1": "Pascal", "7.0": "Volta"},
-    **{"7.5": "Turing", "8.0": "Ampere", "8.6": "Ampere", "8.7": "Ampere", "8.9": "Ada Lovelace"},
-    **{"9.0": "Hopper", "10.0": "Blackwell", "12.0": "Blackwell"},
+    **{"3.7": ("Kepler", 192, 0), "5.2": ("Maxwell", 128, 0), "6.0": ("Pascal", 64, 0)},
+    **{"6.1": ("Pascal", 128, 0), "7.0": ("Volta", 64, 1024), "7.5": ("Turing", 64, 1024)},
+    **{"8.0": ("Ampere", 64, 2048), "8.6": ("Ampere", 128, 1024), "8.7": ("Ampere", 128, 0)},
+    **{"8.9": ("Ada Lovelace", 128, 1024), "9.0": ("Hopper", 128, 4096)},
+    **{"10.0": ("Blackwell", 128, 8192), "12.0": ("Blackwell", 128, 1024)},
 }
 # KiB of L2 cache for each multiprocessor; since Ada Lovelace it is an order of magnitude more.
 _CACHE_KIB = {
-    "6.1": (90, 160),
-    "7.5": (65, 130),
-    "8.0": (370, 400),
-    "8.7": (200, 300),
-    "8.9": (550, 1050),
+    **{"6.1": (90, 160), "7.5": (65, 130), "8.0": (370, 400), "8.7": (200, 300)},
+    **{"8.9": (550, 1050), "9.0": (370, 400), "10.0": (800, 950), "12.0": (550, 1100)},
 }
-_CACHE_KIB |= {"9.0": (370, 400), "10.0": (800, 950), "12.0": (550, 1100)}
 # Bytes per second of x16 in one direction, as NVIDIA prints it (A100 whitepaper) or doubles it.
 _X16 = {3: 15.75e9, 4: 31.5e9, 5: 63e9}
 _MEMORY_GIB = {4, 6, 8, 10, 11, 12, 16, 24, 32, 40, 48, 64, 80, 141, 180}
@@ -86,20 +76,21 @@ def _arithmetic(cards: dict[str, Card]) -> Iterator[str]:
         major = int(capability.split(".")[0])
         f32, tf32, bf16, f16, _ = map(card.figure, _RATES)
         count, clock = map(card.figure, ("multiprocessors", "clock_hz"))
-        if _ARCHITECTURES[capability] != card.architecture:
+        architecture, cores, units = _ARCHITECTURES[capability]
+        if architecture != card.architecture:
             yield f"{card.id}: {card.architecture} has no compute capability {capability}"
-        cores = 2 * _CORES[capability] * count * clock  # two operations a core and clock
-        if not math.isclose(f32, cores, rel_tol=0.01):
-            yield f"{card.id}: f32 is {f32:.4g}, its cores and clock make {cores:.4g}"
+        made = 2 * cores * count * clock  # two operations a core and clock
+        if not math.isclose(f32, made, rel_tol=0.01):
+            yield f"{card.id}: f32 is {f32:.4g}, its cores and clock make {made:.4g}"
         without = card.id.startswith("gtx") or major < 7
         if (without and (tf32 or bf16 or f16)) or (major < 8 and (tf32 or bf16)):
             yield f"{card.id}: has no such matrix units"
         if f16 and not without:
             # GeForce halves the rate with f32 sums; these units' boost clock may be 10 % lower.
             geforce = "GeForce" in card.name and capability != "7.0"
-            units = _MATRIX[capability] / (2 if geforce else 1) * count * clock
-            if not 0.9 < f16 / units < 1.015:
-                yield f"{card.id}: f16 is {f16:.4g}, its matrix units make {units:.4g}"
+            made = units / (2 if geforce else 1) * count * clock
+            if not 0.9 < f16 / made < 1.015:
+                yield f"{card.id}: f16 is {f16:.4g}, its matrix units make {made:.4g}"
             if f16 < 1.99 * f32:
                 yield f"{card.id}: f16 on the matrix units is not twice f32"
             for name, own, of_f16 in (("bf16", bf16, 1), ("tf32", tf32, 0.5)):

@@ -56,9 +56,8 @@ def gpu_file(write, card: str, parameters: np.ndarray, name: str = "gpu.json") -
     for model in MODELS:
         entries += synthetic_machine.epoch(model, synthetic.cpu_configuration(model, 1))
         for way in WAYS:
-            configuration = synthetic.gpu_configuration(model, *way)
             seconds = epoch_seconds(model, card, Way(*way), parameters)
-            entries += synthetic.samples(configuration, [seconds] * 3)
+            entries += synthetic.samples(synthetic.gpu_configuration(model, *way), [seconds] * 3)
     document = synthetic.document(entries, gpu=CARDS[card].name)
     return loading.load_file(write(document, name))
 
@@ -138,31 +137,21 @@ def test_where_channels_lie_apart_matrix_units_need_them_moved(published):
     assert "NCHW" in one.label and asked * bandwidth == pytest.approx(moved + 2 * convolved)
 
 
-@pytest.mark.parametrize(
-    ("name", "card"),
-    [
-        ("NVIDIA GeForce RTX 4090", "rtx-4090"),
-        ("NVIDIA GeForce RTX 3060 Laptop GPU", "rtx-3060-laptop"),
-        ("NVIDIA GeForce RTX 3060", "rtx-3060"),
-        ("NVIDIA A100-SXM4-80GB", "a100-80gb"),
-        ("NVIDIA GeForce RTX 4060", "rtx-4060"),
-        ("NVIDIA GeForce RTX 4060 Laptop GPU", "rtx-4060-laptop"),
-        ("NVIDIA H200", "h200"),
-        ("NVIDIA H100 80GB HBM3", "h100"),
-        ("Tesla V100-SXM2-16GB", "v100"),
-        ("NVIDIA A100-SXM4-40GB", "a100"),
-        ("NVIDIA A100-PCIE-40GB", None),
-        ("NVIDIA H100 PCIe", None),
-        ("synthetic GPU", None),
-        ("NVIDIA", None),
-        (None, None),
-    ],
-)
-def test_a_file_names_its_card(read, small, name, card):
+DRIVERS = {
+    **{"NVIDIA GeForce RTX 4090": "rtx-4090", "NVIDIA GeForce RTX 3060": "rtx-3060"},
+    **{"NVIDIA GeForce RTX 4060": "rtx-4060", "NVIDIA H200": "h200"},
+    **{f"NVIDIA GeForce RTX {name} Laptop GPU": f"rtx-{name}-laptop" for name in (3060, 4060)},
+    **{"NVIDIA A100-SXM4-80GB": "a100-80gb", "NVIDIA A100-SXM4-40GB": "a100"},
+    **{"NVIDIA H100 80GB HBM3": "h100", "Tesla V100-SXM2-16GB": "v100"},
+    **dict.fromkeys(("NVIDIA A100-PCIE-40GB", "NVIDIA H100 PCIe", "synthetic GPU", "NVIDIA", None)),
+}
+
+
+@pytest.mark.parametrize("name", DRIVERS)
+def test_a_file_names_its_card(read, small, name):
     file = read(small)
-    file = replace(file, machine=replace(file.machine, gpu=name))
-    found = card_of(file, CARDS)
-    assert (found and found.id) == card
+    found = card_of(replace(file, machine=replace(file.machine, gpu=name)), CARDS)
+    assert (found and found.id) == DRIVERS[name]
 
 
 def test_measured_rows_are_observations_in_steps(write):
@@ -297,12 +286,8 @@ def test_measured_rows_take_over(write, fitted):
     truth = fitted.parameters.copy()
     truth[:3] += math.log(1.5)
     truth[6] = math.log(0.8)
-    files = [
-        gpu_file(write, "rtx-4090", truth, "one.json"),
-        gpu_file(write, "l4", truth, "two.json"),
-    ]
-    files[1] = replace(files[1], date=files[1].date + timedelta(days=1))
-    found = fit(observations(files))
+    one, two = (gpu_file(write, card, truth, f"{card}.json") for card in ("rtx-4090", "l4"))
+    found = fit(observations([one, replace(two, date=two.date + timedelta(days=1))]))
     assert found.measured and set(found.scores) == set(MODELS)
     assert found.parameters[6] == pytest.approx(math.log(0.8), abs=0.1)
     assert found.parameters[7] > 0.1  # published software takes longer
