@@ -24,6 +24,7 @@ from plots.core.command import (
     save_charts,
 )
 from plots.core.cost import CostError
+from plots.core.mlp import PRECISIONS
 from plots.core.page.section import Block
 from plots.features.predict.analysis import Wanted
 from plots.features.predict.answer import groups_of
@@ -50,7 +51,6 @@ DESCRIPTION = (
 )
 EXAMPLE = "predict results --gpu=rtx-4090,h200"
 _MOST_RANKS = 1024
-PRECISIONS = ("f32", "tf32", "bf16", "f16")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

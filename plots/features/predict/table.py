@@ -30,6 +30,7 @@ from plots.features.predict.analysis import NOT_MEASURED, Outlook
 from plots.features.predict.answer import Verdict, shown_ways
 from plots.features.predict.fit import Fit, band_notes
 from plots.features.predict.links import loss
+from plots.features.predict.model import CEILINGS
 from plots.features.predict.ranks import Prospect, Together
 from plots.features.predict.ways import OURS, PYTORCH
 from plots.file.families import FAMILIES, FORWARD
@@ -39,12 +40,8 @@ _BAND = "predicted"
 _MEASURED: Field = (Column("measured", "measured", for_programs=True), lambda _: Cell("no", 0))
 _SHARED = {"strong": "cards share each batch", "weak": "a batch for each card"}
 _RATES = {
-    "f32_flops": ("f32", "FLOP/s"),
-    "tf32_flops": ("tf32", "FLOP/s"),
-    "bf16_flops": ("bf16", "FLOP/s"),
-    "f16_flops": ("f16", "FLOP/s"),
-    "memory_bytes_per_second": ("memory", "B/s"),
-    "link_bytes_per_second": ("link", "B/s"),
+    **{figure: (precision, "FLOP/s") for precision, figure in CEILINGS.items()},
+    **{f"{name}_bytes_per_second": (name, "B/s") for name in ("memory", "link")},
 }
 
 
