@@ -97,7 +97,8 @@ def _draw(file: File, compared: Sequence[Compared], fit: Fit, figure: Figure) ->
     noun = "wall-clock time" if cpu.quantity is TIME else cpu.quantity.noun
     family = FAMILIES[compared[0][1].family]
     write_above(axes, f"{noun} of {family.a}", figure.get_figwidth() - 1)
-    title = f"If this machine had {'another' if file.machine.gpu else 'a'} GPU: {family.title.lower()}"
+    another = "another" if file.machine.gpu else "a"
+    title = f"If this machine had {another} GPU: {family.title.lower()}"
     finish(figure, title, _lines(file, compared, fit), handles)
 
 
