@@ -4,7 +4,7 @@
 docs/method/bounds.md says what is counted and which rows of the family Peak are ceilings.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Literal
 
 from plots.file.rows import Bound, File, MinimumWork, Row
@@ -39,12 +39,17 @@ class Ceilings:
         self._per_second: dict[_Key, float] = {}
         measured = [row for row in rows if row.failure is None]
         for row in measured:
-            if row.family == "Peak":
-                self._measure(row)
+            configuration = row.configuration
+            what = (configuration.get("quantity", ""), configuration.get("direction", ""))
+            if row.family == "Peak" and what in _PROBES:
+                counter, resource, times = _PROBES[what]
+                amount = times * row.counters[counter]
+                self.raise_to(amount / row.minimum, resource, configuration)
         probed = set(self._per_second)
         for row in measured:
-            if row.minimum_work is not None:
-                self._outdo(row, row.minimum_work, probed)
+            for resource, (_, amount) in _parts(row.minimum_work or MinimumWork()).items():
+                if _key(resource, row.configuration) in probed:
+                    self.raise_to(amount / row.minimum, resource, row.configuration)
 
     def raise_to(
         self, per_second: float, resource: Resource, configuration: dict[str, str]
@@ -77,21 +82,6 @@ class Ceilings:
                 return None
         name = max(times, key=lambda part: times[part])
         return (name, times[name]) if times[name] > 0 else None
-
-    def _outdo(self, row: Row, work: MinimumWork, probed: Collection[_Key]) -> None:
-        """Raises those ceilings, of the ones that were `probed`, that the best repetition of `row`
-        is above."""
-        for resource, (_, amount) in _parts(work).items():
-            if _key(resource, row.configuration) in probed:
-                self.raise_to(amount / row.minimum, resource, row.configuration)
-
-    def _measure(self, row: Row) -> None:
-        """Raises the ceilings that `row` is the probe of, by its best repetition."""
-        quantity, direction = (row.configuration.get(key, "") for key in ("quantity", "direction"))
-        if probe := _PROBES.get((quantity, direction)):
-            counter, resource, times = probe
-            amount = times * row.counters[counter]
-            self.raise_to(amount / row.minimum, resource, row.configuration)
 
 
 def _parts(work: MinimumWork) -> dict[Resource, tuple[str, float]]:

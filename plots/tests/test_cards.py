@@ -332,17 +332,6 @@ def test_a_missing_file_is_an_os_error(tmp_path, monkeypatch):
 YEARS = range(2007, 2027)  # CUDA is of 2007
 
 
-def is_address(url: str) -> bool:
-    parts = urlsplit(url)
-    return parts.scheme == "https" and "." in parts.netloc and len(parts.path) > 1
-
-
-def is_at_a_commit(url: str) -> bool:
-    """Whether a file of a repository is named with the commit that it was read at."""
-    folders = urlsplit(url).path.split("/")
-    return "blob" not in folders or len(folders[folders.index("blob") + 1]) == 40
-
-
 @pytest.fixture(scope="module")
 def rates() -> list[dict[str, str]]:
     return lines_of(RATES_PATH)
@@ -357,7 +346,11 @@ def test_rates_are_of_the_networks_here(rates):
         "data": ("synthetic", "images", "unstated"),
     }
     for one in rates:
-        assert is_address(one["source_url"]) and is_at_a_commit(one["source_url"])
+        parts = urlsplit(one["source_url"])
+        folders = parts.path.split("/")
+        assert parts.scheme == "https" and "." in parts.netloc and len(parts.path) > 1
+        # A file of a repository is named with the commit that it was read at.
+        assert "blob" not in folders or len(folders[folders.index("blob") + 1]) == 40
         assert all(one[key] in values for key, values in known.items())
         assert int(one["year"]) in YEARS and int(one["batch"]) > 0
         # An image of 224² takes at least 3.7 · 10⁹ multiply-adds forward in ResNet-50, 0.6 · 10⁹ in

@@ -25,7 +25,7 @@ from plots.core.tables.formats import as_markdown
 from plots.core.tables.table import Cell, Column, Table
 from plots.features.predict.analysis import Wanted, outlooks, predict_times
 from plots.features.predict.answer import ends, verdicts
-from plots.features.predict.data import KERNELS, PRODUCTS, Observation, observations
+from plots.features.predict.data import KERNELS, PRODUCTS, observations
 from plots.features.predict.fit import (
     Fit,
     errors_of,
@@ -160,9 +160,10 @@ def cards() -> str:
     }
     sorts: dict[str, dict[str, list[tuple[float, float, float]]]] = {}
     for one, off, share in found:
+        sort = one.precision if is_network(one) else f"{one.network} in {one.precision}"
         shares = (*share.tolist(), float(is_network(one)))
         halves = (errors.half_width(*shares) for errors in (without[one.card], fitted().errors))
-        sorts.setdefault(sort_of(one), {}).setdefault(one.card, []).append((off, *halves))
+        sorts.setdefault(sort, {}).setdefault(one.card, []).append((off, *halves))
     lines, notes = [], []
     single = (f"{kind} in {precision}" for kind in (PRODUCTS, KERNELS) for precision in CEILINGS)
     for sort in (sort for sort in (*CEILINGS, *single) if sort in sorts):
@@ -190,10 +191,6 @@ def cards() -> str:
         lines,
         notes,
     )
-
-
-def sort_of(one: Observation) -> str:
-    return one.precision if is_network(one) else f"{one.network} in {one.precision}"
 
 
 def errors() -> str:
