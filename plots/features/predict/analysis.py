@@ -90,7 +90,7 @@ def predict_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> n
     asked, beside = found
     if fit.measured and way.loop == OURS:  # whose band is that of whole times, launches and all
         total = steps * float(np.exp(Stack([asked]).log_seconds(fit.parameters)[0]))
-        return total * within_factor(fit.band)
+        return total * within_factor(fit.band[0])
     if way.loop == OURS:
         step = device_seconds(
             asked, fit.parameters, fit.errors, floor(card.compute_capability), launch(way)
