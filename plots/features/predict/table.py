@@ -32,7 +32,6 @@ from plots.features.predict.fit import Fit, band_notes
 from plots.features.predict.links import loss
 from plots.features.predict.model import CEILINGS
 from plots.features.predict.ranks import Prospect, Together
-from plots.features.predict.ways import OURS, PYTORCH
 from plots.file.families import FAMILIES, FORWARD
 from plots.file.quantities import TIME, Quantity
 
@@ -76,13 +75,7 @@ def networks_table(
     found: Sequence[Verdict], machine: str, family: str, notes: Iterable[str]
 ) -> Table:
     """Each network of `family` on the measured CPU and on each card, in each way."""
-    pairs = [
-        (outlook, one)
-        for verdict in found
-        for outlook in verdict.outlooks
-        for one in outlook.networks
-        if one.family == family
-    ]
+    pairs = [pair for pair in _networks(found) if pair[1].family == family]
     pairs.sort(key=lambda pair: pair[1].parameters)
     short, quantity = FAMILIES[family].short, _quantity(found)
     unit, ratio = quantity.unit, "GPU than CPU" if quantity is TIME else quantity.quotient()
@@ -242,17 +235,20 @@ def cards_table(cards: Mapping[str, Card]) -> Table:
 
 def notes_of(found: Sequence[Verdict], fit: Fit) -> tuple[str, ...]:
     """What the bands of what is predicted are worth, and for whom they are."""
-    outlooks = [outlook for verdict in found for outlook in verdict.outlooks if outlook.networks]
-    one = outlooks[0].networks[0]
-    loop = PYTORCH if {outlook.way.loop for outlook in outlooks} == {PYTORCH} else OURS
+    outlook, one = _networks(found)[0]  # whose loop, precision and kind of family all share
     precision = one.gpu.configuration["precision"]
-    return band_notes(fit, precision, loop, of_passes=one.family == FORWARD)
+    return band_notes(fit, precision, outlook.way.loop, of_passes=one.family == FORWARD)
+
+
+def _networks(found: Sequence[Verdict]) -> list[tuple[Outlook, SpeedUp]]:
+    """Each network on each card in each way."""
+    outlooks = (outlook for verdict in found for outlook in verdict.outlooks)
+    return [(outlook, one) for outlook in outlooks for one in outlook.networks]
 
 
 def _quantity(found: Sequence[Verdict]) -> Quantity:
     """What is predicted: time, or what it costs."""
-    outlooks = (outlook for verdict in found for outlook in verdict.outlooks)
-    return next((one.gpu.quantity for outlook in outlooks for one in outlook.networks), TIME)
+    return _networks(found)[0][1].gpu.quantity
 
 
 def _title(family: str, found: Sequence[Verdict]) -> str:
