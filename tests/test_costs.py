@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -21,14 +24,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from bench_runs import bench  # noqa: E402
 
 from plots.core.cards import load_cards  # noqa: E402
-from plots.core.cost import Cost, Operation, parse_cost  # noqa: E402
-from plots.core.costs import (  # noqa: E402
-    COSTS_PATH,
-    SAME_AS,
-    find_cost,
-    packed,
-    predicted_launches,
-)
+from plots.core.cost import Cost, Operation, Product, parse_cost  # noqa: E402
+from plots.core.costs import COSTS_PATH, SAME_AS  # noqa: E402
 from plots.core.mlp import ACTIVATIONS, LOSSES, OPTIMIZERS, Mlp, network_of  # noqa: E402
 from plots.core.mlp import PRECISIONS as MLP_PRECISIONS  # noqa: E402
 from plots.features.predict.data import fastest_rates  # noqa: E402
@@ -53,88 +50,116 @@ def published() -> list[tuple[str, int, str]]:
     return sorted(
         points
         | {
-            (rate.network, rate.batch, SAME_AS.get(rate.precision, rate.precision))
-            for rate in fastest_rates()
-            if rate.network in named() and rate.card in cards
+            (line["network"], int(line["batch"]), SAME_AS.get(line["precision"], line["precision"]))
+            for line in fastest_rates()
+            if line["network"] in named() and line["card"] in cards
         }
     )
 
 
-def count(model: str, batch: int | None, precision: str) -> str:
-    """What bench says; the batch is the network's own where it is None."""
+def cost(*flags: str) -> dict[str, Any]:
+    """What bench counts."""
+    done = bench("--cost", *flags)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def count(model: str, batch: int | None, precision: str) -> dict[str, Any]:
+    """Of a network; the batch is its own where it is None."""
     size = [] if batch is None else [f"--batch={batch}", f"--rows={batch}"]
     widths = model.removeprefix("mlp-").replace("-", ",")
     network = f"--mlp={widths}" if model.startswith("mlp-") else f"--model={model}"
-    done = bench("--cost", network, f"--precision={precision}", *size)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return cost(network, f"--precision={precision}", *size)
 
 
-def outputs(every: int = 1) -> list[str]:
+def outputs(every: int = 1) -> list[dict[str, Any]]:
     """Of all networks, or of every third."""
     wanted = [(model, None, precision) for model in named() for precision in PRECISIONS]
     own = [count(*key) for key in wanted[::every]]
-    known = {(cost.model, cost.batch, cost.precision) for cost in map(parsed, own)}
+    known = {(one["model"], one["batch"], one["precision"]) for one in own}
     return own + [count(*key) for key in published()[::every] if key not in known]
 
 
-def parsed(text: str) -> Cost:
-    return parse_cost("bench", text)
+def packed(fields: dict[str, Any]) -> dict[str, Any]:
+    """What bench counted as the file keeps it: without what no prediction reads, and of operations
+    and of products that are alike one with their `count`."""
+    operations = []
+    for each in fields["step"]["operations"]:
+        kept = {key: value for key, value in each.items() if key != "operation"}
+        if "products" in each:
+            sizes = ({key: one[key] for key in "mnk"} for one in each["products"])
+            kept["products"] = merged(sizes)
+        operations.append(kept)
+    step = {**fields["step"], "operations": merged(operations)}
+    epoch = {**fields["epoch"], "device_launches": predicted_launches(fields["epoch"])}
+    memory = {name: own for name, own in fields["device_bytes"].items() if name != "cpu"}
+    return {**fields, "epoch": epoch, "step": step, "device_bytes": memory}
+
+
+def merged(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """`entries` without repetition, in the order of their first; each says how many it stands for
+    where that is more than one."""
+    counts = Counter(map(json.dumps, entries))
+    return [json.loads(one) | ({"count": n} if n > 1 else {}) for one, n in counts.items()]
+
+
+def predicted_launches(epoch: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Of an epoch by device and execution: a GPU's, but of persistent execution."""
+    return {
+        device: {name: count for name, count in executions.items() if name != "persistent"}
+        for device, executions in epoch["device_launches"].items()
+        if device != "cpu"
+    }
+
+
+def kept_costs() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in COSTS_PATH.read_text(encoding="utf-8").splitlines()]
 
 
 def amounts(cost: Cost) -> Counter[Operation]:
-    """The operations, each on its own, with the products of one sorted and merged."""
+    """The operations, each on its own."""
     found: Counter[Operation] = Counter()
     for each in cost.operations:
-        products: Counter[tuple[int, int, int]] = Counter()
-        for one in each.products:
-            products[one.m, one.n, one.k] += one.count
-        alike = (each.kind, each.flops, each.bytes, each.launches, tuple(sorted(products.items())))
-        found[alike] += each.count
+        found[replace(each, count=1)] += each.count
     return found
+
+
+def parsed(fields: dict[str, Any]) -> Cost:
+    return parse_cost("bench", json.dumps(fields))
 
 
 @pytest.mark.slow
 def test_the_kept_costs_are_what_bench_counts():
-    for text in outputs(1 if in_ci() or weekly() else 3):
-        counted = parsed(text)
-        kept = find_cost(counted.model, counted.batch, counted.precision)
-        assert kept is not None, f"python tests/test_costs.py ({counted.model} is missing)"
-        assert amounts(kept) == amounts(counted), "python tests/test_costs.py"
-        for name in ("params", "rows", "steps", "logits", "accumulate"):
-            assert kept.fields[name] == counted.fields[name], "python tests/test_costs.py"
-        epoch = counted.fields["epoch"]
-        epoch["device_launches"] = predicted_launches(epoch)
-        assert kept.fields["epoch"] == epoch, "python tests/test_costs.py"
+    kept = kept_costs()
+    lost = [
+        one["model"] for one in outputs(1 if in_ci() or weekly() else 3) if packed(one) not in kept
+    ]
+    assert not lost, "python tests/test_costs.py"
 
 
 def test_precisions_that_are_kept_once_cost_the_same_on_a_gpu():
     for precision, other in SAME_AS.items():
         for model in ("disc-4", "resnet-56"):  # which the CPU does not compute in f16
-            one, two = parsed(count(model, None, precision)), parsed(count(model, None, other))
-            assert one.operations == two.operations
-            ours, theirs = one.fields["epoch"], two.fields["epoch"]
+            one, two = count(model, None, precision), count(model, None, other)
+            assert parsed(one).operations == parsed(two).operations
+            ours, theirs = one["epoch"], two["epoch"]
             assert predicted_launches(ours) == predicted_launches(theirs)
             assert ours["bytes"] == theirs["bytes"]
 
 
 def test_a_forward_pass_is_counted():
     asked = ("--mlp=784,512,10", "--batch=64", "--rows=1000")
-    of_pass = bench("--cost", "--family=Forward", *asked)
-    cost, training = parsed(of_pass.stdout), parsed(bench("--cost", *asked).stdout)
-    assert (cost.params, cost.batch, cost.fields["steps"]) == (training.params, 64, 1)
-    assert [(one.m, one.n, one.k) for each in cost.operations for one in each.products] == [
-        (64, 512, 784),
-        (64, 10, 512),
-    ]
-    assert {one.kind for one in cost.operations} == {"product", "elementwise"}
-    assert (cost.bytes_from_device, training.bytes_from_device) == (64 * 10 * 4, 0)
-    launches = cost.fields["epoch"]["device_launches"]["cuda"]
+    one, training = parsed(cost("--family=Forward", *asked)), parsed(cost(*asked))
+    assert (one.params, one.batch, one.fields["steps"]) == (training.params, 64, 1)
+    products = [product for each in one.operations for product in each.products]
+    assert products == [Product(64, 512, 784), Product(64, 10, 512)]
+    assert {each.kind for each in one.operations} == {"product", "elementwise"}
+    assert (one.bytes_from_device, training.bytes_from_device) == (64 * 10 * 4, 0)
+    launches = one.fields["epoch"]["device_launches"]["cuda"]
     placements = ["resident", "pageable", "pinned"]
-    assert {way: [*data] for way, data in launches.items()} == {
-        "eager": placements,
-        "graph": placements,
-    }
+    assert {way: [*data] for way, data in launches.items()} == dict.fromkeys(
+        ("eager", "graph"), placements
+    )
 
 
 @pytest.mark.slow
@@ -159,32 +184,30 @@ def test_what_python_counts_of_fully_connected_networks_is_what_bench_counts():
         flags = ("precision", "activation", "optimizer", "batch", "rows")
         asked = [f"--{flag}={getattr(mlp, flag)}" for flag in flags]
         asked.append(f"--loss-function={mlp.loss.replace('_', '-')}")
-        done = bench("--cost", f"--mlp={','.join(map(str, mlp.widths))}", *asked)
-        assert done.returncode == 0, done.stderr
-        own, theirs = mlp.cost(), parsed(done.stdout)
-        assert amounts(own) == amounts(theirs), theirs.model
-        for name in ("model", "params", "batch", "rows", "steps", "logits", "accumulate"):
-            assert own.fields[name] == theirs.fields[name], (theirs.model, name)
-        epochs = own.fields["epoch"], theirs.fields["epoch"]
-        for name in ("flops", "bytes", "products", "bytes_to_device"):
-            assert epochs[0][name] == epochs[1][name], (theirs.model, name)
-        assert predicted_launches(epochs[0]) == predicted_launches(epochs[1]), theirs.model
+        own, theirs = mlp.cost(), cost(f"--mlp={','.join(map(str, mlp.widths))}", *asked)
+        assert amounts(own) == amounts(parsed(theirs)), own.model
+        epoch = own.fields["epoch"]
+        theirs["epoch"]["device_launches"] = predicted_launches(theirs["epoch"])
+        assert epoch == {name: theirs["epoch"][name] for name in epoch}, own.model
+        for name in own.fields.keys() - {"epoch"}:
+            assert own.fields[name] == theirs[name], (own.model, name)
 
 
 def test_disc_networks_have_the_widths_of_bench():
     for model in ("disc-2x1.125", "disc-8x1.0625", "disc-11x3.9375"):
         own = network_of(model)
-        assert own is not None and own.params == parsed(count(model, None, "f32")).params
+        assert own is not None and own.params == count(model, None, "f32")["params"]
 
 
 def test_the_kept_costs_add_up():
-    for line in COSTS_PATH.read_text(encoding="utf-8").splitlines():
-        cost, step = parsed(line), json.loads(line)["step"]
+    for line in kept_costs():
+        operations, step = parsed(line).operations, line["step"]
         for name in ("flops", "bytes", "launches"):
-            total = sum(getattr(each, name) * each.count for each in cost.operations)
+            total = sum(getattr(each, name) * each.count for each in operations)
             assert abs(total - step[name]) <= 1e-9 * step[name]
 
 
 if __name__ == "__main__":
-    COSTS_PATH.write_text(packed(map(json.loads, outputs())), encoding="utf-8")
+    lines = (json.dumps(packed(one), separators=(",", ":")) for one in outputs())
+    COSTS_PATH.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     print(f"wrote {COSTS_PATH}")

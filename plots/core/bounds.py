@@ -4,7 +4,7 @@
 docs/method/bounds.md says what is counted and which rows of the family Peak are ceilings.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Literal
 
 from plots.file.rows import Bound, File, MinimumWork, Row
@@ -15,8 +15,19 @@ Resource = Literal[
 ]
 
 _NO_CEILING = "no ceiling for it was measured in this file (family Peak)"
-_COPIES: dict[str, Resource] = {"h2d": "bytes_to_device", "d2h": "bytes_from_device"}
-_LAUNCHES: dict[str, Resource] = {"launches": "launches", "graph-node": "graph_nodes"}
+# By quantity and direction of a probe: what it counts of which resource, and how many times.
+_PROBES: dict[tuple[str, str], tuple[str, Resource, int]] = {
+    ("fma", ""): ("flops", "flops", 1),
+    ("matrix", ""): ("flops", "flops", 1),
+    ("triad", ""): ("bytes", "memory_bytes", 1),
+    # The C library's copy writes past the caches, and so reaches more than a plain loop; each byte
+    # is read and written.
+    ("copy", "h2h"): ("bytes", "memory_bytes", 2),
+    ("copy", "h2d"): ("bytes", "bytes_to_device", 1),
+    ("copy", "d2h"): ("bytes", "bytes_from_device", 1),
+    ("launches", ""): ("count", "launches", 1),
+    ("graph-node", ""): ("count", "graph_nodes", 1),
+}
 _Key = tuple[Resource, str, str, str]  # with device, precision and threads
 
 
@@ -28,12 +39,17 @@ class Ceilings:
         self._per_second: dict[_Key, float] = {}
         measured = [row for row in rows if row.failure is None]
         for row in measured:
-            if row.family == "Peak":
-                self._measure(row)
+            configuration = row.configuration
+            what = (configuration.get("quantity", ""), configuration.get("direction", ""))
+            if row.family == "Peak" and what in _PROBES:
+                counter, resource, times = _PROBES[what]
+                amount = times * row.counters[counter]
+                self.raise_to(amount / row.minimum, resource, configuration)
         probed = set(self._per_second)
         for row in measured:
-            if row.minimum_work is not None:
-                self._outdo(row, row.minimum_work, probed)
+            for resource, (_, amount) in _parts(row.minimum_work or MinimumWork()).items():
+                if _key(resource, row.configuration) in probed:
+                    self.raise_to(amount / row.minimum, resource, row.configuration)
 
     def raise_to(
         self, per_second: float, resource: Resource, configuration: dict[str, str]
@@ -52,62 +68,31 @@ class Ceilings:
         return max(
             per_second
             for (*other, fewer), per_second in self._per_second.items()
-            if other == what and (fewer == threads or _is_fewer(fewer, threads))
+            if other == what and (whole(fewer) or 0) <= (whole(threads) or 0)
         )
 
     def bound(self, work: MinimumWork, configuration: dict[str, str]) -> tuple[str, float] | None:
         """The longest of the times that the parts of `work` take at their ceilings: name and
         seconds. None where there is no ceiling for the arithmetic or for the memory traffic."""
-
-        def seconds(resource: Resource, amount: float) -> float | None:
-            per_second = self.find(resource, configuration)
-            return amount / per_second if per_second else None
-
-        compute = seconds("flops", work.flops)
-        memory = seconds("memory_bytes", work.memory_bytes)
-        if (work.flops > 0 and compute is None) or (work.memory_bytes > 0 and memory is None):
-            return None
-        times = {
-            "compute": compute or 0.0,
-            "memory": memory or 0.0,
-            "copy": (seconds("bytes_to_device", work.bytes_to_device) or 0.0)
-            + (seconds("bytes_from_device", work.bytes_from_device) or 0.0),
-            "launch": seconds("graph_nodes" if work.graph else "launches", work.launches) or 0.0,
-        }
+        times = dict.fromkeys(("compute", "memory", "copy", "launch"), 0.0)
+        for resource, (part, amount) in _parts(work).items():
+            if per_second := self.find(resource, configuration):
+                times[part] += amount / per_second
+            elif amount > 0 and part in ("compute", "memory"):
+                return None
         name = max(times, key=lambda part: times[part])
         return (name, times[name]) if times[name] > 0 else None
 
-    def _outdo(self, row: Row, work: MinimumWork, probed: Collection[_Key]) -> None:
-        """Raises those ceilings, of the ones that were `probed`, that the best repetition of `row`
-        is above."""
-        launches: Resource = "graph_nodes" if work.graph else "launches"
-        amounts: dict[Resource, float] = {
-            "flops": work.flops,
-            "memory_bytes": work.memory_bytes,
-            "bytes_to_device": work.bytes_to_device,
-            "bytes_from_device": work.bytes_from_device,
-            launches: work.launches,
-        }
-        for resource, amount in amounts.items():
-            if _key(resource, row.configuration) in probed:
-                self.raise_to(amount / row.minimum, resource, row.configuration)
 
-    def _measure(self, row: Row) -> None:
-        """Raises the ceilings that `row` is the probe of, by its best repetition."""
-        configuration, counters = row.configuration, row.counters
-        quantity, direction = configuration["quantity"], configuration.get("direction", "")
-        if quantity in ("fma", "matrix"):
-            self.raise_to(counters["flops"] / row.minimum, "flops", configuration)
-        elif quantity == "triad":
-            self.raise_to(counters["bytes"] / row.minimum, "memory_bytes", configuration)
-        elif quantity == "copy" and direction == "h2h":
-            # The C library's copy writes past the caches, and so reaches more than a plain loop;
-            # each byte is read and written.
-            self.raise_to(2 * counters["bytes"] / row.minimum, "memory_bytes", configuration)
-        elif quantity == "copy" and direction in _COPIES:
-            self.raise_to(counters["bytes"] / row.minimum, _COPIES[direction], configuration)
-        elif quantity in _LAUNCHES:
-            self.raise_to(counters["count"] / row.minimum, _LAUNCHES[quantity], configuration)
+def _parts(work: MinimumWork) -> dict[Resource, tuple[str, float]]:
+    """Of each resource the part of the time that it takes, and the amount."""
+    return {
+        "flops": ("compute", work.flops),
+        "memory_bytes": ("memory", work.memory_bytes),
+        "bytes_to_device": ("copy", work.bytes_to_device),
+        "bytes_from_device": ("copy", work.bytes_from_device),
+        "graph_nodes" if work.graph else "launches": ("launch", work.launches),
+    }
 
 
 def bounds(file: File) -> dict[int, Bound]:
@@ -129,11 +114,6 @@ def bounds(file: File) -> dict[int, Bound]:
             name, seconds = bound
             found[row.index] = Bound(name, seconds, 100 * seconds / row.median)
     return found
-
-
-def _is_fewer(threads: str, than: str) -> bool:
-    fewer, more = whole(threads), whole(than)
-    return fewer is not None and more is not None and fewer < more
 
 
 def _key(resource: Resource, configuration: dict[str, str]) -> _Key:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graphics cards of plots/reference/gpus.json, and what software and driver add to a step."""
+"""The graphics cards of plots/reference/gpus.json, and what software and driver add to a step.
+
+The file has the source of each figure, too, in `sources`.
+"""
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from plots.core.reference import REFERENCE
@@ -12,33 +14,9 @@ CARDS_PATH = REFERENCE / "gpus.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where a figure was read; `year` is that of the document, or of reading where it has none."""
-
-    id: str
-    title: str
-    publisher: str
-    year: int
-    url: str
-    quoted: str
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A value in the unit that `units` of the file names.
-
-    `derivation` says how it follows from what the source prints, and is empty where it is printed.
-    """
-
-    value: float
-    source: Source
-    derivation: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Card:
-    """One GPU as its makers describe it. What no source tells is not in `figures`."""
+    """One GPU as its makers describe it. What no source tells is not in `figures`, which are in the
+    units that `units` of the file names."""
 
     id: str
     name: str
@@ -46,18 +24,12 @@ class Card:
     architecture: str
     compute_capability: str
     kind: str  # desktop, server, laptop or embedded
-    figures: dict[str, Figure]
+    figures: dict[str, float]
     note: str = ""
 
     def figure(self, name: str) -> float | None:
-        """Its value in the unit of the file; None where it is unknown."""
-        figure = self.figures.get(name)
-        return figure.value if figure else None
-
-    def source(self, name: str) -> Source | None:
-        """Where the figure was read; None where it is unknown."""
-        figure = self.figures.get(name)
-        return figure.source if figure else None
+        """One of them; None where it is unknown."""
+        return self.figures.get(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +40,7 @@ class Overhead:
     id: str
     low_seconds: float
     high_seconds: float
-    source: Source
+    source: str
     note: str = ""
     compute_capability: str = ""
 
@@ -82,52 +54,29 @@ class Link:
     id: str
     low_bytes_per_second: float
     high_bytes_per_second: float
-    source: Source
+    source: str
     note: str = ""
     compute_capability: str = ""
 
 
-def load_cards(path: Path = CARDS_PATH) -> dict[str, Card]:
-    """Every card in `path` by its id, in the order of the file.
-
-    Raises OSError where the file cannot be read.
-    """
-    content, sources = _read(path)
-    return {
-        card["id"]: Card(
-            **{
-                **card,
-                "figures": {
-                    name: Figure(**{**figure, "source": sources[figure["source"]]})
-                    for name, figure in card["figures"].items()
-                },
-            }
-        )
-        for card in content["cards"]
-    }
+def load_cards() -> dict[str, Card]:
+    """Every card by its id, in the order of the file; raises OSError where that cannot be read."""
+    found = {}
+    for card in _read()["cards"]:
+        figures = {name: figure["value"] for name, figure in card["figures"].items()}
+        found[card["id"]] = Card(**{**card, "figures": figures})
+    return found
 
 
-def load_units(path: Path = CARDS_PATH) -> dict[str, str]:
-    """What each figure is and in which unit, in words; raises as `load_cards`."""
-    return _read(path)[0]["units"]
+def overheads(id: str) -> list[Overhead]:
+    """The bands of one kind, such as launch or wait; raises as load_cards()."""
+    return [Overhead(**band) for band in _read()["overheads"] if band["id"] == id]
 
 
-def overheads(id: str, path: Path = CARDS_PATH) -> list[Overhead]:
-    """The bands of one kind, such as launch or wait; raises as `load_cards`."""
-    content, sources = _read(path)
-    return [
-        Overhead(**{**band, "source": sources[band["source"]]})
-        for band in content["overheads"]
-        if band["id"] == id
-    ]
+def load_links() -> list[Link]:
+    """Every link of several cards, one for each source; raises as load_cards()."""
+    return [Link(**link) for link in _read()["links"]]
 
 
-def load_links(path: Path = CARDS_PATH) -> list[Link]:
-    """Every link of several cards, one for each source; raises as `load_cards`."""
-    content, sources = _read(path)
-    return [Link(**{**link, "source": sources[link["source"]]}) for link in content["links"]]
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Source]]:
-    content = json.loads(path.read_text(encoding="utf-8"))
-    return content, {key: Source(id=key, **own) for key, own in content["sources"].items()}
+def _read() -> dict[str, Any]:
+    return dict(json.loads(CARDS_PATH.read_text(encoding="utf-8")))

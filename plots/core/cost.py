@@ -3,7 +3,7 @@
 
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ _LIMIT_SECONDS = 60
 _COUNTS = ("params", "batch", "rows", "steps")
 # Kinds of operations, as the profile and bench --cost call them, whose rates hang on their shapes.
 _OF_OWN_RATES = ("convolution", "normalization")
-_EPOCH_COUNTS = ("flops", "bytes", "products", "bytes_to_device")
+_EPOCH_COUNTS = ("bytes", "products", "bytes_to_device")
 
 
 class CostError(Exception):
@@ -109,15 +109,7 @@ class Cost:
             calls = by_data.get(configuration.get("data"))
         if calls is None:
             return None
-        copied = configuration.get("data", "resident") != "resident"
-        return Work(
-            **{name: float(self.fields[name]) for name in _COUNTS},
-            logits=float(self.fields.get("logits", self.fields["rows"])),  # absent of older outputs
-            flops=float(epoch["flops"]),
-            bytes=float(epoch["bytes"]),
-            calls=float(calls),
-            bytes_to_device=float(epoch["bytes_to_device"]) if copied else 0.0,
-        )
+        return _work({**self.fields, **epoch}, calls, configuration)
 
 
 def memory_of(cost: Cost, device: str, key: str = "bytes") -> float | None:
@@ -138,14 +130,18 @@ def work_of(row: Row) -> Work | None:
     calls = "products" if row.device == "cpu" else "launches"
     if not {"bytes", calls} <= counters.keys():
         return None
-    copied = row.configuration.get("data", "resident") != "resident"
+    return _work(counters, counters[calls], row.configuration)
+
+
+def _work(counts: Mapping[str, Any], calls: float, configuration: dict[str, str]) -> Work:
+    moved: float | None = 0.0
+    if configuration.get("data", "resident") != "resident":
+        moved = counts.get("bytes_to_device")
     return Work(
-        **{name: counters[name] for name in _COUNTS},
-        logits=counters.get("logits", rows),
-        flops=counters["flops"],
-        bytes=counters["bytes"],
-        calls=counters[calls],
-        bytes_to_device=counters.get("bytes_to_device") if copied else 0.0,
+        **{name: float(counts[name]) for name in (*_COUNTS, "flops", "bytes")},
+        logits=float(counts.get("logits", counts["rows"])),  # which older outputs lack
+        calls=float(calls),
+        bytes_to_device=moved,
     )
 
 
@@ -163,10 +159,9 @@ def run_bench(bench: Path, arguments: Sequence[str]) -> Cost:
             check=False,
         )
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
         raise CostError(
-            f"{printable(str(bench))}, which counts other networks: {reason}; build it with ./run, "
-            "name it with --bench PATH, or its saved output with --cost FILE"
+            f"{printable(str(bench))}, which counts other networks: {_reason(error)}; build it "
+            "with ./run, name it with --bench PATH, or its saved output with --cost FILE"
         ) from None
     except subprocess.TimeoutExpired:
         raise CostError(
@@ -184,28 +179,27 @@ def load_cost(path: Path) -> Cost:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CostError(f"{printable(str(path))}: {reason}; check the path") from None
+        raise CostError(f"{printable(str(path))}: {_reason(error)}; check the path") from None
     return parse_cost(str(path), text)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def parse_cost(source: str, text: str) -> Cost:
     """The cost in `text`, output of bench --cost; `source` is where it is from, for CostError."""
     try:
         fields = json.loads(text)
-        epoch = fields["epoch"]
-        accumulate = fields["accumulate"]
-        numbers = [fields[name] for name in _COUNTS] + [epoch[name] for name in _EPOCH_COUNTS]
-        launches = epoch["device_launches"]
-        # Either device may lack an operation of the network.
-        numbers += [fields["logits"]] if "logits" in fields else []  # older outputs lack it
-        numbers += [launches["cpu"]] if "cpu" in launches else []
-        on_gpu = launches.get("cuda", {})
-        numbers += [count for modes in on_gpu.values() for count in modes.values()]
-        good = all(type(number) in (int, float) and 0 <= number < 1e300 for number in numbers)
-        good = good and all(fields[name] > 0 for name in _COUNTS) and epoch["flops"] > 0
-        good = good and type(accumulate) is int and accumulate >= 1
-        if good:
+        epoch, accumulate = fields["epoch"], fields["accumulate"]
+        positive = [*(fields[name] for name in _COUNTS), epoch["flops"], accumulate]
+        launches = epoch["device_launches"]  # either device may lack an operation of the network
+        numbers = [fields.get("logits", 1), launches.get("cpu", 1)]  # older outputs lack the former
+        numbers += [epoch[name] for name in _EPOCH_COUNTS]
+        numbers += [count for way in launches.get("cuda", {}).values() for count in way.values()]
+        for number in [*positive, *numbers]:
+            _amount(number)
+        if min(positive) > 0 and type(accumulate) is int:
             return Cost(
                 model=str(fields["model"]),
                 precision=str(fields["precision"]),
@@ -224,16 +218,14 @@ def parse_cost(source: str, text: str) -> Cost:
 
 def operation_of(fields: dict[str, Any]) -> Operation:
     """As bench --cost lists it. ValueError, KeyError or TypeError where `fields` is none."""
-    products = []
-    for one in fields.get("products", ()):
-        m, n, k = (int(_amount(one[key], whole=True)) for key in "mnk")
-        products.append(Product(m, n, k, _count(one)))
+
+    def sizes(of: dict[str, Any], *keys: str) -> Iterator[int]:
+        for value in (*(of[key] for key in keys), of.get("count", 1)):
+            yield int(_amount(value, whole=True))
+
+    products = tuple(Product(*sizes(one, *"mnk")) for one in fields.get("products", ()))
     flops, moved, launches = (_amount(fields[key]) for key in ("flops", "bytes", "launches"))
-    return Operation(str(fields["kind"]), flops, moved, launches, tuple(products), _count(fields))
-
-
-def _count(fields: dict[str, Any]) -> int:
-    return int(_amount(fields.get("count", 1), whole=True))
+    return Operation(str(fields["kind"]), flops, moved, launches, products, *sizes(fields))
 
 
 def _amount(value: Any, whole: bool = False) -> float:

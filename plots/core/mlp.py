@@ -192,17 +192,16 @@ def of_size(params: int) -> tuple[int, ...]:
     return min(sizes, key=lambda widths: abs(Mlp(widths).params - params))
 
 
-def _tanh(name: str, widths: tuple[int, ...], batch: int) -> Mlp:
-    return Mlp(widths, batch, 10_000, "f32", "tanh", "adam", "mse", name)
-
-
 _NAMED = {
-    "heart": Mlp((29, 32, 16, 2), 10, 709, optimizer="adamw", name="heart"),
-    "policy": Mlp((4, 64, 64, 2), 32, 2048, activation="tanh", optimizer="adam", name="policy"),
-    "surrogate": _tanh("surrogate", (2, *[20] * 8, 1), 2000),
-    "matrix-4": _tanh("matrix-4", (4, 32, 16, 4), 10_000),
-    "fcn-r": Mlp((784, 2048, 4096, 1024, 10), 1024, 4096, activation="sigmoid", name="fcn-r"),
-    "fcn-s": Mlp((26752, 2048, 2048, 2048, 26752), 64, 256, activation="sigmoid", name="fcn-s"),
+    one.name: one
+    for one in (
+        Mlp((29, 32, 16, 2), 10, 709, "f32", "relu", "adamw", name="heart"),
+        Mlp((4, 64, 64, 2), 32, 2048, "f32", "tanh", "adam", name="policy"),
+        Mlp((2, *[20] * 8, 1), 2000, 10_000, "f32", "tanh", "adam", "mse", "surrogate"),
+        Mlp((4, 32, 16, 4), 10_000, 10_000, "f32", "tanh", "adam", "mse", "matrix-4"),
+        Mlp((784, 2048, 4096, 1024, 10), 1024, 4096, "f32", "sigmoid", name="fcn-r"),
+        Mlp((26752, 2048, 2048, 2048, 26752), 64, 256, "f32", "sigmoid", name="fcn-s"),
+    )
 }
 
 
@@ -269,12 +268,9 @@ def _gpu_launches(mlp: Mlp, batch: int) -> int:
         if layer:
             count += 1 if masks[layer] else 2
         above = layer + 1 < len(layers) and masks[layer + 1]
-        if above and not half and not in_place[layer]:
-            count += 1  # the layer above sums the gradient of the biases
-        elif not in_place[layer] and not is_line[layer]:
-            count += 1
-        else:
-            count += 1 + _column_sums(batch, b)
+        # The layer above sums the gradient of the biases, or an epilogue of the product does.
+        is_summed = not in_place[layer] and ((above and not half) or not is_line[layer])
+        count += 1 if is_summed else 1 + _column_sums(batch, b)
     return count + _updates(mlp, in_place, half)
 
 

@@ -45,7 +45,12 @@ class Family:
     def beside(self, preposition: str) -> str:
         """What titles on its rows add, so that no two are the same: " in training steps"; nothing
         for epochs, which are meant where nothing is said."""
-        return "" if self.one == "epoch" else f" {preposition} {self.one}s"
+        return "" if self.one == "epoch" else f" {preposition} {self.many}"
+
+    @property
+    def many(self) -> str:
+        """Several of `one`."""
+        return f"{self.one}{'es' if self.one.endswith('s') else 's'}"
 
     @property
     def a(self) -> str:

@@ -142,7 +142,7 @@ def test_a_measured_gpu_answers_too_and_its_rows_take_over(read, fitted, tmp_pat
     modes = (("eager", "resident"), ("graph", "resident"), ("eager", "pinned"))
     file = read(synthetic_machine.machine(noise=0.1, modes=modes))
     own = tuple(replace(one, kind="measured") for one in fitted.observations)
-    over = replace(fitted, observations=own, measured=True, band=0.4, coverage=0.9)
+    over = replace(fitted, observations=own, scores=dict.fromkeys("abcdefghi", 0.4))
     networks = ((784, 512, 10), of_size(44_710), of_size(50_000))
     sizes = ((784, 512, 10), (44_710,), (50_000,))
     questions = [question(size, 100, 1000, card="l4") for size in sizes]

@@ -2,7 +2,6 @@
 """Ceilings and bounds: which rows are ceilings, what bounds a row, and that order is nothing."""
 
 import random
-from dataclasses import replace
 
 import pytest
 
@@ -17,72 +16,61 @@ from plots.tests.synthetic_machine import CPU_BYTES, CPU_FLOPS, machine
 from plots.tests.synthetic_probes import operation
 
 GPU = {"device": "cuda"}
-WORK = MinimumWork(flops=100, memory_bytes=10)
 FIELDS = tuple(MinimumWork.__dataclass_fields__)
 
 
+CPU = {"device": "cpu", "cpu_threads": "2"}
+
+
 def measured() -> Ceilings:
-    """Of a GPU."""
+    """Of a GPU; and a CPU of which the memory was not measured."""
     ceilings = Ceilings()
-    ceilings.raise_to(100, "flops", GPU)
-    ceilings.raise_to(10, "memory_bytes", GPU)
-    ceilings.raise_to(2, "bytes_to_device", GPU)
-    ceilings.raise_to(4, "launches", GPU)
-    ceilings.raise_to(8, "graph_nodes", GPU)
+    ceilings.raise_to(100, "flops", CPU)
+    figures = {"flops": 100, "memory_bytes": 10, "bytes_to_device": 2, "bytes_from_device": 5}
+    for resource, per_second in {**figures, "launches": 4, "graph_nodes": 8}.items():
+        ceilings.raise_to(per_second, resource, GPU)
+        ceilings.raise_to(per_second / 2, resource, GPU)  # the highest is kept
     return ceilings
 
 
-def test_ceilings_keep_the_highest():
-    ceilings = measured()
-    ceilings.raise_to(50, "flops", GPU)
-    assert ceilings.find("flops", GPU) == 100
-    ceilings.raise_to(200, "flops", GPU)
-    assert ceilings.find("flops", GPU) == 200
+@pytest.mark.parametrize(
+    ("resource", "where", "per_second"),
+    [
+        *(("flops", GPU, 100), ("flops", {**GPU, "precision": "f32"}, 100)),
+        ("flops", {**GPU, "precision": "bf16"}, None),
+        ("memory_bytes", {**GPU, "precision": "bf16"}, 10),  # which knows no precision
+        ("memory_bytes", {**CPU, "cpu_threads": "1"}, None),
+        *(("flops", {**CPU, "cpu_threads": "1"}, None), ("flops", CPU, 100)),
+    ],
+)
+def test_ceilings_are_kept_by_device_precision_and_threads(resource, where, per_second):
+    assert measured().find(resource, where) == per_second
 
 
-def test_ceilings_are_kept_by_device_precision_and_threads():
-    ceilings = measured()
-    assert ceilings.find("flops", {"device": "cpu", "cpu_threads": "1"}) is None
-    assert ceilings.find("flops", {**GPU, "precision": "bf16"}) is None
-    assert ceilings.find("flops", {**GPU, "precision": "f32"}) == 100
-    # Bandwidth knows no precision.
-    assert ceilings.find("memory_bytes", {**GPU, "precision": "bf16"}) == 10
-    ceilings.raise_to(5, "memory_bytes", {"device": "cpu", "cpu_threads": "2"})
-    assert ceilings.find("memory_bytes", {"device": "cpu", "cpu_threads": "1"}) is None
-
-
-def test_the_longest_part_bounds():
-    ceilings = measured()
-    work = replace(WORK, flops=300)
-    assert ceilings.bound(work, GPU) == ("compute", 3)
-    work = replace(work, memory_bytes=40)
-    assert ceilings.bound(work, GPU) == ("memory", 4)
-    work = replace(work, bytes_to_device=10)
-    assert ceilings.bound(work, GPU) == ("copy", 5)
-    work = replace(work, launches=24)
-    assert ceilings.bound(work, GPU) == ("launch", 6)
-    # Nodes of a graph are launched faster.
-    assert ceilings.bound(replace(work, graph=True), GPU) == ("copy", 5)
-
-
-def test_copies_of_both_directions_follow_each_other():
-    ceilings = measured()
-    ceilings.raise_to(5, "bytes_from_device", GPU)
-    work = MinimumWork(bytes_to_device=4, bytes_from_device=5)
-    assert ceilings.bound(work, GPU) == ("copy", 3)
+@pytest.mark.parametrize(
+    ("work", "bound"),
+    [
+        ({"flops": 300, "memory_bytes": 10}, ("compute", 3)),
+        ({"flops": 300, "memory_bytes": 40}, ("memory", 4)),
+        ({"flops": 300, "bytes_to_device": 10}, ("copy", 5)),
+        ({"bytes_to_device": 4, "bytes_from_device": 5}, ("copy", 3)),  # one after the other
+        ({"bytes_to_device": 10, "launches": 24}, ("launch", 6)),
+        # Nodes of a graph are launched faster.
+        ({"bytes_to_device": 10, "launches": 24, "graph": True}, ("copy", 5)),
+        ({}, None),
+    ],
+)
+def test_the_longest_part_bounds(work, bound):
+    assert measured().bound(MinimumWork(**work), GPU) == bound
 
 
 def test_what_was_not_measured_gives_no_bound():
-    assert measured().bound(WORK, {**GPU, "precision": "bf16"}) is None
-    assert Ceilings().bound(WORK, GPU) is None
-    assert measured().bound(MinimumWork(), GPU) is None
-
-
-def test_without_memory_traffic_only_compute_needs_a_ceiling():
-    cpu = {"device": "cpu", "cpu_threads": "2"}
-    ceilings = Ceilings()
-    ceilings.raise_to(100, "flops", cpu)
-    assert ceilings.bound(MinimumWork(flops=50), cpu) == ("compute", 0.5)
+    work = MinimumWork(flops=100, memory_bytes=10)
+    assert measured().bound(work, {**GPU, "precision": "bf16"}) is None
+    assert Ceilings().bound(work, GPU) is None
+    assert measured().bound(work, CPU) is None
+    # Without memory traffic only compute needs a ceiling.
+    assert measured().bound(MinimumWork(flops=50), CPU) == ("compute", 0.5)
 
 
 @pytest.mark.parametrize(
@@ -172,14 +160,14 @@ def test_memory_traffic_bounds_and_is_drawn(read):
 
 
 def test_rows_of_older_files_keep_their_bound(small, read):
-    for entry in small["benchmarks"]:
-        entry["bound"] = {"name": "memory", "seconds": 0.006, "percent": 30.0}
-    (row,) = read(small).rows
-    assert row.bound == Bound("memory", 0.006, 30.0)
-    for entry in small["benchmarks"]:
-        entry["bound"] = {"reason": "no ceilings in this file"}
-    file = read(small)
-    assert bounds(file) == {0: Bound(None, None, None, "no ceilings in this file")}
+    known = {"name": "memory", "seconds": 0.006, "percent": 30.0}
+    for said in (known, {"reason": "no ceilings in this file"}):
+        for entry in small["benchmarks"]:
+            entry["bound"] = said
+        file = read(small)
+        fields = (*(said.get(key) for key in known), said.get("reason", ""))
+        assert bounds(file) == {0: Bound(*fields)}
+        assert file.rows[0].bound == Bound(*fields)
     assert "No bound: no ceilings in this file." in split_table(file, epoch_rows(file)).notes
 
 

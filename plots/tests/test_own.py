@@ -108,10 +108,7 @@ def test_one_screen_has_every_program_and_card(file, fitted, monkeypatch):
 
 
 def test_a_card_whose_memory_does_not_suffice_has_no_time(file, fitted):
-    short = {
-        name: replace(figure, value=6 * 2**30) if name == "memory_bytes" else figure
-        for name, figure in load_cards()["rtx-4060"].figures.items()
-    }
+    short = {**load_cards()["rtx-4060"].figures, "memory_bytes": 6 * 2**30}
     own, adviser = asked(file, fitted)
     small = replace(load_cards()["rtx-4060"], figures=short)
     adviser.cards = tuple(small if card.id == small.id else card for card in adviser.cards)

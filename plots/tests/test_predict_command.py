@@ -14,7 +14,6 @@ from plots.features.predict.cards import chosen_cards
 from plots.features.report import report
 from plots.tests import synthetic, synthetic_machine, synthetic_steps
 
-ROOT = Path(__file__).parents[2]
 SMALL = ("disc-3", "disc-6", "disc-9", "heart")
 
 
@@ -58,14 +57,10 @@ def test_networks_that_a_file_describes_are_counted_without_bench(write, printed
     assert printed("predict", write(document, "cpu.json"), *command) == plain
 
 
-def test_nothing_is_written_into_result_files(path, printed):
+def test_all_shows_every_way_and_nothing_is_written_into_result_files(path, printed):
     before = path.read_bytes()
-    printed("predict", path)
-    assert path.read_bytes() == before
-
-
-def test_all_shows_every_way(path, printed):
     text = printed("predict", path, "--all", "--gpu=l4,h200", "--batch=100")
+    assert path.read_bytes() == before
     for words in ("eager", "graph", "pinned-async", "resident", "earliest", "latest"):
         assert words in text
     only = printed("predict", path, "--gpu=l4", "--execution=graph-epoch", "--placement=resident")
@@ -73,43 +68,32 @@ def test_all_shows_every_way(path, printed):
     assert "a training step has no graph of an epoch" in " ".join(only.split())
 
 
-@pytest.mark.parametrize(
-    ("said", "card"),
-    [
-        *(
-            (name, "rtx-4090")
-            for name in ("RTX 4090", "rtx4090", "4090", "NVIDIA GeForce RTX 4090")
-        ),
-        *(("4060", "rtx-4060"), ("rtx_4060 laptop", "rtx-4060-laptop"), ("A100", "a100")),
-        *(("Tesla T4", "t4"), ("2080 Ti", "rtx-2080-ti"), ("H100 SXM5 80 GB", "h100")),
-    ],
-)
-def test_names_of_cards_are_forgiven(said, card):
-    assert [one.id for one in chosen_cards(said)] == [card]
-
-
-def test_every_card_is_found_by_its_id_and_by_its_name():
+def test_names_of_cards_are_forgiven():
+    said = {
+        **dict.fromkeys(("RTX 4090", "rtx4090", "4090", "NVIDIA GeForce RTX 4090"), "rtx-4090"),
+        **{"4060": "rtx-4060", "rtx_4060 laptop": "rtx-4060-laptop", "A100": "a100"},
+        **{"Tesla T4": "t4", "2080 Ti": "rtx-2080-ti", "H100 SXM5 80 GB": "h100"},
+    }
     for card in load_cards().values():
-        own = [*chosen_cards(card.id.upper()), *chosen_cards(card.name.replace(",", ""))]
-        assert {one.id for one in own} == {card.id}
+        said |= dict.fromkeys((card.id.upper(), card.name.replace(",", "")), card.id)
+    assert {name: [one.id for one in chosen_cards(name)] for name in said} == {
+        name: [card] for name, card in said.items()
+    }
 
 
 def test_data_sheets_stand_among_names():
     found = chosen_cards("l4, tflops:82.6,bandwidth:1008,link:31.5, tflops:10,bandwidth:200,4090")
     assert [one.id for one in found][::3] == ["l4", "rtx-4090"]
     first, second = found[1:3]
-    assert first.figure("f32_flops") == pytest.approx(82.6e12)
-    assert first.figure("memory_bytes_per_second") == pytest.approx(1008e9)
-    assert (first.figure("link_bytes_per_second"), second.figure("link_bytes_per_second")) == (
-        pytest.approx(31.5e9),
-        None,
-    )
-    assert first.figure("multiprocessors") == 150 and second.figure("multiprocessors") == 18
+    figures = {"f32_flops": 82.6e12, "memory_bytes_per_second": 1008e9}
+    figures |= {"link_bytes_per_second": 31.5e9, "multiprocessors": 150}
+    assert {name: first.figure(name) for name in figures} == pytest.approx(figures)
+    assert second.figure("link_bytes_per_second") is None
+    assert second.figure("multiprocessors") == 18
 
 
 def test_missing_reference_figures_are_restored(path, shell, monkeypatch, tmp_path):
-    missing = {"path": tmp_path / "costs.json"}
-    monkeypatch.setattr(costs.find_cost, "__kwdefaults__", missing)
+    monkeypatch.setattr(costs, "COSTS_PATH", tmp_path / "costs.json")
     assert "costs.json: No such file or directory; restore it" in shell("predict", path, code=2).err
     assert "so no report was written" in shell("report", path, "-o", tmp_path / "out", code=2).err
 
@@ -129,26 +113,22 @@ def test_charts_are_named_predicted(path, tmp_path, shell):
 
 
 @pytest.fixture
-def saved(write) -> Path:
-    """The cost of disc-7, as bench --cost prints it."""
-    return write(json.loads(cost_line("disc-7")), "cost.json")
-
-
-def cost_line(model: str) -> str:
-    path = ROOT / "plots" / "reference" / "costs.json"
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return next(line for line in lines if json.loads(line)["model"] == model)
-
-
-@pytest.fixture
-def without_disc_7(write) -> Path:
+def advised(write, printed):
+    """The table on disc-7 by its saved cost, on cards, by a file without it."""
     models = tuple(name for name in synthetic.MODELS if name != "disc-7")
-    return write(synthetic_machine.machine(modes=(), models=models), "cpu.json")
+    file = write(synthetic_machine.machine(modes=(), models=models), "cpu.json")
+    saved = write(costs.kept_cost("disc-7").fields, "cost.json")
+
+    def table(cards: str) -> dict:
+        flags = ("--cost", saved, f"--gpu={cards}", "--format=json")
+        (found,) = json.loads(printed("advise", file, *flags))
+        return found
+
+    return table
 
 
-def test_advise_adds_cards(without_disc_7, saved, printed):
-    flags = ["advise", without_disc_7, "--cost", saved, "--gpu=L4,rtx4090", "--format=json"]
-    (table,) = json.loads(printed(*flags))
+def test_advise_adds_cards(advised):
+    table = advised("L4,rtx4090")
     assert NOT_MEASURED in table["title"]
     cards = [row for row in table["rows"] if row["device"] != "cpu"]
     assert [row["device"] for row in cards] == ["l4"] * 5 + ["rtx-4090"] * 5
@@ -158,11 +138,10 @@ def test_advise_adds_cards(without_disc_7, saved, printed):
         assert row["measured"] == 0 and row["winner"] in ("cpu", "gpu", None)
 
 
-def test_advise_knows_a_card_by_its_data_sheet(without_disc_7, saved, printed):
+def test_advise_knows_a_card_by_its_data_sheet(advised):
     """What a sheet leaves out is told from what it says, so well that the band needs no more."""
     sheet = "tflops:82.6,bandwidth:1008"
-    flags = ["advise", without_disc_7, "--cost", saved, f"--gpu=4090,{sheet}", "--format=json"]
-    (table,) = json.loads(printed(*flags))
+    table = advised(f"4090,{sheet}")
     for way in ("eager, resident", "graph, resident"):
         own = {row["device"]: row["seconds"] for row in table["rows"] if row["on"].endswith(way)}
         assert own[sheet] == pytest.approx(own["rtx-4090"], rel=0.25)

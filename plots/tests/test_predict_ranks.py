@@ -6,26 +6,24 @@ import dataclasses
 import numpy as np
 import pytest
 
-from plots.core.all_reduce import BUCKET_BYTES, exposed, fit_alpha_beta
 from plots.core.cards import load_cards, load_links
 from plots.core.cost import CostError
-from plots.features.predict import ranks
+from plots.features.predict import analysis, links, ranks
 from plots.features.predict.analysis import NOT_MEASURED, Wanted
-from plots.features.predict.ranks import (
+from plots.features.predict.links import (
+    BUCKET_BYTES,
     LINKS,
     Link,
-    Plan,
     Scaling,
+    exposed,
     fitted_link,
     link_of,
     load_scaling,
     loss_of,
     lost,
-    plan_sentences,
-    prospect,
 )
-from plots.features.predict.simulate import Error
-from plots.features.predict.ways import PYTORCH, Band, Way
+from plots.features.predict.ranks import Plan, Prospect, plan_sentences, prospect
+from plots.features.predict.ways import PYTORCH, Band, Estimate, Way
 from plots.tests import synthetic
 from plots.tests.synthetic_probes import operation
 from plots.tests.synthetic_sweep import DISC_MODELS
@@ -57,16 +55,18 @@ def known(monkeypatch):
         "predict_draws",
         lambda fit, cost, card, way, steps: np.full(9, steps * 1e-12 * cost.params * cost.batch),
     )
-    monkeypatch.setattr(ranks, "loss", lambda: Error(0.0, 12))
+    monkeypatch.setattr(ranks, "loss", lambda: Estimate(0.0, 12))
     monkeypatch.setattr(ranks, "slower", lambda error: np.ones(9))
     monkeypatch.setattr(ranks, "waits", lambda link, ranks, *_: link.seconds(ranks, 0.0)[:9])
 
 
-def plan(link: Link, *counts: int, scaling: str = "strong") -> Plan:
-    return Plan(CARDS["h100"], link, counts, scaling)
+def known_prospect(file, link: Link, *counts: int, scaling: str = "strong") -> Prospect:
+    plan = Plan(CARDS["h100"], link, counts, scaling)
+    return prospect(file, None, Wanted((), (None,)), plan)
 
 
-def of_parameters(found) -> dict[int, ranks.Crossover]:
+def of_parameters(*asked, **options) -> dict[int, ranks.Crossover]:
+    found = known_prospect(*asked, **options)
     return {one.ranks: one.crossover for one in found.paying if one.batch}
 
 
@@ -90,11 +90,11 @@ def test_latency_grows_with_the_ring_and_bytes_with_what_each_card_sends():
 def test_the_fit_finds_latency_and_bandwidth():
     sizes, counts = np.array([4.0, 1e3, 1e6, 1e8] * 2), np.array([2.0] * 4 + [4.0] * 4)
     seconds = 2 * (counts - 1) * 3e-6 + 2 * (counts - 1) / counts * sizes / 5e9
-    found = fit_alpha_beta(counts, sizes, seconds)
-    assert (found.step, found.bandwidth) == pytest.approx((3e-6, 5e9), rel=1e-4)
-    assert found.spread < 1e-6
-    noisy = fit_alpha_beta(counts, sizes, seconds * np.array([1.2, 0.9] * 4))
-    assert 0.1 < noisy.spread < 0.25
+    found = fitted_link([*zip(counts, sizes, seconds, strict=True)])
+    assert (found.step.low, found.bandwidth.high) == pytest.approx((3e-6, 5e9), rel=1e-4)
+    assert found.error.spread < 1e-6
+    noisy = fitted_link([*zip(counts, sizes, seconds * np.array([1.2, 0.9] * 4), strict=True)])
+    assert 0.1 < noisy.error.spread < 0.25
     assert fitted_link([(2, 4.0, 1e-6), (2, 8.0, 1e-6)]) is None
 
 
@@ -142,19 +142,17 @@ def crossing(saved: float, ranks: int) -> float:
 
 def test_cards_pay_from_where_their_sums_take_what_they_save(file, known):
     link = a_link(5e-6)
-    found = of_parameters(prospect(file, None, Wanted((), (None,)), plan(link, 2, 4)))
+    found = of_parameters(file, link, 2, 4)
     assert found[2].size == pytest.approx(crossing(1 / 2, 2)) == pytest.approx(200_000, rel=0.1)
     assert found[4].size == pytest.approx(crossing(3 / 4, 4)) == pytest.approx(400_000, rel=0.1)
-    weak = of_parameters(prospect(file, None, Wanted((), (None,)), plan(link, 2, scaling="weak")))
+    weak = of_parameters(file, link, 2, scaling="weak")
     assert 44_710 < weak[2].size < 176_806  # 100,000 parameters, between two sizes
-    never = prospect(file, None, Wanted((), (None,)), plan(a_link(1.0), 2))
-    assert of_parameters(never)[2].kind == "never"
-    always = prospect(file, None, Wanted((), (None,)), plan(a_link(1e-15), 2))
-    assert of_parameters(always)[2].kind == "always"
+    assert of_parameters(file, a_link(1.0), 2)[2].kind == "never"
+    assert of_parameters(file, a_link(1e-15), 2)[2].kind == "always"
 
 
 def test_the_batch_that_pays_is_found_for_the_largest_network(file, known):
-    found = prospect(file, None, Wanted((), (None,)), plan(a_link(5e-3), 2))
+    found = known_prospect(file, a_link(5e-3), 2)
     (batch,) = [one for one in found.paying if not one.batch]
     params = max(synthetic.MODELS[model][0] for model in DISC_MODELS)
     assert batch.crossover.size == pytest.approx(2 * 1e-2 / (1e-12 * params), rel=0.1)
@@ -166,27 +164,26 @@ def test_the_batch_that_pays_is_found_for_the_largest_network(file, known):
 
 
 def test_figures_of_a_network_belong_together(file, known):
-    found = prospect(file, None, Wanted((), (None,)), plan(a_link(5e-6), 4))
+    found = known_prospect(file, a_link(5e-6), 4)
     for one in found.networks:
         alone, share = one.one.seconds, one.one.seconds / 4
         assert one.many.seconds == pytest.approx(share + 10 * 6 * 5e-6)
         assert one.speed_up.seconds == pytest.approx(alone / one.many.seconds)
-        assert one.efficiency.seconds == pytest.approx(one.speed_up.seconds / 4)
-        assert one.exposed.seconds == pytest.approx(1 - share / one.many.seconds)
-    few = prospect(file, None, Wanted((), (None,)), plan(a_link(5e-6), 101))
+        assert one.efficiency == pytest.approx(one.speed_up.seconds / 4)
+        assert one.exposed == pytest.approx(1 - share / one.many.seconds)
+    few = known_prospect(file, a_link(5e-6), 101)
     assert not few.networks and "a batch of 100 has no row for each of 101 cards" in few.problems
 
 
 def test_a_network_of_ones_own_is_counted_by_its_description(file, known, monkeypatch):
     given: dict[str, set[str]] = {}
 
-    def counted(row, batch, precision, what, network):
-        given.setdefault(row.model, set()).add(network)
-        return "unknown"
+    def counted(model, *_, network, rows):
+        given.setdefault(model, set()).add(network)
 
-    monkeypatch.setattr(ranks, "cost_for", counted)
+    monkeypatch.setattr(analysis, "cost_of", counted)
     own = dataclasses.replace(file, networks={"disc-3": "{}"})
-    prospect(own, None, Wanted((), (None,)), plan(a_link(5e-6), 2))
+    known_prospect(own, a_link(5e-6), 2)
     assert given["disc-3"] == {"{}"} and given["disc-4"] == {""}
 
 
@@ -219,10 +216,10 @@ def test_published_trainings_are_whole():
 
 
 def test_what_is_lost_is_what_the_model_does_not_explain(monkeypatch):
-    monkeypatch.setattr(ranks, "link_of", lambda *_: a_link(0.0))
+    monkeypatch.setattr(links, "link_of", lambda *_: a_link(0.0))
     perfect = Scaling("a", 1000, 10, "k80", "m", "pcie3", "x", {1: 10.0, 2: 20.0})
     slow = Scaling("b", 1000, 10, "k80", "n", "pcie3", "x", {1: 10.0, 2: 10.0})
     assert lost(perfect, 2) == pytest.approx(0.0, abs=1e-6)
     assert lost(slow, 2) == pytest.approx(np.log(2), abs=1e-6)
     found = loss_of([perfect, slow])
-    assert found.cards == 2 and found.spread == pytest.approx(np.log(2) / 2**0.5, abs=1e-6)
+    assert found.count == 2 and found.spread == pytest.approx(np.log(2) / 2**0.5, abs=1e-6)

@@ -9,13 +9,13 @@ python -m plots.tests.test_prediction_docs FILE ...    print what published time
 import math
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pytest
 from scipy.stats import beta
 
 from plots import units
@@ -25,7 +25,7 @@ from plots.core.tables.formats import as_markdown
 from plots.core.tables.table import Cell, Column, Table
 from plots.features.predict.analysis import Wanted, outlooks, predict_times
 from plots.features.predict.answer import ends, verdicts
-from plots.features.predict.data import KERNELS, PRODUCTS, Observation, observations
+from plots.features.predict.data import KERNELS, PRODUCTS, observations
 from plots.features.predict.fit import (
     Fit,
     errors_of,
@@ -35,9 +35,9 @@ from plots.features.predict.fit import (
     parameters_of,
     shares_card_or_network,
 )
+from plots.features.predict.links import load_scaling, loss_of, modelled
 from plots.features.predict.model import CEILINGS, PARAMETERS
-from plots.features.predict.ranks import Scaling, load_scaling, loss_of, modelled
-from plots.features.predict.simulate import Error, Errors, Times, slower
+from plots.features.predict.simulate import Times, slower
 from plots.features.predict.simulate import ends as ends_of
 from plots.features.predict.ways import PYTORCH, Way, several
 from plots.file import loading
@@ -65,11 +65,7 @@ LEFT = {
     "the network": lambda one, other: other.network == one.network and is_network(one),
     "both the card and the network": shares_card_or_network,
 }
-TABLE = re.compile(
-    r"(<!-- (parameters|left out|errors|cards|networks|floors|points|widths|scaling) -->\n).*?"
-    r"(<!-- end -->)",
-    re.DOTALL,
-)
+TABLE = re.compile(r"(<!-- ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 PAGES = ("method.md", "evidence/prediction.md", "evidence/ranks.md")
 
 
@@ -93,16 +89,15 @@ def table(
     )
 
 
-def factor(log: float) -> str:
-    return f"{math.exp(log):.2f}"
+def factors(*logs: float) -> list[str]:
+    return [f"{math.exp(log):.2f}" for log in logs]
 
 
-def yes(inside: bool) -> str:
-    return "yes" if inside else "no"
-
-
-def seconds(*values: float) -> list[str]:
-    return [units.seconds(value, 2) for value in values]
+def beside(times: Times, took: float, steps: float = 1.0) -> list[str]:
+    """A time, what was predicted, its band, and whether that holds the time."""
+    band = [each / steps for each in (times.seconds, times.low, times.high)]
+    inside = "yes" if band[1] <= took <= band[2] else "no"
+    return [units.seconds(took), *(units.seconds(each, 2) for each in band), inside]
 
 
 def covered(inside: int, count: int, share: str = "") -> str:
@@ -115,17 +110,13 @@ def covered(inside: int, count: int, share: str = "") -> str:
     )
 
 
-def half(errors: Errors, one: Observation, share: np.ndarray) -> float:
-    return errors.half_width(*share.tolist(), whole=float(is_network(one)))
-
-
 def without() -> str:
     found = fitted().observations
     lines = []
     for said, shares in LEFT.items():
         off = np.abs(left_out(found, shares))
         worst = found[int(off.argmax())]
-        far = factor(float(np.median(off))), factor(float(off.max()))
+        far = factors(float(np.median(off)), float(off.max()))
         lines.append((said, str(len(off)), *far, f"{worst.network} on {worst.card}"))
     networks, cards = ({getattr(one, name) for one in found} for name in ("network", "card"))
     return table(
@@ -142,16 +133,17 @@ def without() -> str:
 
 def networks() -> str:
     """Of each network the errors of all its times, with it and the card left out."""
-    found: dict[str, list[float]] = {}
+    found: dict[str, list[float]] = defaultdict(list)
     for one, residual in zip(fitted().observations, fitted().residuals, strict=True):
-        found.setdefault(one.network, []).append(float(residual))
+        found[one.network].append(float(residual))
+    offs = {name: (min(own), max(own), max(map(abs, own))) for name, own in found.items()}
     return table(
         "Networks, each predicted without it and without the card",
         "network | times: | predicted over observed fastest: | predicted over observed slowest: | "
         "off by at most:",
         (
-            (name, str(len(own)), *map(factor, (min(own), max(own), max(map(abs, own)))))
-            for name, own in sorted(found.items(), key=lambda item: max(map(abs, item[1])))
+            (name, str(len(found[name])), *factors(*offs[name]))
+            for name in sorted(offs, key=lambda name: offs[name][2])
         ),
     )
 
@@ -159,39 +151,39 @@ def networks() -> str:
 def cards() -> str:
     """Of each card and precision the errors of all its times, with it and the network left out, and
     whether they lie in the band that the other cards give."""
-    residuals = fitted().residuals.tolist()
-    found = list(zip(fitted().observations, residuals, fitted().shares, strict=True))
+    found = list(
+        zip(fitted().observations, fitted().residuals.tolist(), fitted().shares, strict=True)
+    )
     without = {
         card: errors_of(*zip(*(each for each in found if each[0].card != card), strict=True))
         for card in dict.fromkeys(one.card for one, *_ in found)
     }
+    sorts: dict[str, dict[str, list[tuple[float, float, float]]]] = {}
+    for one, off, share in found:
+        sort = one.precision if is_network(one) else f"{one.network} in {one.precision}"
+        shares = (*share.tolist(), float(is_network(one)))
+        halves = (errors.half_width(*shares) for errors in (without[one.card], fitted().errors))
+        sorts.setdefault(sort, {}).setdefault(one.card, []).append((off, *halves))
     lines, notes = [], []
     single = (f"{kind} in {precision}" for kind in (PRODUCTS, KERNELS) for precision in CEILINGS)
-    for sort in (*CEILINGS, *single):
-        alike = [each for each in found if sort_of(each[0]) == sort]
+    for sort in (sort for sort in (*CEILINGS, *single) if sort in sorts):
         kept = times = 0
-        names = list(dict.fromkeys(one.card for one, *_ in alike))
-        for card in names:
-            own = [
-                (off, half(without[card], one, share))
-                for one, off, share in alike
-                if one.card == card
-            ]
-            inside = sum(abs(off) <= width for off, width in own)
+        for card, own in sorts[sort].items():
+            inside = sum(abs(off) <= width for off, width, _ in own)
             kept += inside == len(own)
             times += inside
-            offs, widths = zip(*own, strict=True)
-            far = map(factor, (min(offs), max(offs), max(widths)))
+            offs, widths, _ = zip(*own, strict=True)
+            far = factors(min(offs), max(offs), max(widths))
             lines.append((sort, card, str(len(own)), *far, f"{inside} of {len(own)}"))
-        if alike:
-            halves = [half(fitted().errors, one, share) for one, _, share in alike]
-            mean = float(np.mean([off for _, off, _ in alike]))
-            notes.append(
-                f"{sort}: {times} of {len(alike)} times; "
-                f"{covered(kept, len(names), ' with all their times')}. The band of a card more is "
-                f"a factor of {factor(min(halves))} to {factor(max(halves))}; predicted over "
-                f"observed is {factor(mean)} in the geometric mean."
-            )
+        every = [each for own in sorts[sort].values() for each in own]
+        offs, _, halves = zip(*every, strict=True)
+        least, most, mean = factors(min(halves), max(halves), float(np.mean(offs)))
+        notes.append(
+            f"{sort}: {times} of {len(every)} times; "
+            f"{covered(kept, len(sorts[sort]), ' with all their times')}. The band of a card more "
+            f"is a factor of {least} to {most}; predicted over observed is {mean} in the geometric "
+            "mean."
+        )
     return table(
         "Cards, each predicted without it and without the network",
         "of | card | times: | predicted over observed fastest: | predicted over observed slowest: "
@@ -199,10 +191,6 @@ def cards() -> str:
         lines,
         notes,
     )
-
-
-def sort_of(one: Observation) -> str:
-    return one.precision if is_network(one) else f"{one.network} in {one.precision}"
 
 
 def errors() -> str:
@@ -216,7 +204,7 @@ def errors() -> str:
     return table(
         "Errors of a network or card more, each drawn by itself",
         "of | spread: | 90 % within: | networks or cards:",
-        ((name, factor(one.spread), factor(one.half_width), str(one.cards)) for name, one in named),
+        ((name, *factors(one.spread, one.half_width), str(one.count)) for name, one in named),
     )
 
 
@@ -226,10 +214,10 @@ def floors() -> str:
     lines = []
     for one in sources:
         inner = several([other for other in sources if other is not one])
-        width = math.exp(Error(inner.spread, inner.count).half_width)
-        low, high = inner.middle / width, inner.middle * width
-        told = seconds(one.low_seconds, inner.middle, low, high)
-        lines.append((one.note.split(":")[0], *told, yes(low <= one.low_seconds <= high)))
+        width = math.exp(inner.half_width)
+        times = Times(inner.middle / width, inner.middle, inner.middle * width)
+        took = [units.seconds(one.low_seconds, 2), *beside(times, one.low_seconds)[1:]]
+        lines.append((one.note.split(":")[0], *took))
     kept = sum(line[-1] == "yes" for line in lines)
     return table(
         "Small products on cards, each predicted from the others",
@@ -264,15 +252,10 @@ def points() -> str:
     lines = []
     for label, network, batch, card, took in POINTS:
         cost = find_cost(network, batch)
-        others = [
-            one for one in fitted().observations if one.network != network and one.card != card
-        ]
-        without = replace(fitted(), parameters=parameters_of(others))
-        way = Way("eager", "resident", PYTORCH)
-        times = predict_times(without, cost, load_cards()[card], way, 1.0)
-        told = seconds(times.seconds, times.low, times.high)
-        inside = yes(times.low <= took <= times.high)
-        lines.append((label, network, str(batch), card, units.seconds(took), *told, inside))
+        kept = [one for one in fitted().observations if network != one.network and card != one.card]
+        without = replace(fitted(), parameters=parameters_of(kept))
+        times = predict_times(without, cost, load_cards()[card], WAYS[1], 1.0)
+        lines.append((label, network, str(batch), card, *beside(times, took)))
     inside = sum(line[-1] == "yes" for line in lines)
     return table(
         "Published comparisons of a CPU with a GPU, predicted",
@@ -287,8 +270,7 @@ def scaling() -> str:
     """How many times as fast as one GPU each published training was on several, beside what is
     predicted where all of its network and all of its machine are left out of the loss."""
     found = load_scaling()
-    gpus = sorted({count for one in found for count in one.several})
-    lines, off = [], {}
+    lines, off = [], defaultdict(list)
     kept = 0
     for one in found:
         error = loss_of(
@@ -296,30 +278,26 @@ def scaling() -> str:
             for other in found
             if other.network != one.network and other.machine != one.machine
         )
-        times = {count: gains(one, count, error) for count in one.several}
-        told = {count: one.rates[count] / one.rates[1] for count in times}
-        inside = sum(times[count].low <= told[count] <= times[count].high for count in times)
+        told, inside = list[str](), 0
+        for gpus in one.several:
+            rate = one.rates[gpus] / one.rates[1]
+            own = ends_of(gpus * one.seconds(1) / (modelled(one, gpus) * slower(error)))
+            inside += own.low <= rate <= own.high
+            off[one.summed_by].append(abs(math.log(own.seconds / rate)))
+            told += [units.significant(rate), units.significant(own.seconds)]
         kept += inside
-        logs = [math.log(times[count].seconds / told[count]) for count in times]
-        off.setdefault(one.summed_by, []).extend(logs)
-        both = [
-            units.significant(value)
-            for count in gpus
-            for value in (told[count], times[count].seconds)
-        ]
         named = (one.network, units.count(one.batch), one.card, one.summed_by, one.link)
-        lines.append((*named, *both, f"{inside} of {len(times)}"))
+        lines.append((*named, *told, f"{inside} of {len(one.several)}"))
 
-    def far(logs: Iterable[float]) -> str:
-        factors = np.exp(np.abs(list(logs)))
-        return f"{np.median(factors):.2f} (median) and {factors.max():.2f} (worst)"
+    def far(logs: Sequence[float]) -> str:
+        median, worst = factors(float(np.median(logs)), max(logs))
+        return f"{median} (median) and {worst} (worst)"
 
     every = [log for own in off.values() for log in own]
+    gpus = (f"{count} GPUs published: | {count} GPUs predicted:" for count in found[0].several)
     return table(
         "Published trainings on several GPUs: times as fast as one",
-        "network | batch: | card | summed by | over | "
-        + " | ".join(f"{count} GPUs published: | {count} GPUs predicted:" for count in gpus)
-        + " | in the band:",
+        f"network | batch: | card | summed by | over | {' | '.join(gpus)} | in the band:",
         lines,
         [
             f"{kept} of {len(every)} lie in the band. Predicted speedups are off by a factor of "
@@ -330,21 +308,15 @@ def scaling() -> str:
     )
 
 
-def gains(one: Scaling, gpus: int, error: Error) -> Times:
-    """How many times as fast so many GPUs train as one."""
-    return ends_of(gpus * one.seconds(1) / (modelled(one, gpus) * slower(error)))
-
-
 @cache
 def crossovers(way: Way) -> dict[str, tuple[float, float, float]]:
-    """The earliest, likeliest and latest crossover of each card of CARDS with the CPU of FILE."""
-    file, own = loading.load_file(FILE), fit(observations())
-    wanted = tuple(load_cards()[name] for name in CARDS)
+    """The likeliest, earliest and latest crossover of each card of CARDS with the CPU of FILE."""
+    wanted = Wanted(tuple(load_cards()[name] for name in CARDS), (way,), batch="100")
     found = {}
-    for verdict in verdicts(outlooks(file, own, Wanted(wanted, (way,), batch="100"))):
+    for verdict in verdicts(outlooks(loading.load_file(FILE), fitted(), wanted)):
         assert verdict.comparison and verdict.comparison.crossover.size
-        low, high = ends(verdict.comparison.crossover)
-        found[verdict.card.id] = (low, verdict.comparison.crossover.size, high)
+        own = verdict.comparison.crossover
+        found[verdict.card.id] = (own.size, *ends(own))
     return found
 
 
@@ -353,19 +325,17 @@ def widths() -> str:
     lines = []
     for card in crossovers(WAYS[0]):
         texts = [card]
-        for way in WAYS:
-            low, size, high = crossovers(way)[card]
+        for size, low, high in (crossovers(way)[card] for way in WAYS):
             texts += [units.significant(each, 2) for each in (size, low, high, high / low)]
         lines.append(texts)
-    heads = ("wins from", "earliest", "latest", "latest over earliest")
+    columns = (
+        f"{group} {head}:"
+        for group in ("this program, graph", "PyTorch, eager")
+        for head in ("wins from", "earliest", "latest", "latest over earliest")
+    )
     return table(
         f"Crossovers with the CPU of {FILE.parent.name}, 100 rows a batch, data on the GPU",
-        "card | "
-        + " | ".join(
-            f"{group} {head}:"
-            for group in ("this program, graph", "PyTorch, eager")
-            for head in heads
-        ),
+        f"card | {' | '.join(columns)}",
         lines,
     )
 
@@ -377,12 +347,8 @@ def before(paths: Sequence[str]) -> str:
         if one.kind == "measured":
             cost = find_cost(one.network, one.batch, one.precision)
             times = predict_times(fitted(), cost, load_cards()[one.card], one.way, one.steps)
-            low, middle, high = (
-                each / one.steps for each in (times.low, times.seconds, times.high)
-            )
             named = (one.network, units.count(one.batch), one.precision, one.card)
-            told = (units.seconds(one.seconds), *seconds(middle, low, high))
-            lines.append((*named, *told, yes(low <= one.seconds <= high), one.label))
+            lines.append((*named, *beside(times, one.seconds, one.steps), one.label))
     inside = sum(line[-2] == "yes" for line in lines)
     return table(
         "Predicted before, measured now: training steps",
@@ -394,14 +360,8 @@ def before(paths: Sequence[str]) -> str:
 
 
 TABLES = {
-    "parameters": parameters,
-    "left out": without,
-    "errors": errors,
-    "cards": cards,
-    "networks": networks,
-    "floors": floors,
-    "widths": widths,
-    "points": points,
+    **{"parameters": parameters, "left out": without, "errors": errors, "cards": cards},
+    **{"networks": networks, "floors": floors, "widths": widths, "points": points},
     "scaling": scaling,
 }
 
@@ -409,9 +369,14 @@ TABLES = {
 def test_the_bands_of_the_crossover_are_narrow():
     """A factor of five from end to end on each of CARDS, but where a board shares its
     memory and has few multiprocessors."""
-    for card, (low, size, high) in crossovers(WAYS[0]).items():
+    for card, (size, low, high) in crossovers(WAYS[0]).items():
         assert low < size < high
         assert high / low < (8 if card == "jetson-orin-nano" else 5), card
+
+
+def pages() -> Iterator[tuple[Path, str]]:
+    for page in PAGES:
+        yield DOCS / page, (DOCS / page).read_text(encoding="utf-8")
 
 
 def written(text: str) -> str:
@@ -419,24 +384,14 @@ def written(text: str) -> str:
     return TABLE.sub(lambda found: f"{found[1]}{TABLES[found[2]]()}{found[3]}", text)
 
 
-def names(text: str) -> Iterator[str]:
-    return (found[2] for found in TABLE.finditer(text))
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_the_documents_have_the_tables_of_the_check(page):
-    text = (DOCS / page).read_text(encoding="utf-8")
-    assert text == written(text), "python -m plots.tests.test_prediction_docs"
-
-
-def test_every_table_is_in_a_document():
-    found = {name for page in PAGES for name in names((DOCS / page).read_text(encoding="utf-8"))}
-    assert found == set(TABLES)
+def test_every_table_is_in_a_document_as_the_check_writes_it():
+    assert {found[2] for _, text in pages() for found in TABLE.finditer(text)} == set(TABLES)
+    for _, text in pages():
+        assert text == written(text), "python -m plots.tests.test_prediction_docs"
 
 
 if __name__ == "__main__":
     if sys.argv[1:]:
         print(before(sys.argv[1:]))
-    for page in () if sys.argv[1:] else PAGES:
-        path = DOCS / page
-        path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for path, text in pages() if not sys.argv[1:] else ():
+        path.write_text(written(text), encoding="utf-8")

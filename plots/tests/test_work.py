@@ -80,10 +80,7 @@ def test_other_work_is_no_point_of_a_curve(load, fields, said):
         assert one.crossover.size == pytest.approx(1e4, rel=0.05)
     models = [one.model for one in speed_ups(file)]
     assert models == [model for model in DISC_MODELS if model != OTHER]
-    for table in (
-        crossover_table([(file, found)]),
-        speed_up_table([(file, speed_ups(file))]),
-    ):
+    for table in (crossover_table([(file, found)]), speed_up_table([(file, speed_ups(file))])):
         text = " ".join(render([table], "text").split())
         assert "2 rows of the CPU and 1 row of the GPU are not compared" in text and said in text
 
@@ -109,43 +106,33 @@ def test_a_thread_count_that_does_other_work_is_none_of_the_best(load):
     assert "11 rows of the CPU and 11 rows of the GPU are not compared" in other_work(file)
 
 
-def all_other(load, name: str = "file.json", device: str = "cuda") -> File:
+@pytest.fixture
+def other(load) -> File:
     """A file whose GPU trains half of the rows in half of the time."""
     content = entries(**OLD)
     for entry in content:
-        if entry["configuration"]["device"] == device:
+        if entry["configuration"]["device"] == "cuda":
             entry["rows"] = 500
-    return load(content, name)
+    return load(content, "other.json")
 
 
-def test_a_file_of_nothing_but_other_work_says_so(load, shell):
-    file = all_other(load)
-    assert comparisons(file) == [] and speed_ups(file) == []
-    printed = shell("crossover", file.path)
-    assert printed.out == ""
-    assert printed.err.count("\n") == 1
-    assert "as they do other work on the same network" in printed.err
-    assert "rows 1,000 and 500" in printed.err and "measure both in one run" in printed.err
+def test_a_file_or_a_mix_of_nothing_but_other_work_says_so(load, other, shell):
+    assert comparisons(other) == [] and speed_ups(other) == []
+    mine = load(entries(**OLD), "mine.json")
+    assert comparisons(mix(mine, other)) == []
+    alone = shell("crossover", other.path)
+    mixed = shell("compare", f"--cpu-of={mine.path}", f"--gpu-of={other.path}", code=2)
+    for printed, remedy in ((alone, "measure both in one run"), (mixed, "name files of one sweep")):
+        assert printed.out == "" and printed.err.count("\n") == 1
+        assert "rows 1,000 and 500" in printed.err and remedy in printed.err
 
 
-def test_a_mix_of_other_work_is_refused(load, shell):
-    mine, theirs = load(entries(**OLD), "mine.json"), all_other(load, "theirs.json")
-    assert comparisons(mix(mine, theirs)) == []
-    printed = shell("compare", f"--cpu-of={mine.path}", f"--gpu-of={theirs.path}", code=2)
-    assert printed.out == "" and printed.err.count("\n") == 1
-    assert "rows 1,000 and 500" in printed.err and "name files of one sweep" in printed.err
-
-
-def test_no_pair_anywhere_is_of_other_work(load):
-    file = all_other(load)
-    assert why.repayments(epoch_rows(file)) == []
-    assert "nothing to compare" in verdict.sentences(file, comparisons(file))[0]
-    table = best_table(epoch_rows(file))
-    assert all(line["speed_up"] is None for line in table.records())
-    assert [line["network"] for line in table.records()][:2] == [
-        "disc-2, rows 1000",
-        "disc-2, rows 500",
-    ]
+def test_no_pair_anywhere_is_of_other_work(other):
+    assert why.repayments(epoch_rows(other)) == []
+    assert "nothing to compare" in verdict.sentences(other, comparisons(other))[0]
+    lines = best_table(epoch_rows(other)).records()
+    assert all(line["speed_up"] is None for line in lines)
+    assert [one["network"] for one in lines[:2]] == ["disc-2, rows 1000", "disc-2, rows 500"]
 
 
 def test_compare_sees_another_optimizer(load):

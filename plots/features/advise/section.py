@@ -164,7 +164,7 @@ def _model(fit: Fit) -> dict[str, Any]:
             "band": [PERSISTENT_BAND.low, PERSISTENT_BAND.high],
         },
         "launches": {"expected": our_launches(fit.parameters), "spread": LAUNCH_SPREAD},
-        "errors": [[one.spread, one.cards] for one in errors],
+        "errors": [[one.spread, one.count] for one in errors],
         "factor": fit.factor if fit.measured else 0,
         "inner": {"middle": inner.middle, "spread": inner.spread, "count": inner.count},
         "overheads": {name: [band.low, band.high] for name, band in bands.items()},

@@ -7,7 +7,7 @@ in tables and in pictures, and never in a result file.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,21 +15,21 @@ import numpy as np
 from plots.core import statistics
 from plots.core.cards import Card, load_cards, overheads
 from plots.core.cost import BENCH_PATH, Cost, Operation, memory_of
-from plots.core.costs import cost_of, described_cost, pass_cost_of
+from plots.core.costs import cost_of, pass_cost_of
 from plots.core.crossover import Comparison, SpeedUp, banded_crossover
 from plots.core.curves import NETWORKS, SCALES, Pairing, pairings
 from plots.core.statistics import estimate, fewest_samples
-from plots.features.predict.data import card_of, is_plain, our_demand
+from plots.features.predict.data import card_of, is_plain
 from plots.features.predict.fit import Fit
-from plots.features.predict.model import Demand, Stack, demand
+from plots.features.predict.model import Demand, Stack, demand, our_demand
 from plots.features.predict.simulate import (
     Times,
-    among,
     around,
     device_seconds,
     ends,
     whole_seconds,
     within,
+    within_factor,
 )
 from plots.features.predict.ways import (
     AUTO,
@@ -90,7 +90,7 @@ def predict_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> n
     asked, beside = found
     if fit.measured and way.loop == OURS:  # whose band is that of whole times, launches and all
         total = steps * float(np.exp(Stack([asked]).log_seconds(fit.parameters)[0]))
-        return total * around(fit.band)
+        return total * within_factor(fit.band[0])
     if way.loop == OURS:
         step = device_seconds(
             asked, fit.parameters, fit.errors, floor(card.compute_capability), launch(way)
@@ -185,24 +185,27 @@ def measured_rows(file: File, wanted: Wanted) -> list[Row]:
     ]
 
 
+def each_once(measured: Iterable[Row]) -> list[Row]:
+    """Of rows that do the same but for their thread counts, the first."""
+    found: dict[Items, Row] = {}
+    for row in measured:
+        found.setdefault(row.axes.what(row.configuration), row)
+    return list(found.values())
+
+
 def _outlook(
     file: File, measured: Sequence[Row], fit: Fit, card: Card, *, way: Way, wanted: Wanted
 ) -> Outlook:
-    predicted: dict[Items, Row] = {}
-    problems: dict[str, list[str]] = {}
-    for row in measured:
-        key = row.axes.what(row.configuration)
-        if key in predicted:
-            continue
-        network = file.networks.get(row.model, "")
-        answer = _times_of(row, network, fit, card, way=way, precision=wanted.precision)
-        if isinstance(answer, Times):
-            predicted[key] = _predicted_row(row, answer, way, wanted)
+    predicted: list[Row] = []
+    problems: dict[str, dict[str, None]] = {}
+    for row in each_once(measured):
+        answer = _predicted_row(file, row, fit, card, way=way, wanted=wanted)
+        if isinstance(answer, Row):
+            predicted.append(answer)
         else:
-            names = problems.setdefault(answer, [])
-            names += [model for model in [row.model] if model not in names]
+            problems.setdefault(answer, {})[row.model] = None
     machine = replace(file.machine, gpu=card.name)
-    virtual = replace(file, machine=machine, rows=(*measured, *predicted.values()))
+    virtual = replace(file, machine=machine, rows=(*measured, *predicted))
     return Outlook(
         card=card,
         way=way,
@@ -230,40 +233,20 @@ def _banded_speed_up(pairing: Pairing) -> SpeedUp:
     return SpeedUp(pairing.common, size, chosen, pairing.gpu, ratio, *ends)
 
 
-def _times_of(
-    row: Row, network: str, fit: Fit, card: Card, *, way: Way, precision: str
-) -> Times | str:
+def _predicted_row(
+    file: File, row: Row, fit: Fit, card: Card, *, way: Way, wanted: Wanted
+) -> Row | str:
+    """What a row of that GPU would be, with the ends of the band for samples; or the reason why
+    that is not known, a phrase."""
     if not is_plain(row):
         return "only plain training is predicted: one wait an epoch, an update each batch"
     if way.counted["execution"] == "graph-epoch" and row.family != EPOCH:
         return f"{FAMILIES[row.family].a} has no graph of an epoch"
     batch = row.counters["batch"]
-    what = f"its cost at batch {batch:,.0f}"
-    cost = cost_for(row, batch, precision, what, network)
-    return predict_times(fit, cost, card, way, steps_of(row)) if isinstance(cost, Cost) else cost
-
-
-def cost_for(row: Row, batch: float, precision: str, what: str, network: str = "") -> Cost | str:
-    """The cost of the network of `row` in that batch, of which a phrase says `what` it is; or why
-    it is not known, a phrase. `network` is its JSON where the file has it."""
-    cost: Cost | None = None
-    if row.family == FORWARD:
-        cost = pass_cost_of(row.model, batch, precision, BENCH_PATH, network)
-    elif network:
-        rows = max(row.counters.get("rows", batch), batch)
-        flags = (f"--batch={batch:.0f}", f"--rows={rows:.0f}", f"--precision={precision}")
-        cost = described_cost(network, flags, BENCH_PATH)
-    if cost is None and row.family != FORWARD:  # those that are built in are kept
-        cost = cost_of(row.model, batch, precision, BENCH_PATH)
-    if cost is None:
-        return f"{what} is not kept, and bench is not built to count it"
-    if cost.params != row.counters["params"]:
-        return "it is not the network of that name here"
-    return cost
-
-
-def _predicted_row(row: Row, times: Times, way: Way, wanted: Wanted) -> Row:
-    """What a row of that GPU would be, with the ends of the band for samples."""
+    cost = cost_for(file, row, batch, wanted.precision, f"its cost at batch {batch:,.0f}")
+    times = cost if isinstance(cost, str) else predict_times(fit, cost, card, way, steps_of(row))
+    if isinstance(times, str):
+        return times
     kept = {key: value for key, value in row.configuration.items() if row.axes[key].role == "what"}
     return replace(
         row,
@@ -275,6 +258,22 @@ def _predicted_row(row: Row, times: Times, way: Way, wanted: Wanted) -> Row:
         verification=None,
         minimum_work=None,
     )
+
+
+def cost_for(file: File, row: Row, batch: float, precision: str, what: str) -> Cost | str:
+    """The cost of the network of `row` in that batch, of which a phrase says `what` it is; or why
+    it is not known, a phrase."""
+    network = file.networks.get(row.model, "")
+    if row.family == FORWARD:
+        cost = pass_cost_of(row.model, batch, precision, BENCH_PATH, network)
+    else:
+        rows = max(row.counters.get("rows", batch), batch)
+        cost = cost_of(row.model, batch, precision, BENCH_PATH, network=network, rows=rows)
+    if cost is None:
+        return f"{what} is not kept, and bench is not built to count it"
+    if cost.params != row.counters["params"]:
+        return "it is not the network of that name here"
+    return cost
 
 
 # ---- a step in PyTorch's eager loop: what it starts, and how long that takes on a card
@@ -312,12 +311,12 @@ def step_draws(
     views included. What a step takes beside its operations (the gradients set to nothing, the start
     of the backward pass, the optimizer's own Python) is added here, so it is not to be counted.
     """
-    asked = demand(Cost("step", precision, 1, 0.0, 0.0, {}, tuple(operations)), card)
+    asked = demand(operations, precision, card)
     if not isinstance(asked, Demand):
         return asked
     step = device_seconds(asked, fit.parameters, fit.errors, floor(card.compute_capability), None)
     # The processor starts operations meanwhile; one that is slow at that is slow beside it, too.
     torch = several(overheads("torch_operation"))
-    operation = among(torch, "operation")
+    operation = around(torch, "operation")
     beside = within(_BESIDE, "intercept") * operation / torch.middle
     return np.maximum(step, beside + asked.operations * operation)

@@ -74,7 +74,8 @@ def sentence(verdict: Verdict) -> str:
     would be faster for sure."""
     name, one = short_gpu(verdict.card.name), verdict.comparison
     if one is None:
-        return f"{name}: {_of_networks(verdict)}"
+        networks = [each for _, each in fastest_ways(verdict.outlooks)]
+        return f"{name}: {_of_networks(networks)}; {NOT_MEASURED}."
     loop = "PyTorch" if verdict.chosen and verdict.chosen.way.loop == PYTORCH else ""
     passes = "a forward pass" if one.family == FORWARD else ""
     batch = f"batch {one.batch or '?'}"
@@ -83,36 +84,22 @@ def sentence(verdict: Verdict) -> str:
     return f"{name}: {said} ({training}); {NOT_MEASURED}."
 
 
-def _of_networks(verdict: Verdict) -> str:
-    found = [one for _, one in fastest_ways(verdict.outlooks)]
-    if not found:
-        reasons = [reason for one in verdict.outlooks for reason in one.problems]
-        return f"nothing is predicted ({'; '.join(dict.fromkeys(reasons))})."
+def _of_networks(found: Sequence[SpeedUp]) -> str:
+    """Of networks, or of the batch sizes of one: "2 of 3 networks would train 2.1 to 30 times as
+    fast"."""
     sure = [one for one in found if one.winner == "gpu"]
-    passes = found[0].family == FORWARD
-    quantity = found[0].gpu.quantity
+    first, quantity, count = found[0], found[0].gpu.quantity, len(found)
+    is_one = len({one.model for one in found}) == 1
+    things = f"batch sizes of {first.model}" if is_one else "networks"
+    which = f"{len(sure) or 'none'} of {count} {things}" if count > 1 else first.model
     if not sure:
-        none = f"{found[0].model} would not" if len(found) == 1 else f"{_which(found, sure)} would"
-        at = " at forward passes" if passes else ""
-        return f"{none} surely be {quantity.better}{at}; {NOT_MEASURED}."
-    does = "compute a forward pass" if passes else "train"
-    how = f"{_ratios(sure)} times as fast"
-    if quantity is not TIME:
-        how = f"{quantity.how} ({quantity.quotient()}: {_ratios(sure)})"
-    return f"{_which(found, sure)} would {does} {how}; {NOT_MEASURED}."
-
-
-def _which(found: Sequence[SpeedUp], sure: Sequence[SpeedUp]) -> str:
-    """Which of `found` are `sure`: networks, or batch sizes of one."""
-    model, count = found[0].model, len(found)
-    if count == 1:
-        return model
-    is_one = {one.model for one in found} == {model} and len({one.batch for one in found}) == count
-    things = "batch sizes" if is_one else "networks measured" if sure else "networks"
-    share = f"{len(sure) or 'none'} of {count}"
-    if len(sure) == count:
-        share = "both" if count == 2 else f"all {count}"
-    return f"{model} in {share} {things}" if is_one else f"{share} {things}"
+        surely = "surely" if count > 1 else "not surely"
+        at = " at forward passes" if first.family == FORWARD else ""
+        return f"{which} would {surely} be {quantity.better}{at}"
+    does = "compute a forward pass" if first.family == FORWARD else "train"
+    if quantity is TIME:
+        return f"{which} would {does} {_ratios(sure)} times as fast"
+    return f"{which} would {does} {quantity.how} ({quantity.quotient()}: {_ratios(sure)})"
 
 
 def _ratios(found: Iterable[SpeedUp]) -> str:
@@ -191,30 +178,38 @@ def ends(crossover: Crossover) -> tuple[float, float]:
     return 0.0 if low is None else low, math.inf if high is None else high
 
 
-# ---- many files at once: one fit to all of them, and the default cards
+# ---- what is predicted for a file, and for many at once: one fit to all, and the default cards
+
+
+def groups_of(file: File, fit: Fit, wanted: Wanted) -> tuple[list[list[Verdict]], list[str]]:
+    """The verdicts on `file` of training, then of forward passes, of cards for which anything is
+    predicted; and why there are no more, a phrase for each reason with its cards and networks."""
+    found, reasons = [], dict[tuple[str, tuple[str, ...]], dict[str, None]]()
+    for own in (wanted, wanted.of_passes):
+        if own is wanted or any(row.family == FORWARD for row in file.rows):
+            asked = outlooks(file, fit, own)
+            for one in asked:
+                for problem in one.problems.items():
+                    reasons.setdefault(problem, {})[one.card.id] = None
+            predicted = {one.card.id for one in asked if one.networks}
+            found.append(verdicts(one for one in asked if one.card.id in predicted))
+    return [own for own in found if own], [
+        f"no prediction on {', '.join(cards)} of {', '.join(networks)}: {reason}"
+        for (reason, networks), cards in reasons.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predictions:
-    """The model, and what it says of each file by its path: a verdict for each card that predicts
-    anything, of training and of forward passes."""
+    """The model, and what it says of each file by its path: its groups_of()."""
 
     fit: Fit
-    verdicts: dict[Path, list[Verdict]] = field(default_factory=dict)
-    passes: dict[Path, list[Verdict]] = field(default_factory=dict)
+    groups: dict[Path, list[list[Verdict]]] = field(default_factory=dict)
 
     def of(self, file: File) -> list[Verdict]:
         """The verdicts that answer for `file`: of training, or where it has none of forward passes;
         none where nothing is predicted."""
-        return self.trained(file) or self.of_passes(file)
-
-    def trained(self, file: File) -> list[Verdict]:
-        """Those of training."""
-        return self.verdicts.get(file.path, [])
-
-    def of_passes(self, file: File) -> list[Verdict]:
-        """Those of the networks of `file` in use."""
-        return self.passes.get(file.path, [])
+        return next(iter(self.groups.get(file.path, ())), [])
 
     def clause(self, file: File) -> str:
         """What a headline of `file` says of them; empty where nothing is predicted."""
@@ -226,19 +221,8 @@ def predictions(
 ) -> Predictions:
     """What the default cards would do on the machine of each of `files`; the GPU's rows of these
     and of `older` files are in the fit. Raises OSError where reference figures cannot be read."""
-    fitted = fit(observations([*files, *older]))
-    found = [*apply(partial(_verdicts, fitted=fitted), files)]
-    trained, used = ({file.path: own[of] for file, own in found if own[of]} for of in (0, 1))
-    return Predictions(fitted, trained, used)
-
-
-def _verdicts(file: File, fitted: Fit) -> tuple[File, tuple[list[Verdict], list[Verdict]]]:
-    """Of training, and of forward passes."""
-    cards = load_cards()
+    fitted, cards = fit(observations([*files, *older])), load_cards()
     wanted = Wanted(tuple(cards[name] for name in DEFAULT_CARDS))
-
-    def told(asked: Wanted) -> list[Verdict]:
-        found = verdicts(outlooks(file, fitted, asked))
-        return [one for one in found if any(outlook.networks for outlook in one.outlooks)]
-
-    return file, (told(wanted), told(wanted.of_passes))
+    found = apply(partial(groups_of, fit=fitted, wanted=wanted), files)
+    groups = {file.path: own for file, (own, _) in zip(files, found, strict=True)}
+    return Predictions(fitted, groups)

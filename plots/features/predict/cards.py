@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from plots.core.cards import CARDS_PATH, Card, Figure, Source, load_cards
+from plots.core.cards import CARDS_PATH, Card, load_cards
 from plots.core.cost import CostError
 from plots.core.reference import RESTORE
 from plots.text import printable
@@ -121,11 +121,9 @@ def _sheet(text: str) -> Card:
     missing = [key for key in _NEEDED if key not in said]
     if missing:
         raise CostError(f"{place}: needs {missing[0]} too, as in tflops:82.6,bandwidth:1008")
-    source = Source("sheet", "data sheet", "the reader", 0, "", text)
-    figures = {SHEET[key][0]: Figure(value * SHEET[key][1], source) for key, value in said.items()}
-    if "multiprocessors" not in figures:
-        guessed = max(1, round(said["tflops"] * _TERA / _OF_A_MULTIPROCESSOR))
-        figures["multiprocessors"] = Figure(guessed, source, "from f32_flops")
+    figures = {SHEET[key][0]: value * SHEET[key][1] for key, value in said.items()}
+    guessed = max(1, round(said["tflops"] * _TERA / _OF_A_MULTIPROCESSOR))
+    figures.setdefault("multiprocessors", guessed)
     return Card(
         id=text,
         name=f"GPU of {said['tflops']:g} TFLOP/s, {said['bandwidth']:g} GB/s",

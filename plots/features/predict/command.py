@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Literal
 
 from plots.core.cards import Card, load_cards
 from plots.core.command import (
@@ -25,26 +24,19 @@ from plots.core.command import (
     save_charts,
 )
 from plots.core.cost import CostError
+from plots.core.mlp import PRECISIONS
 from plots.core.page.section import Block
-from plots.core.tables.table import Table
-from plots.features.predict.analysis import Wanted, outlooks
-from plots.features.predict.answer import Verdict, sentence, verdicts
+from plots.features.predict.analysis import Wanted
+from plots.features.predict.answer import groups_of
 from plots.features.predict.cards import add_gpu, chosen_cards, said
-from plots.features.predict.data import observations
+from plots.features.predict.data import card_of, observations
 from plots.features.predict.fit import Fit, fit
-from plots.features.predict.ranks import Plan, link_of, plan_sentences, prospect
-from plots.features.predict.table import (
-    bands_table,
-    cards_table,
-    crossover_table,
-    networks_table,
-    paying_table,
-    problems_of,
-    together_table,
-)
+from plots.features.predict.links import link_of
+from plots.features.predict.ranks import Plan, plan_sentences, prospect
+from plots.features.predict.section import block, draw
+from plots.features.predict.table import cards_table, paying_table, together_table
 from plots.features.predict.ways import AUTO, EXECUTIONS, PLACEMENTS, PYTORCH, Way
 from plots.file import loading
-from plots.file.families import FORWARD, OF_NETWORKS
 from plots.file.quantities import TIME
 from plots.file.rows import File
 from plots.text import printable, whole
@@ -59,7 +51,6 @@ DESCRIPTION = (
 )
 EXAMPLE = "predict results --gpu=rtx-4090,h200"
 _MOST_RANKS = 1024
-PRECISIONS = ("f32", "tf32", "bf16", "f16")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -129,53 +120,25 @@ def run(options: argparse.Namespace) -> int:
         ranks = _ranks(options)
         files, problems = loading.load_files(options.paths)
         fitted = fit(observations(files))
-        if ranks:
-            untold = _several(newest(files)[0], fitted, wanted, ranks, options)
-            return complain([*problems, *untold])
+        found, blocks = [], []
+        for file in asked_and_said(newest(files)[0], options, is_predicted=True)[0]:
+            if ranks:
+                made, reasons = _several(file, fitted, wanted, ranks, options)
+            else:
+                groups, reasons = groups_of(file, fitted, wanted)
+                made = block(file, groups, fitted) if groups else None
+                found.append((file, groups))
+            if made:
+                blocks.append(replace(made, notes=tuple(f"{reason}." for reason in reasons)))
+            else:
+                problems.append(_nothing(file, reasons, wanted))
     except (CostError, OSError) as error:
         return complain([said(error)])
-    shown, _ = asked_and_said(newest(files)[0], options, is_predicted=True)
-    return _predict(shown, fitted, wanted, problems, options)
-
-
-def _predict(
-    files: Sequence[File],
-    fitted: Fit,
-    wanted: Wanted,
-    problems: list[str],
-    options: argparse.Namespace,
-) -> int:
-    found: list[tuple[File, list[Verdict]]] = []
-    for file in files:
-        uses = FORWARD in (row.family for row in file.rows)
-        both = [wanted, wanted.of_passes] if uses and wanted.of_passes.ways else [wanted]
-        asked = [verdicts(outlooks(file, fitted, one)) for one in both]
-        told = [own for own in asked if any(one.networks for each in own for one in each.outlooks)]
-        found += [(file, own) for own in told]
-        if not told:
-            said = [problem for own in asked for problem in problems_of(own)]
-            problems.append(_nothing(file, said, wanted.batch, any(asked)))
-    every = options.all or options.format != "text"
-    blocks = [
-        _block(file, map(sentence, own), _tables(file, own, fitted, every), problems_of(own))
-        for file, own in found
-    ]
     print_blocks(blocks, options)
     if options.charts:
-        # Imported here because matplotlib takes longer to load than the tables take to make.
-        from plots.features.predict.section import draw_predicted  # noqa: PLC0415
-
-        drawn = (draw_predicted(one, fitted) for one in found)
+        drawn = (draw(one, fitted) for one in found)
         problems += save_charts([file for file, _ in found], drawn, options.charts)
     return complain(problems)
-
-
-def _block(
-    file: File, said: Iterable[str], tables: Sequence[Table], problems: Iterable[str]
-) -> Block:
-    """Sentences, tables, and why there is no more."""
-    notes = tuple(f"{problem}." for problem in problems)
-    return Block(file.machine.id, points=tuple(said), tables=tuple(tables), notes=notes)
 
 
 def _ranks(options: argparse.Namespace) -> tuple[int, ...]:
@@ -198,35 +161,26 @@ def _ranks(options: argparse.Namespace) -> tuple[int, ...]:
 
 
 def _several(
-    files: Sequence[File],
-    fitted: Fit,
-    wanted: Wanted,
-    ranks: tuple[int, ...],
-    options: argparse.Namespace,
-) -> list[str]:
-    """Prints what several of each card would bring; returns what is wrong, a sentence each."""
-    scaling: Literal["strong", "weak"] = options.scaling or "strong"
-    problems, blocks = [], []
-    for file in files:
-        machine = printable(file.machine.id)
-        found = []
-        for card in wanted.cards:
-            plan = Plan(card, link_of(card, options.link or "", file), ranks, scaling)
-            found.append(prospect(file, fitted, wanted, plan))
-        tables = [together_table(each, machine) for each in found if each.networks]
-        reasons = {
-            f"no prediction of {', '.join(names)}: {reason}": None
-            for each in found
-            for reason, names in each.problems.items()
-        }
-        if not tables:
-            problems.append(_nothing(file, list(reasons), wanted.batch, True))
-        else:
-            said = chain.from_iterable(map(plan_sentences, found))
-            every = [paying_table(found, machine).as_folded(), *tables]
-            blocks.append(_block(file, said, every, reasons))
-    print_blocks(blocks, options)
-    return problems
+    file: File, fitted: Fit, wanted: Wanted, ranks: tuple[int, ...], options: argparse.Namespace
+) -> tuple[Block | None, list[str]]:
+    """What several of each card would bring, and why there is no more, as groups_of()."""
+    machine = printable(file.machine.id)
+    found = []
+    for card in wanted.cards:
+        link = link_of(card, options.link or "", file)
+        plan = Plan(card, link, ranks, options.scaling or "strong")
+        found.append(prospect(file, fitted, wanted, plan))
+    tables = [together_table(each, machine) for each in found if each.networks]
+    points = tuple(chain.from_iterable(map(plan_sentences, found)))
+    reasons = {
+        f"no prediction of {', '.join(names)}: {reason}": None
+        for each in found
+        for reason, names in each.problems.items()
+    }
+    if not tables:
+        return None, list(reasons)
+    tables = [paying_table(found, machine).as_folded(), *tables]
+    return Block(file.machine.id, points=points, tables=tuple(tables)), list(reasons)
 
 
 def _wanted(options: argparse.Namespace, cards: tuple[Card, ...]) -> Wanted:
@@ -259,25 +213,17 @@ def _wanted(options: argparse.Namespace, cards: tuple[Card, ...]) -> Wanted:
     return Wanted(cards, ways, options.precision, batch)
 
 
-def _tables(file: File, found: Sequence[Verdict], fitted: Fit, every: bool) -> list[Table]:
-    """Where each card would win and every network in each way; or a line for each network alone."""
-    machine = file.machine.id
-    if every:
-        tables = [crossover_table(found, fitted, machine)]
-        tables += [networks_table(found, fitted, machine, family) for family in OF_NETWORKS]
-    else:
-        tables = [bands_table(found, fitted, machine, family) for family in OF_NETWORKS]
-    return [table for table in tables if table.lines]
-
-
-def _nothing(file: File, reasons: Sequence[str], batch: str | None, tried: bool) -> str:
+def _nothing(file: File, reasons: Sequence[str], wanted: Wanted) -> str:
     place = f"{printable(str(file.path))}: nothing can be predicted"
     if reasons:
         return f"{place}: {printable('; '.join(reasons), 600)}"
-    if not tried:
+    if list(wanted.cards) == [card_of(file, load_cards())]:
         return f"{place}, because the file has measured each of these cards; name others with --gpu"
-    if batch is not None:
-        return f"{place}, because no row of its CPU trains in batches of {batch}; leave out --batch"
+    if wanted.batch is not None:
+        return (
+            f"{place}, because no row of its CPU trains in batches of {wanted.batch}; leave out "
+            "--batch"
+        )
     if any(row.as_is for row in file.peers):
         return (
             f"{place}, because no row of bench's trains a network; python -m plots advise FILE "

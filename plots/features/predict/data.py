@@ -7,27 +7,15 @@ plots/reference/README.md has the columns of what others published.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Literal, TypeVar, get_type_hints
-
-import numpy as np
+from typing import Literal
 
 from plots.core.cards import Card, load_cards
 from plots.core.cost import Cost, Operation, Product
 from plots.core.costs import find_cost
 from plots.core.network import NetworkKey, best, networks, on_device
 from plots.core.reference import REFERENCE, lines_of
-from plots.features.predict.model import CEILINGS, Demand, ceiling, demand
-from plots.features.predict.ways import (
-    AUTO,
-    EXECUTIONS,
-    PLACEMENTS,
-    Band,
-    Way,
-    launch,
-    launches,
-    overhead,
-)
+from plots.features.predict.model import CEILINGS, Demand, ceiling, demand, our_demand
+from plots.features.predict.ways import AUTO, EXECUTIONS, PLACEMENTS, Way
 from plots.features.shi.analysis import PRECISION, load_shi
 from plots.file.families import TRAINING, steps_of
 from plots.file.rows import File, Row
@@ -36,107 +24,7 @@ RATES_PATH = REFERENCE / "training_rates.csv"
 # What single ones are called beside networks: one, as they are all alike.
 PRODUCTS, KERNELS = "products", "kernels"
 _ENTRY_BYTES = 4
-_LARGE, _LARGE_BYTES = 8192, float(2**30)
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingRate:
-    """Samples that one `card` trains in a second. `differs` says how the network is not the one of
-    that name here, empty where it is."""
-
-    network: str
-    differs: str
-    batch: int
-    card: str
-    card_name: str
-    precision: str
-    framework: str
-    year: int
-    samples_per_second: float
-    what: Literal["step", "forward-backward"]
-    data: Literal["synthetic", "images", "unstated"]
-    source_url: str
-
-    @property
-    def seconds_per_batch(self) -> float:
-        """Seconds of one mini-batch."""
-        return self.batch / self.samples_per_second
-
-
-@dataclass(frozen=True, slots=True)
-class ProductTime:
-    """`seconds` of a product m × k by k × n on one `card`."""
-
-    card: str
-    m: int
-    n: int
-    k: int
-    precision: str
-    seconds: float
-    year: int
-    source_url: str
-
-    @property
-    def operation(self) -> Operation:
-        """Of a step that is this product alone, started by nothing that takes time."""
-        entries = self.m * self.k + self.k * self.n + self.m * self.n
-        product = Product(self.m, self.n, self.k)
-        flops = 2.0 * self.m * self.n * self.k
-        return Operation("product", flops, float(_ENTRY_BYTES * entries), 0.0, (product,))
-
-
-@dataclass(frozen=True, slots=True)
-class KernelShare:
-    """The `share` of a data sheet's rate that large kernels of one kind reach on one `card`:
-    products of its arithmetic, all others of its memory bandwidth."""
-
-    card: str
-    kernel: str
-    precision: str
-    share: float
-    source_url: str
-
-    @property
-    def work(self) -> float:
-        """Operations or bytes of `operation`."""
-        return 2.0 * _LARGE**3 if self.kernel == "product" else _LARGE_BYTES
-
-    @property
-    def operation(self) -> Operation:
-        """Of a step that is one such kernel, so large that its launch is nothing."""
-        if self.kernel == "product":
-            products = (Product(_LARGE, _LARGE, _LARGE),)
-            return Operation(self.kernel, self.work, 0.0, 0.0, products)
-        return Operation(self.kernel, 0.0, self.work, 0.0, ())
-
-
-_Line = TypeVar("_Line", TrainingRate, ProductTime, KernelShare)
-
-
-def _read(path: Path, kind: type[_Line]) -> list[_Line]:
-    """Every line of `path` as one of this `kind`, whose fields are columns; raises OSError where
-    the file cannot be read."""
-    numbers: dict[Any, Any] = {int: int, float: float}
-    types = {name: numbers.get(each, str) for name, each in get_type_hints(kind).items()}
-    return [kind(**{name: of(line[name]) for name, of in types.items()}) for line in lines_of(path)]
-
-
-def load_training_rates() -> list[TrainingRate]:
-    """Every rate; raises as _read()."""
-    return _read(RATES_PATH, TrainingRate)
-
-
-def load_products() -> list[ProductTime]:
-    """Every product; raises as _read()."""
-    return _read(REFERENCE / "products.csv", ProductTime)
-
-
-def load_kernels() -> list[KernelShare]:
-    """Every kind of kernel on every card; raises as _read()."""
-    return _read(REFERENCE / "kernels.csv", KernelShare)
-
-
-# ---- what is fitted to
+_LARGE, _LARGE_BYTES = 8192, float(2**30)  # of a kernel whose share of a rate was published
 
 
 # The K80 of that table is left out: nobody wrote down the clock that it ran at, between 562 and 875
@@ -180,15 +68,10 @@ def observations(files: Sequence[File] = ()) -> list[Observation]:
 
 
 def card_of(file: File, cards: dict[str, Card]) -> Card | None:
-    """The card that `file` was measured on; None where none of `cards` has its name."""
-    return _named(file.machine.gpu or "", cards)
-
-
-def _named(name: str, cards: dict[str, Card]) -> Card | None:
-    """The card that is called `name`, or else the only one whose name has the same words, in that
-    order, and more: drivers say "NVIDIA H100 80GB HBM3" of an H100 SXM5 80 GB, and "Orin" of every
-    Jetson Orin."""
-    words = _words(name)
+    """The card that `file` was measured on: that of its name, or else the only one whose name has
+    the same words, in that order, and more; None where none of `cards` has. Drivers say "NVIDIA
+    H100 80GB HBM3" of an H100 SXM5 80 GB, and "Orin" of every Jetson Orin."""
+    words = _words(file.machine.gpu or "")
     found = [card for card in cards.values() if words and _holds(_words(card.name), words)]
     exact = [card for card in found if _without_size(_words(card.name)) == _without_size(words)]
     return (exact or found)[0] if len(exact or found) == 1 else None
@@ -201,9 +84,9 @@ def _words(name: str) -> list[str]:
     return [word for word in words if word not in _NO_PART_OF_NAMES]
 
 
-def _without_size(words: list[str]) -> list[str]:
+def _without_size(words: list[str]) -> str:
     """Without the size of its memory, which drivers of desktop cards do not tell."""
-    return re.sub(r" \d+ gb$", "", " ".join(words)).split()
+    return re.sub(r" \d+ gb$", "", " ".join(words))
 
 
 def _holds(words: list[str], wanted: list[str]) -> bool:
@@ -211,16 +94,20 @@ def _holds(words: list[str], wanted: list[str]) -> bool:
     return all(word in rest for word in wanted)
 
 
-def fastest_rates() -> list[TrainingRate]:
-    """Of each network, precision and card the rate with the most samples per second, of whole steps
-    of a network that is ours: the fastest framework, and the batch that suits it."""
-    found: dict[tuple[str, str, str], TrainingRate] = {}
-    for rate in load_training_rates():
-        key = (rate.network, rate.precision, rate.card)
-        slower = key in found and rate.samples_per_second <= found[key].samples_per_second
-        if rate.what == "step" and not rate.differs and not slower:
-            found[key] = rate
+def fastest_rates() -> list[dict[str, str]]:
+    """Of each network, precision and card the line of RATES_PATH with the most samples per second,
+    of whole steps of a network that is ours: the fastest framework, and the batch that suits it."""
+    found: dict[tuple[str, str, str], dict[str, str]] = {}
+    for line in lines_of(RATES_PATH):
+        key = (line["network"], line["precision"], line["card"])
+        slower = key in found and _rate(line) <= _rate(found[key])
+        if line["what"] == "step" and not line["differs"] and not slower:
+            found[key] = line
     return list(found.values())
+
+
+def _rate(line: dict[str, str]) -> float:
+    return float(line["samples_per_second"])
 
 
 def _times() -> Iterator[tuple[Key, float, str, str]]:
@@ -230,32 +117,45 @@ def _times() -> Iterator[tuple[Key, float, str, str]]:
         if figure.seconds is not None and card and figure.network.lower() not in _NOT_OURS:
             key = (figure.network.lower(), float(figure.batch), PRECISION, card)
             yield key, figure.seconds, figure.framework, "Shi et al. 2016"
-    for rate in fastest_rates():
-        key = (rate.network, float(rate.batch), rate.precision, rate.card)
-        yield key, rate.seconds_per_batch, rate.framework, f"{rate.year}, {rate.source_url}"
+    for line in fastest_rates():
+        batch = float(line["batch"])
+        key = (line["network"], batch, line["precision"], line["card"])
+        yield key, batch / _rate(line), line["framework"], f"{line['year']}, {line['source_url']}"
+
+
+_Single = tuple[dict[str, str], Operation, float, str]  # line, what it timed, seconds, label
 
 
 def _single(cards: dict[str, Card]) -> Iterator[Observation]:
-    """Those of single products and kernels."""
-
-    def observation(
-        network: str, batch: float, one: ProductTime | KernelShare, seconds: float, label: str
-    ) -> Observation:
-        cost = Cost(network, one.precision, 1, 0.0, batch, {}, (one.operation,))
-        asked = demand(cost, cards[one.card])
+    """Those of steps of one product or kernel, which nothing that takes time starts."""
+    for line, one, seconds, label in (*_products(), *_kernels(cards)):
+        precision, card = line["precision"], line["card"]
+        asked = demand((one,), precision, cards[card])
         assert isinstance(asked, Demand), asked
-        key = (network, batch, one.precision, one.card)
-        return Observation(*key, seconds, asked, "published", f"{label}{one.source_url}")
+        network = PRODUCTS if one.kind == "product" else KERNELS
+        key = (network, float(line.get("m", 1)), precision, card)
+        yield Observation(*key, seconds, asked, "published", f"{label}{line['source_url']}")
 
-    for time in load_products():
-        label = f"{time.m} × {time.n} × {time.k}: {time.year}, "
-        yield observation(PRODUCTS, float(time.m), time, time.seconds, label)
-    for one in load_kernels():
-        is_product = one.kernel == "product"
-        figure = CEILINGS[one.precision] if is_product else "memory_bytes_per_second"
-        rate = cards[one.card].figures[figure].value
-        network = PRODUCTS if is_product else KERNELS
-        yield observation(network, 1.0, one, one.work / rate / one.share, f"{one.kernel}: ")
+
+def _products() -> Iterator[_Single]:
+    for line in lines_of(REFERENCE / "products.csv"):
+        m, n, k = (int(line[key]) for key in "mnk")
+        entries = m * k + k * n + m * n
+        moved = float(_ENTRY_BYTES * entries)
+        one = Operation("product", 2.0 * m * n * k, moved, 0.0, (Product(m, n, k),))
+        yield line, one, float(line["seconds"]), f"{m} × {n} × {k}: {line['year']}, "
+
+
+def _kernels(cards: dict[str, Card]) -> Iterator[_Single]:
+    """Each so large that its launch is nothing."""
+    for line in lines_of(REFERENCE / "kernels.csv"):
+        kind, figure, work = line["kernel"], "memory_bytes_per_second", _LARGE_BYTES
+        one = Operation(kind, 0.0, work, 0.0, ())
+        if kind == "product":
+            figure, work = CEILINGS[line["precision"]], 2.0 * _LARGE**3
+            one = Operation(kind, work, 0.0, 0.0, (Product(_LARGE, _LARGE, _LARGE),))
+        seconds = work / cards[line["card"]].figures[figure] / float(line["share"])
+        yield line, one, seconds, f"{kind}: "
 
 
 def _published(cards: dict[str, Card]) -> list[Observation]:
@@ -266,7 +166,7 @@ def _published(cards: dict[str, Card]) -> list[Observation]:
     Winograd's products in large tiles, which ours does not use), so its times of that network are
     left out.
     """
-    counted = []
+    counted, otherwise = list[tuple[str, Observation]](), set[tuple[str, str]]()
     for key, seconds, framework, source in _times():
         network, batch, precision, name = key
         cost, card = find_cost(network, batch, precision), cards.get(name)
@@ -274,17 +174,17 @@ def _published(cards: dict[str, Card]) -> list[Observation]:
             cost = transposed(cost)
         if cost is None or card is None:
             continue
-        asked = demand(cost, card)
+        asked = demand(cost.operations, precision, card)
         if isinstance(asked, Demand):
-            label = f"{source}, {framework}"
-            one = Observation(*key, seconds, asked, "published", label)
-            counted.append((framework, one, _least(cost, card)))
-    other = {(one.network, framework) for framework, one, least in counted if one.seconds < least}
+            one = Observation(*key, seconds, asked, "published", f"{source}, {framework}")
+            counted.append((framework, one))
+            if seconds < _least(cost, card):
+                otherwise.add((network, framework))
     fastest: dict[Key, Observation] = {}
-    for framework, one, _ in counted:
+    for framework, one in counted:
         key = (one.network, one.batch, one.precision, one.card)
         is_slower = key in fastest and fastest[key].seconds <= one.seconds
-        if (one.network, framework) not in other and not is_slower:
+        if (one.network, framework) not in otherwise and not is_slower:
             fastest[key] = one
     return list(fastest.values())
 
@@ -332,18 +232,6 @@ def is_plain(row: Row) -> bool:
         for key in ("loss", "accumulate")
         if key in row.axes and key in row.configuration
     )
-
-
-def our_demand(
-    cost: Cost, card: Card, way: Way, steps: float
-) -> tuple[Demand, tuple[Band, ...]] | str:
-    """What a step of ours asks, of an iteration of so many, where each launch takes at least what
-    starting it takes; and the overhead() of such an iteration."""
-    asked, beside = demand(cost, card, launches(cost, way)), overhead(cost, card, way, steps)
-    if isinstance(asked, str) or isinstance(beside, str):
-        return asked if isinstance(asked, str) else str(beside)
-    floor = np.maximum(asked.floor, launch(way).middle) if launch(way).high else asked.floor
-    return replace(asked, floor=floor, host=sum(one.middle for one in beside) / steps), beside
 
 
 def _observation(row: Row, way: Way, card: Card, file: File) -> Observation | None:

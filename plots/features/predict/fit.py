@@ -14,8 +14,8 @@ from plots import units
 from plots.core.statistics import conformal
 from plots.features.predict.data import KERNELS, PRODUCTS, Observation
 from plots.features.predict.model import EXPECTED, PARAMETERS, SPREADS, Stack
-from plots.features.predict.simulate import Error, Errors
-from plots.features.predict.ways import OURS, published
+from plots.features.predict.simulate import Errors
+from plots.features.predict.ways import OURS, Estimate, published
 
 _SIMULATED = (
     "These cards were not measured on this machine. The band holds 90 % of simulated cards, on "
@@ -37,9 +37,8 @@ class Fit:
 
     `residuals` are log(predicted / observed) of each observation where its card and its network
     were left out of the fit; `shares` how much of each time is arithmetic and traffic of memory.
-    `errors` are what the residuals say of a network and a card more. Where `measured` rows take
-    over, `scores` hold for each of their networks its largest |residual|, and `band`, half the
-    width of the band of whole times as a logarithm, covers `coverage` of networks like these.
+    `errors` are what the residuals say of a network and a card more. Where measured rows take
+    over, `scores` hold for each of their networks its largest |residual|.
     """
 
     parameters: np.ndarray
@@ -47,15 +46,23 @@ class Fit:
     residuals: np.ndarray
     shares: np.ndarray
     errors: Errors
-    measured: bool
     scores: dict[str, float]
-    band: float
-    coverage: float
+
+    @property
+    def measured(self) -> bool:
+        """Whether measured rows take over."""
+        return bool(self.scores)
+
+    @property
+    def band(self) -> tuple[float, float]:
+        """Where they do, half the width of the band of whole times as a logarithm, and of which
+        share of networks like these it holds."""
+        return conformal(list(self.scores.values()))
 
     @property
     def factor(self) -> float:
-        """By what the band of whole times goes up and down."""
-        return math.exp(self.band)
+        """By what that band goes up and down."""
+        return math.exp(self.band[0])
 
     @property
     def precisions(self) -> set[str]:
@@ -69,27 +76,15 @@ def fit(observations: Sequence[Observation]) -> Fit:
     parts = Stack([one.demand for one in observations]).parts(parameters)
     shares = parts[:, 1:] / np.maximum(parts.sum(axis=1), 1e-300)[:, None]
     residuals = left_out(observations, shares_card_or_network)
-    own = [one for one in observations if one.kind == "measured"]
-    measured = (
-        len({one.network for one in own}) >= FEWEST_NETWORKS
-        and len({one.card for one in own}) >= FEWEST_CARDS
-    )
-    scores: dict[str, float] = {}
+    errors = errors_of(observations, residuals, shares)
+    cards, scores = set[str](), dict[str, float]()
     for one, residual in zip(observations, residuals, strict=True):
-        if measured and one.kind == "measured":
+        if one.kind == "measured":
+            cards.add(one.card)
             scores[one.network] = max(scores.get(one.network, 0.0), abs(float(residual)))
-    band, coverage = conformal(list(scores.values())) if scores else (math.nan, math.nan)
-    return Fit(
-        parameters=parameters,
-        observations=tuple(observations),
-        residuals=residuals,
-        shares=shares,
-        errors=errors_of(observations, residuals, shares),
-        measured=measured,
-        scores=scores,
-        band=band,
-        coverage=coverage,
-    )
+    if len(scores) < FEWEST_NETWORKS or len(cards) < FEWEST_CARDS:
+        scores = {}
+    return Fit(parameters, tuple(observations), residuals, shares, errors, scores)
 
 
 def is_network(one: Observation) -> bool:
@@ -123,7 +118,7 @@ def errors_of(
             one.card for one, share in zip(observations, shares, strict=True) if share[place] > 0.5
         ]
         counts.append(max(len(set(most)), FEWEST_CARDS))
-    return Errors(*map(Error, np.sqrt(squares).tolist(), counts))
+    return Errors(*map(Estimate, np.sqrt(squares).tolist(), counts))
 
 
 def parameters_of(observations: Sequence[Observation]) -> np.ndarray:
@@ -217,12 +212,13 @@ def _measured_note(fit: Fit) -> str:
         if one.kind == "measured":
             cards.setdefault(one.network, set()).add(one.card)
     counts = [len(own) for own in cards.values()]
-    within = sum(score <= fit.band for score in fit.scores.values())
+    band, coverage = fit.band
+    within = sum(score <= band for score in fit.scores.values())
     factor = units.significant(fit.factor, 2)
     return (
         f"These cards were not measured on this machine. The band is a factor of {factor} up and "
         f"down: {within} of {len(cards)} networks, each on {min(counts)} to {max(counts)} cards, "
         f"were at most that far off where they and the card were left out of the fit to measured "
-        f"rows, so it covers {100 * fit.coverage:.0f} % of networks like these "
+        f"rows, so it covers {100 * coverage:.0f} % of networks like these "
         "(docs/method/prediction.md)."
     )

@@ -7,14 +7,14 @@ docs/method/prediction_step.md defines the model and justifies each of its parts
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
 from plots.core.cards import Card
-from plots.core.cost import Cost
-from plots.features.predict.ways import floor
+from plots.core.cost import Cost, Operation
+from plots.features.predict.ways import Band, Way, floor, launch, launches, overhead
 
 # Which figure of a card is the ceiling of a precision's products.
 CEILINGS = {
@@ -200,26 +200,41 @@ def ceiling(card: Card, precision: str) -> float | None:
     return card.figure(CEILINGS[precision])
 
 
-def demand(cost: Cost, card: Card, launches: float | None = None) -> Demand | str:
-    """What a step of `cost` asks of `card`, or why that is not known, a phrase.
+def our_demand(
+    cost: Cost, card: Card, way: Way, steps: float
+) -> tuple[Demand, tuple[Band, ...]] | str:
+    """What a step of ours asks, of an iteration of so many, where each launch takes at least what
+    starting it takes; and the overhead() of such an iteration."""
+    asked = demand(cost.operations, cost.precision, card, launches(cost, way))
+    beside = overhead(cost, card, way, steps)
+    if isinstance(asked, str) or isinstance(beside, str):
+        return asked if isinstance(asked, str) else str(beside)
+    least = np.maximum(asked.floor, launch(way).middle) if launch(way).high else asked.floor
+    return replace(asked, floor=least, host=sum(one.middle for one in beside) / steps), beside
+
+
+def demand(
+    operations: Sequence[Operation], precision: str, card: Card, launches: float | None = None
+) -> Demand | str:
+    """What a step of `operations` asks of `card`, or why that is not known, a phrase.
 
     Of our own programs, which start so many `launches` a step; of a framework's without them.
     """
-    peak = ceiling(card, cost.precision)
+    peak = ceiling(card, precision)
     bandwidth = card.figure("memory_bytes_per_second")
-    if not cost.operations:
+    if not operations:
         return "bench --cost does not list its operations"
     if not peak or not bandwidth:
-        missing = CEILINGS[cost.precision] if not peak else "memory_bytes_per_second"
+        missing = CEILINGS[precision] if not peak else "memory_bytes_per_second"
         return f"no source gives its {missing}"
     multiprocessors = int(card.figure("multiprocessors") or 0)
     kinds: dict[tuple[str, float, float, float, float, float], float] = defaultdict(float)
     moved = {True: 0.0, False: 0.0}  # bytes of what is no product, by whether it reduces
-    for operation in cost.operations:
+    for operation in operations:
         own = [one for one in operation.products if min(one.m, one.n, one.k) > 0]
         if not own and operation.kind == _PRODUCT and operation.flops:
             # In 16 bits a library's, on the matrix units; else a kernel of ours, without.
-            rate = peak if cost.precision in _HALVES else ceiling(card, "f32") or math.inf
+            rate = peak if precision in _HALVES else ceiling(card, "f32") or math.inf
             seconds, share = operation.flops / rate, operation.bytes / bandwidth
             kinds[_ATTENTION, seconds, 0.0, 0.0, share, 0.0] += operation.count
         elif not own:
@@ -234,13 +249,13 @@ def demand(cost: Cost, card: Card, launches: float | None = None) -> Demand | st
             # Of one row a library takes the entries of the inner dimension side by side.
             key = (operation.kind, seconds, narrow, power, moved_each, one.k if one.m > 1 else 0.0)
             kinds[key] += one.count * operation.count
-    operations = sum(each.launches * each.count for each in cost.operations)
-    others = (operations if launches is None else launches) - sum(kinds.values())
+    started = sum(each.launches * each.count for each in operations)
+    others = (started if launches is None else launches) - sum(kinds.values())
     if others > 0 or any(moved.values()):
         others = max(others, 1.0)
         kinds["", 0.0, 0.0, 0.0, moved[False] / others / bandwidth, 0.0] += others
     names, compute, narrows, powers, memory, inner = map(np.array, zip(*kinds, strict=True))
-    rate = peak / (ceiling(card, "f32") or peak) if cost.precision != "f32" else 0.0
+    rate = peak / (ceiling(card, "f32") or peak) if precision != "f32" else 0.0
     reduction = np.where(names == "", moved[True] / max(others, 1.0) / bandwidth, 0.0)
     return Demand(
         count=np.array(list(kinds.values())),
@@ -250,8 +265,8 @@ def demand(cost: Cost, card: Card, launches: float | None = None) -> Demand | st
         reduction=reduction,
         inner=inner,
         floor=floor(card.compute_capability).seconds(inner),
-        operations=operations if launches is None else 0.0,
-        is_of_one_row=all(one.m == 1 for each in cost.operations for one in each.products),
+        operations=started if launches is None else 0.0,
+        is_of_one_row=all(one.m == 1 for each in operations for one in each.products),
     )
 
 

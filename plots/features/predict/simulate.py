@@ -17,7 +17,7 @@ from functools import cache
 import numpy as np
 
 from plots.features.predict.model import LAUNCH_SPREAD, Demand, Stack, our_launches
-from plots.features.predict.ways import LONGEST, Band, Floor, Several
+from plots.features.predict.ways import LONGEST, Band, Estimate, Floor
 
 DRAWS = 2039  # a prime
 # Of lattices of this size the one with the least worst-case error (P2, each dimension weighted with
@@ -42,29 +42,13 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True)
-class Error:
-    """Of a time: the `spread` of its logarithm over cards or networks, as estimated from so many
-    `cards` or networks; the fewer, the longer the tails (Student's t)."""
-
-    spread: float
-    cards: int
-
-    @property
-    def half_width(self) -> float:
-        """Of the band that holds 90 % of cards, as a logarithm."""
-        from scipy.stats import t  # noqa: PLC0415 (takes long to load)
-
-        return float(t.ppf(0.95, self.cards - 1)) * self.spread
-
-
-@dataclass(frozen=True, slots=True)
 class Errors:
     """Of the time that a card computes: of all that a network computes on it, and beside that of
     its arithmetic and of its traffic of memory, each by itself."""
 
-    whole: Error
-    arithmetic: Error
-    memory: Error
+    whole: Estimate
+    arithmetic: Estimate
+    memory: Estimate
 
     def half_width(self, arithmetic: float, memory: float, whole: float = 1.0) -> float:
         """Of the band of a time of which these shares are arithmetic and traffic."""
@@ -95,9 +79,9 @@ def within(band: Band, name: str) -> np.ndarray:
     return band.low * (band.high / band.low) ** share
 
 
-def among(sources: Several, name: str) -> np.ndarray:
-    """Draws of what one source more would say."""
-    return sources.middle * np.exp(sources.spread * _tails(name, sources.count - 1))
+def around(one: Estimate, name: str) -> np.ndarray:
+    """Draws of what is estimated."""
+    return one.middle * np.exp(one.spread * _tails(name, one.count - 1))
 
 
 def device_seconds(
@@ -106,11 +90,11 @@ def device_seconds(
     """Draws of the seconds of a step on the device, or while it waits for the next launch; `launch`
     is None of a program that is not ours."""
     stack = Stack([asked])
-    whole = unlike(errors.whole, "device")[:, None]
-    arithmetic = unlike(errors.arithmetic, "arithmetic")[:, None]
-    memory = unlike(errors.memory, "memory")[:, None]
+    whole = around(errors.whole, "device")[:, None]
+    arithmetic = around(errors.arithmetic, "arithmetic")[:, None]
+    memory = around(errors.memory, "memory")[:, None]
     work = arithmetic * stack.arithmetic(parameters)[0] + memory * stack.traffic(parameters)[0]
-    step = among(floor.inner, "inner")[:, None] * np.minimum(asked.inner, LONGEST)
+    step = around(floor.inner, "inner")[:, None] * np.minimum(asked.inner, LONGEST)
     least = within(floor.node, "node")[:, None] + step
     if launch is not None:
         least = np.maximum(least, within(launch, "launch")[:, None])
@@ -120,7 +104,7 @@ def device_seconds(
     return (asked.count * np.maximum(least, whole * work)).sum(axis=1)
 
 
-def around(half_width: float) -> np.ndarray:
+def within_factor(half_width: float) -> np.ndarray:
     """Draws of a factor around 1 whose band of 90 % is so wide, up and down, as a logarithm."""
     from scipy.special import ndtri  # noqa: PLC0415 (takes long to load)
 
@@ -136,14 +120,9 @@ def whole_seconds(step: np.ndarray, steps: float, beside: Sequence[Band]) -> np.
     return total
 
 
-def unlike(error: Error, name: str) -> np.ndarray:
-    """Draws of a factor, up or down."""
-    return np.exp(error.spread * _tails(name, error.cards - 1))
-
-
-def slower(error: Error) -> np.ndarray:
+def slower(error: Estimate) -> np.ndarray:
     """Draws of a factor of 1 or more, by which what nobody models makes several cards slower."""
-    return np.exp(error.spread * np.abs(_tails("loss", error.cards - 1)))
+    return np.exp(error.spread * np.abs(_tails("loss", error.count - 1)))
 
 
 def ends(draws: np.ndarray) -> Times:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is predicted of cards as tables; each says in its title that this was not measured."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -10,8 +10,8 @@ from plots import units
 from plots.core.cards import Card
 from plots.core.crossover import Comparison, SpeedUp
 from plots.core.crossover_words import crossover_words
-from plots.core.curves import Curve
 from plots.core.machines import short_gpu
+from plots.core.network import ODD
 from plots.core.tables.cells import (
     Field,
     count_field,
@@ -29,8 +29,9 @@ from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.predict.analysis import NOT_MEASURED, Outlook
 from plots.features.predict.answer import Verdict, shown_ways
 from plots.features.predict.fit import Fit, band_notes
-from plots.features.predict.ranks import Prospect, Together, loss
-from plots.features.predict.ways import OURS, PYTORCH
+from plots.features.predict.links import loss
+from plots.features.predict.model import CEILINGS
+from plots.features.predict.ranks import Prospect, Together
 from plots.file.families import FAMILIES, FORWARD
 from plots.file.quantities import TIME, Quantity
 
@@ -38,16 +39,12 @@ _BAND = "predicted"
 _MEASURED: Field = (Column("measured", "measured", for_programs=True), lambda _: Cell("no", 0))
 _SHARED = {"strong": "cards share each batch", "weak": "a batch for each card"}
 _RATES = {
-    "f32_flops": ("f32", "FLOP/s"),
-    "tf32_flops": ("tf32", "FLOP/s"),
-    "bf16_flops": ("bf16", "FLOP/s"),
-    "f16_flops": ("f16", "FLOP/s"),
-    "memory_bytes_per_second": ("memory", "B/s"),
-    "link_bytes_per_second": ("link", "B/s"),
+    **{figure: (precision, "FLOP/s") for precision, figure in CEILINGS.items()},
+    **{f"{name}_bytes_per_second": (name, "B/s") for name in ("memory", "link")},
 }
 
 
-def crossover_table(found: Sequence[Verdict], fit: Fit, machine: str) -> Table:
+def crossover_table(found: Sequence[Verdict], machine: str) -> Table:
     """From which size each card would win, in each way."""
     quantity = _quantity(found)
 
@@ -55,17 +52,12 @@ def crossover_table(found: Sequence[Verdict], fit: Fit, machine: str) -> Table:
         own = of[1].crossover
         return Cell("once" if own.kind == "once" else crossover_words(own), own.kind)
 
-    def size(key: str, title: str, end: str) -> Field:
-        return number_field(key, title, lambda of: getattr(of[1].crossover, end), _BAND, 2)
-
     fields = (
         *_gpu_fields(),
         text_field("what", "of", lambda of: of[1].networks),
         *_work_fields(),
         for_programs(text_field("measure", "over", lambda of: of[1].measure)),
-        size("crossover", f"{quantity.wins} from", "size"),
-        size("low", "earliest", "low"),
-        size("high", "latest", "high"),
+        *_size_fields(f"{quantity.wins} from", "earliest", "latest", _BAND, _BAND),
         _MEASURED,
         (Column("answer", "answer"), answer),
     )
@@ -75,19 +67,15 @@ def crossover_table(found: Sequence[Verdict], fit: Fit, machine: str) -> Table:
         for outlook in verdict.outlooks
         for one in outlook.crossovers
     ]
-    title = f"From which size on a GPU would {quantity.win} on {machine}; {NOT_MEASURED}"
-    return table_of(title, lines, fields, _notes(found, fit))
+    title = f"From which size each card would {quantity.win}, in every way, {NOT_MEASURED}"
+    return table_of(f"{title}, on {machine}", lines, fields)
 
 
-def networks_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -> Table:
+def networks_table(
+    found: Sequence[Verdict], machine: str, family: str, notes: Iterable[str]
+) -> Table:
     """Each network of `family` on the measured CPU and on each card, in each way."""
-    pairs = [
-        (outlook, one)
-        for verdict in found
-        for outlook in verdict.outlooks
-        for one in outlook.networks
-        if one.family == family
-    ]
+    pairs = [pair for pair in _networks(found) if pair[1].family == family]
     pairs.sort(key=lambda pair: pair[1].parameters)
     short, quantity = FAMILIES[family].short, _quantity(found)
     unit, ratio = quantity.unit, "GPU than CPU" if quantity is TIME else quantity.quotient()
@@ -123,12 +111,13 @@ def networks_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str
         (Column("winner", quantity.better), winner),
     )
     title = f"{_title(family, found)} on {machine} and on cards; those of cards are {NOT_MEASURED}"
-    return table_of(title, pairs, fields, _notes(found, fit))
+    return table_of(title, pairs, fields, notes)
 
 
-def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -> Table:
-    """Each network of `family` on the measured CPU, and the band of each card in one column: in the
-    way of its headline, or else in the fastest. A band that is surely faster is bold."""
+def bands_table(found: Sequence[Verdict], family: str, notes: Iterable[str]) -> Table:
+    """Each network of `family` that anyone trains (or any, where nobody trains one) on the measured
+    CPU, and the band of each card in one column: in the way of its headline, or else in the
+    fastest. A band that is surely faster is bold."""
     lines: dict[tuple[tuple[str, str], ...], tuple[dict[str, Cell], SpeedUp]] = {}
     ways: dict[str, None] = {}
     for verdict in found:
@@ -138,6 +127,7 @@ def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -
                 lines.setdefault(key, ({}, one))[0][verdict.card.id] = _band(one)
                 ways[f"{outlook.way.name}, {outlook.way.data}"] = None
     ordered = sorted(lines.values(), key=lambda of: (of[1].parameters, of[1].common["batch"]))
+    ordered = [of for of in ordered if of[1].model not in ODD] or ordered
     batch, _ = _work_fields()
     quantity = _quantity(found)
 
@@ -152,10 +142,10 @@ def bands_table(found: Sequence[Verdict], fit: Fit, machine: str, family: str) -
         _cpu_field(f"cpu_{FAMILIES[family].short}_{quantity.unit}", "CPU", quantity),
         *(card(verdict.card) for verdict in found),
     )
-    title = f"{_title(family, found)} on {machine}: CPU measured, cards {NOT_MEASURED} (from – to)"
+    title = f"{_title(family, found)}: CPU measured, cards {NOT_MEASURED} (from – to)"
     bold = f"Bold, or with an asterisk: surely {quantity.better} than the CPU."
     how = f"GPU: {' or '.join(ways)}. {bold}"
-    return table_of(title, ordered, fields, (how, *_notes(found, fit)))
+    return table_of(title, ordered, fields, (how, *notes))
 
 
 def _band(one: SpeedUp) -> Cell:
@@ -166,10 +156,6 @@ def _band(one: SpeedUp) -> Cell:
 
 def paying_table(found: Sequence[Prospect], machine: str) -> Table:
     """From which size on each number of cards wins."""
-
-    def size(key: str, title: str, end: str, group: str = "") -> Field:
-        return number_field(key, title, lambda of: getattr(of[1].crossover, end), group, 2)
-
     fields = (
         text_field("card", "card", lambda of: of[0].card.id),
         text_field("link", "link", lambda of: of[0].link.name),
@@ -178,9 +164,7 @@ def paying_table(found: Sequence[Prospect], machine: str) -> Table:
         (Column("batch", "batch", numeric=True), lambda of: text_cell(of[1].batch or None)),
         text_field("measure", "over", lambda of: of[1].crossover.question.measure),
         (Column("kind", "answer"), lambda of: kind_cell(of[1].crossover.kind)),
-        size("crossover", "pay from", "size"),
-        size("low", "from", "low", "95 % of draws"),
-        size("high", "to", "high", "95 % of draws"),
+        *_size_fields("pay from", "from", "to", "", "95 % of draws"),
         _MEASURED,
     )
     lines = [(each.plan, one) for each in found for one in each.paying]
@@ -192,8 +176,8 @@ def paying_table(found: Sequence[Prospect], machine: str) -> Table:
 def together_table(each: Prospect, machine: str) -> Table:
     """One line for each network and number of cards."""
 
-    def share(key: str, title: str, of: Callable[[Together], float]) -> Field:
-        return shown_field(key, title, of, lambda value: f"{100 * value:.0f} %")
+    def percent(value: float) -> str:
+        return f"{100 * value:.0f} %"
 
     def gain(one: Together) -> Cell:
         found = one.speed_up
@@ -211,8 +195,8 @@ def together_table(each: Prospect, machine: str) -> Table:
         (Column("speed_up", "times", True, "speedup"), gain),
         number_field("speed_up_low", "from", lambda one: one.speed_up.low, "speedup", 2),
         number_field("speed_up_high", "to", lambda one: one.speed_up.high, "speedup", 2),
-        share("efficiency", "efficiency", lambda one: one.efficiency.seconds),
-        share("exposed", "sums", lambda one: one.exposed.seconds),
+        shown_field("efficiency", "efficiency", lambda one: one.efficiency, percent),
+        shown_field("exposed", "sums", lambda one: one.exposed, percent),
         _MEASURED,
     )
     title = f"Several cards beside one, {each.plan.name}: networks of {machine}"
@@ -220,7 +204,7 @@ def together_table(each: Prospect, machine: str) -> Table:
     notes = (
         "The band holds 90 % of draws, in which the card, the link and what of the sums the "
         "backward pass hides vary independently, and several cards are slower than that by a loss "
-        f"of {100 * error.spread:.0f} % (root mean square), as {error.cards} published trainings "
+        f"of {100 * error.spread:.0f} % (root mean square), as {error.count} published trainings "
         "were (docs/method/ranks.md).",
         "Sums: the share of the time of several that waits for them. Bold, or with an asterisk: "
         "surely faster than one card.",
@@ -228,61 +212,43 @@ def together_table(each: Prospect, machine: str) -> Table:
     return table_of(f"{title}; {NOT_MEASURED}", each.networks, fields, notes)
 
 
-def problems_of(found: Sequence[Verdict]) -> list[str]:
-    """Why some have no prediction, a sentence for each reason with the cards that it holds for."""
-    cards: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
-    for verdict in found:
-        for outlook in verdict.outlooks:
-            for reason, networks in outlook.problems.items():
-                cards.setdefault((reason, networks), {})[verdict.card.id] = None
-    return [
-        f"no prediction on {', '.join(names)} of {', '.join(networks)}: {reason}"
-        for (reason, networks), names in cards.items()
-    ]
-
-
 def cards_table(cards: Mapping[str, Card]) -> Table:
     """A line for each card: what a data sheet says of it; a dash where no source says it."""
 
-    def figure(key: str) -> Callable[[Card], float | None]:
-        return lambda card: card.figure(key) or None
-
-    def rate(key: str, title: str, unit: str) -> Field:
-        return shown_field(key, title, figure(key), lambda value: units.rate(value, unit))
+    def figure(key: str, title: str, show: Callable[[float], str]) -> Field:
+        return shown_field(key, title, lambda card: card.figure(key) or None, show)
 
     fields = (
         text_field("card", "--gpu=", lambda card: card.id),
         text_field("name", "name", lambda card: card.name),
         shown_field("year", "year", lambda card: card.year, str),
         text_field("kind", "kind", lambda card: card.kind),
-        *(rate(key, *named) for key, named in _RATES.items()),
-        shown_field("memory_bytes", "memory size", figure("memory_bytes"), units.binary_bytes),
-        count_field("multiprocessors", "multiprocessors", figure("multiprocessors")),
+        *(
+            figure(key, title, partial(units.rate, unit=unit))
+            for key, (title, unit) in _RATES.items()
+        ),
+        figure("memory_bytes", "memory size", units.binary_bytes),
+        figure("multiprocessors", "multiprocessors", units.count),
     )
     return table_of("Graphics cards", cards.values(), fields)
 
 
-def _notes(found: Sequence[Verdict], fit: Fit) -> tuple[str, ...]:
+def notes_of(found: Sequence[Verdict], fit: Fit) -> tuple[str, ...]:
     """What the bands of what is predicted are worth, and for whom they are."""
-    outlooks = [outlook for verdict in found for outlook in verdict.outlooks]
-    loops = {outlook.way.loop for outlook in outlooks}
-    families = {one.family for outlook in outlooks for one in outlook.networks}
-    curve = _any(found)
-    precision = curve.configuration["precision"] if curve else "f32"
-    loop = PYTORCH if loops == {PYTORCH} else OURS
-    return band_notes(fit, precision, loop, of_passes=families == {FORWARD})
+    outlook, one = _networks(found)[0]  # whose loop, precision and kind of family all share
+    precision = one.gpu.configuration["precision"]
+    return band_notes(fit, precision, outlook.way.loop, of_passes=one.family == FORWARD)
 
 
-def _any(found: Sequence[Verdict]) -> Curve | None:
-    """One of the GPU's curves, which all are in one precision and of one quantity."""
+def _networks(found: Sequence[Verdict]) -> list[tuple[Outlook, SpeedUp]]:
+    """Each network on each card in each way."""
     outlooks = (outlook for verdict in found for outlook in verdict.outlooks)
-    return next((one.gpu for outlook in outlooks for one in outlook.networks), None)
+    return [(outlook, one) for outlook in outlooks for one in outlook.networks]
 
 
 def _quantity(found: Sequence[Verdict]) -> Quantity:
     """What is predicted: time, or what it costs."""
-    curve = _any(found)
-    return curve.quantity if curve else TIME
+    return _networks(found)[0][1].gpu.quantity
 
 
 def _title(family: str, found: Sequence[Verdict]) -> str:
@@ -296,6 +262,19 @@ def _cpu_field(key: str, title: str, quantity: Quantity, group: str = "") -> Fie
         return float(np.median(of[1].cpu.samples[0]))
 
     return shown_field(key, title, median, quantity.show, group)
+
+
+def _size_fields(size: str, low: str, high: str, group: str, ends: str) -> tuple[Field, ...]:
+    """The columns of a crossover's size and ends, of what stands second in a line."""
+
+    def field(key: str, title: str, end: str, group: str) -> Field:
+        return number_field(key, title, lambda of: getattr(of[1].crossover, end), group, 2)
+
+    return (
+        field("crossover", size, "size", group),
+        field("low", low, "low", ends),
+        field("high", high, "high", ends),
+    )
 
 
 def _gpu_fields() -> tuple[Field, ...]:

@@ -110,20 +110,27 @@ def published(id: str) -> Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
-    """What `count` sources say of one more: their `middle` in seconds, and the `spread` of its
-    logarithm, that of a prediction interval."""
+class Estimate:
+    """Of `middle`, or of a factor around 1: the `spread` of its logarithm over cards, networks or
+    sources, as estimated from `count` of them; the fewer, the longer the tails (Student's t)."""
 
-    middle: float
     spread: float
     count: int
+    middle: float = 1.0
+
+    @property
+    def half_width(self) -> float:
+        """Of the band that holds 90 % of those, as a logarithm."""
+        from scipy.stats import t  # noqa: PLC0415 (takes long to load)
+
+        return float(t.ppf(0.95, self.count - 1)) * self.spread
 
 
-def several(found: Sequence[Overhead]) -> Several:
-    """What they say together, two at least."""
+def several(found: Sequence[Overhead]) -> Estimate:
+    """What one source more would say than these, two at least."""
     logs = np.log([one.low_seconds for one in found])
     spread = float(logs.std(ddof=1)) * math.sqrt(1 + 1 / len(logs))
-    return Several(math.exp(float(logs.mean())), spread, len(logs))
+    return Estimate(spread, len(logs), math.exp(float(logs.mean())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +139,7 @@ class Floor:
     dimension, which it walks along one after another."""
 
     node: Band
-    inner: Several
+    inner: Estimate
 
     def seconds(self, inner: np.ndarray) -> np.ndarray:
         """Of launches of these inner dimensions, 0 where they are no product: the middle."""
@@ -169,7 +176,8 @@ def launch(way: Way) -> Band:
 def overhead(cost: Cost, card: Card, way: Way, steps: float) -> tuple[Band, ...] | str:
     """Seconds of an iteration of so many `steps` of `cost`, after which the host waits once, beside
     its launches: independent parts, or the reason why they are not known, a phrase."""
-    if cost.work(way.counted) is None:
+    work = cost.work(way.counted)
+    if work is None:
         return f"bench --cost does not count {way.execution} execution with {way.data} data"
     parts = [published("wait")]
     if way.execution != "eager":
@@ -181,8 +189,7 @@ def overhead(cost: Cost, card: Card, way: Way, steps: float) -> tuple[Band, ...]
     link = card.figure("link_bytes_per_second")
     if not link:
         return "no source gives its link_bytes_per_second"
-    work = cost.work(way.counted)
-    moved = ((work.bytes_to_device if work else 0.0) or 0.0) / cost.fields["steps"]
+    moved = (work.bytes_to_device or 0.0) / cost.fields["steps"]
     one = published("small_copy")
     if cost.bytes_from_device:
         copies, moved, one = copies + 1, moved + cost.bytes_from_device, _COPY_OF_PASS
@@ -207,9 +214,8 @@ def persistent_share(cost: Cost) -> float:
     """The share for a network of `cost`; 1 where no kernel trains it alone, as its operations or
     its precision are others than those of fully connected networks in f32."""
     kinds = {"product", "elementwise", "loss", "update"}
-    products = [one for one in cost.operations if one.kind == "product"]
-    is_dense = {one.kind for one in cost.operations} <= kinds and all(
-        one.products for one in products
+    is_dense = all(
+        one.kind in kinds and (one.products or one.kind != "product") for one in cost.operations
     )
     if cost.precision != "f32" or not is_dense:
         return 1.0

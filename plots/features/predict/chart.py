@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The chart of what is predicted: the measured CPU, and the bands of cards."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from plots import units
+from plots.core.charts.lines import name_ends
+from plots.core.charts.looks import Looks
+from plots.core.charts.style import (
+    CARD_COLOURS,
+    GREY,
+    PREDICTED_DASH,
+    Chart,
+    devices,
+    finish,
+    is_narrow,
+    render,
+    set_logarithmic_axes,
+    write_above,
+)
+from plots.core.crossover import Comparison
+from plots.core.crossover_words import crossover_words, doubt
+from plots.core.curves import Curve
+from plots.core.machines import short_gpu
+from plots.features.predict.analysis import NOT_MEASURED
+from plots.features.predict.answer import Verdict, ends
+from plots.features.predict.fit import Fit
+from plots.file.families import FAMILIES
+from plots.file.quantities import TIME
+from plots.file.rows import File
+from plots.text import printable, slug
+
+_BAND = "#D9D9D9"
+
+Compared = tuple[Verdict, Comparison]
+
+
+def draw_predicted(file: File, found: Sequence[Verdict], fit: Fit) -> list[Chart]:
+    """The chart of the headline's curve of a file, where there is one."""
+    compared = [(verdict, one) for verdict in found if (one := verdict.comparison)]
+    if not compared:
+        return []
+    findings = []
+    for verdict, one in compared:
+        is_open = one.crossover.kind == "ambiguous"
+        said = doubt(one.crossover) if is_open else crossover_words(one.crossover)
+        findings.append(f"{_label(verdict)}: {said}")
+    common, cpu = compared[0][1].common, compared[0][1].cpu
+    family = FAMILIES[common["family"]]
+    alt = (
+        f"{cpu.quantity.noun.capitalize()} of {family.a} against trainable "
+        f"parameters: the CPU measured, and the bands of cards that are {NOT_MEASURED}. "
+        f"{'; '.join(findings)}."
+    )
+    pictures = render(partial(_draw, file, compared, fit))
+    return [Chart(slug("-".join(["predicted", *common.values()]), 100), pictures, alt)]
+
+
+def _label(verdict: Verdict) -> str:
+    return f"{short_gpu(verdict.card.name)}, predicted"
+
+
+def _draw(file: File, compared: Sequence[Compared], fit: Fit, figure: Figure) -> None:
+    narrow = is_narrow(figure)
+    figure.set_figheight(3.8 if narrow else 4.8)
+    axes = figure.add_subplot()
+    cpu, cards = compared[0][1].cpu, [one.gpu for _, one in compared]
+    times = np.array([np.median(samples) for samples in cpu.samples])
+    sizes = np.concatenate([cpu.sizes, *(card.sizes for card in cards)])
+    every = np.concatenate([times, *(np.ravel(card.samples) for card in cards)])
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(sizes.min() / 1.6, sizes.max() * 1.6)
+    axes.set_ylim(every.min() / 2, every.max() * 2)
+    set_logarithmic_axes(axes, "trainable parameters", cpu.quantity)
+    threads = max(row.threads or 0 for row in file.rows)
+    look = Looks(file.rows).of({"device": "cpu", "cpu_threads": str(threads)})
+    shape = {**look.line, "linestyle": "-", "linewidth": 2.2, "markersize": 4.5, "zorder": 4}
+    lines = axes.plot(cpu.sizes, times, label="this CPU, measured", **shape)
+    _draw_band(axes, cards)
+    for place, (verdict, one) in enumerate(compared):
+        lines += axes.plot(
+            one.gpu.sizes,
+            [samples[1] for samples in one.gpu.samples],
+            color=CARD_COLOURS[place % len(CARD_COLOURS)],
+            linewidth=1.6,
+            linestyle=PREDICTED_DASH,
+            label=_label(verdict),
+        )
+    handles = name_ends(axes, lines)
+    _draw_range(axes, compared)
+    noun = "wall-clock time" if cpu.quantity is TIME else cpu.quantity.noun
+    family = FAMILIES[compared[0][1].family]
+    write_above(axes, f"{noun} of {family.a}", figure.get_figwidth() - 1)
+    another = "another" if file.machine.gpu else "a"
+    title = f"If this machine had {another} GPU: {family.title.lower()}"
+    finish(figure, title, _lines(file, compared, fit), handles)
+
+
+def _draw_band(axes: Axes, cards: Sequence[Curve]) -> None:
+    """One band for all cards, as several on each other would be of a colour that none has."""
+    sizes = np.unique(np.concatenate([card.sizes for card in cards]))
+
+    def at(card: Curve, end: int) -> np.ndarray:
+        values = np.log([samples[end] for samples in card.samples])
+        return np.exp(np.interp(np.log(sizes), np.log(card.sizes), values, np.nan, np.nan))
+
+    low = np.nanmin([at(card, 0) for card in cards], axis=0)
+    high = np.nanmax([at(card, -1) for card in cards], axis=0)
+    axes.fill_between(sizes, low, high, color=_BAND, alpha=0.35, linewidth=0)
+
+
+def _draw_range(axes: Axes, compared: Sequence[Compared]) -> None:
+    """Shades from the earliest crossover of all cards to the latest."""
+    left, right = axes.get_xlim()
+    reach = [ends(one.crossover) for _, one in compared]
+    low = max(left, min(low for low, _ in reach))
+    high = min(right, max(high for _, high in reach))
+    if low < high:
+        axes.axvspan(low, high, color=GREY, alpha=0.08, linewidth=0, zorder=0)
+
+
+def _lines(file: File, compared: Sequence[Compared], fit: Fit) -> list[str]:
+    common, cpu = compared[0][1].common, compared[0][1].cpu
+    ways = {f"{one.way.name}, {one.way.data}" for each, _ in compared if (one := each.chosen)}
+    behind = "90 % of cards as simulated from published times"
+    if fit.measured:
+        behind = f"a factor of {units.significant(fit.factor, 2)} up and down"
+    return [
+        devices(file),
+        f"GPU: {' or '.join(sorted(ways))}; batch {common['batch']}, {common['precision']}",
+        f"line: {printable(cpu.label, 60)}, measured; dashed, grey band: {NOT_MEASURED}",
+        f"band: {behind}; upright: from the earliest to the latest crossover",
+    ]
