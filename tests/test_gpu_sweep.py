@@ -165,7 +165,9 @@ def test_sanitizers_are_given_tests_that_exist():
 def test_what_can_not_be_done_is_refused(words, said, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").touch()
-    done = subprocess.run([SWEEP, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [SWEEP, *words], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2 and re.fullmatch(f"tools/gpu_sweep: .*{said}.*\n", done.stderr)
 
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -235,26 +234,6 @@ def test_a_driver_without_a_toolkit_gets_the_wheels(mode, wheels):
     assert f"-DCROSSOVER_CUDA={mode.upper()}" in choice.switches
 
 
-def test_a_toolkit_gets_headers_for_cudnn_and_tests_cudnn_itself_where_it_lacks_it(
-    tmp_path, wheels, monkeypatch
-):
-    def asked(version: str, tests: bool) -> list[str]:
-        toolkit = cuda.Choice(str(tmp_path / "bin" / "nvcc"), version)
-        monkeypatch.setattr(cuda, "find_toolkit", lambda: toolkit)
-        wheels.clear()
-        assert cuda.choose("auto", tests) == replace(toolkit, required=False)
-        return wheels
-
-    headers = "requirements-cudnn-frontend.txt"
-    assert asked("13.1", tests=True) == ["requirements-cudnn.txt", headers]
-    assert asked("12.8", tests=True) == asked("13.1", tests=False) == [headers]
-    (tmp_path / "include").mkdir()
-    (tmp_path / "include" / "cudnn_version.h").touch()
-    assert asked("13.1", tests=True) == [headers]
-    monkeypatch.setattr(environment, "MAIN", SimpleNamespace(ensure=_no_network))
-    assert asked("13.1", tests=True) == []
-
-
 def _no_network(_: object) -> None:
     lines = ["Retrying", "ERROR: No matching distribution found", ""]
     raise console.CommandFailed("pip install", 1, lines, Path("pip.log"))
@@ -276,12 +255,6 @@ def test_without_a_compiler_auto_goes_on_and_on_does_not(driver, said, monkeypat
     assert said in capsys.readouterr().err
     with refused(re.escape(said)):
         cuda.choose("on")
-
-
-def test_off_asks_nobody(wheels, monkeypatch):
-    monkeypatch.setattr(cuda, "find_toolkit", lambda: cuda.Choice("/usr/bin/nvcc", "13.0"))
-    assert cuda.choose("off").switches == ["-DCROSSOVER_CUDA=OFF"]
-    assert wheels == []
 
 
 # --- what CMake is told to configure, and when afresh
@@ -320,25 +293,6 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configure:
         return {*map(str, commands[-1])}
 
     return run
-
-
-@pytest.mark.parametrize(
-    ("asked", "tests", "generations"),
-    [
-        ([(True, False)], "ON", "newest"),
-        ([(False, False)], "OFF", "all"),
-        ([(True, True)], "ON", "all"),
-        ([(True, False), (False, False)], "ON", "all"),
-        ([(False, False), (True, False)], "ON", "all"),
-    ],
-)
-def test_a_folder_keeps_its_tests_and_kernels(asked, tests, generations, configured):
-    for with_tests, complete in asked:
-        words = configured(with_tests, complete=complete)
-    wanted = {f"-DCROSSOVER_TESTS={tests}", f"-DCROSSOVER_CUDA_GENERATIONS={generations}"}
-    assert wanted <= words
-    changed = asked == [(True, False), (False, False)]
-    assert ("-UCMAKE_CUDA_ARCHITECTURES" in words) == changed, "what the old choice came to"
 
 
 def test_another_toolkit_is_configured_afresh(configured):
