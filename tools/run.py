@@ -298,7 +298,7 @@ def destination(parsed: Arguments, command: list[str]) -> Path:
 
     def runs(complete: bool) -> list[results.EarlierRun]:
         of_commit = results.earlier_runs(machine, commit, complete)
-        return [r for r in of_commit if two.is_of_two(r.flags) == (parsed.commands is not None)]
+        return [r for r in of_commit if (two.FAMILY in r.flags) == (parsed.commands is not None)]
 
     earlier = runs(complete=False)
     if parsed.resume:
@@ -355,14 +355,6 @@ def built_for(parsed: Arguments) -> str:
     return parsed.cuda
 
 
-def bring_up_to_date(parsed: Arguments) -> None:
-    """Install and build what is missing, in a checkout."""
-    if IS_CHECKOUT:
-        with setup.alone():
-            ranks = any(word.startswith("--ranks=") for word in parsed.bench)
-            build.program(setup.for_run(built_for(parsed), ranks))
-
-
 def conclude(asked: Path, code: int, started: float, parsed: Arguments) -> int:
     """Say where everything is; rows that finished are drawn even if others failed."""
     path = results.written_since(asked, started)
@@ -404,22 +396,18 @@ def conclude(asked: Path, code: int, started: float, parsed: Arguments) -> int:
     return code
 
 
-def main(arguments: list[str]) -> int:
-    parsed = parse(arguments)
-    if parsed.help:
-        return show_help(parsed)
-    if parsed.version:
-        print(f"crossover {__version__}")
-        return 0
-    bring_up_to_date(parsed)
-    if parsed.setup_only:
-        measuring = [given for given in parsed.bench if cuda.parse(given) is None]
-        if measuring:
-            raise Failure(f"--setup-only measures nothing, but got {' '.join(measuring)}", 2)
-        for name in parsed.peers:
-            say(f"ready: {friendly(peers.python_of(name, parsed.peers_python))}")
-        say(f"ready: {friendly(build.BENCH)}")
-        return 0
+def only_set_up(parsed: Arguments) -> int:
+    measuring = [given for given in parsed.bench if cuda.parse(given) is None]
+    if measuring:
+        raise Failure(f"--setup-only measures nothing, but got {' '.join(measuring)}", 2)
+    for name in parsed.peers:
+        say(f"ready: {friendly(peers.python_of(name, parsed.peers_python))}")
+    say(f"ready: {friendly(build.BENCH)}")
+    return 0
+
+
+def run_bench(parsed: Arguments) -> int:
+    """Measure what is asked for, beside whatever else, and show what came of it."""
 
     def python() -> Path:
         return peers.python_of("pytorch", parsed.peers_python)
@@ -449,3 +437,17 @@ def main(arguments: list[str]) -> int:
         if parsed.out is None:
             results.remove_if_empty(path)
     return conclude(path, code, started, parsed)
+
+
+def main(arguments: list[str]) -> int:
+    parsed = parse(arguments)
+    if parsed.help:
+        return show_help(parsed)
+    if parsed.version:
+        print(f"crossover {__version__}")
+        return 0
+    if IS_CHECKOUT:
+        with setup.alone():
+            ranks = any(word.startswith("--ranks=") for word in parsed.bench)
+            build.program(setup.for_run(built_for(parsed), ranks))
+    return only_set_up(parsed) if parsed.setup_only else run_bench(parsed)
