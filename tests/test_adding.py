@@ -84,26 +84,6 @@ def compile_alone(root: Path, source: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
 
 
-def test_each_addition_is_as_small_as_it_is_said_to_be():
-    """By what is added, the files that it takes."""
-    files: dict[str, set[str]] = {}
-    for block in blocks():
-        for word in ("InstanceNorm", "mish", "unfused"):
-            if word in block.text:
-                files.setdefault(word, set()).add(block.path)
-    assert files["InstanceNorm"] == {"include/crossover/layers.h", "src/layers/normalization.cpp"}
-    own = ("activation.h", "activations-inl.h")
-    assert files["mish"] == {f"include/crossover/{name}" for name in own}
-    own = ("include/crossover/backend.h", "include/crossover/executions.h", "plots/file/axes.py")
-    assert files["unfused"] == {*own, "src/cpu/backend.cpp"}
-    paths = [block.path for block in blocks()]
-    folders = ("src", "src/cpu", "src/cuda")
-    elementwise = [path for path in paths if path.endswith("operations/elementwise.cpp")]
-    assert elementwise == [f"{folder}/operations/elementwise.cpp" for folder in folders]
-    whole = [block.path for block in blocks() if block.language != "diff"]
-    assert [path for path in whole if "models" in path] == ["src/models/mnist.cpp"]
-
-
 def forgotten() -> Iterator[tuple[str, str, str, str, str]]:
     """What is left out, where it stands, its line, the source that then does not compile, why."""
     member = "include/crossover/operations/elementwise.h"
