@@ -4,6 +4,7 @@
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from scripts import ROOT, refused
@@ -49,6 +50,17 @@ def test_each_framework_is_a_peer_with_its_own_flags(tmp_path, monkeypatch):
     (peer,) = peers.beside({"pytorch": python}, own.bench)
     program = f"{tmp_path / 'py'} -m peers.pytorch --mode=compile"
     assert peer.endswith(f"'PYTHONPATH={ROOT}:a b' {program}")
+
+
+def test_the_environment_of_a_framework_is_made(tmp_path, monkeypatch):
+    made: list[object] = []
+    lacking = SimpleNamespace(ensure=made.append, python=tmp_path)
+    monkeypatch.setattr(setup, "HOME", tmp_path)  # another build may hold this one's lock
+    monkeypatch.setattr(environment, "PEERS", lacking)
+    monkeypatch.setattr(environment, "JAX", lacking)
+    assert {peers.python_of(name) for name in peers.FLAGS} == {tmp_path}
+    # ONNX Runtime beside PyTorch, which exports what it runs.
+    assert made == [environment.FOR_PEERS, environment.FOR_JAX, environment.FOR_ONNXRUNTIME]
 
 
 def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(tmp_path, monkeypatch):

@@ -210,6 +210,12 @@ def test_finished_rows_are_drawn_but_not_after_a_signal(path, drawn, capsys):
     assert results.written_since(path, time.time()) == partial, "beside an older file"
 
 
+def test_a_run_of_modules_as_they_are_ends_with_their_screen(path, drawn):
+    own = run.Arguments(report=False, gpu="4090", modules=[path.with_name("net.module.json")])
+    assert run.conclude(path, 0, 0.0, own) == 0
+    assert drawn == [("advise", "--network", own.modules[0], "--gpu", "4090", path)]
+
+
 def test_a_report_that_fails_does_not_pass_silently(path, monkeypatch):
     monkeypatch.setattr(run, "plots", lambda *_: False)
     assert run.conclude(path, 0, 0.0, run.Arguments()) == 1

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -234,6 +235,15 @@ def test_a_driver_without_a_toolkit_gets_the_wheels(mode, wheels):
     assert f"-DCROSSOVER_CUDA={mode.upper()}" in choice.switches
 
 
+def test_tests_get_cudnn_where_the_toolkit_lacks_it(tmp_path, wheels, monkeypatch):
+    toolkit = cuda.Choice(str(tmp_path / "bin" / "nvcc"), "13.1")
+    monkeypatch.setattr(cuda, "find_toolkit", lambda: toolkit)
+    cuda.choose("auto")
+    assert wheels == ["requirements-cudnn-frontend.txt"]
+    assert cuda.choose("auto", tests=True) == replace(toolkit, required=False)
+    assert wheels[1:] == [path.name for path in environment.FOR_CUDNN]
+
+
 def _no_network(_: object) -> None:
     lines = ["Retrying", "ERROR: No matching distribution found", ""]
     raise console.CommandFailed("pip install", 1, lines, Path("pip.log"))
@@ -287,12 +297,20 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configure:
     monkeypatch.setattr(build, "run_logged", run_logged)
     monkeypatch.setattr(build, "folder", lambda _: tmp_path)
 
-    def run(tests: bool = True, choice: cuda.Choice = NO_CUDA, complete: bool = False) -> set[str]:
+    def run(tests: bool = True, choice: cuda.Choice = NO_CUDA) -> set[str]:
         checked.extend([choice] if choice.nvcc else [])
-        build.configure("default", tests, choice, complete)
+        build.configure("default", tests, choice)
         return {*map(str, commands[-1])}
 
     return run
+
+
+def test_a_folder_keeps_its_tests_and_all_its_kernels(configured):
+    tests, generations = "-DCROSSOVER_TESTS=ON", "-DCROSSOVER_CUDA_GENERATIONS="
+    assert {tests, f"{generations}newest"} <= configured(tests=True)
+    wanted = {tests, f"{generations}all", "-UCMAKE_CUDA_ARCHITECTURES"}
+    assert wanted <= configured(tests=False)
+    assert {tests, f"{generations}all"} <= configured(tests=True)
 
 
 def test_another_toolkit_is_configured_afresh(configured):
