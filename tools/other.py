@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Another commit's bench, measured in turn with this one as a peer: peers/bench.py."""
 
-import shlex
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
-from tools import environment
 from tools.console import HOME, ROOT, Failure, friendly, say
 
 FOLDER = HOME / "build" / "other"
@@ -41,10 +38,3 @@ def built(commit: str, cuda: str) -> tuple[str, Path]:
     if subprocess.run(set_up, stdin=subprocess.DEVNULL, check=False).returncode != 0:
         raise Failure(f"--compare-with={name}: it can't be built (above); name a later commit")
     return name, folder / "build" / "bench"
-
-
-def as_peer(name: str, bench: Path, flags: Sequence[str]) -> str:
-    """The flag that has bench measure that one on its own rows, in turn."""
-    words = ["env", "PYTHONSAFEPATH=1", f"PYTHONPATH={ROOT}", environment.PYTHON]
-    words += ["-m", "peers.bench", name, bench]
-    return f"--peer={shlex.join(map(str, [*words, *flags]))}"

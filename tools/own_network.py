@@ -5,7 +5,6 @@ they are, in PyTorch."""
 import hashlib
 import os
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -173,8 +172,6 @@ def as_it_is(words: list[str], python: Callable[[], Path], with_peers: bool = Fa
             own = [one for one in word.partition("=")[2].split(",") if one in _TRAINING]
             told += [f"--family={','.join(own)}"] if own else []
     told.append(FLAG + ",".join(map(str, taken)))
-    place = environment.module_path(own_paths=True)
-    peer = ["env", "PYTHONSAFEPATH=1", f"PYTHONPATH={place}", str(python()), "-m", _WORKER, *told]
     of_peers = () if with_peers else _OF_PEERS
     kept = [word for word in words if not word.startswith((FLAG, "--torch-device=", *of_peers))]
     if others:
@@ -184,4 +181,4 @@ def as_it_is(words: list[str], python: Callable[[], Path], with_peers: bool = Fa
             word for word in kept if not word.startswith((*_TRAINED, "--family=", "--program="))
         ]
         kept += ["--family=Peak", "--program=pytorch"]
-    return [*kept, f"--peer={shlex.join(peer)}"]
+    return [*kept, environment.as_peer(python(), _WORKER, *told, own_paths=True)]

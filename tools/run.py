@@ -226,7 +226,8 @@ def with_other(parsed: Arguments, command: list[str]) -> Path:
         command.append("--sweep=quick")
     if not any(word.startswith("--refine=") for word in flags):
         command.append("--refine=program")
-    command.append(other.as_peer(name, bench, flags))
+    words = ["peers.bench", name, str(bench), *flags]
+    command.append(environment.as_peer(environment.PYTHON, *words))
     path = parsed.out
     if path is None:
         commit, folder = results.commit_of(build.BENCH), other.FOLDER / "results" / name
