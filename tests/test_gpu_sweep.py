@@ -151,26 +151,6 @@ def test_sanitizers_are_given_tests_that_exist():
         assert any(f"INSTANTIATE_TEST_SUITE_P({suite}, {name}," in source for source in sources)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--pack=full"], r"full is not empty; name a new folder"),
-        (["--gpu=90"], "--gpu says what --pack is for; give both"),
-        (["--pack=x", "--gpu=9.0"], "without the dot"),
-        (["--minutes=0"], r"from 0\.1 to 600"),
-        (["--minute=9"], "unrecognized arguments: --minute=9"),
-        (["--out="], "name a folder"),
-    ],
-)
-def test_what_can_not_be_done_is_refused(words, said, tmp_path):
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "mine").touch()
-    done = subprocess.run(
-        [SWEEP, *words], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2 and re.fullmatch(f"tools/gpu_sweep: .*{said}.*\n", done.stderr)
-
-
 # What every machine has: the C library in all its parts, and the compiler's runtime.
 ON_EVERY_MACHINE = {"ld-linux-x86-64", "libc", "libdl", "libgcc_s", "libm", "libpthread", "librt"}
 ON_EVERY_MACHINE |= {"libstdc++"}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bench, ./run and ./test say of command lines that they refuse stands word for word in
-fixtures/refused.txt.
+"""What bench, ./run, ./test and tools/gpu_sweep say of command lines that they refuse stands word
+for word in fixtures/refused.txt.
 
 python tests/test_refused.py      ask again, and write it
 """
@@ -44,6 +44,11 @@ def said(command: str, out: Path) -> str:
         assert (done.returncode, done.stdout) == (2, ""), done.stderr
         assert out.read_bytes() == OLD and os.listdir(out.parent) == [out.name]
         assert done.stderr.startswith("bench: ") and done.stderr.count("\n") == 1
+        return done.stderr
+    if program == "tools/gpu_sweep":
+        line = [ROOT / program, *words]
+        done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1
         return done.stderr
     with pytest.raises(Failure) as caught:
         (run if program == "./run" else test).parse(words)
