@@ -26,6 +26,7 @@ from bench_runs import (
     samples,
     strict,
 )
+from scripts import ran
 
 from tools.stages import weekly
 
@@ -43,10 +44,7 @@ def missing() -> str:
     """Why there are no ranks here; "" where there are."""
     if shutil.which("mpirun") is None:
         return "there is no mpirun here"
-    two = ["mpirun", "-n", "2", "--oversubscribe", "true"]
-    alone = subprocess.run(
-        two, capture_output=True, text=True, env={**os.environ, **ROOT_MAY}, check=False
-    )
+    alone = launched("-n", "2", "--oversubscribe", "true")
     if alone.returncode != 0:
         said = " ".join(alone.stderr.split())[:200]
         return f"mpirun starts no two processes here: {said}"
@@ -161,10 +159,7 @@ def test_mpirun_may_start_bench_itself(tmp_path):
 
 def launched(*words: str, by: tuple[str, ...] = ("mpirun",)) -> subprocess.CompletedProcess[str]:
     variables = {**environment(), **ROOT_MAY, "OMPI_MCA_rmaps_base_oversubscribe": "1"}
-    command = [*by, *words]
-    return subprocess.run(
-        command, capture_output=True, text=True, env=variables, timeout=120, check=False
-    )
+    return ran(*by, *words, code=None, env=variables, timeout=120)
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="ranks on other cores need two")

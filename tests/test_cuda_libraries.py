@@ -3,10 +3,10 @@
 comes first, and NCCL_ROOT."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
+from scripts import ran
 
 SCRIPT = Path(__file__).with_name("fixtures") / "find_cuda_library.cmake"
 HEADERS = {  # the first with the version
@@ -31,13 +31,7 @@ def find(tmp_path: Path, name: str, version: int) -> tuple[Path, list[str]]:
         (root / "include" / header).write_text(text.format(version), encoding="utf-8")
     (root / "lib" / name).touch()
     variables = {**os.environ, f"{library.upper()}_ROOT": str(root)}
-    done = subprocess.run(
-        ["cmake", f"-DLIBRARY={library}", "-P", SCRIPT],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=variables,
-    )
+    done = ran("cmake", f"-DLIBRARY={library}", "-P", SCRIPT, env=variables)
     return root, done.stderr.strip().splitlines()[-1].split("|")
 
 

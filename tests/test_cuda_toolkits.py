@@ -4,11 +4,10 @@
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from scripts import ROOT, script
+from scripts import ROOT, ran, script
 
 TOOLKIT = Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda").resolve()
 LIBRARY = next(TOOLKIT.glob("lib64/libcublasLt.so.*"), Path())
@@ -71,26 +70,20 @@ class Installation:
 
     def configure(self, *flags: str, code: int = 0) -> str:
         """What CMake says, which ends with that code."""
-        done = subprocess.run(
-            ["cmake", "-S", PROJECT, "-B", self.folder / "build", *flags],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=os.environ
-            | {"VIRTUAL_ENV": str(self.folder / "environment")}
-            | {"CUDACXX": str(self.toolkit / "bin" / "nvcc")}
-            | {"CUDAHOSTCXX": str(self.folder / "g++")}
+        own = {
+            "VIRTUAL_ENV": str(self.folder / "environment"),
+            "CUDACXX": str(self.toolkit / "bin" / "nvcc"),
+            "CUDAHOSTCXX": str(self.folder / "g++"),
             # By these a compiler may find the real ones.
-            | dict.fromkeys(("LIBRARY_PATH", "CPATH", "CPLUS_INCLUDE_PATH"), ""),
-            timeout=600,
-            check=False,
-        )
-        assert done.returncode == code, done.stdout
-        return done.stdout
+            **dict.fromkeys(("LIBRARY_PATH", "CPATH", "CPLUS_INCLUDE_PATH"), ""),
+        }
+        command = ["cmake", "-S", PROJECT, "-B", self.folder / "build", *flags]
+        done = ran(*command, code=code, env=os.environ | own, timeout=600)
+        return done.stdout + done.stderr
 
 
 def _said(*command: str | Path) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = ran(*command)
     return done.stdout + done.stderr
 
 

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from scripts import ROOT, script
+from scripts import ROOT, ran, script
 
 from tools.stages import weekly
 
@@ -65,14 +65,9 @@ class Commands:
     def run(self, *words: str) -> tuple[int, list[str]]:
         self._calls.write_text("")
         path = f"{self.folder / 'programs'}:{os.environ['PATH']}"
-        done = subprocess.run(
-            [self.folder / "tools/gpu_sweep", *words, "--brought=brought"],
-            cwd=self.folder,
-            env={**os.environ, **self.variables, "PATH": path, "OUT": str(self.out)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        variables = {**os.environ, **self.variables, "PATH": path, "OUT": str(self.out)}
+        command = (self.folder / "tools/gpu_sweep", *words, "--brought=brought")
+        done = ran(*command, code=None, cwd=self.folder, env=variables)
         calls = (line.split()[0] for line in self._calls.read_text("utf-8").splitlines())
         return done.returncode, [Path(call).name for call in calls]
 
@@ -159,8 +154,7 @@ ON_EVERY_MACHINE |= {"libstdc++"}
 def run_in_a_bare_root(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """bin/bench of the pack, in a root with nothing but that and what every machine has."""
     bench = root / "pack" / "bin" / "bench"
-    told = subprocess.run(["ldd", bench], capture_output=True, text=True, check=True).stdout
-    for found in map(Path, re.findall(r"(/\S+) \(0x", told)):
+    for found in map(Path, re.findall(r"(/\S+) \(0x", ran("ldd", bench).stdout)):
         if found.name.partition(".so")[0] in ON_EVERY_MACHINE:
             to = root / found.relative_to("/")
             to.parent.mkdir(parents=True, exist_ok=True)
@@ -170,14 +164,9 @@ def run_in_a_bare_root(root: Path, *arguments: str) -> subprocess.CompletedProce
     enter = [*become_root, shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin:/bin"), str(root)]
     if None in enter or (become_root and not shutil.which("unshare")):
         pytest.skip("neither chroot nor unshare is here")
-    done = subprocess.run(
-        [*enter, "/pack/bin/bench", *arguments],
-        # Without /proc the loader does not know where the program lies.
-        env={"LD_LIBRARY_PATH": "/pack/lib"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    # Without /proc the loader does not know where the program lies.
+    variables = {"LD_LIBRARY_PATH": "/pack/lib"}
+    done = ran(*enter, "/pack/bin/bench", *arguments, code=None, env=variables)
     if re.match(r"(unshare|chroot): (unshare failed|cannot change root)", done.stderr):
         pytest.skip(f"nobody may change the root here: {done.stderr.strip()}")
     return done
@@ -186,12 +175,7 @@ def run_in_a_bare_root(root: Path, *arguments: str) -> subprocess.CompletedProce
 @pytest.mark.slow
 @pytest.mark.skipif(not weekly(), reason="builds bench for one GPU: ./test --all")
 def test_the_packed_bench_measures_in_a_bare_root(tmp_path):
-    done = subprocess.run(
-        [SWEEP, f"--pack={tmp_path / 'brought'}", "--gpu=90"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(SWEEP, f"--pack={tmp_path / 'brought'}", "--gpu=90", code=None)
     if "--cuda=on, but" in done.stderr:
         pytest.skip("there is no CUDA compiler to pack with")
     assert done.returncode == 0, done.stderr

@@ -2,12 +2,11 @@
 """What ./run and ./test decide by themselves: arguments, logs, endings."""
 
 import signal
-import subprocess
 import sys
 from types import SimpleNamespace
 
 import pytest
-from scripts import ROOT, refused
+from scripts import ROOT, ran, refused
 
 from plots import __version__
 from tools import console, environment, peers, run, setup, test
@@ -80,10 +79,8 @@ def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(tmp_path, monkey
     ("flag", "said"), [("--help", "usage: ./"), ("--version", f"crossover {__version__}\n")]
 )
 def test_help_and_version_work_from_any_directory_and_set_nothing_up(command, flag, said, tmp_path):
-    words = [ROOT / command, flag]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(said)
+    done = ran(ROOT / command, flag, cwd=tmp_path)
+    assert done.stdout.startswith(said) and done.stderr == ""
 
 
 # --- commands, logs, endings
@@ -137,7 +134,7 @@ def test_a_copy_in_somebody_elses_repository_has_no_commit(tmp_path):
     """Nor does bench that is built there (cmake/commit.cmake)."""
     source, written = tmp_path / "source", tmp_path / "built_from.cpp"
     source.mkdir()
-    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    ran("git", "init", "-q", tmp_path)
     flags = [f"-Dsource={source}", f"-Dwritten={written}"]
-    subprocess.run(["cmake", *flags, "-P", ROOT / "cmake" / "commit.cmake"], check=True)
+    ran("cmake", *flags, "-P", ROOT / "cmake" / "commit.cmake")
     assert 'tree = "";' in written.read_text("utf-8")

@@ -4,7 +4,6 @@
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from scripts import ROOT, refused, script
+from scripts import ROOT, ran, refused, script
 
 from tools import build, console, cuda, environment, run
 from tools.environment import Environment
@@ -179,11 +178,9 @@ def test_the_command_works_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.setattr(environment, "COMMAND", command)
     _somebody_elses(tmp_path, monkeypatch)
     environment.install_command()
-    words = [command, "why", "no such file.json"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "no such file.json: no such file" in done.stderr
-    done = subprocess.run([command, "x"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.stderr.startswith("crossover: ")
+    said = ran(command, "why", "no such file.json", code=2, cwd=tmp_path).stderr
+    assert "no such file.json: no such file" in said
+    assert ran(command, "x", code=2, cwd=tmp_path).stderr.startswith("crossover: ")
 
 
 # --- the CUDA compiler
@@ -337,7 +334,7 @@ def test_a_build_with_cuda_serves_a_run_without(is_done, configured, tmp_path, m
     lines += [f"build {part}: make" for part in ("crossover_cuda", "crossover_kernels")]
     (tmp_path / "build.ninja").write_text("\n".join([*lines, ""]), encoding="utf-8")
     if is_done:
-        subprocess.run(["ninja", "-C", tmp_path], check=True, stdout=subprocess.DEVNULL)
+        ran("ninja", "-C", tmp_path)
     choices: list[cuda.Choice] = []
     monkeypatch.setattr(build, "BENCH", tmp_path / "build.ninja")
     monkeypatch.setattr(build, "configure", lambda *words: choices.append(words[2]))

@@ -2,11 +2,10 @@
 """What ./test runs and leaves out, and what it says of it."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
-from scripts import script
+from scripts import ran, script
 
 from tools import fuzz, sources, stages, test
 from tools.console import Failure, Missing
@@ -69,7 +68,7 @@ def append(path: Path) -> None:
 
 def git(tree: Path, *words: str) -> None:
     identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
-    subprocess.run(["git", *identity, *words], cwd=tree, check=True)
+    ran("git", *identity, *words, cwd=tree)
 
 
 def test_what_a_user_keeps_in_the_checkout_is_not_looked_at(tree):
