@@ -14,6 +14,12 @@ from scripts import ROOT, ran, script
 from tools.stages import weekly
 
 SWEEP = ROOT / "tools" / "gpu_sweep"
+# As docs/gpu.md has them, in its order.
+PAGE = (ROOT / "docs" / "gpu.md").read_text("utf-8")
+_, FIRST, SECOND, THIRD = (
+    shlex.split(words, comments=True)
+    for words in re.findall(r"^tools/gpu_sweep (.*)", PAGE, re.MULTILINE)
+)
 INTERRUPTED = '{"context": {"crossover": {"complete": false}}, "rows": []}'
 STAND_IN = """
 import os, sys, time
@@ -66,8 +72,8 @@ class Commands:
         self._calls.write_text("")
         path = f"{self.folder / 'programs'}:{os.environ['PATH']}"
         variables = {**os.environ, **self.variables, "PATH": path, "OUT": str(self.out)}
-        command = (self.folder / "tools/gpu_sweep", *words, "--brought=brought")
-        done = ran(*command, code=None, cwd=self.folder, env=variables)
+        sweep = self.folder / "tools/gpu_sweep"
+        done = ran(sweep, *words, code=None, cwd=self.folder, env=variables)
         calls = (line.split()[0] for line in self._calls.read_text("utf-8").splitlines())
         return done.returncode, [Path(call).name for call in calls]
 
@@ -80,22 +86,10 @@ def commands(tmp_path: Path) -> Commands:
     return Commands(tmp_path)
 
 
-def test_the_documented_calls_for_a_lent_machine_are_three(commands):
-    page = (ROOT / "docs" / "gpu.md").read_text("utf-8")
-    calls = [shlex.split(line) for line in re.findall(r"^tools/gpu_sweep (.*)", page, re.MULTILINE)]
-    assert [words[-1] for words in calls[1:]] == [
-        "--minutes=4",
-        "--resume=brought/first",
-        "--tests",
-    ]
-    for words in calls[1:]:
-        assert commands.run(*words)[0] == 0
-
-
 @pytest.mark.parametrize("trouble", ["nothing", "--check", "gpu.json"])
 def test_a_stage_that_fails_does_not_prevent_the_others(trouble, commands):
     commands.variables["TROUBLE"] = trouble
-    assert commands.run() == (trouble != "nothing", ["--check", "gpu.json"])
+    assert commands.run(*FIRST) == (trouble != "nothing", ["--check", "gpu.json"])
     verdicts = re.findall(r"^(\w+) +\d+ s  (\w+)", commands.log(), re.MULTILINE)
     failed = {"--check": "check", "gpu.json": "gpu"}.get(trouble)
     assert verdicts == [(one, "failed" if one == failed else "passed") for one in ("check", "gpu")]
@@ -113,10 +107,10 @@ def test_a_gpu_that_bench_does_not_find_is_not_paid_for(commands):
 
 def test_a_second_command_goes_on_with_the_rows_of_the_first(commands):
     commands.variables["TROUBLE"] = "pytorch"  # which may fail
-    (earlier := commands.folder / "earlier").mkdir()
+    (earlier := commands.folder / "brought" / "first").mkdir()
     (earlier / "gpu.json.partial").write_text(INTERRUPTED)
     (earlier / "seven.json").write_text(INTERRUPTED.replace("false", "true"))
-    code, calls = commands.run("--resume=earlier")
+    code, calls = commands.run(*SECOND)
     assert (code, calls) == (0, ["gpu.json", "pytorch.json", "transformers.json"])
     assert (commands.out / "gpu.json.partial").read_text("utf-8") == INTERRUPTED
     assert re.search(r"/gpu\.json --sweep=gpu --cuda=on --resume\n", commands.log("gpu"))
@@ -127,7 +121,7 @@ def test_a_second_command_goes_on_with_the_rows_of_the_first(commands):
 def test_the_third_command_tests_and_measures(trouble, commands):
     """Each of 8 shards once, though one crashes; racecheck may fail."""
     commands.variables["TROUBLE"] = trouble
-    assert commands.run("--tests") == (trouble != "nothing", ["between.json"])
+    assert commands.run(*THIRD) == (trouble != "nothing", ["between.json"])
     stages = re.findall(r"^([\w ]+?) +\d+ s  (?:passed|failed)", commands.log(), re.MULTILINE)
     assert stages == ["GPU tests", "memcheck", "racecheck", "profile", "between"]
     assert f"\n{36 if trouble == 'nothing' else 32} PASSED\n" in commands.log()
