@@ -53,6 +53,7 @@ def test_a_stage_runs_after_what_it_needs_and_fails_with_it(capsys, monkeypatch)
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sources, "ROOT", tmp_path)
+    monkeypatch.setattr(sources.other, "ROOT", tmp_path)
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         monkeypatch.delenv(name)  # of another repository
     for name in ("src/a.cpp", "run", "results/a/1.json", "tools/one.py"):

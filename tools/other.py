@@ -9,15 +9,18 @@ from tools.console import HOME, ROOT, Failure, friendly, say
 FOLDER = HOME / "build" / "other"
 
 
-def _git(*words: str | Path) -> subprocess.CompletedProcess[str]:
+def git(*words: str | Path) -> subprocess.CompletedProcess[str]:
     # safe.directory: in containers the checkout often belongs to another user.
     command = ["git", "-c", f"safe.directory={ROOT}", "-C", ROOT, *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    # As os.fsdecode() has names of files.
+    return subprocess.run(
+        command, capture_output=True, text=True, errors="surrogateescape", check=False
+    )
 
 
 def commit_named(word: str) -> str:
     """In full; Failure where there is none."""
-    told = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
+    told = git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
     # A copy without .git may lie in somebody else's repository.
     if told.returncode != 0 or not (ROOT / ".git").exists():
         raise Failure(f"--compare-with={word}: git knows no such commit here", 2)
@@ -29,8 +32,8 @@ def built(commit: str, cuda: str) -> tuple[str, Path]:
     name = commit[:7]
     folder = FOLDER / name
     if not (folder / "run").exists():
-        cloned = _git("clone", "--quiet", "--shared", "--no-checkout", ROOT, folder)
-        moved = _git("-C", folder, "checkout", "--quiet", "--detach", commit)
+        cloned = git("clone", "--quiet", "--shared", "--no-checkout", ROOT, folder)
+        moved = git("-C", folder, "checkout", "--quiet", "--detach", commit)
         if cloned.returncode or moved.returncode:
             raise Failure(f"--compare-with={name}: {(cloned.stderr or moved.stderr).strip()}")
     say(f"building {name} in {friendly(folder)}")

@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from tools import environment
+from tools import environment, other
 from tools.console import LOGS, ROOT, cores, run_logged
 from tools.cuda import Choice
 from tools.stages import passes
@@ -32,13 +32,12 @@ def git(*arguments: str) -> list[str] | None:
     # A copy without .git may lie in somebody else's repository, which knows nothing of it.
     if not (ROOT / ".git").exists():
         return None
-    # safe.directory: in containers the checkout often belongs to another user.
-    command = ["git", "-c", f"safe.directory={ROOT}", *arguments]
     try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-    except (OSError, subprocess.SubprocessError):
+        done = other.git(*arguments)
+    except OSError:
         return None
-    return [word for word in os.fsdecode(done.stdout).rstrip("\n").split("\0") if word]
+    words = done.stdout.rstrip("\n").split("\0")
+    return [word for word in words if word] if done.returncode == 0 else None
 
 
 def tracked_files() -> set[Path]:
