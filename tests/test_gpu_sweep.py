@@ -5,13 +5,12 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from bench_runs import BENCH, built
 from scripts import ROOT, ran, script
-
-from tools.stages import weekly
 
 SWEEP = ROOT / "tools" / "gpu_sweep"
 # As docs/gpu.md has them, in its order.
@@ -140,42 +139,50 @@ def test_sanitizers_are_given_tests_that_exist():
         assert any(f"INSTANTIATE_TEST_SUITE_P({suite}, {name}," in source for source in sources)
 
 
+# --- what is packed
+
 # What every machine has: the C library in all its parts, and the compiler's runtime.
 ON_EVERY_MACHINE = {"ld-linux-x86-64", "libc", "libdl", "libgcc_s", "libm", "libpthread", "librt"}
 ON_EVERY_MACHINE |= {"libstdc++"}
+BUILDS = f"""
+import shutil, sys
+if "--build" in sys.argv:
+    shutil.copy({str(BENCH)!r}, "build/pack/bench")
+else:
+    __import__("pathlib").Path("build/pack").mkdir(parents=True)
+"""
 
 
-def run_in_a_bare_root(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """bin/bench of the pack, in a root with nothing but that and what every machine has."""
-    bench = root / "pack" / "bin" / "bench"
-    for found in map(Path, re.findall(r"(/\S+) \(0x", ran("ldd", bench).stdout)):
+@pytest.fixture
+def packed(commands: Commands) -> Path:
+    """What --pack makes of the bench that is here, unpacked in a root with nothing but what every
+    machine has."""
+    told = ran("ldd", built(BENCH)).stdout
+    commands.program("cmake", BUILDS)
+    commands.program("python3", f"import sys\nprint({sys.prefix!r} if '-c' in sys.argv else '')")
+    assert commands.run("--pack=packed")[0] == 0
+    root = commands.folder / "root"
+    shutil.unpack_archive(commands.folder / "packed" / "pack.tar.gz", root / "pack")
+    for found in map(Path, re.findall(r"(/\S+) \(0x", told)):
         if found.name.partition(".so")[0] in ON_EVERY_MACHINE:
             to = root / found.relative_to("/")
             to.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(found.resolve(), to)
     (root / "tmp").mkdir()
-    become_root = [] if os.geteuid() == 0 else ["unshare", "--map-root-user"]
-    enter = [*become_root, shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin:/bin"), str(root)]
-    if None in enter or (become_root and not shutil.which("unshare")):
-        pytest.skip("neither chroot nor unshare is here")
-    # Without /proc the loader does not know where the program lies.
-    variables = {"LD_LIBRARY_PATH": "/pack/lib"}
-    done = ran(*enter, "/pack/bin/bench", *arguments, code=None, env=variables)
-    if re.match(r"(unshare|chroot): (unshare failed|cannot change root)", done.stderr):
-        pytest.skip(f"nobody may change the root here: {done.stderr.strip()}")
-    return done
+    return root
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not weekly(), reason="builds bench for one GPU: ./test --all")
-def test_the_packed_bench_measures_in_a_bare_root(tmp_path):
-    done = ran(SWEEP, f"--pack={tmp_path / 'brought'}", "--gpu=90", code=None)
-    if "--cuda=on, but" in done.stderr:
-        pytest.skip("there is no CUDA compiler to pack with")
+def test_the_packed_bench_measures_in_a_bare_root(packed):
+    become_root = [] if os.geteuid() == 0 else ["unshare", "--map-root-user"]
+    chroot = shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin:/bin")
+    if chroot is None or (become_root and not shutil.which("unshare")):
+        pytest.skip("neither chroot nor unshare is here")
+    # Without /proc neither bench nor the loader knows where the program lies.
+    quick = ("--in-process", "--mlp=2,2", "--threads=1", "--budget=2s", "--out=/tmp/quick.json")
+    command = (*become_root, chroot, packed, "/pack/bin/bench", *quick)
+    done = ran(*command, code=None, env={"LD_LIBRARY_PATH": "/pack/lib"})
+    if re.match(r"(unshare|chroot): (unshare failed|cannot change root)", done.stderr):
+        pytest.skip(f"nobody may change the root here: {done.stderr.strip()}")
     assert done.returncode == 0, done.stderr
-    shutil.unpack_archive(tmp_path / "brought" / "pack.tar.gz", tmp_path / "pack")
-    assert (tmp_path / "pack" / "bin" / "crossover_tests").is_file()
-    quick = ("--model=disc-2", "--threads=1", "--budget=10s", "--out=/tmp/quick.json")
-    measured = run_in_a_bare_root(tmp_path, *quick)
-    assert measured.returncode == 0, measured.stderr
-    assert '"disc-2"' in (tmp_path / "tmp" / "quick.json").read_text("utf-8")
+    assert '"mlp-2-2"' in (packed / "tmp" / "quick.json").read_text("utf-8")
