@@ -132,11 +132,9 @@ class Arguments(Namespace):
 
     @property
     def only_tells(self) -> bool:
-        for argument in self.bench:
-            name, _, value = argument.partition("=")
-            if name in TELLING and value.lower() not in ("false", "no", "off", "0"):
-                return True
-        return False
+        said = (argument.partition("=") for argument in self.bench)
+        off = ("false", "no", "off", "0")
+        return any(name in TELLING and value.lower() not in off for name, _, value in said)
 
     @property
     def measures_builds(self) -> bool:
@@ -145,11 +143,8 @@ class Arguments(Namespace):
     @property
     def out(self) -> Path | None:
         """The file the user names for the results; the last one counts, as in bench."""
-        given: Path | None = None
-        for argument in self.bench:
-            if argument.startswith(OUTPUTS):
-                given = Path(argument.partition("=")[2]).absolute()
-        return given
+        given = [word.partition("=")[2] for word in self.bench if word.startswith(OUTPUTS)]
+        return Path(given[-1]).absolute() if given else None
 
 
 def _at_home(argument: str) -> str:
