@@ -167,6 +167,8 @@ def test_of_networks_that_someone_names_what_trains_and_ceilings_are_measured():
 
 
 def test_a_plan_within_a_budget_has_what_fits():
+    for text in ("1.5h", "90s", "5m", "1e2s"):  # and no random order is none
+        assert plan(*DISC, f"--budget={text}", "--benchmark_enable_random_interleaving=false")
     flags = ("--sweep=quick", "--threads=1", "--cuda=off")
     whole = plan(*flags, "--budget=10h")
     seconds = whole[-1].until / 2
@@ -316,8 +318,3 @@ def test_time_that_is_left_goes_to_more_repetitions(tmp_path):
     assert row["chosen"]["cpu_threads"] == "1"  # as in the first of its instances
     # All repetitions have as many iterations as the first, which settled them.
     assert [entry.get("iterations") for entry in document["benchmarks"][1:]].count(None) > asked
-
-
-def test_times_are_read_and_no_random_order_is_none():
-    for text in ("1.5h", "90s", "5m", "1e2s"):
-        assert plan(*DISC, f"--budget={text}", "--benchmark_enable_random_interleaving=false")

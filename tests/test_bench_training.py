@@ -211,6 +211,9 @@ def test_gradients_are_kept(tmp_path):
     assert len({row["workload"] for row in rows}) == 4
     zeros = [row["configuration"].get("zero") for row in rows]
     assert sorted(map(str, zeros)) == ["None", "None", "keep", "keep"]
+    done = bench(*NETWORK, *EPOCHS, *SHORT, "--execution=fused", "--zero=keep")
+    assert done.returncode == 1
+    assert "layers add to gradients instead of overwriting them" in done.stdout + done.stderr
 
 
 @pytest.mark.slow
@@ -240,13 +243,6 @@ def test_a_gpu_keeps_gradients_and_takes_rows_as_they_lie(tmp_path):
             assert "a GPU takes the rows of an epoch as they lie" in row["error_message"]
         else:
             assert row["verification"]["steps"] == 2
-
-
-@pytest.mark.slow
-def test_what_cannot_keep_gradients_says_so():
-    done = bench(*NETWORK, *EPOCHS, *SHORT, "--execution=fused", "--zero=keep")
-    assert done.returncode == 1
-    assert "layers add to gradients instead of overwriting them" in done.stdout + done.stderr
 
 
 # --- rows of the family Forward: a network in use
