@@ -52,7 +52,7 @@ def _tidy(asked: Namespace) -> bool:
     run_clang_tidy = shutil.which("run-clang-tidy-14")
     if run_clang_tidy is None:
         raise Missing("clang-tidy-14 is not installed")
-    return sources.check_tidy(run_clang_tidy, cuda.choose(asked.cuda), asked.all)
+    return sources.check_tidy(run_clang_tidy, build.configured_with(), asked.all)
 
 
 def _fuzz(_: Namespace) -> bool:
