@@ -12,6 +12,8 @@ import pytest
 from bench_runs import BENCH, built
 from scripts import ROOT, ran, script
 
+from tools.stages import weekly
+
 SWEEP = ROOT / "tools" / "gpu_sweep"
 # As docs/gpu.md has them, in its order.
 PAGE = (ROOT / "docs" / "gpu.md").read_text("utf-8")
@@ -53,6 +55,7 @@ class Commands:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.out, self._calls = folder, folder / "out", folder / "calls"
+        self.sweep = folder / "tools" / SWEEP.name
         self.variables = {"CALLS": str(self._calls), "TROUBLE": "nothing", "FINDS_GPU": "yes"}
         for name in ("tools", "programs", "brought", "tree/bin"):
             (folder / name).mkdir(parents=True)
@@ -71,8 +74,7 @@ class Commands:
         self._calls.write_text("")
         path = f"{self.folder / 'programs'}:{os.environ['PATH']}"
         variables = {**os.environ, **self.variables, "PATH": path, "OUT": str(self.out)}
-        sweep = self.folder / "tools/gpu_sweep"
-        done = ran(sweep, *words, code=None, cwd=self.folder, env=variables)
+        done = ran(self.sweep, *words, code=None, cwd=self.folder, env=variables)
         calls = (line.split()[0] for line in self._calls.read_text("utf-8").splitlines())
         return done.returncode, [Path(call).name for call in calls]
 
@@ -155,11 +157,15 @@ else:
 
 @pytest.fixture
 def packed(commands: Commands) -> Path:
-    """What --pack makes of the bench that is here, unpacked in a root with nothing but what every
-    machine has."""
+    """What --pack makes of the bench that is here, or with ./test --all of one that it builds,
+    without the GPU backend; unpacked in a root with nothing but what every machine has."""
     told = ran("ldd", built(BENCH)).stdout
-    commands.program("cmake", BUILDS)
-    commands.program("python3", f"import sys\nprint({sys.prefix!r} if '-c' in sys.argv else '')")
+    if weekly():
+        commands.sweep = SWEEP
+    else:
+        commands.program("cmake", BUILDS)
+    answers = f"{sys.prefix!r} if '-c' in sys.argv else '-DCROSSOVER_CUDA=OFF'"
+    commands.program("python3", f"import sys\nprint({answers})")
     assert commands.run("--pack=packed")[0] == 0
     root = commands.folder / "root"
     shutil.unpack_archive(commands.folder / "packed" / "pack.tar.gz", root / "pack")
