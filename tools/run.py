@@ -288,6 +288,25 @@ def plots(*words: str | Path) -> bool:
     return subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode == 0
 
 
+def flags_of(run: results.EarlierRun, parsed: Arguments, given: set[str]) -> list[str]:
+    """Those of a run that goes on, but for the ones that are given; `parsed` gets its peers."""
+    flags = []
+    for word in run.flags:
+        flag, _, value = word.partition("=")
+        if flag == WITH_PEERS:
+            parsed.peers = tuple(dict.fromkeys([*parsed.peers, *peers.named(value)[0]]))
+        elif flag not in given:
+            is_network = word.startswith(own_network.FLAG)
+            flags.append(own_network.found(word, run.out) if is_network else word)
+            if flag == "--data" and not Path(value).exists():
+                raise Failure(
+                    f"the run in {friendly(run.out)} read {value}, and result files name no "
+                    f"folders; say where it is: ./run --resume --data=FOLDER/{value}",
+                    2,
+                )
+    return flags
+
+
 def destination(parsed: Arguments, command: list[str]) -> Path:
     """Where the results of a run go that names no file; `command` gets what follows from it."""
     machine, commit = results.machine_of(build.BENCH), results.commit_of(build.BENCH)
@@ -310,23 +329,8 @@ def destination(parsed: Arguments, command: list[str]) -> Path:
                 "--resume starts one",
                 2,
             )
-        given = {word.partition("=")[0] for word in command}
         path = earlier[0].out
-        said = [word for word in earlier[0].flags if word.partition("=")[0] == WITH_PEERS]
-        found = [name for word in said for name in peers.named(word.partition("=")[2])[0]]
-        parsed.peers = tuple(dict.fromkeys([*parsed.peers, *found]))
-        own = [word for word in earlier[0].flags if word not in said]
-        own = [word for word in own if word.partition("=")[0] not in given]
-        for word in own:
-            data = Path(word.removeprefix("--data="))
-            if word.startswith("--data=") and not data.exists():
-                raise Failure(
-                    f"the run in {friendly(path)} read {data}, and result files name no folders; "
-                    f"say where it is: ./run --resume --data=FOLDER/{data}",
-                    2,
-                )
-        is_network = own_network.FLAG
-        command += [own_network.found(w, path) if w.startswith(is_network) else w for w in own]
+        command += flags_of(earlier[0], parsed, {word.partition("=")[0] for word in command})
     else:
         path = results.new_file(commit, datetime.date.today(), *results.folders_of(machine))
         if earlier:
