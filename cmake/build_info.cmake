@@ -6,13 +6,9 @@ set(crossover_build_type_flags "${CMAKE_CXX_FLAGS_${upper_build_type}}")
 configure_file(${CMAKE_CURRENT_LIST_DIR}/build_info.h.in
                ${PROJECT_BINARY_DIR}/generated/build_info.h @ONLY)
 
-set(CROSSOVER_PACKED_COMMIT "${PROJECT_SOURCE_DIR}/brought/commit.txt" CACHE FILEPATH
-    "What tools/gpu_sweep --pack noted of the commit, for a copy of the sources without .git")
-
 # Asked on every build, written only where it changed, so that an unchanged tree compiles nothing.
 add_custom_target(crossover_commit
   COMMAND ${CMAKE_COMMAND} -D source=${PROJECT_SOURCE_DIR}
-          -D packed=${CROSSOVER_PACKED_COMMIT}
           -D written=${PROJECT_BINARY_DIR}/generated/built_from.cpp
           -P ${CMAKE_CURRENT_LIST_DIR}/commit.cmake
   BYPRODUCTS ${PROJECT_BINARY_DIR}/generated/built_from.cpp

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Run at every build: the commit of the tree in `source` and whether the tree differed, as bench/file/built_from.h
 # describes them, into the source `written`.
-# A copy without .git takes both from `packed`, which tools/gpu_sweep --pack wrote, if it is there.
 cmake_minimum_required(VERSION 3.25)
 
 function(ask_git commit dirty)
@@ -25,35 +24,10 @@ function(ask_git commit dirty)
   endif()
 endfunction()
 
-# Lines of `packed`: "commit HASH", "dirty true|false", and "SHA256  PATH" of each tracked file. Files
-# that have changed since then make the tree dirty.
-function(ask_packed commit dirty)
-  file(STRINGS ${packed} lines)
-  foreach(line IN LISTS lines)
-    if(line MATCHES "^commit ([0-9a-f]+)$")
-      set(${commit} ${CMAKE_MATCH_1} PARENT_SCOPE)
-    elseif(line STREQUAL "dirty true")
-      set(${dirty} true PARENT_SCOPE)
-    elseif(line MATCHES "^([0-9a-f]+)  (.+)$")
-      set(expected ${CMAKE_MATCH_1})
-      set(path ${source}/${CMAKE_MATCH_2})
-      set(found "")
-      if(EXISTS ${path})
-        file(SHA256 ${path} found)
-      endif()
-      if(NOT found STREQUAL expected)
-        set(${dirty} true PARENT_SCOPE)
-      endif()
-    endif()
-  endforeach()
-endfunction()
-
 set(commit "")
 set(dirty false)
 if(EXISTS ${source}/.git) # not that of a repository around the copy
   ask_git(commit dirty)
-elseif(packed AND EXISTS ${packed})
-  ask_packed(commit dirty)
 endif()
 set(tree "")
 if(commit)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of ./run and ./test share: programs that stand in for others."""
+"""What tests share that start other programs than bench, or let some stand in for them."""
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,13 @@ def script(path: Path, text: str) -> Path:
     path.write_text(f"#!{sys.executable}\n{text}", encoding="utf-8")
     path.chmod(0o755)
     return path
+
+
+def ran(*command: str | Path, code: int | None = 0, **how: Any) -> subprocess.CompletedProcess[str]:
+    """What a command printed, which ended with that code; None: with whatever code."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **how)
+    assert code in (None, done.returncode), done.stdout + done.stderr
+    return done
 
 
 @contextmanager

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from scripts import ROOT, ran
 
 from tools.environment import VENV
 from tools.stages import weekly
 
-ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "docs" / "adding.md"
 _BLOCK = re.compile(r"^```(\w+) file=(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LIBRARY = (
@@ -81,27 +81,7 @@ def compile_alone(root: Path, source: str) -> subprocess.CompletedProcess[str]:
     command = ["c++", "-std=c++20", "-fopenmp", "-fsyntax-only", "-Iinclude", source]
     headers = VENV / "include"  # oneDNN's, where it came as a package
     command += ["-isystem", str(headers)] if headers.exists() else []
-    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-
-
-def test_each_addition_is_as_small_as_it_is_said_to_be():
-    """By what is added, the files that it takes."""
-    files: dict[str, set[str]] = {}
-    for block in blocks():
-        for word in ("InstanceNorm", "mish", "unfused"):
-            if word in block.text:
-                files.setdefault(word, set()).add(block.path)
-    assert files["InstanceNorm"] == {"include/crossover/layers.h", "src/layers/normalization.cpp"}
-    own = ("activation.h", "activations-inl.h")
-    assert files["mish"] == {f"include/crossover/{name}" for name in own}
-    own = ("include/crossover/backend.h", "include/crossover/executions.h", "plots/file/axes.py")
-    assert files["unfused"] == {*own, "src/cpu/backend.cpp"}
-    paths = [block.path for block in blocks()]
-    folders = ("src", "src/cpu", "src/cuda")
-    elementwise = [path for path in paths if path.endswith("operations/elementwise.cpp")]
-    assert elementwise == [f"{folder}/operations/elementwise.cpp" for folder in folders]
-    whole = [block.path for block in blocks() if block.language != "diff"]
-    assert [path for path in whole if "models" in path] == ["src/models/mnist.cpp"]
+    return ran(*command, cwd=root, code=None)
 
 
 def forgotten() -> Iterator[tuple[str, str, str, str, str]]:
@@ -147,12 +127,6 @@ def test_a_place_that_is_forgotten_does_not_compile(added, path, line, source, w
     assert why in done.stderr
 
 
-def succeeds(command, folder):
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    print(done.stdout, done.stderr)
-    return done.returncode == 0
-
-
 @pytest.mark.slow
 def test_what_is_added_compiles(added):
     """Each source that the guide writes or adds to; all are built together with ./test --all."""
@@ -185,10 +159,8 @@ def test_what_is_added_works(added):
     # For one kind of processor: Highway's kernels are compiled for each.
     options += ["-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=40"]
     options += ["-DCMAKE_CXX_FLAGS=-DHWY_COMPILE_ONLY_STATIC"]
-    assert succeeds(["cmake", "-G", "Ninja", "-S", added, "-B", build, *options], added)
-    assert succeeds(["cmake", "--build", build, "--target", "adding_test"], added)
-    program = [build / "tests" / "adding_test", "--gtest_brief=1"]
-    done = subprocess.run(program, cwd=added, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    ran("cmake", "-G", "Ninja", "-S", added, "-B", build, *options)
+    ran("cmake", "--build", build, "--target", "adding_test")
+    done = ran(build / "tests" / "adding_test", "--gtest_brief=1", cwd=added)
     tests = (added / "tests/fixtures/adding_test.cpp").read_text(encoding="utf-8").count("\nTEST(")
     assert f"[  PASSED  ] {tests} tests." in done.stdout

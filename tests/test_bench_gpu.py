@@ -82,13 +82,6 @@ def test_every_way_to_run_an_epoch_has_its_row(epochs):
     assert not any("sm_clock_mhz_before" in row for row in samples(epochs))
 
 
-def test_losses_of_each_step_are_in_the_name(tmp_path):
-    document = emulated(tmp_path, *EPOCH, "--loss=step", "--execution=eager,graph")
-    rows = on("cuda", document)
-    assert {row["configuration"]["loss"] for row in rows} == {"step"}
-    assert all("seconds_copy_from_device" in row for row in rows)
-
-
 def test_the_driver_tells_of_the_gpu_and_of_what_held_it_back(tmp_path):
     driver = str(EMULATED.parent / "fake_nvml")
     document = emulated(tmp_path, *EPOCH, "--execution=graph", LD_LIBRARY_PATH=driver)
@@ -158,8 +151,11 @@ def test_variables_that_change_what_f32_is_are_refused(name):
     assert bench(*EPOCH, "--plan", "--cuda=off", variables={name: "1"}).returncode == 0
 
 
-def test_the_first_call_waits_for_the_device_to_start(tmp_path):
-    document = emulated(tmp_path, *EPOCH, "--execution=graph", EMULATED_START_SECONDS="2")
+def test_the_first_call_waits_for_the_device_to_start_and_losses_of_each_step_are_copied(tmp_path):
+    flags = ("--loss=step", "--execution=eager,graph")
+    document = emulated(tmp_path, *EPOCH, *flags, EMULATED_START_SECONDS="2")
+    assert {row["configuration"]["loss"] for row in on("cuda", document)} == {"step"}
+    assert all("seconds_copy_from_device" in row for row in on("cuda", document))
     assert document["context"]["crossover"]["machine"]["gpu"]["start_seconds"] >= 2
     assert all(row["first_call_seconds"] >= 2 for row in on("cuda", document))
     assert all(row["first_call_seconds"] < 2 for row in on("cpu", document))

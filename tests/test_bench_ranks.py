@@ -26,6 +26,7 @@ from bench_runs import (
     samples,
     strict,
 )
+from scripts import ran
 
 from tools.stages import weekly
 
@@ -43,10 +44,7 @@ def missing() -> str:
     """Why there are no ranks here; "" where there are."""
     if shutil.which("mpirun") is None:
         return "there is no mpirun here"
-    two = ["mpirun", "-n", "2", "--oversubscribe", "true"]
-    alone = subprocess.run(
-        two, capture_output=True, text=True, env={**os.environ, **ROOT_MAY}, check=False
-    )
+    alone = launched("-n", "2", "--oversubscribe", "true")
     if alone.returncode != 0:
         said = " ".join(alone.stderr.split())[:200]
         return f"mpirun starts no two processes here: {said}"
@@ -159,12 +157,9 @@ def test_mpirun_may_start_bench_itself(tmp_path):
     assert "has other flags, than rank 0" in other.stderr and other.returncode != 0
 
 
-def launched(*words: str) -> subprocess.CompletedProcess[str]:
+def launched(*words: str, by: tuple[str, ...] = ("mpirun",)) -> subprocess.CompletedProcess[str]:
     variables = {**environment(), **ROOT_MAY, "OMPI_MCA_rmaps_base_oversubscribe": "1"}
-    command = ["mpirun", *words]
-    return subprocess.run(
-        command, capture_output=True, text=True, env=variables, timeout=120, check=False
-    )
+    return ran(*by, *words, code=None, env=variables, timeout=120)
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="ranks on other cores need two")
@@ -197,35 +192,23 @@ def test_ranks_with_another_network_of_that_name_are_refused(tmp_path):
 
 
 def test_srun_may_start_bench(tmp_path):
-    here = Path(__file__).with_name("slurm_here.sh")
+    srun = (str(Path(__file__).with_name("slurm_here.sh")), "srun")
     tools = ("srun", "slurmd", "slurmctld", "munged", "ip")
     if os.geteuid() != 0 or not all(map(shutil.which, tools)):
         pytest.skip("a Slurm of one's own needs root, munge, slurm-wlm and ip")
-    listed = subprocess.run(
-        [here, "srun", "--mpi=list"], capture_output=True, text=True, check=False
-    )
+    listed = launched("--mpi=list", by=srun)
     if "pmix" not in listed.stdout + listed.stderr:
         pytest.skip("Slurm does not run here, or has no PMIx")
 
-    def launched(*srun: str) -> subprocess.CompletedProcess[str]:
-        out = tmp_path / "result.json"
-        flags = ("--mlp=12,32,7", "--threads=1", *EPOCHS, *SHORT, f"--out={out}")
-        return subprocess.run(
-            [here, "srun", "-n", "2", *srun, BENCH, *flags],
-            capture_output=True,
-            text=True,
-            env={**environment(), **ROOT_MAY},
-            timeout=120,
-            check=False,
-        )
-
-    without = launched()
+    out = tmp_path / "result.json"
+    two = (str(BENCH), "--mlp=12,32,7", "--threads=1", *EPOCHS, *SHORT, f"--out={out}")
+    without = launched("-n", "2", *two, by=srun)
     assert without.returncode != 0
     assert without.stderr.count("say srun --mpi=pmix") == 1, without.stderr
     for nodes in ("1", "2"):
-        done = launched("--mpi=pmix", "-N", nodes)
+        done = launched("-n", "2", "--mpi=pmix", "-N", nodes, *two, by=srun)
         assert done.returncode == 0, done.stderr
-        rows = strict(tmp_path / "result.json")["rows"]
+        rows = strict(out)["rows"]
         assert rows and all(row["configuration"]["ranks"] == "2" for row in rows)
         assert not any("error_message" in row for row in rows)
 

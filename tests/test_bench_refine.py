@@ -52,15 +52,11 @@ def test_rows_in_between_hold_the_pairs_that_were_counted(tmp_path):
     assert len(found.cpu.sizes) == len(document["rows"]) / 2
 
 
-def test_named_networks_are_not_refined_unless_asked(tmp_path):
+def test_named_networks_are_refined_where_that_is_asked_and_can_be_done(tmp_path):
     document, done = run(tmp_path, *LADDER)
     assert "[refine]" not in done.stdout
     assert "refinements" not in document["context"]["crossover"]
-
-
-def test_what_can_not_be_refined_is_said():
-    done = bench(*LADDER, "--refine=device")
-    assert done.returncode == 0
+    _, done = run(tmp_path, *LADDER, "--refine=device")
     assert "--refine=device: nothing to refine" in done.stderr
     done = bench("--model=heart", *EPOCHS, *SHORT, "--refine=threads")
     assert done.returncode == 0 and "nothing to refine" in done.stderr

@@ -5,13 +5,13 @@ import json
 import math
 import os
 import re
-import subprocess
 import sys
 from itertools import product
 from pathlib import Path
 
 import pytest
 from bench_runs import DISC, SHORT, Document, bench, epoch_name, measure, samples, strict
+from scripts import ran
 
 PARAMETERS = {"disc-2": 22, "disc-4": 230, "heart": 1522}
 COMPARE = Path("/usr/share/benchmark/compare.py")  # of libbenchmark-tools
@@ -165,9 +165,7 @@ def test_binding_threads_changes_no_machine(tmp_path):
 @pytest.mark.skipif(not COMPARE.exists(), reason="libbenchmark-tools is not installed")
 def test_compare_py_pairs_the_rows_of_a_file(grid):
     pair = ("cpu_threads:1", "cpu_threads:2")
-    command = [sys.executable, "-B", COMPARE, "--no-color", "filters", grid, *pair]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = ran(sys.executable, "-B", COMPARE, "--no-color", "filters", grid, *pair)
     for model in PARAMETERS:
         row = epoch_name(model, 100, 1, "eager").replace(pair[0], f"[{pair[0]} vs. {pair[1]}]")
         assert any(line.startswith(row) for line in done.stdout.splitlines())

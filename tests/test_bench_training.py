@@ -187,18 +187,21 @@ def planned(*flags: str) -> list[str]:
 
 @pytest.mark.slow
 def test_batches_are_loaded_and_verified(tmp_path):
-    flags = ("--execution=eager", "--shuffle=none,epoch", "--loader=0,1,3")
+    flags = ("--execution=eager", "--shuffle=none,epoch", "--loader=0,1,40")
     rows = rows_of(tmp_path, *flags)
     assert len(rows) == 6
     shuffled = [row for row in rows if row["configuration"].get("shuffle") == "epoch"]
     ordered = [row for row in rows if "shuffle" not in row["configuration"]]
     for group in (shuffled, ordered):
-        assert {row["configuration"].get("loader") for row in group} == {None, "1", "3"}
+        assert {row["configuration"].get("loader") for row in group} == {None, "1", "40"}
         assert len({row["workload"] for row in group}) == 1
     assert shuffled[0]["workload"] != ordered[0]["workload"]
     # All 6 steps of an epoch, and of a shuffled one the first step of the next.
     assert {row["verification"]["steps"] for row in ordered} == {6}
     assert {row["verification"]["steps"] for row in shuffled} == {7}
+    for row in rows:
+        too_many = any("1 threads and 40 that load" in said for said in row.get("warnings", []))
+        assert too_many == (row["configuration"].get("loader") == "40")
 
 
 @pytest.mark.slow
@@ -208,6 +211,9 @@ def test_gradients_are_kept(tmp_path):
     assert len({row["workload"] for row in rows}) == 4
     zeros = [row["configuration"].get("zero") for row in rows]
     assert sorted(map(str, zeros)) == ["None", "None", "keep", "keep"]
+    done = bench(*NETWORK, *EPOCHS, *SHORT, "--execution=fused", "--zero=keep")
+    assert done.returncode == 1
+    assert "layers add to gradients instead of overwriting them" in done.stdout + done.stderr
 
 
 @pytest.mark.slow
@@ -224,13 +230,6 @@ def test_the_sweep_has_what_the_ways_to_train_can_have():
 
 
 @pytest.mark.slow
-def test_workers_beyond_the_cores_are_flagged(tmp_path):
-    rows = rows_of(tmp_path, "--execution=eager", "--loader=40")
-    (row,) = rows
-    assert any("1 threads and 40 that load batches" in said for said in row["warnings"])
-
-
-@pytest.mark.slow
 def test_a_gpu_keeps_gradients_and_takes_rows_as_they_lie(tmp_path):
     flags = ("--zero=overwrite,keep", "--shuffle=none,epoch", "--loader=0,2", "--threads=1")
     ways = ("--execution=eager", "--placement=resident")
@@ -244,13 +243,6 @@ def test_a_gpu_keeps_gradients_and_takes_rows_as_they_lie(tmp_path):
             assert "a GPU takes the rows of an epoch as they lie" in row["error_message"]
         else:
             assert row["verification"]["steps"] == 2
-
-
-@pytest.mark.slow
-def test_what_cannot_keep_gradients_says_so():
-    done = bench(*NETWORK, *EPOCHS, *SHORT, "--execution=fused", "--zero=keep")
-    assert done.returncode == 1
-    assert "layers add to gradients instead of overwriting them" in done.stdout + done.stderr
 
 
 # --- rows of the family Forward: a network in use

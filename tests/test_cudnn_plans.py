@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from scripts import ran  # noqa: E402
 
 from tools.stages import weekly  # noqa: E402
 
@@ -30,20 +32,16 @@ HEAD = """\
 
 
 def run(
-    generation: str, *libraries: Path, program: Path = PROGRAM
+    generation: str, *libraries: Path, program: Path = PROGRAM, code: int | None = None
 ) -> subprocess.CompletedProcess[str]:
     path = [*map(str, libraries), str(PROGRAM.parent / "driver_for_plans")]
     path.append(os.environ.get("LD_LIBRARY_PATH", ""))
     environment = os.environ | {"LD_LIBRARY_PATH": ":".join(filter(None, path))}
-    return subprocess.run(
-        [program, generation], env=environment, capture_output=True, text=True, check=False
-    )
+    return ran(program, generation, code=code, env=environment)
 
 
 def ask(generation: str) -> str:
-    done = run(generation)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return run(generation, code=0).stdout
 
 
 needs_cudnn = pytest.mark.skipif(
@@ -79,7 +77,7 @@ def make_empty(library: Path) -> None:
     library.parent.mkdir(parents=True, exist_ok=True)
     source = library.with_name("empty.cpp")
     source.touch()
-    subprocess.run(["c++", "-shared", "-o", library, source], check=True)
+    ran("c++", "-shared", "-o", library, source)
 
 
 @needs_cudnn

@@ -6,12 +6,12 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from bench_runs import ROOT, SHORT, environment, run
+from scripts import ran
 
 from plots.file import loading
 from plots.tests import synthetic, synthetic_sweep
@@ -73,7 +73,7 @@ def test_onnx(tmp_path):
     (script,) = (words for words in SCRIPTS if words[-1] == ONNX)
     (words,) = (words for words in RUNS if named(words, ONNX))
     path = str(tmp_path / "net.onnx")
-    subprocess.run([sys.executable, script[0], path], cwd=ROOT, check=True, capture_output=True)
+    ran(sys.executable, script[0], path, cwd=ROOT)
     assert measured([word.replace(ONNX, path) for word in words], tmp_path) == ["net"]
 
 
@@ -82,14 +82,8 @@ def test_the_script_on_result_files(tmp_path):
         tmp_path / "file.json", synthetic.document(synthetic_sweep.known(), gpu="synthetic GPU")
     )
     (script,) = (words for words in SCRIPTS if words[-1] == "results")
-    done = subprocess.run(
-        [sys.executable, script[0], path],
-        cwd=ROOT,
-        env={**environment(), "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    variables = {**environment(), "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    done = ran(sys.executable, script[0], path, cwd=ROOT, env=variables)
     first, *rest = done.stdout.splitlines()
     assert first.endswith(" rows of epochs") and len(rest) == 11
     assert re.fullmatch(r"disc-2 +22 parameters +\S+ s  \(\S+ to \S+\)", rest[0])

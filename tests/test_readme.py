@@ -95,15 +95,10 @@ def epochs() -> str:
     return chosen(whole, ["network", "params", "speed_up", *times], lines)
 
 
-@cache
-def beside_pytorch() -> rows.File:
-    return linked(EVIDENCE / "peers.md", "One run")
-
-
 def peers() -> str:
     """Epochs and steps beside PyTorch's on 2 threads."""
     tables = []
-    for whole in peer_tables(beside_pytorch()):
+    for whole in peer_tables(linked(EVIDENCE / "peers.md", "One run")):
         keys = [column.key for column in whole.columns]
         if "network" in keys:
             place = keys.index("on")

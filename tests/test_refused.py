@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bench, ./run and ./test say of command lines that they refuse stands word for word in
-fixtures/refused.txt.
+"""What bench, ./run, ./test and tools/gpu_sweep say of command lines that they refuse stands word
+for word in fixtures/refused.txt.
 
 python tests/test_refused.py      ask again, and write it
 """
 
 import os
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from bench_runs import BENCH, OLD, built, environment  # noqa: E402
+from scripts import ran  # noqa: E402
 
 from tools import run, test  # noqa: E402
 from tools.console import Failure  # noqa: E402
@@ -38,12 +38,14 @@ def said(command: str, out: Path) -> str:
         out.write_bytes(OLD)
         # --out first, as the last of a repeated flag counts.
         line = [built(BENCH), f"--out={out}", *words]
-        done = subprocess.run(
-            line, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False
-        )
-        assert (done.returncode, done.stdout) == (2, ""), done.stderr
+        done = ran(*line, code=2, cwd=ROOT, env=environment())
+        assert done.stdout == ""
         assert out.read_bytes() == OLD and os.listdir(out.parent) == [out.name]
         assert done.stderr.startswith("bench: ") and done.stderr.count("\n") == 1
+        return done.stderr
+    if program == "tools/gpu_sweep":
+        done = ran(ROOT / program, *words, code=2, cwd=ROOT)
+        assert done.stdout == "" and done.stderr.count("\n") == 1
         return done.stderr
     with pytest.raises(Failure) as caught:
         (run if program == "./run" else test).parse(words)

@@ -2,12 +2,11 @@
 """What ./run and ./test decide by themselves: arguments, logs, endings."""
 
 import signal
-import subprocess
 import sys
 from types import SimpleNamespace
 
 import pytest
-from scripts import ROOT, refused
+from scripts import ROOT, ran, refused
 
 from plots import __version__
 from tools import console, environment, peers, run, setup, test
@@ -17,18 +16,12 @@ from tools import console, environment, peers, run, setup, test
 
 def test_own_flags_are_taken_and_the_rest_goes_to_bench(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = ["--cuda=off", "--model=disc-10", "--out=/x/b.json", "--benchmark_out=a.json"]
-    parsed = run.parse(["--no-report", "--setup-only", *words])
-    assert (parsed.setup_only, parsed.report, parsed.help) == (True, False, False)
-    assert (parsed.cuda, parsed.bench) == ("off", words)
-    assert parsed.out == tmp_path / "a.json", "the last one counts"
-    assert run.parse(["--benchmark_out_format=json"]).out is None
     monkeypatch.setenv("HOME", "/h")
-    assert run.parse(["--out=~/a.json", "--data=~/b.csv"]).bench == [
-        "--out=/h/a.json",
-        "--data=/h/b.csv",
-    ]
-    assert test.parse(["--cuda=off", "--only=ruff"]).cuda == "off"
+    words = ["--cuda=off", "--model=disc-10", "--out=~/b.json", "--benchmark_out=a.json"]
+    parsed = run.parse(["--no-report", "--setup-only", *words])
+    assert (parsed.setup_only, parsed.report, parsed.cuda) == (True, False, "off")
+    assert parsed.bench == [word.replace("~", "/h") for word in words]
+    assert parsed.out == tmp_path / "a.json", "the last one counts"
     assert [test.parse([f"--fuzz={time}"]).fuzz for time in ("90s", "10m", "2h")] == [90, 600, 7200]
 
 
@@ -44,46 +37,41 @@ def test_each_framework_is_a_peer_with_its_own_flags(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "a b")  # of use to an interpreter of the user's alone
     flags = ["--mode=compile", "--devices=cpu", "--loop=scan", "--threads=1"]
     parsed = run.parse(["--with-peers=pytorch,jax", *flags])
-    assert parsed.peers == ("pytorch", "jax") and parsed.peers_python is None
     pythons = {"pytorch": environment.PEERS.python, "jax": environment.JAX.python}
     start = f"--peer=env PYTHONSAFEPATH=1 PYTHONPATH={ROOT}"
-    assert peers.beside(pythons, ["/b/bench", *parsed.bench]) == [
+    assert peers.beside(dict.fromkeys(parsed.peers) | pythons, ["/b/bench", *parsed.bench]) == [
         *("/b/bench", "--threads=1"),
         f"{start} {pythons['pytorch']} -m peers.pytorch --mode=compile --devices=cpu",
         f"{start} {pythons['jax']} -m peers.jax --devices=cpu --loop=scan",
     ]
     own = run.parse(["--with-peers=py", *flags[:1]])
-    assert own.peers and own.bench == flags[:1]
-    assert not run.parse(flags).peers
     python = peers.python_of("pytorch", own.peers_python)
-    assert python == tmp_path / "py"
     (peer,) = peers.beside({"pytorch": python}, own.bench)
-    assert peer.endswith(f"'PYTHONPATH={ROOT}:a b' {python} -m peers.pytorch --mode=compile")
+    program = f"{tmp_path / 'py'} -m peers.pytorch --mode=compile"
+    assert peer.endswith(f"'PYTHONPATH={ROOT}:a b' {program}")
 
 
 def test_the_environment_of_a_framework_is_made(tmp_path, monkeypatch):
-    monkeypatch.setattr(setup, "HOME", tmp_path)  # another build may hold this one's lock
     made: list[object] = []
     lacking = SimpleNamespace(ensure=made.append, python=tmp_path)
+    monkeypatch.setattr(setup, "HOME", tmp_path)  # another build may hold this one's lock
     monkeypatch.setattr(environment, "PEERS", lacking)
     monkeypatch.setattr(environment, "JAX", lacking)
     assert {peers.python_of(name) for name in peers.FLAGS} == {tmp_path}
-    files = (environment.FOR_PEERS, environment.FOR_JAX, environment.FOR_ONNXRUNTIME)
-    assert made == [*files]  # ONNX Runtime's beside PyTorch, which exports what it runs
+    # ONNX Runtime beside PyTorch, which exports what it runs.
+    assert made == [environment.FOR_PEERS, environment.FOR_JAX, environment.FOR_ONNXRUNTIME]
 
 
 def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(tmp_path, monkeypatch):
     monkeypatch.setattr(run.results, "commit_of", lambda _: "abc1234")
     monkeypatch.setattr(run.other, "FOLDER", tmp_path)
-    parsed = run.parse(["--check-statistics", "--threads=1"])
-    assert parsed.measures_builds and parsed.bench == ["--threads=1"]
-    command = ["/b/bench", *parsed.bench]
-    path = run.with_other(parsed, command)
+    command = ["/b/bench", "--threads=1"]
+    path = run.with_other(run.parse(["--check-statistics", "--threads=1"]), command)
     assert path.parent == tmp_path / "results" / "same" and "abc1234" in path.name
-    assert command[:3] == ["/b/bench", "--threads=1", "--sweep=quick"]
-    assert command[3] == "--refine=program"
-    assert command[4].endswith(f"peers.bench same {run.build.BENCH} --threads=1 --sweep=quick")
-    assert command[5] == f"--out={path}"
+    *words, peer, out = command
+    assert words == ["/b/bench", "--threads=1", "--sweep=quick", "--refine=program"]
+    assert peer.endswith(f"peers.bench same {run.build.BENCH} --threads=1 --sweep=quick")
+    assert out == f"--out={path}"
 
 
 @pytest.mark.parametrize("command", ["run", "test"])
@@ -91,10 +79,8 @@ def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(tmp_path, monkey
     ("flag", "said"), [("--help", "usage: ./"), ("--version", f"crossover {__version__}\n")]
 )
 def test_help_and_version_work_from_any_directory_and_set_nothing_up(command, flag, said, tmp_path):
-    words = [ROOT / command, flag]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(said)
+    done = ran(ROOT / command, flag, cwd=tmp_path)
+    assert done.stdout.startswith(said) and done.stderr == ""
 
 
 # --- commands, logs, endings
@@ -142,3 +128,13 @@ def test_a_folder_that_compilers_divide_is_refused_at_once(name, tmp_path, monke
     with refused("move the checkout"), setup.alone():
         pass
     assert not (tmp_path / name).exists()
+
+
+def test_a_copy_in_somebody_elses_repository_has_no_commit(tmp_path):
+    """Nor does bench that is built there (cmake/commit.cmake)."""
+    source, written = tmp_path / "source", tmp_path / "built_from.cpp"
+    source.mkdir()
+    ran("git", "init", "-q", tmp_path)
+    flags = [f"-Dsource={source}", f"-Dwritten={written}"]
+    ran("cmake", *flags, "-P", ROOT / "cmake" / "commit.cmake")
+    assert 'tree = "";' in written.read_text("utf-8")

@@ -66,7 +66,6 @@ def test_unfinished_runs_are_those_of_this_machine_and_commit(tries):
     newer = run_file(tries / "b.json.partial", 2000)
     run_file(answers / "b.json", 3000, complete=True)
     run_file(answers / "c.json", 4000, software={"commit": "abc1234", "dirty": True})
-    run_file(answers / "d.json", 5000, software={"commit": "f" * 40, "dirty": False})
     run_file(results.RESULTS / "other" / "e.json", 6000)
     for text in ("", "{", "[]", '{"context": 1}'):
         (answers / f"{len(text)}.json").write_text(text, encoding="utf-8")
@@ -75,7 +74,6 @@ def test_unfinished_runs_are_those_of_this_machine_and_commit(tries):
     assert (first.rows, first.flags) == (3, ("--sweep=quick", "--model=disc-2"))
     (dirty,) = results.earlier_runs("m", "abc1234-dirty", complete=False)
     assert dirty.out.name == "c.json"
-    assert results.earlier_runs("none", "abc1234", complete=False) == []
 
 
 def destination(*words: str) -> tuple[Path, list[str], tuple[str, ...]]:
@@ -213,13 +211,9 @@ def test_finished_rows_are_drawn_but_not_after_a_signal(path, drawn, capsys):
 
 
 def test_a_run_of_modules_as_they_are_ends_with_their_screen(path, drawn):
-    own = run.Arguments(report=False, gpu="4090")
-    # --no-report: no page is drawn.
-    own.modules, own.peers = [path.with_name("net.module.json")], ("pytorch",)
+    own = run.Arguments(report=False, gpu="4090", modules=[path.with_name("net.module.json")])
     assert run.conclude(path, 0, 0.0, own) == 0
-    assert [words[:5] for words in drawn] == [
-        ("advise", "--network", own.modules[0], "--gpu", "4090")
-    ]
+    assert drawn == [("advise", "--network", own.modules[0], "--gpu", "4090", path)]
 
 
 def test_a_report_that_fails_does_not_pass_silently(path, monkeypatch):

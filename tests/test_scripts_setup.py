@@ -4,7 +4,6 @@
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from scripts import ROOT, refused, script
+from scripts import ROOT, ran, refused, script
 
 from tools import build, console, cuda, environment, run
 from tools.environment import Environment
@@ -179,11 +178,9 @@ def test_the_command_works_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.setattr(environment, "COMMAND", command)
     _somebody_elses(tmp_path, monkeypatch)
     environment.install_command()
-    words = [command, "why", "no such file.json"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "no such file.json: no such file" in done.stderr
-    done = subprocess.run([command, "x"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.stderr.startswith("crossover: ")
+    said = ran(command, "why", "no such file.json", code=2, cwd=tmp_path).stderr
+    assert "no such file.json: no such file" in said
+    assert ran(command, "x", code=2, cwd=tmp_path).stderr.startswith("crossover: ")
 
 
 # --- the CUDA compiler
@@ -235,24 +232,13 @@ def test_a_driver_without_a_toolkit_gets_the_wheels(mode, wheels):
     assert f"-DCROSSOVER_CUDA={mode.upper()}" in choice.switches
 
 
-def test_a_toolkit_gets_headers_for_cudnn_and_tests_cudnn_itself_where_it_lacks_it(
-    tmp_path, wheels, monkeypatch
-):
-    def asked(version: str, tests: bool) -> list[str]:
-        toolkit = cuda.Choice(str(tmp_path / "bin" / "nvcc"), version)
-        monkeypatch.setattr(cuda, "find_toolkit", lambda: toolkit)
-        wheels.clear()
-        assert cuda.choose("auto", tests) == replace(toolkit, required=False)
-        return wheels
-
-    headers = "requirements-cudnn-frontend.txt"
-    assert asked("13.1", tests=True) == ["requirements-cudnn.txt", headers]
-    assert asked("12.8", tests=True) == asked("13.1", tests=False) == [headers]
-    (tmp_path / "include").mkdir()
-    (tmp_path / "include" / "cudnn_version.h").touch()
-    assert asked("13.1", tests=True) == [headers]
-    monkeypatch.setattr(environment, "MAIN", SimpleNamespace(ensure=_no_network))
-    assert asked("13.1", tests=True) == []
+def test_tests_get_cudnn_where_the_toolkit_lacks_it(tmp_path, wheels, monkeypatch):
+    toolkit = cuda.Choice(str(tmp_path / "bin" / "nvcc"), "13.1")
+    monkeypatch.setattr(cuda, "find_toolkit", lambda: toolkit)
+    cuda.choose("auto")
+    assert wheels == ["requirements-cudnn-frontend.txt"]
+    assert cuda.choose("auto", tests=True) == replace(toolkit, required=False)
+    assert wheels[1:] == [path.name for path in environment.FOR_CUDNN]
 
 
 def _no_network(_: object) -> None:
@@ -276,12 +262,6 @@ def test_without_a_compiler_auto_goes_on_and_on_does_not(driver, said, monkeypat
     assert said in capsys.readouterr().err
     with refused(re.escape(said)):
         cuda.choose("on")
-
-
-def test_off_asks_nobody(wheels, monkeypatch):
-    monkeypatch.setattr(cuda, "find_toolkit", lambda: cuda.Choice("/usr/bin/nvcc", "13.0"))
-    assert cuda.choose("off").switches == ["-DCROSSOVER_CUDA=OFF"]
-    assert wheels == []
 
 
 # --- what CMake is told to configure, and when afresh
@@ -314,31 +294,20 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configure:
     monkeypatch.setattr(build, "run_logged", run_logged)
     monkeypatch.setattr(build, "folder", lambda _: tmp_path)
 
-    def run(tests: bool = True, choice: cuda.Choice = NO_CUDA, complete: bool = False) -> set[str]:
+    def run(tests: bool = True, choice: cuda.Choice = NO_CUDA) -> set[str]:
         checked.extend([choice] if choice.nvcc else [])
-        build.configure("default", tests, choice, complete)
+        build.configure("default", tests, choice)
         return {*map(str, commands[-1])}
 
     return run
 
 
-@pytest.mark.parametrize(
-    ("asked", "tests", "generations"),
-    [
-        ([(True, False)], "ON", "newest"),
-        ([(False, False)], "OFF", "all"),
-        ([(True, True)], "ON", "all"),
-        ([(True, False), (False, False)], "ON", "all"),
-        ([(False, False), (True, False)], "ON", "all"),
-    ],
-)
-def test_a_folder_keeps_its_tests_and_kernels(asked, tests, generations, configured):
-    for with_tests, complete in asked:
-        words = configured(with_tests, complete=complete)
-    wanted = {f"-DCROSSOVER_TESTS={tests}", f"-DCROSSOVER_CUDA_GENERATIONS={generations}"}
-    assert wanted <= words
-    changed = asked == [(True, False), (False, False)]
-    assert ("-UCMAKE_CUDA_ARCHITECTURES" in words) == changed, "what the old choice came to"
+def test_a_folder_keeps_its_tests_and_all_its_kernels(configured):
+    tests, generations = "-DCROSSOVER_TESTS=ON", "-DCROSSOVER_CUDA_GENERATIONS="
+    assert {tests, f"{generations}newest"} <= configured(tests=True)
+    wanted = {tests, f"{generations}all", "-UCMAKE_CUDA_ARCHITECTURES"}
+    assert wanted <= configured(tests=False)
+    assert {tests, f"{generations}all"} <= configured(tests=True)
 
 
 def test_another_toolkit_is_configured_afresh(configured):
@@ -365,7 +334,7 @@ def test_a_build_with_cuda_serves_a_run_without(is_done, configured, tmp_path, m
     lines += [f"build {part}: make" for part in ("crossover_cuda", "crossover_kernels")]
     (tmp_path / "build.ninja").write_text("\n".join([*lines, ""]), encoding="utf-8")
     if is_done:
-        subprocess.run(["ninja", "-C", tmp_path], check=True, stdout=subprocess.DEVNULL)
+        ran("ninja", "-C", tmp_path)
     choices: list[cuda.Choice] = []
     monkeypatch.setattr(build, "BENCH", tmp_path / "build.ninja")
     monkeypatch.setattr(build, "configure", lambda *words: choices.append(words[2]))

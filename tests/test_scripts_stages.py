@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ./test runs and leaves out, and what it says of it."""
 
-import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
-from scripts import script
+from scripts import ran, script
 
 from tools import fuzz, sources, stages, test
 from tools.console import Failure, Missing
@@ -49,108 +47,63 @@ def test_a_stage_runs_after_what_it_needs_and_fails_with_it(capsys, monkeypatch)
     assert stages.run_all(table[2:3], None)["lacks"].verdict == "FAILED"
 
 
-# --- clang-tidy
+# --- which files are the project's
 
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project of one source, its header, a header of others, and one in another folder."""
     monkeypatch.setattr(sources, "ROOT", tmp_path)
-    monkeypatch.setattr(sources, "_TIDIED_FOLDERS", {tmp_path / "src"})
-    for name in ("src/a.cpp", "src/a.h", "src/other.h", "include/own/far.h", ".clang-tidy"):
-        append(tmp_path / name, '#include "a.h"\n' if name == "src/a.cpp" else "// one\n")
-    write_database(tmp_path, "-O2")
+    monkeypatch.setattr(sources.other, "ROOT", tmp_path)
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)  # of another repository
+    for name in ("src/a.cpp", "run", "results/a/1.json", "tools/one.py"):
+        append(tmp_path / name)
     return tmp_path
 
 
-def without_git() -> dict[str, str]:
-    """The environment without what would name another repository."""
-    return {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-
-
-def append(path: Path, text: str = "// more\n") -> None:
+def append(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
-        file.write(text)
+        file.write("// more\n")
 
 
-def write_database(tree: Path, flags: str, file: str = "src/a.cpp") -> None:
-    command = f"ccache c++ -I{tree / 'include'} {flags} -o a.o -c a"
-    other = {"directory": "/", "file": "/usr/src/gtest.cc", "command": command}
-    ours = {"directory": str(tree), "file": file, "command": command}
-    (tree / "build").mkdir(exist_ok=True)
-    (tree / "build" / "compile_commands.json").write_text(json.dumps([other, ours]), "utf-8")
-
-
-def looked_at(tree: Path, code: int = 0) -> list[str]:
-    """How what run-clang-tidy, which ends with that code, looks at is compiled."""
-    program = script(tree / "build" / "run-clang-tidy", f"import sys; sys.exit({code})")
-    assert sources.check_tidy(str(program), tree / "build") == (code == 0)
-    alone = (tree / "build" / "tidy" / "compile_commands.json").read_text(encoding="utf-8")
-    return [" ".join(one["arguments"]).replace(f"{tree}/", "") for one in json.loads(alone)]
-
-
-A = ["c++ -Iinclude -O2 src/a.cpp"]
-
-
-def test_sources_are_looked_at_as_they_are_compiled(tree):
-    assert [looked_at(tree), looked_at(tree, 1)] == [A, A]
-    together = tree / "build" / "unity_0_cxx.cxx"  # sources that are compiled as one
-    together.write_text(f'#include "{tree}/src/a.cpp"\n#include "/b.cpp"\n', encoding="utf-8")
-    write_database(tree, "-O3", str(together))
-    assert looked_at(tree) == ["c++ -Iinclude -O3 src/a.cpp"]
-
-
-def test_what_differs_from_main_is_looked_at(tree):
-    def commit(*words: str) -> None:
-        identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
-        for command in (words, ("add", "src"), (*identity, "commit", "-q", "-m", "one")):
-            subprocess.run(["git", *command], cwd=tree, env=without_git(), check=True)
-
-    def changed() -> set[str]:
-        paths = sources.changed_files() or set()
-        return {path.name for path in paths if path.parent.name == "src"}
-
-    assert sources.changed_files() is None
-    commit("init", "-q", "-b", "main")
-    assert sources.changed_files() is None  # nothing came before
-    append(tree / "src" / "a.h")
-    commit("status", "-s")
-    assert changed() == {"a.h"}
-    append(tree / "src" / "other.h")
-    commit("switch", "-q", "-c", "branch")
-    assert changed() == {"other.h"}
-    append(tree / "src" / "new.h")
-    commit("status", "-s")
-    append(tree / "src" / "a.cpp")
-    append(tree / "src" / "newer.cpp")
-    assert changed() == {"a.cpp", "new.h", "newer.cpp", "other.h"}
-
-
-def test_what_includes_what_differs_is_looked_at(tree):
-    far = tree / "include" / "own" / "far.h"
-    append(tree / "src" / "a.h", '#include "own/far.h"\n')
-    assert sources._including({far}) == {tree / "src" / "a.h", tree / "src" / "a.cpp"}
+def git(tree: Path, *words: str) -> None:
+    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
+    ran("git", *identity, *words, cwd=tree)
 
 
 def test_what_a_user_keeps_in_the_checkout_is_not_looked_at(tree):
     """Such as results of one's own, which ./run leaves there; .ci/run has ./test meet some."""
-    own = ("notes.py", "scratch.cpp", "results/tries/mine/cut-off.json", "build/made.cpp")
-    ours = ("run", "results/a/1.json", "tools/one.py")
-    for name in (*own, *ours):
+    ours = {path for path in tree.rglob("*") if path.is_file()}
+    for name in ("notes.py", "scratch.cpp", "results/tries/mine/cut-off.json", "build/made.cpp"):
         append(tree / name)
-    known = {tree / name for name in ("src/a.cpp", "src/a.h", *ours)}
-    found = sources.tracked_files()  # without git by where they lie
-    assert known <= found and not found & {tree / name for name in own}
+    assert sources.tracked_files() == ours  # without git by where they lie
     append(tree / "results" / "mine" / "1.json")
-    for words in (["init", "-q"], ["add", "src", *ours]):
-        subprocess.run(["git", *words], cwd=tree, env=without_git(), check=True)
-    assert sources.tracked_files() == {*known, tree / "src" / "other.h"}
+    git(tree, "init", "-q")
+    git(tree, "add", *map(str, ours))
+    assert sources.tracked_files() == ours
     assert sources.tracked_results() == [tree / "results" / "a" / "1.json"]
-    assert tree / "src" / "new.h" not in sources.every_file()
-    append(tree / "src" / "new.h")
-    append(tree / "mine" / "new.h")
-    assert {tree / "src" / "new.h"} == sources.every_file() - sources.tracked_files()
+
+
+def test_what_differs_from_main_is_known(tree):
+    def committed() -> None:
+        git(tree, "add", "src")
+        git(tree, "commit", "-q", "-m", "one")
+
+    assert sources.changed_files() is None
+    git(tree, "init", "-q", "-b", "main")
+    committed()
+    assert sources.changed_files() is None  # nothing came before
+    append(tree / "src" / "b.cpp")
+    committed()
+    assert sources.changed_files() == {tree / "src" / "b.cpp"}
+    git(tree, "switch", "-q", "-c", "branch")
+    append(tree / "src" / "c.cpp")
+    committed()
+    append(tree / "src" / "a.cpp")
+    append(tree / "src" / "not_added.cpp")
+    names = {path.name for path in sources.changed_files() or ()}
+    assert names == {"a.cpp", "c.cpp"}
 
 
 # --- the fuzzers

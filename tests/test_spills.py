@@ -4,16 +4,15 @@ is where it is wanted, barriers of the grid drop what the first-level cache hold
 
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from scripts import ROOT, ran
 
 from tools.environment import VENV
 from tools.stages import weekly
 
-ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "src" / "cuda" / "kernels"
 # Those that cmake/cuda.cmake lists: the assembler gives each other registers.
 GENERATIONS = ("75", "80", "86", "89", "90", "100", "110", "120")
@@ -54,34 +53,16 @@ def disassembler(nvcc: str) -> Path | None:
 
 def assembled(nvcc: str, source: str, generation: str, to: Path) -> str:
     """What the assembler says of the kernels, which are in the file `to` then."""
-    told = subprocess.run([nvcc, "--list-gpu-code"], capture_output=True, text=True, check=True)
-    if f"sm_{generation}" not in told.stdout.split():
+    if f"sm_{generation}" not in ran(nvcc, "--list-gpu-code").stdout.split():
         pytest.skip(f"this toolkit does not know sm_{generation}")
-    done = subprocess.run(
-        [
-            *(nvcc, "-std=c++20", "-O3", f"-arch=sm_{generation}", "-Xptxas=-v", "--cubin"),
-            *INCLUDE,
-            *("-o", to, KERNELS / f"{source}.cu"),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stderr
-
-
-def unresolved(cubin: Path) -> set[str]:
-    command = ["readelf", "-sW", cubin]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    names = {line.split()[7] for line in told.splitlines() if " UND " in line and line.split()[7:]}
-    return {name for name in names if not name.startswith(".nv.")}
+    flags = ("-std=c++20", "-O3", f"-arch=sm_{generation}", "-Xptxas=-v", "--cubin", *INCLUDE)
+    return ran(nvcc, *flags, "-o", to, KERNELS / f"{source}.cu").stderr
 
 
 def instructions(nvdisasm: Path, cubin: Path) -> Iterator[tuple[str, list[str]]]:
     """By kernel, its mangled name first."""
-    text = subprocess.run([nvdisasm, "-c", cubin], capture_output=True, text=True, check=True)
-    parts = re.split(r"^\.text\.(\S+):$", text.stdout, flags=re.MULTILINE)
+    text = ran(nvdisasm, "-c", cubin).stdout
+    parts = re.split(r"^\.text\.(\S+):$", text, flags=re.MULTILINE)
     operation = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]+)", re.MULTILINE)
     for kernel, body in zip(parts[1::2], parts[2::2], strict=True):
         yield kernel, operation.findall(body)
@@ -135,7 +116,10 @@ def test_kernels_are_assembled_as_they_are_meant(tmp_path, source, generation):
     assert set(used) == {("0", "0", "0")}, told
     registers = [int(number) for number in re.findall(r"Used (\d+) registers", told)]
     assert max(registers) * THREADS.get(source, 256) <= 65536, told
-    assert unresolved(cubin) == RESOLVED_BY_THE_DRIVER.get(source, set())
+    symbols = [line.split() for line in ran("readelf", "-sW", cubin).stdout.splitlines()]
+    unresolved = {words[7] for words in symbols if "UND" in words and words[7:]}
+    own = {name for name in unresolved if not name.startswith(".nv.")}
+    assert own == RESOLVED_BY_THE_DRIVER.get(source, set())
     if generation != ALWAYS:
         return
     nvdisasm = disassembler(nvcc)

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 from bench_runs import is_running, run, until
+from scripts import ROOT, ran
 
 from peers.command import CommandFailed, Commands, Plan, new_process
 from plots.file import loading
 from tools import two
 
-ROOT = Path(__file__).resolve().parents[1]
 A, B = "a {n} {steps}", "b {n} {steps}"
 ASKED = ("--n=1e3:1e6", "--steps=10,100")
 PLAN = Plan(A, B, (1000, 4000), (10, 100), 600.0)
@@ -177,10 +177,7 @@ def flags_of(folder: Path, *words: str, peer: str = "") -> list[str]:
 
 
 def plots(*words: str | Path) -> str:
-    command = [sys.executable, "-m", "plots", *words]
-    return subprocess.run(
-        command, cwd=ROOT, stdout=subprocess.PIPE, encoding="utf-8", check=True
-    ).stdout
+    return ran(sys.executable, "-m", "plots", *words, cwd=ROOT).stdout
 
 
 def test_two_small_programs_from_end_to_end(tmp_path, monkeypatch):

@@ -74,17 +74,21 @@ def _make(preset: str, *what: str) -> None:
     run_logged(f"Building ({preset})", command, LOGS / f"build-{preset}.log")
 
 
-def _kept() -> Choice | None:
-    """The CUDA that this folder is built with, where the GPU's part has nothing to compile."""
+def configured_with() -> Choice:
+    """The CUDA that the default folder is configured with."""
     cache = _cache(folder("default"))
     nvcc, version, *_ = [*cache.get("CROSSOVER_CUDA_CHECKED", "").split("|"), ""]
     is_on = cache.get("CROSSOVER_CUDA") in ("AUTO", "ON")
-    if not (is_on and nvcc and cache.get("CROSSOVER_CUDA_GENERATIONS") == "all"):
-        return None
+    return Choice(nvcc if is_on and nvcc else None, version, required=False)
+
+
+def _is_done() -> bool:
+    """Whether the GPU's part has nothing to compile, for all generations."""
+    cache = _cache(folder("default"))
     ninja = cache.get("CMAKE_MAKE_PROGRAM", "ninja")
     parts = ("crossover_cuda", "crossover_kernels")
-    is_done = "no work to do" in said(ninja, "-C", folder("default"), "-n", *parts)
-    return Choice(nvcc, version, required=False) if is_done else None
+    is_whole = cache.get("CROSSOVER_CUDA_GENERATIONS") == "all"
+    return is_whole and "no work to do" in said(ninja, "-C", folder("default"), "-n", *parts)
 
 
 def program(cuda: Choice) -> None:
@@ -94,7 +98,8 @@ def program(cuda: Choice) -> None:
     GPU's part, and compile it again for the next run, takes minutes.
     """
     if cuda.reason == "--cuda=off" and BENCH.exists():
-        cuda = _kept() or cuda
+        built = configured_with()
+        cuda = built if built.nvcc is not None and _is_done() else cuda
     if cuda.nvcc is not None and not BENCH.exists() and driver_version() is None:
         say("no NVIDIA driver is installed here; --cuda=off builds much faster, without the GPU")
     with stage("Building (default)"):

@@ -69,40 +69,23 @@ def driver_version() -> tuple[int, int] | None:
     return None
 
 
-def _wheels() -> Choice:
-    """Install the wheels. CommandFailed and Failure say why they cannot be had."""
-    environment.MAIN.ensure(environment.FOR_CUDA)
-    found = sorted(environment.VENV.glob("lib/python*/site-packages/nvidia/cu13/bin/nvcc"))
-    if not found:
-        raise Failure(f"the wheels in {environment.FOR_CUDA[0].name} hold no nvcc")
-    return Choice(str(found[0]), ".".join(map(str, _WHEELS_FOR)))
-
-
-def _add_cudnn(nvcc: str, version: str, tests: bool) -> None:
-    """Its headers; for tests also the library, where the toolkit lacks it and a wheel fits.
-
-    Without them the build goes on, and says that the GPU gets no convolutions.
-    """
-    has_it = (Path(nvcc).resolve().parent.parent / "include" / "cudnn_version.h").exists()
-    fits = version.split(".", maxsplit=1)[0] == str(_WHEELS_FOR[0])
-    wanted = environment.FOR_CUDNN if tests and fits and not has_it else environment.FOR_TOOLKIT
-    with contextlib.suppress(CommandFailed):
-        environment.MAIN.ensure(wanted)
-
-
 def _from_driver(no_toolkit: str) -> Choice:
-    driver = driver_version()
+    """The compiler of the wheels, where the driver runs what that builds."""
+    driver, wanted = driver_version(), ".".join(map(str, _WHEELS_FOR))
     if driver is None:
         return Choice(reason=f"{no_toolkit}, and no NVIDIA driver is installed")
     if driver < _WHEELS_FOR:
-        wanted = ".".join(map(str, _WHEELS_FOR))
         return Choice(
             reason=f"{no_toolkit}, and the driver here runs CUDA {driver[0]}.{driver[1]}, for "
             f"which there are no wheels with a compiler: update the driver to one for CUDA "
             f"{wanted}, or install a toolkit >= 12 that it runs"
         )
     try:
-        return _wheels()
+        environment.MAIN.ensure(environment.FOR_CUDA)
+        found = sorted(environment.VENV.glob("lib/python*/site-packages/nvidia/cu13/bin/nvcc"))
+        if found:
+            return Choice(str(found[0]), wanted)
+        why = f" (the wheels in {environment.FOR_CUDA[0].name} hold no nvcc)"
     except CommandFailed as failure:
         last = next((line.strip() for line in reversed(failure.lines) if line.strip()), "")
         why = f" (pip: {last})" if last else ""
@@ -122,7 +105,14 @@ def choose(mode: str, tests: bool = False) -> Choice:
     if choice.nvcc is None:
         choice = _from_driver(choice.reason)
     else:
-        _add_cudnn(choice.nvcc, choice.version, tests)
+        # cuDNN's headers; for tests also the library, where the toolkit lacks it and a wheel fits.
+        # Without them the build goes on, and says that the GPU gets no convolutions.
+        toolkit = Path(choice.nvcc).resolve().parent.parent
+        has_it = (toolkit / "include" / "cudnn_version.h").exists()
+        fits = choice.version.split(".", maxsplit=1)[0] == str(_WHEELS_FOR[0])
+        adds_it = tests and fits and not has_it
+        with contextlib.suppress(CommandFailed):
+            environment.MAIN.ensure(environment.FOR_CUDNN if adds_it else environment.FOR_TOOLKIT)
     if choice.nvcc is None:
         if mode == "on":
             raise Failure(f"--cuda=on, but {choice.reason}; see {BY_HAND}", 2)

@@ -49,7 +49,8 @@ class Environment:
     @property
     def folder(self) -> Path:
         """`place`, or beside it where that holds an environment of the user's own."""
-        return _beside(self.place) if _is_foreign(self.place) else self.place
+        beside = self.place.with_name(f"{self.place.name}-crossover")
+        return beside if _is_foreign(self.place) else self.place
 
     @property
     def python(self) -> Path:
@@ -66,38 +67,32 @@ class Environment:
 
         CommandFailed where pip fails; what earlier calls installed from other files stays sound.
         """
-        have, wanted = self._have(), _wanted(requirements)
-        if have is not None and wanted.items() <= have.items():
+        stamp, answer = stored(self.stamp), said(self.python, "-I", "-c", _SHOW)
+        is_sound = bool(answer) and stamp.get("python") == answer  # it is not after a move of it
+        have = dict(stamp.get("requirements", {})) if is_sound else {}
+        wanted = {path.name: path.read_text(encoding="utf-8") for path in requirements}
+        if is_sound and wanted.items() <= have.items():
             return
-        name, sound = self.folder.name, have is not None
-        have = have or {}
         self.stamp.unlink(missing_ok=True)
-        if not sound:
+        if not is_sound:
             self._create()
         # --only-binary: a source build would need more than is there, and fail much later.
         pip: list[str | Path] = ["env", "PIP_USER=0", self.python, "-m", "pip", "install"]
-        pip += ["--only-binary=:all:"]
-        pip += ["--disable-pip-version-check", "--no-input", "--progress-bar=off"]
-        pip += [word for path in requirements for word in ("-r", path)]
-        have = {file: text for file, text in have.items() if file not in wanted}
-        failed: CommandFailed | None = None
+        pip += ["--only-binary=:all:", "--disable-pip-version-check", "--no-input"]
+        pip += ["--progress-bar=off", *(f"-r{path}" for path in requirements)]
+        files = " and ".join(wanted)
         try:
-            with stage(f"Installing the Python packages in {' and '.join(wanted)} into {name}"):
+            with stage(f"Installing the Python packages in {files} into {self.folder.name}"):
                 run_logged("pip install", pip, LOGS / "pip.log")
-            have |= wanted
         except CommandFailed as failure:
+            self._write({file: text for file, text in have.items() if file not in wanted})
             failure.args = (f"{failure}\n{self.remedy}",)
-            failed = failure
-        content = {"python": said(self.python, "-I", "-c", _SHOW), "requirements": have}
-        self.stamp.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        if failed:
-            raise failed
+            raise
+        self._write(have | wanted)
 
-    def _have(self) -> dict[str, str] | None:
-        """What is installed; None where there is no sound environment, as after a move of it."""
-        stamp, answer = stored(self.stamp), said(self.python, "-I", "-c", _SHOW)
-        sound = bool(answer) and stamp.get("python") == answer
-        return dict(stamp.get("requirements", {})) if sound else None
+    def _write(self, requirements: dict[str, str]) -> None:
+        content = {"python": said(self.python, "-I", "-c", _SHOW), "requirements": requirements}
+        self.stamp.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
     def _create(self) -> None:
         if _is_foreign(self.folder):
@@ -116,12 +111,9 @@ class Environment:
             if self.folder.exists():
                 shutil.rmtree(self.folder)
             self.folder.mkdir()
-            self._mark()
+            (self.folder / _MARK).write_text(_MARKED, encoding="utf-8")
             command = [sys.executable, "-m", "venv", str(self.folder)]
             run_logged(f"Creating {name}", command, LOGS / "venv.log")
-
-    def _mark(self) -> None:
-        (self.folder / _MARK).write_text(_MARKED, encoding="utf-8")
 
 
 # In an environment from its first moment: one without is a user's own, and left alone.
@@ -137,14 +129,6 @@ def _is_foreign(folder: Path) -> bool:
     except OSError:
         return True  # a file, a link to nowhere
     return bool(names) and not names & {_MARK, "complete.json"}
-
-
-def _beside(place: Path) -> Path:
-    return place.with_name(f"{place.name}-crossover")
-
-
-def _wanted(requirements: Sequence[Path]) -> dict[str, str]:
-    return {path.name: path.read_text(encoding="utf-8") for path in requirements}
 
 
 MAIN = Environment(
@@ -165,8 +149,6 @@ JAX = Environment(
 VENV = MAIN.folder
 # An installed copy runs in an environment that has what it needs.
 PYTHON = MAIN.python if IS_CHECKOUT else Path(sys.executable)
-
-
 COMMAND = VENV / "bin" / "crossover"
 
 # Of what a shell tells Python these change no module that is found, and no warning to an error.
@@ -183,6 +165,13 @@ def variables(own_paths: bool = False) -> dict[str, str]:
 def module_path(own_paths: bool) -> str:
     given = os.environ.get("PYTHONPATH") if own_paths else None
     return os.pathsep.join([str(ROOT), *([given] if given else [])])
+
+
+def as_peer(python: Path, module: str, *words: str, own_paths: bool = False) -> str:
+    """The flag that has bench start this module as a peer. Safe: without the current folder, whose
+    peers.py or numpy.py is none of ours."""
+    start = ["env", "PYTHONSAFEPATH=1", f"PYTHONPATH={module_path(own_paths)}"]
+    return f"--peer={shlex.join([*start, str(python), '-m', module, *words])}"
 
 
 def install_command() -> None:

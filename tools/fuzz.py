@@ -48,19 +48,14 @@ def names() -> list[str]:
     return sorted(path.stem for path in SOURCES.glob("*.cpp"))
 
 
-def _corpora(name: str) -> list[Path]:
-    """What runs start from: the committed inputs, and what earlier runs found."""
-    folders = [SOURCES / "corpus" / name, FINDINGS / name]
+def _command(name: str, new_inputs: Path, *options: str) -> list[str | Path]:
+    """A run starts from the committed inputs, and what earlier ones found."""
+    folders = [new_inputs, SOURCES / "corpus" / name, FINDINGS / name]
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-    return folders
-
-
-def _command(name: str, new_inputs: Path, *options: str) -> list[str | Path]:
-    new_inputs.mkdir(parents=True, exist_ok=True)
     words = SOURCES / f"{name}.dict"  # libFuzzer finds the literals that the code compares with
     places = [f"-artifact_prefix={FINDINGS / name}/", *([f"-dict={words}"] * words.exists())]
-    return [BUILD / name, *options, *_LIMITS, *places, new_inputs, *_corpora(name)]
+    return [BUILD / name, *options, *_LIMITS, *places, *folders]
 
 
 def _run(name: str, command: Sequence[str | Path]) -> bool:

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Another commit's bench, measured in turn with this one as a peer: peers/bench.py."""
 
-import shlex
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
-from tools import environment
 from tools.console import HOME, ROOT, Failure, friendly, say
 
 FOLDER = HOME / "build" / "other"
 
 
-def _git(*words: str | Path) -> subprocess.CompletedProcess[str]:
+def git(*words: str | Path) -> subprocess.CompletedProcess[str]:
     # safe.directory: in containers the checkout often belongs to another user.
     command = ["git", "-c", f"safe.directory={ROOT}", "-C", ROOT, *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    # As os.fsdecode() has names of files.
+    return subprocess.run(
+        command, capture_output=True, text=True, errors="surrogateescape", check=False
+    )
 
 
 def commit_named(word: str) -> str:
     """In full; Failure where there is none."""
-    told = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
+    told = git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
     # A copy without .git may lie in somebody else's repository.
     if told.returncode != 0 or not (ROOT / ".git").exists():
         raise Failure(f"--compare-with={word}: git knows no such commit here", 2)
@@ -32,8 +32,8 @@ def built(commit: str, cuda: str) -> tuple[str, Path]:
     name = commit[:7]
     folder = FOLDER / name
     if not (folder / "run").exists():
-        cloned = _git("clone", "--quiet", "--shared", "--no-checkout", ROOT, folder)
-        moved = _git("-C", folder, "checkout", "--quiet", "--detach", commit)
+        cloned = git("clone", "--quiet", "--shared", "--no-checkout", ROOT, folder)
+        moved = git("-C", folder, "checkout", "--quiet", "--detach", commit)
         if cloned.returncode or moved.returncode:
             raise Failure(f"--compare-with={name}: {(cloned.stderr or moved.stderr).strip()}")
     say(f"building {name} in {friendly(folder)}")
@@ -41,10 +41,3 @@ def built(commit: str, cuda: str) -> tuple[str, Path]:
     if subprocess.run(set_up, stdin=subprocess.DEVNULL, check=False).returncode != 0:
         raise Failure(f"--compare-with={name}: it can't be built (above); name a later commit")
     return name, folder / "build" / "bench"
-
-
-def as_peer(name: str, bench: Path, flags: Sequence[str]) -> str:
-    """The flag that has bench measure that one on its own rows, in turn."""
-    words = ["env", "PYTHONSAFEPATH=1", f"PYTHONPATH={ROOT}", environment.PYTHON]
-    words += ["-m", "peers.bench", name, bench]
-    return f"--peer={shlex.join(map(str, [*words, *flags]))}"

@@ -5,7 +5,6 @@ they are, in PyTorch."""
 import hashlib
 import os
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -37,12 +36,6 @@ def paths(words: list[str]) -> list[Path]:
     """Those that --network names."""
     named = [word.removeprefix(FLAG) for word in words if word.startswith(FLAG)]
     return [Path(os.path.expanduser(one)).absolute() for text in named for one in text.split(",")]
-
-
-def _file_of(name: str) -> Path:
-    """Without the callable, of net.py:make."""
-    file, colon, callable_ = name.rpartition(":")
-    return Path(file if colon and callable_.isidentifier() else name)
 
 
 def found(word: str, run: Path) -> str:
@@ -94,27 +87,30 @@ def _names(sources: list[Path]) -> list[str]:
 
 
 def _stem(source: Path) -> str:
-    """Of its file and its callable."""
-    file = _file_of(source.name)
-    return "-".join(filter(None, [file.stem, source.name.removeprefix(f"{file.name}")[1:]]))
-
-
-def _out(source: Path, stem: str, *how: str) -> Path:
-    """A file of this source alone: others have the same name, and a run that is to go on finds it
-    by its own."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    mark = hashlib.sha256(repr((str(source), *how)).encode()).hexdigest()[:8]
-    return FOLDER / f"{stem}-{mark}.json"
+    """net-make, of net.py:make."""
+    file, colon, callable_ = source.name.rpartition(":")
+    if colon and callable_.isidentifier():
+        return f"{Path(file).stem}-{callable_}"
+    return source.stem
 
 
 def _made(
     source: Path, name: str, how: list[str], batches: list[str], python: Callable[[], Path]
 ) -> Path:
     own = [f"--name={name}"] if name else []
-    out = _out(source, _stem(source), *how, *own)
+    # A file of this source alone: others have the same name, and a run that is to go on finds it by
+    # its own.
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    mark = hashlib.sha256(repr((str(source), *how, *own)).encode()).hexdigest()[:8]
+    out = FOLDER / f"{_stem(source)}-{mark}.json"
     out.unlink(missing_ok=True)  # an older one is not what was asked for
     variables = environment.variables(own_paths=True)
-    reason = next((f"{word} is of modules as they are" for word in how if _is_of_modules(word)), "")
+    of_modules = [
+        word
+        for word in how
+        if re.match("--loss-function=(module$|.*:)", word) or _is_own_data(word)
+    ]
+    reason = f"{of_modules[0]} is of modules as they are" if of_modules else ""
     if not reason:
         command = [str(python()), "-m", "networks", "import", str(source)]
         command += [*how, *own, "-o", str(out)]
@@ -157,12 +153,6 @@ def _is_own_data(word: str) -> bool:
     return word.startswith("--data=") and word.rpartition(":")[2].isidentifier()
 
 
-def _is_of_modules(word: str) -> bool:
-    """Whether the importer does not know it."""
-    of_a_file = word.startswith("--loss-function=") and ":" in word
-    return of_a_file or word == "--loss-function=module" or _is_own_data(word)
-
-
 def modules(words: list[str]) -> list[Path]:
     """What tells the worker of those that are measured as they are."""
     return [path for path in paths(words) if path.name.endswith(_MODULE)]
@@ -182,8 +172,6 @@ def as_it_is(words: list[str], python: Callable[[], Path], with_peers: bool = Fa
             own = [one for one in word.partition("=")[2].split(",") if one in _TRAINING]
             told += [f"--family={','.join(own)}"] if own else []
     told.append(FLAG + ",".join(map(str, taken)))
-    place = environment.module_path(own_paths=True)
-    peer = ["env", "PYTHONSAFEPATH=1", f"PYTHONPATH={place}", str(python()), "-m", _WORKER, *told]
     of_peers = () if with_peers else _OF_PEERS
     kept = [word for word in words if not word.startswith((FLAG, "--torch-device=", *of_peers))]
     if others:
@@ -193,4 +181,4 @@ def as_it_is(words: list[str], python: Callable[[], Path], with_peers: bool = Fa
             word for word in kept if not word.startswith((*_TRAINED, "--family=", "--program="))
         ]
         kept += ["--family=Peak", "--program=pytorch"]
-    return [*kept, f"--peer={shlex.join(peer)}"]
+    return [*kept, environment.as_peer(python(), _WORKER, *told, own_paths=True)]

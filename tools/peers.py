@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -53,9 +52,6 @@ def beside(pythons: dict[str, Path], command: list[str]) -> list[str]:
     for name, python in pythons.items():
         own = [word for word in command if word.partition("=")[0] in FLAGS[name]]
         # A framework of the user's own may be found by PYTHONPATH alone.
-        paths = environment.module_path(own_paths=python != _made_by_us(name)[0].python)
-        # Safe: without the current folder, whose peers.py or numpy.py is none of ours.
-        peer = ["env", "PYTHONSAFEPATH=1", f"PYTHONPATH={paths}"]
-        peer += [str(python), "-m", f"peers.{name}", *own]
-        added.append(f"--peer={shlex.join(peer)}")
+        is_theirs = python != _made_by_us(name)[0].python
+        added.append(environment.as_peer(python, f"peers.{name}", *own, own_paths=is_theirs))
     return [*(word for word in command if word.partition("=")[0] not in flags), *added]

@@ -36,19 +36,14 @@ def has_new_gpu(bench: Path, out: Path) -> bool:
     try:
         machine = json.loads(_ask(bench, "--machine"))
         gpu, folders = machine["gpu"], {out.parent, *folders_of(machine["id"])}
-        complete = [_gpu_of(path) for folder in folders for path in folder.glob("*.json")]
-        return gpu is not None and gpu["name"] not in complete
+        known = []
+        for path in (path for folder in folders for path in folder.glob("*.json")):
+            with suppress(KeyError, TypeError):
+                crossover = stored(path)["context"]["crossover"]
+                known += [crossover["machine"]["gpu"]["name"]] * (crossover["complete"] is True)
+        return gpu is not None and gpu["name"] not in known
     except (Failure, ValueError, KeyError, TypeError):
         return False
-
-
-def _gpu_of(path: Path) -> str | None:
-    """The GPU's name in a complete result file."""
-    with suppress(KeyError, TypeError):
-        crossover = stored(path)["context"]["crossover"]
-        if crossover["complete"] is True:
-            return crossover["machine"]["gpu"]["name"]
-    return None
 
 
 def commit_of(bench: Path) -> str:

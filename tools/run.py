@@ -132,11 +132,9 @@ class Arguments(Namespace):
 
     @property
     def only_tells(self) -> bool:
-        for argument in self.bench:
-            name, _, value = argument.partition("=")
-            if name in TELLING and value.lower() not in ("false", "no", "off", "0"):
-                return True
-        return False
+        said = (argument.partition("=") for argument in self.bench)
+        off = ("false", "no", "off", "0")
+        return any(name in TELLING and value.lower() not in off for name, _, value in said)
 
     @property
     def measures_builds(self) -> bool:
@@ -145,11 +143,8 @@ class Arguments(Namespace):
     @property
     def out(self) -> Path | None:
         """The file the user names for the results; the last one counts, as in bench."""
-        given: Path | None = None
-        for argument in self.bench:
-            if argument.startswith(OUTPUTS):
-                given = Path(argument.partition("=")[2]).absolute()
-        return given
+        given = [word.partition("=")[2] for word in self.bench if word.startswith(OUTPUTS)]
+        return Path(given[-1]).absolute() if given else None
 
 
 def _at_home(argument: str) -> str:
@@ -226,7 +221,8 @@ def with_other(parsed: Arguments, command: list[str]) -> Path:
         command.append("--sweep=quick")
     if not any(word.startswith("--refine=") for word in flags):
         command.append("--refine=program")
-    command.append(other.as_peer(name, bench, flags))
+    words = ["peers.bench", name, str(bench), *flags]
+    command.append(environment.as_peer(environment.PYTHON, *words))
     path = parsed.out
     if path is None:
         commit, folder = results.commit_of(build.BENCH), other.FOLDER / "results" / name
@@ -292,13 +288,32 @@ def plots(*words: str | Path) -> bool:
     return subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode == 0
 
 
+def flags_of(run: results.EarlierRun, parsed: Arguments, given: set[str]) -> list[str]:
+    """Those of a run that goes on, but for the ones that are given; `parsed` gets its peers."""
+    flags = []
+    for word in run.flags:
+        flag, _, value = word.partition("=")
+        if flag == WITH_PEERS:
+            parsed.peers = tuple(dict.fromkeys([*parsed.peers, *peers.named(value)[0]]))
+        elif flag not in given:
+            is_network = word.startswith(own_network.FLAG)
+            flags.append(own_network.found(word, run.out) if is_network else word)
+            if flag == "--data" and not Path(value).exists():
+                raise Failure(
+                    f"the run in {friendly(run.out)} read {value}, and result files name no "
+                    f"folders; say where it is: ./run --resume --data=FOLDER/{value}",
+                    2,
+                )
+    return flags
+
+
 def destination(parsed: Arguments, command: list[str]) -> Path:
     """Where the results of a run go that names no file; `command` gets what follows from it."""
     machine, commit = results.machine_of(build.BENCH), results.commit_of(build.BENCH)
 
     def runs(complete: bool) -> list[results.EarlierRun]:
         of_commit = results.earlier_runs(machine, commit, complete)
-        return [r for r in of_commit if two.is_of_two(r.flags) == (parsed.commands is not None)]
+        return [r for r in of_commit if (two.FAMILY in r.flags) == (parsed.commands is not None)]
 
     earlier = runs(complete=False)
     if parsed.resume:
@@ -314,23 +329,8 @@ def destination(parsed: Arguments, command: list[str]) -> Path:
                 "--resume starts one",
                 2,
             )
-        given = {word.partition("=")[0] for word in command}
         path = earlier[0].out
-        said = [word for word in earlier[0].flags if word.partition("=")[0] == WITH_PEERS]
-        found = [name for word in said for name in peers.named(word.partition("=")[2])[0]]
-        parsed.peers = tuple(dict.fromkeys([*parsed.peers, *found]))
-        own = [word for word in earlier[0].flags if word not in said]
-        own = [word for word in own if word.partition("=")[0] not in given]
-        for word in own:
-            data = Path(word.removeprefix("--data="))
-            if word.startswith("--data=") and not data.exists():
-                raise Failure(
-                    f"the run in {friendly(path)} read {data}, and result files name no folders; "
-                    f"say where it is: ./run --resume --data=FOLDER/{data}",
-                    2,
-                )
-        is_network = own_network.FLAG
-        command += [own_network.found(w, path) if w.startswith(is_network) else w for w in own]
+        command += flags_of(earlier[0], parsed, {word.partition("=")[0] for word in command})
     else:
         path = results.new_file(commit, datetime.date.today(), *results.folders_of(machine))
         if earlier:
@@ -353,14 +353,6 @@ def built_for(parsed: Arguments) -> str:
             for earlier in results.earlier_runs(machine, commit, complete=False)[:1]:
                 return next(filter(None, map(cuda.parse, earlier.flags)), parsed.cuda)
     return parsed.cuda
-
-
-def bring_up_to_date(parsed: Arguments) -> None:
-    """Install and build what is missing, in a checkout."""
-    if IS_CHECKOUT:
-        with setup.alone():
-            ranks = any(word.startswith("--ranks=") for word in parsed.bench)
-            build.program(setup.for_run(built_for(parsed), ranks))
 
 
 def conclude(asked: Path, code: int, started: float, parsed: Arguments) -> int:
@@ -404,22 +396,18 @@ def conclude(asked: Path, code: int, started: float, parsed: Arguments) -> int:
     return code
 
 
-def main(arguments: list[str]) -> int:
-    parsed = parse(arguments)
-    if parsed.help:
-        return show_help(parsed)
-    if parsed.version:
-        print(f"crossover {__version__}")
-        return 0
-    bring_up_to_date(parsed)
-    if parsed.setup_only:
-        measuring = [given for given in parsed.bench if cuda.parse(given) is None]
-        if measuring:
-            raise Failure(f"--setup-only measures nothing, but got {' '.join(measuring)}", 2)
-        for name in parsed.peers:
-            say(f"ready: {friendly(peers.python_of(name, parsed.peers_python))}")
-        say(f"ready: {friendly(build.BENCH)}")
-        return 0
+def only_set_up(parsed: Arguments) -> int:
+    measuring = [given for given in parsed.bench if cuda.parse(given) is None]
+    if measuring:
+        raise Failure(f"--setup-only measures nothing, but got {' '.join(measuring)}", 2)
+    for name in parsed.peers:
+        say(f"ready: {friendly(peers.python_of(name, parsed.peers_python))}")
+    say(f"ready: {friendly(build.BENCH)}")
+    return 0
+
+
+def run_bench(parsed: Arguments) -> int:
+    """Measure what is asked for, beside whatever else, and show what came of it."""
 
     def python() -> Path:
         return peers.python_of("pytorch", parsed.peers_python)
@@ -449,3 +437,17 @@ def main(arguments: list[str]) -> int:
         if parsed.out is None:
             results.remove_if_empty(path)
     return conclude(path, code, started, parsed)
+
+
+def main(arguments: list[str]) -> int:
+    parsed = parse(arguments)
+    if parsed.help:
+        return show_help(parsed)
+    if parsed.version:
+        print(f"crossover {__version__}")
+        return 0
+    if IS_CHECKOUT:
+        with setup.alone():
+            ranks = any(word.startswith("--ranks=") for word in parsed.bench)
+            build.program(setup.for_run(built_for(parsed), ranks))
+    return only_set_up(parsed) if parsed.setup_only else run_bench(parsed)

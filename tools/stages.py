@@ -5,12 +5,12 @@ import os
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
-from tools import build, environment
-from tools.console import ROOT, Failure, Missing, cores
+from tools.console import ROOT, Failure, Missing
 
 ALL = "CROSSOVER_TEST_ALL"  # set by ./test --all; tests in C++ ask for it as well
 
@@ -24,13 +24,19 @@ def weekly() -> bool:
     return bool(os.environ.get(ALL))
 
 
+def passes(command: Sequence[str | Path], variables: dict[str, str] | None = None) -> bool:
+    sys.stdout.flush()
+    done = subprocess.run(command, cwd=ROOT, env=variables, stdin=subprocess.DEVNULL, check=False)
+    return done.returncode == 0
+
+
 @dataclass(frozen=True)
 class Stage:
     """A line of the summary. `needs`: stages that must have passed; after those not run at all."""
 
     name: str
     description: str
-    run: Callable[[Any], bool]
+    run: Callable[[Namespace], bool]
     needs: tuple[str, ...] = ()
 
 
@@ -42,7 +48,7 @@ class Result:
     seconds: float = 0.0
 
 
-def verdict_of(stage: Stage, asked: Any) -> str:
+def _verdict_of(stage: Stage, asked: Namespace) -> str:
     try:
         return "passed" if stage.run(asked) else "FAILED"
     except Missing as missing:
@@ -53,7 +59,7 @@ def verdict_of(stage: Stage, asked: Any) -> str:
         return "FAILED"
 
 
-def run_all(stages: Sequence[Stage], asked: Any) -> dict[str, Result]:
+def run_all(stages: Sequence[Stage], asked: Namespace) -> dict[str, Result]:
     """Run each, also where another failed that it does not need."""
     results: dict[str, Result] = {}
     for stage in stages:
@@ -63,31 +69,5 @@ def run_all(stages: Sequence[Stage], asked: Any) -> dict[str, Result]:
             continue
         print(f"\n{stage.name}: {stage.description}", flush=True)
         start = time.monotonic()
-        results[stage.name] = Result(verdict_of(stage, asked), time.monotonic() - start)
+        results[stage.name] = Result(_verdict_of(stage, asked), time.monotonic() - start)
     return results
-
-
-# ---- those that run tests
-
-
-def _passes(command: Sequence[str], variables: dict[str, str] | None = None) -> bool:
-    sys.stdout.flush()
-    done = subprocess.run(command, cwd=ROOT, env=variables, stdin=subprocess.DEVNULL, check=False)
-    return done.returncode == 0
-
-
-def run_ctest(preset: str, quick: bool = False) -> bool:
-    """The preset's tests; `quick`: no slow ones."""
-    left_out = ["emulation"] if preset == "default" and not weekly() else []
-    left_out += ["slow"] if quick else []
-    command = ["ctest", "--test-dir", str(build.folder(preset)), "--output-on-failure"]
-    command += ["--parallel", str(cores())]
-    command += ["--label-exclude", f"^({'|'.join(left_out)})$"] if left_out else []
-    return _passes(command)
-
-
-def run_pytest(quick: bool = False) -> bool:
-    """All tests; `quick`: no slow ones."""
-    command = [str(environment.PYTHON), "-m", "pytest", "-q", f"--numprocesses={cores()}"]
-    command += ["--dist=worksteal", "--durations=10", *(["-m", "not slow"] if quick else [])]
-    return _passes(command, environment.variables())

@@ -5,15 +5,13 @@ import os
 import shutil
 import time
 from argparse import Namespace, RawDescriptionHelpFormatter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from plots import __version__
-from tools import build, cuda, environment, fuzz, setup
-from tools.console import Failure, Missing, Parser, seconds_of
-from tools.sources import check_format, check_mypy, check_ruff, check_tidy
-from tools.stages import ALL, Result, Stage, run_all, run_ctest, run_pytest
+from tools import build, cuda, environment, fuzz, setup, sources
+from tools.console import Failure, Missing, Parser, cores, seconds_of
+from tools.stages import ALL, Result, Stage, passes, run_all
 
 
 def _build(asked: Namespace) -> bool:
@@ -32,11 +30,29 @@ def _asan_build(_: Namespace) -> bool:
     return True
 
 
+def _ctest(preset: str, *left_out: str) -> bool:
+    command = ["ctest", "--test-dir", str(build.folder(preset)), "--output-on-failure"]
+    command += ["--parallel", str(cores())]
+    command += ["--label-exclude", f"^({'|'.join(left_out)})$"] if left_out else []
+    return passes(command)
+
+
+def _optimized(asked: Namespace) -> bool:
+    left_out = [] if asked.all else ["emulation"]
+    return _ctest("default", *left_out, *(["slow"] if asked.quick else []))
+
+
+def _pytest(asked: Namespace) -> bool:
+    command = [str(environment.PYTHON), "-m", "pytest", "-q", f"--numprocesses={cores()}"]
+    command += ["--dist=worksteal", "--durations=10", *(["-m", "not slow"] * asked.quick)]
+    return passes(command, environment.variables())
+
+
 def _tidy(asked: Namespace) -> bool:
     run_clang_tidy = shutil.which("run-clang-tidy-14")
     if run_clang_tidy is None:
         raise Missing("clang-tidy-14 is not installed")
-    return check_tidy(run_clang_tidy, build.folder("default"), asked.all)
+    return sources.check_tidy(run_clang_tidy, build.configured_with(), asked.all)
 
 
 def _fuzz(_: Namespace) -> bool:
@@ -44,32 +60,20 @@ def _fuzz(_: Namespace) -> bool:
     return fuzz.short()
 
 
-def _checked(check: Callable[[Path], bool], tool: str) -> Callable[[Namespace], bool]:
-    return lambda _: check(environment.tool(tool))
-
-
-def _asan(_: Namespace) -> bool:
-    return run_ctest("asan")
-
-
 STAGES = (
     Stage("build", "configure and build the default preset", _build),
     Stage("asan-build", "build with sanitizers, the GPU backend on the emulation", _asan_build),
-    Stage("format", "clang-format, changing nothing", _checked(check_format, "clang-format")),
-    Stage("ruff", "ruff's checks and format for the Python side", _checked(check_ruff, "ruff")),
-    Stage("mypy", "the types of the Python side", _checked(check_mypy, "mypy")),
-    Stage(
-        "ctest",
-        "the C++ tests, optimized",
-        lambda asked: run_ctest("default", asked.quick),
-        ("build",),
-    ),
-    Stage(
-        "pytest", "the Python tests", lambda asked: run_pytest(asked.quick), ("build", "asan-build")
-    ),
+    Stage("format", "clang-format, changing nothing", lambda _: sources.check_format()),
+    Stage("ruff", "ruff's checks and format for the Python side", lambda _: sources.check_ruff()),
+    Stage("mypy", "the types of the Python side", lambda _: sources.check_mypy()),
+    Stage("ctest", "the C++ tests, optimized", _optimized, ("build",)),
+    Stage("pytest", "the Python tests", _pytest, ("build", "asan-build")),
     Stage("tidy", "clang-tidy on sources that differ from main", _tidy, ("build",)),
     Stage(
-        "asan", "the C++ tests and the emulated GPU under the sanitizers", _asan, ("asan-build",)
+        "asan",
+        "the C++ tests and the emulated GPU under the sanitizers",
+        lambda _: _ctest("asan"),
+        ("asan-build",),
     ),
     Stage("fuzz", "made-up files and command lines, under the sanitizers", _fuzz),
 )

@@ -141,11 +141,6 @@ def _steps(text: str | None) -> tuple[int, int]:
     return counts[0], counts[1]
 
 
-def is_of_two(flags: tuple[str, ...]) -> bool:
-    """Whether a run with these flags of bench's was one of `./run two`."""
-    return FAMILY in flags
-
-
 def screen(path: Path, at: int | None) -> list[str | Path]:
     """The words for `plots` that print both answers."""
     return [WORD, path, *([] if at is None else [f"--at={at}"])]

@@ -27,10 +27,10 @@ from crossover_bench import main
 if __name__ == "__main__":
     sys.exit(main())
 """
-# Of the repository alone: its tests, what ./test and the GPU's side start, and this.
+# Of the repository alone: its tests, what ./test starts, tools/gpu_sweep, and this.
 _LEFT_OUT = re.compile(
     r"(^|/)(tests|__pycache__)/|\.pyc$|"
-    r"^tools/(fuzz|gpu|gpu_sweep|installed|limited|pack|sources|stages|test|wheel)(\.py)?$"
+    r"^tools/(fuzz|gpu_sweep|installed|sources|stages|test|wheel)(\.py)?$"
 )
 _WITH_TEXTS = {".py", ".js", ".j2"}
 # It says how to measure a commit again, which takes the repository.
