@@ -16,7 +16,7 @@ from plots.core.paired import DISAGREES, disagree, pairs_of, pairs_words, spacin
 from plots.features.answer.analysis import sentences
 from plots.features.crossover.table import crossover_table
 from plots.features.threads import section
-from plots.features.threads.analysis import EQUAL_WITHIN, more_threads, threads_sentence
+from plots.core.crossover import EQUAL_WITHIN
 from plots.features.threads.section import threads_table
 from plots.file import loading
 from plots.file.ladders import DISC
@@ -158,7 +158,7 @@ def test_a_contradiction_is_flagged(read):
     assert "contradict that: 2 threads won reliably from between 100" in threads_sentence(
         far, more_threads(far)[0]
     )
-    assert DISAGREES in threads_table([(far, more_threads(far))]).notes
+    assert DISAGREES in threads_table(far, more_threads(far)).notes
 
 
 def refinement(*intervals: PairedInterval, complete: bool = True) -> Refinement:

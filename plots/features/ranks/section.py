@@ -17,6 +17,7 @@ from plots.features.ranks.analysis import (
     ranks_tables,
     shared,
     shared_tables,
+    shares_a_gpu,
 )
 from plots.file.rows import File
 
@@ -84,3 +85,14 @@ def _draw(pair: tuple[File, Sequence[Comparison]], most: int | None = None) -> l
     file, found = pair
     each = (draw_charts(file, alike) for _, alike in by_device(found))
     return [chart for charts in each for chart in charts[:most]]
+
+
+def lacking(file: File, weak: bool = False) -> str:
+    """Why there is no section on `file`, and what gives one."""
+    but = ", but on some that share a GPU" if any(map(shares_a_gpu, file.rows)) else ""
+    each = ", which have as large a batch each as one process has" if weak else ""
+    batches = " --batch=100,200" if weak else ""
+    return (
+        f"no network was trained on several ranks{but}{each}; ./run --family=Collective,Epoch "
+        f"--ranks=1,2 --threads=1,2{batches} does it"
+    )
