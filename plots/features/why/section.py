@@ -51,7 +51,7 @@ def of_times(files: Sequence[File], context: Context) -> Section | None:
     shown = [file for file in files if any(training_rows(file, each) for each in TRAINING)]
     if not shown:
         return None
-    drawn = context.draw(draw_all, shown)
+    drawn = context.draw(draw_all, [(file, context.comparisons(file)) for file in shown])
     families = [each for each in TRAINING if any(training_rows(file, each) for file in shown)]
     timed = " and ".join(FAMILIES[each].a for each in families)
     return Section(
@@ -65,12 +65,13 @@ def of_times(files: Sequence[File], context: Context) -> Section | None:
     )
 
 
-def draw_all(file: File) -> list[Chart]:
-    """A chart of each family of `file` that trains and was profiled."""
+def draw_all(pair: tuple[File, Sequence[Comparison]]) -> list[Chart]:
+    """A chart of each family of a file that trains and was profiled; with its comparisons()."""
     # Imported here because matplotlib takes long to load.
     from plots.features.why.chart import draw_why  # noqa: PLC0415
 
-    return [chart for family in TRAINING if (chart := draw_why(file, family))]
+    file, compared = pair
+    return [chart for family in TRAINING if (chart := draw_why(file, family, compared))]
 
 
 def _of_times(file: File, charts: Sequence[Chart], context: Context) -> Block:

@@ -12,6 +12,7 @@ from plots.core.bounds import bounds
 from plots.core.crossover import Comparison, Crossover, SpeedUp
 from plots.core.crossover_words import crossover_words
 from plots.core.headline import way
+from plots.core.network import training_rows
 from plots.core.series import series_key, series_labels
 from plots.core.tables.cells import (
     Field,
@@ -20,7 +21,6 @@ from plots.core.tables.cells import (
     network_fields,
     number_cell,
     number_field,
-    seconds_cell,
     seconds_field,
     table_of,
     text_cell,
@@ -30,16 +30,14 @@ from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.why.analysis import (
     PARTS,
     UNATTRIBUTED,
+    Counterfactual,
     Repayment,
-    Threads,
     counterfactuals,
-    is_profiled,
-    missing_gpu,
     repayments,
     splits,
     threads,
 )
-from plots.file.families import EPOCH, FAMILIES
+from plots.file.families import EPOCH, FAMILIES, TRAINING
 from plots.file.rows import Bound, File, Row, median_of
 from plots.text import counted, sentence
 from plots.units import written
@@ -132,8 +130,17 @@ def split_table(file: File, rows: Sequence[Row]) -> Table:
         seconds_field("bound_seconds", "at least", lambda row: known(row).seconds, "bound"),
         (Column("bound_percent", "reached", True, "bound"), reached),
     )
-    closing = [missing] if (missing := missing_gpu(file)) else []
-    if slow := sum(is_profiled(row) and row.index not in found for row in rows):
+    closing = []
+    trained = [row for family in TRAINING for row in training_rows(file, family)]
+    if all(row.device == "cpu" for row in trained):
+        closing.append(
+            f"There is no GPU row here: {file.machine.gpu_reason or 'no GPU row has a result'}. A "
+            "file with both sides would add the time of launches, copies and waits, the crossover, "
+            "what resident data, CUDA graphs or more CPU threads do to it, and the number of "
+            "epochs or steps that repay the GPU's start-up."
+        )
+    profiled = [row for row in rows if any(f"seconds_{part}" in row.counters for part in PARTS)]
+    if slow := sum(row.index not in found for row in profiled):
         closing.append(
             f"Not split: {counted(slow, 'row')} whose profile took over 10 % longer than the row."
         )
@@ -142,29 +149,31 @@ def split_table(file: File, rows: Sequence[Row]) -> Table:
 
 
 def thread_table(file: File, rows: Sequence[Row]) -> Table:
-    """What more CPU threads bring to each network."""
+    """What more CPU threads bring to each network: its time on the fewest over its time."""
     words, found = FAMILIES[_family(rows)], threads(rows)
-    counts = sorted({count for item in found for count in item.rows})
+    counts = sorted({count for own in found for count in own})
     notes: dict[str, int] = {}
 
-    def time(count: int) -> Field:
-        def cell(item: Threads) -> Cell:
-            return seconds_cell(item.rows[count].median) if count in item.rows else NOTHING
-
-        return Column(f"seconds_{count}", counted(count, "thread"), True, "time"), cell
-
     def speed_up(count: int) -> Field:
-        def cell(item: Threads) -> Cell:
-            if count not in item.rows:
+        def cell(own: dict[int, Row]) -> Cell:
+            if count not in own:
                 return NOTHING
-            said = [_UNSURE] if count in item.unsure else []
-            ratio = item.speed_ups[count]
+            base, row = next(iter(own.values())), own[count]
+            overlap = row.minimum <= base.maximum and base.minimum <= row.maximum
+            said = [_UNSURE] if overlap and row is not base else []
+            ratio = base.median / row.median
             return Cell(f"{ratio:.2f}", ratio, marks=marks(said, notes))
 
         return Column(f"speed_up_{count}", counted(count, "thread"), True, "speedup"), cell
 
+    def time(count: int) -> Field:
+        def median(own: dict[int, Row]) -> float | None:
+            return own[count].median if count in own else None
+
+        return seconds_field(f"seconds_{count}", counted(count, "thread"), median, "time")
+
     fields = (
-        *network_fields("model", lambda item: next(iter(item.rows.values()))),
+        *network_fields("model", lambda own: next(iter(own.values()))),
         *map(time, counts),
         *map(speed_up, counts[1:]),
     )
@@ -175,28 +184,27 @@ def thread_table(file: File, rows: Sequence[Row]) -> Table:
 def counterfactual_table(file: File, compared: Sequence[Comparison], family: str = EPOCH) -> Table:
     """What would change the crossovers of `family`; each line's note says it as a sentence."""
     found = counterfactuals(file, compared, family)
-    columns = (
-        Column("change", "change"),
-        Column("held", "all else"),
-        Column("before", "before", numeric=True, group="crossover"),
-        Column("after", "after", numeric=True, group="crossover"),
-        Column("from", "from"),
-    )
-    lines = tuple(
+    numbers = {id(item): number for number, item in enumerate(found, 1)}
+
+    def size(key: str, of: Callable[[Counterfactual], Crossover]) -> Field:
+        def cell(item: Counterfactual) -> Cell:
+            size = of(item).size
+            return Cell(crossover_words(of(item))) if size is None else number_cell(size)
+
+        return Column(key, key, True, "crossover"), cell
+
+    fields = (
         (
-            Cell(item.change, item.change, marks=(number,)),
-            text_cell(item.held),
-            *map(_crossover, (item.before, item.after)),
-            text_cell("measured" if item.measured else "the profile"),
-        )
-        for number, item in enumerate(found, 1)
+            Column("change", "change"),
+            lambda item: Cell(item.change, item.change, marks=(numbers[id(item)],)),
+        ),
+        text_field("held", "all else", lambda item: item.held),
+        size("before", lambda item: item.before),
+        size("after", lambda item: item.after),
+        text_field("from", "from", lambda item: "measured" if item.measured else "the profile"),
     )
-    return Table(
-        title=f"What changes the crossover{FAMILIES[family].over}, on {file.machine.id}",
-        columns=columns,
-        lines=lines,
-        notes=tuple(sentence(item.sentence) for item in found),
-    )
+    title = f"What changes the crossover{FAMILIES[family].over}, on {file.machine.id}"
+    return table_of(title, found, fields, [sentence(item.sentence) for item in found])
 
 
 def repayment_table(file: File, rows: Sequence[Row]) -> Table:
@@ -240,11 +248,6 @@ def engine_table(file: File, rows: Sequence[Row]) -> Table:
 
 def _family(rows: Sequence[Row]) -> str:
     return rows[0].family if rows else EPOCH
-
-
-def _crossover(found: Crossover) -> Cell:
-    size = found.size
-    return Cell(crossover_words(found)) if size is None else number_cell(size)
 
 
 def largest_parts(table: Table) -> Table:
