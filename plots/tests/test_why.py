@@ -182,7 +182,7 @@ def test_charts_are_written(load, tmp_path):
     names = ["synthetic-machine.why.png", "synthetic-machine.why.svg"]
     assert sorted(path.name for path in charts.iterdir()) == names
     svg = (charts / names[1]).read_text()
-    labels = ("launch", "copy to GPU", "products", "unattributed", "bound", "GPU, fastest way")
+    labels = ("launch", "wait", "products", "unattributed", "bound", "GPU, fastest way")
     assert all(label in svg for label in labels)
 
 
