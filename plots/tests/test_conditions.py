@@ -26,13 +26,11 @@ def _document(*, told=True):
 def test_a_gpu_is_shown_as_it_was_while_measured(write):
     (block,) = section.build([loading.load_file(write(_document()))], Context()).blocks
     assert block.points == (
-        "Clock: median 1840 MHz, 1700 to 1980.",
-        "Temperature: median 54 °C, 40 to 68.",
+        "Clock: median 1840 MHz, 1700 to 1980; 1980 at first, 1708 in the end.",
+        "Temperature: median 54 °C, 40 to 68; 40 at first, 68 in the end.",
         "Power: 300 W.",
         "The driver held clocks back in 1 of 2 rows: power cap.",
     )
-    (picture,) = block.pictures
-    assert "the driver held clocks back" in picture.pictures.svg.decode()
 
 
 def test_a_driver_that_tells_nothing_has_no_section(write):

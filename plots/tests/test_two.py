@@ -9,8 +9,17 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from plots.features.two.analysis import SIDES, Two, size_of, two
-from plots.features.two.section import answers, at_answer, repaid_words, step_answer, two_table
+from plots.features.two.section import (
+    SIDES,
+    Two,
+    answers,
+    at_answer,
+    repaid_words,
+    size_of,
+    step_answer,
+    two,
+    two_table,
+)
 from plots.file.rows import Failure, PairedInterval, PairedSize, Refinement
 
 STEPS = (10, 100)

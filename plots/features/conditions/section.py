@@ -1,95 +1,67 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the GPU was while it was measured: clock, temperature and power of each repetition."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch, PathPatch
-from matplotlib.path import Path
 
-from plots.core.charts.style import RULE, Chart, devices, finish, is_narrow, render, write_above
 from plots.core.page.section import Block, Context, Section
 from plots.file.rows import File, Row
 
 _HELD_BACK = "held back: "  # of the warning that GpuWatch::doubts() writes (bench/rows/watches.cpp)
 _CLOCK = "sm_clock_mhz_after"
-_LINE, _HELD = "#D55E00", "#F3C9A5"
+_ENDS = 0.1  # share of the repetitions that are the first ones, and the last ones
 _NOTES = (
-    "Each point is one repetition; rows stand in the order of the file. Clock and temperature are "
-    "the driver's, right after the repetition. Power is the energy of a repetition over its time.",
+    "Of each repetition; clock and temperature are the driver's, right after it. Power is the "
+    "energy of a repetition over its time. At first, in the end: medians of the first and the last "
+    "tenth of all repetitions, in the order of the file.",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Strip:
-    """`values` are of all repetitions, NaN where the driver did not tell."""
-
-    name: str
-    unit: str
-    values: np.ndarray
-
-    def __str__(self) -> str:
-        """The median, and the range of what differs."""
-        low, middle, high = np.nanquantile(self.values, (0, 0.5, 1)).round().astype(int)
-        if low == high:
-            return f"{self.name}: {low} {self.unit}."
-        return f"{self.name}: median {middle} {self.unit}, {low} to {high}."
 
 
 def build(files: Sequence[File], context: Context) -> Section | None:
     """The section on `files`; None where no driver told of a GPU."""
-    shown = [(file, _strips(file)) for file in files[: context.detailed]]
-    shown = [(file, strips) for file, strips in shown if strips]
-    if not shown:
+    shown = [(file, tuple(_points(file))) for file in files[: context.detailed]]
+    blocks = [Block(machine=file.machine.id, points=points) for file, points in shown if points]
+    if not blocks:
         return None
     return Section(
         title="The GPU meanwhile",
         anchor="conditions",
         lead="How fast and how warm the GPU ran while it was measured. A clock that falls explains "
         "times that grow.",
-        blocks=tuple(_block(file, strips, context) for file, strips in shown),
+        blocks=tuple(blocks),
         notes=_NOTES,
     )
 
 
-def _block(file: File, strips: Sequence[_Strip], context: Context) -> Block:
-    rows = _rows(file)
-    held = [row for row in rows if _held_back(row)]
-    reasons = sorted({reason for row in held for reason in _held_back(row)})
-    said = f": {', '.join(reasons)}" if reasons else ""
-    points = (
-        *map(str, strips),
-        f"The driver held clocks back in {len(held) or 'none'} of {len(rows)} rows{said}.",
-    )
-    alt = f"{' '.join(points)} Drawn over the repetitions of all rows on the GPU."
-    chart = Chart("conditions", render(partial(_draw, file, rows, strips)), alt)
-    picture = context.picture(file, chart)
-    return Block(machine=file.machine.id, points=points, pictures=(picture,))
-
-
-def _rows(file: File) -> list[Row]:
-    return [row for row in file.own_rows if row.samples.size and _CLOCK in row.measured]
-
-
-def _strips(file: File) -> list[_Strip]:
-    rows = _rows(file)
+def _points(file: File) -> Iterator[str]:
+    """What the driver told, a sentence each."""
+    rows = [row for row in file.own_rows if row.samples.size and _CLOCK in row.measured]
     if not rows:
-        return []
-    seconds = np.concatenate([row.samples for row in rows])
-    strips = [
-        _Strip("Clock", "MHz", _each(rows, _CLOCK)),
-        _Strip("Temperature", "°C", _each(rows, "temperature_celsius_after")),
-        _Strip("Power", "W", _each(rows, "joules_gpu") / seconds),
-    ]
-    return [strip for strip in strips if np.isfinite(strip.values).any()]
+        return
+    watts = _each(rows, "joules_gpu") / np.concatenate([row.samples for row in rows])
+    for name, unit, values in (
+        ("Clock", "MHz", _each(rows, _CLOCK)),
+        ("Temperature", "°C", _each(rows, "temperature_celsius_after")),
+        ("Power", "W", watts),
+    ):
+        known = values[np.isfinite(values)]
+        if known.size:
+            count = max(1, round(_ENDS * known.size))
+            first, last = (np.median(part) for part in (known[:count], known[-count:]))
+            low, middle, high = np.quantile(known, (0, 0.5, 1))
+            said = f"median {middle:.0f} {unit}, {low:.0f} to {high:.0f}"
+            said += f"; {first:.0f} at first, {last:.0f} in the end"
+            yield f"{name}: {said if round(low) < round(high) else f'{low:.0f} {unit}'}."
+    held = [reasons for row in rows if (reasons := _held_back(row))]
+    named = sorted({reason for reasons in held for reason in reasons})
+    said = f": {', '.join(named)}" if named else ""
+    yield f"The driver held clocks back in {len(held) or 'none'} of {len(rows)} rows{said}."
 
 
 def _each(rows: Sequence[Row], counter: str) -> np.ndarray:
-    """Of each repetition. What is the same in all of a row stands once in the file."""
+    """Of each repetition, NaN where the driver did not tell. What is the same in all of a row
+    stands once in the file."""
     missing = np.array([np.nan])
     values = [row.measured.get(counter, missing) for row in rows]
     sizes = [row.samples.size for row in rows]
@@ -101,40 +73,3 @@ def _held_back(row: Row) -> list[str]:
     """Why the driver held clocks back."""
     held = [text.partition(_HELD_BACK)[2] for text in row.warnings if _HELD_BACK in text]
     return [reason for reasons in held for reason in reasons.split(", ")]
-
-
-def _draw_points(axes: Axes, x: np.ndarray, y: np.ndarray) -> None:
-    """Dots as one path of short strokes with round ends: thousands of markers make a large file."""
-    known = np.isfinite(y)
-    start = np.column_stack([x[known], y[known]])
-    end = start + np.array([0.01, 0.0])
-    stroke = np.stack([start, end], axis=1).reshape(-1, 2)
-    codes = np.tile([Path.MOVETO, Path.LINETO], len(start))
-    dots = Path(stroke, codes)
-    dots.should_simplify = False
-    axes.add_patch(PathPatch(dots, fill=False, edgecolor=_LINE, linewidth=2.2, capstyle="round"))
-
-
-def _draw(file: File, rows: Sequence[Row], strips: Sequence[_Strip], figure: Figure) -> None:
-    figure.set_figheight(0.95 * len(strips) + 0.4)
-    ends = np.cumsum([len(row.samples) for row in rows])
-    held = [place for place, row in enumerate(rows) if _held_back(row)]
-    every: list[Axes] = [*figure.subplots(len(strips), 1, sharex=True, squeeze=False)[:, 0]]
-    for axes, strip in zip(every, strips, strict=True):
-        for place in held:
-            axes.axvspan(ends[place - 1] if place else 0, ends[place], color=_HELD, linewidth=0)
-        places = np.arange(len(strip.values)) + 0.5
-        _draw_points(axes, places, strip.values)
-        low, high = np.nanmin(strip.values), np.nanmax(strip.values)
-        margin = max(0.1 * (high - low), 0.02 * high)
-        axes.set_ylim(low - margin, high + margin)
-        axes.set_xlim(0, len(strip.values))
-        axes.locator_params(axis="y", nbins=3)
-        axes.grid(axis="y", color=RULE, linewidth=0.8)
-        axes.set_axisbelow(True)
-        write_above(axes, f"{strip.name} [{strip.unit}]", figure.get_figwidth() - 1)
-    every[-1].set_xlabel("repetitions, row by row")
-    every[-1].locator_params(axis="x", nbins=5 if is_narrow(figure) else 10)
-    patches = [Patch(color=_HELD, label="the driver held clocks back")] if held else []
-    line = f"{devices(file)} · {len(ends)} rows"
-    finish(figure, "The GPU while it was measured", [line], patches)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from plots.core.crossover import Comparison, speed_ups
 from plots.core.headline import by_work, foremost
-from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.core.page.section import Block, Context, Section
 from plots.features.crossover.table import how_much_table, ratio_title, where_table
 from plots.file.families import EPOCH, FAMILIES, OF_NETWORKS, TRAINING
 from plots.file.rows import File
@@ -51,21 +51,15 @@ def compares(file: File, context: Context) -> bool:
 
 
 def _draw(pair: tuple[File, Sequence[Comparison]]) -> list[Chart]:
-    """A chart of each of _charted()."""
+    """A chart of epochs, and one of training steps: of each what comes first in by_work()."""
     # Imported here because matplotlib takes long to load.
     from plots.core.charts.crossover import draw_crossovers  # noqa: PLC0415
 
     file, found = pair
-    return [draw_crossovers(file, own) for own in _charted(found)]
-
-
-def _charted(found: Sequence[Comparison]) -> list[list[Comparison]]:
-    """Of each family of rows, of training steps of each network, what comes first in by_work()."""
-    first: dict[tuple[str, str], list[Comparison]] = {}
+    first: dict[str, list[Comparison]] = {}
     for group in by_work(found):
-        common = group[0].common
-        first.setdefault((common["family"], common.get("model", "")), group)
-    return list(first.values())
+        first.setdefault(group[0].family, group)
+    return [draw_crossovers(file, first[family]) for family in TRAINING if family in first]
 
 
 def _block(
@@ -79,18 +73,8 @@ def _block(
         if family in OF_NETWORKS and (ratios := speed_ups(file, family, found)):
             first = foremost(found) if family == EPOCH else None
             tables.append(how_much_table(file, first, ratios))
-    shown: dict[str, Picture] = {}
-    rest = []
-    for group, chart in zip(_charted(found), charts, strict=False):
-        picture, family = context.picture(file, chart), group[0].family
-        if family in TRAINING and family not in shown:
-            shown[family] = picture
-        else:
-            rest.append(picture)
-    fold = Fold(f"Charts of all else that both compute ({len(rest)})", pictures=tuple(rest))
     return Block(
         machine=file.machine.id,
-        pictures=tuple(shown.values()),
+        pictures=context.pictures(file, charts),
         tables=tuple(tables),
-        folds=(fold,) if rest else (),
     )

@@ -85,7 +85,7 @@ def _block(file: File) -> Block:
     )
     return Block(
         machine=file.machine.id,
-        facts=_facts(file),
+        facts=facts(file),
         commands=(*checkout, "./run --setup-only", command(file.run)),
         notes=tuple(notes),
         folds=(
@@ -98,11 +98,12 @@ def _block(file: File) -> Block:
     )
 
 
-def _facts(file: File) -> tuple[tuple[str, str], ...]:
+def facts(file: File) -> tuple[tuple[str, str], ...]:
+    """What the file says of its machine and its run: what it is called, and what it is."""
     machine, software, cpu = file.machine, file.software, file.machine.cpu
     libraries = ", ".join(f"{name} {version}" for name, version in software.libraries.items())
     commit = software.commit or "unknown"
-    facts = {
+    said = {
         "CPU": f"{cpu.model}; sockets: {cpu.sockets}, cores: {cpu.cores}, hardware threads: "
         f"{cpu.threads}, NUMA nodes: {cpu.numa_nodes}, SIMD: {cpu.simd}, "
         f"governor: {cpu.governor or 'none'}, turbo: {_TURBO[cpu.turbo]}",
@@ -118,7 +119,7 @@ def _facts(file: File) -> tuple[tuple[str, str], ...]:
         "Date": file.date.isoformat(),
         "File": file.path.name,
     }
-    return tuple((name, fact) for name, fact in facts.items() if fact)
+    return tuple((name, fact) for name, fact in said.items() if fact)
 
 
 def _idle(energy: Mapping[str, Any]) -> Iterator[str]:
