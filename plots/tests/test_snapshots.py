@@ -49,7 +49,6 @@ COMMANDS = {
     "advise-cards": "advise cpu.json --mlp=784,512,10",
     "compare": "compare machine.json slower.json",
     "compare-machines": "compare machine.json other.json cpu.json",
-    "compare-mixed": "compare --cpu-of=cpu.json --gpu-of=other.json --anyway",
     "peers": "peers peers.json",
     "shi": "shi steps.json",
     "page": "page machine.json cpu.json",

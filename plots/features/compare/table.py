@@ -204,7 +204,9 @@ def _ratios(comparison: Comparison, names: dict[str, str], common: str, everythi
     listed = [*_by_effect(changed), *(_by_effect(rest) if everything else ())]
     what = f"{quantity.noun.capitalize()} of the same rows in two files"
     title = f"{what if everything else 'Rows that changed'}, the largest effect first"
-    return table_of(title, listed, fields, numbered)
+    table = table_of(title, listed, fields, numbered)
+    # A column more makes lines of text break.
+    return table if everything else table.shortened(table.without("p"))
 
 
 def _by_effect(pairs: Sequence[Pair]) -> list[Pair]:

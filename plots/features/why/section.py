@@ -95,6 +95,20 @@ def _of_times(file: File, charts: Sequence[Chart], context: Context) -> Block:
         points=tuple(points),
         pictures=context.pictures(file, charts),
         tables=tuple(table for table in tables if table.lines),
+        notes=_missing(file),
+    )
+
+
+def _missing(file: File) -> tuple[str, ...]:
+    """What a GPU would add to a file without one, in a sentence."""
+    trained = [row for family in TRAINING for row in training_rows(file, family)]
+    if any(row.device != "cpu" for row in trained):
+        return ()
+    return (
+        f"There is no GPU row here: {file.machine.gpu_reason or 'no GPU row has a result'}. A file "
+        "with both sides would add the time of launches, copies and waits, the crossover, what "
+        "resident data, CUDA graphs or more CPU threads do to it, and the number of epochs or "
+        "steps that repay the GPU's start-up.",
     )
 
 

@@ -12,7 +12,6 @@ from plots.core.bounds import bounds
 from plots.core.crossover import Comparison, Crossover, SpeedUp
 from plots.core.crossover_words import crossover_words
 from plots.core.headline import way
-from plots.core.network import training_rows
 from plots.core.series import series_key, series_labels
 from plots.core.tables.cells import (
     Field,
@@ -37,7 +36,7 @@ from plots.features.why.analysis import (
     splits,
     threads,
 )
-from plots.file.families import EPOCH, FAMILIES, TRAINING
+from plots.file.families import EPOCH, FAMILIES
 from plots.file.rows import Bound, File, Row, median_of
 from plots.text import counted, sentence
 from plots.units import written
@@ -131,14 +130,6 @@ def split_table(file: File, rows: Sequence[Row]) -> Table:
         (Column("bound_percent", "reached", True, "bound"), reached),
     )
     closing = []
-    trained = [row for family in TRAINING for row in training_rows(file, family)]
-    if all(row.device == "cpu" for row in trained):
-        closing.append(
-            f"There is no GPU row here: {file.machine.gpu_reason or 'no GPU row has a result'}. A "
-            "file with both sides would add the time of launches, copies and waits, the crossover, "
-            "what resident data, CUDA graphs or more CPU threads do to it, and the number of "
-            "epochs or steps that repay the GPU's start-up."
-        )
     profiled = [row for row in rows if any(f"seconds_{part}" in row.counters for part in PARTS)]
     if slow := sum(row.index not in found for row in profiled):
         closing.append(
