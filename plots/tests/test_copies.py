@@ -15,7 +15,7 @@ from plots.features.answer.analysis import sentences
 from plots.features.answer.glance import glance
 from plots.features.copies import section
 from plots.features.copies.section import copies_of, copies_sentences, copies_table, over_copies
-from plots.features.peers.analysis import pairs
+from plots.features.peers.section import pairs
 from plots.file.rows import File
 from plots.file.samples import long_table
 from plots.tests import synthetic

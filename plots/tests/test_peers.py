@@ -12,8 +12,14 @@ from plots.core.crossover import comparisons
 from plots.core.page.section import Context
 from plots.features.doubts import section as doubts
 from plots.features.peers import section
-from plots.features.peers.analysis import crossovers_of, order_statistics, pairs, ratio_interval
-from plots.features.peers.section import missing_table, peer_tables
+from plots.features.peers.section import (
+    crossovers_of,
+    missing_table,
+    order_statistics,
+    pairs,
+    peer_tables,
+    ratio_interval,
+)
 from plots.features.record.section import command
 from plots.file import loading
 from plots.file.axes import BUILT_IN

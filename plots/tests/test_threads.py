@@ -15,7 +15,7 @@ from plots.core.curves import thread_pairs
 from plots.core.page.section import Context
 from plots.core.paired import DISAGREES, disagree, pairs_of, pairs_words, spacing
 from plots.features.answer.analysis import sentences
-from plots.features.crossover.table import crossover_table
+from plots.features.crossover.section import crossover_table
 from plots.features.threads import section
 from plots.features.threads.section import more_threads, threads_sentence, threads_table
 from plots.file import loading

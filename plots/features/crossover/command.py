@@ -32,7 +32,7 @@ from plots.features.answer import section as answer
 from plots.features.answer.glance import glance
 from plots.features.copies import section as copies
 from plots.features.crossover import section
-from plots.features.crossover.table import crossover_tables, speed_up_table
+from plots.features.crossover.section import crossover_tables, speed_up_table
 from plots.features.machines.table import summary_table
 from plots.features.ranks import section as ranks
 from plots.features.threads import section as threads

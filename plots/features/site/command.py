@@ -1,26 +1,159 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`site`: writes a static site of everybody's results."""
+"""`site`: writes a static site of everybody's results. Its ladder tells of each machine and card
+from which size the GPU wins at the usual batches: a table, a form that filters it, and a picture.
+"""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from markupsafe import Markup
+
 from plots.core.charts.files import stems
+from plots.core.charts.strip import draw_strips
 from plots.core.command import add_output, add_paths, complain
-from plots.core.machines import side_by_side
+from plots.core.crossover import Comparison
+from plots.core.crossover_words import crossover_words
+from plots.core.headline import foremost
+from plots.core.machines import SideBySide, crossover_number, networks_of, short_gpu, side_by_side
+from plots.core.machines import short_processor as short_cpu
 from plots.core.page.page import render_page
-from plots.core.page.section import Context
+from plots.core.page.section import Block, Context, Picture, Section, Widget
+from plots.core.tables.cells import date_cell, text_cell
+from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.advise import section as ask
+from plots.features.answer.glance import at_each_batch, glance, why_it_cannot_tell
+from plots.features.answer.glance import machines as strips_of
 from plots.features.machines import section as machines
-from plots.features.predict.answer import predictions
+from plots.features.predict.answer import Predictions, predictions
 from plots.features.report import report
-from plots.features.site import section as ladder
 from plots.file import loading
 from plots.file.file_order import gpus_first, newest_per_machine
 from plots.file.rows import File
 from plots.parallel import Map, Pool
 from plots.text import counted, printable
+
+BATCHES = ("10", "100", "1000")
+# Behind the sizes, as on a phone the first columns are shown.
+_REST = (
+    Column("cpu", "CPU"),
+    Column("measured", "measured"),
+    Column("commit", "commit"),
+)
+
+
+def ladder_table(
+    side: SideBySide,
+    compared: Mapping[Path, Sequence[Comparison]],
+    predicted: Predictions,
+    links: Mapping[Path, str],
+) -> Table:
+    """A line for each machine and GPU of `side`, the measured ones first. `compared` are the
+    files' comparisons() by path, `links` where each file's page is."""
+    notes: dict[str, int] = {}
+    found = [
+        (line, gpu, times)
+        for standing in side.standings
+        for line, gpu, times in _of(standing.file, compared[standing.file.path], predicted)
+    ]
+    found.sort(key=lambda one: one[2] != "measured")
+    asked = [batch for batch in BATCHES if any(batch in own for (_, own), _, _ in found)]
+    columns = (
+        Column("machine", "machine"),
+        Column("gpu", "GPU"),
+        *(Column(f"batch_{batch}", f"batch {batch}", group="GPU wins") for batch in asked),
+        *_REST,
+    )
+    lines = tuple(
+        (
+            _machine(file, links[file.path], notes),
+            Cell(f"{gpu}, predicted" if times == "predicted" else gpu, gpu) if gpu else NOTHING,
+            *(_crossover(own.get(batch)) for batch in asked),
+            text_cell(
+                f"{short_cpu(file.machine.cpu.model)}, {counted(file.machine.cpu.cores, 'core')}"
+            ),
+            date_cell(file),
+            text_cell(file.software.commit[:7] or None),
+        )
+        for (file, own), gpu, times in found
+    )
+    title = f"From which size of the {networks_of(side.standings)} a GPU wins"
+    return Table(title, columns, lines, tuple(notes))
+
+
+_Line = tuple[File, dict[str, Comparison]]
+
+
+def _of(
+    file: File, compared: Sequence[Comparison], predicted: Predictions
+) -> Iterator[tuple[_Line, str, str]]:
+    """The comparison at each batch, the card, and whether it was measured: of the GPU of `file`,
+    and of each card that is predicted for its CPU."""
+    first = foremost(compared)
+    if first:
+        yield (file, _by_batch(compared, first)), short_gpu(file.machine.gpu or "GPU"), "measured"
+    cards = [one for one in predicted.of(file) if one.comparison and one.chosen]
+    for one in cards:
+        assert one.chosen and one.comparison
+        own = _by_batch(one.chosen.crossovers, one.comparison)
+        yield (file, own), short_gpu(one.card.name), "predicted"
+    if not first and not cards:
+        yield (file, {}), short_gpu(file.machine.gpu or ""), ""
+
+
+def _by_batch(compared: Sequence[Comparison], first: Comparison) -> dict[str, Comparison]:
+    return {one.batch: one for one in at_each_batch(compared, first)}
+
+
+def _machine(file: File, link: str, notes: dict[str, int]) -> Cell:
+    name = file.machine.id
+    doubt = why_it_cannot_tell(file)
+    return Cell(name, name, marks=marks([f"{name}: {doubt}"] if doubt else [], notes), link=link)
+
+
+def _crossover(one: Comparison | None) -> Cell:
+    return Cell(crossover_words(one.crossover), crossover_number(one)) if one else NOTHING
+
+
+_FOLDER = Path(__file__).parent
+_MOST_STRIPS = 12
+_NOTES = (
+    "The 95 % interval is in brackets; of a predicted card it is the band of the prediction. "
+    "A dash: the file did not measure that batch. The fastest thread count of the CPU stands "
+    "against the GPU's best way. Of each machine the newest complete default or full sweep counts, "
+    "and its page has everything that this file says.",
+    "To add your machine: ./run, then python -m plots share FILE, which prints where to send it.",
+)
+
+
+def build(
+    files: Sequence[File], context: Context, predicted: Predictions, links: Mapping[Path, str]
+) -> Section:
+    """The ladder of `files`; `links` say where the page of each is."""
+    assert context.side and context.compared is not None
+    glances = [glance(one, context.comparisons(one), context.verdicts(one)) for one in files]
+    strips = strips_of(zip(files[:_MOST_STRIPS], glances, strict=False))
+    chart = draw_strips(strips, "strips") if strips else None
+    return Section(
+        title="Machines",
+        anchor="ladder",
+        lead="From how many parameters on a GPU trains faster than the CPU beside it.",
+        widget=Widget(
+            # The script fills it in from the table; without it every line is there to read.
+            html=Markup('<form class="filter" hidden><output aria-live="polite"></output></form>'),
+            script=(_FOLDER / "filter.js").read_text(encoding="utf-8").strip(),
+            style=(_FOLDER / "filter.css").read_text(encoding="utf-8").strip(),
+        ),
+        blocks=(
+            Block(tables=(ladder_table(context.side, context.compared, predicted, links),)),
+            Block(
+                pictures=(Picture(chart.pictures, chart.name, chart.alt),) if chart else (),
+                notes=_NOTES,
+            ),
+        ),
+    )
+
 
 DESCRIPTION = (
     "Writes index.html into a folder: every machine and card with the size from which the GPU "
@@ -89,7 +222,7 @@ def build_site(
     )
     links = {path: f"{folder}/{report.PAGE}" for path, folder in folders.items()}
     built = [
-        ladder.build(files, context, predicted, links),
+        build(files, context, predicted, links),
         machines.build(files, context),
         ask.build(files, context),
     ]

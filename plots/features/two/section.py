@@ -305,6 +305,9 @@ def two_table(file: File, found: Two) -> Table:
         reasons = [_HIDDEN] if size.repaid.kind == "hidden" else [reason] if reason else []
         return Cell(words, words, marks=marks(reasons, notes))
 
+    def steps(size: Size) -> float | None:
+        return size.repaid.steps.value if size.repaid.steps else None
+
     fields = (
         count_field("n", "n", lambda size: size.n),
         *(
@@ -318,15 +321,11 @@ def two_table(file: File, found: Two) -> Table:
             "answer",
         ),
         (Column("repaid", "second repaid", group="answer"), repaid),
-        for_programs(number_field("repaid_steps", "after steps", _steps_repaid)),
+        for_programs(number_field("repaid_steps", "after steps", steps)),
         count_field("repetitions", "repetitions", lambda size: size.repetitions, "answer"),
     )
     title = f"Two programs, runs of {few:,} and {many:,} steps, each in a new process"
     return table_of(title, found.sizes, fields, notes)
-
-
-def _steps_repaid(size: Size) -> float | None:
-    return size.repaid.steps and size.repaid.steps.value
 
 
 def _figure(key: str, title: str, group: str, of: str, place: int) -> Field:

@@ -3,7 +3,7 @@
 and what would change the crossover: data on the GPU, CUDA graphs, more CPU threads.
 
 docs/method/why.md defines each figure. Everything comes from one file;
-plots/features/why/table.py and plots/features/why/section.py show it.
+plots/features/why/section.py shows it.
 """
 
 import math
