@@ -201,7 +201,7 @@ def _ratios(comparison: Comparison, names: dict[str, str], common: str, everythi
         *_ratio_fields(),
         (Column("p", "p", True), lambda pair: NOTHING if pair.is_disturbed else p(pair)),
     )
-    listed = [*_by_effect(changed), *(_by_effect(rest) if everything else ())]
+    listed = [*by_effect(changed), *(by_effect(rest) if everything else ())]
     what = f"{quantity.noun.capitalize()} of the same rows in two files"
     title = f"{what if everything else 'Rows that changed'}, the largest effect first"
     table = table_of(title, listed, fields, numbered)
@@ -209,7 +209,8 @@ def _ratios(comparison: Comparison, names: dict[str, str], common: str, everythi
     return table if everything else table.shortened(table.without("p"))
 
 
-def _by_effect(pairs: Sequence[Pair]) -> list[Pair]:
+def by_effect(pairs: Sequence[Pair]) -> list[Pair]:
+    """The largest effect first."""
     return sorted(pairs, key=lambda pair: -abs(_log(pair.ratio)))
 
 
