@@ -208,14 +208,6 @@ def test_what_differs_from_the_published_networks_is_said(figures, write):
         assert not any(note.startswith("ResNet") for note in table.notes)
 
 
-def test_other_batches_are_named(figures, write):
-    rows = [step("alexnet-r", 1, [1.0] * 5, batch=str(batch)) for batch in (64, 8, 1024)]
-    file = loaded(write, *rows)
-    for table in (shi_table(figures, [file]), ratio_table(figures, [file])):
-        assert any(note.endswith("not in it: AlexNet-R 8, 64.") for note in table.notes)
-    assert len(newest_with_rows(figures, [file])[0][1]) == 1
-
-
 def test_the_page_has_the_sentence_and_the_ratios_first(figures, read):
     document = synthetic_steps.machine(epochs=False)
     file = read(document)

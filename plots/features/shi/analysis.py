@@ -121,17 +121,6 @@ def shi_rows(file: File, figures: Iterable[Figure]) -> list[Row]:
     return [row for row in rows if row.family == MINIBATCH or _key(row) not in in_steps]
 
 
-def other_batches(file: File, figures: Iterable[Figure]) -> dict[str, list[int]]:
-    """Published network → batch sizes in which `file` trains it that the table does not have."""
-    batches = {figure.network.lower(): (figure.network, figure.batch) for figure in figures}
-    found: dict[str, set[int]] = {}
-    for row in file.rows:
-        network, batch = batches.get(row.model, ("", ""))
-        if network and row.family == MINIBATCH and row.batch != batch:
-            found.setdefault(network, set()).add(int(row.batch))
-    return {network: sorted(sizes) for network, sizes in found.items()}
-
-
 def newest_with_rows(
     figures: Sequence[Figure], files: Sequence[File]
 ) -> list[tuple[File, list[Row]]]:

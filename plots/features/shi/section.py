@@ -34,12 +34,10 @@ from plots.features.shi.analysis import (
     load_shi,
     means,
     newest_with_rows,
-    other_batches,
     ours,
     seconds_of,
     shi_rows,
 )
-from plots.file.families import EPOCH, MINIBATCH
 from plots.file.rows import File, Row
 from plots.text import counted, printable, slug
 
@@ -49,6 +47,11 @@ _GPUS = {"g980": "GTX 980", "g1080": "GTX 1080", "k80": "K80"}
 _TITLE = "Seconds per mini-batch, beside Table 7 of Shi et al. 2016"
 # What the place of a cell says: none of the ways to compute that compete for it.
 _PLACE = frozenset({"family", "model", "batch", "precision", "device", "cpu_threads"})
+_METHOD = (
+    f"{_OURS}: seconds of a training step, or, of networks without such rows, of an epoch over its "
+    f"mini-batches; the median of the repetitions, in {PRECISION} unless the line says another "
+    "precision; on a GPU the fastest of the ways to compute, which the mark names."
+)
 _KINDS: dict[Side, str] = {"cpu": "CPU", "gpu": "GPU"}
 
 _Line = tuple[str, str]  # network and framework
@@ -73,10 +76,10 @@ def shi_table(figures: Sequence[Figure], files: Sequence[File]) -> Table:
             own = _columns(file, rows, columns)
             columns += dict.fromkeys(own.values())
             cells |= _own_cells(figures, rows, own, notes)
-        marks([_about(file, rows), *_left_out(file, figures)], notes)
+        marks([_about(file, rows)], notes)
     if len(cells) > published:
         every = [row for _, rows in found for row in rows]
-        marks([_method(every), *differences(figures, every)], notes)
+        marks([_METHOD, *differences(figures, every)], notes)
     lines = []
     for line in _lines(figures, cells):
         own_cells = [cells.get((line, column), NOTHING) for column in columns]
@@ -94,36 +97,12 @@ def _column(figure: Figure) -> Column:
     return Column(f"{figure.device}_seconds", _GPUS[figure.device], True, "GPU")
 
 
-def _method(rows: Iterable[Row]) -> str:
-    """What the figures of ours are, those of `rows`."""
-    families = {row.family for row in rows}
-    epochs = "seconds of an epoch over its mini-batches"
-    timed = "seconds of a training step" if MINIBATCH in families else epochs
-    if EPOCH in families and timed != epochs:
-        timed += f" (of networks without such rows, {epochs})"
-    return (
-        f"{_OURS}: {timed}, the median of the repetitions, in {PRECISION} unless the line says "
-        "another precision; on a GPU the fastest of the ways to compute, which the mark names."
-    )
-
-
 def differences(figures: Iterable[Figure], rows: Iterable[Row]) -> list[str]:
     """How those networks among `rows` that are not the published ones differ, a sentence each."""
     models = {row.model for row in rows}
     named = dict.fromkeys(one.network for one in figures if one.network.lower() in models)
     known = load_differences()
     return [f"{network}: {known[network]}." for network in named if network in known]
-
-
-def _left_out(file: File, figures: Sequence[Figure]) -> list[str]:
-    """Which training steps of `file` have no place in the table, in a sentence."""
-    found = other_batches(file, figures)
-    if not found:
-        return []
-    sizes = "; ".join(
-        f"{network} {', '.join(map(units.count, batches))}" for network, batches in found.items()
-    )
-    return [f"{file.machine.id}: not in this table, as their batches are not in it: {sizes}."]
 
 
 def _columns(file: File, rows: Sequence[Row], taken: Sequence[Column]) -> dict[str | None, Column]:
@@ -220,7 +199,8 @@ def _about(file: File, rows: Sequence[Row]) -> str:
     machine, commit = file.machine, file.software.commit[:7] or "unknown"
     if not rows:
         return (
-            f"{machine.id}: no row of these networks was measured; measure with --family=Minibatch"
+            f"{machine.id}: no row of these networks in these batch sizes was measured; measure "
+            "with --family=Minibatch"
         )
     gpu = machine.gpu or f"no GPU: {machine.gpu_reason}"
     return (
@@ -266,7 +246,6 @@ def ratio_table(figures: Sequence[Figure], files: Sequence[File]) -> Table:
         f"How many times as fast as the fastest figures of Shi et al. {YEAR}", lines, fields, flags
     )
     notes = [*table.notes, *differences(figures, of_ours)]
-    notes += [text for file, _ in found for text in _left_out(file, figures)]
     return replace(table, notes=(*notes, _RATIOS))
 
 
@@ -350,10 +329,7 @@ def _places(one: Ratio) -> str:
 
 def _over(one: Ours, every: int) -> str:
     if len(one.networks) == 1:
-        whole = (
-            f"the only one of {every} networks measured here" if every > 1 else "the one network"
-        )
-        return f"on {one.networks[0]} alone, {whole}"
+        return f"on {one.networks[0]} alone, the only one of {every} networks measured here"
     if len(one.networks) == every:
         return f"geometric means over all {every} networks"
     names = ", ".join(one.networks)
