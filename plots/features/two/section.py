@@ -37,6 +37,16 @@ _SEED = 20_260_000
 Kind = Literal["at once", "after", "until", "never", "open", "hidden", "unmeasured"]
 
 
+# Signs of what a step of the second takes less, and of what its start-up takes more.
+_KINDS: dict[tuple[int, int], Kind] = {
+    **{(1, debt): "after" for debt in (0, 1)},
+    (1, -1): "at once",
+    (-1, 1): "never",
+    (-1, -1): "until",
+}
+_HIDDEN = "the steps do not show in the times of runs; give more steps"
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """A figure with its 95 % interval."""
@@ -52,74 +62,60 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Repaid:
-    """After how many `steps` the second command has repaid its start-up: `after` so many.
+class Size:
+    """What is known at `n`, of each side: seconds of a `step` and of its `start`-up. `winner` is
+    whose step is surely shorter.
 
+    `kind` is after how many `steps` the second command has repaid its start-up: `after` so many.
     `at once`: it starts sooner, and its step is faster. `until`: it starts sooner and its step is
     slower, so that it is ahead for the first `steps`. `never`: both are worse. `open`: not decided.
     `hidden`: a step is no longer than the noise of a run. `unmeasured`: for this `reason`.
     """
 
-    kind: Kind
-    steps: Measured | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """What is known at `n`, of each side: seconds of a `step` and of its `start`-up. `winner` is
-    whose step is surely shorter."""
-
     n: int
-    repaid: Repaid
+    kind: Kind
+    reason: str = ""
+    steps: Measured | None = None
     repetitions: int = 0
     step: tuple[Measured, Measured] | None = None
     start: tuple[Measured, Measured] | None = None
     winner: Side | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Two:
-    """All that a file says of two commands."""
-
-    sizes: tuple[Size, ...]
-    refinement: Refinement | None
-
-    def at(self, n: int) -> Size | None:
-        return next((size for size in self.sizes if size.n == n), None)
+def refined(file: File) -> list[Refinement]:
+    """The pairs of runs at sizes between; a resumed run adds the last."""
+    return [one for one in file.refinements if one.kind == "command"]
 
 
-def two(file: File) -> Two | None:
-    """None where `file` has no commands."""
-    if not file.commands:
-        return None
-    refined = [one for one in file.refinements if one.kind == "command"]
-    refinement = refined[-1] if refined else None
+def sizes_of(file: File) -> list[Size]:
+    """What is known at each n; nothing where `file` has no commands."""
     paired = {
-        int(size.parameters): size.winner for one in refined for size in one.sizes if size.winner
+        int(size.parameters): size.winner
+        for one in refined(file)
+        for size in one.sizes
+        if size.winner
     }
     numbers = sorted({int(row.configuration["size"]) for row in file.commands})
+    return [_size(file, n, paired.get(n)) for n in numbers]
+
+
+def _size(file: File, n: int, paired: Side | None) -> Size:
     few, many = sorted(file.two["steps"])
-    sizes = tuple(_size(file, n, (few, many), paired.get(n)) for n in numbers)
-    return Two(sizes, refinement)
-
-
-def _size(file: File, n: int, steps: tuple[int, int], paired: Side | None) -> Size:
     by_what = {
         (row.configuration["program"], row.configuration["step_count"]): row
         for row in file.commands
         if row.configuration["size"] == str(n)
     }
-    rows = [by_what.get((side, str(count))) for side in SIDES for count in steps]
+    rows = [by_what.get((side, str(count))) for side in SIDES for count in (few, many)]
     for row in rows:
         if row is not None and row.failure is not None:
-            return Size(n, Repaid("unmeasured", reason=row.failure.message))
+            return Size(n, "unmeasured", row.failure.message)
     samples = [row.samples for row in rows if row is not None]
     count = min(map(len, samples)) if len(samples) == len(rows) else 0
     if count < statistics.FEWEST_SAMPLES:
         needed = f"{count} repetitions, and {statistics.FEWEST_SAMPLES} are needed"
-        return Size(n, Repaid("unmeasured", reason=needed))
-    return size_of(n, np.array([one[:count] for one in samples]), steps, paired)
+        return Size(n, "unmeasured", needed)
+    return size_of(n, np.array([one[:count] for one in samples]), (few, many), paired)
 
 
 def size_of(
@@ -145,28 +141,17 @@ def size_of(
     gain = _measured(points[0] - points[2], drawn[0] - drawn[2])
     debt = _measured(points[3] - points[1], drawn[3] - drawn[1])
     winner: Side | None = paired or {1: SIDES[1], -1: SIDES[0], 0: None}[gain.sign]
-    repaid = Repaid("hidden")
+    kind: Kind = "hidden"
+    repaid = None
     if min(step.low, other_step.low) > 0:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = (drawn[3] - drawn[1]) / (drawn[0] - drawn[2])
-        repaid = _repaid(gain, debt, ratios)
-    return Size(n, repaid, count, (step, other_step), (start, other_start), winner)
-
-
-def _repaid(gain: Measured, debt: Measured, ratios: np.ndarray) -> Repaid:
-    """`gain`: what a step of the second takes less, `debt`: what its start-up takes more."""
-    if gain.sign == 0:
-        return Repaid("open")
-    steps = _measured(debt.value / gain.value, ratios)
-    if gain.sign > 0:
-        return Repaid("at once") if debt.sign < 0 else Repaid("after", _from_zero(steps))
-    if debt.sign == 0:
-        return Repaid("open")
-    return Repaid("never") if debt.sign > 0 else Repaid("until", _from_zero(steps))
-
-
-def _from_zero(steps: Measured) -> Measured:
-    return Measured(*(max(0.0, end) for end in (steps.value, steps.low, steps.high)))
+        kind = _KINDS.get((gain.sign, debt.sign), "open")
+        if kind in ("after", "until"):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratios = (drawn[3] - drawn[1]) / (drawn[0] - drawn[2])
+            own = _measured(debt.value / gain.value, ratios)
+            repaid = Measured(*(max(0.0, end) for end in (own.value, own.low, own.high)))
+    sides = (step, other_step), (start, other_start)
+    return Size(n, kind, _HIDDEN if kind == "hidden" else "", repaid, count, *sides, winner)
 
 
 def _measured(value: float, replicates: np.ndarray) -> Measured:
@@ -176,7 +161,7 @@ def _measured(value: float, replicates: np.ndarray) -> Measured:
 
 def build(files: Sequence[File], context: Context, at: int | None = None) -> Section | None:
     """The section on `files`; None where none has commands. `at`: what holds at this n."""
-    found = [(file, two(file)) for file in files[: context.detailed]]
+    found = [(file, sizes_of(file)) for file in files[: context.detailed]]
     blocks = tuple(
         Block(
             machine=file.machine.id,
@@ -201,7 +186,6 @@ def build(files: Sequence[File], context: Context, at: int | None = None) -> Sec
 
 
 _PROGRAMS = (f"the {SIDES[0]} program", f"the {SIDES[1]} program")
-_HIDDEN = "the steps do not show in the times of runs; give more steps"
 _AT = {  # what holds at an n, of repaid_words()
     "after": "the second has repaid its start-up {}",
     "at once": "the second is ahead {}",
@@ -221,23 +205,23 @@ _REPAID = {
 }
 
 
-def answers(file: File, found: Two, at: int | None = None) -> tuple[str, ...]:
+def answers(file: File, found: Sequence[Size], at: int | None = None) -> tuple[str, ...]:
     """Both answers, and what is known of the outputs, a sentence each."""
     compared = "Outputs were not compared; --equal=COMMAND does that."
     if command := file.two["equal"]:
         compared = f"Outputs were compared by '{command}'; a size where they differ has no times."
     other = repaid_answer(found) if at is None else at_answer(found, at)
-    return step_answer(found), other, compared
+    return step_answer(file, found), other, compared
 
 
-def step_answer(found: Two) -> str:
+def step_answer(file: File, found: Sequence[Size]) -> str:
     """From which n on the second wins a step."""
-    measured = [size for size in found.sizes if size.step]
+    measured = [size for size in found if size.step]
     if not measured:
         return "From which n the second program wins a step: unmeasured."
-    if all(size.repaid.kind == "hidden" and not size.winner for size in measured):
+    if all(size.kind == "hidden" and not size.winner for size in measured):
         return sentence(_HIDDEN)
-    one = found.refinement
+    one = next(reversed(refined(file)), None)
     if one is None or not one.intervals:
         said = by_size(measured)
         return said[0].upper() + said[1:]
@@ -262,51 +246,51 @@ def by_size(measured: Sequence[Size]) -> str:
     return "; ".join(parts) + "."
 
 
-def repaid_answer(found: Two) -> str:
+def repaid_answer(found: Sequence[Size]) -> str:
     """After how many steps the second has repaid its start-up: over all n."""
-    after = [size for size in found.sizes if size.repaid.kind in ("after", "at once")]
+    after = [size for size in found if size.kind in ("after", "at once")]
     if not after:
         return "At no n measured has the second program surely repaid its start-up."
     parts = [f"at n = {size.n:,} {repaid_words(size)}" for size in (after[0], after[-1])]
     return f"The second program has repaid its start-up {', and '.join(dict.fromkeys(parts))}."
 
 
-def at_answer(found: Two, n: int) -> str:
+def at_answer(found: Sequence[Size], n: int) -> str:
     """What holds at the n that was asked for."""
-    size = found.at(n)
+    size = next((size for size in found if size.n == n), None)
     if size is None:
         return f"At n = {n:,}: unmeasured; ./run two ... --at={n} measures it."
     if not size.step:
-        return f"At n = {n:,}: unmeasured ({size.repaid.reason})."
+        return f"At n = {n:,}: unmeasured ({size.reason})."
     wins = "who wins a step is not decided"
     if size.winner:
         wins = f"the {size.winner} program wins a step"
-    return f"At n = {n:,} {wins}; {_AT[size.repaid.kind].format(repaid_words(size))}."
+    return f"At n = {n:,} {wins}; {_AT[size.kind].format(repaid_words(size))}."
 
 
 def repaid_words(size: Size) -> str:
     """ "after 120 steps (100 – 150)"; "never"."""
-    steps = size.repaid.steps
+    steps = size.steps
     ends = map(_steps, (steps.value, steps.low, steps.high)) if steps else ()
-    return _REPAID[size.repaid.kind].format(*ends)
+    return _REPAID[size.kind].format(*ends)
 
 
 def _steps(count: float) -> str:
     return "more" if math.isinf(count) else f"{math.ceil(count):,}"
 
 
-def two_table(file: File, found: Two) -> Table:
+def two_table(file: File, found: Sequence[Size]) -> Table:
     """A line for each n."""
     notes: dict[str, int] = {}
     few, many = sorted(file.two["steps"])
 
     def repaid(size: Size) -> Cell:
-        words, reason = repaid_words(size), size.repaid.reason
-        reasons = [_HIDDEN] if size.repaid.kind == "hidden" else [reason] if reason else []
+        words = repaid_words(size)
+        reasons = [size.reason] if size.reason else []
         return Cell(words, words, marks=marks(reasons, notes))
 
     def steps(size: Size) -> float | None:
-        return size.repaid.steps.value if size.repaid.steps else None
+        return size.steps.value if size.steps else None
 
     fields = (
         count_field("n", "n", lambda size: size.n),
@@ -325,7 +309,7 @@ def two_table(file: File, found: Two) -> Table:
         count_field("repetitions", "repetitions", lambda size: size.repetitions, "answer"),
     )
     title = f"Two programs, runs of {few:,} and {many:,} steps, each in a new process"
-    return table_of(title, found.sizes, fields, notes)
+    return table_of(title, found, fields, notes)
 
 
 def _figure(key: str, title: str, group: str, of: str, place: int) -> Field:
