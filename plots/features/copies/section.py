@@ -42,7 +42,7 @@ _NOTES = (
     "docs/method/many_networks.md says more.",
 )
 _NAME = 60
-_DEVICES = ("cpu", "cuda")
+_DEVICES = {"cpu": "CPU", "cuda": "GPU"}
 COPIES = {EPOCH: Scale("copies", lambda row: float(row.copies), ("copies",))}
 
 
@@ -96,52 +96,42 @@ def lacking(_: File) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """So many `copies` of a network at once, on each device in its fastest way; `one` is the row of
-    one copy there, None where there is none."""
+    """So many `copies` of a network at once: the fastest row of each device; and that of one copy
+    there, where there is one."""
 
     copies: int
-    cpu: Row | None
-    gpu: Row | None
-    one_cpu: Row | None
-    one_gpu: Row | None
+    rows: dict[str, Row]
+    alone: dict[str, Row]
 
     @property
     def row(self) -> Row:
         """That of either device."""
-        row = self.cpu or self.gpu
-        assert row is not None
-        return row
+        return next(iter(self.rows.values()))
 
     @property
     def ratio(self) -> float | None:
         """By how many times the GPU is better: CPU time / GPU time."""
-        if not (self.cpu and self.gpu):
+        if len(self.rows) < len(_DEVICES):
             return None
-        ratio = self.cpu.median / self.gpu.median
+        ratio = self.rows["cpu"].median / self.rows["cuda"].median
         return 1 / ratio if self.row.quantity.is_more_better else ratio
 
 
 def copies_of(file: File) -> list[Copies]:
     """Each network that was trained in copies, in each batch size and precision, by their number:
     the one of one network first."""
-    groups: dict[tuple[tuple[str, str], ...], dict[tuple[int, str], Row]] = {}
+    groups: dict[tuple[tuple[str, str], ...], dict[int, dict[str, Row]]] = {}
     for row in _rows(file):
-        alike = row.axes.of(row.configuration, "alike")
-        work = (
-            *row.axes.what(row.configuration, ("copies",)),
-            *((axis.key, value) for axis, value in alike),
-        )
-        fastest = groups.setdefault(work, {})
-        key = row.copies, row.device
-        cost = row.quantity.cost
-        if key not in fastest or cost(row.median) < cost(fastest[key].median):
-            fastest[key] = row
-    found = []
-    for fastest in groups.values():
-        for copies in sorted({copies for copies, _ in fastest}):
-            rows = [fastest.get((count, device)) for count in (copies, 1) for device in _DEVICES]
-            found.append(Copies(copies, *rows))
-    return found
+        alike = ((axis.key, value) for axis, value in row.axes.of(row.configuration, "alike"))
+        work = (*_without_copies(row), *alike)
+        fastest = groups.setdefault(work, {}).setdefault(row.copies, {})
+        cost, other = row.quantity.cost, fastest.get(row.device, row)
+        fastest[row.device] = min(other, row, key=lambda one: cost(one.median))
+    return [
+        Copies(copies, rows, by_copies.get(1, {}))
+        for by_copies in groups.values()
+        for copies, rows in sorted(by_copies.items())
+    ]
 
 
 def over_copies(file: File) -> list[Comparison]:
@@ -174,10 +164,10 @@ def copies_sentences(file: File, compared: Sequence[Comparison]) -> list[str]:
         ]
     most = {_without_copies(one.row): one for one in copies_of(file)}
     return [
-        _of_one(row, alone, "CPU" if row is own.cpu else "GPU")
+        _of_one(own.rows[device], own.alone[device], name)
         for own in most.values()
-        for row, alone in ((own.cpu, own.one_cpu), (own.gpu, own.one_gpu))
-        if row and alone and row.copies > 1
+        for device, name in _DEVICES.items()
+        if own.copies > 1 and device in own.rows and device in own.alone
     ]
 
 
@@ -207,10 +197,10 @@ def copies_table(file: File, found: Sequence[Copies]) -> Table:
     quantity = found[0].row.quantity
     fields = [*network_fields(of=lambda one: one.row)]
     fields.append(count_field("copies", "copies", lambda one: one.copies))
-    for device in ("cpu", "gpu"):
-        if any(getattr(one, device) for one in found):
-            fields += _device_fields(device, quantity)
-    if any(one.cpu for one in found) and any(one.gpu for one in found):
+    there = [device for device in _DEVICES if any(device in one.rows for one in found)]
+    for device in there:
+        fields += _device_fields(device, quantity)
+    if len(there) == len(_DEVICES):
         title = "speedup" if quantity is TIME else quantity.quotient()
         fields.append(number_field("speedup", title, lambda one: one.ratio))
     title = f"Copies of a network trained at once: {quantity.noun} of one epoch"
@@ -221,11 +211,12 @@ def _device_fields(device: str, quantity: Quantity) -> Iterator[Field]:
     """The columns of all copies on a device, of one of them, and of how it computes."""
 
     def of(value: Callable[[Row], object]) -> Of:
-        return lambda one: (row := getattr(one, device)) and value(row)
+        return lambda one: value(one.rows[device]) if device in one.rows else None
 
-    key, group = f"{device}_{quantity.unit}", device.upper()
+    group = _DEVICES[device]
+    key = f"{group.lower()}_{quantity.unit}"
     all_of, a_copy = of(lambda row: row.median), of(lambda row: row.median / row.copies)
     yield shown_field(key, "all", all_of, quantity.show, group)
     yield shown_field(f"{key}_a_copy", "a copy", a_copy, quantity.show, group)
     how = of(lambda row: row.axes.label(dict(row.axes.how(row.configuration))).there)
-    yield text_field(f"{device}_how", "how", how, group)
+    yield text_field(f"{group.lower()}_how", "how", how, group)
