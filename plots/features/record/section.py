@@ -27,10 +27,6 @@ _METHOD = (
         "update, with the batch in memory. Not timed: what an epoch does not time, either.",
     ),
     (
-        "Peak",
-        "The highest rates of a device, one probe for each ceiling. The best repetition counts.",
-    ),
-    (
         "Copy",
         "One copy between host and device, or within one of them, by the wall clock, including the "
         "wait for its end.",
@@ -54,7 +50,6 @@ _METHOD = (
         "Each repetition is a sample, and all are kept. Shown are their median and range; nothing "
         "is removed.",
     ),
-    ("Bounds", "A row is compared with the ceilings measured in the same file."),
 )
 
 

@@ -5,6 +5,7 @@ from which size the GPU wins at the usual batches: a table, a form that filters 
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from plots.core.machines import SideBySide, crossover_number, networks_of, short
 from plots.core.machines import short_processor as short_cpu
 from plots.core.page.page import render_page
 from plots.core.page.section import Block, Context, Picture, Section, Widget
-from plots.core.tables.cells import date_cell, text_cell
+from plots.core.tables.cells import Field, date_cell, table_of, text_field
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.advise import section as ask
 from plots.features.answer.glance import at_each_batch, glance, why_it_cannot_tell
@@ -35,12 +36,6 @@ from plots.parallel import Map, Pool
 from plots.text import counted, printable
 
 BATCHES = ("10", "100", "1000")
-# Behind the sizes, as on a phone the first columns are shown.
-_REST = (
-    Column("cpu", "CPU"),
-    Column("measured", "measured"),
-    Column("commit", "commit"),
-)
 
 
 def ladder_table(
@@ -53,67 +48,71 @@ def ladder_table(
     files' comparisons() by path, `links` where each file's page is."""
     notes: dict[str, int] = {}
     found = [
-        (line, gpu, times)
+        line
         for standing in side.standings
-        for line, gpu, times in _of(standing.file, compared[standing.file.path], predicted)
+        for line in _lines(standing.file, compared[standing.file.path], predicted)
     ]
-    found.sort(key=lambda one: one[2] != "measured")
-    asked = [batch for batch in BATCHES if any(batch in own for (_, own), _, _ in found)]
-    columns = (
-        Column("machine", "machine"),
-        Column("gpu", "GPU"),
-        *(Column(f"batch_{batch}", f"batch {batch}", group="GPU wins") for batch in asked),
-        *_REST,
-    )
-    lines = tuple(
-        (
-            _machine(file, links[file.path], notes),
-            Cell(f"{gpu}, predicted" if times == "predicted" else gpu, gpu) if gpu else NOTHING,
-            *(_crossover(own.get(batch)) for batch in asked),
-            text_cell(
-                f"{short_cpu(file.machine.cpu.model)}, {counted(file.machine.cpu.cores, 'core')}"
-            ),
-            date_cell(file),
-            text_cell(file.software.commit[:7] or None),
-        )
-        for (file, own), gpu, times in found
+    found.sort(key=lambda line: line.said != "measured")
+
+    def machine(line: _Line) -> Cell:
+        name, doubt = line.file.machine.id, why_it_cannot_tell(line.file)
+        said = [f"{name}: {doubt}"] if doubt else []
+        return Cell(name, name, marks=marks(said, notes), link=links[line.file.path])
+
+    def gpu(line: _Line) -> Cell:
+        beside = ", predicted" if line.said == "predicted" else ""
+        return Cell(f"{line.gpu}{beside}", line.gpu) if line.gpu else NOTHING
+
+    def crossover(batch: str) -> Field:
+        def cell(line: _Line) -> Cell:
+            one = line.by_batch.get(batch)
+            return Cell(crossover_words(one.crossover), crossover_number(one)) if one else NOTHING
+
+        return Column(f"batch_{batch}", f"batch {batch}", group="GPU wins"), cell
+
+    def cpu(line: _Line) -> str:
+        own = line.file.machine.cpu
+        return f"{short_cpu(own.model)}, {counted(own.cores, 'core')}"
+
+    # What a machine is stands behind the sizes, as on a phone the first columns are shown.
+    fields = (
+        (Column("machine", "machine"), machine),
+        (Column("gpu", "GPU"), gpu),
+        *(crossover(one) for one in BATCHES if any(one in line.by_batch for line in found)),
+        text_field("cpu", "CPU", cpu),
+        (Column("measured", "measured"), lambda line: date_cell(line.file)),
+        text_field("commit", "commit", lambda line: line.file.software.commit[:7] or None),
     )
     title = f"From which size of the {networks_of(side.standings)} a GPU wins"
-    return Table(title, columns, lines, tuple(notes))
+    return table_of(title, found, fields, notes)
 
 
-_Line = tuple[File, dict[str, Comparison]]
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A machine and a card: the comparison at each batch, and whether that was measured."""
+
+    file: File
+    gpu: str
+    said: str
+    by_batch: dict[str, Comparison]
 
 
-def _of(
-    file: File, compared: Sequence[Comparison], predicted: Predictions
-) -> Iterator[tuple[_Line, str, str]]:
-    """The comparison at each batch, the card, and whether it was measured: of the GPU of `file`,
-    and of each card that is predicted for its CPU."""
+def _lines(file: File, compared: Sequence[Comparison], predicted: Predictions) -> Iterator[_Line]:
+    """Of the GPU of `file`, and of each card that is predicted for its CPU."""
+
+    def line(gpu: str, said: str, every: Sequence[Comparison], one: Comparison) -> _Line:
+        by_batch = {each.batch: each for each in at_each_batch(every, one)}
+        return _Line(file, short_gpu(gpu), said, by_batch)
+
     first = foremost(compared)
     if first:
-        yield (file, _by_batch(compared, first)), short_gpu(file.machine.gpu or "GPU"), "measured"
+        yield line(file.machine.gpu or "GPU", "measured", compared, first)
     cards = [one for one in predicted.of(file) if one.comparison and one.chosen]
     for one in cards:
         assert one.chosen and one.comparison
-        own = _by_batch(one.chosen.crossovers, one.comparison)
-        yield (file, own), short_gpu(one.card.name), "predicted"
+        yield line(one.card.name, "predicted", one.chosen.crossovers, one.comparison)
     if not first and not cards:
-        yield (file, {}), short_gpu(file.machine.gpu or ""), ""
-
-
-def _by_batch(compared: Sequence[Comparison], first: Comparison) -> dict[str, Comparison]:
-    return {one.batch: one for one in at_each_batch(compared, first)}
-
-
-def _machine(file: File, link: str, notes: dict[str, int]) -> Cell:
-    name = file.machine.id
-    doubt = why_it_cannot_tell(file)
-    return Cell(name, name, marks=marks([f"{name}: {doubt}"] if doubt else [], notes), link=link)
-
-
-def _crossover(one: Comparison | None) -> Cell:
-    return Cell(crossover_words(one.crossover), crossover_number(one)) if one else NOTHING
+        yield _Line(file, short_gpu(file.machine.gpu or ""), "", {})
 
 
 _FOLDER = Path(__file__).parent
