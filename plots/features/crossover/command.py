@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from plots.core.command import (
@@ -32,7 +32,7 @@ from plots.features.answer import section as answer
 from plots.features.answer.glance import glance
 from plots.features.copies import section as copies
 from plots.features.crossover import section
-from plots.features.crossover.section import crossover_tables, speed_up_table
+from plots.features.crossover.section import crossover_table, speed_up_table
 from plots.features.machines.table import summary_table
 from plots.features.ranks import section as ranks
 from plots.features.threads import section as threads
@@ -117,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
         for file, found in crossovers
     ]
     quantity, is_text = QUANTITIES[options.of], options.format == "text"
-    tables = [] if is_text else _tables(crossovers, ratios)
+    tables = [] if is_text else [*_tables(crossovers, ratios)]
     if is_text:
         print_sections(_sections(crossovers, quantity), options)
     else:
@@ -174,22 +174,17 @@ def _draw(
 def _tables(
     crossovers: Sequence[tuple[File, Sequence[Comparison]]],
     ratios: Sequence[Mapping[str, Sequence[SpeedUp]]],
-) -> list[Table]:
+) -> Iterator[Table]:
     """Epochs first: their crossovers and speedups; then those of training steps, then what products
     and layers do."""
-    found = crossover_tables([pair for pair in crossovers if pair[1]])
-    tables: list[Table] = []
+    compared = [pair for pair in crossovers if pair[1]]
     for family in FAMILIES:
-        if family in found:
-            tables.append(found[family])
-        own = [
-            (file, each[family])
-            for (file, _), each in zip(crossovers, ratios, strict=True)
-            if each.get(family)
-        ]
-        if own:
-            tables.append(speed_up_table(own))
-    return tables
+        own = [(file, [one for one in found if one.family == family]) for file, found in compared]
+        if any(found for _, found in own):
+            yield crossover_table(own)
+        pairs = zip(crossovers, ratios, strict=True)
+        if sped := [(file, each[family]) for (file, _), each in pairs if each.get(family)]:
+            yield speed_up_table(sped)
 
 
 def _nothing_to_compare(file: File, has_networks: bool, quantity: Quantity) -> str:

@@ -161,18 +161,6 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
     return table_of(f"{title}{_on(found)}", lines, fields, notes)
 
 
-def crossover_tables(found: Sequence[tuple[File, Sequence[Comparison]]]) -> dict[str, Table]:
-    """Family → crossover_table() of each that is there."""
-    tables = {}
-    for family in _TITLES:
-        own = [
-            (file, [one for one in compared if one.family == family]) for file, compared in found
-        ]
-        if any(compared for _, compared in own):
-            tables[family] = crossover_table(own)
-    return tables
-
-
 def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
     """One line for each network and GPU configuration; the CPU is at its best thread count.
 
