@@ -12,7 +12,8 @@ from plots.core.page.section import Context
 from plots.features.answer.analysis import sentences
 from plots.features.answer.glance import glance
 from plots.features.copies import section
-from plots.features.copies.section import copies_of, copies_sentences, copies_table, over_copies
+from plots.features.copies.analysis import copies_of, copies_sentences, over_copies
+from plots.features.copies.section import copies_table
 from plots.features.peers.section import pairs
 from plots.file.samples import long_table
 from plots.tests import synthetic

@@ -12,7 +12,7 @@ from plots.core.crossover import comparisons
 from plots.core.curves import thread_pairs
 from plots.core.page.section import Context
 from plots.features.ranks import section
-from plots.features.ranks.section import (
+from plots.features.ranks.analysis import (
     more_ranks,
     ranks_sentence,
     ranks_tables,

@@ -22,8 +22,8 @@ from plots.core.headline import (
 from plots.core.network import best, epoch_rows, on_device, step_rows
 from plots.core.paired import pairs_sentence
 from plots.core.series import device_label
-from plots.features.copies.section import copies_sentences, over_copies
-from plots.features.threads.section import more_threads, threads_sentence
+from plots.features.copies.analysis import copies_sentences, over_copies
+from plots.features.threads.analysis import more_threads, threads_sentence
 from plots.file.families import FAMILIES, MINIBATCH
 from plots.file.ladders import networks_of_any
 from plots.file.rows import File, Row, median_of

@@ -12,7 +12,7 @@ from plots.core.machines import short_gpu, short_processor
 from plots.core.network import ODD, epoch_rows, on_device, step_rows, training_rows
 from plots.core.strip import Mark, Strip, Strips, segments_of, side_of
 from plots.features.answer.analysis import ONLY_GPU, no_training, reach, why_no_gpu
-from plots.features.copies.section import copies_sentences, over_copies
+from plots.features.copies.analysis import copies_sentences, over_copies
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Verdict, shown_ways
 from plots.file.families import EPOCH, FAMILIES, FORWARD, MINIBATCH, TRAINING

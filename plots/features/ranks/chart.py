@@ -22,7 +22,7 @@ from plots.core.charts.style import (
 )
 from plots.core.crossover import Comparison
 from plots.core.statistics import log_medians
-from plots.features.ranks.section import CALLED, ranks_sentence, unlike
+from plots.features.ranks.analysis import CALLED, ranks_sentence, unlike
 from plots.file.families import FAMILIES
 from plots.file.rows import File
 from plots.text import printable, slug
