@@ -245,7 +245,6 @@ def test_ratios_of_two_commits_are_in_brackets_without_a_verdict(read):
     own, other = (line[place] for line in table.lines)
     assert (own.text, own.faint) == ("1.00", False)
     assert re.fullmatch(r"\(0\.8[0-9]+\)", other.text) and other.faint
-    assert sum("In brackets" in note for note in table.notes) == 1
 
 
 def test_what_no_machine_has_is_no_column(read):

@@ -53,8 +53,9 @@ def _points(file: File) -> Iterator[str]:
             said = f"median {middle:.0f} {unit}, {low:.0f} to {high:.0f}"
             said += f"; {first:.0f} at first, {last:.0f} in the end"
             yield f"{name}: {said if round(low) < round(high) else f'{low:.0f} {unit}'}."
-    held = [reasons for row in rows if (reasons := _held_back(row))]
-    named = sorted({reason for reasons in held for reason in reasons})
+    told = ([text for text in row.warnings if _HELD_BACK in text] for row in rows)
+    held = [[text.partition(_HELD_BACK)[2] for text in texts] for texts in told if texts]
+    named = sorted({reason for texts in held for text in texts for reason in text.split(", ")})
     said = f": {', '.join(named)}" if named else ""
     yield f"The driver held clocks back in {len(held) or 'none'} of {len(rows)} rows{said}."
 
@@ -67,9 +68,3 @@ def _each(rows: Sequence[Row], counter: str) -> np.ndarray:
     sizes = [row.samples.size for row in rows]
     pairs = zip(values, sizes, strict=True)
     return np.concatenate([np.resize(own, size) if own.size == 1 else own for own, size in pairs])
-
-
-def _held_back(row: Row) -> list[str]:
-    """Why the driver held clocks back."""
-    held = [text.partition(_HELD_BACK)[2] for text in row.warnings if _HELD_BACK in text]
-    return [reason for reasons in held for reason in reasons.split(", ")]

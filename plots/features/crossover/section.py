@@ -181,7 +181,12 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
         return Cell(units.count(of[1].parameters), int(of[1].parameters))
 
     def ratio(of: tuple[File, SpeedUp]) -> Cell:
-        return replace(number_cell(of[1].ratio), marks=marks(_against(of[1]), flags))
+        one, said = of[1], []
+        if one.against:
+            verb = "disagrees" if one.against == 1 else "disagree"
+            count = f"{one.against} of {counted(one.repetitions, 'repetition')}"
+            said.append(f"{count} {verb} with the faster device.")
+        return replace(number_cell(one.ratio), marks=marks(said, flags))
 
     batch, precision, threads, cpu_how, execution, data = _how(flags)
     fields = (
@@ -212,13 +217,6 @@ def ratio_name(quantity: Quantity) -> str:
 def _quantity(found: Sequence[tuple[File, Sequence[Comparison | SpeedUp]]]) -> Quantity:
     """What is compared in `found`."""
     return next((one.gpu.quantity for _, own in found for one in own), TIME)
-
-
-def _against(one: SpeedUp) -> list[str]:
-    if not one.against:
-        return []
-    disagree = f"{one.against} of {counted(one.repetitions, 'repetition')}"
-    return [f"{disagree} {'disagrees' if one.against == 1 else 'disagree'} with the faster device."]
 
 
 def _left_out(files: Iterable[File]) -> list[str]:

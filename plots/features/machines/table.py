@@ -213,8 +213,6 @@ def _about(side: SideBySide) -> list[str]:
     if len(others) == 1:
         found = remarks(side.baseline, others[0].file)
         texts += (sentence(one) for one in found if one not in others[0].obstacle)
-    if any(map(side.is_of_two_programs, side.standings)):
-        texts.append("In brackets: ratios of another commit than the baseline's.")
     return texts
 
 

@@ -99,7 +99,10 @@ def ratio_interval(ratios: np.ndarray, *sides: Instances) -> tuple[float, float]
     With instances enough on both sides it is of order statistics over the pairs of instances. Where
     a side has few, its share of what lies between instances is added, as in a crossover.
     """
-    repeated = Instances(_pairs_of_instances(len(ratios), *sides))
+    # Which pair of instances ran each pair of repetitions.
+    ran = list(zip(*(side.of or (0,) * len(ratios) for side in sides), strict=True))
+    numbers = {pair: number for number, pair in enumerate(dict.fromkeys(ran))}
+    repeated = Instances(tuple(numbers[pair] for pair in ran))
     units = np.sort(statistics.units(ratios, repeated))
     k = order_statistics(len(units))
     if k is None:
@@ -113,13 +116,6 @@ def ratio_interval(ratios: np.ndarray, *sides: Instances) -> tuple[float, float]
             np.ones(len(ratios)), place, instances=side
         )
     return statistics.interval(replicates)
-
-
-def _pairs_of_instances(count: int, *sides: Instances) -> tuple[int, ...]:
-    """Which pair of instances ran each of `count` pairs of repetitions."""
-    ran = list(zip(*(side.of or (0,) * count for side in sides), strict=True))
-    numbers = {pair: number for number, pair in enumerate(dict.fromkeys(ran))}
-    return tuple(numbers[pair] for pair in ran)
 
 
 def programs_of(file: File) -> list[str]:
