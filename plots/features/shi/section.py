@@ -160,16 +160,11 @@ def _best(rows: Sequence[Row], notes: dict[str, int]) -> Cell:
 
 
 def _lines(figures: Iterable[Figure], cells: _Cells) -> list[_Line]:
+    """The published lines, and ours below those of their network."""
+    published = list(dict.fromkeys((figure.network, figure.framework) for figure in figures))
+    networks = list(dict.fromkeys(network for network, _ in published))
     own = sorted({line for line, _ in cells if line[1].startswith(_OURS)})
-    lines: dict[str, list[_Line]] = {}
-    for figure in figures:
-        line = figure.network, figure.framework
-        members = lines.setdefault(figure.network, [])
-        if line not in members:
-            members.append(line)
-    for network, members in lines.items():
-        members.extend(line for line in own if line[0] == network)
-    return [line for members in lines.values() for line in members]
+    return sorted([*published, *own], key=lambda line: networks.index(line[0]))
 
 
 def _with_bold(cells: Sequence[Cell], columns: Sequence[Column]) -> list[Cell]:
