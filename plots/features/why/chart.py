@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -56,6 +57,10 @@ COLOURS = {
 }
 _CHARTS = {EPOCH: "why", MINIBATCH: "why-steps"}  # family → name
 _DEVICES = {"cpu": "CPU", "cuda": "GPU"}
+_BOUND: dict[str, Any] = {
+    **{"color": INK, "marker": "D", "markersize": 5, "linestyle": ""},
+    **{"markeredgecolor": "white", "markeredgewidth": 0.9},
+}
 _BAR = 0.2  # inches
 _NAME = 16  # characters of a name
 
@@ -140,17 +145,7 @@ def _draw_panel(
         if split.row.index in percents
     ]
     if bounded:
-        axes.plot(
-            [percent for percent, _ in bounded],
-            [place for _, place in bounded],
-            color=INK,
-            marker="D",
-            markersize=5,
-            markeredgecolor="white",
-            markeredgewidth=0.9,
-            linestyle="",
-            zorder=4,
-        )
+        axes.plot(*zip(*bounded, strict=True), zorder=4, **_BOUND)
     axes.axvline(0, color="#808080", linewidth=0.8)
 
 
@@ -198,7 +193,5 @@ def _legend(shown: Sequence[Split], percents: dict[int, float]) -> list[Artist]:
         )
     )
     if any(split.row.index in percents for split in shown):
-        handles.append(
-            Line2D([], [], color=INK, marker="D", markersize=5, linestyle="", label="bound")
-        )
+        handles.append(Line2D([], [], label="bound", **_BOUND))
     return handles
