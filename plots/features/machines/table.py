@@ -249,10 +249,9 @@ def verdicts(side: SideBySide) -> list[str]:
     """How fast each machine trains beside the baseline, in a sentence; of the first MOST of them,
     and where no ratio is of the machines alone, why."""
     others = [one for one in side.standings if one.file is not side.baseline]
-    found = [said for one in others if (said := _sentence(one, side))]
-    if apart := [one for one in others if side.is_of_two_programs(one)]:
-        found.append(_apart(apart, side))
-    return found[: MOST + 1]
+    found = [said for one in others if (said := _sentence(one, side))][:MOST]
+    apart = [one for one in others if side.is_of_two_programs(one)]
+    return [*found, *([_apart(apart, side)] if apart else [])]
 
 
 def _sentence(one: Standing, side: SideBySide) -> str:
