@@ -39,7 +39,7 @@ def on_cpu(
     return entries
 
 
-def on_both() -> list[dict[str, Any]]:
+def on_both(models: tuple[str, ...] = DISC_MODELS) -> list[dict[str, Any]]:
     """Epochs on both devices: ours cross at CROSSOVER, PyTorch's at twice that."""
 
     def seconds(configuration: dict[str, str], params: float) -> float:
@@ -48,7 +48,7 @@ def on_both() -> list[dict[str, Any]]:
         crossover = CROSSOVER * (2 if "program" in configuration else 1)
         return 1e-3 * float((params / crossover) ** 0.8)
 
-    own = pairs(DISC_MODELS)
+    own = pairs(models)
     gpu = {"execution": "eager", "data": "resident"}
     others = [theirs(each, **(gpu if each["device"] == "cuda" else {})) for each in own]
     return epochs([*own, *others], seconds)

@@ -9,7 +9,7 @@ from plots.core.network import epoch_rows
 from plots.core.series import series_labels
 from plots.core.tables.formats import render
 from plots.features.answer import section as verdict
-from plots.features.crossover.table import crossover_table, speed_up_table
+from plots.features.crossover.section import crossover_table, speed_up_table
 from plots.features.report import report
 from plots.features.why.analysis import counterfactuals
 from plots.file import loading

@@ -8,7 +8,7 @@ import pytest
 from plots.core.bounds import Ceilings, bounds
 from plots.core.network import epoch_rows
 from plots.features.why.chart import draw_why
-from plots.features.why.table import split_table
+from plots.features.why.section import split_table
 from plots.file import loading
 from plots.file.rows import Bound, MinimumWork
 from plots.tests import synthetic

@@ -5,7 +5,6 @@ charts, its sentences, its exit codes."""
 import csv
 import io
 import json
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from plots.core.charts.crossover import draw_charts, draw_crossovers
 from plots.core.charts.files import write_charts
 from plots.core.crossover import comparisons, speed_ups
 from plots.core.crossover_words import crossover_words
-from plots.features.crossover.table import crossover_table, speed_up_table
+from plots.features.crossover.section import crossover_table, speed_up_table
 from plots.file import loading
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_MODELS, epochs, known, pairs
@@ -90,32 +89,20 @@ def test_several_files_share_a_table(write, tmp_path, shell):
     ]
 
 
-def test_one_size_gives_speed_ups_only(write, shell):
-    entries = synthetic.samples(synthetic.cpu_configuration("heart", 1))
-    entries += synthetic.samples(synthetic.gpu_configuration("heart"))
+@pytest.mark.parametrize(
+    ("ways", "out", "err"),
+    [
+        (
+            [synthetic.cpu_configuration("heart", 1), synthetic.gpu_configuration("heart")],
+            *("\n\nSPEEDUP", "fewer than two sizes"),
+        ),
+        ([synthetic.gpu_configuration("disc-3")], "", "no row of the CPU computes the same"),
+    ],
+)
+def test_one_size_gives_speed_ups_only_and_a_gpu_alone_nothing(write, shell, ways, out, err):
+    entries = [one for way in ways for one in synthetic.samples(way)]
     printed = shell("crossover", write(synthetic.document(entries, gpu="synthetic GPU")))
-    assert "\n\nSPEEDUP" in printed.out and "fewer than two sizes" in printed.err
-
-
-def test_a_gpu_alone_is_compared_with_nothing(write, shell):
-    entries = synthetic.samples(synthetic.gpu_configuration("disc-3"))
-    assert (
-        "no row of the CPU computes the same"
-        in shell("crossover", write(synthetic.document(entries, gpu="synthetic GPU"))).err
-    )
-
-
-@pytest.mark.slow
-def test_charts_are_written(simple, tmp_path, capsys):
-    folder = tmp_path / "out" / "charts"
-    assert main(["crossover", str(simple), "--charts", str(folder)]) == 0
-    names = [
-        f"synthetic-machine.{chart}.{ending}"
-        for chart in ("strip", "crossover-epoch-100-f32")
-        for ending in ("png", "svg")
-    ]
-    assert sorted(path.name for path in folder.iterdir()) == sorted(names)
-    assert capsys.readouterr().err.splitlines() == [f"wrote {folder / name}" for name in names]
+    assert out in printed.out and err in printed.err and bool(out) == bool(printed.out)
 
 
 def test_what_has_nothing_to_draw_says_so(write, tmp_path, shell):
@@ -126,44 +113,36 @@ def test_what_has_nothing_to_draw_says_so(write, tmp_path, shell):
         assert not list(tmp_path.glob("out/*"))
 
 
-def check_pictures(chart) -> None:
-    picture = imread(io.BytesIO(chart.pictures.png))
-    assert picture.shape[1] > 900
-    ink = np.mean(picture[..., :3].min(axis=2) < 0.9)
-    assert 0.01 < ink < 0.8
-    svg = ElementTree.fromstring(chart.pictures.svg)
-    assert not [element for element in svg.iter() if element.tag.endswith("script")]
-
-
 @pytest.mark.slow
-def test_the_chart_states_the_finding(simple):
+def test_charts_state_the_finding(simple, tmp_path, capsys):
+    folder = tmp_path / "out" / "charts"
+    assert main(["crossover", str(simple), "--charts", str(folder)]) == 0
+    charts = ("strip", "crossover-epoch-100-f32")
+    names = [f"synthetic-machine.{chart}.{ending}" for chart in charts for ending in ("png", "svg")]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(names)
+    assert capsys.readouterr().err.splitlines() == [f"wrote {folder / name}" for name in names]
+    picture = imread(folder / names[2])
+    ink = np.mean(picture[..., :3].min(axis=2) < 0.9)
+    assert picture.shape[1] > 900 and 0.01 < ink < 0.8
     file = loading.load_file(simple)
     found = comparisons(file)
     chart = draw_crossovers(file, found)
-    check_pictures(chart)
-    assert chart.name == "crossover-epoch-100-f32"
+    assert chart.pictures.svg == (folder / names[3]).read_bytes()
     assert f"GPU, graph, pinned: {crossover_words(found[-1].crossover)}." in chart.alt
     assert "trainable parameters, batch 100, f32" in chart.alt
-    assert draw_crossovers(file, found) == chart
 
 
 @pytest.mark.slow
-def test_ambiguous_and_several_are_drawn(read):
-    configurations = pairs(DISC_MODELS)
+@pytest.mark.parametrize("words", ["ambiguous", "GPU only up to "])
+def test_ambiguous_and_several_are_drawn(read, words):
+    def seconds(configuration: dict[str, str], params: float) -> float:
+        is_wavy = words != "ambiguous" and configuration["device"] == "cpu"
+        return 1e-3 * (np.exp(np.sin(np.log(params))) if is_wavy else 1)
 
-    def equal(*_: object) -> float:
-        return 1e-3
-
-    def wavy(configuration: dict[str, str], params: float) -> float:
-        on_cpu = configuration["device"] == "cpu"
-        return 1e-3 * np.exp(np.sin(np.log(params))) if on_cpu else 1e-3
-
-    for seconds, words in ((equal, "ambiguous"), (wavy, "GPU only up to ")):
-        entries = epochs(configurations, seconds)
-        file = read(synthetic.document(entries, gpu="synthetic GPU"))
-        chart = draw_crossovers(file, comparisons(file))
-        check_pictures(chart)
-        assert words in chart.alt
+    entries = epochs(pairs(DISC_MODELS), seconds)
+    file = read(synthetic.document(entries, gpu="synthetic GPU"))
+    chart = draw_crossovers(file, comparisons(file))
+    assert words in chart.alt and b"<script" not in chart.pictures.svg
 
 
 @pytest.mark.slow
@@ -209,20 +188,12 @@ def test_programs_get_every_crossing(write, shell):
         cpu = 1 / 2 if 1000 < params < 1e6 else 2.0
         return cpu if way["device"] == "cpu" else 1.0
 
-    ways = [
-        way
-        for model in DISC_MODELS
-        for way in (synthetic.cpu_configuration(model, 1), synthetic.gpu_configuration(model))
-    ]
-    path = write(synthetic.document(epochs(ways, seconds), gpu="synthetic GPU"))
-    known = list(comparisons(loading.load_file(path))[0].crossover.crossings)
-    assert len(known) == 2
-    assert (
-        json.loads(shell("crossover", path, "--format", "json").out)[0]["rows"][0]["crossings"]
-        == known
-    )
-    (line,) = csv.DictReader(
-        io.StringIO(shell("crossover", path, "--format", "csv").out.split("\n\n")[0])
-    )
-    assert [float(text) for text in line["crossings"].split()] == known
+    path = write(synthetic.document(epochs(pairs(DISC_MODELS), seconds), gpu="synthetic GPU"))
+    crossings = list(comparisons(loading.load_file(path))[0].crossover.crossings)
+    assert len(crossings) == 2
+    as_json = json.loads(shell("crossover", path, "--format", "json").out)
+    assert as_json[0]["rows"][0]["crossings"] == crossings
+    as_csv = io.StringIO(shell("crossover", path, "--format", "csv").out.split("\n\n")[0])
+    first = next(csv.DictReader(as_csv))
+    assert [float(text) for text in first["crossings"].split()] == crossings
     assert "crossings" not in shell("crossover", path, "--all").out

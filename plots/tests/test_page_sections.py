@@ -2,7 +2,6 @@
 """What the page says first, and what it folds."""
 
 import json
-import re
 from dataclasses import replace
 
 import pytest
@@ -94,15 +93,7 @@ def test_epochs_stand_before_products_and_layers(read):
     assert short and "f32" in short.shown().title and "tf32" not in short.shown().title
     titles = [table.title for table in block.tables]
     assert "epochs" in titles[0] and "products" in titles[-2] and "layers" in titles[-1]
-    assert all("epoch" in picture.name for picture in block.pictures)
-    (fold,) = block.folds
-    assert "gemm" in fold.pictures[0].name and "layer" in fold.pictures[-1].name
-    found = [
-        re.findall(r"<text[^>]*>([^<]*where the GPU overtakes[^<]*)", picture.pictures.svg.decode())
-        for picture in (*block.pictures, *(one for fold in block.folds for one in fold.pictures))
-    ]
-    named = [titles[0] for titles in found if titles]
-    assert len(named) == len(set(named)) == 3
+    assert ["epoch" in picture.name for picture in block.pictures] == [True]
 
 
 @pytest.mark.slow

@@ -12,8 +12,14 @@ from plots.core.crossover import comparisons
 from plots.core.page.section import Context
 from plots.features.doubts import section as doubts
 from plots.features.peers import section
-from plots.features.peers.analysis import crossovers_of, order_statistics, pairs, ratio_interval
-from plots.features.peers.section import missing_table, peer_tables
+from plots.features.peers.section import (
+    crossovers_of,
+    missing_table,
+    order_statistics,
+    pairs,
+    peer_tables,
+    ratio_interval,
+)
 from plots.features.record.section import command
 from plots.file import loading
 from plots.file.axes import BUILT_IN
@@ -29,6 +35,15 @@ def load(read):
         return read(synthetic_peers.document(entries, gpu))
 
     return loaded
+
+
+OWN = synthetic.cpu_configuration("disc-3", 1)
+
+
+@pytest.fixture
+def beside(load):
+    """A file of rows of ours and theirs: a configuration, and seconds of repetitions."""
+    return lambda *rows: load([one for row in rows for one in synthetic.samples(*row)])
 
 
 def lines(table) -> list[dict[str, str]]:
@@ -64,56 +79,40 @@ def test_pairs_share_their_noise(load):
         assert spread > 1.05  # the medians alone would not tell so well
 
 
-def test_an_interval_is_of_the_second_smallest_and_largest_of_nine(load):
-    own = synthetic.cpu_configuration("disc-3", 1)
+def test_an_interval_is_of_the_second_smallest_and_largest_of_nine(beside):
     ratios = [9.0, 2.0, 4.0, 8.0, 5.0, 3.0, 6.0, 1.0, 7.0]
-    entries = [*synthetic.samples(own, [1e-3] * 9)]
-    entries += synthetic.samples(theirs(own), [1e-3 * ratio for ratio in ratios])
-    (pair,) = pairs(load(entries))
+    (pair,) = pairs(beside((OWN, [1e-3] * 9), (theirs(OWN), [1e-3 * ratio for ratio in ratios])))
     assert (pair.ratio, pair.low, pair.high) == pytest.approx((5, 2, 8))
 
 
 @pytest.mark.parametrize(
-    ("ratios", "bold"),
+    ("ratios", "bold", "note"),
     [
-        ([2.0] * 6, (True, False)),
-        ([0.5] * 6, (False, True)),
-        ([2.0] * 5, (False, False)),  # no interval
-        ([2.0] * 5 + [0.5], (False, False)),
+        ([2.0] * 6, (True, False), ""),
+        ([0.5] * 6, (False, True), ""),
+        ([2.0] * 5, (False, False), "Too few pairs"),
+        ([2.0] * 5 + [0.5], (False, False), ""),
+        ([3.0] * 7, (False, False), "Not measured in turn"),  # and so not paired
     ],
 )
-def test_a_time_is_bold_where_the_interval_says_so(load, ratios, bold):
-    own = synthetic.cpu_configuration("disc-3", 1)
-    entries = synthetic.samples(own, [1e-3] * len(ratios))
-    entries += synthetic.samples(theirs(own), [1e-3 * ratio for ratio in ratios])
-    (table,) = peer_tables(load(entries))
+def test_a_time_is_bold_where_the_interval_says_so(beside, ratios, bold, note):
+    ours = [1e-3] * (9 if len(ratios) == 7 else len(ratios))
+    file = beside((OWN, ours), (theirs(OWN), [1e-3 * ratio for ratio in ratios]))
+    (pair,), (table,) = pairs(file), peer_tables(file)
     cells = dict(zip((column.key for column in table.columns), table.lines[0], strict=True))
     assert (cells["seconds"].bold, cells["peer_seconds"].bold) == bold
-
-
-def test_too_few_and_unequal_repetitions_give_no_interval(load):
-    own = synthetic.cpu_configuration("disc-3", 1)
-    few = load([*synthetic.samples(own, [1e-3] * 5), *synthetic.samples(theirs(own), [2e-3] * 5)])
-    (pair,) = pairs(few)
-    assert pair.in_turn and (pair.ratio, pair.low, pair.high) == (pytest.approx(2), None, None)
-    (table,) = peer_tables(few)
-    assert "needs 6" in table.notes[0] and lines(table)[0]["low"] == "–"
-    apart = load([*synthetic.samples(own, [1e-3] * 9), *synthetic.samples(theirs(own), [3e-3] * 7)])
-    (pair,) = pairs(apart)
-    assert not pair.in_turn and (pair.ratio, pair.low) == (pytest.approx(3), None)
-    (table,) = peer_tables(apart)
-    assert table.notes[0].startswith("Not measured in turn")
+    assert cells["ratio"].value == pytest.approx(ratios[0])
+    assert pair.in_turn == (len(ours) == len(ratios)) and (pair.low is None) == bool(note)
+    assert " ".join(table.notes).startswith(note)
 
 
 def test_at_the_bound_the_ratio_is_theirs_over_what_the_ceilings_allow(load):
-    own = synthetic.cpu_configuration("disc-3", 1)
     least = {"bytes_to_device": 0, "bytes_from_device": 0, "launches": 0, "graph": False}
     ceiling = {"family": "Peak", "quantity": "fma", "precision": "f32", "device": "cpu"}
     peak = synthetic_probes.operation({**ceiling, "cpu_threads": "1"}, 1e-3, flops=2e6)
-    rows = synthetic.samples(
-        own, [2e-3] * 9, minimum_work={"flops": 1e6, "memory_bytes": 0, **least}
-    )
-    rows += synthetic.samples(theirs(own), [3e-3] * 9)
+    work = {"flops": 1e6, "memory_bytes": 0, **least}
+    rows = synthetic.samples(OWN, [2e-3] * 9, minimum_work=work)
+    rows += synthetic.samples(theirs(OWN), [3e-3] * 9)
     (pair,) = pairs(load([*peak, *rows]))
     assert (pair.ratio, pair.most) == (pytest.approx(1.5), pytest.approx(6, rel=0.1))
     (table,) = peer_tables(load([*peak, *rows]))
@@ -122,66 +121,40 @@ def test_at_the_bound_the_ratio_is_theirs_over_what_the_ceilings_allow(load):
     assert pair.most is None
 
 
-def test_the_fastest_of_each_side_counts_and_all_are_there(load):
-    own = synthetic.cpu_configuration("disc-3", 1)
-    entries = [
-        *synthetic.samples(own, [2e-3] * 9),
-        *synthetic.samples({**own, "execution": "fused"}, [1e-3] * 9),
-        *synthetic.samples(theirs(own), [4e-3] * 9),
-        *synthetic.samples({**theirs(own), "compiler": "inductor"}, [3e-3] * 9),
-    ]
-    file = load(entries)
-    ((line,),) = [lines(table) for table in peer_tables(file)]
-    assert (line["how"], line["peer_how"], line["ratio"]) == (
-        "fused",
-        "torch.compile",
-        "3.00",
+def test_the_fastest_of_each_side_counts_and_all_are_there(beside):
+    file = beside(
+        (OWN, [2e-3] * 9),
+        ({**OWN, "execution": "fused"}, [1e-3] * 9),
+        (theirs(OWN), [4e-3] * 9),
+        ({**theirs(OWN), "compiler": "inductor"}, [3e-3] * 9),
     )
+    ((line,),) = map(lines, peer_tables(file))
+    assert (line["how"], line["peer_how"], line["ratio"]) == ("fused", "torch.compile", "3.00")
     (table,) = peer_tables(file, every=True)
     assert [line["ratio"] for line in lines(table)] == ["4.00", "3.00"]
 
 
-def test_each_framework_has_its_tables_and_its_name(load, undrawn):
-    jax = {"program": "jax", "compiler": "xla"}
-    own = synthetic.cpu_configuration("disc-3", 1)
-    others = theirs(own, **jax)
-    unrolled = {**others, "loop": "unrolled"}
-    entries = [
-        *synthetic.samples(own, [1e-3] * 9),
-        *synthetic.samples(theirs(own), [4e-3] * 9),
-        *synthetic.samples(others, [3e-3] * 9),
-        *synthetic.samples(unrolled, [2e-3] * 9),
-    ]
-    file = load(entries)
+def test_each_framework_has_its_tables_and_its_name(beside):
+    jax = theirs(OWN, program="jax", compiler="xla")
+    times = zip((OWN, theirs(OWN), jax, {**jax, "loop": "unrolled"}), (1, 4, 3, 2), strict=True)
+    file = beside(*((way, [1e-3 * time] * 9) for way, time in times))
     tables = peer_tables(file)
-    assert [table.title for table in tables] == [
-        "What PyTorch takes for the same epoch",
-        "What JAX takes for the same epoch",
-    ]
+    what = "What {} takes for the same epoch"
+    assert [table.title for table in tables] == [what.format("PyTorch"), what.format("JAX")]
     assert "JAX / ours" in [column.title for column in tables[1].columns]
-    assert [line["peer_how"] for table in tables for line in lines(table)] == [
-        "eager",
-        "jit, unrolled steps",
-    ]
+    hows = [line["peer_how"] for table in tables for line in lines(table)]
+    assert hows == ["eager", "jit, unrolled steps"]
     assert [len(table.lines) for table in peer_tables(file, every=True)] == [1, 2]
     built = section.build([file], Context())
     assert built is not None and built.title == "What you would get from PyTorch and JAX"
     assert built.blocks[0].lead == "PyTorch 0.0+synthetic, JAX of an unknown version."
 
 
-def test_other_work_makes_no_pair(load):
-    own = synthetic.cpu_configuration("disc-3", 1)
-    entries = [
-        *synthetic.samples(own, [1e-3] * 9),
-        *synthetic.samples(theirs(own), [2e-3] * 9, label="sgd lr=0.5"),
-    ]
-    entries[0:9] = [{**entry, "label": "sgd lr=0.1"} for entry in entries[0:9]]
+def test_other_work_makes_no_pair(load, beside):
+    entries = synthetic.samples(OWN, [1e-3] * 9, label="sgd lr=0.1")
+    entries += synthetic.samples(theirs(OWN), [2e-3] * 9, label="sgd lr=0.5")
     assert pairs(load(entries)) == []
-    other_threads = [
-        *synthetic.samples(own, [1e-3] * 9),
-        *synthetic.samples(theirs(own, cpu_threads="2"), [2e-3] * 9),
-    ]
-    assert pairs(load(other_threads)) == []
+    assert pairs(beside((OWN, [1e-3] * 9), (theirs(OWN, cpu_threads="2"), [2e-3] * 9))) == []
 
 
 def test_both_crossovers_are_shown_where_pytorch_has_both_devices(load):
@@ -225,23 +198,18 @@ def test_what_trains_comes_first_and_parts_are_folded(load):
 
 
 def test_a_row_without_a_result_is_listed(load):
-    own = synthetic.cpu_configuration("disc-3", 1)
-    entries = [
-        *synthetic.samples(own, [1e-3] * 9),
-        synthetic.failure(theirs(own), "the loss of step 2 is off"),
-    ]
-    file = load(entries)
+    failed = synthetic.failure(theirs(OWN), "the loss of step 2 is off")
+    file = load([*synthetic.samples(OWN, [1e-3] * 9), failed])
     ((name, outcome, reason),) = missing_table(file).lines
     assert name.text.count("/program:pytorch/device:cpu") == 1
     assert (outcome.text, reason.text) == ("failed", "the loss of step 2 is off")
     built = section.build([file], Context())
-    assert built is not None
-    assert built.blocks[0].tables[-1] == missing_table(file).as_folded()
+    assert built is not None and built.blocks[0].tables[-1] == missing_table(file).as_folded()
 
 
-def test_modules_as_they_are_have_a_table_and_no_pair(load, undrawn):
-    own = {**theirs(synthetic.cpu_configuration("disc-3", 1)), "compiler": "inductor"}
-    entries = [*synthetic.samples(synthetic.cpu_configuration("disc-4", 1), [1e-3] * 9)]
+def test_modules_as_they_are_have_a_table_and_no_pair(load):
+    own = {**theirs(OWN), "compiler": "inductor"}
+    entries = synthetic.samples(synthetic.cpu_configuration("disc-4", 1), [1e-3] * 9)
     entries += synthetic.samples(own, [2e-3] * 9, as_is="no layer is called that")
     wrong = synthetic.failure({**own, "batch": "7"}, "it drifts")
     file = load([*entries, {**wrong, "not_verified": {"seconds": 3e-3}}])
@@ -249,11 +217,8 @@ def test_modules_as_they_are_have_a_table_and_no_pair(load, undrawn):
     table = peer_tables(file)[0]
     assert table.title == "Modules as they are, in PyTorch alone"
     (line,) = lines(table)
-    assert (line["iteration"], line["on"], line["how"]) == (
-        *("an epoch", "CPU, 1 thread"),
-        "torch.compile",
-    )
-    assert line["seconds"] == "2.00 ms"
+    said = [line[key] for key in ("iteration", "on", "how", "seconds")]
+    assert said == ["an epoch", "CPU, 1 thread", "torch.compile", "2.00 ms"]
     assert table.notes == ("disc-3: no layer is called that",)
     assert table.title in str(section.build([file], Context()))
     assert "3.00 ms" in str(doubts.build([file], Context()))
@@ -267,9 +232,9 @@ def test_a_file_of_pytorch_alone_is_said_so(write, shell):
 
 
 def test_what_auto_chose_is_told(load):
-    own = {**synthetic.cpu_configuration("disc-3", 1), "execution": "auto"}
+    own = {**OWN, "execution": "auto"}
     chosen = {"execution": "fused", "cpu_threads": "1"}
-    entries = [*synthetic.samples(own, [1e-3] * 9, chosen=chosen)]
+    entries = synthetic.samples(own, [1e-3] * 9, chosen=chosen)
     entries += synthetic.samples(theirs(own, execution="eager"), [2e-3] * 9)
     (table,) = peer_tables(load(entries))
     assert lines(table)[0]["how"] == "auto: fused"

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plots.cli import main
 from plots.core.crossover import comparisons
 from plots.core.curves import thread_pairs
 from plots.core.page.section import Context
@@ -93,18 +92,15 @@ def test_ranks_pay_where_the_curves_cross(read, device):
 
 def test_each_device_is_compared_with_itself(read):
     both = read(document("cuda", "cpu"))
-    assert [one.device for one in more_ranks(both)] == ["cpu", "cuda"]
-    found = {one.device: one for one in more_ranks(both)}
-    for device in ("cpu", "cuda"):
-        (alone,) = more_ranks(read(document(device)))
-        assert found[device].crossover == alone.crossover
-    by_device = {}
-    for one in shared(both):
-        assert one.alone and one.like and one.alone.device == one.like.device == one.row.device
-        by_device.setdefault(one.row.device, []).append(one.modelled)
-    assert by_device["cpu"] == [one.modelled for one in shared(read(document("cpu")))]
-    assert by_device["cuda"] == [one.modelled for one in shared(read(document("cuda")))]
-    tables = [*shared_tables(shared(both)), *ranks_tables(both, more_ranks(both))]
+    found = more_ranks(both)
+    assert [one.device for one in found] == ["cpu", "cuda"]
+    for one in found:
+        file = read(document(one.device))
+        assert one.crossover == more_ranks(file)[0].crossover
+        own = [each for each in shared(both) if each.device == one.device]
+        assert [each.modelled for each in own] == [each.modelled for each in shared(file)]
+        assert {row.device for each in own for row in (each.alone, each.like)} == {one.device}
+    tables = [*shared_tables(shared(both)), *ranks_tables(both, found)]
     assert [table.title.partition(",")[0] for table in tables] == [
         "What several ranks bring",
         "What several GPUs bring",
@@ -113,12 +109,12 @@ def test_each_device_is_compared_with_itself(read):
     ]
 
 
-def test_ranks_that_share_a_gpu_say_nothing_of_several(write, read, capsys):
+def test_ranks_that_share_a_gpu_say_nothing_of_several(write, read, shell):
     warning = "ranks may share a GPU (NCCL_MULTI_RANK_GPU_ENABLE=1): that tests them"
     tested = document("cuda", warnings=[warning])
     assert more_ranks(read(tested)) == [] and shared(read(tested)) == []
-    assert main(["crossover", "--ranks", str(write(tested))]) == 0
-    assert "on several ranks, but on some that share a GPU; ./run" in capsys.readouterr().err
+    said = shell("crossover", "--ranks", write(tested)).err
+    assert "on several ranks, but on some that share a GPU; ./run" in said
 
 
 def test_arithmetic_that_is_not_plain_is_said(read):
@@ -158,16 +154,15 @@ def test_each_network_stands_beside_its_fastest_process(read, device):
 
 
 @DEVICES
-def test_weak_scaling_gives_each_rank_the_batch_of_one_process(write, read, capsys, device):
+def test_weak_scaling_gives_each_rank_the_batch_of_one_process(write, read, shell, device):
     file = read(synthetic.document(sweep(batch="200", device=device)))
     assert more_ranks(file) == []
     (one,) = more_ranks(file, weak=True)
     assert one.crossover.low < CROSSING[device] < one.crossover.high and one.batch == "100"
     assert f"{TWO[device]} with a batch each train" in ranks_sentence(one)
     assert {each.row.batch for each in shared(file, weak=True) if each.like} == {"100"}
-    path = str(write(synthetic.document(sweep())))
-    assert main(["crossover", "--ranks", "--scaling=weak", path]) == 0
-    assert "--batch=100,200" in capsys.readouterr().err
+    path = write(synthetic.document(sweep()))
+    assert "--batch=100,200" in shell("crossover", "--ranks", "--scaling=weak", path).err
 
 
 @DEVICES
@@ -197,7 +192,7 @@ def test_sums_of_another_device_are_none(read):
 
 
 @pytest.mark.parametrize("devices", [("cpu",), ("cuda",), ("cpu", "cuda")])
-def test_the_page_and_the_terminal_say_the_same(write, read, capsys, tmp_path, devices):
+def test_the_page_and_the_terminal_say_the_same(write, read, shell, tmp_path, devices):
     content = document(*devices)
     built = section.build([read(content)], Context())
     assert built and built.title == "More than one"
@@ -210,7 +205,7 @@ def test_the_page_and_the_terminal_say_the_same(write, read, capsys, tmp_path, d
     for picture, device in zip(block.pictures, devices, strict=True):
         assert f"{TWO[device]} train disc networks faster than {ONE[device]}" in picture.alt
     charts = tmp_path / "charts"
-    assert main(["crossover", "--ranks", f"--charts={charts}", str(write(content))]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    printed = shell("crossover", "--ranks", f"--charts={charts}", write(content)).out
+    said = " ".join(printed.split())
     assert all(point in said for point in block.points)
     assert len(list(charts.glob("*.svg"))) == len(devices)

@@ -33,10 +33,6 @@ def cell(table: Table, network: str, framework: str, key: str):
     return line[place]
 
 
-def notes(table: Table, network: str, framework: str, key: str) -> list[str]:
-    return [table.notes[mark - 1] for mark in cell(table, network, framework, key).marks]
-
-
 def test_every_published_cell_is_there(figures):
     table = shi_table(figures, [])
     assert len(table.columns) == 2 + 13 and len(table.lines) == 7 * 5
@@ -54,33 +50,11 @@ def test_the_fastest_of_each_group_is_bold(figures):
     table = shi_table(figures, [])
     for line in table.lines:
         for group in {column.group for column in table.columns if column.group}:
-            members = [
-                cell
-                for cell, column in zip(line, table.columns, strict=True)
-                if column.group == group
-            ]
+            own = zip(line, table.columns, strict=True)
+            members = [cell for cell, column in own if column.group == group]
             times = [cell.value for cell in members if cell.value is not None]
             bold = [cell.value for cell in members if cell.bold]
             assert set(bold) == ({min(times)} if times else set())
-    assert cell(table, "FCN-S", "Caffe", "server_8_seconds").bold
-    assert not cell(table, "ResNet-50", "CNTK", "server_8_seconds").bold  # a dash
-
-
-def test_an_epoch_is_divided_by_its_batches(figures, write):
-    file = loaded(
-        write,
-        synthetic.samples(synthetic.cpu_configuration("fcn-r", 1), [8.0] * 5),
-        synthetic.samples(synthetic.cpu_configuration("fcn-r", 2), [4.0, 4.4, 4.8]),
-    )
-    table = shi_table(figures, [file])
-    assert file.rows[0].counters["steps"] == 4
-    assert cell(table, "FCN-R", "Crossover", "synthetic_machine_cpu_1_seconds").value == 2.0
-    best = cell(table, "FCN-R", "Crossover", "synthetic_machine_cpu_2_seconds")
-    assert (best.value, best.text, best.bold) == (pytest.approx(1.1), "1.10", True)
-    assert cell(table, "FCN-R", "Crossover", "desktop_1_seconds").text == "–"
-    lines = [line[1].text for line in table.lines if line[0].text == "FCN-R"]
-    assert lines == ["Caffe", "CNTK", "TF", "MXNet", "Torch", "Crossover"]
-    assert len(table.lines) == 36
 
 
 def step(network: str, on: int | str, seconds: list[float], **changes) -> list[dict]:
@@ -92,31 +66,55 @@ def step(network: str, on: int | str, seconds: list[float], **changes) -> list[d
     return synthetic_steps.samples({**configuration, **changes}, seconds)
 
 
-def test_training_steps_come_before_epochs(figures, write):
-    epoch = synthetic.samples(synthetic.cpu_configuration("fcn-r", 1), [8.0] * 5)
-    file = loaded(write, epoch, step("fcn-r", 1, [1.5] * 5), step("lstm", 2, [0.3] * 5))
-    table = shi_table(figures, [file])
-    key = "synthetic_machine_cpu_1_seconds"
-    assert cell(table, "FCN-R", "Crossover", key).value == 1.5  # not 8 s over 4 mini-batches
-    assert cell(table, "LSTM", "Crossover", "synthetic_machine_cpu_2_seconds").value == 0.3
-    assert any("seconds of a training step, the median" in note for note in table.notes)
-    assert len(table.lines) == 35 + 2
+def epochs(on: int | str, seconds: list[float], **more) -> list[dict]:
+    """Those of FCN-R, of four mini-batches each."""
+    if isinstance(on, int):
+        return synthetic.samples(synthetic.cpu_configuration("fcn-r", on), seconds, **more)
+    execution, data, precision = on.split(",")
+    way = synthetic.gpu_configuration("fcn-r", execution, data)
+    return synthetic.samples({**way, "precision": precision}, seconds, **more)
 
 
-def test_other_precisions_have_lines_of_their_own(figures, write):
+def test_rows_stand_below_the_frameworks_in_columns_of_their_own(figures, write):
     file = loaded(
         write,
+        epochs(1, [8.0] * 5),
+        epochs(2, [4.0, 4.4, 4.8]),
+        epochs("graph,pinned,f32", [0.8] * 5),
+        epochs("eager,resident,f32", [0.4] * 5, warnings=["clock fell"]),
+        epochs("graph,pinned,bf16", [0.1] * 5),
+        step("fcn-s", 1, [1.5] * 5),
         step("alexnet-r", 2, [0.2] * 5),
         step("alexnet-r", 2, [0.05] * 5, precision="bf16"),
+        [synthetic.failure(synthetic_steps.cpu_configuration("lstm", 1), "9 GB", "skipped")],
+        gpu="synthetic GPU",
     )
-    table, key = shi_table(figures, [file]), "synthetic_machine_cpu_2_seconds"
-    assert cell(table, "AlexNet-R", "Crossover", key).value == 0.2
-    assert cell(table, "AlexNet-R", "Crossover, bf16", key).value == 0.05
-    assert [line.against["cpu"][1].ratio for line in ours(figures, file.rows)] == [
-        pytest.approx(0.971 / 0.2),
-        pytest.approx(0.971 / 0.05),
-    ]
-    assert [one.networks for one in means(figures, file.rows)] == [("AlexNet-R",)] * 2  # f32 alone
+    table = shi_table(figures, [file])
+    cpu, of_two, gpu = (f"synthetic_machine_{on}_seconds" for on in ("cpu_1", "cpu_2", "gpu"))
+    for network, framework, key, seconds, said in (
+        ("FCN-R", "Crossover", cpu, 2.0, []),
+        ("FCN-R", "Crossover", of_two, 1.1, []),
+        ("FCN-R", "Crossover", "desktop_1_seconds", None, []),
+        ("FCN-R", "Crossover", gpu, 0.1, ["eager, resident", "clock fell"]),
+        ("FCN-R", "Crossover, bf16", gpu, 0.025, ["graph, pinned"]),
+        ("FCN-S", "Crossover", cpu, 1.5, []),
+        ("AlexNet-R", "Crossover", of_two, 0.2, []),
+        ("AlexNet-R", "Crossover, bf16", of_two, 0.05, []),
+        ("LSTM", "Crossover", cpu, None, ["skipped: 9 GB"]),
+    ):
+        own = cell(table, network, framework, key)
+        assert own.value == (seconds and pytest.approx(seconds)), (network, framework, key)
+        assert [table.notes[mark - 1] for mark in own.marks] == said
+    assert cell(table, "FCN-R", "Crossover", of_two).bold
+    lines = [line[1].text for line in table.lines if line[0].text == "FCN-R"]
+    assert lines == ["Caffe", "CNTK", "TF", "MXNet", "Torch", "Crossover", "Crossover, bf16"]
+    assert len(table.lines) == 35 + 6
+    ratios = [one.against["cpu"].ratio for one in ours(figures, file.rows) if one.side == "cpu"]
+    assert ratios == pytest.approx([0.382 / 1.5, 0.252 / 1.1, 0.971 / 0.2, 0.971 / 0.05])
+    assert {one.precision for one in means(figures, file.rows)} == {"f32"}  # that of the table
+    both = loaded(write, epochs(1, [8.0] * 5), step("fcn-r", 1, [1.5] * 5))
+    ((_, rows),) = newest_with_rows(figures, [both])
+    assert [row.median for row in rows] == [1.5]  # steps come before epochs
 
 
 def test_ratios_are_to_the_fastest_published_figures(figures, write):
@@ -151,14 +149,14 @@ def test_the_interval_is_that_of_the_repetitions(figures, write):
     times = [0.20, 0.21, 0.22, 0.23, 0.24, 0.25, 0.26, 0.27, 0.28]
     file = loaded(write, step("fcn-s", 1, times))
     (one,) = ours(figures, file.rows)
-    ratio = one.against["cpu"][1]
-    assert one.seconds == pytest.approx(0.24) and ratio.ratio == pytest.approx(0.382 / 0.24)
+    ratio = one.against["cpu"]
+    assert ratio.ratio == pytest.approx(0.382 / 0.24)
     assert 0.382 / 0.28 < ratio.low < ratio.ratio < ratio.high < 0.382 / 0.20
     few = loaded(write, step("fcn-s", 1, [0.2] * (statistics.FEWEST_SAMPLES - 1)))
-    assert ours(figures, few.rows)[0].against["cpu"][1].low is None
+    assert ours(figures, few.rows)[0].against["cpu"].low is None
     assert "What has no interval has too few repetitions for one." in brought(figures, [few])[0]
     both = loaded(write, step("fcn-s", 1, times), step("alexnet-r", 1, times[:4]))
-    lows = {one.network: one.against["cpu"][1].low for one in ours(figures, both.rows)}
+    lows = {one.networks[0]: one.against["cpu"].low for one in ours(figures, both.rows)}
     assert lows == {"FCN-S": ratio.low, "AlexNet-R": None}  # each by its own repetitions
 
 
@@ -210,83 +208,42 @@ def test_what_differs_from_the_published_networks_is_said(figures, write):
         assert not any(note.startswith("ResNet") for note in table.notes)
 
 
-def test_other_batches_are_named(figures, write):
-    rows = [step("alexnet-r", 1, [1.0] * 5, batch=str(batch)) for batch in (64, 8, 1024)]
-    file = loaded(write, *rows)
-    for table in (shi_table(figures, [file]), ratio_table(figures, [file])):
-        assert any(note.endswith("not in it: AlexNet-R 8, 64.") for note in table.notes)
-    assert len(newest_with_rows(figures, [file])[0][1]) == 1
-
-
 def test_the_page_has_the_sentence_and_the_ratios_first(figures, read):
     document = synthetic_steps.machine(epochs=False)
     file = read(document)
     built = section.build([file], Context())
     (block,) = built.blocks
     assert list(block.points) == brought(figures, [file])
-    ratios, *_, seconds = block.tables
-    assert [column.key for column in ratios.shown().columns][:4] == [
-        "network",
-        "on",
-        "seconds",
-        "cpu_ratio",
-    ]
+    ratios, seconds = block.tables
+    shown = [column.key for column in ratios.shown().columns][:4]
+    assert shown == ["network", "on", "seconds", "cpu_ratio"]
     assert ratios.short and len(ratios.opened().lines) == 10
     assert "Crossover" in [line[1].text for line in seconds.lines]
 
 
-def test_the_fastest_way_of_a_gpu_is_named(figures, write):
-    graph = synthetic.gpu_configuration("fcn-r")
-    eager = {**graph, "execution": "eager", "data": "resident"}
-    half = {**graph, "precision": "bf16"}
-    file = loaded(
-        write,
-        synthetic.samples(graph, [0.8] * 5),
-        synthetic.samples(eager, [0.4] * 5, warnings=["clock fell"]),
-        synthetic.samples(half, [0.1] * 5),
-        gpu="synthetic GPU",
-    )
-    table = shi_table(figures, [file])
-    key = "synthetic_machine_gpu_seconds"
-    assert cell(table, "FCN-R", "Crossover", key).value == pytest.approx(0.1)
-    assert notes(table, "FCN-R", "Crossover", key) == ["eager, resident", "clock fell"]
-    assert "synthetic GPU" in {column.title for column in table.columns}
-
-
-def test_a_row_without_a_result_is_a_dash_with_its_reason(figures, write):
-    configuration = synthetic.cpu_configuration("fcn-r", 1)
-    file = loaded(write, [synthetic.failure(configuration, "9 GB needed", "skipped")])
-    table = shi_table(figures, [file])
-    key = "synthetic_machine_cpu_1_seconds"
-    assert cell(table, "FCN-R", "Crossover", key).value is None
-    assert notes(table, "FCN-R", "Crossover", key) == ["skipped: 9 GB needed"]
-
-
 def test_another_batch_size_or_network_is_no_row_of_it(figures, write):
     other = {**synthetic.cpu_configuration("fcn-r", 1), "batch": "64"}
-    file = loaded(
-        write,
-        synthetic.samples(other, [1.0] * 5),
-        synthetic.samples(synthetic.cpu_configuration("heart", 1)),
-    )
+    heart = synthetic.samples(synthetic.cpu_configuration("heart", 1))
+    file = loaded(write, synthetic.samples(other, [1.0] * 5), heart)
     table = shi_table(figures, [file])
     assert len(table.lines) == 35 and len(table.columns) == 15
     assert any("no row of these networks" in note for note in table.notes)
 
 
 def test_of_a_machine_the_newest_file_with_such_rows_counts(figures, write):
-    row = synthetic.cpu_configuration("fcn-r", 1)
-    old = loaded(write, synthetic.samples(row, [8.0] * 5), name="1.json", date="2020-01-01")
-    new = loaded(write, synthetic.samples(row, [4.0] * 5), name="2.json", date="2020-01-02")
     heart = synthetic.samples(synthetic.cpu_configuration("heart", 1))
-    newest = loaded(write, heart, name="3.json", date="2020-01-03")
-    table = shi_table(figures, [new, newest, old])
+    rows = epochs(1, [4.0] * 5), heart, epochs(1, [8.0] * 5)
+    files = [
+        loaded(write, own, name=f"{day}.json", date=f"2020-01-0{day}")
+        for day, own in zip((2, 3, 1), rows, strict=True)
+    ]
+    table = shi_table(figures, files)
     assert cell(table, "FCN-R", "Crossover", "synthetic_machine_cpu_1_seconds").value == 1.0
     assert any("2020-01-02" in note for note in table.notes)
 
 
 def test_machines_with_similar_names_have_columns_of_their_own(figures, write):
-    row = synthetic.samples(synthetic.cpu_configuration("fcn-r", 1), [4.0] * 5)
+    row = epochs(1, [4.0] * 5)
     files = [
         loaded(write, row, name=f"{place}.json", machine=machine)
         for place, machine in enumerate(("a b", "a-b", "desktop", "<b>"))

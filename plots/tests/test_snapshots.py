@@ -42,7 +42,6 @@ COMMANDS = {
     "crossover-threads": "crossover --threads machine.json",
     "crossover-summary": "crossover --summary machine.json cpu.json other.json",
     "why": "why machine.json",
-    "why-cpu": "why cpu.json",
     "why-steps": "why steps.json",
     "predict": "predict cpu.json --gpu=l4,h200",
     "predict-ranks": "predict cpu.json --gpu=h200 --ranks=2,8",
@@ -50,7 +49,6 @@ COMMANDS = {
     "advise-cards": "advise cpu.json --mlp=784,512,10",
     "compare": "compare machine.json slower.json",
     "compare-machines": "compare machine.json other.json cpu.json",
-    "compare-mixed": "compare --cpu-of=cpu.json --gpu-of=other.json --anyway",
     "peers": "peers peers.json",
     "shi": "shi steps.json",
     "page": "page machine.json cpu.json",
@@ -168,6 +166,7 @@ FAULTS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("benchmarks/2/params", (71,)),
 )
 MODELS = ("disc-2", "disc-5", "disc-7", "disc-9", "disc-11", "heart")
+PEERS = ("disc-2", "disc-8", "disc-9", "disc-12")
 WAYS = (("eager", "pinned"), ("graph", "resident"))
 
 
@@ -189,7 +188,7 @@ def write_files(folder: Path) -> None:
         "other": other,
         "cpu": cpu,
         "steps": synthetic.document(steps, gpu="synthetic GPU"),
-        "peers": synthetic_peers.document(synthetic_peers.on_both(), gpu=True),
+        "peers": synthetic_peers.document(synthetic_peers.on_both(PEERS), gpu=True),
     }
     for name, document in documents.items():
         synthetic.write(folder / f"{name}.json", document)

@@ -250,10 +250,6 @@ def test_sections_show_epochs_then_steps(file):
         "From which batch size the GPU trains step by step faster than the CPU",
     ]
     assert "minibatch-fcn-r" in block.pictures[-1].name and "epoch" in block.pictures[0].name
-    (others,) = block.folds
-    assert [picture.name for picture in others.pictures] == [
-        "machine.crossover-minibatch-alexnet-r-f32"
-    ]
     (block,) = reasons.build([file], context).blocks
     assert [picture.name for picture in block.pictures] == ["machine.why", "machine.why-steps"]
     titles = [table.title for table in block.tables if table.lines]

@@ -3,20 +3,21 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from plots.core.crossover import Crossover, comparisons, find_crossover, regret
+from plots.core.crossover import EQUAL_WITHIN, Crossover, comparisons, find_crossover, regret
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import thread_pairs
 from plots.core.page.section import Context
 from plots.core.paired import DISAGREES, disagree, pairs_of, pairs_words, spacing
 from plots.features.answer.analysis import sentences
-from plots.features.crossover.table import crossover_table
+from plots.features.crossover.section import crossover_table
 from plots.features.threads import section
-from plots.features.threads.analysis import EQUAL_WITHIN, more_threads, threads_sentence
+from plots.features.threads.analysis import more_threads, threads_sentence
 from plots.features.threads.section import threads_table
 from plots.file import loading
 from plots.file.ladders import DISC
@@ -102,17 +103,16 @@ def test_sides_that_run_one_program_are_equal(read):
 
 def test_the_fewest_threads_stand_against_as_many_as_there_are_cores(read):
     ((_, fewest, most),) = thread_pairs(read(rows((1, 2, 8))))  # of a machine with two cores
-    assert fewest.configuration["cpu_threads"] == "1"
-    assert most.configuration["cpu_threads"] == "2"
+    assert [one.configuration["cpu_threads"] for one in (fewest, most)] == ["1", "2"]
     assert thread_pairs(read(rows((1, 8)))) == []
     assert more_threads(read(rows((2,)))) == []
 
 
-def test_one_side_that_always_wins_is_said(read):
-    for crossing, side in ((1e4, "2 threads"), (1e-4, "1 thread")):
-        file = read(rows(crossing=crossing))
-        said = threads_sentence(file, *more_threads(file))
-        assert f"faster on {side} at every size measured" in said
+@pytest.mark.parametrize(("crossing", "side"), [(1e4, "2 threads"), (1e-4, "1 thread")])
+def test_one_side_that_always_wins_is_said(read, crossing, side):
+    file = read(rows(crossing=crossing))
+    said = threads_sentence(file, *more_threads(file))
+    assert f"faster on {side} at every size measured" in said
 
 
 def test_pairs_are_those_of_the_same_sides(read):
@@ -132,33 +132,29 @@ def test_of_a_resumed_run_the_last_pairs_count(read):
     assert pairs_of(file, one).complete
 
 
-def test_pairs_of_the_device_stand_for_the_best_thread_count(read):
+@pytest.mark.parametrize(("low", "high"), [(40_000, 60_000), (400, 600)])
+def test_pairs_of_the_device_stand_for_the_best_thread_count(read, low, high):
     second = {"device": "cuda", "execution": "graph", "data": "pinned"}
-    own = pairs(interval(40000, 60000), kind="device", second=second)
+    own = pairs(interval(low, high), kind="device", second=second)
     file = read(known(50_000), own, gpu="synthetic GPU")
-    best = next(one for one in comparisons(file) if one.cpu.candidates)
-    assert pairs_of(file, best)
-    table = crossover_table([(file, comparisons(file))])
+    found = comparisons(file)
+    assert pairs_of(file, next(one for one in found if one.cpu.candidates))
+    table, contradicts = crossover_table([(file, found)]), high < 50_000
     (record,) = table.records()
-    assert (record["pairs_low"], record["pairs_high"]) == (40000, 60000)
-    assert record["pairs"] == "GPU won reliably from between 40,000 and 60,000 parameters"
-    assert DISAGREES not in table.notes
-    said = sentences(file, comparisons(file))[0]
-    between = "between 40,000 and 60,000 parameters"
-    assert f"In paired measurements, the GPU won reliably from {between}." in said
+    assert (record["pairs_low"], record["pairs_high"]) == (low, high)
+    between = f"between {low:,} and {high:,} parameters"
+    assert record["pairs"] == f"GPU won reliably from {between}"
+    assert (DISAGREES in table.notes) == contradicts
+    head = "Paired measurements contradict that:" if contradicts else "In paired measurements,"
+    assert f"{head} the GPU won reliably from {between}." in sentences(file, found)[0]
 
 
 def test_a_contradiction_is_flagged(read):
-    second = {"device": "cuda", "execution": "graph", "data": "pinned"}
-    own = pairs(interval(400, 600), kind="device", second=second)
-    file = read(known(50_000), own, gpu="synthetic GPU")
-    assert DISAGREES in crossover_table([(file, comparisons(file))]).notes
-    assert "Paired measurements contradict that" in sentences(file, comparisons(file))[0]
     far = read(rows(), pairs(interval(100, 200)))
-    assert "contradict that: 2 threads won reliably from between 100" in threads_sentence(
-        far, more_threads(far)[0]
-    )
-    assert DISAGREES in threads_table([(far, more_threads(far))]).notes
+    found = more_threads(far)
+    said = "contradict that: 2 threads won reliably from between 100"
+    assert said in threads_sentence(far, found[0])
+    assert DISAGREES in threads_table(far, found).notes
 
 
 def refinement(*intervals: PairedInterval, complete: bool = True) -> Refinement:
@@ -171,47 +167,59 @@ def crossover(kind: Any, *numbers: float | None) -> Crossover:
     return Crossover(kind, size, low, high, ())
 
 
+def once(low: float | None = 80, high: float | None = 120) -> Crossover:
+    return crossover("once", 100, low, high)
+
+
+FIRST, SECOND = (partial(PairedInterval, side) for side in ("first", "second"))
+
+
 @pytest.mark.parametrize(
     ("answer", "found", "expected"),
     [
-        (crossover("once", 100, 80, 120), refinement(PairedInterval("first", 110, 130)), False),
-        (crossover("once", 100, 80, 120), refinement(PairedInterval("first", 121, 130)), True),
-        (crossover("once", 100, 80, 120), refinement(PairedInterval("first", 50, 79)), True),
-        (crossover("once", 100, None, 120), refinement(PairedInterval("first", 50, 79)), False),
-        (crossover("once", 100, 80, None), refinement(PairedInterval("first", 500, 600)), False),
-        (crossover("once", 100, 80, 120), refinement(PairedInterval("first", None, 90)), False),
-        (crossover("once", 100, 80, 120), refinement(PairedInterval("first", None, 70)), True),
-        (crossover("once", 100, 80, 120), refinement(PairedInterval("second", 90, 110)), True),
-        (crossover("once", 100, 80, 120), refinement(), True),
-        (crossover("once", 100, 80, 120), refinement(complete=False), False),
+        (once(), refinement(FIRST(110, 130)), False),
+        (once(), refinement(FIRST(121, 130)), True),
+        (once(), refinement(FIRST(50, 79)), True),
+        (once(low=None), refinement(FIRST(50, 79)), False),
+        (once(high=None), refinement(FIRST(500, 600)), False),
+        (once(), refinement(FIRST(None, 90)), False),
+        (once(), refinement(FIRST(None, 70)), True),
+        (once(), refinement(SECOND(90, 110)), True),
+        (once(), refinement(), True),
+        (once(), refinement(complete=False), False),
         (crossover("always"), refinement(), False),
-        (crossover("always"), refinement(PairedInterval("first", 50, 60)), False),
-        (crossover("always"), refinement(PairedInterval("second", 50, 60)), True),
-        (crossover("never"), refinement(PairedInterval("first", 50, 60)), True),
-        (crossover("never"), refinement(PairedInterval("first", 50, None)), False),
-        (crossover("ambiguous"), refinement(PairedInterval("first", 50, 60)), False),
+        (crossover("always"), refinement(FIRST(50, 60)), False),
+        (crossover("always"), refinement(SECOND(50, 60)), True),
+        (crossover("never"), refinement(FIRST(50, 60)), True),
+        (crossover("never"), refinement(FIRST(50, None)), False),
+        (crossover("ambiguous"), refinement(FIRST(50, 60)), False),
     ],
 )
 def test_which_answers_contradict_each_other(answer, found, expected):
     assert disagree(answer, found) is expected
 
 
-def test_pairs_in_words():
-    sides = ("1 thread", "2 threads")
-    ends = [(10, 12), (None, 12), (10, None), (None, None)]
-    words = [pairs_words(refinement(PairedInterval("second", *end)), sides) for end in ends]
-    assert words == [
-        "1 thread won reliably from between 10 and 12 parameters",
-        "1 thread first won reliably at 12 parameters, 2 threads at no smaller size",
-        "2 threads last won reliably at 10 parameters, 1 thread at no larger size",
-        "no side won reliably where the winner seemed to change",
-    ]
-    many = [PairedInterval("first", 10, 12)] * 5
-    assert pairs_words(refinement(*many), sides).endswith("; 2 more changes")
-    assert (
-        pairs_words(refinement(complete=False), sides) == "the winner did not change (unfinished)"
-    )
-    assert spacing(refinement()) == 10
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ([SECOND(10, 12)], "1 thread won reliably from between 10 and 12 parameters"),
+        (
+            [SECOND(None, 12)],
+            "1 thread first won reliably at 12 parameters, 2 threads at no smaller size",
+        ),
+        (
+            [SECOND(10, None)],
+            "2 threads last won reliably at 10 parameters, 1 thread at no larger size",
+        ),
+        ([SECOND(None, None)], "no side won reliably where the winner seemed to change"),
+        ([FIRST(10, 12)] * 5, "; 2 more changes"),
+        ([], "the winner did not change (unfinished)"),
+    ],
+)
+def test_pairs_in_words(found, said):
+    one = refinement(*found, complete=bool(found))
+    assert pairs_words(one, ("1 thread", "2 threads")).endswith(said)
+    assert spacing(one) == 10
 
 
 def test_regret_is_the_time_that_the_rule_loses():
@@ -260,14 +268,13 @@ def test_sizes_in_between_join_the_curve_and_choose_no_headline(read):
 
 def test_the_command_the_page_and_the_answer_show_it(read, shell):
     file = read(rows(), pairs(interval(25504, 33000)))
-    printed = shell("crossover", "--threads", file.path)
-    assert "2 threads train disc networks faster than 1 thread from" in printed.out
-    assert "25,504 and 33,000" in " ".join(printed.out.split()) and not printed.err
+    said = threads_sentence(file, more_threads(file)[0])
+    assert said in " ".join(shell("crossover", "--threads", file.path).out.split())
     (line,) = json.loads(shell("crossover", "--threads", "--format=json", file.path).out)[0]["rows"]
     assert (line["kind"], line["pairs_low"], line["pairs_high"]) == ("once", 25504, 33000)
     assert 0 <= line["regret"] <= line["largest_regret"] < 0.1
     built = section.build([file], Context())
-    assert built and built.blocks[0].points == (threads_sentence(file, more_threads(file)[0]),)
+    assert built and built.blocks[0].points == (said,)
     assert any("2 threads train disc networks faster" in text for text in sentences(file, []))
 
 

@@ -9,8 +9,16 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from plots.features.two.analysis import SIDES, Two, size_of, two
-from plots.features.two.section import answers, at_answer, repaid_words, step_answer, two_table
+from plots.features.two.section import (
+    SIDES,
+    answers,
+    at_answer,
+    repaid_words,
+    size_of,
+    sizes_of,
+    step_answer,
+    two_table,
+)
 from plots.file.rows import Failure, PairedInterval, PairedSize, Refinement
 
 STEPS = (10, 100)
@@ -31,7 +39,7 @@ def test_repaid_steps_are_where_the_two_lines_meet():
     kinds = {(True, True): "after", (True, False): "never", (False, True): "at once"}
     met = set()
     for start, step, other_start, other_step in np.random.default_rng(1).uniform(0.1, 10, (99, 4)):
-        repaid = size_of(1, runs((start, step), (other_start, other_step)), STEPS).repaid
+        repaid = size_of(1, runs((start, step), (other_start, other_step)), STEPS)
         assert repaid.kind == kinds.get((other_start > start, other_step < step), "until")
         met.add(repaid.kind)
         if repaid.steps is not None:
@@ -44,7 +52,7 @@ def test_the_interval_of_repaid_steps_covers_them():
     """They are 200; 9 repetitions are resampled, of which the interval is of 96 %."""
     covered = 0
     for seed in range(200):
-        found = size_of(1, runs((0.1, 0.02), (2.1, 0.01), 0.01, seed), STEPS).repaid
+        found = size_of(1, runs((0.1, 0.02), (2.1, 0.01), 0.01, seed), STEPS)
         assert found.steps is not None
         covered += found.steps.low <= 200 * 1.02 and found.steps.high >= 200 * 0.98
     assert covered >= 190
@@ -88,8 +96,7 @@ def commands(*, equal: str = "", intervals: Any = (), refined: bool = True) -> A
 
 def test_says_both_answers_and_what_is_not_known():
     file = commands(intervals=(PairedInterval("first", 1911.0, 2054.0),))
-    found = two(file)
-    assert found is not None
+    found = sizes_of(file)
     crossing, repaid, outputs = answers(file, found)
     assert crossing == (
         "The second program won reliably from between n = 1,911 and 2,054: a step, in 20 pairs of "
@@ -108,9 +115,8 @@ def test_says_both_answers_and_what_is_not_known():
 
 def test_a_refinement_without_both_ends_has_the_sizes_beside_it():
     file = commands(intervals=(PairedInterval("first", 1911.0, None),))
-    found = two(file)
-    assert found is not None
-    assert step_answer(found) == (
+    found = sizes_of(file)
+    assert step_answer(file, found) == (
         "The first program last won reliably at n = 1,911, the second program at no larger size: a "
         "step, in 20 pairs of runs, 95 % sure. By repetitions, the first program wins a step at n "
         "= 1,000; the second program wins a step at n = 4,000 and 16,000."
@@ -118,13 +124,13 @@ def test_a_refinement_without_both_ends_has_the_sizes_beside_it():
 
 
 def test_without_a_refinement_the_sizes_answer():
-    found = two(commands(refined=False))
-    assert found is not None
-    assert step_answer(found) == (
+    file = commands(refined=False)
+    found = sizes_of(file)
+    assert step_answer(file, found) == (
         "The first program wins a step at n = 1,000; the second program wins a step at n = 4,000 "
         "and 16,000."
     )
-    assert step_answer(Two(found.sizes[1:], None)) == (
+    assert step_answer(file, found[1:]) == (
         "The second program wins a step at each n measured, from 4,000 to 16,000."
     )
 
@@ -133,10 +139,9 @@ def test_what_has_no_times_is_unmeasured():
     file = commands()
     file.commands[0].failure = Failure("failed", "'a 1000 10' ended with exit code 3")
     file.commands[4].samples = file.commands[4].samples[:2]
-    found = two(file)
-    assert found is not None
-    reasons = [size.repaid.reason for size in found.sizes]
+    found = sizes_of(file)
+    reasons = [size.reason for size in found]
     assert reasons == ["'a 1000 10' ended with exit code 3", "2 repetitions, and 5 are needed", ""]
     assert at_answer(found, 1000).startswith("At n = 1,000: unmeasured ('a 1000 10' ended")
-    assert "unmeasured" in step_answer(Two(found.sizes[:2], None))
-    assert two(mock.Mock(commands=())) is None
+    assert "unmeasured" in step_answer(mock.Mock(refinements=()), found[:2])
+    assert sizes_of(mock.Mock(commands=(), refinements=())) == []

@@ -4,18 +4,18 @@ one by one."""
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 from plots.cli import main
-from plots.core import crossover
-from plots.core.crossover import Comparison
+from plots.core.crossover import Comparison, Crossover
 from plots.core.network import epoch_rows
 from plots.features.why import analysis as counterfactuals
 from plots.features.why import analysis as why
 from plots.features.why.chart import draw_why
-from plots.file import loading, rows
+from plots.file import loading
 from plots.tests import synthetic, synthetic_machine
 from plots.tests.conftest import why_tables
 from plots.tests.synthetic_answers import COMMON, answer, comparison
@@ -99,11 +99,9 @@ def test_columns_are_those_that_the_file_has(load):
 
 
 def test_more_threads(load):
-    file = load(noise=0.0)
-    found = {item.rows[1].configuration["model"]: item for item in why.threads(file.rows[7:])}
-    assert found["disc-12"].speed_ups[2] == pytest.approx(2, rel=1e-2)
-    assert found["disc-2"].speed_ups[1] == 1
-    assert found["disc-12"].unsure == frozenset()
+    lines = why_tables(load(noise=0.0), [])[1].records()
+    found = {line["model"]: line["speed_up_2"] for line in lines}
+    assert found["disc-12"] == pytest.approx(2, rel=1e-2) and found["disc-2"] < 2
 
 
 def test_thread_counts_whose_repetitions_overlap_are_marked(read):
@@ -111,11 +109,7 @@ def test_thread_counts_whose_repetitions_overlap_are_marked(read):
         *synthetic.samples(synthetic.cpu_configuration("disc-3", 1), [0.010, 0.012, 0.014]),
         *synthetic.samples(synthetic.cpu_configuration("disc-3", 2), [0.009, 0.0101, 0.011]),
     ]
-    file = read(synthetic.document(entries))
-    (item,) = why.threads(file.rows)
-    assert item.unsure == {2}
-    table = why_tables(file, [])[1]
-    (line,) = table.lines
+    (line,) = why_tables(read(synthetic.document(entries)), [])[1].lines
     assert line[-1].value == pytest.approx(0.012 / 0.0101) and line[-1].marks == (1,)
 
 
@@ -161,18 +155,6 @@ def test_repayment_is_against_the_fastest_cpu_row(load):
 # --- the command
 
 
-@pytest.fixture
-def gpu_path(load, monkeypatch):
-    """A file with a GPU, whose crossovers are known."""
-    known = [
-        comparison(answer(703_000), execution="eager", data="pinned"),
-        comparison(answer(180_000), execution="eager", data="resident"),
-        comparison(answer(90_000), execution="graph", data="resident"),
-    ]
-    monkeypatch.setattr(crossover, "comparisons", lambda file: known)
-    return load(modes=(("eager", "pinned"), ("eager", "resident"), ("graph", "resident"))).path
-
-
 def test_text_is_of_the_batch_of_the_headline(write, shell):
     entries = []
     for batch in ("10", "100"):
@@ -191,13 +173,16 @@ def test_text_is_of_the_batch_of_the_headline(write, shell):
 
 
 @pytest.mark.slow
-def test_charts_are_written(gpu_path, tmp_path):
-    charts = tmp_path / "charts"
-    assert main(["why", str(gpu_path), "--charts", str(charts)]) == 0
+def test_charts_are_written(load, tmp_path):
+    path, charts = (
+        load(modes=(("eager", "pinned"), ("graph", "resident"))).path,
+        tmp_path / "charts",
+    )
+    assert main(["why", str(path), "--charts", str(charts)]) == 0
     names = ["synthetic-machine.why.png", "synthetic-machine.why.svg"]
     assert sorted(path.name for path in charts.iterdir()) == names
     svg = (charts / names[1]).read_text()
-    labels = ("launch", "copy to GPU", "products", "unattributed", "bound", "GPU, eager, pinned")
+    labels = ("launch", "wait", "products", "unattributed", "bound", "GPU, fastest way")
     assert all(label in svg for label in labels)
 
 
@@ -219,100 +204,87 @@ def test_the_engines_of_convolutions_are_told(write, shell):
     assert "eng41 fused" in shell("why", path, "--all").out
 
 
-def sentences(file: rows.File, *compared: Comparison) -> list[str]:
-    return [item.sentence for item in counterfactuals.counterfactuals(file, compared)]
+def of(size: Any, execution: str = "eager", data: str = "pinned", **more: Any) -> Comparison:
+    found = size if isinstance(size, Crossover) else answer(size)
+    return comparison(found, execution=execution, data=data, **more)
 
 
-def test_each_change_is_against_the_plainest_like_it(load):
-    file = load(modes=())
-    found = sentences(
-        file,
-        comparison(answer(180_000), execution="eager", data="resident"),
-        comparison(answer(703_000), execution="eager", data="pinned"),
-        comparison(answer(90_000), execution="graph", data="resident"),
-    )
-    assert found == [
-        "with the data resident instead of pinned, the crossover falls from 703,000 to 180,000 "
-        "parameters (batch 100, f32, eager)",
-        "with CUDA graphs instead of eager, the crossover falls from 180,000 to 90,000 parameters "
-        "(batch 100, f32, resident)",
-    ]
+RESIDENT = "with the data resident instead of pinned, the"
+FROM = "from 703,000 parameters (633,000 to 773,000)"
+ALWAYS = "GPU at every size measured, 22 to 703,142 parameters"
+PINNED, NOT_PINNED = of(703_000), of(None, "eager", "resident")
 
 
-def test_more_threads_raise_the_crossover(load):
-    mode = {"execution": "eager", "data": "resident"}
-    (sentence,) = sentences(
-        load(modes=()),
-        comparison(answer(100_000), threads="2", **mode),
-        comparison(answer(50_000), threads="1", **mode),
-        comparison(answer(100_000), **mode),
-    )[:1]
-    assert sentence == (
-        "with 2 CPU threads instead of 1, the crossover rises from 50,000 to 100,000 parameters "
-        "(batch 100, f32, eager, resident)"
-    )
+@pytest.mark.parametrize(
+    ("compared", "expected"),
+    [
+        (  # against the plainest like it
+            [of(180_000, data="resident"), of(703_000), of(90_000, "graph", "resident")],
+            [
+                f"{RESIDENT} crossover falls from 703,000 to 180,000 parameters (batch 100, f32, "
+                "eager)",
+                "with CUDA graphs instead of eager, the crossover falls from 180,000 to 90,000 "
+                "parameters (batch 100, f32, resident)",
+            ],
+        ),
+        (
+            [of(100_000, threads="2"), of(50_000, threads="1"), of(100_000)],
+            [
+                "with 2 CPU threads instead of 1, the crossover rises from 50,000 to 100,000 "
+                "parameters (batch 100, f32, eager, pinned)"
+            ],
+        ),
+        (
+            [of(answer(703_000, spread=0.4)), of(600_000, data="resident")],
+            [
+                f"{RESIDENT} crossover stays within its uncertainty: 600,000 parameters, 703,000 "
+                "without (batch 100, f32, eager)"
+            ],
+        ),
+        (  # the end may lie beyond the largest size
+            [of(703_000), of(replace(answer(100_000), high=None), data="resident")],
+            [
+                f"{RESIDENT} crossover stays within its uncertainty: 100,000 parameters, 703,000 "
+                "without (batch 100, f32, eager)"
+            ],
+        ),
+        (
+            [of(18_900), of(18_910, data="resident")],
+            [f"{RESIDENT} crossover stays at 18,900 parameters (batch 100, f32, eager)"],
+        ),
+        (
+            [PINNED, NOT_PINNED],
+            [f"{RESIDENT} answer is “{ALWAYS}” instead of “{FROM}” (batch 100, f32, eager)"],
+        ),
+        (
+            [replace(NOT_PINNED, gpu=PINNED.gpu), NOT_PINNED],
+            [f"{RESIDENT} answer stays the same: {ALWAYS} (batch 100, f32, eager)"],
+        ),
+        ([replace(PINNED, common={"family": "Gemm"}, measure="size")], []),
+    ],
+)
+def test_a_change_in_words(load, compared, expected):
+    found = counterfactuals.counterfactuals(load(modes=()), compared)
+    assert [item.sentence for item in found] == expected
 
 
 def test_thread_counts_are_compared_on_the_same_gpu_curve(load):
-    waited = {"execution": "eager", "data": "resident", "loss": "step"}
-    mode = {"execution": "eager", "data": "resident"}
-    found = counterfactuals.counterfactuals(
-        load(modes=()),
-        [
-            comparison(answer(size), threads=threads, **way)
-            for size, threads, way in (
-                (50_000, "1", mode),
-                (900_000, "16", waited),
-                (100_000, "2", mode),
-                (60_000, "1", waited),
-            )
-        ],
-    )
+    waited = {"data": "resident", "loss": "step"}
+    compared = [
+        of(50_000, threads="1", data="resident"),
+        of(900_000, threads="16", **waited),
+        of(100_000, threads="2", data="resident"),
+        of(60_000, threads="1", **waited),
+    ]
+    found = counterfactuals.counterfactuals(load(modes=()), compared)
     assert [(item.before.size, item.after.size) for item in found] == [(50_000, 100_000)]
-
-
-def test_a_change_within_the_uncertainty_is_called_that(load):
-    pinned = comparison(answer(703_000, spread=0.4), execution="eager", data="pinned")
-    resident = comparison(answer(600_000), execution="eager", data="resident")
-    (sentence,) = sentences(load(modes=()), pinned, resident)
-    assert "stays within its uncertainty: 600,000 parameters, 703,000 without" in sentence
-    open_end = replace(answer(100_000), high=None)  # it may lie beyond the largest size
-    (sentence,) = sentences(load(modes=()), pinned, replace(resident, crossover=open_end))
-    assert "stays within its uncertainty" in sentence
-
-
-def test_a_crossover_that_reads_the_same_does_not_move(load):
-    pinned = comparison(answer(18_900), execution="eager", data="pinned")
-    resident = comparison(answer(18_910), execution="eager", data="resident")
-    (sentence,) = sentences(load(modes=()), pinned, resident)
-    assert sentence == (
-        "with the data resident instead of pinned, the crossover stays at 18,900 parameters "
-        "(batch 100, f32, eager)"
-    )
-
-
-def test_answers_without_a_size_are_quoted(load):
-    pinned = comparison(answer(703_000), execution="eager", data="pinned")
-    resident = comparison(answer(None), execution="eager", data="resident")
-    (sentence,) = sentences(load(modes=()), pinned, resident)
-    before = "from 703,000 parameters (633,000 to 773,000)"
-    after = "GPU at every size measured, 22 to 703,142 parameters"
-    assert f"“{after}” instead of “{before}”" in sentence
-    (sentence,) = sentences(load(modes=()), replace(resident, gpu=pinned.gpu), resident)
-    assert "stays the same: GPU at every size" in sentence
 
 
 def test_what_matters_most_stands_first(load):
     def ways(batch: str, *sizes: float) -> list[Comparison]:
-        modes = (("eager", "pageable"), ("eager", "pinned"), ("eager", "resident"))
-        graph = ("graph", "resident")
-        return [
-            replace(
-                comparison(answer(size), execution=execution, data=data),
-                common={**COMMON, "batch": batch},
-            )
-            for (execution, data), size in zip((*modes, graph), sizes, strict=True)
-        ]
+        hows = (("eager", "pageable"), ("eager", "pinned"), ("eager", "resident"))
+        own = zip(sizes, (*hows, ("graph", "resident")), strict=True)
+        return [replace(of(size, *how), common={**COMMON, "batch": batch}) for size, how in own]
 
     other = ways("10", 703_000, 700_000, 2_000, 500)
     own = ways("100", 703_000, 700_000, 180_000, 90_000)
@@ -332,14 +304,11 @@ def test_what_matters_most_stands_first(load):
 
 
 def test_the_effect_of_an_answer_without_a_size(load):
-    never = replace(answer(None), kind="never", winners=(-1,) * 3)
-    pinned = comparison(never, execution="eager", data="pinned")
-    resident = comparison(answer(None), execution="eager", data="resident")
-    (item,) = counterfactuals.counterfactuals(load(modes=()), [pinned, resident])
+    never = of(replace(answer(None), kind="never", winners=(-1,) * 3))
+    (item,) = counterfactuals.counterfactuals(load(modes=()), [never, NOT_PINNED])
     assert item.is_sure and item.effect == pytest.approx(np.log(703142 / 22))
-    unsure = replace(answer(None), kind="ambiguous")
-    pair = [pinned, replace(resident, crossover=unsure)]
-    (item,) = counterfactuals.counterfactuals(load(modes=()), pair)
+    unsure = of(replace(answer(None), kind="ambiguous"), data="resident")
+    (item,) = counterfactuals.counterfactuals(load(modes=()), [never, unsure])
     assert not item.is_sure and item.effect == 0
 
 
@@ -351,7 +320,7 @@ def test_the_profile_stands_in_for_what_was_not_measured(load, monkeypatch):
         "find_crossover",
         lambda cpu, gpu, measure: asked.append(gpu) or answer(500_000),
     )
-    pair = comparison(answer(703_000), execution="eager", data="pinned")
+    pair = PINNED
     found = counterfactuals.counterfactuals(file, [pair])
     assert [(item.change, item.measured) for item in found] == [
         ("without copies to the GPU", False),
@@ -363,9 +332,3 @@ def test_the_profile_stands_in_for_what_was_not_measured(load, monkeypatch):
             what = synthetic_machine.counts(model)
             parts = synthetic_machine.profile(what, pair.gpu.configuration)
             assert samples == pytest.approx(1.0 - parts[part], abs=1e-6)
-
-
-def test_other_families_change_nothing(load):
-    pair = comparison(answer(512), execution="eager", data="resident")
-    other = replace(pair, common={"family": "Gemm"}, measure="size")
-    assert counterfactuals.counterfactuals(load(modes=()), [other]) == []

@@ -12,7 +12,7 @@ from plots.core.tables.formats import render
 from plots.features.answer import section as verdict
 from plots.features.compare.analysis import compare
 from plots.features.compare.command import mix
-from plots.features.crossover.table import crossover_table, other_work, speed_up_table
+from plots.features.crossover.section import crossover_table, other_work, speed_up_table
 from plots.features.training.table import best_table
 from plots.features.why import analysis as why
 from plots.file.rows import File

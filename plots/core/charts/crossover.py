@@ -42,26 +42,36 @@ def draw_charts(file: File, comparisons: Sequence[Comparison]) -> list[Chart]:
     return [draw_crossovers(file, group) for group in by_work(comparisons)]
 
 
-def draw_crossovers(file: File, comparisons: Sequence[Comparison]) -> Chart:
-    """Draws `comparisons` of `file`, which have all of `common` in common.
+def draw_crossovers(file: File, comparisons: Sequence[Comparison], title: str = "") -> Chart:
+    """Draws `comparisons` of `file`, which have all of `common` in common; `title` is that of other
+    sides than a CPU and a GPU.
 
     A point is the median over the repetitions. An upright line marks the crossover of each GPU
     curve with the best thread count; its 95 % interval is shaded.
     """
     common = comparisons[0].common
     decisive = [each for each in comparisons if each.cpu.candidates]
-    drawn = comparisons
-    if len({id(each.cpu) for each in comparisons}) + len(decisive) > MOST_LINES + 1:
-        # The fastest way of the GPU alone, with the best thread count.
-        sign = decisive[0].gpu.quantity.cost(1)
-        drawn = [min(decisive, key=lambda each: sign * float(np.mean(log_medians(each.gpu))))]
-    pictures = render(partial(_draw, file, comparisons, drawn))
+    pictures = render(partial(_draw, file, comparisons, _drawn(comparisons), title))
     name = slug("-".join(["crossover", *common.values()]), 100)
     return Chart(name, pictures, _alt(comparisons[0], decisive))
 
 
+def _drawn(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """All of `comparisons` where few lines draw them; else the one of the fastest way of the GPU
+    with the best thread count."""
+    decisive = [each for each in comparisons if each.cpu.candidates]
+    if len({id(each.cpu) for each in comparisons}) + len(decisive) <= MOST_LINES + 1:
+        return list(comparisons)
+    sign = decisive[0].gpu.quantity.cost(1)
+    return [min(decisive, key=lambda each: sign * float(np.mean(log_medians(each.gpu))))]
+
+
 def _draw(
-    file: File, comparisons: Sequence[Comparison], drawn: Sequence[Comparison], figure: Figure
+    file: File,
+    comparisons: Sequence[Comparison],
+    drawn: Sequence[Comparison],
+    title: str,
+    figure: Figure,
 ) -> None:
     narrow = is_narrow(figure)
     figure.set_figheight(3.6 if narrow else 4.4)
@@ -79,12 +89,10 @@ def _draw(
         _mark_crossover(axes, each, place, looks)
     write_above(axes, _timed(comparisons), figure.get_figwidth() - 1)
     every = sum(bool(each.cpu.candidates) for each in comparisons)
-    finish(
-        figure,
-        f"{FAMILIES[comparisons[0].common['family']].title}: where the GPU overtakes the CPU",
-        _lines(file, drawn, every - len(decisive)),
-        left,
-    )
+    of_devices = f"{FAMILIES[comparisons[0].family].title}: where the GPU overtakes the CPU"
+    beside = "" if title else " with the best threads"
+    lines_above = _lines(file, drawn, every - len(decisive), beside)
+    finish(figure, title or of_devices, lines_above, left)
 
 
 def _draw_curve(axes: Axes, curve: Curve, looks: Looks) -> Line2D:
@@ -153,7 +161,7 @@ def _conditions(comparison: Comparison) -> str:
     return printable(", ".join(parts), 60)
 
 
-def _lines(file: File, comparisons: Sequence[Comparison], left_out: int) -> list[str]:
+def _lines(file: File, comparisons: Sequence[Comparison], left_out: int, beside: str) -> list[str]:
     count = repetitions(
         len(samples)
         for each in comparisons
@@ -163,7 +171,7 @@ def _lines(file: File, comparisons: Sequence[Comparison], left_out: int) -> list
     lines = [
         devices(file),
         f"{_conditions(comparisons[0])}; points: median of {count} repetitions",
-        "upright: crossover with the best threads; shaded: its 95 % interval",
+        f"upright: crossover{beside}; shaded: its 95 % interval",
     ]
     if left_out:
         lines.append("only the fastest way of each device is drawn; the table has all")

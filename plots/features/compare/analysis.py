@@ -2,7 +2,7 @@
 """Compares two files row by row; docs/method/comparing.md defines the verdicts."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -83,6 +83,16 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
+class InTurn:
+    """A network that both builds trained in turn, each pair with instances of its own. `pair` has
+    its times, and `said` is what the file's own build surely is, in comparison with the other."""
+
+    size: PairedSize
+    pair: Pair
+    said: Said
+
+
+@dataclass(frozen=True, slots=True)
 class Unmatched:
     """A row that could not be compared; `lost` where only the other file failed to measure it,
     `misnamed` where the other file's row of that name trains differently."""
@@ -98,7 +108,10 @@ class Comparison:
     """What comparing two files gives: every row of either is in `pairs` or in `unmatched`.
 
     `minimum_effect` is a fraction, `effects` are what lies between runs. `remarks` are what one
-    should know with the ratios.
+    should know with the ratios. `in_turn` are the networks that bench --refine=program measured in
+    pairs of the other file's build and the baseline's, the largest first. A pair decides by which
+    of its two times is shorter (docs/method/pairs.md), so that what differs from row to row or from
+    run to run need not be known, and small differences are found.
     """
 
     baseline: File
@@ -108,6 +121,7 @@ class Comparison:
     unmatched: tuple[Unmatched, ...]
     effects: tuple[Effect, ...]
     remarks: tuple[str, ...]
+    in_turn: tuple[InTurn, ...]
 
     @property
     def misnamed(self) -> int:
@@ -140,20 +154,22 @@ class Comparison:
 
     def worse_than(self, fraction: float, families: Collection[str] = TRAINING) -> list[Pair]:
         """The rows of `families` shown to be worse than in the baseline, such as slower, by more
-        than `fraction` and the least that counts.
+        than `fraction` and the least that counts; and the networks that are so in_turn.
 
         Where no row does, one is named in at most 5 % of the comparisons, however many rows there
         are.
         """
-        judged = _judged(
-            [pair for pair in self.pairs if pair.baseline.family in families], fraction
-        )
-        return [
+        own = [pair for pair in self.pairs if pair.baseline.family in families]
+        least = self.quantity.least
+        worse = [
             pair
-            for pair in judged
-            if pair.verdict == "worse"
-            and abs(pair.value - pair.baseline.median) >= self.quantity.least
+            for pair in _judged(own, fraction)
+            if pair.verdict == "worse" and abs(pair.value - pair.baseline.median) >= least
         ]
+        told = {pair.baseline.name for pair in worse}
+        paired = (one.pair for one in self.in_turn if one.said == "slower")
+        more = [pair for pair in paired if pair.ratio > 1 + fraction]
+        return worse + [pair for pair in more if pair.baseline.name not in told]
 
 
 def compare(baseline: File, other: File, minimum_effect: float = MINIMUM_EFFECT) -> Comparison:
@@ -180,15 +196,16 @@ def compare(baseline: File, other: File, minimum_effect: float = MINIMUM_EFFECT)
         for row in theirs.values()
     )
     effects = _effects(found, baseline, other)
-    pairs = [_measured(row, match, effects) for row, match in found]
+    pairs = _judged([_measured(row, match, effects) for row, match in found], minimum_effect)
     return Comparison(
         baseline,
         other,
         minimum_effect,
-        _judged(pairs, minimum_effect),
+        pairs,
         tuple(unmatched),
         tuple(effects.values()),
         (*remarks(baseline, other), *_across(pairs)),
+        tuple(sorted(_in_turn(baseline, other, pairs), key=lambda one: -one.size.parameters)),
     )
 
 
@@ -376,46 +393,14 @@ def _verdict(pair: Pair, p: float, effect: float) -> Verdict:
     return "ambiguous"
 
 
-@dataclass(frozen=True, slots=True)
-class InTurn:
-    """A network that both builds trained in turn, each pair with instances of its own. `pair` has
-    its times, and `said` is what the file's own build surely is, in comparison with the other."""
-
-    size: PairedSize
-    pair: Pair
-    said: Said
-
-    @property
-    def pairs(self) -> int:
-        return self.size.pairs + self.size.ties
-
-    @property
-    def won(self) -> int:
-        """Pairs in which the file's own build was faster."""
-        return self.size.won_by_first
-
-
-def in_turn(file: File, comparison: Comparison) -> list[InTurn]:
-    """The networks of `file` that bench --refine=program measured in pairs of its own build and the
-    other one, the baseline of `comparison`; the largest first. None where the baseline is another
-    file.
-
-    A pair decides by which of its two times is shorter (docs/method/pairs.md), so that what
-    differs from row to row or from run to run need not be known, and small differences are found.
-    """
-    found: list[InTurn] = []
-    for one in file.refinements:
-        if comparison.baseline.path == path_of_build(file, one.second.get("program", "")):
-            way = {**one.common, **one.first}
-            rows = {
-                pair.baseline.model: pair
-                for pair in comparison.pairs
-                if way.items() <= pair.baseline.configuration.items()
-            }
-            said: dict[str | None, Said] = {"first": "faster", "second": "slower", None: "open"}
-            found += [
-                InTurn(size, rows[size.model], said[size.winner])
-                for size in one.sizes
-                if size.model in rows
-            ]
-    return sorted(found, key=lambda one: -one.size.parameters)
+def _in_turn(baseline: File, other: File, pairs: Sequence[Pair]) -> Iterator[InTurn]:
+    """Those of `pairs` that `other` measured in turn with the build that `baseline` is of."""
+    said: dict[str | None, Said] = {"first": "faster", "second": "slower", None: "open"}
+    for one in other.refinements:
+        if baseline.path == path_of_build(other, one.second.get("program", "")):
+            way = {**one.common, **one.first}.items()
+            own = [pair for pair in pairs if way <= pair.baseline.configuration.items()]
+            rows = {pair.baseline.model: pair for pair in own}
+            for size in one.sizes:
+                if size.model in rows:
+                    yield InTurn(size, rows[size.model], said[size.winner])

@@ -2,22 +2,20 @@
 """Draws a comparison: the ratio of each row with its interval, sorted, against a line at 1."""
 
 import math
-from collections.abc import Sequence
 from functools import partial
 
-from matplotlib.axes import Axes
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from plots.core.charts.style import COLOURS, GREY, Chart, finish, is_narrow, render
-from plots.features.compare.analysis import Comparison, Pair, Verdict
-from plots.features.compare.table import described, headline
+from plots.features.compare.analysis import Comparison, Verdict
+from plots.features.compare.table import by_effect, described, headline
 from plots.file.quantities import TIME
 from plots.file.row_names import short_names
 from plots.text import printable, slug
 
-MOST_NAMES = 60  # more can't be read; their names are in the table
+MOST = 60  # rows whose names can be read; the table has all
 
 # Colour, marker, whether it is filled: readable without colours, too.
 _MARKS: dict[Verdict, tuple[str, str, bool]] = {
@@ -36,7 +34,8 @@ _MOST_TICKS = 14
 
 
 def draw_comparison(comparison: Comparison) -> Chart:
-    """The chart of `comparison`, which has compared at least one row."""
+    """The chart of `comparison`, which has compared at least one row: those with the largest
+    effects, MOST at most."""
     ratios = [pair.ratio for pair in comparison.pairs]
     noun = "times" if comparison.quantity is TIME else comparison.quantity.noun
     alt = (
@@ -48,27 +47,44 @@ def draw_comparison(comparison: Comparison) -> Chart:
 
 
 def _draw(comparison: Comparison, figure: Figure) -> None:
-    pairs = sorted(comparison.pairs, key=lambda pair: pair.ratio)
-    named = len(pairs) <= MOST_NAMES
-    figure.set_figheight(1.2 + (0.21 * len(pairs) if named else 10))
+    shown = by_effect(comparison.pairs)[:MOST]
+    pairs = sorted(shown, key=lambda pair: pair.ratio)
+    figure.set_figheight(1.2 + 0.21 * len(pairs))
     axes = figure.add_subplot()
     limit = 1 + comparison.minimum_effect
-    axes.set_xscale("log")
     axes.axvspan(1 / limit, limit, color="#E8E8E8", linewidth=0, zorder=0)
     axes.axvline(1, color="#404040", linewidth=1.2, zorder=1)
-    handles = _draw_pairs(axes, pairs, comparison)
+    ends = [(pair.low or pair.ratio, pair.high or pair.ratio) for pair in pairs]
+    handles: list[Artist] = []
+    for verdict, (colour, marker, filled) in _MARKS.items():
+        places = [place for place, pair in enumerate(pairs) if pair.verdict == verdict]
+        if places:
+            axes.hlines(places, *zip(*(ends[at] for at in places), strict=True), color=colour)
+            handles += axes.plot(
+                [pairs[place].ratio for place in places],
+                places,
+                color=colour,
+                marker=marker,
+                markersize=5.5,
+                markerfacecolor=colour if filled else "white",
+                linestyle="",
+                label=f"{comparison.said(verdict)} ({len(places)})",
+            )
+    narrow, quantity = is_narrow(figure), comparison.quantity
+    low, high = min(0.95, *(low for low, _ in ends)), max(1.05, *(high for _, high in ends))
+    axes.set_xscale("log")
+    axes.set_xlim(low / 1.01, high * 1.01)
+    axes.set_ylim(-0.7, len(pairs) - 0.3)
+    axes.xaxis.set_major_locator(FixedLocator(_ticks(low, high, 5 if narrow else _MOST_TICKS)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
+    axes.grid(axis="x", color="#E3E3E3", linewidth=0.8)
+    axes.set_axisbelow(True)
+    sides = (quantity.better, quantity.worse)[:: -1 if quantity.is_more_better else 1]
+    axes.set_xlabel(f"← {sides[0]}      ratio      {sides[1]} →")
     names, common = short_names(pair.baseline for pair in pairs)
-    quantity = comparison.quantity
-    ends = (quantity.better, quantity.worse)[:: -1 if quantity.is_more_better else 1]
-    axes.set_xlabel(f"← {ends[0]}      ratio      {ends[1]} →")
-    _set_axes(axes, pairs, 5 if is_narrow(figure) else _MOST_TICKS)
-    if named:
-        longest = 20 if is_narrow(figure) else 40
-        labels = [printable(names[pair.baseline.name], longest) for pair in pairs]
-        axes.set_yticks(range(len(pairs)), labels, fontsize=8.5)
-    else:
-        axes.set_yticks([])
-        axes.set_ylabel(f"{len(pairs)} rows, sorted; the table has their names")
+    labels = [printable(names[pair.baseline.name], 20 if narrow else 40) for pair in pairs]
+    axes.set_yticks(range(len(pairs)), labels, fontsize=8.5)
     lines = [
         f"baseline: {printable(described(comparison.baseline), 90)}",
         f"other: {printable(described(comparison.other), 90)}",
@@ -77,51 +93,10 @@ def _draw(comparison: Comparison, figure: Figure) -> None:
     ]
     if common:
         lines.append(printable(f"all rows: {common}", 100))
-    noun = comparison.quantity.noun.capitalize()
+    if len(pairs) < len(comparison.pairs):
+        lines.append(f"{len(pairs)} of {len(comparison.pairs)} rows, the largest effects")
+    noun = quantity.noun.capitalize()
     finish(figure, f"{noun} of the other file over that of the baseline", lines, handles)
-
-
-def _draw_pairs(axes: Axes, pairs: Sequence[Pair], comparison: Comparison) -> list[Line2D]:
-    handles = []
-    for verdict, (colour, marker, filled) in _MARKS.items():
-        places = [place for place, pair in enumerate(pairs) if pair.verdict == verdict]
-        if not places:
-            continue
-        own = [pairs[place] for place in places]
-        axes.hlines(
-            places,
-            [pair.ratio if pair.low is None else pair.low for pair in own],
-            [pair.ratio if pair.high is None else pair.high for pair in own],
-            color=colour,
-            linewidth=1.6,
-            alpha=0.75,
-            zorder=2,
-        )
-        handles += axes.plot(
-            [pair.ratio for pair in own],
-            places,
-            color=colour,
-            marker=marker,
-            markersize=5.5,
-            markerfacecolor=colour if filled else "white",
-            linestyle="",
-            zorder=3,
-            label=f"{comparison.said(verdict)} ({len(own)})",
-        )
-    return handles
-
-
-def _set_axes(axes: Axes, pairs: Sequence[Pair], most: int) -> None:
-    lows = [pair.ratio if pair.low is None else pair.low for pair in pairs]
-    highs = [pair.ratio if pair.high is None else pair.high for pair in pairs]
-    low, high = min(*lows, 0.95), max(*highs, 1.05)
-    axes.set_xlim(low / 1.01, high * 1.01)
-    axes.set_ylim(-0.7, len(pairs) - 0.3)
-    axes.xaxis.set_major_locator(FixedLocator(_ticks(low, high, most)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
-    axes.grid(axis="x", color="#E3E3E3", linewidth=0.8)
-    axes.set_axisbelow(True)
 
 
 def _ticks(low: float, high: float, most: int) -> list[float]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from plots.core.command import (
-    EXIT_BAD_INPUT,
+    EXIT_OK,
     EXIT_SLOWER,
     add_baseline,
     add_charts,
@@ -44,11 +44,9 @@ from plots.features.answer import section as answer
 from plots.features.compare.analysis import (
     FEWEST_REPETITIONS,
     Comparison,
-    InTurn,
     compare,
-    in_turn,
 )
-from plots.features.compare.table import compare_tables, in_turn_table
+from plots.features.compare.table import compare_tables
 from plots.features.crossover import section as crossover
 from plots.features.machines.table import machines_table, verdicts
 from plots.file import loading, rows
@@ -58,7 +56,7 @@ from plots.file.file_order import gpus_first, machine, newest_per_machine
 from plots.file.quantities import TIME
 from plots.file.refusal import BadFileError
 from plots.file.rows import File
-from plots.text import printable, sentence
+from plots.text import counted, printable, sentence
 
 DESCRIPTION = (
     "Shows files of several machines side by side, with crossovers, times and the geometric mean "
@@ -215,17 +213,13 @@ def _run_comparison(
     place = next(place for place, file in enumerate(files) if file is baseline)
     of_machines = bool(blocks)
     done: list[Comparison] = []
-    in_pairs: list[list[InTurn]] = []  # of each
     for other in (*files[:place], *files[place + 1 :]):
-        refusal = "" if options.anyway else _refusal(baseline, other)
-        if refusal:
+        if not options.anyway and (refusal := _refusal(baseline, other)):
             problems.append(refusal)
             continue
         comparison = compare(baseline, other, options.minimum_effect)
         done.append(comparison)
-        in_pairs.append(in_turn(other, comparison))
-        tables = [in_turn_table(in_pairs[-1])] if in_pairs[-1] else []
-        tables += compare_tables(comparison, options.all, means=not of_machines)
+        tables = compare_tables(comparison, options.all, means=not of_machines)
         blocks.append(Block(tables=tuple(tables)))
         if not comparison.pairs:
             problems.append(
@@ -236,77 +230,52 @@ def _run_comparison(
     if options.charts:
         problems += _draw([comparison for comparison in done if comparison.pairs], options.charts)
     slower: list[str] = []
-    if options.fail_on_slower is not None:
-        slower = _slower(done, in_pairs, options.fail_on_slower, options.family)
-        problems += _untold(done, options.family)
+    for comparison in done if options.fail_on_slower is not None else ():
+        slower += _slower(comparison, options.fail_on_slower, options.family)
+        problems += _untold(comparison, options.family)
     for said in slower:
         print(said, file=sys.stderr)
-    if problems:
-        return complain(problems)
-    return EXIT_SLOWER if slower else complain([])
+    return complain(problems) or (EXIT_SLOWER if slower else EXIT_OK)
 
 
-def _untold(done: Sequence[Comparison], families: Sequence[str]) -> list[str]:
-    """The files of which no row of `families` has repetitions enough for --fail-on-slower, or of
-    which other programs disturbed too many, a sentence each."""
-    problems = []
-    for comparison in done:
-        pairs = [pair for pair in comparison.pairs if pair.baseline.family in families]
-        path = printable(str(comparison.other.path))
-        if comparison.pairs and not pairs:
-            problems.append(
-                f"{path}: no row of {printable(' or '.join(families))} was compared, so none can "
-                "be shown to be slower; name others with --family"
-            )
-        elif comparison.cannot_tell:
-            problems.append(f"{path}: {comparison.cannot_tell}")
-        elif pairs and max(pair.repetitions for pair in pairs) < FEWEST_REPETITIONS:
-            problems.append(
-                f"{path}: no row has {FEWEST_REPETITIONS} repetitions here and in the baseline, so "
-                "none can be shown to be slower; measure both with --benchmark_repetitions=9"
-            )
-    return problems
+def _untold(comparison: Comparison, families: Sequence[str]) -> list[str]:
+    """Why no row of `families` can be shown to be slower, in a sentence; none where one can."""
+    pairs = [pair for pair in comparison.pairs if pair.baseline.family in families]
+    if comparison.pairs and not pairs:
+        said = (
+            f"no row of {printable(' or '.join(families))} was compared, so none can be shown to "
+            "be slower; name others with --family"
+        )
+    elif comparison.cannot_tell:
+        said = comparison.cannot_tell
+    elif pairs and max(pair.repetitions for pair in pairs) < FEWEST_REPETITIONS:
+        said = (
+            f"no row has {FEWEST_REPETITIONS} repetitions here and in the baseline, so none can be "
+            "shown to be slower; measure both with --benchmark_repetitions=9"
+        )
+    else:
+        return []
+    return [f"{printable(str(comparison.other.path))}: {said}"]
 
 
-def _slower(
-    done: Sequence[Comparison],
-    in_pairs: Sequence[Sequence[InTurn]],
-    fraction: float,
-    families: Sequence[str],
-) -> list[str]:
-    """What --fail-on-slower found, a sentence for each file."""
-    found = []
-    for comparison, pairs in zip(done, in_pairs, strict=True):
-        slower = comparison.worse_than(fraction, families)
-        told = {pair.baseline.name for pair in slower}
-        slower += [
-            one.pair
-            for one in pairs
-            if one.said == "slower"
-            and one.pair.ratio > 1 + fraction
-            and one.pair.baseline.name not in told
-        ]
-        lost = [
-            unmatched
-            for unmatched in comparison.unmatched
-            if unmatched.lost and unmatched.row.family in families
-        ]
-        faults = []
-        if slower:
-            worst = max(slower, key=lambda pair: abs(math.log(pair.ratio)))
-            faults.append(
-                f"{len(slower)} {'row is' if len(slower) == 1 else 'rows are'} "
-                f"{comparison.quantity.worse} by more than {100 * fraction:g} %, most of all "
-                f"{printable(worst.baseline.name)} ({abs(100 * (worst.ratio - 1)):.0f} %)"
-            )
-        if lost:
-            faults.append(
-                f"{len(lost)} {'row' if len(lost) == 1 else 'rows'} failed that the baseline has, "
-                f"such as {printable(lost[0].row.name)}"
-            )
-        if faults:
-            found.append(f"{printable(str(comparison.other.path))}: {' and '.join(faults)}")
-    return found
+def _slower(comparison: Comparison, fraction: float, families: Sequence[str]) -> list[str]:
+    """What --fail-on-slower found, in a sentence; none where that is nothing."""
+    faults = []
+    if slower := comparison.worse_than(fraction, families):
+        worst = max(slower, key=lambda pair: abs(math.log(pair.ratio)))
+        faults.append(
+            f"{len(slower)} {'row is' if len(slower) == 1 else 'rows are'} "
+            f"{comparison.quantity.worse} by more than {100 * fraction:g} %, most of all "
+            f"{printable(worst.baseline.name)} ({abs(100 * (worst.ratio - 1)):.0f} %)"
+        )
+    every = [one.row for one in comparison.unmatched if one.lost]
+    if lost := [row for row in every if row.family in families]:
+        rows_lost = counted(len(lost), "row")
+        faults.append(
+            f"{rows_lost} failed that the baseline has, such as {printable(lost[0].name)}"
+        )
+    said = " and ".join(faults)
+    return [f"{printable(str(comparison.other.path))}: {said}"] if faults else []
 
 
 def _side_by_side(
@@ -358,29 +327,25 @@ def _draw(done: Sequence[Comparison], folder: Path) -> list[str]:
 
 
 def _run_mix(cpu_file: rows.File, gpu_file: rows.File, options: argparse.Namespace) -> int:
-    refusal = "" if options.anyway else _refusal(cpu_file, gpu_file)
-    if refusal:
-        print(refusal, file=sys.stderr)
-        return EXIT_BAD_INPUT
+    if not options.anyway and (refusal := _refusal(cpu_file, gpu_file)):
+        return complain([refusal])
     mixed = mix(cpu_file, gpu_file)
-    found = remarks(cpu_file, gpu_file, ("CPU's file", "GPU's file"))
-    notes = map(sentence, found)
     compared = comparisons(mixed)
     if not compared:
         other = other_work(mixed)
-        return complain(
-            [
-                f"{printable(str(gpu_file.path))}: its GPU rows have no two sizes in common with "
-                f"the CPU rows of {printable(str(cpu_file.path))}{f': {other}' if other else ''}; "
-                "name files of one sweep"
-            ]
+        said = (
+            f"{printable(str(gpu_file.path))}: its GPU rows have no two sizes in common with "
+            f"the CPU rows of {printable(str(cpu_file.path))}{f': {other}' if other else ''}; "
+            "name files of one sweep"
         )
+        return complain([said])
     quantity = quantity_of([mixed], options)
     context = Context(compared={mixed.path: compared}, quantity=quantity, draws=False)
     built = [build([mixed], context) for build in (answer.build, crossover.build)]
+    notes = map(sentence, remarks(cpu_file, gpu_file, ("CPU's file", "GPU's file")))
     doubts = Section(title="Doubts", anchor="doubts", blocks=(Block(notes=(CAVEAT, *notes)),))
     print_sections([*(section for section in built if section), doubts], options)
-    return complain([])
+    return EXIT_OK
 
 
 def _percentage(text: str) -> float:

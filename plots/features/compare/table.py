@@ -8,10 +8,8 @@ from plots import units
 from plots.core.tables.cells import (
     Field,
     Of,
-    count_cell,
     count_field,
     table_of,
-    text_cell,
     text_field,
 )
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
@@ -24,7 +22,7 @@ from plots.features.compare.analysis import (
     Verdict,
 )
 from plots.file.row_names import short_names
-from plots.file.rows import File
+from plots.file.rows import File, Row
 from plots.file.samples import FEW
 from plots.text import counted, sentence
 
@@ -45,14 +43,15 @@ def compare_tables(
     rows = [pair.baseline for pair in comparison.pairs]
     rows += [unmatched.row for unmatched in comparison.unmatched]
     names, common = short_names(rows)
-    tables = [_families(comparison, means)] if comparison.pairs else []
+    tables = [_in_turn(comparison.in_turn)] if comparison.in_turn else []
+    tables += [_families(comparison, means)] if comparison.pairs else []
     tables.append(_ratios(comparison, names, common, everything))
     if comparison.unmatched:
         tables.append(_unmatched(comparison, names, everything))
     return tables
 
 
-def in_turn_table(found: Sequence[InTurn]) -> Table:
+def _in_turn(found: Sequence[InTurn]) -> Table:
     """Networks that two builds trained in pairs."""
     fields = (
         text_field("model", "network", lambda one: one.size.model),
@@ -61,8 +60,8 @@ def in_turn_table(found: Sequence[InTurn]) -> Table:
             Column("verdict", "other is"),
             lambda one: Cell(one.said, one.said, bold=one.said != "open"),
         ),
-        count_field("won", "other faster", lambda one: one.won, "pairs"),
-        count_field("pairs", "of", lambda one: one.pairs, "pairs"),
+        count_field("won", "other faster", lambda one: one.size.won_by_first, "pairs"),
+        count_field("pairs", "of", lambda one: one.size.pairs + one.size.ties, "pairs"),
         *_ratio_fields(lambda one: one.pair),
     )
     note = (
@@ -76,22 +75,20 @@ def in_turn_table(found: Sequence[InTurn]) -> Table:
 def _unmatched(comparison: Comparison, names: dict[str, str], everything: bool) -> Table:
     """A line for each reason, or with `everything` for each row."""
     title = f"Rows that could not be compared: {len(comparison.unmatched)}"
-    because = Column("reason", "not compared, because")
-    if everything:
-        rows = tuple(
-            (Cell(names[one.row.name], one.row.name), text_cell(one.reason))
-            for one in comparison.unmatched
-        )
-        return Table(title, (Column("name", "row"), because), rows)
-    reasons: dict[str, list[str]] = {}
+    reasons: dict[str, list[Row]] = {}
     for one in comparison.unmatched:
-        reasons.setdefault(one.reason, []).append(one.row.name)
-    lines = tuple(
-        (text_cell(reason), count_cell(len(rows)), Cell(names[rows[0]], rows[0]))
-        for reason, rows in reasons.items()
-    )
-    columns = (because, Column("rows", "rows", numeric=True), Column("name", "such as"))
-    return Table(title, columns, lines, ("--all lists each row.",))
+        reasons.setdefault(one.reason, []).append(one.row)
+    because = text_field("reason", "not compared, because", lambda of: of[0])
+    rows = count_field("rows", "rows", lambda of: len(of[1]))
+
+    def name(title: str) -> Field:
+        return Column("name", title), lambda of: Cell(names[of[1][0].name], of[1][0].name)
+
+    if everything:
+        every = [(one.reason, [one.row]) for one in comparison.unmatched]
+        return table_of(title, every, (name("row"), because))
+    fields = (because, rows, name("such as"))
+    return table_of(title, reasons.items(), fields, ["--all lists each row."])
 
 
 def _families(comparison: Comparison, with_means: bool) -> Table:
@@ -99,33 +96,25 @@ def _families(comparison: Comparison, with_means: bool) -> Table:
     groups: dict[str, list[Pair]] = {}
     for pair in comparison.pairs:
         groups.setdefault(pair.baseline.family, []).append(pair)
-    means = {
-        family: math.exp(sum(_log(pair.ratio) for pair in pairs) / len(pairs))
+    found = [
+        (family, math.exp(sum(_log(pair.ratio) for pair in pairs) / len(pairs)), pairs)
         for family, pairs in groups.items()
-    }
-    lines = []
-    for family in sorted(groups, key=lambda family: -abs(math.log(means[family]))):
-        verdicts = [pair.verdict for pair in groups[family]]
-        counts = [verdicts.count(verdict) for verdict in _VERDICTS]
-        lines.append(
-            (
-                text_cell(family),
-                _ratio(means[family]),
-                *(count_cell(count) for count in (len(verdicts), *counts)),
-            )
-        )
-    columns = (
-        Column("family", "family"),
-        Column("ratio", "ratio", numeric=True),
-        Column("rows", "rows", numeric=True),
-        *(Column(said, said, numeric=True) for said in map(comparison.said, _VERDICTS)),
+    ]
+
+    def count(verdict: Verdict) -> Field:
+        said = comparison.said(verdict)
+        return count_field(said, said, lambda of: [one.verdict for one in of[2]].count(verdict))
+
+    fields = (
+        text_field("family", "family", lambda of: of[0]),
+        *([(Column("ratio", "ratio", True), lambda of: _ratio(of[1]))] if with_means else []),
+        count_field("rows", "rows", lambda of: len(of[2])),
+        *map(count, _VERDICTS),
     )
-    files = f"{comparison.other.path.name} over {comparison.baseline.path.name}"
-    title = f"{files}: geometric mean of the ratio in each family"
-    table = Table(title, columns, tuple(lines))
-    if with_means:
-        return table
-    return table.without("ratio", title=f"{files}: rows of the same name in each family")
+    what = "geometric mean of the ratio" if with_means else "rows of the same name"
+    title = f"{comparison.other.path.name} over {comparison.baseline.path.name}: {what}"
+    found.sort(key=lambda of: -abs(math.log(of[1])))
+    return table_of(f"{title} in each family", found, fields)
 
 
 def _log(ratio: float) -> float:
@@ -212,13 +201,16 @@ def _ratios(comparison: Comparison, names: dict[str, str], common: str, everythi
         *_ratio_fields(),
         (Column("p", "p", True), lambda pair: NOTHING if pair.is_disturbed else p(pair)),
     )
-    listed = [*_by_effect(changed), *(_by_effect(rest) if everything else ())]
+    listed = [*by_effect(changed), *(by_effect(rest) if everything else ())]
     what = f"{quantity.noun.capitalize()} of the same rows in two files"
     title = f"{what if everything else 'Rows that changed'}, the largest effect first"
-    return table_of(title, listed, fields, numbered)
+    table = table_of(title, listed, fields, numbered)
+    # A column more makes lines of text break.
+    return table if everything else table.shortened(table.without("p"))
 
 
-def _by_effect(pairs: Sequence[Pair]) -> list[Pair]:
+def by_effect(pairs: Sequence[Pair]) -> list[Pair]:
+    """The largest effect first."""
     return sorted(pairs, key=lambda pair: -abs(_log(pair.ratio)))
 
 

@@ -3,13 +3,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from plots.core.crossover import Comparison
 from plots.core.page.section import Block, Context, Section
-from plots.features.copies.analysis import copies_of, copies_sentences, copies_table, over_copies
-from plots.file.rows import File
+from plots.core.tables.cells import (
+    Field,
+    Of,
+    count_field,
+    network_fields,
+    number_field,
+    shown_field,
+    table_of,
+    text_field,
+)
+from plots.core.tables.table import Table
+from plots.features.copies.analysis import (
+    DEVICES,
+    Copies,
+    copies_of,
+    copies_sentences,
+    over_copies,
+)
+from plots.file.quantities import TIME, Quantity
+from plots.file.rows import File, Row
 
 if TYPE_CHECKING:
     from plots.core.charts.style import Chart
@@ -61,3 +79,42 @@ def _draw(pair: tuple[File, Sequence[Comparison]]) -> list[Chart]:
 
     file, compared = pair
     return [draw_crossovers(file, [one]) for one in compared]
+
+
+def lacking(_: File) -> str:
+    """Why there is no section on a file, and what gives one."""
+    return (
+        "no network was trained in copies; ./run --family=Epoch --model=disc-5,policy "
+        "--copies=1,4,16,64 does it"
+    )
+
+
+def copies_table(file: File, found: Sequence[Copies]) -> Table:
+    """One line for each network and number of copies; of devices that trained any. All rows are in
+    one quantity."""
+    quantity = found[0].row.quantity
+    fields = [*network_fields(of=lambda one: one.row)]
+    fields.append(count_field("copies", "copies", lambda one: one.copies))
+    there = [device for device in DEVICES if any(device in one.rows for one in found)]
+    for device in there:
+        fields += _device_fields(device, quantity)
+    if len(there) == len(DEVICES):
+        title = "speedup" if quantity is TIME else quantity.quotient()
+        fields.append(number_field("speedup", title, lambda one: one.ratio))
+    title = f"Copies of a network trained at once: {quantity.noun} of one epoch"
+    return table_of(f"{title}, on {file.machine.id}", found, fields)
+
+
+def _device_fields(device: str, quantity: Quantity) -> Iterator[Field]:
+    """The columns of all copies on a device, of one of them, and of how it computes."""
+
+    def of(value: Callable[[Row], object]) -> Of:
+        return lambda one: value(one.rows[device]) if device in one.rows else None
+
+    group = DEVICES[device]
+    key = f"{group.lower()}_{quantity.unit}"
+    all_of, a_copy = of(lambda row: row.median), of(lambda row: row.median / row.copies)
+    yield shown_field(key, "all", all_of, quantity.show, group)
+    yield shown_field(f"{key}_a_copy", "a copy", a_copy, quantity.show, group)
+    how = of(lambda row: row.axes.label(dict(row.axes.how(row.configuration))).there)
+    yield text_field(f"{group.lower()}_how", "how", how, group)

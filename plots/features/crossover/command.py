@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from plots.core.command import (
@@ -35,20 +33,18 @@ from plots.features.answer import section as answer
 from plots.features.answer.glance import glance
 from plots.features.copies import section as copies
 from plots.features.crossover import section
-from plots.features.crossover.table import crossover_tables, speed_up_table
+from plots.features.crossover.section import crossover_table, speed_up_table
 from plots.features.machines.table import summary_table
 from plots.features.ranks import section as ranks
-from plots.features.ranks.analysis import shares_a_gpu
 from plots.features.threads import section as threads
 from plots.file import loading
 from plots.file.families import FAMILIES, OF_NETWORKS
-from plots.file.ladders import networks_of_any
 from plots.file.quantities import QUANTITIES, TIME, Quantity
 from plots.file.rows import File
 from plots.text import printable
 
 if TYPE_CHECKING:
-    from plots.core.charts.style import Chart
+    pass
 
 DESCRIPTION = (
     "Compares CPU and GPU in each file: the answer in a few sentences, the size from which the GPU "
@@ -62,15 +58,8 @@ DESCRIPTION = (
 EXAMPLE = "crossover results --charts charts"
 
 
-@dataclass(frozen=True)
-class _Instead:
-    """What --`name` asks for in place of the crossover of devices: its section, why a file has
-    none, and its charts where it has any."""
-
-    name: str
-    build: Callable[[Sequence[File], Context], Section | None]
-    lacking: Callable[[File], str]
-    charts: Callable[[File], list[Chart]] | None = None
+# What is printed in place of the crossover of devices, by the flag that asks for it.
+_INSTEAD = {"threads": threads, "ranks": ranks, "copies": copies}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -121,32 +110,21 @@ def run(options: argparse.Namespace) -> int:
         return complain(["crossover: --scaling is of --ranks; say that, too, or leave it out"])
     if options.summary:
         return _summarize(files, problems, options)
-    weak = options.scaling == "weak"
-    for of in (
-        _Instead("threads", threads.build, _lacks_threads),
-        _Instead(
-            "ranks",
-            partial(ranks.build, weak=weak),
-            partial(_lacks_ranks, weak),
-            partial(ranks.draw_all, weak=weak),
-        ),
-        _Instead("copies", copies.build, _lacks_copies, copies.draw_all),
-    ):
-        if getattr(options, of.name):
-            return _instead(files, problems, options, of)
+    if name := next((name for name in _INSTEAD if getattr(options, name)), ""):
+        return _instead(files, problems, options, name)
     crossovers = [(file, comparisons(file)) for file in files]
     ratios = [
         {family: speed_ups(file, family, found) for family in OF_NETWORKS}
         for file, found in crossovers
     ]
-    is_text = options.format == "text"
-    tables = [] if is_text else _tables(crossovers, ratios)
+    quantity, is_text = QUANTITIES[options.of], options.format == "text"
+    tables = [] if is_text else [*_tables(crossovers, ratios)]
     if is_text:
         print_sections(_sections(crossovers, quantity_of(files, options)), options)
     else:
         print_tables(tables, options)
     untold = [
-        _nothing_to_compare(file, any(own.values()), QUANTITIES[options.of])
+        _nothing_to_compare(file, any(own.values()), quantity)
         for (file, found), own in zip(crossovers, ratios, strict=True)
         if not found
     ]
@@ -197,22 +175,17 @@ def _draw(
 def _tables(
     crossovers: Sequence[tuple[File, Sequence[Comparison]]],
     ratios: Sequence[Mapping[str, Sequence[SpeedUp]]],
-) -> list[Table]:
+) -> Iterator[Table]:
     """Epochs first: their crossovers and speedups; then those of training steps, then what products
     and layers do."""
-    found = crossover_tables([pair for pair in crossovers if pair[1]])
-    tables: list[Table] = []
+    compared = [pair for pair in crossovers if pair[1]]
     for family in FAMILIES:
-        if family in found:
-            tables.append(found[family])
-        own = [
-            (file, each[family])
-            for (file, _), each in zip(crossovers, ratios, strict=True)
-            if each.get(family)
-        ]
-        if own:
-            tables.append(speed_up_table(own))
-    return tables
+        own = [(file, [one for one in found if one.family == family]) for file, found in compared]
+        if any(found for _, found in own):
+            yield crossover_table(own)
+        pairs = zip(crossovers, ratios, strict=True)
+        if sped := [(file, each[family]) for (file, _), each in pairs if each.get(family)]:
+            yield speed_up_table(sped)
 
 
 def _nothing_to_compare(file: File, has_networks: bool, quantity: Quantity) -> str:
@@ -250,50 +223,24 @@ def _nothing_to_compare(file: File, has_networks: bool, quantity: Quantity) -> s
     )
 
 
-def _instead(
-    files: list[File], problems: list[str], options: argparse.Namespace, of: _Instead
-) -> int:
+def _instead(files: list[File], problems: list[str], options: argparse.Namespace, name: str) -> int:
     """Prints what a page says of more threads, ranks or copies; returns the exit code."""
-    if options.charts and not of.charts:
-        return complain(
-            [f"crossover: --{of.name} has no charts; leave out --{of.name}, or --charts"]
-        )
+    of, weak = _INSTEAD[name], {"weak": True} if options.scaling == "weak" else {}
+    if options.charts and not hasattr(of, "draw_all"):
+        return complain([f"crossover: --{name} has no charts; leave out --{name}, or --charts"])
     context = Context(quantity=quantity_of(files, options), draws=False)
     sections = []
     for file in files:
-        if section := of.build([file], context):
+        if section := of.build([file], context, **weak):
             sections.append(section)
         else:
-            print(f"{printable(str(file.path))}: {of.lacking(file)}", file=sys.stderr)
+            print(f"{printable(str(file.path))}: {of.lacking(file, **weak)}", file=sys.stderr)
     print_sections(sections, options)
-    if options.charts and of.charts:
-        problems += save_charts(files, map(of.charts, files), options.charts)
+    if options.charts:
+        problems += save_charts(
+            files, (of.draw_all(file, **weak) for file in files), options.charts
+        )
     return complain(problems)
-
-
-def _lacks_threads(file: File) -> str:
-    networks = printable(networks_of_any(file.ladders))
-    return (
-        f"no epochs of two {networks} on several thread counts; ./run --family=Epoch "
-        "--threads=1,2 gives them"
-    )
-
-
-def _lacks_ranks(weak: bool, file: File) -> str:
-    but = ", but on some that share a GPU" if any(map(shares_a_gpu, file.rows)) else ""
-    each = ", which have as large a batch each as one process has" if weak else ""
-    batches = " --batch=100,200" if weak else ""
-    return (
-        f"no network was trained on several ranks{but}{each}; ./run --family=Collective,Epoch "
-        f"--ranks=1,2 --threads=1,2{batches} does it"
-    )
-
-
-def _lacks_copies(_: File) -> str:
-    return (
-        "no network was trained in copies; ./run --family=Epoch --model=disc-5,policy "
-        "--copies=1,4,16,64 does it"
-    )
 
 
 def _summarize(files: list[File], problems: list[str], options: argparse.Namespace) -> int:

@@ -1,17 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From which size on the GPU wins: charts, crossovers with their intervals, speedups."""
+"""From which size on the GPU wins, with intervals, and by how much: charts, and tables of which
+people are shown the answer, then a block for each question.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from plots.core.crossover import Comparison, speed_ups
-from plots.core.headline import by_work, foremost
+import numpy as np
+
+from plots import units
+from plots.core.crossover import Comparison, SpeedUp, Winner, speed_ups
+from plots.core.crossover_words import crossover_words, instances_words, other_work, what
+from plots.core.curves import Alike, Curve
+from plots.core.headline import by_work, foremost, ladders_of, way
 from plots.core.page.section import Block, Context, Section
-from plots.features.crossover.table import how_much_table, ratio_title, where_table
-from plots.file.families import EPOCH, FAMILIES, OF_NETWORKS, TRAINING
+from plots.core.paired import LOST, pairs_fields
+from plots.core.statistics import FEWEST_SAMPLES
+from plots.core.tables.cells import (
+    Field,
+    file_fields,
+    interval_fields,
+    number_cell,
+    table_of,
+    text_cell,
+    text_field,
+)
+from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
+from plots.file.axes import Label
+from plots.file.families import EPOCH, FAMILIES, FORWARD, MINIBATCH, OF_NETWORKS, TRAINING
+from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File
+from plots.text import counted, printable, whole
 
 if TYPE_CHECKING:
     from plots.core.charts.style import Chart
@@ -51,21 +74,15 @@ def compares(file: File, context: Context) -> bool:
 
 
 def _draw(pair: tuple[File, Sequence[Comparison]]) -> list[Chart]:
-    """A chart of each of _charted()."""
+    """A chart of epochs, and one of training steps: of each what comes first in by_work()."""
     # Imported here because matplotlib takes long to load.
     from plots.core.charts.crossover import draw_crossovers  # noqa: PLC0415
 
     file, found = pair
-    return [draw_crossovers(file, own) for own in _charted(found)]
-
-
-def _charted(found: Sequence[Comparison]) -> list[list[Comparison]]:
-    """Of each family of rows, of training steps of each network, what comes first in by_work()."""
-    first: dict[tuple[str, str], list[Comparison]] = {}
+    first: dict[str, list[Comparison]] = {}
     for group in by_work(found):
-        common = group[0].common
-        first.setdefault((common["family"], common.get("model", "")), group)
-    return list(first.values())
+        first.setdefault(group[0].family, group)
+    return [draw_crossovers(file, first[family]) for family in TRAINING if family in first]
 
 
 def _block(
@@ -79,18 +96,277 @@ def _block(
         if family in OF_NETWORKS and (ratios := speed_ups(file, family, found)):
             first = foremost(found) if family == EPOCH else None
             tables.append(how_much_table(file, first, ratios))
-    shown: dict[str, Chart] = {}
-    rest = []
-    for group, chart in zip(_charted(found), charts, strict=False):
-        picture, family = context.picture(file, chart), group[0].family
-        if family in TRAINING and family not in shown:
-            shown[family] = picture
-        else:
-            rest.append(picture)
-    fold = Block(title=f"Charts of all else that both compute ({len(rest)})", pictures=tuple(rest))
     return Block(
         machine=file.machine.id,
-        pictures=tuple(shown.values()),
+        pictures=context.pictures(file, charts),
         tables=tuple(tables),
-        folds=(fold,) if rest else (),
     )
+
+
+_COLUMNS = {"cpu": ("cpu_threads",), "cuda": ("execution", "data")}  # of each side's own
+_FIRST = ("what", "crossover", "kind", "low", "high", "execution", "data")  # of people's columns
+Line = tuple[File, Comparison | SpeedUp]
+_TITLES = {
+    EPOCH: "Crossover of training epochs",
+    MINIBATCH: "Crossover of training steps over batch size",
+    FORWARD: "Crossover of forward passes",
+    "Gemm": "Crossover of square matrix products",
+    "Layer": "Crossover of layers",
+}
+
+
+def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table:
+    """One line for each comparison: the size from which the GPU wins, and its interval.
+
+    The best of all thread counts has a line where there are several. Machine and file are columns
+    where there are several files.
+    """
+    flags: dict[str, int] = {}
+    paired = any(one.kind == "device" for file, _ in found for one in file.refinements)
+    quantity = _quantity(found)
+
+    def answer(of: tuple[File, Comparison]) -> Cell:
+        crossover = of[1].crossover
+        said = "once" if crossover.kind == "once" else crossover_words(crossover)
+        return Cell(said, crossover.kind)
+
+    def size(of: tuple[File, Comparison]) -> Cell:
+        crossover = of[1].crossover
+        sizes = f"{counted(crossover.left_out, 'size')} of fewer than {FEWEST_SAMPLES}"
+        few = [f"Left out: {sizes} repetitions."] if crossover.left_out else []
+        return replace(number_cell(crossover.size), marks=marks(few, flags))
+
+    def crossings(of: tuple[File, Comparison]) -> Cell:
+        found = of[1].crossover.crossings
+        return Cell(", ".join(map(units.significant, found)), found)
+
+    fields = (
+        *file_fields(found),
+        text_field("what", f"{quantity.noun} of", lambda of: what(of[1].common, of[1].gpu.axes)),
+        *_how(flags),
+        (Column("kind", "answer"), answer),
+        text_field("measure", "over", lambda of: of[1].measure),
+        (Column("crossover", f"GPU {quantity.wins} from", True), size),
+        *interval_fields(lambda of: of[1].crossover),
+        *(pairs_fields(flags) if paired else ()),
+        *LOST,
+        (Column("crossings", "crossings", for_programs=True), crossings),
+    )
+    families = {one.family for _, compared in found for one in compared}
+    title = _TITLES.get(families.pop(), "Crossover") if len(families) == 1 else "Crossover"
+    title += "" if quantity is TIME else f", {quantity.noun}"
+    trained = (file for file, own in found if any(one.family in OF_NETWORKS for one in own))
+    lines = [(file, one) for file, own in found for one in own if not is_best_of_one(one.cpu)]
+    notes = chain(flags, _left_out(trained), _instances(found))
+    return table_of(f"{title}{_on(found)}", lines, fields, notes)
+
+
+def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
+    """One line for each network and GPU configuration; the CPU is at its best thread count.
+
+    All are of one family. The faster device's time is bold where it is sure.
+    """
+    flags: dict[str, int] = {}
+    quantity = _quantity(found)
+
+    def time(side: Winner) -> Field:
+        def cell(of: tuple[File, SpeedUp]) -> Cell:
+            curve = of[1].cpu if side == "cpu" else of[1].gpu
+            value = float(np.median(curve.samples[0]))
+            return Cell(quantity.show(value), value, bold=of[1].winner == side)
+
+        return Column(f"{side}_{quantity.unit}", quantity.noun, True, side.upper()), cell
+
+    def parameters(of: tuple[File, SpeedUp]) -> Cell:
+        return Cell(units.count(of[1].parameters), int(of[1].parameters))
+
+    def ratio(of: tuple[File, SpeedUp]) -> Cell:
+        one, said = of[1], []
+        if one.against:
+            verb = "disagrees" if one.against == 1 else "disagree"
+            count = f"{one.against} of {counted(one.repetitions, 'repetition')}"
+            said.append(f"{count} {verb} with the faster device.")
+        return replace(number_cell(one.ratio), marks=marks(said, flags))
+
+    batch, precision, threads, cpu_how, execution, data = _how(flags)
+    fields = (
+        *file_fields(found),
+        text_field("model", "network", lambda of: of[1].common["model"]),
+        (Column("params", "parameters", True), parameters),
+        *(batch, precision, threads, cpu_how, time("cpu"), execution, data, time("gpu")),
+        (Column("speed_up", ratio_name(quantity), True), ratio),
+        *interval_fields(lambda of: of[1]),
+    )
+    families = {one.family for _, own in found for one in own} or {EPOCH}
+    of = f"{ratio_title(quantity)} of one {FAMILIES[families.pop()].one}"
+    lines = [(file, one) for file, own in found for one in own]
+    notes = chain(flags, _left_out(file for file, _ in found), _instances(found))
+    return table_of(f"{of}{_on(found)}", lines, fields, notes)
+
+
+def ratio_title(quantity: Quantity) -> str:
+    """What the column of ratios is called, and what it is: "SPEEDUP = CPU time / GPU time"."""
+    return f"{ratio_name(quantity)} = {quantity.quotient()}"
+
+
+def ratio_name(quantity: Quantity) -> str:
+    """What the column of ratios is called."""
+    return "SPEEDUP" if quantity is TIME else "RATIO"
+
+
+def _quantity(found: Sequence[tuple[File, Sequence[Comparison | SpeedUp]]]) -> Quantity:
+    """What is compared in `found`."""
+    return next((one.gpu.quantity for _, own in found for one in own), TIME)
+
+
+def _left_out(files: Iterable[File]) -> list[str]:
+    return [
+        f"{printable(str(file.path))}: {words}." for file in files if (words := other_work(file))
+    ]
+
+
+def _instances(found: Sequence[tuple[File, Sequence[Alike]]]) -> list[str]:
+    said = (instances_words(file, {one.family for one in own}) for file, own in found)
+    return list(dict.fromkeys(filter(None, said)))
+
+
+def _on(found: Sequence[tuple[File, object]]) -> str:
+    return f" on {found[0][0].machine.id}" if len(found) == 1 else ""
+
+
+def is_best_of_one(cpu: Curve) -> bool:
+    """Whether `cpu` is the best of one thread count, which stands beside it already."""
+    return bool(cpu.candidates) and all(len(samples) == 1 for samples in cpu.candidates)
+
+
+def _how(flags: dict[str, int]) -> tuple[Field, ...]:
+    """The columns of batch, precision, the CPU's threads and how, and the GPU's execution and data,
+    with marks for the flags. People read how the CPU computes beside its threads, programs by
+    itself."""
+
+    def threads(of: Line) -> Cell:
+        own, how = _side("cpu", of[1].cpu, of[1].common)
+        beside = ", ".join(filter(None, [own, how])) or None
+        return replace(_given(beside, marks(of[1].cpu.flags, flags)), value=_given(own).value)
+
+    def execution(of: Line) -> Cell:
+        said = ", ".join(filter(None, _side("cuda", of[1].gpu, of[1].common)))
+        return _given(said or None, marks(of[1].gpu.flags, flags))
+
+    return (
+        (Column("batch", "batch", True), lambda of: _given(of[1].common.get("batch"))),
+        (Column("precision", "precision"), lambda of: _given(of[1].common.get("precision"))),
+        (Column("cpu_threads", "threads", group="CPU"), threads),
+        (
+            Column("cpu_how", "how", group="CPU", for_programs=True),
+            lambda of: text_cell(_side("cpu", of[1].cpu, of[1].common)[1] or None),
+        ),
+        (Column("execution", "execution", group="GPU"), execution),
+        (
+            Column("data", "data", group="GPU"),
+            lambda of: _given(of[1].gpu.configuration.get("data")),
+        ),
+    )
+
+
+def _side(device: str, curve: Curve, common: dict[str, str]) -> tuple[str | None, str]:
+    """The value of the side's first column, and how the curve computes in what has no column and
+    is not plain: "graph" and "autotuned products", "2" and "auto"."""
+    first, *_ = columns = _COLUMNS[device]
+    own = curve.configuration
+    rest = [
+        axis.word(value)
+        for axis, value in curve.axes.of(own, "how", "alike")
+        if axis.key not in (*columns, *common, "device") and value != axis.plainest
+    ]
+    return own.get(first), ", ".join(rest)
+
+
+def _given(text: str | None, flagged: tuple[int, ...] = ()) -> Cell:
+    if text is None:
+        return NOTHING
+    number = whole(text)
+    return Cell(text, text if number is None else number, marks=flagged)
+
+
+# ---- what people are shown of these
+
+
+_QUESTIONS = {
+    EPOCH: "From which size the GPU trains {networks}",
+    MINIBATCH: "From which batch size the GPU trains step by step",
+    FORWARD: "From which size the GPU computes forward passes of {networks}",
+    "Gemm": "From which size the GPU multiplies square matrices",
+    "Layer": "From which width the GPU computes layers",
+}
+
+
+def where_table(file: File, found: Sequence[Comparison]) -> Table:
+    """crossover_table() of `found`, which are of one family; in short each way of the GPU against
+    the best number of CPU threads, in words, in the plainest precision, as others double it."""
+    best = [one for one in found if one.cpu.candidates]
+    plain = [one for one in best if one.precision in ("", _plainest(one))] or best
+    table = crossover_table([(file, found)]).led_by("cpu_threads", *_FIRST)
+    if not plain:
+        return table
+    of: Field = text_field("what", "of", lambda one: what(one.common, one.gpu.axes))
+    fields = (
+        *(() if plain[0].family == EPOCH else (of,)),
+        (Column("batch", "batch", True), lambda one: text_cell(units.written(one.batch) or None)),
+        text_field("precision", "in", lambda one: one.precision or None),
+        text_field("cpu", "CPU", lambda one: _best_words(one.cpu)),
+        text_field("gpu", "GPU", way),
+        text_field("answer", "answer", lambda one: crossover_words(one.crossover)),
+    )
+    first = plain[0]
+    networks = " and ".join(ladders_of(plain)) or "networks"
+    title = f"{_QUESTIONS[first.family].format(networks=networks)} {first.gpu.quantity.how}"
+    short = table_of(f"{title} than the CPU", plain, fields).led_by("gpu", "answer")
+    return table.shortened(short.in_brief())
+
+
+def _best_words(cpu: Curve) -> str:
+    words = cpu.words
+    if is_best_of_one(cpu):
+        return Label(how=", ".join(filter(None, (words.how, words.best_of)))).there
+    return words.there
+
+
+def how_much_table(file: File, first: Comparison | None, ratios: Sequence[SpeedUp]) -> Table:
+    """speed_up_table() of `ratios`, which are of one family; in short on the way of the GPU that is
+    the headline's, `first`, with networks of its ladder at its batch alone, or else on the fastest
+    of each network in each batch."""
+    quantity = _quantity([(file, ratios)])
+    keys = ("model", "speed_up", "low", "high", f"cpu_{quantity.unit}", f"gpu_{quantity.unit}")
+    shown = _of_headline(first, ratios) if first else _fastest(ratios)
+    shown.sort(key=lambda one: (one.parameters, whole(one.batch) or 0))
+    table = speed_up_table([(file, ratios)]).led_by(*keys)
+    return table.shortened(speed_up_table([(file, shown)]).led_by(*keys))
+
+
+def _of_headline(first: Comparison, ratios: Sequence[SpeedUp]) -> list[SpeedUp]:
+    ladder = {float(size) for size in first.sizes}
+    return [
+        one
+        for one in ratios
+        if one.gpu.configuration == first.gpu.configuration
+        and one.precision == first.precision
+        and (one.batch == first.batch or one.parameters not in ladder)
+    ]
+
+
+def _fastest(ratios: Sequence[SpeedUp]) -> list[SpeedUp]:
+    fastest: dict[tuple[str, str], SpeedUp] = {}
+    for one in [one for one in ratios if one.precision == _plainest(one)] or ratios:
+        place = one.model, one.batch
+        if place not in fastest or _gpu_cost(one) < _gpu_cost(fastest[place]):
+            fastest[place] = one
+    return list(fastest.values())
+
+
+def _gpu_cost(one: SpeedUp) -> float:
+    return one.gpu.quantity.cost(float(np.median(one.gpu.samples[0])))
+
+
+def _plainest(one: Comparison | SpeedUp) -> str:
+    return one.gpu.axes["precision"].plainest or ""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Machines side by side: one table and one chart; what each file says follows in other sections."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plots.core.charts.lines import MOST_LINES, grid
 from plots.core.charts.style import (
     COLOURS,
     Chart,
@@ -77,79 +76,61 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 MOST_SHOWN = 6  # machines
 _COLOURS = tuple(colour for colour in COLOURS if colour != "#000000")
 _OTHERS = "#B0B0B0"
-_PALE = ("#808080", "#B0B0B0", "#595959")  # of another commit
-_OWN = COLOURS[0]  # in a panel of its own
 _KEY = "#595959"
 _DASHED = (0, (4, 2))
 _Line = tuple[np.ndarray, np.ndarray]  # sizes, and seconds
+_Drawn = tuple[Standing, dict[str, _Line]]  # a machine, and the line of each of its devices
 
 
 def draw_machines(side: SideBySide) -> Chart | None:
     """The chart of `side`; None where no machine has times of two networks of a ladder.
 
-    The first MOST_SHOWN machines, the baseline among them, are shown, each in a panel where there
-    are more than two; all others are grey in each. So are those of another commit.
+    The first MOST_SHOWN machines, the baseline among them, are coloured, all others grey.
     """
-    drawn = {id(one): lines for one in side.standings if (lines := _lines(one))}
-    if not drawn:
+    every = [(one, lines) for one in side.standings if (lines := _lines(one))]
+    if not every:
         return None
-    machines = [one for one in side.standings if id(one) in drawn]
-    pale = {id(one) for one in machines if side.is_of_two_programs(one)}
-    baseline = [one for one in machines[MOST_SHOWN:] if one.file is side.baseline]
-    shown = [*machines[: MOST_SHOWN - len(baseline)], *baseline]
-    pictures = render(partial(_draw_all, shown, pale, drawn))
-    return Chart("machines", pictures, _alt(machines))
+    baseline = [each for each in every[MOST_SHOWN:] if each[0].file is side.baseline]
+    shown = [*every[: MOST_SHOWN - len(baseline)], *baseline]
+    others = [each for each in every if all(each is not own for own in shown)]
+    said = "; ".join(
+        f"{printable(one.file.machine.id, 60)}: {crossover_text(one)}" for one, _ in every
+    )
+    alt = (
+        "Every machine's seconds per epoch against the number of trainable parameters, a line for "
+        "the CPU and one for the GPU, logarithmic axes. Parameters from which the GPU wins: "
+        f"{said}."
+    )
+    return Chart("machines", render(partial(_draw, side, shown, others)), alt)
 
 
-def _draw_all(
-    shown: Sequence[Standing],
-    pale: Collection[int],
-    drawn: dict[int, dict[str, _Line]],
-    figure: Figure,
+def _draw(
+    side: SideBySide, shown: Sequence[_Drawn], others: Sequence[_Drawn], figure: Figure
 ) -> None:
-    """Each of `shown` in a panel where its lines are too many for one; `pale` are the id() of those
-    of another commit than the baseline's."""
-    few = sum(len(drawn[id(one)]) for one in shown) <= MOST_LINES and len(shown) == len(drawn)
-    narrow = is_narrow(figure)
-    if few:
-        figure.set_figheight(3.6 if narrow else 4.4)
-        panels = [figure.add_subplot()]
-    else:
-        panels = grid(figure, len(shown), 2.0 if narrow else 2.3)
-    _set_limits(panels[0], [line for lines in drawn.values() for line in lines.values()])
-    handles = []
-    for place, one in enumerate(shown):
-        axes = panels[0] if few else panels[place]
-        colours = _PALE if id(one) in pale else _COLOURS if few else (_OWN,)
-        colour = colours[place % len(colours)]
-        if not few:
-            for other, theirs in drawn.items():
-                if other != id(one):
-                    _draw(axes, theirs, _OTHERS, 0.8)
-            columns = 1 if narrow else 3 if len(shown) > 4 else 2
-            write_above(axes, _label(one, pale), figure.get_figwidth() / columns - 0.8)
-        _draw(axes, drawn[id(one)], colour, 1.8)
-        _mark_crossover(axes, one, drawn[id(one)], colour)
-        label = _label(one, pale)
-        handles.append(Line2D([], [], color=colour, linewidth=2.4, label=label))
-    if few:
-        write_above(panels[0], "wall-clock time of one epoch", figure.get_figwidth() - 1)
-    else:
-        panels[0].set_xlabel("")
-    over = "wall-clock time of one epoch over trainable parameters"
-    lines = [f"{over}; medians; circle: from here on the GPU wins"]
-    keys = _keys(0 if few else len(drawn) - 1)
-    finish(figure, "Every machine's CPU and GPU", lines, [*(handles if few else ()), *keys])
-
-
-def _set_limits(axes: Axes, lines: Sequence[_Line]) -> None:
-    sizes = np.concatenate([own for own, _ in lines])
-    seconds = np.concatenate([own for _, own in lines])
+    figure.set_figheight(3.6 if is_narrow(figure) else 4.4)
+    axes = figure.add_subplot()
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlim(sizes.min() / 1.6, sizes.max() * 1.6)
-    axes.set_ylim(seconds.min() / 1.6, seconds.max() * 1.6)
+    handles = []
+    for _, lines in others:
+        _draw_lines(axes, lines, _OTHERS, 0.8)
+    for (one, lines), colour in zip(shown, _COLOURS, strict=False):
+        _draw_lines(axes, lines, colour, 1.8)
+        _mark_crossover(axes, one, lines, colour)
+        label = _label(one, side.is_of_two_programs(one))
+        handles.append(Line2D([], [], color=colour, linewidth=2.4, label=label))
     set_logarithmic_axes(axes, "trainable parameters")
+    write_above(axes, "wall-clock time of one epoch", figure.get_figwidth() - 1)
+    handles += [
+        Line2D([], [], color=_KEY, linestyle=_DASHED, label="CPU, best thread count"),
+        Line2D([], [], color=_KEY, linestyle="-", label="GPU"),
+    ]
+    if others:
+        label = f"thin grey: {counted(len(others), 'other machine')}"
+        handles.append(Line2D([], [], color=_OTHERS, linewidth=0.8, label=label))
+    over = "wall-clock time of one epoch over trainable parameters"
+    lines_above = [f"{over}; medians; circle: from here on the GPU wins"]
+    finish(figure, "Every machine's CPU and GPU", lines_above, handles)
 
 
 def _lines(standing: Standing) -> dict[str, _Line]:
@@ -164,15 +145,10 @@ def _lines(standing: Standing) -> dict[str, _Line]:
     return {"cpu": own} if len(own[0]) > 1 else {}
 
 
-def _draw(axes: Axes, lines: dict[str, _Line], colour: str, width: float) -> None:
+def _draw_lines(axes: Axes, lines: dict[str, _Line], colour: str, width: float) -> None:
     for device, line in lines.items():
-        axes.plot(
-            *line,
-            color=colour,
-            linewidth=width,
-            linestyle=_DASHED if device == "cpu" else "-",
-            zorder=2 if colour == _OTHERS else 3,
-        )
+        style = _DASHED if device == "cpu" else "-"
+        axes.plot(*line, color=colour, linewidth=width, linestyle=style)
 
 
 def _mark_crossover(axes: Axes, one: Standing, lines: dict[str, _Line], colour: str) -> None:
@@ -194,36 +170,13 @@ def _mark_crossover(axes: Axes, one: Standing, lines: dict[str, _Line], colour: 
     )
 
 
-def _label(one: Standing, pale: Collection[int]) -> str:
+def _label(one: Standing, is_of_two_programs: bool) -> str:
     file = one.file
     name = printable(file.machine.id, 30)
-    commit = " (another commit)" if id(one) in pale else ""
+    commit = " (another commit)" if is_of_two_programs else ""
     if one.answer is None:
         return f"{name}: CPU alone{commit}"
     gpu = printable(short_gpu(file.machine.gpu or "GPU"), 24)
     is_own = one.answer.batch in ("", one.answer.cpu.own_batch)
     other = "" if is_own else f" (batch {printable(one.answer.batch, 12)})"
     return f"{name}, {gpu}: {crossover_text(one)}{other}{commit}"
-
-
-def _keys(others: int) -> list[Line2D]:
-    """What solid, dashed and grey lines are."""
-    keys = [
-        Line2D([], [], color=_KEY, linestyle=_DASHED, label="CPU, best thread count"),
-        Line2D([], [], color=_KEY, linestyle="-", label="GPU"),
-    ]
-    if others:
-        label = f"thin grey: {counted(others, 'other machine')}"
-        keys.append(Line2D([], [], color=_OTHERS, linewidth=0.8, label=label))
-    return keys
-
-
-def _alt(machines: Sequence[Standing]) -> str:
-    said = "; ".join(
-        f"{printable(one.file.machine.id, 60)}: {crossover_text(one)}" for one in machines
-    )
-    return (
-        "Every machine's seconds per epoch against the number of trainable parameters, a line for "
-        "the CPU and one for the GPU, logarithmic axes. Parameters from which the GPU wins: "
-        f"{said}."
-    )

@@ -26,99 +26,112 @@ from plots.core.machines import (
     short_gpu,
     short_processor,
 )
-from plots.core.tables.cells import date_cell, number_cell, text_cell
+from plots.core.tables.cells import Field, date_cell, number_field, table_of, text_field
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.families import EPOCH, TRAINING
 from plots.file.file_order import has_gpu
-from plots.file.rows import File, Row
+from plots.file.rows import Row
 from plots.text import counted, printable, sentence, whole
 
 _PLACES = {"cpu": "CPU", "cuda": "GPU", EITHER: "faster"}
 _PREFIXES = {"cpu": "cpu", "cuda": "gpu", EITHER: "faster"}
-_MACHINE = Column("machine", "machine")
-_CROSSOVER = (
-    Column("crossover", "size", numeric=True, group="GPU wins from"),
-    Column("low", "low", numeric=True, group="GPU wins from"),
-    Column("high", "high", numeric=True, group="GPU wins from"),
-)
-_HOW = (
-    Column("answer", "answer"),
-    Column("batch", "batch", numeric=True),
-    Column("way", "GPU computes"),
-)
 _WORK = ("params", "rows", "steps")
 _ANSWERS = {  # in place of a size, and why a note explains it
     "never": "never",
     "several": "not for good",
     "ambiguous": "undecided",
 }
+_GPU: Field = (
+    Column("gpu", "GPU"),
+    lambda one: Cell(short_gpu(gpu), gpu) if (gpu := one.file.machine.gpu) else NOTHING,
+)
+_HOW: tuple[Field, ...] = (
+    text_field(
+        "answer", "answer", lambda one: one.answer.crossover.kind if one.answer else _without(one)
+    ),
+    (
+        Column("batch", "batch", numeric=True),
+        lambda one: (
+            Cell(one.answer.batch or "–", whole(one.answer.batch)) if one.answer else NOTHING
+        ),
+    ),
+    text_field("way", "GPU computes", lambda one: (one.answer and way(one.answer)) or None),
+)
+_FILE = text_field("file", "file", lambda one: one.file.path.name)
 
 
 def machines_table(side: SideBySide) -> Table:
     """A line for each machine: what it is, its crossover, its times, and its ratios."""
     notes = {text: place for place, text in enumerate(_about(side), 1)}
     both = any(has_gpu(standing.file) for standing in side.standings)
-    places = [
-        (family, place)
-        for family in SHOWN_FAMILIES
-        for place in _PLACES
-        if (place != EITHER or (both and family in TRAINING))
-        and any((family, place) in standing.ratios for standing in side.standings)
-    ]
-    columns = (
-        _MACHINE,
-        *_CROSSOVER,
-        Column("gpu", "GPU"),
-        *(
-            Column(f"{_key(model)}_{_PREFIXES[device]}_seconds", _PLACES[device], True, model)
-            for model in SHOWN
-            for device in DEVICES
-        ),
-        *(
-            Column(f"{_key(family)}_{_PREFIXES[place]}_ratio", _PLACES[place], True, _ratio(family))
-            for family, place in places
-        ),
-        Column("cpu", "CPU"),
-        *_HOW,
-        Column("measured", "measured"),
-        Column("commit", "commit"),
-        Column("file", "file"),
-    )
     reference = next(one for one in side.standings if one.file is side.baseline)
-    lines = [
-        (
-            _name(standing, side, notes),
-            *_crossover(standing, notes),
-            _gpu(standing.file),
-            *(
-                _time(standing, reference, model, device, notes)
-                for model in SHOWN
-                for device in DEVICES
-            ),
-            *(
-                _faint(cell) if side.is_of_two_programs(standing) else cell
-                for place in places
-                for cell in [_mean(standing.ratios.get(place), notes)]
-            ),
-            _cpu(standing.file),
-            *_how(standing),
-            date_cell(standing.file),
-            text_cell(standing.file.software.commit[:7] or None),
-            text_cell(standing.file.path.name),
-        )
-        for standing in side.standings
-    ]
+
+    def name(one: Standing) -> Cell:
+        file, said = one.file, []
+        if one.obstacle:
+            other = side.baseline.machine.id
+            said.append(f"No ratios, as it differs from {other}: {one.obstacle}.")
+        if not file.complete:
+            said.append(f"From a run that was {file.ended}: rows are missing.")
+        if file.software.dirty:
+            said.append("Measured with uncommitted changes.")
+        bold = file is side.baseline
+        return Cell(file.machine.id, file.machine.id, bold=bold, marks=marks(said, notes))
+
+    def cpu(one: Standing) -> Cell:
+        cpu = one.file.machine.cpu
+        return Cell(f"{short_processor(cpu.model)}, {counted(cpu.cores, 'core')}", cpu.model)
+
+    def time(model: str, device: str) -> Field:
+        def cell(one: Standing) -> Cell:
+            row, other = (each.times.get((model, device)) for each in (one, reference))
+            if row is None:
+                return NOTHING
+            both = [one.times[model, each] for each in DEVICES if (model, each) in one.times]
+            fastest = len(both) > 1 and row is min(both, key=lambda each: each.median)
+            said = [*row.warnings, *(_other_work(row, other) if other else ())]
+            return Cell(units.seconds(row.median), row.median, fastest, marks(said, notes))
+
+        key = model.lower().replace("-", "_")
+        column = Column(f"{key}_{_PREFIXES[device]}_seconds", _PLACES[device], True, model)
+        return column, cell
+
+    def mean(family: str, place: str) -> Field:
+        def cell(one: Standing) -> Cell:
+            ratio = one.ratios.get((family, place))
+            if ratio is None:
+                return NOTHING
+            said = []
+            if ratio.works < ratio.works_of:
+                said.append(f"Over {ratio.works} of the {ratio.works_of} that the baseline has.")
+            text, is_of_two = units.significant(ratio.mean), side.is_of_two_programs(one)
+            shown = f"({text})" if is_of_two else text
+            return Cell(shown, ratio.mean, marks=marks(said, notes), faint=is_of_two)
+
+        key = f"{family.lower()}_{_PREFIXES[place]}_ratio"
+        return Column(key, _PLACES[place], True, f"{family} ratio"), cell
+
+    fields = (
+        (Column("machine", "machine"), name),
+        *_crossover_fields(notes),
+        _GPU,
+        *(time(model, device) for model in SHOWN for device in DEVICES),
+        *(
+            mean(family, place)
+            for family in SHOWN_FAMILIES
+            for place in _PLACES
+            if (place != EITHER or (both and family in TRAINING))
+            and any((family, place) in standing.ratios for standing in side.standings)
+        ),
+        (Column("cpu", "CPU"), cpu),
+        *_HOW,
+        (Column("measured", "measured"), lambda one: date_cell(one.file)),
+        text_field("commit", "commit", lambda one: one.file.software.commit[:7] or None),
+        _FILE,
+    )
     title = f"Crossover, times of two networks, and ratios to {side.baseline.machine.id}"
-    return _without_empty(Table(title, columns, tuple(lines), tuple(notes)))
-
-
-def _faint(ratio: Cell) -> Cell:
-    """`ratio` as one of machine and program."""
-    return NOTHING if ratio is NOTHING else replace(ratio, text=f"({ratio.text})", faint=True)
-
-
-def _without_empty(table: Table) -> Table:
-    """`table` without the columns in which no machine has anything; programs still read them."""
+    table = table_of(title, side.standings, fields, notes)
+    # What no machine has is for programs alone.
     columns = tuple(
         replace(column, for_programs=all(line[place].value is None for line in table.lines))
         for place, column in enumerate(table.columns)
@@ -129,19 +142,29 @@ def _without_empty(table: Table) -> Table:
 def summary_table(standings: Sequence[Standing]) -> Table:
     """A line for each machine: its crossover as one number, its interval, and how it came."""
     notes: dict[str, int] = {}
-    columns = (_MACHINE, *_CROSSOVER, *_HOW, Column("gpu", "GPU"), Column("file", "file"))
-    lines = [
-        (
-            text_cell(standing.file.machine.id),
-            *_crossover(standing, notes),
-            *_how(standing),
-            _gpu(standing.file),
-            text_cell(standing.file.path.name),
-        )
-        for standing in standings
-    ]
+    name = text_field("machine", "machine", lambda one: one.file.machine.id)
     title = f"Parameters of the {networks_of(standings)} from which the GPU wins"
-    return Table(title, columns, tuple(lines), tuple(notes))
+    fields = (name, *_crossover_fields(notes), *_HOW, _GPU, _FILE)
+    return table_of(title, standings, fields, notes)
+
+
+def _crossover_fields(notes: dict[str, int]) -> tuple[Field, ...]:
+    """The columns of the size from which the GPU wins, and its interval."""
+    group = "GPU wins from"
+
+    def size(standing: Standing) -> Cell:
+        one, text = standing.answer, crossover_text(standing)
+        if one is None:
+            return Cell(text)
+        said = f"{standing.file.machine.id}: {crossover_words(one.crossover)}."
+        explained = [said] if one.crossover.kind in _ANSWERS else []
+        return Cell(text, crossover_number(one), marks=marks(explained, notes))
+
+    return (
+        (Column("crossover", "size", True, group), size),
+        number_field("low", "low", lambda one: one.answer and one.answer.crossover.low, group),
+        number_field("high", "high", lambda one: one.answer and one.answer.crossover.high, group),
+    )
 
 
 def part(table: Table, title: str, keys: Collection[str], general: bool = False) -> Table:
@@ -157,11 +180,16 @@ def crossover_text(standing: Standing) -> str:
     """From how many parameters the GPU of the machine wins: "703,000", "≤ 22", "never"."""
     one = standing.answer
     if one is None:
-        return "not compared" if has_gpu(standing.file) else "no GPU"
+        return _without(standing)
     if one.crossover.kind == "always":
         return f"≤ {units.count(one.sizes[0])}"
     size = one.crossover.size
     return units.significant(size) if size else _ANSWERS[one.crossover.kind]
+
+
+def _without(standing: Standing) -> str:
+    """What a machine without an answer has in its place."""
+    return "not compared" if has_gpu(standing.file) else "no GPU"
 
 
 def _about(side: SideBySide) -> list[str]:
@@ -185,91 +213,17 @@ def _about(side: SideBySide) -> list[str]:
     if len(others) == 1:
         found = remarks(side.baseline, others[0].file)
         texts += (sentence(one) for one in found if one not in others[0].obstacle)
-    if any(map(side.is_of_two_programs, side.standings)):
-        texts.append("In brackets: ratios of another commit than the baseline's.")
     return texts
 
 
-def _ratio(family: str) -> str:
-    return f"{family} ratio"
-
-
-def _key(name: str) -> str:
-    return name.lower().replace("-", "_")
-
-
-def _name(standing: Standing, side: SideBySide, notes: dict[str, int]) -> Cell:
-    file, said = standing.file, []
-    if standing.obstacle:
-        other = side.baseline.machine.id
-        said.append(f"No ratios, as it differs from {other}: {standing.obstacle}.")
-    if not file.complete:
-        said.append(f"From a run that was {file.ended}: rows are missing.")
-    if file.software.dirty:
-        said.append("Measured with uncommitted changes.")
-    name = file.machine.id
-    return Cell(name, name, bold=file is side.baseline, marks=marks(said, notes))
-
-
-def _gpu(file: File) -> Cell:
-    return Cell(short_gpu(file.machine.gpu), file.machine.gpu) if file.machine.gpu else NOTHING
-
-
-def _cpu(file: File) -> Cell:
-    cpu = file.machine.cpu
-    return Cell(f"{short_processor(cpu.model)}, {counted(cpu.cores, 'core')}", cpu.model)
-
-
-def _crossover(standing: Standing, notes: dict[str, int]) -> tuple[Cell, Cell, Cell]:
-    one = standing.answer
-    text = crossover_text(standing)
-    if one is None:
-        return Cell(text), NOTHING, NOTHING
-    explained = one.crossover.kind in _ANSWERS
-    said = [f"{standing.file.machine.id}: {crossover_words(one.crossover)}."] if explained else []
-    number = Cell(text, crossover_number(one), marks=marks(said, notes))
-    return number, number_cell(one.crossover.low), number_cell(one.crossover.high)
-
-
-def _how(standing: Standing) -> tuple[Cell, Cell, Cell]:
-    one = standing.answer
-    if one is None:
-        return text_cell(crossover_text(standing)), NOTHING, NOTHING
-    batch = Cell(one.batch or "–", whole(one.batch))
-    return text_cell(one.crossover.kind), batch, text_cell(way(one) or None)
-
-
-def _time(
-    standing: Standing, reference: Standing, model: str, device: str, notes: dict[str, int]
-) -> Cell:
-    row = standing.times.get((model, device))
-    if row is None:
-        return NOTHING
-    others = [time for (name, _), time in standing.times.items() if name == model]
-    fastest = len(others) > 1 and row is min(others, key=lambda one: one.median)
-    said = [*row.warnings, *_other_work(row, reference.times.get((model, device)))]
-    return Cell(units.seconds(row.median), row.median, fastest, marks(said, notes))
-
-
-def _other_work(row: Row, other: Row | None) -> list[str]:
+def _other_work(row: Row, other: Row) -> list[str]:
     """What `row` does that the baseline's does not."""
-    if other is None:
-        return []
     return [
         f"Other work than the baseline's: {key} {units.count(row.counters[key])} and not "
         f"{units.count(other.counters[key])}."
         for key in _WORK
         if row.counters[key] != other.counters[key]
     ]
-
-
-def _mean(ratio: Ratio | None, notes: dict[str, int]) -> Cell:
-    if ratio is None:
-        return NOTHING
-    said = []
-    if ratio.works < ratio.works_of:
-        said.append(f"Over {ratio.works} of the {ratio.works_of} that the baseline has.")
-    return Cell(units.significant(ratio.mean), ratio.mean, marks=marks(said, notes))
 
 
 MOST = 4  # sentences; the table has every machine
@@ -295,10 +249,9 @@ def verdicts(side: SideBySide) -> list[str]:
     """How fast each machine trains beside the baseline, in a sentence; of the first MOST of them,
     and where no ratio is of the machines alone, why."""
     others = [one for one in side.standings if one.file is not side.baseline]
-    found = [said for one in others if (said := _sentence(one, side))]
-    if apart := [one for one in others if side.is_of_two_programs(one)]:
-        found.append(_apart(apart, side))
-    return found[: MOST + 1]
+    found = [said for one in others if (said := _sentence(one, side))][:MOST]
+    apart = [one for one in others if side.is_of_two_programs(one)]
+    return [*found, *([_apart(apart, side)] if apart else [])]
 
 
 def _sentence(one: Standing, side: SideBySide) -> str:

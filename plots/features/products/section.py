@@ -10,7 +10,7 @@ from plots.core.charts.style import Chart
 from plots.core.page.section import Block, Context, Section
 from plots.core.rates import Line, lines, rate
 from plots.core.series import device_name
-from plots.core.tables.cells import range_cell, seconds_cell, text_cell
+from plots.core.tables.cells import range_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.rows import File, Row
 from plots.text import whole
@@ -136,7 +136,7 @@ def _chart(file: File, kind: Kind, shown: Sequence[Panel]) -> Chart:
     )
     alt = (
         f"Rate of a {kind.name} against its size, both axes logarithmic, a line for each way to "
-        "compute. The tables below have the figures."
+        "compute. The table below has the figures."
     )
     return Chart(kind.chart, pictures, alt)
 
@@ -144,38 +144,13 @@ def _chart(file: File, kind: Kind, shown: Sequence[Panel]) -> Chart:
 def _block(file: File, drawn: Sequence[Chart], context: Context) -> Block:
     pictures, tables, charts = [], [], {chart.name: chart for chart in drawn}
     for kind in KINDS:
-        curves, rows = kind.lines(file), kind.rows(file)
         if chart := charts.get(kind.chart):
-            count = len(panels(curves, kind.sized))
-            few = f"{MOST_PANELS} of {count} kinds are drawn; the tables below have all."
+            count = len(panels(kind.lines(file), kind.sized))
+            few = f"{MOST_PANELS} of {count} kinds are drawn; the table below has all."
             pictures.append(context.picture(file, chart, few if count > MOST_PANELS else ""))
-            tables.append(_summary(kind, curves).in_brief())
-        if rows:
+        if rows := kind.rows(file):
             tables.append(_every(f"Every {kind.name.split()[-1]}", kind, rows))
     return Block(machine=file.machine.id, pictures=tuple(pictures), tables=tuple(tables))
-
-
-def _summary(kind: Kind, curves: Sequence[Line]) -> Table:
-    columns = (
-        Column("kind", kind.name),
-        Column("best_per_second", "highest rate", numeric=True),
-        Column("best_size", "at", numeric=True),
-        Column("smallest_size", "smallest", numeric=True),
-        Column("smallest_seconds", "takes", numeric=True),
-    )
-    table = []
-    for line in curves:
-        first, fastest = line.points[0], max(line.points, key=lambda point: point.median)
-        table.append(
-            (
-                text_cell(line.label),
-                Cell(units.rate(fastest.median, kind.unit), fastest.median, bold=True),
-                Cell(kind.show_size(fastest.size), fastest.size),
-                Cell(kind.show_size(first.size), first.size),
-                seconds_cell(first.row.median / first.row.counters["count"]),
-            )
-        )
-    return Table(f"Highest rate of a {kind.name}", columns, tuple(table))
 
 
 def _every(title: str, kind: Kind, rows: Sequence[Row]) -> Table:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,11 @@ from plots.features.ranks.analysis import (
     ranks_tables,
     shared,
     shared_tables,
+    shares_a_gpu,
 )
+from plots.file.families import FAMILIES
 from plots.file.rows import File
+from plots.text import slug
 
 if TYPE_CHECKING:
     from plots.core.charts.style import Chart
@@ -77,10 +81,32 @@ def draw_all(file: File, weak: bool = False) -> list[Chart]:
 
 
 def _draw(pair: tuple[File, Sequence[Comparison]], most: int | None = None) -> list[Chart]:
-    """At `most` so many of a device."""
+    """At `most` so many of a device, a chart for all numbers of ranks."""
     # Imported here because matplotlib takes long to load.
-    from plots.features.ranks.chart import draw_charts  # noqa: PLC0415
+    from plots.core.charts.crossover import draw_crossovers  # noqa: PLC0415
 
     file, found = pair
-    each = (draw_charts(file, alike) for _, alike in by_device(found))
-    return [chart for charts in each for chart in charts[:most]]
+    charts = []
+    for device, alike in by_device(found):
+        called = CALLED[device]
+        groups: dict[tuple[str, ...], list[Comparison]] = {}
+        for one in alike:
+            groups.setdefault(tuple(one.common.values()), []).append(one)
+        for common, own in list(groups.items())[:most]:
+            family = FAMILIES[own[0].family].title
+            title = f"{family}: several {called.many} beside one {called.one}"
+            said = " ".join([f"{title}, time over size.", *map(ranks_sentence, own)])
+            name = slug("-".join([called.many, *common]), 100)
+            charts.append(replace(draw_crossovers(file, own, title), name=name, alt=said))
+    return charts
+
+
+def lacking(file: File, weak: bool = False) -> str:
+    """Why there is no section on `file`, and what gives one."""
+    but = ", but on some that share a GPU" if any(map(shares_a_gpu, file.rows)) else ""
+    each = ", which have as large a batch each as one process has" if weak else ""
+    batches = " --batch=100,200" if weak else ""
+    return (
+        f"no network was trained on several ranks{but}{each}; ./run --family=Collective,Epoch "
+        f"--ranks=1,2 --threads=1,2{batches} does it"
+    )

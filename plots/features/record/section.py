@@ -29,10 +29,6 @@ _METHOD = (
         "update, with the batch in memory. Not timed: what an epoch does not time, either.",
     ),
     (
-        "Peak",
-        "The highest rates of a device, one probe for each ceiling. The best repetition counts.",
-    ),
-    (
         "Copy",
         "One copy between host and device, or within one of them, by the wall clock, including the "
         "wait for its end.",
@@ -56,7 +52,6 @@ _METHOD = (
         "Each repetition is a sample, and all are kept. Shown are their median and range; nothing "
         "is removed.",
     ),
-    ("Bounds", "A row is compared with the ceilings measured in the same file."),
 )
 
 
@@ -87,7 +82,7 @@ def _block(file: File) -> Block:
     )
     return Block(
         machine=file.machine.id,
-        facts=_facts(file),
+        facts=facts(file),
         commands=(*checkout, "./run --setup-only", command(file.run)),
         notes=tuple(notes),
         folds=(
@@ -100,11 +95,12 @@ def _block(file: File) -> Block:
     )
 
 
-def _facts(file: File) -> tuple[tuple[str, str], ...]:
+def facts(file: File) -> tuple[tuple[str, str], ...]:
+    """What the file says of its machine and its run: what it is called, and what it is."""
     machine, software, cpu = file.machine, file.software, file.machine.cpu
     libraries = ", ".join(f"{name} {version}" for name, version in software.libraries.items())
     commit = software.commit or "unknown"
-    facts = {
+    said = {
         "CPU": f"{cpu.model}; sockets: {cpu.sockets}, cores: {cpu.cores}, hardware threads: "
         f"{cpu.threads}, NUMA nodes: {cpu.numa_nodes}, SIMD: {cpu.simd}, "
         f"governor: {cpu.governor or 'none'}, turbo: {_TURBO[cpu.turbo]}",
@@ -121,7 +117,7 @@ def _facts(file: File) -> tuple[tuple[str, str], ...]:
         "Date": file.date.isoformat(),
         "File": file.path.name,
     }
-    return tuple((name, fact) for name, fact in facts.items() if fact)
+    return tuple((name, fact) for name, fact in said.items() if fact)
 
 
 def _meters(energy: Mapping[str, Any]) -> Iterator[str]:

@@ -13,14 +13,14 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import plots
-from plots import units
 from plots.core.command import add_output, complain, named_path
 from plots.core.tables.formats import wrapped
+from plots.features.record import section as record
 from plots.features.share.analysis import Shared, text_of, without_private
 from plots.file import fitness, loading
 from plots.file.refusal import BadFileError
 from plots.file.rows import File
-from plots.text import counted, printable
+from plots.text import printable
 
 DESCRIPTION = (
     "Checks that a result file is fit to be committed, as validate --strict does, writes a copy "
@@ -79,27 +79,11 @@ def _own_names() -> set[str]:
 
 
 def _machine(file: File) -> Iterator[str]:
-    """What the file says of the computer it is from, a line each."""
-    context = json.loads(file.path.read_text(encoding="utf-8"))["context"]["crossover"]
-    machine, software = context["machine"], context["software"]
-    configuration, cpu = context["configuration"], machine["cpu"]
-    gpu = machine["gpu"] or {}
-    facts = ", ".join(f"{key} {value}" for key, value in gpu.items() if key != "name")
-    said = {
-        "machine": machine["id"],
-        "processor": f"{cpu['model']}, {counted(cpu['cores'], 'core')}, {cpu['simd']}",
-        "memory": units.binary_bytes(machine["memory_bytes"]),
-        "GPU": f"{gpu['name']} ({facts})" if gpu else machine["gpu_reason"],
-        "system": f"{machine['os']}, kernel {machine['kernel']}",
-        "measured": file.date.isoformat(),
-        "command": " ".join(configuration["command"]),
-        "environment": " ".join(f"{k}={v}" for k, v in configuration["environment"].items()),
-        "compiler": f"{software['compiler']} {software['flags'].strip()}",
-        "libraries": ", ".join(f"{k} {v}" for k, v in software["libraries"].items()),
-    }
+    """What the file says of the computer it is from, a line each, as its page does."""
     yield "What it says of your machine:"
-    for key, value in said.items():
-        yield wrapped(printable(value or "none", 600), " " * 15, f"  {key:<13}")
+    command = ("Command", record.command(file.run))
+    for key, value in (("Machine", file.machine.id), *record.facts(file), command):
+        yield wrapped(printable(value, 600), " " * 14, f"  {key:<12}")
 
 
 def _left_out(shared: Shared) -> Iterator[str]:

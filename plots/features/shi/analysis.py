@@ -5,7 +5,7 @@ docs/method/shi.md says what is compared, and how sure it is.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -65,12 +65,14 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How many times as fast ours is as what was published: their time over ours.
+    """How many times as fast ours is as the fastest published `figures` of one side, one for each
+    network: their time over ours, the geometric mean over several.
 
     [`low`, `high`] is the 95 % interval from our repetitions, widened by the rounding of what was
     published; None with too few repetitions.
     """
 
+    figures: tuple[Figure, ...]
     ratio: float
     low: float | None
     high: float | None
@@ -78,33 +80,14 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """One network on one device of one machine, in one precision: `row` is the fastest way.
-
-    `against` has the fastest published figure of each side, and the ratio to it.
-    """
-
-    network: str
-    precision: str
-    row: Row
-    seconds: float
-    against: dict[Side, tuple[Figure, Ratio]]
-
-    @property
-    def side(self) -> Side:
-        """The kind of our device."""
-        return "cpu" if self.row.device == "cpu" else "gpu"
-
-
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """The geometric mean of the ratios of one of our devices to the fastest published figures of
-    one side, over `networks`; they were reached on `devices`."""
+    """One of our devices in one precision: on one network in its fastest way, `row`, or on all
+    `networks` that it has, without one. `against` has the ratios to the figures of each side."""
 
     side: Side
-    of: Side
-    ratio: Ratio
+    precision: str
     networks: tuple[str, ...]
-    devices: tuple[str, ...]
+    row: Row | None
+    against: dict[Side, Ratio]
 
 
 def load_shi(path: Path = SHI_PATH) -> list[Figure]:
@@ -138,17 +121,6 @@ def shi_rows(file: File, figures: Iterable[Figure]) -> list[Row]:
     return [row for row in rows if row.family == MINIBATCH or _key(row) not in in_steps]
 
 
-def other_batches(file: File, figures: Iterable[Figure]) -> dict[str, list[int]]:
-    """Published network → batch sizes in which `file` trains it that the table does not have."""
-    batches = {figure.network.lower(): (figure.network, figure.batch) for figure in figures}
-    found: dict[str, set[int]] = {}
-    for row in file.rows:
-        network, batch = batches.get(row.model, ("", ""))
-        if network and row.family == MINIBATCH and row.batch != batch:
-            found.setdefault(network, set()).add(int(row.batch))
-    return {network: sorted(sizes) for network, sizes in found.items()}
-
-
 def newest_with_rows(
     figures: Sequence[Figure], files: Sequence[File]
 ) -> list[tuple[File, list[Row]]]:
@@ -169,61 +141,43 @@ def seconds_of(row: Row) -> float:
 def ours(figures: Sequence[Figure], rows: Sequence[Row]) -> list[Ours]:
     """What `rows`, the shi_rows() of one file, reach: of each network, device and precision the
     fastest, in the order of the table."""
-    found = []
-    for (precision, side), networks in _groups(figures, rows).items():
-        estimates = _estimated(list(networks.values()), side)
-        for place, (network, own) in enumerate(networks.items()):
-            against = {}
-            for kind in SIDES:
-                figure = _fastest(figures, network, kind)
-                if figure:
-                    against[kind] = figure, _ratio([figure], [place], estimates)
-            row = min(own, key=seconds_of)
-            found.append(Ours(network, precision, row, seconds_of(row), against))
     order = list(dict.fromkeys(figure.network for figure in figures))
-    return sorted(found, key=lambda one: order.index(one.network))
+    each = [one for one in _devices(figures, rows) if one.row]
+    return sorted(each, key=lambda one: order.index(one.networks[0]))
 
 
-def means(figures: Sequence[Figure], rows: Sequence[Row]) -> list[Mean]:
-    """The geometric means of the ratios in the published precision, of each of our devices to the
-    figures of each side, over the networks that both have."""
-    found = []
-    for (precision, side), networks in _groups(figures, rows).items():
-        if precision != PRECISION:
-            continue
-        estimates = _estimated(list(networks.values()), side)
-        for kind in SIDES:
-            pairs = [
-                (place, figure)
-                for place, network in enumerate(networks)
-                if (figure := _fastest(figures, network, kind))
-            ]
-            if not pairs:
-                continue
-            best = [figure for _, figure in pairs]
-            ratio = _ratio(best, [place for place, _ in pairs], estimates)
-            devices = tuple(each for each in DEVICES if each in {one.device for one in best})
-            names = tuple(figure.network for figure in best)
-            found.append(Mean(side, kind, ratio, names, devices))
-    return found
+def means(figures: Sequence[Figure], rows: Sequence[Row]) -> list[Ours]:
+    """The geometric means over all networks of each of our devices, in the published precision."""
+    every = _devices(figures, rows)
+    return [one for one in every if one.row is None and one.precision == PRECISION]
 
 
 def _key(row: Row) -> tuple[str, str]:
     return row.model, row.batch
 
 
-def _groups(
-    figures: Sequence[Figure], rows: Sequence[Row]
-) -> dict[tuple[str, Side], dict[str, list[Row]]]:
-    """Precision and device → network → the ways to compute it that have a result."""
+def _devices(figures: Sequence[Figure], rows: Sequence[Row]) -> Iterator[Ours]:
+    """Of each device and precision each network, and all of them together."""
     names = {figure.network.lower(): figure.network for figure in figures}
-    found: dict[tuple[str, Side], dict[str, list[Row]]] = {}
+    groups: dict[tuple[Side, str], dict[str, list[Row]]] = {}
     for row in rows:
         if row.failure is None:
             side: Side = "cpu" if row.device == "cpu" else "gpu"
-            networks = found.setdefault((row.precision, side), {})
+            networks = groups.setdefault((side, row.precision), {})
             networks.setdefault(names[row.model], []).append(row)
-    return found
+    for (side, precision), networks in groups.items():
+        best = {kind: [_fastest(figures, one, kind) for one in networks] for kind in SIDES}
+        estimates = _estimated(list(networks.values()), side)
+        shown: list[tuple[Row | None, list[int]]] = [
+            (min(own, key=seconds_of), [place]) for place, own in enumerate(networks.values())
+        ]
+        for row_of_one, places in (*shown, (None, [*range(len(networks))])):
+            against = {
+                kind: _ratio([best[kind][place] for place in places], places, estimates)
+                for kind in SIDES
+            }
+            own_names = tuple(best["cpu"][place].network for place in places)
+            yield Ours(side, precision, own_names, row_of_one, against)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -261,11 +215,12 @@ def _ratio(figures: Sequence[Figure], places: Sequence[int], estimates: _Estimat
 
     ratio = math.exp(mean(0) - float(np.mean(estimates.logs[places])))
     if not estimates.enough[places].all():
-        return Ratio(ratio, None, None)
+        return Ratio(tuple(figures), ratio, None, None)
     low, high = statistics.interval(np.mean(estimates.replicates[:, places], axis=1))
-    return Ratio(ratio, math.exp(mean(-1) - high), math.exp(mean(+1) - low))
+    return Ratio(tuple(figures), ratio, math.exp(mean(-1) - high), math.exp(mean(+1) - low))
 
 
-def _fastest(figures: Iterable[Figure], network: str, side: Side) -> Figure | None:
+def _fastest(figures: Iterable[Figure], network: str, side: Side) -> Figure:
+    """Of each network a figure of each side was published."""
     own = [one for one in figures if one.network == network and one.side == side and one.seconds]
-    return min(own, key=lambda one: one.seconds or math.inf, default=None)
+    return min(own, key=lambda one: one.seconds or math.inf)

@@ -3,7 +3,14 @@
 
 import argparse
 
-from plots.core.command import add_format, add_paths, complain, print_sections, tell_passed_over
+from plots.core.command import (
+    add_all,
+    add_format,
+    add_paths,
+    complain,
+    print_sections,
+    tell_passed_over,
+)
 from plots.core.page.section import Context
 from plots.core.reference import REFERENCE, RESTORE
 from plots.features.shi.analysis import load_shi, newest_with_rows
@@ -16,7 +23,8 @@ DESCRIPTION = (
     "Prints Table 7 of Shi et al. 2016, the seconds per mini-batch of seven networks in five "
     "frameworks, with your rows of the same networks and batch sizes (bench --family=Minibatch), "
     "and how many times as fast they are as the fastest published CPU and GPU, in f32 and in a "
-    "sentence. Without a file, prints the published table alone."
+    "sentence. As text it shows how many times; --all shows the table, too. Without a file, prints "
+    "the published table alone."
 )
 EXAMPLE = "shi results --format=markdown"
 
@@ -28,13 +36,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "file or folder; of each machine the newest complete sweep with such rows counts",
     )
     add_format(parser)
+    add_all(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     files, problems = loading.load_files(options.paths)
     try:
         figures = load_shi()
-        shown = [file for file, _ in newest_with_rows(figures, files)]
+        found = newest_with_rows(figures, files)
+        options.all |= not any(rows for _, rows in found)
+        shown = [file for file, _ in found]
         tell_passed_over(shown, files, by_id)
         section = build(shown, Context(detailed=len(shown)))
     except OSError as error:

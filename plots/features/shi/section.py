@@ -9,7 +9,17 @@ from dataclasses import replace
 from plots import units
 from plots.core.page.section import Block, Context, Section
 from plots.core.series import chosen_words, device_label
-from plots.core.tables.cells import number_cell, text_cell
+from plots.core.tables.cells import (
+    Field,
+    file_fields,
+    number_cell,
+    number_field,
+    seconds_cell,
+    seconds_field,
+    table_of,
+    text_cell,
+    text_field,
+)
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.shi.analysis import (
     DEVICES,
@@ -17,7 +27,6 @@ from plots.features.shi.analysis import (
     SIDES,
     YEAR,
     Figure,
-    Mean,
     Ours,
     Ratio,
     Side,
@@ -25,12 +34,10 @@ from plots.features.shi.analysis import (
     load_shi,
     means,
     newest_with_rows,
-    other_batches,
     ours,
     seconds_of,
     shi_rows,
 )
-from plots.file.families import EPOCH, MINIBATCH
 from plots.file.rows import File, Row
 from plots.text import counted, printable, slug
 
@@ -40,6 +47,11 @@ _GPUS = {"g980": "GTX 980", "g1080": "GTX 1080", "k80": "K80"}
 _TITLE = "Seconds per mini-batch, beside Table 7 of Shi et al. 2016"
 # What the place of a cell says: none of the ways to compute that compete for it.
 _PLACE = frozenset({"family", "model", "batch", "precision", "device", "cpu_threads"})
+_METHOD = (
+    f"{_OURS}: seconds of a training step, or, of networks without such rows, of an epoch over its "
+    f"mini-batches; the median of the repetitions, in {PRECISION} unless the line says another "
+    "precision; on a GPU the fastest of the ways to compute, which the mark names."
+)
 _KINDS: dict[Side, str] = {"cpu": "CPU", "gpu": "GPU"}
 
 _Line = tuple[str, str]  # network and framework
@@ -64,10 +76,10 @@ def shi_table(figures: Sequence[Figure], files: Sequence[File]) -> Table:
             own = _columns(file, rows, columns)
             columns += dict.fromkeys(own.values())
             cells |= _own_cells(figures, rows, own, notes)
-        marks([_about(file, rows), *_left_out(file, figures)], notes)
+        marks([_about(file, rows)], notes)
     if len(cells) > published:
         every = [row for _, rows in found for row in rows]
-        marks([_method(every), *differences(figures, every)], notes)
+        marks([_METHOD, *differences(figures, every)], notes)
     lines = []
     for line in _lines(figures, cells):
         own_cells = [cells.get((line, column), NOTHING) for column in columns]
@@ -85,36 +97,12 @@ def _column(figure: Figure) -> Column:
     return Column(f"{figure.device}_seconds", _GPUS[figure.device], True, "GPU")
 
 
-def _method(rows: Iterable[Row]) -> str:
-    """What the figures of ours are, those of `rows`."""
-    families = {row.family for row in rows}
-    epochs = "seconds of an epoch over its mini-batches"
-    timed = "seconds of a training step" if MINIBATCH in families else epochs
-    if EPOCH in families and timed != epochs:
-        timed += f" (of networks without such rows, {epochs})"
-    return (
-        f"{_OURS}: {timed}, the median of the repetitions, in {PRECISION} unless the line says "
-        "another precision; on a GPU the fastest of the ways to compute, which the mark names."
-    )
-
-
 def differences(figures: Iterable[Figure], rows: Iterable[Row]) -> list[str]:
     """How those networks among `rows` that are not the published ones differ, a sentence each."""
     models = {row.model for row in rows}
     named = dict.fromkeys(one.network for one in figures if one.network.lower() in models)
     known = load_differences()
     return [f"{network}: {known[network]}." for network in named if network in known]
-
-
-def _left_out(file: File, figures: Sequence[Figure]) -> list[str]:
-    """Which training steps of `file` have no place in the table, in a sentence."""
-    found = other_batches(file, figures)
-    if not found:
-        return []
-    sizes = "; ".join(
-        f"{network} {', '.join(map(units.count, batches))}" for network, batches in found.items()
-    )
-    return [f"{file.machine.id}: not in this table, as their batches are not in it: {sizes}."]
 
 
 def _columns(file: File, rows: Sequence[Row], taken: Sequence[Column]) -> dict[str | None, Column]:
@@ -172,16 +160,11 @@ def _best(rows: Sequence[Row], notes: dict[str, int]) -> Cell:
 
 
 def _lines(figures: Iterable[Figure], cells: _Cells) -> list[_Line]:
+    """The published lines, and ours below those of their network."""
+    published = list(dict.fromkeys((figure.network, figure.framework) for figure in figures))
+    networks = list(dict.fromkeys(network for network, _ in published))
     own = sorted({line for line, _ in cells if line[1].startswith(_OURS)})
-    lines: dict[str, list[_Line]] = {}
-    for figure in figures:
-        line = figure.network, figure.framework
-        members = lines.setdefault(figure.network, [])
-        if line not in members:
-            members.append(line)
-    for network, members in lines.items():
-        members.extend(line for line in own if line[0] == network)
-    return [line for members in lines.values() for line in members]
+    return sorted([*published, *own], key=lambda line: networks.index(line[0]))
 
 
 def _with_bold(cells: Sequence[Cell], columns: Sequence[Column]) -> list[Cell]:
@@ -211,7 +194,8 @@ def _about(file: File, rows: Sequence[Row]) -> str:
     machine, commit = file.machine, file.software.commit[:7] or "unknown"
     if not rows:
         return (
-            f"{machine.id}: no row of these networks was measured; measure with --family=Minibatch"
+            f"{machine.id}: no row of these networks in these batch sizes was measured; measure "
+            "with --family=Minibatch"
         )
     gpu = machine.gpu or f"no GPU: {machine.gpu_reason}"
     return (
@@ -227,52 +211,74 @@ def ratio_table(figures: Sequence[Figure], files: Sequence[File]) -> Table:
     flags: dict[str, int] = {}
     found = newest_with_rows(figures, files)
     measured = [(file, rows) for file, rows in found if any(row.failure is None for row in rows)]
-    own = [(file, one) for file, rows in measured for one in ours(figures, rows)]
-    several = len(measured) > 1
-    lines = [
-        (
-            text_cell(one.network),
-            *((text_cell(file.machine.id),) if several else ()),
-            text_cell(str(device_label(one.row))),
-            text_cell(one.precision),
-            Cell(units.seconds(one.seconds), one.seconds, marks=marks(one.row.warnings, flags)),
-            *(cell for side in SIDES for cell in _against(one, side)),
-        )
-        for file, one in own
-    ]
-    for file, rows in measured:
-        sides: dict[Side, list[Mean]] = {}
-        for one in means(figures, rows):
-            if len(one.networks) > 1:
-                sides.setdefault(one.side, []).append(one)
-        lines += (
-            (
-                text_cell(f"geometric mean of {max(len(one.networks) for one in its)}"),
-                *((text_cell(file.machine.id),) if several else ()),
-                text_cell(_KINDS[side]),
-                text_cell(PRECISION),
-                NOTHING,
-                *(cell for kind in SIDES for cell in _mean(its, kind)),
-            )
-            for side, its in sides.items()
-        )
-    columns = (
-        Column("network", "network"),
-        *((Column("machine", "machine"),) if several else ()),
-        Column("on", "on"),
-        Column("precision", "precision"),
-        Column("seconds", "mini-batch", numeric=True),
-        *(column for side in SIDES for column in _against_columns(side)),
+    lines = [(file, one) for file, rows in measured for one in ours(figures, rows)]
+    of_ours = [one.row for _, one in lines if one.row]
+    every = ((file, one) for file, rows in measured for one in means(figures, rows))
+    lines += [(file, one) for file, one in every if len(one.networks) > 1]
+
+    def time(of: _Of) -> Cell:
+        row = of[1].row
+        if row is None:
+            return NOTHING
+        return replace(seconds_cell(seconds_of(row)), marks=marks(row.warnings, flags))
+
+    def network(of: _Of) -> str:
+        count = len(of[1].networks)
+        return of[1].networks[0] if of[1].row else f"geometric mean of {count}"
+
+    def on(one: Ours) -> str:
+        return str(device_label(one.row)) if one.row else _KINDS[one.side]
+
+    fields = (
+        text_field("network", "network", network),
+        *(file_fields(measured)[:1]),
+        text_field("on", "on", lambda of: on(of[1])),
+        text_field("precision", "precision", lambda of: of[1].precision),
+        (Column("seconds", "mini-batch", numeric=True), time),
+        *(field for side in SIDES for field in _against(side)),
     )
-    notes = [*flags, *differences(figures, (one.row for _, one in own))]
-    notes += [text for file, _ in found for text in _left_out(file, figures)]
-    notes.append(
-        "Ratio: the published time over ours, so above 1 ours is faster. Its 95 % interval is "
-        "that of our repetitions and of the rounding of the published time; what else differs "
-        "between runs, frameworks and machines is not in it."
+    table = table_of(
+        f"How many times as fast as the fastest figures of Shi et al. {YEAR}", lines, fields, flags
     )
-    title = f"How many times as fast as the fastest figures of Shi et al. {YEAR}"
-    return Table(title, columns, tuple(lines), tuple(notes))
+    notes = [*table.notes, *differences(figures, of_ours)]
+    return replace(table, notes=(*notes, _RATIOS))
+
+
+_Of = tuple[File, Ours]  # what a line is of
+_RATIOS = (
+    "Ratio: the published time over ours, so above 1 ours is faster. Its 95 % interval is "
+    "that of our repetitions and of the rounding of the published time; what else differs "
+    "between runs, frameworks and machines is not in it."
+)
+
+
+def _against(side: Side) -> tuple[Field, ...]:
+    """The columns of the fastest published figure of one side, and the ratio to it, bold where ours
+    is faster for sure."""
+    group = f"fastest published {_KINDS[side]}"
+
+    def who(of: _Of) -> str:
+        figure, *others = of[1].against[side].figures
+        if others:
+            return _places(of[1].against[side])
+        threads = f", {figure.threads} threads" if figure.threads else ""
+        return f"{figure.framework}, {DEVICES[figure.device]}{threads}"
+
+    def ratio(of: _Of) -> Cell:
+        one = of[1].against[side]
+        return replace(number_cell(one.ratio), bold=one.low is not None and one.low > 1)
+
+    def time(of: _Of) -> float | None:
+        figure, *others = of[1].against[side].figures
+        return None if others else figure.seconds
+
+    return (
+        text_field(f"published_{side}", "who", who, group),
+        seconds_field(f"published_{side}_seconds", "time", time, group),
+        (Column(f"{side}_ratio", "ratio", True, group), ratio),
+        number_field(f"{side}_low", "from", lambda of: of[1].against[side].low, group),
+        number_field(f"{side}_high", "to", lambda of: of[1].against[side].high, group),
+    )
 
 
 def brought(figures: Sequence[Figure], files: Sequence[File]) -> list[str]:
@@ -281,47 +287,44 @@ def brought(figures: Sequence[Figure], files: Sequence[File]) -> list[str]:
     every = len({figure.network for figure in figures})
     sentences = []
     for file, rows in newest_with_rows(figures, files):
-        found = means(figures, rows)
+        found = sorted(means(figures, rows), key=lambda one: SIDES.index(one.side))
         if not found:
             continue
         years = file.date.year - YEAR
         head = f"What {counted(years, 'year')} brought" if years > 0 else f"Since {YEAR}"
-        alike = len({one.networks for one in found}) == 1
+        over = [_over(one, every) for one in found]
+        alike = len(set(over)) == 1
         clauses = [
-            _clause(file, its, "" if alike else f", {_over(its[0], every)}")
-            for side in SIDES
-            if (its := [one for one in found if one.side == side])
+            _clause(file, one) + ("" if alike else f", {own}")
+            for one, own in zip(found, over, strict=True)
         ]
-        over = f"; {_over(found[0], every)}" if alike else ""
-        few = any(one.ratio.low is None for one in found)
+        said = "; ".join([*clauses, *(over[:1] if alike else [])])
+        few = any(ratio.low is None for one in found for ratio in one.against.values())
         doubt = " What has no interval has too few repetitions for one." if few else ""
-        sentences.append(f"{head} in {PRECISION}: {'; '.join(clauses)}{over}.{doubt}")
+        sentences.append(f"{head} in {PRECISION}: {said}.{doubt}")
     return sentences
 
 
-def _clause(file: File, found: Sequence[Mean], over: str) -> str:
+def _clause(file: File, one: Ours) -> str:
     """What one of our devices is against each side of what was published."""
     machine = file.machine
-    device = machine.cpu.words if found[0].side == "cpu" else machine.gpu or "GPU"
+    device = machine.cpu.words if one.side == "cpu" else machine.gpu or "GPU"
     against = [
-        f"{_ratio_text(one.ratio)} as fast as the fastest published {_KINDS[one.of]} "
-        f"({_places(one)})"
-        for one in found
+        f"{_ratio_text(ratio)} as fast as the fastest published {_KINDS[kind]} ({_places(ratio)})"
+        for kind, ratio in one.against.items()
     ]
-    name = f"{_KINDS[found[0].side]} of {printable(machine.id, 60)} ({printable(device, 60)})"
-    return f"the {name} is {' and '.join(against)}{over}"
+    name = f"{_KINDS[one.side]} of {printable(machine.id, 60)} ({printable(device, 60)})"
+    return f"the {name} is {' and '.join(against)}"
 
 
-def _places(one: Mean) -> str:
-    return " or ".join(DEVICES[each] for each in one.devices)
+def _places(one: Ratio) -> str:
+    reached = {figure.device for figure in one.figures}
+    return " or ".join(words for device, words in DEVICES.items() if device in reached)
 
 
-def _over(one: Mean, every: int) -> str:
+def _over(one: Ours, every: int) -> str:
     if len(one.networks) == 1:
-        whole = (
-            f"the only one of {every} networks measured here" if every > 1 else "the one network"
-        )
-        return f"on {one.networks[0]} alone, {whole}"
+        return f"on {one.networks[0]} alone, the only one of {every} networks measured here"
     if len(one.networks) == every:
         return f"geometric means over all {every} networks"
     names = ", ".join(one.networks)
@@ -333,43 +336,6 @@ def _ratio_text(ratio: Ratio) -> str:
     if ratio.low is None or ratio.high is None:
         return text
     return f"{text} ({units.significant(ratio.low)} to {units.significant(ratio.high)})"
-
-
-def _against_columns(side: Side) -> tuple[Column, ...]:
-    group = f"fastest published {_KINDS[side]}"
-    return (
-        Column(f"published_{side}", "who", group=group),
-        Column(f"published_{side}_seconds", "time", numeric=True, group=group),
-        Column(f"{side}_ratio", "ratio", numeric=True, group=group),
-        Column(f"{side}_low", "from", numeric=True, group=group),
-        Column(f"{side}_high", "to", numeric=True, group=group),
-    )
-
-
-def _against(one: Ours, side: Side) -> tuple[Cell, ...]:
-    if side not in one.against:
-        return (NOTHING,) * 5
-    figure, ratio = one.against[side]
-    threads = f", {figure.threads} threads" if figure.threads else ""
-    return (
-        text_cell(f"{figure.framework}, {DEVICES[figure.device]}{threads}"),
-        Cell(units.seconds(figure.seconds or 0.0), figure.seconds),
-        *_ratio_cells(ratio),
-    )
-
-
-def _mean(found: Sequence[Mean], side: Side) -> tuple[Cell, ...]:
-    for one in found:
-        if one.of == side:
-            return (text_cell(_places(one)), NOTHING, *_ratio_cells(one.ratio))
-    return (NOTHING,) * 5
-
-
-def _ratio_cells(ratio: Ratio) -> tuple[Cell, ...]:
-    """The ratio, bold where ours is faster for sure, and its interval."""
-    is_faster = ratio.low is not None and ratio.low > 1
-    number = Cell(units.significant(ratio.ratio), ratio.ratio, bold=is_faster)
-    return number, number_cell(ratio.low), number_cell(ratio.high)
 
 
 _LEAD = (

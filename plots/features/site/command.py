@@ -1,26 +1,158 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`site`: writes a static site of everybody's results."""
+"""`site`: writes a static site of everybody's results. Its ladder tells of each machine and card
+from which size the GPU wins at the usual batches: a table, a form that filters it, and a picture.
+"""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from markupsafe import Markup
+
 from plots.core.charts.files import stems
+from plots.core.charts.strip import draw_strips
 from plots.core.command import add_output, add_paths, complain
-from plots.core.machines import side_by_side
+from plots.core.crossover import Comparison
+from plots.core.crossover_words import crossover_words
+from plots.core.headline import foremost
+from plots.core.machines import SideBySide, crossover_number, networks_of, short_gpu, side_by_side
+from plots.core.machines import short_processor as short_cpu
 from plots.core.page.page import render_page
-from plots.core.page.section import Context
+from plots.core.page.section import Block, Context, Section, Widget
+from plots.core.tables.cells import Field, date_cell, table_of, text_field
+from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.advise import section as ask
+from plots.features.answer.glance import at_each_batch, glance, why_it_cannot_tell
+from plots.features.answer.glance import machines as strips_of
 from plots.features.machines import section as machines
-from plots.features.predict.answer import predictions
+from plots.features.predict.answer import Predictions, predictions
 from plots.features.report import report
-from plots.features.site import section as ladder
 from plots.file import loading
 from plots.file.file_order import gpus_first, newest_per_machine
 from plots.file.rows import File
 from plots.parallel import Map, Pool
 from plots.text import counted, printable
+
+BATCHES = ("10", "100", "1000")
+
+
+def ladder_table(
+    side: SideBySide,
+    compared: Mapping[Path, Sequence[Comparison]],
+    predicted: Predictions,
+    links: Mapping[Path, str],
+) -> Table:
+    """A line for each machine and GPU of `side`, the measured ones first. `compared` are the
+    files' comparisons() by path, `links` where each file's page is."""
+    notes: dict[str, int] = {}
+    found = [
+        line
+        for standing in side.standings
+        for line in _lines(standing.file, compared[standing.file.path], predicted)
+    ]
+    found.sort(key=lambda line: line.said != "measured")
+
+    def machine(line: _Line) -> Cell:
+        name, doubt = line.file.machine.id, why_it_cannot_tell(line.file)
+        said = [f"{name}: {doubt}"] if doubt else []
+        return Cell(name, name, marks=marks(said, notes), link=links[line.file.path])
+
+    def gpu(line: _Line) -> Cell:
+        beside = ", predicted" if line.said == "predicted" else ""
+        return Cell(f"{line.gpu}{beside}", line.gpu) if line.gpu else NOTHING
+
+    def crossover(batch: str) -> Field:
+        def cell(line: _Line) -> Cell:
+            one = line.by_batch.get(batch)
+            return Cell(crossover_words(one.crossover), crossover_number(one)) if one else NOTHING
+
+        return Column(f"batch_{batch}", f"batch {batch}", group="GPU wins"), cell
+
+    def cpu(line: _Line) -> str:
+        own = line.file.machine.cpu
+        return f"{short_cpu(own.model)}, {counted(own.cores, 'core')}"
+
+    # What a machine is stands behind the sizes, as on a phone the first columns are shown.
+    fields = (
+        (Column("machine", "machine"), machine),
+        (Column("gpu", "GPU"), gpu),
+        *(crossover(one) for one in BATCHES if any(one in line.by_batch for line in found)),
+        text_field("cpu", "CPU", cpu),
+        (Column("measured", "measured"), lambda line: date_cell(line.file)),
+        text_field("commit", "commit", lambda line: line.file.software.commit[:7] or None),
+    )
+    title = f"From which size of the {networks_of(side.standings)} a GPU wins"
+    return table_of(title, found, fields, notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A machine and a card: the comparison at each batch, and whether that was measured."""
+
+    file: File
+    gpu: str
+    said: str
+    by_batch: dict[str, Comparison]
+
+
+def _lines(file: File, compared: Sequence[Comparison], predicted: Predictions) -> Iterator[_Line]:
+    """Of the GPU of `file`, and of each card that is predicted for its CPU."""
+
+    def line(gpu: str, said: str, every: Sequence[Comparison], one: Comparison) -> _Line:
+        by_batch = {each.batch: each for each in at_each_batch(every, one)}
+        return _Line(file, short_gpu(gpu), said, by_batch)
+
+    first = foremost(compared)
+    if first:
+        yield line(file.machine.gpu or "GPU", "measured", compared, first)
+    cards = [one for one in predicted.of(file) if one.comparison and one.chosen]
+    for one in cards:
+        assert one.chosen and one.comparison
+        yield line(one.card.name, "predicted", one.chosen.crossovers, one.comparison)
+    if not first and not cards:
+        yield _Line(file, short_gpu(file.machine.gpu or ""), "", {})
+
+
+_FOLDER = Path(__file__).parent
+_MOST_STRIPS = 12
+_NOTES = (
+    "The 95 % interval is in brackets; of a predicted card it is the band of the prediction. "
+    "A dash: the file did not measure that batch. The fastest thread count of the CPU stands "
+    "against the GPU's best way. Of each machine the newest complete default or full sweep counts, "
+    "and its page has everything that this file says.",
+    "To add your machine: ./run, then python -m plots share FILE, which prints where to send it.",
+)
+
+
+def build(
+    files: Sequence[File], context: Context, predicted: Predictions, links: Mapping[Path, str]
+) -> Section:
+    """The ladder of `files`; `links` say where the page of each is."""
+    assert context.side and context.compared is not None
+    glances = [glance(one, context.comparisons(one), context.verdicts(one)) for one in files]
+    strips = strips_of(zip(files[:_MOST_STRIPS], glances, strict=False))
+    chart = draw_strips(strips, "strips") if strips else None
+    return Section(
+        title="Machines",
+        anchor="ladder",
+        lead="From how many parameters on a GPU trains faster than the CPU beside it.",
+        widget=Widget(
+            # The script fills it in from the table; without it every line is there to read.
+            html=Markup('<form class="filter" hidden><output aria-live="polite"></output></form>'),
+            script=(_FOLDER / "filter.js").read_text(encoding="utf-8").strip(),
+            style=(_FOLDER / "filter.css").read_text(encoding="utf-8").strip(),
+        ),
+        blocks=(
+            Block(tables=(ladder_table(context.side, context.compared, predicted, links),)),
+            Block(
+                pictures=(chart,) if chart else (),
+                notes=_NOTES,
+            ),
+        ),
+    )
+
 
 DESCRIPTION = (
     "Writes index.html into a folder: every machine and card with the size from which the GPU "
@@ -89,7 +221,7 @@ def build_site(
     )
     links = {path: f"{folder}/{report.PAGE}" for path, folder in folders.items()}
     built = [
-        ladder.build(files, context, predicted, links),
+        build(files, context, predicted, links),
         machines.build(files, context),
         ask.build(files, context),
     ]

@@ -2,22 +2,18 @@
 """From which size more CPU threads pay: as a table, and on the page."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from itertools import chain
 
 from plots.core.crossover import Comparison
 from plots.core.crossover_words import instances_words
 from plots.core.page.section import Block, Context, Section
 from plots.core.paired import LOST, pairs_fields
-from plots.core.tables.cells import (
-    crossover_fields,
-    file_fields,
-    table_of,
-    text_cell,
-    text_field,
-)
+from plots.core.tables.cells import crossover_fields, table_of, text_cell, text_field
 from plots.core.tables.table import Column, Table
 from plots.features.threads.analysis import more_threads, threads_sentence
+from plots.file.ladders import networks_of_any
 from plots.file.rows import File
+from plots.text import printable
 
 _FIRST = ("crossover", "low", "high", "pairs_low", "pairs_high", "regret")
 _NOTES = (
@@ -30,36 +26,43 @@ _NOTES = (
 
 def build(files: Sequence[File], context: Context) -> Section | None:
     """The section on `files`; None where none has epochs on several thread counts."""
-    found = [(file, more_threads(file)) for file in files[: context.detailed]]
-    found = [(file, own) for file, own in found if own]
-    if not found:
+    blocks = [
+        Block(
+            machine=file.machine.id,
+            points=tuple(threads_sentence(file, one) for one in found),
+            tables=(threads_table(file, found).led_by(*_FIRST),),
+        )
+        for file in files[: context.detailed]
+        if (found := more_threads(file))
+    ]
+    if not blocks:
         return None
     return Section(
         title="CPU threads",
         anchor="threads",
         lead="From which size of the network more threads pay.",
-        blocks=tuple(
-            Block(
-                machine=file.machine.id,
-                points=tuple(threads_sentence(file, one) for one in own),
-                tables=(threads_table([(file, own)]).led_by(*_FIRST),),
-            )
-            for file, own in found
-        ),
+        blocks=tuple(blocks),
         notes=_NOTES,
     )
 
 
-def threads_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table:
+def lacking(file: File) -> str:
+    """Why there is no section on `file`, and what gives one."""
+    networks = printable(networks_of_any(file.ladders))
+    return (
+        f"no epochs of two {networks} on several thread counts; ./run --family=Epoch "
+        "--threads=1,2 gives them"
+    )
+
+
+def threads_table(file: File, found: Sequence[Comparison]) -> Table:
     """One line for each comparison: the size from which more threads win, with the bootstrap's
     interval, that of the pairs, and the share of the time that following it loses."""
-    ladders = dict.fromkeys(one.networks for _, own in found for one in own)
+    ladders = list(dict.fromkeys(one.networks for one in found))
     notes: dict[str, int] = {}
-    which = list(file_fields(found))
-    if any(one.model for _, own in found for one in own):
-        which.append(text_field("networks", "networks", lambda of: of[1].networks))
+    networks = text_field("networks", "networks", lambda of: of[1].networks)
     fields = (
-        *which,
+        *([networks] if any(one.model for one in found) else []),
         (Column("batch", "batch", True), lambda of: text_cell(of[1].batch or None)),
         text_field("precision", "precision", lambda of: of[1].precision or None),
         text_field("fewest", "threads", lambda of: of[1].sides[0]),
@@ -69,9 +72,11 @@ def threads_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table:
         *LOST,
     )
     title = "From which size more CPU threads pay, in epochs"
-    title += f" of {next(iter(ladders))}" if len(ladders) == 1 else ""
-    title += f", on {found[0][0].machine.id}" if len(found) == 1 else ""
-    table = table_of(title, [(file, one) for file, own in found for one in own], fields)
-    # Intervals depend on instances, which may be another file's.
-    instances = (instances_words(file, {one.family for one in own}) for file, own in found)
-    return replace(table, notes=tuple(dict.fromkeys(filter(None, [*notes, *instances]))))
+    title += f" of {ladders[0]}" if len(ladders) == 1 else ""
+    instances = instances_words(file, {one.family for one in found})
+    return table_of(
+        f"{title}, on {file.machine.id}",
+        [(file, one) for one in found],
+        fields,
+        chain(notes, filter(None, [instances])),
+    )

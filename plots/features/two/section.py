@@ -1,24 +1,167 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two commands of a user's own: in words, a table with a line for each n, and on the page."""
+"""Two commands of a user's own: who wins a step at which n, and after how many steps a start-up is
+repaid; in words, as a table with a line for each n, and on the page.
+
+A command with k steps takes start + k * step. Repetition i of few and of many steps are a pair,
+whose difference is the time of the steps between; docs/howto/two-programs.md says more.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
 
 from plots import units
+from plots.core import statistics
 from plots.core.page.section import Block, Context, Section
 from plots.core.paired import pairs_words
-from plots.core.tables.cells import count_cell, text_cell
+from plots.core.tables.cells import (
+    Field,
+    count_field,
+    for_programs,
+    number_field,
+    table_of,
+    text_field,
+)
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
-from plots.features.two.analysis import SIDES, Measured, Size, Two, two
-from plots.file.rows import File
+from plots.file.rows import File, Refinement, Side
 from plots.text import listed, sentence
+
+SIDES: tuple[Side, Side] = ("first", "second")
+_SEED = 20_260_000
+
+Kind = Literal["at once", "after", "until", "never", "open", "hidden", "unmeasured"]
+
+
+# Signs of what a step of the second takes less, and of what its start-up takes more.
+_KINDS: dict[tuple[int, int], Kind] = {
+    **{(1, debt): "after" for debt in (0, 1)},
+    (1, -1): "at once",
+    (-1, 1): "never",
+    (-1, -1): "until",
+}
+_HIDDEN = "the steps do not show in the times of runs; give more steps"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A figure with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def sign(self) -> int:
+        """1 or -1 where the interval lies on one side of 0, else 0."""
+        return 1 if self.low > 0 else -1 if self.high < 0 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What is known at `n`, of each side: seconds of a `step` and of its `start`-up. `winner` is
+    whose step is surely shorter.
+
+    `kind` is after how many `steps` the second command has repaid its start-up: `after` so many.
+    `at once`: it starts sooner, and its step is faster. `until`: it starts sooner and its step is
+    slower, so that it is ahead for the first `steps`. `never`: both are worse. `open`: not decided.
+    `hidden`: a step is no longer than the noise of a run. `unmeasured`: for this `reason`.
+    """
+
+    n: int
+    kind: Kind
+    reason: str = ""
+    steps: Measured | None = None
+    repetitions: int = 0
+    step: tuple[Measured, Measured] | None = None
+    start: tuple[Measured, Measured] | None = None
+    winner: Side | None = None
+
+
+def refined(file: File) -> list[Refinement]:
+    """The pairs of runs at sizes between; a resumed run adds the last."""
+    return [one for one in file.refinements if one.kind == "command"]
+
+
+def sizes_of(file: File) -> list[Size]:
+    """What is known at each n; nothing where `file` has no commands."""
+    paired = {
+        int(size.parameters): size.winner
+        for one in refined(file)
+        for size in one.sizes
+        if size.winner
+    }
+    numbers = sorted({int(row.configuration["size"]) for row in file.commands})
+    return [_size(file, n, paired.get(n)) for n in numbers]
+
+
+def _size(file: File, n: int, paired: Side | None) -> Size:
+    few, many = sorted(file.two["steps"])
+    by_what = {
+        (row.configuration["program"], row.configuration["step_count"]): row
+        for row in file.commands
+        if row.configuration["size"] == str(n)
+    }
+    rows = [by_what.get((side, str(count))) for side in SIDES for count in (few, many)]
+    for row in rows:
+        if row is not None and row.failure is not None:
+            return Size(n, "unmeasured", row.failure.message)
+    samples = [row.samples for row in rows if row is not None]
+    count = min(map(len, samples)) if len(samples) == len(rows) else 0
+    if count < statistics.FEWEST_SAMPLES:
+        needed = f"{count} repetitions, and {statistics.FEWEST_SAMPLES} are needed"
+        return Size(n, "unmeasured", needed)
+    return size_of(n, np.array([one[:count] for one in samples]), (few, many), paired)
+
+
+def size_of(
+    n: int, seconds: np.ndarray, steps: tuple[int, int], paired: Side | None = None
+) -> Size:
+    """From the `seconds` of the first command with few and many `steps`, and of the second, a line
+    each. `paired` is who surely won the pairs of a refinement here."""
+    few, many = steps
+    count = seconds.shape[1]
+    # Repetitions are resampled whole, since what disturbs one run may disturb its neighbours.
+    chosen = np.random.default_rng([_SEED, count]).integers(
+        count, size=(statistics.REPLICATES, count)
+    )
+    drawn = []
+    points = []
+    for less, more in (seconds[:2], seconds[2:]):
+        step = (more - less) / (many - few)
+        for one in (step, less - few * step):
+            points.append(float(np.median(one)))
+            drawn.append(np.median(one[chosen], axis=1))
+    step, other_step = (_measured(points[at], drawn[at]) for at in (0, 2))
+    start, other_start = (_measured(points[at], drawn[at]) for at in (1, 3))
+    gain = _measured(points[0] - points[2], drawn[0] - drawn[2])
+    debt = _measured(points[3] - points[1], drawn[3] - drawn[1])
+    winner: Side | None = paired or {1: SIDES[1], -1: SIDES[0], 0: None}[gain.sign]
+    kind: Kind = "hidden"
+    repaid = None
+    if min(step.low, other_step.low) > 0:
+        kind = _KINDS.get((gain.sign, debt.sign), "open")
+        if kind in ("after", "until"):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratios = (drawn[3] - drawn[1]) / (drawn[0] - drawn[2])
+            own = _measured(debt.value / gain.value, ratios)
+            repaid = Measured(*(max(0.0, end) for end in (own.value, own.low, own.high)))
+    sides = (step, other_step), (start, other_start)
+    return Size(n, kind, _HIDDEN if kind == "hidden" else "", repaid, count, *sides, winner)
+
+
+def _measured(value: float, replicates: np.ndarray) -> Measured:
+    low, high = statistics.interval(np.nan_to_num(replicates, nan=math.inf))
+    return Measured(value, min(low, value), max(high, value))
 
 
 def build(files: Sequence[File], context: Context, at: int | None = None) -> Section | None:
     """The section on `files`; None where none has commands. `at`: what holds at this n."""
-    found = [(file, two(file)) for file in files[: context.detailed]]
+    found = [(file, sizes_of(file)) for file in files[: context.detailed]]
     blocks = tuple(
         Block(
             machine=file.machine.id,
@@ -43,8 +186,7 @@ def build(files: Sequence[File], context: Context, at: int | None = None) -> Sec
 
 
 _PROGRAMS = (f"the {SIDES[0]} program", f"the {SIDES[1]} program")
-_HIDDEN = "the steps do not show in the times of runs; give more steps"
-_REPAID = {
+_AT = {  # what holds at an n, of repaid_words()
     "after": "the second has repaid its start-up {}",
     "at once": "the second is ahead {}",
     "until": "the second is {}",
@@ -52,36 +194,34 @@ _REPAID = {
     "open": "whether the second repays its start-up is {}",
     "hidden": _HIDDEN,
 }
-_COLUMNS = (
-    Column("n", "n", numeric=True),
-    *(
-        Column(f"{side}_{key}", title, numeric=True, group=f"{side} program")
-        for side in SIDES
-        for key, title in (("step_seconds", "step"), ("start_seconds", "start-up"))
-    ),
-    Column("winner", "a step is won by", group="answer"),
-    Column("repaid", "second repaid", group="answer"),
-    Column("repaid_steps", "after steps", numeric=True, for_programs=True),
-    Column("repetitions", "repetitions", numeric=True, group="answer"),
-)
+_REPAID = {
+    "after": "after {} steps ({} – {})",
+    "at once": "from the first step",
+    "until": "ahead for the first {} steps ({} – {})",
+    "never": "never",
+    "open": "not decided",
+    "hidden": "steps do not show",
+    "unmeasured": "unmeasured",
+}
 
 
-def answers(file: File, found: Two, at: int | None = None) -> tuple[str, ...]:
+def answers(file: File, found: Sequence[Size], at: int | None = None) -> tuple[str, ...]:
     """Both answers, and what is known of the outputs, a sentence each."""
-    said = [step_answer(found), *([] if at is None else [at_answer(found, at)])]
-    if at is None:
-        said.append(repaid_answer(found))
-    return (*said, outputs_answer(file))
+    compared = "Outputs were not compared; --equal=COMMAND does that."
+    if command := file.two["equal"]:
+        compared = f"Outputs were compared by '{command}'; a size where they differ has no times."
+    other = repaid_answer(found) if at is None else at_answer(found, at)
+    return step_answer(file, found), other, compared
 
 
-def step_answer(found: Two) -> str:
+def step_answer(file: File, found: Sequence[Size]) -> str:
     """From which n on the second wins a step."""
-    measured = [size for size in found.sizes if size.step]
+    measured = [size for size in found if size.step]
     if not measured:
         return "From which n the second program wins a step: unmeasured."
-    if all(size.repaid.kind == "hidden" and not size.winner for size in measured):
+    if all(size.kind == "hidden" and not size.winner for size in measured):
         return sentence(_HIDDEN)
-    one = found.refinement
+    one = next(reversed(refined(file)), None)
     if one is None or not one.intervals:
         said = by_size(measured)
         return said[0].upper() + said[1:]
@@ -95,107 +235,94 @@ def step_answer(found: Two) -> str:
 
 def by_size(measured: Sequence[Size]) -> str:
     """Who wins a step at which n."""
-    by = {winner: _range(measured, winner) for winner in (*SIDES, None)}
-    parts = [f"the {side} program wins a step at {by[side]}" for side in SIDES if by[side]]
-    if by[None]:
-        parts.append(f"who wins a step is not decided at {by[None]}")
+    parts = []
+    for winner in (*SIDES, None):
+        own = [size.n for size in measured if size.winner == winner]
+        place = f"n = {listed([f'{n:,}' for n in own])}"
+        if len(own) == len(measured) > 1:
+            place = f"each n measured, from {own[0]:,} to {own[-1]:,}"
+        wins = f"the {winner} program wins a step" if winner else "who wins a step is not decided"
+        parts += [f"{wins} at {place}"] if own else []
     return "; ".join(parts) + "."
 
 
-def _range(sizes: Sequence[Size], winner: str | None) -> str:
-    own = [size.n for size in sizes if size.winner == winner]
-    if len(own) == len(sizes) > 1:
-        return f"each n measured, from {own[0]:,} to {own[-1]:,}"
-    return f"n = {listed([f'{n:,}' for n in own])}" if own else ""
-
-
-def repaid_answer(found: Two) -> str:
+def repaid_answer(found: Sequence[Size]) -> str:
     """After how many steps the second has repaid its start-up: over all n."""
-    after = [size for size in found.sizes if size.repaid.kind in ("after", "at once")]
+    after = [size for size in found if size.kind in ("after", "at once")]
     if not after:
         return "At no n measured has the second program surely repaid its start-up."
     parts = [f"at n = {size.n:,} {repaid_words(size)}" for size in (after[0], after[-1])]
     return f"The second program has repaid its start-up {', and '.join(dict.fromkeys(parts))}."
 
 
-def at_answer(found: Two, n: int) -> str:
+def at_answer(found: Sequence[Size], n: int) -> str:
     """What holds at the n that was asked for."""
-    size = found.at(n)
+    size = next((size for size in found if size.n == n), None)
     if size is None:
         return f"At n = {n:,}: unmeasured; ./run two ... --at={n} measures it."
     if not size.step:
-        return f"At n = {n:,}: unmeasured ({size.repaid.reason})."
+        return f"At n = {n:,}: unmeasured ({size.reason})."
     wins = "who wins a step is not decided"
     if size.winner:
         wins = f"the {size.winner} program wins a step"
-    return f"At n = {n:,} {wins}; {_REPAID[size.repaid.kind].format(repaid_words(size))}."
-
-
-def outputs_answer(file: File) -> str:
-    command = file.two["equal"]
-    if not command:
-        return "Outputs were not compared; --equal=COMMAND does that."
-    return f"Outputs were compared by '{command}'; a size where they differ has no times."
+    return f"At n = {n:,} {wins}; {_AT[size.kind].format(repaid_words(size))}."
 
 
 def repaid_words(size: Size) -> str:
     """ "after 120 steps (100 – 150)"; "never"."""
-    repaid = size.repaid
-    if repaid.kind == "unmeasured":
-        return "unmeasured"
-    if repaid.kind == "open":
-        return "not decided"
-    if repaid.kind == "hidden":
-        return "steps do not show"
-    if repaid.steps is None:
-        return {"at once": "from the first step", "never": "never"}[repaid.kind]
-    ends = f"{_steps(repaid.steps.low)} – {_steps(repaid.steps.high)}"
-    if repaid.kind == "until":
-        return f"ahead for the first {_steps(repaid.steps.value)} steps ({ends})"
-    return f"after {_steps(repaid.steps.value)} steps ({ends})"
+    steps = size.steps
+    ends = map(_steps, (steps.value, steps.low, steps.high)) if steps else ()
+    return _REPAID[size.kind].format(*ends)
 
 
 def _steps(count: float) -> str:
     return "more" if math.isinf(count) else f"{math.ceil(count):,}"
 
 
-def two_table(file: File, found: Two) -> Table:
+def two_table(file: File, found: Sequence[Size]) -> Table:
     """A line for each n."""
     notes: dict[str, int] = {}
     few, many = sorted(file.two["steps"])
-    title = f"Two programs, runs of {few:,} and {many:,} steps, each in a new process"
-    lines = tuple(_line(size, notes) for size in found.sizes)
-    return Table(title, _COLUMNS, lines, tuple(notes))
 
+    def repaid(size: Size) -> Cell:
+        words = repaid_words(size)
+        reasons = [size.reason] if size.reason else []
+        return Cell(words, words, marks=marks(reasons, notes))
 
-def _line(size: Size, notes: dict[str, int]) -> tuple[Cell, ...]:
-    reason = size.repaid.reason
-    if size.repaid.kind == "hidden":
-        reason = _HIDDEN
-    figures = [
-        _seconds_cell(figure)
-        for side in range(2)
-        for figure in (
-            (size.step[side], size.start[side]) if size.step and size.start else (None,) * 2
-        )
-    ]
-    steps = size.repaid.steps
-    words = repaid_words(size)
-    return (
-        count_cell(size.n),
-        *figures,
-        text_cell(size.winner or ("not decided" if size.step else "unmeasured")),
-        Cell(words, words, marks=marks([reason] if reason else [], notes)),
-        NOTHING if steps is None else Cell(_steps(steps.value), steps.value),
-        count_cell(size.repetitions),
+    def steps(size: Size) -> float | None:
+        return size.steps.value if size.steps else None
+
+    fields = (
+        count_field("n", "n", lambda size: size.n),
+        *(
+            _figure(f"{side}_{key}_seconds", title, f"{side} program", key, place)
+            for place, side in enumerate(SIDES)
+            for key, title in (("step", "step"), ("start", "start-up"))
+        ),
+        text_field(
+            *("winner", "a step is won by"),
+            lambda size: size.winner or ("not decided" if size.step else "unmeasured"),
+            "answer",
+        ),
+        (Column("repaid", "second repaid", group="answer"), repaid),
+        for_programs(number_field("repaid_steps", "after steps", steps)),
+        count_field("repetitions", "repetitions", lambda size: size.repetitions, "answer"),
     )
+    title = f"Two programs, runs of {few:,} and {many:,} steps, each in a new process"
+    return table_of(title, found, fields, notes)
 
 
-def _seconds_cell(figure: Measured | None) -> Cell:
-    """A start-up below nothing, or a step, is noise."""
-    if figure is None:
-        return NOTHING
-    if figure.sign <= 0:
-        return Cell(f"≈ 0 (below {units.seconds(max(figure.high, 1e-9))})", figure.value)
-    ends = units.seconds_range(figure.low, figure.high)
-    return Cell(f"{units.seconds(figure.value)} ({ends})", figure.value)
+def _figure(key: str, title: str, group: str, of: str, place: int) -> Field:
+    """A column of seconds; a start-up below nothing, or a step, is noise."""
+
+    def cell(size: Size) -> Cell:
+        figures: tuple[Measured, Measured] | None = getattr(size, of)
+        if figures is None:
+            return NOTHING
+        figure = figures[place]
+        if figure.sign <= 0:
+            return Cell(f"≈ 0 (below {units.seconds(max(figure.high, 1e-9))})", figure.value)
+        ends = units.seconds_range(figure.low, figure.high)
+        return Cell(f"{units.seconds(figure.value)} ({ends})", figure.value)
+
+    return Column(key, title, True, group), cell

@@ -3,7 +3,7 @@
 and what would change the crossover: data on the GPU, CUDA graphs, more CPU threads.
 
 docs/method/why.md defines each figure. Everything comes from one file;
-plots/features/why/table.py and plots/features/why/section.py show it.
+plots/features/why/section.py shows it.
 """
 
 import math
@@ -19,11 +19,9 @@ from plots.core.curves import SCALES, Curve
 from plots.core.headline import own_batch, unusual
 from plots.core.network import (
     best,
-    epoch_rows,
     familiar,
     networks,
     on_device,
-    step_rows,
     training_rows,
 )
 from plots.core.series import series_key
@@ -92,30 +90,6 @@ class Repayment:
     iterations: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Threads:
-    """What more threads bring to one network: `rows` by their number, which increases."""
-
-    rows: dict[int, Row]
-
-    @property
-    def speed_ups(self) -> dict[int, float]:
-        """Time on the fewest threads over the time, medians; 1 for the fewest."""
-        base = next(iter(self.rows.values())).median
-        return {threads: base / row.median for threads, row in self.rows.items()}
-
-    @property
-    def unsure(self) -> frozenset[int]:
-        """The thread counts whose samples overlap with those of the fewest."""
-        base = next(iter(self.rows.values()))
-        others = list(self.rows.items())[1:]
-        return frozenset(
-            threads
-            for threads, row in others
-            if row.minimum <= base.maximum and base.minimum <= row.maximum
-        )
-
-
 def splits(rows: Iterable[Row]) -> list[Split]:
     """The split of each of `rows` that was profiled while it was about as fast as it was timed."""
     found = []
@@ -130,66 +104,42 @@ def splits(rows: Iterable[Row]) -> list[Split]:
     return found
 
 
-def is_profiled(row: Row) -> bool:
-    return any(f"seconds_{part}" in row.counters for part in PARTS)
-
-
-def threads(rows: Iterable[Row]) -> list[Threads]:
-    """What more threads bring, for each network that was measured on several thread counts."""
+def threads(rows: Iterable[Row]) -> list[dict[int, Row]]:
+    """Of each network that was measured on several thread counts the rows by these, the fewest
+    first."""
     networks: dict[tuple[Items, Items], dict[int, Row]] = {}
     for row in rows:
         if row.device == "cpu":
             rest = row.axes.how(row.configuration, ("cpu_threads",))
             network = networks.setdefault((row.axes.what(row.configuration), rest), {})
             network[int(row.counters["cpu_threads"])] = row
-    return [
-        Threads(dict(sorted(by_count.items())))
-        for by_count in networks.values()
-        if len(by_count) > 1
-    ]
+    return [dict(sorted(own.items())) for own in networks.values() if len(own) > 1]
 
 
 def repayments(rows: Sequence[Row]) -> list[Repayment]:
     """For each GPU row that a CPU row of the same network stands beside."""
     best: dict[Items, Row] = {}
-    for row in rows:
-        if row.device == "cpu":
-            key = _network(row)
-            if key not in best or row.median < best[key].median:
-                best[key] = row
-    return [
-        Repayment(best[_network(row)], row, _iterations(best[_network(row)], row))
-        for row in rows
-        if row.device != "cpu" and _network(row) in best
-    ]
+    for row in (row for row in rows if row.device == "cpu"):
+        key = _network(row)
+        if key not in best or row.median < best[key].median:
+            best[key] = row
+    of_gpus = (row for row in rows if row.device != "cpu" and _network(row) in best)
+    return [_repayment(best[_network(row)], row) for row in of_gpus]
 
 
 def _network(row: Row) -> Items:
     return (*row.axes.what(row.configuration), *work(row))
 
 
-def _iterations(cpu: Row, gpu: Row) -> int | None:
-    """Smallest n with gpu_first + (n - 1) gpu_median < cpu_first + (n - 1) cpu_median."""
+def _repayment(cpu: Row, gpu: Row) -> Repayment:
+    """The smallest n with gpu_first + (n - 1) gpu_median < cpu_first + (n - 1) cpu_median."""
     # Exact: in floating point the quotient may fall on the wrong side of a whole number.
     first = [Fraction(row.counters["first_call_seconds"]) for row in (cpu, gpu)]
     saved = Fraction(cpu.median) - Fraction(gpu.median)
     debt = first[1] - first[0]
     if debt < 0:
-        return 1
-    return math.floor(debt / saved) + 2 if saved > 0 else None
-
-
-def missing_gpu(file: File) -> str:
-    """What a GPU would add to a file without one, as a sentence; empty where it has GPU rows."""
-    rows = [*epoch_rows(file), *step_rows(file)]
-    if any(row.device != "cpu" for row in rows):
-        return ""
-    reason = file.machine.gpu_reason or "no GPU row has a result"
-    return (
-        f"There is no GPU row here: {reason}. A file with both sides would add the time of "
-        "launches, copies and waits, the crossover, what resident data, CUDA graphs or more CPU "
-        "threads do to it, and the number of epochs or steps that repay the GPU's start-up."
-    )
+        return Repayment(cpu, gpu, 1)
+    return Repayment(cpu, gpu, math.floor(debt / saved) + 2 if saved > 0 else None)
 
 
 # ---- what would change the crossover
@@ -209,7 +159,7 @@ class Counterfactual:
     held: str
     pair: Comparison
     after: Crossover
-    measured: bool
+    measured: bool = True
 
     @property
     def before(self) -> Crossover:
@@ -309,31 +259,17 @@ def _climb(pairs: Sequence[Comparison], axis: Axis) -> list[Counterfactual]:
     groups: dict[tuple[object, ...], list[Comparison]] = {}
     for pair in pairs:
         if _value(pair, axis) in axis.steps:
-            groups.setdefault(_all_but(pair, axis.key), []).append(pair)
+            sides = (pair.common, pair.gpu.configuration, pair.cpu.configuration)
+            rest = (sorted(one.items() - {(axis.key, one.get(axis.key))}) for one in sides)
+            groups.setdefault(tuple(map(tuple, rest)), []).append(pair)
     found = []
     for group in groups.values():
-        group.sort(key=lambda pair: axis.steps.index(_value(pair, axis)))
-        low, *others = group
+        low, *others = sorted(group, key=lambda pair: axis.steps.index(_value(pair, axis)))
+        held, instead = _held(low, {axis.key}), f"instead of {axis.word(_value(low, axis))}"
         for pair in others:
-            found.append(
-                Counterfactual(
-                    kind=axis.key,
-                    change=f"{axis.change(_value(pair, axis))} instead of "
-                    f"{axis.word(_value(low, axis))}",
-                    held=_held(low, {axis.key}),
-                    pair=low,
-                    after=pair.crossover,
-                    measured=True,
-                )
-            )
+            change = f"{axis.change(_value(pair, axis))} {instead}"
+            found.append(Counterfactual(axis.key, change, held, low, pair.crossover))
     return found
-
-
-def _all_but(pair: Comparison, key: str) -> tuple[object, ...]:
-    common = {name: value for name, value in pair.common.items() if name != key}
-    gpu = {name: value for name, value in pair.gpu.configuration.items() if name != key}
-    cpu = {name: value for name, value in pair.cpu.configuration.items() if name != key}
-    return tuple(tuple(sorted(part.items())) for part in (common, gpu, cpu))
 
 
 def _held(pair: Comparison, changed: set[str]) -> str:
@@ -369,20 +305,12 @@ def _more_threads(pairs: Sequence[Comparison]) -> list[Counterfactual]:
                 key=lambda pair: int(pair.cpu.configuration["cpu_threads"]),
             )
             if len(same) > 1:
-                found.append(_threads_changed(same[0], same[-1]))
+                first, last = same[0], same[-1]
+                few, many = (one.cpu.configuration["cpu_threads"] for one in (first, last))
+                change = f"with {many} CPU threads instead of {few}"
+                held = _held(first, set())
+                found.append(Counterfactual("cpu_threads", change, held, first, last.crossover))
     return found
-
-
-def _threads_changed(fewest: Comparison, most: Comparison) -> Counterfactual:
-    first, last = (pair.cpu.configuration["cpu_threads"] for pair in (fewest, most))
-    return Counterfactual(
-        kind="cpu_threads",
-        change=f"with {last} CPU threads instead of {first}",
-        held=_held(fewest, set()),
-        pair=fewest,
-        after=most.crossover,
-        measured=True,
-    )
 
 
 def _by_profile(file: File, pairs: Sequence[Comparison], family: str) -> list[Counterfactual]:
@@ -400,16 +328,8 @@ def _by_profile(file: File, pairs: Sequence[Comparison], family: str) -> list[Co
         for pair in pairs:
             curve = _without(profiled, pair, parts)
             if curve is not None:
-                found.append(
-                    Counterfactual(
-                        kind=key,
-                        change=change,
-                        held=_held(pair, set()),
-                        pair=pair,
-                        after=find_crossover(pair.cpu, curve, pair.measure),
-                        measured=False,
-                    )
-                )
+                after, held = find_crossover(pair.cpu, curve, pair.measure), _held(pair, set())
+                found.append(Counterfactual(key, change, held, pair, after, measured=False))
     return found
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the time goes, drawn: a panel for each way to compute, a bar for a network."""
 
-import math
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -20,14 +20,19 @@ from plots.core.charts.style import (
     Chart,
     devices,
     finish,
-    is_narrow,
     render,
     text_width,
     write_above,
 )
-from plots.core.network import familiar, training_rows
-from plots.core.series import SeriesKey, series_key, series_labels
-from plots.features.why.analysis import PARTS, UNATTRIBUTED, Split, splits
+from plots.core.crossover import Comparison
+from plots.features.why.analysis import (
+    PARTS,
+    UNATTRIBUTED,
+    Split,
+    fastest,
+    foremost_rows,
+    splits,
+)
 from plots.file.families import EPOCH, FAMILIES, MINIBATCH
 from plots.file.rows import File
 from plots.text import printable
@@ -51,92 +56,60 @@ COLOURS = {
     UNATTRIBUTED: "#D9D9D9",
 }
 _CHARTS = {EPOCH: "why", MINIBATCH: "why-steps"}  # family → name
-MOST_PANELS = 4  # more ways are in the table alone
+_DEVICES = {"cpu": "CPU", "cuda": "GPU"}
+_BOUND: dict[str, Any] = {
+    **{"color": INK, "marker": "D", "markersize": 5, "linestyle": ""},
+    **{"markeredgecolor": "white", "markeredgewidth": 0.9},
+}
 _BAR = 0.2  # inches
 _NAME = 16  # characters of a name
 
 
-def draw_why(file: File, family: str = EPOCH) -> Chart | None:
-    """The chart of the rows of `family`, one of TRAINING; None where none was profiled. Odd
-    networks and those between the sizes of a ladder are for the tables, unless there are no others.
+def draw_why(file: File, family: str = EPOCH, compared: Sequence[Comparison] = ()) -> Chart | None:
+    """The chart of the rows of `family`, one of TRAINING, that people are shown first: the fastest
+    of each device; None where none was profiled. `compared` are the comparisons() of `file`.
 
     A bar has the parts of an iteration in percent of their total. What is unattributed stands at
     its end where it is positive and left of zero where it is negative, so that the bar then ends
     beyond 100. A diamond is the row's bound.
     """
-    rows = training_rows(file, family)
-    found = splits(familiar([row for row in rows if not row.is_between] or rows))
+    found = splits(fastest(foremost_rows(file, compared, family)))
     if not found:
         return None
     alt = (
         f"Share of each part in the time of {FAMILIES[family].a}, one bar for each network, one "
-        "panel for each way to compute. The table below has the same figures."
+        "panel for each device. The table below has the same figures."
     )
     return Chart(_CHARTS[family], render(partial(_draw, file, found)), alt)
 
 
-def chosen(found: Sequence[Split]) -> list[SeriesKey]:
-    """Of the ways to compute in `found` those that the chart shows.
-
-    Where there are more than MOST_PANELS: the CPU on the fewest threads and its fastest thread
-    count, and the GPU's fastest way with its data resident and with copies, in the plainest
-    precision. Fastest is the smallest geometric mean over the networks of all.
-    """
-    labels = series_labels(split.row for split in found)
-    if len(labels) <= MOST_PANELS:
-        return list(labels)
-    keys = {"cpu": [key for key in labels if dict(key).get("device") == "cpu"]}
-    axis = found[0].row.axes["precision"]
-    gpus = [key for key in labels if key not in keys["cpu"]]
-    gpus = [key for key in gpus if dict(key).get("precision") == axis.plainest] or gpus
-    keys["resident"] = [key for key in gpus if dict(key).get("data") == "resident"]
-    keys["copying"] = [key for key in gpus if key not in keys["resident"]]
-    fastest = [_fastest_way(own, found) for own in keys.values() if own]
-    picked = {*keys["cpu"][:1], *fastest}
-    return [key for key in labels if key in picked]
-
-
-def _fastest_way(keys: Sequence[SeriesKey], found: Sequence[Split]) -> SeriesKey:
-    times = {
-        key: {_network(one): one.row.median for one in found if series_key(one.row) == key}
-        for key in keys
-    }
-    common = set.intersection(*(set(own) for own in times.values()))
-    return min(keys, key=lambda key: sum(math.log(times[key][one]) for one in common))
-
-
 def _draw(file: File, found: Sequence[Split], figure: Figure) -> None:
-    family = found[0].row.family
-    labels = series_labels(split.row for split in found)
-    keys = chosen(found)
-    shown = [split for split in found if series_key(split.row) in keys]
+    family = FAMILIES[found[0].row.family]
+    panels = {
+        name: own
+        for device, name in _DEVICES.items()
+        if (own := [split for split in found if split.row.device == device])
+    }
     bound = {index: one.percent for index, one in bounds(file).items() if one.percent is not None}
-    networks = list(dict.fromkeys(map(_network, shown)))  # by size, as the splits are
-    columns = min(len(keys), 2 if is_narrow(figure) else MOST_PANELS)
-    lines = -(-len(keys) // columns)
-    figure.set_figheight((0.8 + _BAR * len(networks)) * lines)
-    grid = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
-    one_batch = len({split.row.batch for split in shown}) == 1
-    names = {_network(split): _name(split, one_batch) for split in shown}
+    networks = list(dict.fromkeys(map(_network, found)))  # by size, as the splits are
+    figure.set_figheight(0.8 + _BAR * len(networks))
+    grid = figure.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True)[0]
+    one_batch = len({split.row.batch for split in found}) == 1
+    names = {_network(split): _name(split, one_batch) for split in found}
     taken = max(text_width(figure, name, "legend") for name in names.values()) / 72 + 0.3
-    room = (figure.get_figwidth() - taken) / columns - 0.15
-    for axes, key in zip(grid.flat, keys, strict=False):
-        bars = [split for split in shown if series_key(split.row) == key]
+    room = (figure.get_figwidth() - taken) / len(panels) - 0.15
+    for axes, (name, bars) in zip(grid, panels.items(), strict=True):
         _draw_panel(axes, bars, [networks.index(_network(split)) for split in bars], bound)
-        write_above(axes, printable(labels[key], 60), room)
-    for axes in list(grid.flat)[len(keys) :]:
-        axes.set_visible(False)
-    _set_axes(grid[0][0], shown, [names[one] for one in networks], bound)
-    for place, axes in enumerate(list(grid.flat)[: len(keys)]):
-        if place + columns >= len(keys):
-            axes.set_xlabel(f"% of the {FAMILIES[family].short}")
-            axes.tick_params(labelbottom=True)
-    finish(
-        figure,
-        f"{FAMILIES[family].title}: where the time goes",
-        [devices(file), *_notes(shown, len(labels) - len(keys), bound)],
-        _legend(shown, bound),
-    )
+        write_above(axes, f"{name}, fastest way of each network", room)
+        axes.set_xlabel(f"% of the {family.short}")
+    _set_axes(grid[0], found, [names[one] for one in networks], bound)
+    notes = [f"networks by number of parameters{'' if one_batch else '; ×: batch size'}"]
+    if any(split.row.index in bound for split in found):
+        notes[0] += "; diamond: what the bound alone would take"
+    if any(split.unattributed < 0 for split in found):
+        notes.append("left of 0: the profiled ones were that much slower")
+    title = f"{family.title}: where the time goes"
+    finish(figure, title, [devices(file), *notes], _legend(found, bound))
 
 
 def _network(split: Split) -> tuple[float, str, str]:
@@ -172,17 +145,7 @@ def _draw_panel(
         if split.row.index in percents
     ]
     if bounded:
-        axes.plot(
-            [percent for percent, _ in bounded],
-            [place for _, place in bounded],
-            color=INK,
-            marker="D",
-            markersize=5,
-            markeredgecolor="white",
-            markeredgewidth=0.9,
-            linestyle="",
-            zorder=4,
-        )
+        axes.plot(*zip(*bounded, strict=True), zorder=4, **_BOUND)
     axes.axvline(0, color="#808080", linewidth=0.8)
 
 
@@ -218,18 +181,6 @@ def _name(split: Split, one_batch: bool) -> str:
     return printable(f"{configuration['model'][:_NAME]}{batch}, {size}")
 
 
-def _notes(shown: Sequence[Split], left_out: int, percents: dict[int, float]) -> list[str]:
-    one_batch = len({split.row.batch for split in shown}) == 1
-    notes = [f"networks by number of parameters{'' if one_batch else '; ×: batch size'}"]
-    if any(split.row.index in percents for split in shown):
-        notes[0] += "; diamond: what the bound alone would take"
-    if any(split.unattributed < 0 for split in shown):
-        notes.append("left of 0: the profiled ones were that much slower")
-    if left_out:
-        notes.append(f"{left_out} more ways to compute are in the table")
-    return notes
-
-
 def _legend(shown: Sequence[Split], percents: dict[int, float]) -> list[Artist]:
     handles: list[Artist] = [
         Patch(color=COLOURS[part], label=label)
@@ -242,7 +193,5 @@ def _legend(shown: Sequence[Split], percents: dict[int, float]) -> list[Artist]:
         )
     )
     if any(split.row.index in percents for split in shown):
-        handles.append(
-            Line2D([], [], color=INK, marker="D", markersize=5, linestyle="", label="bound")
-        )
+        handles.append(Line2D([], [], label="bound", **_BOUND))
     return handles

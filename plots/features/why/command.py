@@ -17,7 +17,7 @@ from plots.core.command import (
     quantity_of,
     save_charts,
 )
-from plots.core.crossover import comparisons
+from plots.core.crossover import Comparison, comparisons
 from plots.core.page.section import Context, Section
 from plots.features.why.section import draw_all, of_quotients, of_times
 from plots.file.quantities import QUANTITIES, TIME, Quantity
@@ -49,10 +49,12 @@ def run(options: argparse.Namespace) -> int:
         raise WrongUsageError(_refusal(quantity))
     files, problems = load_answering(options.paths)
     sections: list[Section] = []
+    compared: list[list[Comparison]] = []
     asked = asked_for(files, options)
     quantity = quantity_of(asked, options)
     for file, own in zip(files, asked, strict=True):
-        context = Context(compared={file.path: comparisons(own)}, quantity=quantity, draws=False)
+        compared.append(comparisons(own))
+        context = Context(compared={file.path: compared[-1]}, quantity=quantity, draws=False)
         section = (
             of_times([file], context) if quantity is TIME else of_quotients(file, own, context)
         )
@@ -65,7 +67,8 @@ def run(options: argparse.Namespace) -> int:
             sections.append(section)
     print_sections(sections, options)
     if options.charts:
-        problems += save_charts(files, map(draw_all, files), options.charts)
+        drawn = map(draw_all, zip(files, compared, strict=True))
+        problems += save_charts(files, drawn, options.charts)
     return complain(problems)
 
 
