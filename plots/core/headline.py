@@ -12,8 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from plots.core.crossover import Comparison, Crossover, SpeedUp, intervals_overlap, speed_ups
-from plots.core.crossover_words import crossover_words
+from plots.core.crossover import Comparison, SpeedUp, speed_ups
 from plots.core.curves import AUTO
 from plots.core.statistics import log_medians
 from plots.file.families import EPOCH, FORWARD, MINIBATCH, TRAINING
@@ -28,15 +27,13 @@ _ORDER = ("always", "once", "several", "ambiguous", "never")
 class Answer:
     """One way of the GPU against the best thread count of the CPU, at the batch of the headline.
 
-    `elsewhere` are the same way's comparisons at other batches whose answer is another one (where
-    that way was not measured there, that of the best way that was), and `exceptions` the networks
-    on no curve whose faster device is not the one that the curve has at their size. `largest` is
-    the speedup of the largest network of the curve; None where the devices name it differently.
+    `exceptions` are the networks on no curve whose faster device is not the one that the curve has
+    at their size. `largest` is the speedup of the largest network of the curve; None where the
+    devices name it differently.
     """
 
     comparison: Comparison
     data: Literal["resident", "copied"]
-    elsewhere: tuple[Comparison, ...]
     exceptions: tuple[SpeedUp, ...]
     largest: SpeedUp | None
 
@@ -47,18 +44,16 @@ def ladders_of(compared: Iterable[Comparison]) -> list[str]:
     return sorted(found, key=lambda networks: networks != DISC.networks)
 
 
-def headline(
-    file: File, compared: Sequence[Comparison], networks: str | None = None
-) -> list[Answer]:
-    """The answers of `file`, whose comparisons() are `compared`, at one batch on the ladder of
-    these `networks` (None: the first of ladders_of()): with the data on the GPU, then copying each
-    batch; the other way round where the former has less than half as many sizes.
+def headline(file: File, compared: Sequence[Comparison]) -> list[Answer]:
+    """The answers of `file`, whose comparisons() are `compared`, at one batch on the first of
+    ladders_of(): with the data on the GPU, then copying each batch; the other way round where the
+    former has less than half as many sizes.
 
     None where CPU and GPU have fewer than two of its networks in common.
     """
-    curves = _curves(compared, networks)
+    curves = _curves(compared)
     chosen = _in_order(curves, _own_batch(curves)) if curves else []
-    return [_answer(file, curves, one) for one in chosen]
+    return [_answer(file, one) for one in chosen]
 
 
 def foremost(compared: Sequence[Comparison]) -> Comparison | None:
@@ -117,10 +112,10 @@ def unusual(one: Comparison | SpeedUp) -> str:
     return ", ".join(axes.words(shown, without={"family", "model", "batch"}))
 
 
-def _curves(compared: Sequence[Comparison], networks: str | None = None) -> list[Comparison]:
-    """Epochs of `networks` against the best of the CPU, in the plainest training (f32), or in that
-    which comes first in the file where none is plain."""
-    networks = networks or next(iter(ladders_of(compared)), None)
+def _curves(compared: Sequence[Comparison]) -> list[Comparison]:
+    """Epochs against the best of the CPU on the first ladder, in the plainest training (f32), or in
+    that which comes first in the file where none is plain."""
+    networks = next(iter(ladders_of(compared)), None)
     groups: dict[str, list[Comparison]] = {}
     for one in compared:
         if one.family == EPOCH and one.cpu.candidates and one.networks == networks:
@@ -157,7 +152,7 @@ def _in_order(curves: Sequence[Comparison], batch: str) -> list[Comparison]:
     """The choice of each kind of placement at `batch`, in the order of the answers."""
     found = []
     for data in ("resident", "copied"):
-        chosen = _chosen([one for one in curves if _data(one) == data], batch)
+        chosen = _earliest_of([one for one in curves if _data(one) == data and one.batch == batch])
         if chosen:
             found.append(chosen)
     most = max(len(one.ladder) for one in found)
@@ -167,11 +162,6 @@ def _in_order(curves: Sequence[Comparison], batch: str) -> list[Comparison]:
 def _data(one: Comparison) -> Literal["resident", "copied"]:
     value = one.gpu.axes.value(one.gpu.configuration, "data")
     return "resident" if value == "resident" else "copied"
-
-
-def _chosen(curves: Sequence[Comparison], batch: str) -> Comparison | None:
-    """_earliest_of() the ways at `batch`."""
-    return _earliest_of([one for one in curves if one.batch == batch])
 
 
 def _earliest_of(curves: Sequence[Comparison]) -> Comparison | None:
@@ -190,39 +180,18 @@ def _earliest_of(curves: Sequence[Comparison]) -> Comparison | None:
     return min(automatic or full, key=start)
 
 
-def _answer(file: File, curves: Sequence[Comparison], chosen: Comparison) -> Answer:
-    """`chosen`, and what of `curves` and of the other networks of `file` disagrees with it."""
-    data = _data(chosen)
-    alike = [one for one in curves if _data(one) == data]
-    same = [one for one in alike if one.gpu.configuration == chosen.gpu.configuration]
-    elsewhere = []
-    for batch in sorted({one.batch for one in curves}, key=_distance(chosen.cpu.own_batch)):
-        other = _chosen(same, batch) or _chosen(alike, batch) or _chosen(list(curves), batch)
-        if other and other is not chosen and _disagree(chosen.crossover, other.crossover):
-            elsewhere.append(other)
+def _answer(file: File, chosen: Comparison) -> Answer:
+    """`chosen`, and what of the other networks of `file` disagrees with it."""
     networks = _networks(file, chosen)
     on_ladder = {row.model for row in file.rows if row.ladder}
     return Answer(
         comparison=chosen,
-        data=data,
-        elsewhere=tuple(
-            sorted(elsewhere, key=lambda one: (whole(one.batch) or math.inf, one.batch))
-        ),
+        data=_data(chosen),
         exceptions=tuple(
             one for one in networks if one.model not in on_ladder and _differs(one, chosen)
         ),
         largest=next((one for one in networks if one.model in on_ladder), None),
     )
-
-
-def _disagree(one: Crossover, other: Crossover) -> bool:
-    """Whether two answers are not the same; sizes are where their intervals overlap."""
-    if one.kind != other.kind:
-        return True
-    if one.kind != "once":
-        is_worded = one.kind in ("several", "ambiguous")
-        return is_worded and crossover_words(one) != crossover_words(other)
-    return not intervals_overlap(one, other)
 
 
 def _networks(file: File, chosen: Comparison) -> list[SpeedUp]:

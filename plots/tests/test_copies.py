@@ -11,7 +11,6 @@ import pytest
 from plots.cli import main
 from plots.core.crossover import comparisons
 from plots.core.page.section import Context
-from plots.features.answer.analysis import sentences
 from plots.features.answer.glance import glance
 from plots.features.copies import section
 from plots.features.copies.analysis import copies_of, copies_sentences, copies_table, over_copies
@@ -167,4 +166,3 @@ def test_copies_answer_where_no_sizes_do(read):
         "), training copies of disc-4 at once." in shown.sentence
     )
     assert shown.strips.title == "From how many copies of a network does a GPU win?"
-    assert sentences_of(file)[0] in sentences(file, comparisons(file))

@@ -13,7 +13,7 @@ from plots.core.crossover_words import crossover_words
 from plots.core.curves import thread_pairs
 from plots.core.page.section import Context
 from plots.core.paired import DISAGREES, disagree, pairs_of, pairs_words, spacing
-from plots.features.answer.analysis import sentences
+from plots.features.answer.glance import glance
 from plots.features.crossover.table import crossover_table
 from plots.features.threads import section
 from plots.features.threads.analysis import EQUAL_WITHIN, more_threads, threads_sentence
@@ -143,9 +143,9 @@ def test_pairs_of_the_device_stand_for_the_best_thread_count(read):
     assert (record["pairs_low"], record["pairs_high"]) == (40000, 60000)
     assert record["pairs"] == "GPU won reliably from between 40,000 and 60,000 parameters"
     assert DISAGREES not in table.notes
-    said = sentences(file, comparisons(file))[0]
     between = "between 40,000 and 60,000 parameters"
-    assert f"In paired measurements, the GPU won reliably from {between}." in said
+    said = f"In paired measurements, the GPU won reliably from {between}."
+    assert said in glance(file, comparisons(file)).lines
 
 
 def test_a_contradiction_is_flagged(read):
@@ -153,7 +153,7 @@ def test_a_contradiction_is_flagged(read):
     own = pairs(interval(400, 600), kind="device", second=second)
     file = read(known(50_000), own, gpu="synthetic GPU")
     assert DISAGREES in crossover_table([(file, comparisons(file))]).notes
-    assert "Paired measurements contradict that" in sentences(file, comparisons(file))[0]
+    assert "Paired measurements contradict that" in glance(file, comparisons(file)).lines[-1]
     far = read(rows(), pairs(interval(100, 200)))
     assert "contradict that: 2 threads won reliably from between 100" in threads_sentence(
         far, more_threads(far)[0]
@@ -242,8 +242,8 @@ def test_what_following_it_costs_is_said(read):
     found = comparisons(file)
     lost = regret(found[0].crossover, found[0].cpu, found[0].gpu)
     assert lost and lost.largest > 0.5 and lost.at == 230
-    said = sentences(file, found)[0]
-    assert f"loses {100 * lost.mean:.1f} % of the time, {100 * lost.largest:.1f} % at most" in said
+    (record,) = crossover_table([(file, found)]).records()
+    assert (record["regret"], record["largest_regret"]) == (lost.mean, lost.largest)
 
 
 def test_sizes_in_between_join_the_curve_and_choose_no_headline(read):
@@ -268,7 +268,6 @@ def test_the_command_the_page_and_the_answer_show_it(read, shell):
     assert 0 <= line["regret"] <= line["largest_regret"] < 0.1
     built = section.build([file], Context())
     assert built and built.blocks[0].points == (threads_sentence(file, more_threads(file)[0]),)
-    assert any("2 threads train disc networks faster" in text for text in sentences(file, []))
 
 
 def test_faulty_pairs_are_refused(read):

@@ -9,7 +9,7 @@ import pytest
 from plots.core.crossover import comparisons, speed_ups
 from plots.core.network import epoch_rows, familiar
 from plots.core.tables.formats import render
-from plots.features.answer import section as verdict
+from plots.features.answer.glance import glance
 from plots.features.compare.analysis import compare
 from plots.features.compare.command import mix
 from plots.features.crossover.table import crossover_table, other_work, speed_up_table
@@ -139,7 +139,7 @@ def test_a_mix_of_other_work_is_refused(load, shell):
 def test_no_pair_anywhere_is_of_other_work(load):
     file = all_other(load)
     assert why.repayments(epoch_rows(file)) == []
-    assert "nothing to compare" in verdict.sentences(file, comparisons(file))[0]
+    assert "nothing to compare" in glance(file, comparisons(file)).sentence
     table = best_table(epoch_rows(file))
     assert all(line["speed_up"] is None for line in table.records())
     assert [line["network"] for line in table.records()][:2] == [

@@ -125,9 +125,6 @@ class Section:
 class Predicted(Protocol):
     """What is predicted of the files; plots/features/predict/answer.py has it."""
 
-    def clause(self, file: File) -> str:
-        """A clause on `file`; empty where nothing is predicted."""
-
     def of(self, file: File) -> Sequence[Any]:
         """The verdicts on `file` (plots/features/predict/answer.py); none where there are none."""
 
@@ -163,10 +160,6 @@ class Context:
     def comparisons(self, file: File) -> list[Comparison]:
         """The comparisons() of `file` (plots/core/crossover.py), made once for all sections."""
         return (self.compared or {}).get(file.path, [])
-
-    def predicted(self, file: File) -> str:
-        """What is predicted of `file`, a clause; empty where nothing is."""
-        return self.predictions.clause(file) if self.predictions else ""
 
     def verdicts(self, file: File) -> Sequence[Any]:
         """What each card would do on the machine of `file`; none where nothing is predicted."""

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from plots.core.network import epoch_rows, on_device, step_rows, training_rows
-from plots.core.page.section import Block, Context, Fold, Picture, Section
+from plots.core.network import on_device, training_rows
+from plots.core.page.section import Block, Context, Picture, Section
 from plots.core.strip import Strips, strip_text
 from plots.core.tables.cells import count_cell, date_cell, text_cell
 from plots.core.tables.table import Cell, Column, Table
-from plots.features.answer.analysis import sentences
 from plots.features.answer.glance import Glance, glance, machines
-from plots.file.families import FORWARD
+from plots.file.families import EPOCH, FORWARD, MINIBATCH
 from plots.file.file_order import passed_over
 from plots.file.rows import File
 from plots.text import counted
@@ -24,10 +23,6 @@ if TYPE_CHECKING:
     from plots.core.charts.style import Chart
 
 _MOST_MACHINES = 12  # strips of a picture
-_WITHOUT_GPU = (
-    "With a file from a machine with a GPU, where ./run measures both, this page says from how "
-    "many parameters the GPU wins, how sure that is, and what limits each side."
-)
 _COMPARED = (
     "At each size the CPU runs on its best thread count; the GPU runs in the mode that wins "
     "earliest. The 95 % interval is in brackets. The networks of a ladder, such as disc, grow step "
@@ -52,7 +47,7 @@ def build(files: Sequence[File], context: Context) -> Section:
         pictures = tuple(Picture(chart.pictures, chart.name, chart.alt) for chart in charts)
         blocks.insert(0, Block(pictures=pictures))
     rest = list(zip(files, glances, strict=True))[context.detailed :]
-    notes = [*context.said]
+    notes = [*context.said, *_how([file for file, _ in shown])]
     if rest:
         blocks.append(Block(tables=(_overview(rest).as_folded(),)))
         notes.append(
@@ -86,12 +81,7 @@ def _draw(strips: Strips | None, beside: bool = False, name: str = "strip") -> l
 
 
 def _block(file: File, one: Glance, charts: Sequence[Chart], context: Context) -> Block:
-    """The strip, the sentence, three lines; all else opens when asked to."""
-    found = sentences(file, context.comparisons(file), context.predicted(file))
-    epochs, steps = on_device(epoch_rows(file), "cuda"), on_device(step_rows(file), "cuda")
-    passes = on_device(training_rows(file, FORWARD), "cuda")
-    how = [text for text, has in ((_COMPARED, epochs or passes), (_STEPS, steps)) if has]
-    fold = Fold("In full, and how it was found", points=(*found, *(how or [_WITHOUT_GPU])))
+    """The strip, the sentence, three lines, and what they are of."""
     return Block(
         machine=file.machine.id,
         lead=one.sentence,
@@ -99,9 +89,17 @@ def _block(file: File, one: Glance, charts: Sequence[Chart], context: Context) -
         strip=strip_text(one.strips) if one.strips else "",
         pictures=context.pictures(file, charts),
         notes=(measured(file),),
-        folds=(fold,),
         emphasis=True,
     )
+
+
+def _how(files: Sequence[File]) -> list[str]:
+    """How the answer was found on those of `files` with a GPU's times."""
+    epochs, steps, passes = (
+        any(on_device(training_rows(file, family), "cuda") for file in files)
+        for family in (EPOCH, MINIBATCH, FORWARD)
+    )
+    return [*([_COMPARED] if epochs or passes else []), *([_STEPS] if steps else [])]
 
 
 def measured(file: File) -> str:
