@@ -53,8 +53,8 @@ def test_crossovers_of_training_know_nothing_of_networks_in_use(used, write, she
 
 
 def test_passes_are_shown_with_their_latencies(used, shell):
-    best, latencies = json.loads(shell("times", used, "--format=json").out)
-    assert best["title"].startswith("Time of one forward pass")
+    best, _, latencies = json.loads(shell("times", used, "--format=json").out)
+    assert best["title"].startswith("Forward passes: the fastest way")
     line = next(one for one in latencies["rows"] if one["network"] == "heart")
     assert line["latency_p99_seconds"] == pytest.approx(2 * line["latency_p50_seconds"], rel=0.05)
     assert line["latency_passes"] == 10_000 - 4

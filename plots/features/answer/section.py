@@ -40,7 +40,8 @@ def build(files: Sequence[File], context: Context) -> Section:
     side = machines(zip(files[:_MOST_MACHINES], glances, strict=False)) if len(files) > 1 else None
     drawn = context.draw(partial(_draw, beside=bool(side)), [one.strips for _, one in shown])
     blocks = [
-        _block(file, one, charts, context) for (file, one), charts in zip(shown, drawn, strict=True)
+        block_of(file, one, context.pictures(file, charts))
+        for (file, one), charts in zip(shown, drawn, strict=True)
     ]
     if side:
         charts = context.draw(partial(_draw, name="strips"), [side])[0]
@@ -80,14 +81,14 @@ def _draw(strips: Strips | None, beside: bool = False, name: str = "strip") -> l
     return [draw_strips(strips, name)]
 
 
-def _block(file: File, one: Glance, charts: Sequence[Chart], context: Context) -> Block:
+def block_of(file: File, one: Glance, pictures: tuple[Picture, ...] = ()) -> Block:
     """The strip, the sentence, three lines, and what they are of."""
     return Block(
         machine=file.machine.id,
         lead=one.sentence,
         points=one.lines,
         strip=strip_text(one.strips) if one.strips else "",
-        pictures=context.pictures(file, charts),
+        pictures=pictures,
         notes=(measured(file),),
         emphasis=True,
     )

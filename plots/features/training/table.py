@@ -78,15 +78,10 @@ def best_table(rows: Sequence[Row]) -> Table:
     return Table(title, tuple(columns), tuple(lines), tuple(notes))
 
 
-def compared_and_alone(rows: Sequence[Row]) -> tuple[list[Row], dict[str, list[Row]]]:
-    """The rows of networks that several devices have in one precision; the others by device."""
-    compared: list[Row] = []
-    alone: dict[str, list[Row]] = {}
-    for members in networks(rows).values():
-        devices = {row.device for row in members}
-        own = compared if len(devices) > 1 else alone.setdefault(devices.pop(), [])
-        own += members
-    return compared, alone
+def on_both(rows: Sequence[Row]) -> list[Row]:
+    """The rows of networks that several devices have in one precision."""
+    groups = (own for own in networks(rows).values() if len({row.device for row in own}) > 1)
+    return [row for own in groups for row in own]
 
 
 def every_table(rows: Sequence[Row]) -> Table:
