@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from markupsafe import Markup
-
 from plots.core.crossover import Comparison
 from plots.core.machines import SideBySide
 from plots.core.tables.table import Table
@@ -21,7 +19,9 @@ from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File
 from plots.parallel import Map, in_process
 
-if TYPE_CHECKING:  # matplotlib takes long to load
+if TYPE_CHECKING:  # matplotlib takes long to load, and `times` needs no page
+    from markupsafe import Markup
+
     from plots.core.charts.style import Chart, Pictures
 
 Item = TypeVar("Item")

@@ -93,7 +93,7 @@ def every_table(rows: Sequence[Row]) -> Table:
         Column("on", "on"),
         Column(FAMILIES[family].time, "median", numeric=True),
         Column("range", "range", numeric=True),
-        Column("samples_per_second", "samples/s", numeric=True),
+        Column("samples_per_second", "samples/s", numeric=True, for_programs=True),
         Column("flops_per_second", "operations", numeric=True),
         Column("first_call_seconds", "first call", numeric=True),
     )
