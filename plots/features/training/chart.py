@@ -378,7 +378,7 @@ def _draw_latencies(file: File, rows: Sequence[Row], figure: Figure) -> None:
 
 def _latencies(row: Row) -> dict[int, float]:
     """Place in QUANTILES → seconds, of those that were measured."""
-    late = (over_repetitions(row, f"latency_{key}_seconds") for key in QUANTILES)
+    late = (over_repetitions(key, row) for key in QUANTILES)
     return {place: one for place, one in enumerate(late) if one and one > 0}
 
 
