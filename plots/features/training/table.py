@@ -138,12 +138,7 @@ def latency_table(rows: Sequence[Row]) -> Table:
     fields = (
         *(network, batch, text_field("on", "on", lambda row: str(device_label(row)))),
         *(
-            seconds_field(
-                f"latency_{key}_seconds",
-                title,
-                partial(over_repetitions, f"latency_{key}_seconds"),
-                group,
-            )
+            seconds_field(key, title, partial(over_repetitions, key), "of passes, latency")
             for key, title in QUANTILES.items()
         ),
         count_field("latency_passes", "passes each", partial(over_repetitions, "latency_passes")),
