@@ -52,6 +52,7 @@ COMMANDS = {
     "compare-mixed": "compare --cpu-of=cpu.json --gpu-of=other.json --anyway",
     "peers": "peers peers.json",
     "shi": "shi steps.json",
+    "summary": "report machine.json cpu.json -o out --summary",
     "page": "page machine.json cpu.json",
     "refusals": "refusals",
     "faults": "faults",

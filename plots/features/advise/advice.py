@@ -6,11 +6,14 @@ of each card, at the batch that counts and in every size."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from plots.core.bounds import bounds
+from plots.core.cost import Cost, CostError, Operation
 from plots.core.machines import short_gpu
 from plots.core.mlp import network_of
 from plots.features.advise.analysis import (
@@ -18,36 +21,25 @@ from plots.features.advise.analysis import (
     Reasons,
     fit_series,
     from_own_rows,
+    nearest,
     predict,
 )
-from plots.features.predict.analysis import predict_times
+from plots.features.predict.analysis import predict_limits, predict_times
 from plots.features.predict.fit import band_notes
 from plots.features.predict.simulate import Times
 from plots.features.predict.ways import WAYS, Way
+from plots.features.why.analysis import PARTS, splits
+from plots.file.axes import OWN
 from plots.file.families import TRAINING
 from plots.file.prices import SIDES
 from plots.file.quantities import TIME, Quantity
-from plots.text import printable
+from plots.file.rows import Bound, File, Row
+from plots.text import counted, printable
 
 if TYPE_CHECKING:
     from plots.core.cards import Card
-    from plots.core.cost import Cost
     from plots.core.mlp import Mlp
     from plots.features.predict.fit import Fit
-    from plots.file.rows import File
-import re
-from collections.abc import Callable, Iterator
-from math import inf
-from typing import Any
-
-from plots.core.bounds import bounds
-from plots.core.cost import Cost, Operation
-from plots.features.advise.analysis import nearest
-from plots.features.predict.analysis import predict_limits
-from plots.features.why.analysis import PARTS, splits
-from plots.file.axes import OWN
-from plots.file.rows import Bound, File, Row
-from plots.text import counted
 
 CPU, GPU = "cpu", "cuda"
 _ELSE = "f32"  # in which the CPU trains where it was not measured in the precision that is asked
@@ -68,8 +60,6 @@ class Network:
 
     def scaled(self, factor: float) -> Network | None:
         """With hidden layers so many times as wide; None where it has none, or none so wide."""
-        from plots.core.cost import CostError  # noqa: PLC0415
-
         if self.mlp is None or len(self.mlp.widths) < 3:
             return None
         first, *hidden, last = self.mlp.widths
@@ -89,6 +79,11 @@ class Advice:
     network: Network
     predictions: tuple[Prediction, ...]
     reasons: Reasons
+
+    @property
+    def cost(self) -> Cost:
+        """That of the network."""
+        return self.network.cost
 
     @property
     def cpu(self) -> Prediction | None:
@@ -447,7 +442,7 @@ def first_win(line: Sequence[Size], device: str) -> float:
     """From which place of `line` on that GPU wins at all that follow; infinity where it does not
     at the last."""
     won = [size.winner(device) == "gpu" for size in line]
-    return next((place for place in range(len(won)) if all(won[place:])), inf)
+    return next((place for place in range(len(won)) if all(won[place:])), math.inf)
 
 
 def name_of(one: Prediction) -> str:
