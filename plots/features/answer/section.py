@@ -4,19 +4,19 @@ strips under each other, and of most a line."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from plots.core.network import on_device, training_rows
 from plots.core.page.section import Block, Context, Picture, Section
 from plots.core.strip import Strips, strip_text
-from plots.core.tables.cells import count_cell, date_cell, text_cell
+from plots.core.tables.cells import Field, count_field, date_cell, table_of, text_field
 from plots.core.tables.table import Cell, Column, Table
 from plots.features.answer.glance import Glance, glance, machines
 from plots.file.families import EPOCH, FORWARD, MINIBATCH
 from plots.file.file_order import passed_over
-from plots.file.rows import File
+from plots.file.rows import File, Row
 from plots.text import counted
 
 if TYPE_CHECKING:
@@ -115,29 +115,23 @@ def measured(file: File) -> str:
 
 
 def _overview(rest: Sequence[tuple[File, Glance]]) -> Table:
-    columns = (
-        Column("machine", "machine"),
-        Column("cpu", "CPU"),
-        Column("gpu", "GPU"),
-        Column("answer", "answer"),
-        Column("measured", "measured"),
-        Column("rows", "rows", numeric=True),
-        Column("without_result", "without result", numeric=True),
-        Column("flagged", "flagged", numeric=True),
-    )
-    lines = tuple(_line(file, one.sentence) for file, one in rest)
-    return Table("The other files", columns, lines)
+    def counted_rows(key: str, title: str, counts: Callable[[Row], bool]) -> Field:
+        return count_field(key, title, lambda of: sum(map(counts, of[0].rows)))
 
-
-def _line(file: File, answer: str) -> tuple[Cell, ...]:
-    cpu, gpu = file.machine.cpu, file.machine.gpu
-    failed = sum(row.failure is not None for row in file.rows)
-    flagged = sum(bool(row.warnings) for row in file.rows)
-    return (
-        Cell(file.machine.id, file.machine.id, bold=True),
-        Cell(cpu.words, cpu.model),
-        text_cell(gpu),
-        text_cell(answer),
-        date_cell(file),
-        *(count_cell(number) for number in (len(file.rows), failed, flagged)),
+    fields = (
+        (
+            Column("machine", "machine"),
+            lambda of: Cell(of[0].machine.id, of[0].machine.id, bold=True),
+        ),
+        (
+            Column("cpu", "CPU"),
+            lambda of: Cell(of[0].machine.cpu.words, of[0].machine.cpu.model),
+        ),
+        text_field("gpu", "GPU", lambda of: of[0].machine.gpu),
+        text_field("answer", "answer", lambda of: of[1].sentence),
+        (Column("measured", "measured"), lambda of: date_cell(of[0])),
+        counted_rows("rows", "rows", lambda _: True),
+        counted_rows("without_result", "without result", lambda row: row.failure is not None),
+        counted_rows("flagged", "flagged", lambda row: bool(row.warnings)),
     )
+    return table_of("The other files", rest, fields)

@@ -75,18 +75,24 @@ def best_of_devices(rows: Sequence[Row]) -> list[Row]:
     if len(lines_of(rows)) <= MOST_LINES:
         return list(rows)
     own = [row for row in rows if row.ladder is None or row.batch == row.ladder.batch]
-    plain = [row for row in own if is_in_plainest_precision(row)] or list(rows)
+    return fastest_ways([row for row in own if is_in_plainest_precision(row)] or rows)
+
+
+def fastest_ways(rows: Sequence[Row]) -> list[Row]:
+    """Those of each device's way that is fastest in what all have, of the ways that have half as
+    many of `rows` as any at least."""
     kept = set()
-    for device in dict.fromkeys(row.device for row in plain):
-        lines = lines_of([row for row in plain if row.device == device])
-        models = [{row.model for row in line} for line in lines]
-        common = set.intersection(*models) if models else set()
-        ways = [
-            (sum(math.log(row.median) for row in line if row.model in common), series_key(line[0]))
-            for line in lines
-        ]
-        kept |= {min(ways)[1]} if ways else set()
-    return [row for row in plain if series_key(row) in kept] or plain
+    for device in ("cpu", "cuda"):
+        ways: dict[SeriesKey, dict[tuple[str, str], float]] = {}
+        for row in on_device(rows, device):
+            own = ways.setdefault(series_key(row), {})
+            own[row.model, row.batch] = math.log(row.median)
+        most = max(map(len, ways.values()), default=0)
+        ways = {key: own for key, own in ways.items() if 2 * len(own) >= most}
+        shared = set.intersection(*map(set, ways.values())) if ways else set()
+        sums = {key: sum(own[one] for one in shared) for key, own in ways.items()}
+        kept |= {min(sums, key=sums.__getitem__)} if sums else set()
+    return [row for row in rows if series_key(row) in kept]
 
 
 def is_in_plainest_precision(row: Row) -> bool:
@@ -305,7 +311,7 @@ def draw_throughput(file: File, rows: Sequence[Row]) -> Chart | None:
     """A panel for each of a few networks of `rows`, forward passes of `file`: samples per second
     over the batch. None where no network was measured in two batches."""
     lines_of: dict[tuple[str, SeriesKey], list[Row]] = {}
-    for row in _fastest(rows):
+    for row in fastest_ways(rows):
         lines_of.setdefault((row.model, series_key(row)), []).append(row)
     own = _few([row for line in lines_of.values() if len(line) > 1 for row in line], MOST_PANELS)
     if not own:
@@ -332,7 +338,7 @@ def draw_throughput(file: File, rows: Sequence[Row]) -> Chart | None:
 def draw_latencies(file: File, rows: Sequence[Row]) -> Chart | None:
     """How late passes of one network are, in the middle and at worst; of `rows`, forward passes of
     `file` in one batch. None where none was timed pass by pass."""
-    timed = [row for row in _fastest(rows) if _latencies(row)]
+    timed = [row for row in fastest_ways(rows) if _latencies(row)]
     devices_of: dict[str, set[str]] = {}
     for row in timed:
         devices_of.setdefault(row.model, set()).add(row.device)
@@ -380,23 +386,6 @@ def _latencies(row: Row) -> dict[int, float]:
     """Place in QUANTILES → seconds, of those that were measured."""
     late = (over_repetitions(key, row) for key in QUANTILES)
     return {place: one for place, one in enumerate(late) if one and one > 0}
-
-
-def _fastest(rows: Sequence[Row]) -> list[Row]:
-    """Those of each device's way that is fastest in what all have, of the ways that have half as
-    many of `rows` as any at least."""
-    kept = set()
-    for device in ("cpu", "cuda"):
-        ways: dict[SeriesKey, dict[tuple[str, str], float]] = {}
-        for row in on_device(rows, device):
-            own = ways.setdefault(series_key(row), {})
-            own[row.model, row.batch] = math.log(row.median)
-        most = max(map(len, ways.values()), default=0)
-        ways = {key: own for key, own in ways.items() if 2 * len(own) >= most}
-        shared = set.intersection(*map(set, ways.values())) if ways else set()
-        sums = {key: sum(own[one] for one in shared) for key, own in ways.items()}
-        kept |= {min(sums, key=sums.__getitem__)} if sums else set()
-    return [row for row in rows if series_key(row) in kept]
 
 
 def _few(rows: Iterable[Row], most: int) -> dict[str, list[Row]]:
