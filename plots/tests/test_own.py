@@ -160,21 +160,23 @@ def test_which_networks_are_ones_own(file):
     assert own_networks(replace(file, run=plain)) == []
 
 
-def section_of(file: File, fitted) -> str:
-    made = own_section.build([file], Context(predictions=Predictions(fitted)))
-    assert made is not None and made.blocks[0].pictures
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", render_page([made])))
-
-
 def test_the_page_says_what_the_screen_says(file, fitted, monkeypatch, tmp_path):
     monkeypatch.setattr(own_section, "BENCH_PATH", Path(__file__))
     monkeypatch.setattr(own_section, "described_cost", counted)
-    page = section_of(file, fitted)
+    made = own_section.build([file], Context(predictions=Predictions(fitted)))
+    assert made is not None
+    page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", render_page([made])))
     assert "1 epoch of 1,000 rows: 40 µs here (1 thread)" in page
     assert "wins from scale 200" in page and "RTX 4090, predicted" in page
+    by_batch, by_size = (one.alt for one in made.blocks[0].pictures)
+    assert by_batch.startswith("From which batch size does a GPU win, on a logarithmic scale")
+    size = f"{network('minex200', 100).params:,}"
+    assert re.search(rf"RTX 4060 .*: .*not decided from .* to {size}", by_size)
     monkeypatch.setattr(own_section, "BENCH_PATH", tmp_path / "none")
-    page = section_of(file, fitted)
-    assert "because bench is not built here" in page and "predicted" not in page
+    made = own_section.build([file], Context(predictions=Predictions(fitted)))
+    said = text_of([made], every=True)
+    assert "because bench is not built here" in " ".join(said.split()) and "predicted" not in said
+    assert not made.blocks[0].pictures
 
 
 def counted(text: str, flags: tuple[str, ...], bench: Path) -> Cost:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from plots.core.bounds import bounds
 from plots.core.cost import Cost, CostError, Operation
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from plots.features.predict.fit import Fit
 
 CPU, GPU = "cpu", "cuda"
+Winner = Literal["cpu", "gpu"] | None
 _ELSE = "f32"  # in which the CPU trains where it was not measured in the precision that is asked
 # By which hidden layers are widened or narrowed to find where the other side wins.
 _FACTORS = [2.0**power for power in range(-8, 9)]
@@ -119,7 +120,7 @@ def fastest(predictions: Iterable[Prediction], device: str) -> Prediction | None
     return min(there or own, key=lambda one: one.middle, default=None)
 
 
-def winner(cpu: Prediction | None, gpu: Prediction | None) -> str | None:
+def winner(cpu: Prediction | None, gpu: Prediction | None) -> Winner:
     """The side whose whole band is below the other's: cpu or gpu; None where that cannot be
     told."""
     if cpu is None or gpu is None or (cpu.low <= gpu.high and gpu.low <= cpu.high):
@@ -298,7 +299,7 @@ class Size:
         """All of them, the CPU first."""
         return (*([self.cpu] if self.cpu else []), *self.peers, *self.gpus)
 
-    def winner(self, device: str) -> str | None:
+    def winner(self, device: str) -> Winner:
         """Of the CPU and that GPU: cpu, gpu or None."""
         return winner(self.cpu, next((one for one in self.gpus if one.device == device), None))
 
