@@ -62,13 +62,14 @@ class Strip:
 @dataclass(frozen=True, slots=True)
 class Strips:
     """Strips under each other on one scale: `measure` as a Question has it, `title` what is asked,
-    `conditions` what all strips share."""
+    `conditions` what all strips share, `circles` what the marks are."""
 
     title: str
     strips: tuple[Strip, ...]
     measure: str = "parameters"
     conditions: str = ""
     quantity: Quantity = TIME
+    circles: str = "other networks at their own batch"
 
     def words(self, side: Side) -> str:
         """What a segment of this side means."""

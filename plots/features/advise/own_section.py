@@ -12,7 +12,7 @@ from plots.core.charts.strip import draw_strips
 from plots.core.cost import BENCH_PATH, Cost
 from plots.core.costs import described_cost
 from plots.core.page.section import Block, Context, Section
-from plots.core.strip import Side, Strip, Strips, between
+from plots.core.strip import Mark, Side, Strip, Strips, between
 from plots.features.advise.advice import (
     Adviser,
     Own,
@@ -144,11 +144,13 @@ def strips_over(own: Own, measure: str) -> Strips | None:
     line = own.batches if by_batch else own.widths
     if len(line) < 2 or not own.gpus:
         return None
-    sizes = [size for size, _ in line]
 
     def strip(gpu: Prediction) -> Strip:
         sides: list[Side] = [size.winner(gpu.device) or "open" for _, size in line]
-        return Strip(title_of(gpu), between(sizes, sides), is_predicted=gpu.row is None)
+        names = [f"{at:,.0f}" if by_batch else size.cost.model for at, size in line]
+        places = [at for at, _ in line]
+        marks = tuple(map(Mark, names, places, sides))
+        return Strip(title_of(gpu), between(places, sides), gpu.row is None, marks)
 
     fixed = own.cost.model if by_batch else f"batch {own.cost.batch:,.0f}"
     return Strips(
@@ -156,4 +158,5 @@ def strips_over(own: Own, measure: str) -> Strips | None:
         tuple(map(strip, own.gpus)),
         measure,
         f"{printable(fixed, 60)}, {own.cost.precision}",
+        circles="the sizes measured",
     )
