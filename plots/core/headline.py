@@ -87,14 +87,8 @@ def of_each_network(compared: Iterable[Comparison], family: str) -> list[Compari
 
 
 def over_passes(compared: Iterable[Comparison]) -> list[Comparison]:
-    """For each batch whose forward passes were compared over network sizes the way of the GPU that
-    wins earliest, of those with the most sizes, in the plainest precision; the smallest first."""
-    batches: dict[str, list[Comparison]] = {}
-    for one in compared:
-        if one.family == FORWARD and one.cpu.candidates and not unusual(one):
-            batches.setdefault(one.batch, []).append(one)
-    own = (batches[batch] for batch in sorted(batches, key=lambda batch: whole(batch) or 0))
-    return [chosen for curves in own if (chosen := _earliest_of(curves))]
+    """Those of forward passes over network sizes, the smallest batch first."""
+    return sorted(of_each_network(compared, FORWARD), key=lambda one: whole(one.batch) or 0)
 
 
 def way(one: Comparison | SpeedUp) -> str:

@@ -24,7 +24,6 @@ from plots.core.network import epoch_rows, training_rows
 from plots.core.rates import lines
 from plots.features.training.chart import (
     best_of_devices,
-    draw_latencies,
     draw_throughput,
     draw_times,
 )
@@ -254,8 +253,7 @@ def test_copies(read, drawn):
     check(drawn(draw_rates, file, found, **options, tick=units.binary_bytes))
 
 
-@pytest.mark.parametrize(("draw", "panels"), [(draw_throughput, 4), (draw_latencies, 1)])
-def test_forward_passes(read, drawn, draw, panels):
+def test_forward_passes(read, drawn):
     entries = [
         entry
         for model in ("disc-3", "disc-7", "disc-11", "heart", "fcn-r")
@@ -265,10 +263,10 @@ def test_forward_passes(read, drawn, draw, panels):
     ]
     file = read(synthetic.document(entries, gpu="synthetic GPU"))
     rows = training_rows(file, FORWARD)
-    figures = drawn(draw, file, rows if panels > 1 else [row for row in rows if row.batch == "1"])
+    figures = drawn(draw_throughput, file, rows)
     check(figures)
     for one in figures:
-        assert [len(axes.lines) for axes in one.figure.axes] == panels * [2]  # of five networks
+        assert [len(axes.lines) for axes in one.figure.axes] == 4 * [2]  # of five networks
     assert draw_throughput(file, [row for row in rows if row.batch == "1"]) is None
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws seconds per epoch, or per forward pass, against the number of parameters, both axes
 logarithmic, and which lines of them are few enough for a chart; of forward passes also samples per
-second over the batch, and how late single passes are."""
+second over the batch."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -20,13 +20,11 @@ from plots.core.charts.rates import MOST_PANELS, Panel, draw_rates
 from plots.core.charts.style import (
     GREY,
     INK,
-    RULE,
     Chart,
     Pictures,
     devices,
     finish,
     is_narrow,
-    logarithmic,
     render,
     repetitions,
     set_logarithmic_axes,
@@ -36,7 +34,6 @@ from plots.core.network import familiar, on_device, training_rows
 from plots.core.rates import lines
 from plots.core.series import SeriesKey, series_key, series_labels
 from plots.core.statistics import spread
-from plots.features.training.table import QUANTILES, over_repetitions
 from plots.file.families import EPOCH, FORWARD
 from plots.file.rows import File, Row
 from plots.text import printable
@@ -110,8 +107,8 @@ def draw_epochs(file: File) -> Chart:
 
 
 def draw_passes(file: File) -> list[Chart]:
-    """The charts of the passes of `file`: of times, and where there are any of throughput and of
-    latencies. Times are of the smallest batch, at which whoever asks waits for one answer."""
+    """The charts of the passes of `file`: of times, in the smallest batch, at which whoever asks
+    waits for one answer, and of throughput where there is any."""
     rows = training_rows(file, FORWARD)
     plain = [row for row in rows if is_in_plainest_precision(row)]
     batch = min(row.counters["batch"] for row in rows)
@@ -123,7 +120,7 @@ def draw_passes(file: File) -> list[Chart]:
         "the same figures."
     )
     times = Chart("passes", draw_times(file, best_of_devices(single)), alt)
-    return [times, *filter(None, [draw_throughput(file, plain), draw_latencies(file, single)])]
+    return [times, *filter(None, [draw_throughput(file, plain)])]
 
 
 def draw_times(file: File, rows: Sequence[Row]) -> Pictures:
@@ -301,7 +298,7 @@ def _subtitle(file: File, rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-# ---- forward passes: throughput and latencies, of the fastest way of each device
+# ---- forward passes: throughput, of the fastest way of each device
 
 
 _BESIDES = 3  # networks on no ladder that do without those of ladders
@@ -333,59 +330,6 @@ def draw_throughput(file: File, rows: Sequence[Row]) -> Chart | None:
     )
     alt = f"Samples per second against the batch, both axes logarithmic, of {', '.join(own)}."
     return Chart("throughput", pictures, alt)
-
-
-def draw_latencies(file: File, rows: Sequence[Row]) -> Chart | None:
-    """How late passes of one network are, in the middle and at worst; of `rows`, forward passes of
-    `file` in one batch. None where none was timed pass by pass."""
-    timed = [row for row in fastest_ways(rows) if _latencies(row)]
-    devices_of: dict[str, set[str]] = {}
-    for row in timed:
-        devices_of.setdefault(row.model, set()).add(row.device)
-    most = max(map(len, devices_of.values()), default=0)
-    own = _few([row for row in timed if len(devices_of[row.model]) == most], 3)
-    if not own:
-        return None
-    name = list(own)[len(own) // 2]
-    alt = f"What 50 % to all of the single passes of {name} do not exceed, on each device."
-    return Chart("latencies", render(partial(_draw_latencies, file, own[name])), alt)
-
-
-def _draw_latencies(file: File, rows: Sequence[Row], figure: Figure) -> None:
-    figure.set_figheight(2.8 if is_narrow(figure) else 3.2)
-    axes: Axes = figure.add_subplot()
-    looks, labels, drawn = Looks(file.rows), series_labels(rows), []
-    for row in rows:
-        late = _latencies(row)
-        drawn += axes.plot(
-            [*late],
-            [*late.values()],
-            linewidth=1.8,
-            markersize=5.5,
-            label=printable(labels[series_key(row)], 60),
-            **looks.of(row.configuration).line,
-        )
-    values = np.concatenate([np.asarray(line.get_ydata()) for line in drawn])
-    axes.set_yscale("log")
-    axes.set_ylim(values.min() / 2, values.max() * 2)
-    logarithmic(axes.yaxis, units.power_of_ten_seconds)
-    axes.set_xlim(-0.3, len(QUANTILES) - 0.7)
-    axes.set_xticks(range(len(QUANTILES)), [*QUANTILES.values()])
-    axes.set_xlabel("of all passes take no longer")
-    axes.grid(axis="y", color=RULE, linewidth=0.8)
-    axes.set_axisbelow(True)
-    write_above(axes, "wall-clock time of a single pass", figure.get_figwidth() - 1)
-    what = f"{rows[0].model}, {units.count(rows[0].counters['params'])} parameters"
-    batch = f"batch {units.written(rows[0].batch)}"
-    note = "points: median over the repetitions"
-    title = "Forward passes: the latency of single ones"
-    finish(figure, title, [devices(file), f"{printable(what, 60)}, {batch}; {note}"], drawn)
-
-
-def _latencies(row: Row) -> dict[int, float]:
-    """Place in QUANTILES → seconds, of those that were measured."""
-    late = (over_repetitions(key, row) for key in QUANTILES)
-    return {place: one for place, one in enumerate(late) if one and one > 0}
 
 
 def _few(rows: Iterable[Row], most: int) -> dict[str, list[Row]]:
