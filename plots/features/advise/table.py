@@ -52,12 +52,10 @@ def advice_table(advice: Advice, adviser: Adviser, epochs: int = 1) -> Table:
     """What `adviser` said: every way of each device, in short the best one."""
     cost, quantity = advice.cost, adviser.quantity
     unit, steps = quantity.unit, float(cost.fields["steps"])
+    of = "epoch" if epochs == 1 else counted(epochs, "epoch")
 
-    def field(key: str, title: str, end: str, each: float) -> Field:
-        def value(one: Prediction) -> float:
-            return each * float(getattr(one, end))
-
-        return shown_field(f"{key}{unit}", title, value, lambda value: quantity.show(value, 2))
+    def field(key: str, title: str, of: Callable[[Prediction], float]) -> Field:
+        return shown_field(f"{key}{unit}", title, of, lambda value: quantity.show(value, 2))
 
     def fit(key: str, title: str, of: Callable[[Series], float]) -> Field:
         """What the file's networks say of the fit that a prediction is from."""
@@ -65,7 +63,7 @@ def advice_table(advice: Advice, adviser: Adviser, epochs: int = 1) -> Table:
             number_field(key, title, lambda one: one.series and of(one.series), "", 2)
         )
 
-    an_epoch = field("epoch_", "an epoch", "middle", 1)
+    an_epoch = field("epoch_", "an epoch", lambda one: one.middle)
     is_measured = (
         Column("measured", "measured"),
         lambda one: Cell("yes", 1) if one.measured else Cell("no", 0),
@@ -73,12 +71,12 @@ def advice_table(advice: Advice, adviser: Adviser, epochs: int = 1) -> Table:
     fields = (
         text_field("on", "on", lambda one: one.label),
         for_programs(text_field("device", "device", lambda one: one.device)),
-        field("", "epoch" if epochs == 1 else counted(epochs, "epoch"), "middle", epochs),
-        field("low_", "from", "low", epochs),
-        field("high_", "to", "high", epochs),
+        field("", of, lambda one: epochs * one.middle),
+        field("low_", "from", lambda one: epochs * one.low),
+        field("high_", "to", lambda one: epochs * one.high),
         for_programs(an_epoch) if epochs == 1 else an_epoch,
-        field("step_", "a step", "middle", 1 / steps),
-        _winner_field(advice.cpu, [one for one in advice.predictions if one.device == CPU]),
+        field("step_", "a step", lambda one: one.middle / steps),
+        _winner_field(advice.cpu, lambda one: one.device == CPU),
         for_programs(is_measured),
         fit("networks", "networks", lambda series: len(series.residuals)),
         fit("typical_error_percent", "typical error", lambda series: 100 * series.typical_error),
@@ -96,11 +94,11 @@ def advice_table(advice: Advice, adviser: Adviser, epochs: int = 1) -> Table:
     return table(advice.predictions).shortened(table(advice.shortened()))
 
 
-def _winner_field(cpu: Prediction | None, without: Sequence[Prediction | None]) -> Field:
-    """How each but those compares with `cpu`."""
+def _winner_field(cpu: Prediction | None, is_here: Callable[[Prediction], bool]) -> Field:
+    """How each but what `is_here` compares with `cpu`."""
     return (
         Column("winner", "than the CPU"),
-        lambda one: NOTHING if one in without else against(cpu, one),
+        lambda one: NOTHING if is_here(one) else against(cpu, one),
     )
 
 
@@ -154,7 +152,7 @@ def own_table(own: Own, epochs: int = 1, each: str = "") -> Table:
         seconds_field("step_seconds", "a step", lambda one: one.middle / steps, digits=2),
         seconds_field("seconds", of, lambda one: epochs * one.middle, digits=2),
         text_field("range", "from … to", lambda one: span(one, epochs)),
-        _winner_field(own.cpu, [own.cpu]),
+        _winner_field(own.cpu, lambda one: one is own.cpu),
     )
     rows = f"{cost.fields['rows']:,} rows an epoch"
     title = (
