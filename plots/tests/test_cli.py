@@ -96,6 +96,16 @@ def test_a_missing_package_is_one_sentence():
     assert "no package fastjsonschema" in finished.stderr and "pip install ." in finished.stderr
 
 
+def test_times_needs_no_package_of_the_page(small, write):
+    code = (
+        "import sys; sys.modules |= dict.fromkeys(('matplotlib', 'markupsafe', 'jinja2', 'scipy'));"
+        "from plots.cli import main; sys.exit(main(['times', sys.argv[1]]))"
+    )
+    words = [sys.executable, "-c", code, str(write(small))]
+    finished = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0 and "20.0 ms" in finished.stdout, finished.stderr
+
+
 def test_the_module_runs_on_a_plain_terminal(small, write):
     finished = subprocess.run(
         [sys.executable, "-m", "plots", "validate", str(write(small))],

@@ -79,7 +79,7 @@ def fastest_ways(rows: Sequence[Row]) -> list[Row]:
     """Those of each device's way that is fastest in what all have, of the ways that have half as
     many of `rows` as any at least."""
     kept = set()
-    for device in ("cpu", "cuda"):
+    for device in dict.fromkeys(row.device for row in rows):
         ways: dict[SeriesKey, dict[tuple[str, str], float]] = {}
         for row in on_device(rows, device):
             own = ways.setdefault(series_key(row), {})

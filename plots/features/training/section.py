@@ -113,12 +113,12 @@ def _titled(family: str, blocks: Sequence[Block], notes: tuple[str, ...] = ()) -
 
 
 def _draw(file: File, family: str) -> list[Chart]:
+    if family == MINIBATCH:
+        return []
     # Imported here because matplotlib takes long to load.
     from plots.features.training.chart import draw_epochs, draw_passes  # noqa: PLC0415
 
-    if family == EPOCH:
-        return [draw_epochs(file)]
-    return draw_passes(file) if family == FORWARD else []
+    return [draw_epochs(file)] if family == EPOCH else draw_passes(file)
 
 
 def tables(rows: Sequence[Row]) -> tuple[Table, ...]:
