@@ -27,7 +27,7 @@ from plots.features.advise.advice import (
     rows_of,
 )
 from plots.features.advise.analysis import Prediction
-from plots.features.advise.table import own_block, own_sentences, own_table, sentence
+from plots.features.advise.table import own_block, own_sentences, own_table
 from plots.features.predict.answer import Predictions
 from plots.file.rows import File
 from plots.tests import synthetic, synthetic_peers
@@ -87,7 +87,7 @@ def replace_rates(adviser: Adviser) -> Adviser:
 
 
 def printed(own: Own, adviser: Adviser) -> str:
-    block = own_block(own, sentence(own), own_sentences(own, adviser), own_table(own))
+    block = own_block(own, own_sentences(own, adviser), own_table(own))
     return text_of([Section("Advice", "advice", blocks=(block,))])
 
 

@@ -182,7 +182,7 @@ def module_block(found: AsIs, epochs: int = 1) -> Block:
     what = f"A step of {counted_rows(own.cost.batch)}" if by_step else ""
     table = own_table(replace(own, peers=tuple(others)), epochs, "a step" if by_step else "")
     lead = sentence(own, 1 if by_step else epochs, what)
-    return own_block(own, lead, [why, *sentences(found)], table)
+    return own_block(own, [why, *sentences(found)], table, lead)
 
 
 def sentences(found: AsIs) -> list[str]:

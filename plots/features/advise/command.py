@@ -194,7 +194,7 @@ def _answer(
 
     own = own_network(file, adviser, cost, count)
     said, short = own_sentences(own, adviser), own_table(own, epochs)
-    block = own_block(own, sentence(own, epochs), said, table.shortened(short))
+    block = own_block(own, said, table.shortened(short), sentence(own, epochs))
     return replace(block, machine=file.machine.id)
 
 

@@ -24,7 +24,7 @@ from plots.features.advise.advice import (
 )
 from plots.features.advise.analysis import Prediction, nearest
 from plots.features.advise.as_is_summary import as_is, cards_of, module_block, modules
-from plots.features.advise.table import own_block, own_sentences, own_table, sentence
+from plots.features.advise.table import own_block, own_sentences, own_table
 from plots.features.predict.analysis import DEFAULT_CARDS
 from plots.features.predict.answer import Predictions
 from plots.features.predict.data import card_of
@@ -93,7 +93,7 @@ def _answer(pair: tuple[File, str], fit: Fit | None) -> Answer | None:
     adviser = Adviser(file, cost.precision, cost.accumulate, cards=cards, fit=fit)
     found = own_network(file, adviser, cost, count)
     said = own_sentences(found, adviser) + ([] if cost.operations else [_NOT_COUNTED])
-    return found, own_block(found, sentence(found), said, own_table(found))
+    return found, own_block(found, said, own_table(found))
 
 
 def _cards_of(file: File) -> list[Card]:

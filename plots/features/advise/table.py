@@ -163,10 +163,11 @@ def own_table(own: Own, epochs: int = 1, each: str = "") -> Table:
     return table.without("seconds") if each else table
 
 
-def own_block(own: Own, lead: str, said: Sequence[str], table: Table) -> Block:
-    """What is `said` of it, `table` of its ways, and its sizes where there are several."""
+def own_block(own: Own, said: Sequence[str], table: Table, lead: str = "") -> Block:
+    """What is `said` of it, `table` of its ways, and its sizes where there are several; first the
+    `lead`, or what an epoch takes."""
     return Block(
-        lead=lead,
+        lead=lead or sentence(own),
         points=tuple(said),
         tables=(table, *([sizes_table(own).as_folded()] if len(own.sizes) > 1 else [])),
         emphasis=True,
