@@ -46,7 +46,6 @@ class Fold:
     summary: str
     tables: tuple[Table, ...] = ()
     commands: tuple[str, ...] = ()
-    points: tuple[str, ...] = ()
     pictures: tuple[Picture, ...] = ()
 
 
