@@ -56,10 +56,10 @@ def headline(file: File, compared: Sequence[Comparison]) -> list[Answer]:
     return [_answer(file, one) for one in chosen]
 
 
-def foremost(compared: Sequence[Comparison]) -> Comparison | None:
+def foremost(compared: Sequence[Comparison], networks: str | None = None) -> Comparison | None:
     """The comparison that a single line on a machine is about: that of the headline's first answer,
-    found without what disagrees with it."""
-    curves = _curves(compared)
+    found without what disagrees with it; on the ladder of these `networks` where they are given."""
+    curves = _curves(compared, networks)
     return _in_order(curves, _own_batch(curves))[0] if curves else None
 
 
@@ -106,10 +106,10 @@ def unusual(one: Comparison | SpeedUp) -> str:
     return ", ".join(axes.words(shown, without={"family", "model", "batch"}))
 
 
-def _curves(compared: Sequence[Comparison]) -> list[Comparison]:
-    """Epochs against the best of the CPU on the first ladder, in the plainest training (f32), or in
-    that which comes first in the file where none is plain."""
-    networks = next(iter(ladders_of(compared)), None)
+def _curves(compared: Sequence[Comparison], networks: str | None = None) -> list[Comparison]:
+    """Epochs of `networks`, or of the first ladder, against the best of the CPU, in the plainest
+    training (f32), or in that which comes first in the file where none is plain."""
+    networks = networks or next(iter(ladders_of(compared)), None)
     groups: dict[str, list[Comparison]] = {}
     for one in compared:
         if one.family == EPOCH and one.cpu.candidates and one.networks == networks:

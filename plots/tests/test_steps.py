@@ -124,7 +124,9 @@ def test_the_headline_stays_the_one_over_parameters(file, alone):
     assert headline(alone, comparisons(alone)) == []
     said = glance(alone, comparisons(alone))
     assert said.sentence.endswith(", training fcn-r step by step.")
-    assert said.lines[0].startswith("alexnet-r: from batch ")
+    first, second = said.lines
+    assert first.startswith("At 14,204,938 parameters (fcn-r, batch 1,024) the GPU is ")
+    assert second.startswith("alexnet-r: from batch ")
 
 
 def test_without_curves_or_a_gpu_it_says_what_there_is(load):

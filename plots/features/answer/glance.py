@@ -8,7 +8,15 @@ from plots import units
 from plots.core.bounds import Ceilings
 from plots.core.crossover import Comparison, SpeedUp, speed_ups
 from plots.core.crossover_words import claim, crossover_words, ratio_words, speed_up_words
-from plots.core.headline import Answer, foremost, headline, over_batches, over_passes, unusual
+from plots.core.headline import (
+    Answer,
+    foremost,
+    headline,
+    ladders_of,
+    over_batches,
+    over_passes,
+    unusual,
+)
 from plots.core.machines import short_gpu, short_processor
 from plots.core.network import ODD, best, epoch_rows, on_device, step_rows, training_rows
 from plots.core.paired import pairs_sentence
@@ -24,6 +32,7 @@ from plots.text import counted, printable, whole
 
 MOST_WORDS = 25
 _MOST_STRIPS = 5
+_MOST_LINES = 3
 _MOST_MARKS = 6
 _NAME = 24  # characters of a name from the file
 _PLACES = {"batch": "training {} step by step", "copies": "training copies of {} at once"}
@@ -69,7 +78,8 @@ def _said(file: File, compared: Sequence[Comparison], found: Sequence[Verdict]) 
     if first := foremost(compared):
         return _of_curve(file, compared, first)
     if curves := over_batches(compared) or over_copies(file):
-        return _of_curves(curves, lambda one: _name(one.model), _PLACES[curves[0].measure])
+        place, much = _PLACES[curves[0].measure], _at_the_largest_batch(file, curves[0])
+        return _of_curves(curves, lambda one: _name(one.model), place, much=much)
     if on_device([*epoch_rows(file), *step_rows(file)], "cuda"):
         return _of_networks(file)
     if passes := over_passes(compared):
@@ -116,7 +126,8 @@ def _of_curve(file: File, compared: Sequence[Comparison], first: Comparison) -> 
     ]
     largest = answers[0].largest
     lines = [speed_up_words(largest)] if largest else []
-    lines += _moved(batches[1:], answers[0])
+    others = [foremost(compared, networks) for networks in ladders_of(compared)[1:]]
+    lines += _moved(batches[1:], [one for one in others if one], answers[0])
     lines += pairs_sentence(file, first, "the ") or _placed(answers)
     batch = "" if len(batches) > 1 else f", {_batch(first)}"
     shown = _strips(strips, first, f"{_kind(first)}{batch}")
@@ -138,9 +149,13 @@ def at_each_batch(compared: Sequence[Comparison], first: Comparison) -> list[Com
     return [first, *sorted(alike.values(), key=lambda one: whole(one.batch) or 0)]
 
 
-def _moved(others: Sequence[Comparison], answer: Answer) -> list[str]:
-    """What other batches say, and networks on no curve that disagree, in a line."""
-    said = [f"{_batch(one)}: {crossover_words(one.crossover)}" for one in others[:3]]
+def _moved(
+    batches: Sequence[Comparison], ladders: Sequence[Comparison], answer: Answer
+) -> list[str]:
+    """What other batches and other ladders say, and networks on no curve that disagree, in a
+    line."""
+    said = [f"{_batch(one)}: {crossover_words(one.crossover)}" for one in batches[:3]]
+    said += [f"{_kind(one)}: {crossover_words(one.crossover)}" for one in ladders[:2]]
     for one in answer.exceptions[:2]:
         network = f"{_name(one.model)} ({units.count(one.parameters)} parameters)"
         said.append(f"on {network} {ratio_words(one, 2)}")
@@ -172,18 +187,34 @@ def _marks(file: File, first: Comparison) -> tuple[Mark, ...]:
 
 
 def _of_curves(
-    curves: Sequence[Comparison], name: Callable[[Comparison], str], place: str, of: str = ""
+    curves: Sequence[Comparison],
+    name: Callable[[Comparison], str],
+    place: str,
+    of: str = "",
+    much: Sequence[str] = (),
 ) -> Glance:
     """Of a file without epochs: from which size on the GPU wins on each of `curves`, the first of
-    which `place` is about."""
+    which `place` is about, and by how `much` in a sentence."""
     strips = [
         Strip(name(one), segments_of(one.crossover), crossover=one.crossover.size)
         for one in curves[:_MOST_STRIPS]
     ]
     said = [f"{name(one)}: {crossover_words(one.crossover)}." for one in curves[1:4]]
+    said = [*much, *said][:_MOST_LINES]
     first = curves[0]
     sentence = _shortest(claim(first.crossover), [f", {place.format(name(first))}", ""])
     return Glance(_strips(strips, first, of), sentence, tuple(said))
+
+
+def _at_the_largest_batch(file: File, first: Comparison) -> list[str]:
+    """By how much the same way wins there, a sentence; none of copies."""
+    alike = [
+        one
+        for one in speed_ups(file, MINIBATCH)
+        if one.model == first.model and one.gpu.configuration == first.gpu.configuration
+    ]
+    largest = max(alike, key=lambda one: whole(one.batch) or 0, default=None)
+    return [speed_up_words(largest)] if largest else []
 
 
 def _of_networks(file: File) -> Glance:
