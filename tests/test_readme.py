@@ -30,7 +30,7 @@ from plots.features.peers.section import peer_tables  # noqa: E402
 from plots.features.predict.answer import Predictions, predictions  # noqa: E402
 from plots.features.shi.analysis import load_shi  # noqa: E402
 from plots.features.shi.section import ratio_table  # noqa: E402
-from plots.features.training.table import best_table, compared_and_alone  # noqa: E402
+from plots.features.training.table import best_table, on_both  # noqa: E402
 from plots.file import loading, rows  # noqa: E402
 from tools.sources import tracked_files  # noqa: E402
 
@@ -89,7 +89,7 @@ def chosen(whole: Table, keys: Sequence[str], lines: Sequence[tuple[Cell, ...]])
 def epochs() -> str:
     """The best times of the networks in SHOWN."""
     in_f32 = [row for row in epoch_rows(measured()) if row.precision == "f32"]
-    whole = best_table(compared_and_alone(in_f32)[0])
+    whole = best_table(on_both(in_f32))
     lines = [line for line in whole.lines if line[0].text in SHOWN]
     times = [f"{side}_{key}" for side in ("cpu", "gpu") for key in ("seconds_per_epoch", "on")]
     return chosen(whole, ["network", "params", "speed_up", *times], lines)

@@ -30,19 +30,12 @@ def crossover_words(one: Crossover) -> str:
     return where(one) if one.kind == "once" else f"{winner(one)} {where(one)}"
 
 
-def claim(
-    one: Crossover,
-    verb: str = "",
-    *,
-    article: str = "the",
-    with_sizes: bool = True,
-    beside: str = "",
-) -> str:
+def claim(one: Crossover, verb: str = "", *, article: str = "the", beside: str = "") -> str:
     """Who wins where, in a clause: "the GPU wins from 703,000 parameters". `verb` stands for
-    "wins"; `with_sizes` and `beside` are those of where()."""
+    "wins"; `beside` is that of where()."""
     said = f"{article} {winner(one)} {verb or one.question.quantity.wins}"
     if one.kind != "ambiguous":
-        return f"{said} {where(one, with_sizes=with_sizes, beside=beside)}"
+        return f"{said} {where(one, beside=beside)}"
     end = f" ({beside})" if beside else ""
     if one.high and not one.medians:
         return f"{said} from {amount(one.high, one)} at the latest{end}"
@@ -100,18 +93,18 @@ def winner(one: Crossover) -> str:
     return cpu if one.kind == "never" and _is_everywhere(one) else gpu
 
 
-def where(one: Crossover, *, with_sizes: bool = True, beside: str = "") -> str:
+def where(one: Crossover, *, beside: str = "") -> str:
     """Where winner() wins, of an answer that is not ambiguous: "from 703,000 parameters", "only up
-    to 22,500 parameters", "at every size, 22 to 806 parameters", the last with its sizes or
-    without. What `beside` says stands in brackets at the end, behind the interval."""
+    to 22,500 parameters", "at every size, 22 to 806 parameters". What `beside` says stands in
+    brackets at the end, behind the interval."""
     if one.kind == "once":
         about = "about " if one.question.is_band and beside else ""
         return f"from {about}{amount(one.size, one)}{_interval(one, beside)}"
     if one.kind == "several":
         return _several(one, beside)
     is_winner = one.kind == "always" or _is_everywhere(one)
-    claim = f"at {'every' if is_winner else 'no'} {_sizes(one)}"
-    said = f"{claim}, {size_range(one.sizes, one.question.measure)}" if with_sizes else claim
+    sizes = size_range(one.sizes, one.question.measure)
+    said = f"at {'every' if is_winner else 'no'} {_sizes(one)}, {sizes}"
     return f"{said} ({beside})" if beside else said
 
 

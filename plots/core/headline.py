@@ -12,8 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from plots.core.crossover import Comparison, Crossover, SpeedUp, intervals_overlap, speed_ups
-from plots.core.crossover_words import crossover_words
+from plots.core.crossover import Comparison, SpeedUp, speed_ups
 from plots.core.curves import AUTO
 from plots.core.statistics import log_medians
 from plots.file.families import EPOCH, FORWARD, MINIBATCH, TRAINING
@@ -28,15 +27,13 @@ _ORDER = ("always", "once", "several", "ambiguous", "never")
 class Answer:
     """One way of the GPU against the best thread count of the CPU, at the batch of the headline.
 
-    `elsewhere` are the same way's comparisons at other batches whose answer is another one (where
-    that way was not measured there, that of the best way that was), and `exceptions` the networks
-    on no curve whose faster device is not the one that the curve has at their size. `largest` is
-    the speedup of the largest network of the curve; None where the devices name it differently.
+    `exceptions` are the networks on no curve whose faster device is not the one that the curve has
+    at their size. `largest` is the speedup of the largest network of the curve; None where the
+    devices name it differently.
     """
 
     comparison: Comparison
     data: Literal["resident", "copied"]
-    elsewhere: tuple[Comparison, ...]
     exceptions: tuple[SpeedUp, ...]
     largest: SpeedUp | None
 
@@ -47,24 +44,22 @@ def ladders_of(compared: Iterable[Comparison]) -> list[str]:
     return sorted(found, key=lambda networks: networks != DISC.networks)
 
 
-def headline(
-    file: File, compared: Sequence[Comparison], networks: str | None = None
-) -> list[Answer]:
-    """The answers of `file`, whose comparisons() are `compared`, at one batch on the ladder of
-    these `networks` (None: the first of ladders_of()): with the data on the GPU, then copying each
-    batch; the other way round where the former has less than half as many sizes.
+def headline(file: File, compared: Sequence[Comparison]) -> list[Answer]:
+    """The answers of `file`, whose comparisons() are `compared`, at one batch on the first of
+    ladders_of(): with the data on the GPU, then copying each batch; the other way round where the
+    former has less than half as many sizes.
 
     None where CPU and GPU have fewer than two of its networks in common.
     """
-    curves = _curves(compared, networks)
-    chosen = _in_order(curves, _own_batch(curves)) if curves else []
-    return [_answer(file, curves, one) for one in chosen]
-
-
-def foremost(compared: Sequence[Comparison]) -> Comparison | None:
-    """The comparison that a single line on a machine is about: that of the headline's first answer,
-    found without what disagrees with it."""
     curves = _curves(compared)
+    chosen = _in_order(curves, _own_batch(curves)) if curves else []
+    return [_answer(file, one) for one in chosen]
+
+
+def foremost(compared: Sequence[Comparison], networks: str | None = None) -> Comparison | None:
+    """The comparison that a single line on a machine is about: that of the headline's first answer,
+    found without what disagrees with it; on the ladder of these `networks` where they are given."""
+    curves = _curves(compared, networks)
     return _in_order(curves, _own_batch(curves))[0] if curves else None
 
 
@@ -92,14 +87,8 @@ def of_each_network(compared: Iterable[Comparison], family: str) -> list[Compari
 
 
 def over_passes(compared: Iterable[Comparison]) -> list[Comparison]:
-    """For each batch whose forward passes were compared over network sizes the way of the GPU that
-    wins earliest, of those with the most sizes, in the plainest precision; the smallest first."""
-    batches: dict[str, list[Comparison]] = {}
-    for one in compared:
-        if one.family == FORWARD and one.cpu.candidates and not unusual(one):
-            batches.setdefault(one.batch, []).append(one)
-    own = (batches[batch] for batch in sorted(batches, key=lambda batch: whole(batch) or 0))
-    return [chosen for curves in own if (chosen := _earliest_of(curves))]
+    """Those of forward passes over network sizes, the smallest batch first."""
+    return sorted(of_each_network(compared, FORWARD), key=lambda one: whole(one.batch) or 0)
 
 
 def way(one: Comparison | SpeedUp) -> str:
@@ -118,8 +107,8 @@ def unusual(one: Comparison | SpeedUp) -> str:
 
 
 def _curves(compared: Sequence[Comparison], networks: str | None = None) -> list[Comparison]:
-    """Epochs of `networks` against the best of the CPU, in the plainest training (f32), or in that
-    which comes first in the file where none is plain."""
+    """Epochs of `networks`, or of the first ladder, against the best of the CPU, in the plainest
+    training (f32), or in that which comes first in the file where none is plain."""
     networks = networks or next(iter(ladders_of(compared)), None)
     groups: dict[str, list[Comparison]] = {}
     for one in compared:
@@ -157,7 +146,7 @@ def _in_order(curves: Sequence[Comparison], batch: str) -> list[Comparison]:
     """The choice of each kind of placement at `batch`, in the order of the answers."""
     found = []
     for data in ("resident", "copied"):
-        chosen = _chosen([one for one in curves if _data(one) == data], batch)
+        chosen = _earliest_of([one for one in curves if _data(one) == data and one.batch == batch])
         if chosen:
             found.append(chosen)
     most = max(len(one.ladder) for one in found)
@@ -167,11 +156,6 @@ def _in_order(curves: Sequence[Comparison], batch: str) -> list[Comparison]:
 def _data(one: Comparison) -> Literal["resident", "copied"]:
     value = one.gpu.axes.value(one.gpu.configuration, "data")
     return "resident" if value == "resident" else "copied"
-
-
-def _chosen(curves: Sequence[Comparison], batch: str) -> Comparison | None:
-    """_earliest_of() the ways at `batch`."""
-    return _earliest_of([one for one in curves if one.batch == batch])
 
 
 def _earliest_of(curves: Sequence[Comparison]) -> Comparison | None:
@@ -190,39 +174,18 @@ def _earliest_of(curves: Sequence[Comparison]) -> Comparison | None:
     return min(automatic or full, key=start)
 
 
-def _answer(file: File, curves: Sequence[Comparison], chosen: Comparison) -> Answer:
-    """`chosen`, and what of `curves` and of the other networks of `file` disagrees with it."""
-    data = _data(chosen)
-    alike = [one for one in curves if _data(one) == data]
-    same = [one for one in alike if one.gpu.configuration == chosen.gpu.configuration]
-    elsewhere = []
-    for batch in sorted({one.batch for one in curves}, key=_distance(chosen.cpu.own_batch)):
-        other = _chosen(same, batch) or _chosen(alike, batch) or _chosen(list(curves), batch)
-        if other and other is not chosen and _disagree(chosen.crossover, other.crossover):
-            elsewhere.append(other)
+def _answer(file: File, chosen: Comparison) -> Answer:
+    """`chosen`, and what of the other networks of `file` disagrees with it."""
     networks = _networks(file, chosen)
     on_ladder = {row.model for row in file.rows if row.ladder}
     return Answer(
         comparison=chosen,
-        data=data,
-        elsewhere=tuple(
-            sorted(elsewhere, key=lambda one: (whole(one.batch) or math.inf, one.batch))
-        ),
+        data=_data(chosen),
         exceptions=tuple(
             one for one in networks if one.model not in on_ladder and _differs(one, chosen)
         ),
         largest=next((one for one in networks if one.model in on_ladder), None),
     )
-
-
-def _disagree(one: Crossover, other: Crossover) -> bool:
-    """Whether two answers are not the same; sizes are where their intervals overlap."""
-    if one.kind != other.kind:
-        return True
-    if one.kind != "once":
-        is_worded = one.kind in ("several", "ambiguous")
-        return is_worded and crossover_words(one) != crossover_words(other)
-    return not intervals_overlap(one, other)
 
 
 def _networks(file: File, chosen: Comparison) -> list[SpeedUp]:

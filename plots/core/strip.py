@@ -5,7 +5,7 @@ them.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -62,13 +62,14 @@ class Strip:
 @dataclass(frozen=True, slots=True)
 class Strips:
     """Strips under each other on one scale: `measure` as a Question has it, `title` what is asked,
-    `conditions` what all strips share."""
+    `conditions` what all strips share, `circles` what the marks are."""
 
     title: str
     strips: tuple[Strip, ...]
     measure: str = "parameters"
     conditions: str = ""
     quantity: Quantity = TIME
+    circles: str = "other networks at their own batch"
 
     def words(self, side: Side) -> str:
         """What a segment of this side means."""
@@ -108,11 +109,8 @@ def segments_of(one: Crossover) -> tuple[Segment, ...]:
     """Where each side wins. Between two sizes whose winners differ it is open, but for the
     crossover itself, of which its interval says how far it is open."""
     winners = one.medians.winners if one.medians else one.winners
-    is_known = one.medians is None
-    found: list[Segment] = []
-    for (low, left), (high, right) in pairwise(zip(one.sizes, winners, strict=True)):
-        alike = left == right and is_known
-        found.append(Segment(low, high, SIDES[left] if alike else "open"))
+    sides = [SIDES[side] if one.medians is None else "open" for side in winners]
+    found = list(between(one.sizes, sides))
     if one.kind in ("once", "several", "ambiguous") and (one.low or one.high):
         low, high = one.low or one.sizes[0], one.high or one.sizes[-1]
         # What is undecided below the interval is the CPU's, unless the GPU has a part of it.
@@ -124,10 +122,18 @@ def segments_of(one: Crossover) -> tuple[Segment, ...]:
         ]
         after = [Segment(high, one.sizes[-1], "gpu")] if one.high else []
         found = [*before, Segment(low, high, "open"), *after]
-    return tuple(_joined(found))
+    return _joined(found)
 
 
-def _joined(segments: Iterable[Segment]) -> Iterable[Segment]:
+def between(sizes: Sequence[float], sides: Sequence[Side]) -> tuple[Segment, ...]:
+    """Where each side wins, of those that win at `sizes`; open between two that differ."""
+    ends = pairwise(zip(sizes, sides, strict=True))
+    return _joined(
+        Segment(low, high, left if left == right else "open") for (low, left), (high, right) in ends
+    )
+
+
+def _joined(segments: Iterable[Segment]) -> tuple[Segment, ...]:
     """`segments` with neighbours of one side made one, without those of no width."""
     kept: list[Segment] = []
     for each in segments:
@@ -135,7 +141,7 @@ def _joined(segments: Iterable[Segment]) -> Iterable[Segment]:
             kept[-1] = Segment(kept[-1].low, each.high, each.side)
         elif each.high > each.low:
             kept.append(each)
-    return kept
+    return tuple(kept)
 
 
 def side_of(one: SpeedUp) -> Side:

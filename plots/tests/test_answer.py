@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer in words: which crossover it is about, what it names, and that no word goes against
-the rows."""
+"""The answer: which crossover it is about, and that no word goes against the rows."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from plots.core.crossover import GPU_WINS, Question, comparisons
-from plots.core.crossover_words import doubt
-from plots.core.headline import Answer, headline
+from plots.core.crossover import GPU_WINS, Comparison, Question, comparisons
+from plots.core.crossover_words import claim, doubt
+from plots.core.headline import Answer, foremost, headline, way
 from plots.core.strip import SIDES, segments_of
-from plots.features.answer.analysis import LONGEST, reach, sentences
+from plots.features.answer.glance import Glance, at_each_batch, glance, reach
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import (
     ALL,
@@ -30,16 +30,21 @@ from plots.tests.synthetic_sweep import (
     ways,
 )
 
+AUTO = ("auto", "resident")
+
 
 @pytest.fixture
 def told(read):
-    """The sentences of a file with `configurations`, whose times are `seconds`."""
+    """What is said of a file with `configurations`, whose times are `seconds`."""
 
-    def tell(configurations: list[dict[str, str]], seconds: Seconds, **options: int) -> list[str]:
+    def tell(configurations: list[dict[str, str]], seconds: Seconds, **options: int) -> Glance:
         file = read(trained(configurations, seconds, **options))
-        return sentences(file, comparisons(file))
+        return glance(file, comparisons(file))
 
     return tell
+
+
+# --- words
 
 
 def test_it_takes_no_words_apart(read):
@@ -48,70 +53,40 @@ def test_it_takes_no_words_apart(read):
     compared = [
         replace(one, crossover=replace(one.crossover, question=named)) for one in comparisons(file)
     ]
-    first, *_ = sentences(file, compared)
-    assert "the fast card wins at every size measured, 22 to 11,201,190 parameters." in first
+    said = glance(file, compared).sentence
+    assert "The fast card wins at every size measured, 22 to 11,201,190 parameters," in said
 
 
 def test_a_gpu_that_wins_small_sizes_only(told):
-    first, *_ = told(ways(100, RESIDENT), lambda way, params: 1 / crossing(22_500.0)(way, params))
-    assert re.search(r"the GPU wins only up to 22,\d00 parameters; measured: 11 sizes", first)
+    one = told(ways(100, RESIDENT), lambda way, params: 1 / crossing(22_500.0)(way, params))
+    assert re.match(r"The GPU wins only up to 22,\d00 parameters", one.sentence)
 
 
 def test_equal_devices_are_not_called_faster(told):
-    first, speed_up = told(ways(100, RESIDENT), lambda way, params: 1.0)
-    assert "there is no sure winner (equal within noise at 11 of 11 sizes)" in first
-    assert "neither surely wins" in speed_up and "times as fast" not in speed_up
-    assert "holds 1" in speed_up
+    one = told(ways(100, RESIDENT), lambda way, params: 1.0)
+    assert "There is no sure winner (equal within noise at 11 of 11 sizes)" in one.sentence
+    assert "neither surely wins" in one.lines[0] and "times as fast" not in one.lines[0]
+    assert "holds 1" in one.lines[0]
 
 
 def test_too_few_repetitions_tell_nothing(told):
-    first, speed_up = told(ways(100, RESIDENT), crossing(5e4), repetitions=2)
-    assert "there is no sure winner (fewer than 5 repetitions; " in first
-    assert "too few repetitions tell who wins" in speed_up
+    one = told(ways(100, RESIDENT), crossing(5e4), repetitions=2)
+    assert "There is no sure winner (fewer than 5 repetitions; " in one.sentence
+    assert "too few repetitions tell who wins" in one.lines[0]
 
 
 def test_the_share_of_a_ceiling_names_its_precision(read):
-    ways = [
-        {**synthetic.cpu_configuration("disc-10", 1), "precision": precision}
-        for precision in ("f32", "bf16")
-    ]
-    entries = [
-        entry
-        for way, seconds in zip(ways, (2.0, 1.0), strict=True)
-        for entry in synthetic.samples(way, [seconds] * 9)
-    ]
+    plain = synthetic.cpu_configuration("disc-10", 1)
+    entries = synthetic.samples(plain, [2.0] * 9)
+    entries += synthetic.samples({**plain, "precision": "bf16"}, [1.0] * 9)
     file = read(synthetic.document(entries))
     assert "parameters) in bf16 at 1" in reach(file, file.rows)
     assert " in " not in reach(file, file.rows[:1])
 
 
 def test_other_training_is_named(told):
-    first, *_ = told(ways(100, RESIDENT, precision="tf32"), crossing(5e4))
-    assert first.startswith("On disc networks at batch 100, tf32 (CPU: f32), with the data on ")
-
-
-def test_many_batches_are_counted(told):
-    batches = (10, 20, 50, 100, 200, 500, 1000)
-    configurations = [each for batch in batches for each in ways(batch, RESIDENT)]
-    first, *_ = told(
-        configurations, lambda way, params: crossing(50 * int(way["batch"]))(way, params)
-    )
-    assert first.count("at batch") == 4 and "3 more batch sizes differ, too" in first
-
-
-def test_of_many_batches_those_that_differ_most_are_named(told):
-    batches = (10, 20, 50, 100, 200, 500)
-    configurations = [each for batch in batches for each in ways(batch, RESIDENT)]
-
-    def seconds(way: dict[str, str], params: float) -> float:
-        if way["batch"] == "500":
-            return 1.0 if way["device"] == "cpu" else 2.0
-        return crossing(50 * int(way["batch"]))(way, params)
-
-    first, *_ = told(configurations, seconds)
-    named = re.findall(r"at batch (\d+)", first)
-    assert named == ["100", "10", "20", "500"]
-    assert "at batch 500 the CPU wins at every size measured" in first
+    one = told(ways(100, RESIDENT, precision="tf32"), crossing(5e4))
+    assert one.sentence.endswith(" at batch 100, tf32 (CPU: f32).")
 
 
 @pytest.mark.slow
@@ -126,38 +101,34 @@ def test_long_names_make_no_long_answer(read):
         configurations, lambda way, params: crossing(50 * int(way["batch"]))(way, params)
     )
     axes = ({**synthetic.TILING, "values": ["plain", "y" * 10_000]},)
-    document = synthetic.document(entries, gpu="synthetic GPU", axes=axes)
-    file = read(document)
-    said = sentences(file, comparisons(file))
-    assert "(10,0" in said[0] and "2 more batch sizes" not in said[0]
-    assert max(map(len, said)) < LONGEST
+    file = read(synthetic.document(entries, gpu="synthetic GPU", axes=axes))
+    one = glance(file, comparisons(file))
+    assert "(10,0" in one.lines[0] and max(map(len, (one.sentence, *one.lines))) < 900
 
 
-def test_one_network_has_a_speed_up(told):
-    (only,) = told(ways(10, RESIDENT, models=["heart"]), heart_on("cpu"))
-    assert "there is no crossover" in only and "(heart, batch 10) the CPU is" in only
-
-
-def test_nothing_to_compare_is_said(read):
-    cpu = synthetic.samples(synthetic.cpu_configuration("disc-3", 1))
-    gpu = synthetic.samples(synthetic.gpu_configuration("disc-4"))
-    for entries, expected in (
-        (cpu + gpu, "nothing to compare"),
-        (gpu, "Only the GPU was measured"),
-        ([synthetic.failure(synthetic.cpu_configuration("disc-3", 1), "why")], "no answer"),
-    ):
-        document = synthetic.document(entries, gpu="synthetic GPU")
-        (said,) = sentences(read(document), [])
-        assert expected in said
+@pytest.mark.parametrize(
+    ("models", "expected"),
+    [
+        ({"cpu": "disc-3", "cuda": "disc-4"}, "nothing to compare"),
+        ({"cuda": "disc-4"}, "Only the GPU was measured"),
+        ({"cpu": "disc-3"}, "No GPU was measured, and no curve"),
+        ({"cpu": "heart", "cuda": "heart"}, "The GPU trains 0 of 1 network faster than the CPU."),
+        ({}, "No training epoch was measured, so there is no answer"),
+    ],
+)
+def test_without_a_curve_it_says_what_there_is(models, expected, read):
+    made = {"cpu": lambda model: synthetic.cpu_configuration(model, 1)}
+    made["cuda"] = synthetic.gpu_configuration
+    entries = [synthetic.failure(synthetic.cpu_configuration("disc-5", 1), "why")]
+    for device, model in models.items():
+        entries += synthetic.samples(made[device](model), [{"cpu": 1.0, "cuda": 2.0}[device]] * 9)
+    file = read(synthetic.document(entries, gpu="synthetic GPU"))
+    one = glance(file, comparisons(file))
+    assert expected in one.sentence and one.strips is None
+    assert len(models) < 2 or "disc" in str(models) or "times as fast" in one.lines[0]
 
 
 # --- the property: every clause that names a winner is held against the rows
-
-
-_CLAUSE = re.compile(
-    r"at batch (?P<batch>[\d,]+)(?:, (?:with the data on the GPU|copying each batch))?"
-    r"(?: \((?P<way>[^)]*)\))?,? the (?P<winner>GPU|CPU) wins (?P<where>(?:[^;.]|\.\d)*)"
-)
 
 
 def claimed(where: str, sizes: np.ndarray) -> np.ndarray:
@@ -210,27 +181,29 @@ def _speed_up(truth: dict) -> Seconds:
 
 
 @pytest.mark.slow
-def test_no_clause_claims_a_winner_that_the_rows_deny(told):
+def test_no_clause_claims_a_winner_that_the_rows_deny(read):
     checked = 0
     for seed in range(60):
         configurations, truth = random_file(np.random.default_rng(seed))
         if not configurations:
             continue
-
-        for sentence in told(configurations, _speed_up(truth), seed=seed):
-            main = None
-            for clause in _CLAUSE.finditer(sentence):
-                main = main or clause["way"]
-                key = (clause["batch"].replace(",", ""), clause["way"] or main)
-                rows = {size: ratio for (*own, size), ratio in truth.items() if tuple(own) == key}
-                sizes = np.array(sorted(rows), dtype=float)
-                wins = np.array([rows[size] > 1 for size in sizes])
-                inside = claimed(clause["where"], sizes)
-                if clause["winner"] == "CPU":
-                    assert not wins[inside].any(), (seed, sentence)
-                else:
-                    assert (wins == inside).all(), (seed, clause, sentence)
-                checked += 1
+        file = read(trained(configurations, _speed_up(truth), seed=seed))
+        found = comparisons(file)
+        for one in found:
+            clause = re.fullmatch(r"the (GPU|CPU) wins (.*)", claim(one.crossover))
+            if clause is None:
+                continue
+            wins = np.array([truth[one.batch, way(one), size] > 1 for size in one.sizes])
+            inside = claimed(clause[2], one.sizes)
+            if clause[1] == "CPU":
+                assert not wins[inside].any(), (seed, clause[0])
+            else:
+                assert (wins == inside).all(), (seed, clause[0])
+            checked += 1
+        if first := foremost(found):
+            said = claim(first.crossover).removeprefix("the ")
+            sentence = glance(file, found).sentence
+            assert said in sentence or "at some sizes of the" in sentence, (seed, sentence)
     assert checked > 100
 
 
@@ -250,6 +223,9 @@ def test_neither_strip_nor_doubt_denies_a_sure_winner(read):
     assert early > 3
 
 
+# --- which crossover answers
+
+
 @pytest.fixture
 def answered(read):
     """The headline of a file with `configurations`, whose times are `seconds`."""
@@ -261,94 +237,121 @@ def answered(read):
     return answer
 
 
-def test_the_batch_is_not_the_one_that_suits_the_gpu(answered):
-    configurations = [*ways(10, RESIDENT), *ways(100, RESIDENT), *ways(1000, RESIDENT)]
-    found = answered(configurations, by_batch(b10="cpu", b100="5e4", b1000="cuda"))
-    assert found[0].comparison.batch == "100"
-    assert found[0].comparison.crossover.size == pytest.approx(5e4, rel=0.1)
-    (answer,) = found
-    assert [(one.batch, one.crossover.kind) for one in answer.elsewhere] == [
-        ("10", "never"),
-        ("1000", "always"),
-    ]
-
-
-def test_of_two_other_batches_the_smaller_answers(answered):
-    found = answered(
-        [*ways(1000, RESIDENT), *ways(10, RESIDENT)], by_batch(b10="cpu", b1000="cuda")
+def slower(execution: str, times: float) -> Seconds:
+    """Of a crossover at 50,000 parameters: the GPU is so many `times` as slow in one execution."""
+    return lambda way, params: (
+        (times if (way["device"], way.get("execution")) == ("cuda", execution) else 1.0)
+        * crossing(5e4)(way, params)
     )
-    assert found[0].comparison.batch == "10"
-    assert found[0].comparison.crossover.kind == "never"
 
 
-@pytest.mark.parametrize(("sizes", "batch"), [(2, "1000"), (5, "1000"), (6, "100"), (11, "100")])
-def test_a_batch_with_few_sizes_does_not_answer(answered, sizes, batch):
-    configurations = [*ways(100, RESIDENT, models=ALL[-sizes:]), *ways(1000, RESIDENT)]
-    found = answered(configurations, by_batch(b100="cuda", b1000="cpu"))
-    assert found[0].comparison.batch == batch
+def small_only(way: dict[str, str], params: float) -> float:
+    """Of graphs, which win small sizes and lose all others."""
+    if way["device"] == "cpu":
+        return 1.0
+    if way["execution"] == "graph":
+        return (params / 1e6) ** 0.3 if params < 3e6 else 2.0
+    return (1e4 / params) ** 0.3
 
 
-def test_a_way_with_few_sizes_does_not_beat_a_full_curve(answered):
-    configurations = [*ways(100, EAGER), *ways(100, RESIDENT, models=LARGE)]
-    found = answered(configurations, crossing(5e4))
-    assert found[0].comparison.gpu.configuration["execution"] == "eager"
-    assert found[0].comparison.crossover.kind == "once" and len(found[0].comparison.sizes) == 11
+def late_unless_stepwise(way: dict[str, str], params: float) -> float:
+    return crossing(500.0 if way.get("loss") == "step" else 5e4)(way, params)
+
+
+def execution(one: Comparison) -> str:
+    return one.gpu.configuration["execution"]
+
+
+def precision(one: Comparison) -> str:
+    return one.common["precision"]
+
+
+TF32 = ways(100, RESIDENT, precision="tf32")
+STEPWISE = ways(100, RESIDENT, loss="step")
+
+
+@pytest.mark.parametrize(
+    ("configurations", "seconds", "fact", "expected"),
+    [
+        # The batch is the networks' own, and not the one that suits the GPU.
+        *(
+            ([*ways(10, RESIDENT), *ways(100, RESIDENT), *ways(1000, RESIDENT)], times, fact, value)
+            for times in (by_batch(b10="cpu", b100="5e4", b1000="cuda"),)
+            for fact, value in (
+                (lambda one: one.batch, "100"),
+                (lambda one: one.crossover.size, pytest.approx(5e4, rel=0.1)),
+            )
+        ),
+        # Of two other batches the smaller answers.
+        (
+            *([*ways(1000, RESIDENT), *ways(10, RESIDENT)], by_batch(b10="cpu", b1000="cuda")),
+            *(lambda one: (one.batch, one.crossover.kind), ("10", "never")),
+        ),
+        # A batch with less than half as many sizes as another does not.
+        *(
+            (
+                [*ways(100, RESIDENT, models=ALL[-sizes:]), *ways(1000, RESIDENT)],
+                *(by_batch(b100="cuda", b1000="cpu"), lambda one: one.batch, batch),
+            )
+            for sizes, batch in ((2, "1000"), (5, "1000"), (6, "100"), (11, "100"))
+        ),
+        # A way with few sizes does not beat a full curve, nor does auto.
+        (
+            *([*ways(100, EAGER), *ways(100, RESIDENT, models=LARGE)], crossing(5e4)),
+            lambda one: (execution(one), one.crossover.kind, len(one.sizes)),
+            ("eager", "once", 11),
+        ),
+        (
+            [*ways(100, EAGER, RESIDENT), *ways(100, AUTO, models=ALL[1:])],
+            *(crossing(5e4), lambda one: (execution(one) == "auto", len(one.sizes)), (False, 11)),
+        ),
+        # Of ways with the same sizes the earliest wins, but for auto; small sizes are no early win.
+        (ways(100, EAGER, RESIDENT), slower("eager", 4), execution, "graph"),
+        (ways(100, EAGER, RESIDENT, AUTO, PINNED), slower("auto", 1.2), execution, "auto"),
+        (ways(100, RESIDENT, EAGER), small_only, execution, "eager"),
+        # Plain training answers before any other.
+        ([*TF32, *ways(100, RESIDENT, models=ALL[:5])], crossing(100), precision, "f32"),
+        (TF32, crossing(100), precision, "tf32 (CPU: f32)"),
+        (
+            *([*STEPWISE, *ways(100, RESIDENT)], late_unless_stepwise),
+            *(lambda one: one.crossover.size, pytest.approx(5e4, rel=0.1)),
+        ),
+        (STEPWISE, late_unless_stepwise, lambda one: one.gpu.configuration["loss"], "step"),
+    ],
+)
+def test_the_first_answer_is_about(
+    configurations: list[dict[str, str]],
+    seconds: Seconds,
+    fact: Callable[[Comparison], object],
+    expected: object,
+    answered,
+):
+    assert fact(answered(configurations, seconds)[0].comparison) == expected
 
 
 def test_resident_data_with_few_sizes_does_not_come_first(answered):
-    configurations = [*ways(100, PINNED), *ways(100, RESIDENT, models=LARGE)]
-    found = answered(configurations, crossing(5e4))
+    found = answered([*ways(100, PINNED), *ways(100, RESIDENT, models=LARGE)], crossing(5e4))
     assert [answer.data for answer in found] == ["copied", "resident"]
-    found = answered([*ways(100, PINNED), *ways(100, RESIDENT)], crossing(5e4))
+    found = answered(ways(100, EAGER, RESIDENT, AUTO, PINNED), slower("auto", 1.2))
     assert [answer.data for answer in found] == ["resident", "copied"]
+    assert execution(found[1].comparison) == "graph"
 
 
-def test_of_ways_with_the_same_sizes_the_earliest_win(answered):
-    def seconds(way: dict[str, str], params: float) -> float:
-        slow = 4.0 if way["execution"] == "eager" and way["device"] == "cuda" else 1.0
-        return slow * crossing(5e4)(way, params)
-
-    found = answered(ways(100, EAGER, RESIDENT), seconds)
-    assert found[0].comparison.gpu.configuration["execution"] == "graph"
-
-
-AUTO = ("auto", "resident")
-
-
-def test_auto_answers_for_the_gpu_as_it_does_for_the_cpu(answered):
-    def seconds(way: dict[str, str], params: float) -> float:
-        slow = 1.2 if way["execution"] == "auto" and way["device"] == "cuda" else 1.0
-        return slow * crossing(5e4)(way, params)
-
-    found = answered(ways(100, EAGER, RESIDENT, AUTO, PINNED), seconds)
-    assert [answer.data for answer in found] == ["resident", "copied"]
-    assert found[0].comparison.gpu.configuration["execution"] == "auto", (
-        "not what chance made earliest"
+def test_the_same_way_is_shown_at_other_batches(read):
+    batches = (10, 100, 1000)
+    file = read(
+        trained(
+            [one for batch in batches for one in ways(batch, RESIDENT)],
+            by_batch(b10="cpu", b100="5e4", b1000="cuda"),
+        )
     )
-    assert found[1].comparison.gpu.configuration["execution"] == "graph"
-
-
-def test_auto_with_fewer_sizes_does_not_answer(answered):
-    configurations = [*ways(100, EAGER, RESIDENT), *ways(100, AUTO, models=ALL[1:])]
-    found = answered(configurations, crossing(5e4))
-    assert found[0].comparison.gpu.configuration["execution"] != "auto"
-    assert len(found[0].comparison.sizes) == 11
-
-
-def test_a_way_that_wins_small_sizes_only_is_not_the_earliest(answered):
-    def seconds(way: dict[str, str], params: float) -> float:
-        if way["device"] == "cpu":
-            return 1.0
-        small_only = (params / 1e6) ** 0.3 if params < 3e6 else 2.0
-        return small_only if way["execution"] == "graph" else (1e4 / params) ** 0.3
-
-    found = answered(ways(100, RESIDENT, EAGER), seconds)
-    assert found[0].comparison.gpu.configuration["execution"] == "eager"
-
-
-def test_other_batches_that_agree_are_not_named(answered):
-    found = answered([*ways(10, RESIDENT), *ways(100, RESIDENT)], crossing(5e4))
-    assert found[0].elsewhere == ()
+    found = comparisons(file)
+    shown = at_each_batch(found, foremost(found))
+    assert [(one.batch, one.crossover.kind) for one in shown] == [
+        ("100", "once"),
+        ("10", "never"),
+        ("1000", "always"),
+    ]
 
 
 def test_a_network_on_no_curve_that_disagrees_is_an_exception(answered):
@@ -362,23 +365,6 @@ def test_a_network_on_no_curve_that_disagrees_is_an_exception(answered):
     assert answer.largest.parameters == 11_201_190
 
 
-def test_plain_training_answers_before_any_other(answered):
-    other = ways(100, RESIDENT, precision="tf32")
-    plain = ways(100, RESIDENT, models=ALL[:5])
-    assert answered([*other, *plain], crossing(100))[0].comparison.common["precision"] == "f32"
-    assert answered(other, crossing(100))[0].comparison.common["precision"] == "tf32 (CPU: f32)"
-
-
-def test_waiting_for_each_loss_is_not_plain(answered):
-    def seconds(way: dict[str, str], params: float) -> float:
-        return crossing(5e4 if way.get("loss") != "step" else 500.0)(way, params)
-
-    stepwise = ways(100, RESIDENT, loss="step")
-    found = answered([*stepwise, *ways(100, RESIDENT)], seconds)
-    assert found[0].comparison.crossover.size == pytest.approx(5e4, rel=0.1)
-    assert answered(stepwise, seconds)[0].comparison.gpu.configuration["loss"] == "step"
-
-
-def test_one_size_has_no_headline(answered):
-    assert answered(ways(100, RESIDENT, models=["disc-3"]), crossing(100)) == []
-    assert answered(ways(10, RESIDENT, models=["heart"]), crossing(100)) == []
+@pytest.mark.parametrize(("batch", "model"), [(100, "disc-3"), (10, "heart")])
+def test_one_size_has_no_headline(batch, model, answered):
+    assert answered(ways(batch, RESIDENT, models=[model]), crossing(100)) == []

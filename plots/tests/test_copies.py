@@ -9,7 +9,6 @@ import pytest
 
 from plots.core.crossover import comparisons
 from plots.core.page.section import Context
-from plots.features.answer.analysis import sentences
 from plots.features.answer.glance import glance
 from plots.features.copies import section
 from plots.features.copies.analysis import copies_of, copies_sentences, over_copies
@@ -146,4 +145,3 @@ def test_copies_answer_where_no_sizes_do(read):
     assert shown.sentence.startswith("The GPU wins from ")
     assert re.search(r"( copies|\)), training copies of disc-4 at once\.$", shown.sentence)
     assert shown.strips.title == "From how many copies of a network does a GPU win?"
-    assert copies_sentences(file, over_copies(file))[0] in sentences(file, comparisons(file))

@@ -206,10 +206,10 @@ def test_each_ladder_has_a_crossover_of_its_own(read, ladders):
     assert best(read(laddered(discs="".join(ladders) != "demo", **ladders))) == expected
 
 
-def test_the_answer_has_a_sentence_for_each(write, shell):
+def test_the_answer_names_each(write, shell):
     printed = " ".join(shell("crossover", "--all", write(laddered(**BOTH))).out.split())
-    for networks in BOTH:
-        assert f"On {networks} networks at batch 100" in printed
+    assert ", on fully connected networks at batch 100. - " in printed
+    assert "What moves it: demo networks: from " in printed
     assert "epoch of demo networks" in printed
     assert "demo networks" in shell("crossover", "--threads", write(laddered(**BOTH))).out
 
@@ -219,7 +219,7 @@ def test_the_page_has_charts_of_each(write, tmp_path):
     path = write(laddered(**BOTH), "in/both.json")
     assert main(["report", str(path), "-o", str(tmp_path / "out")]) == 0
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    assert "epoch of demo networks" in page and "On demo networks at batch 100" in page
+    assert "epoch of demo networks" in page and "What moves it: demo networks: from " in page
     assert "demo networks against trainable parameters" in page
     assert "demo networks train faster on 2 threads" in page
 

@@ -120,39 +120,34 @@ SIZES = (10.0, 100.0, 1000.0, 10_000.0)
 ONCE = Crossover("once", 300.0, 200.0, 400.0, (300.0,), sizes=SIZES, winners=(-1, -1, 1, 1))
 
 
+def undecided(kind: str, low: float | None, *winners: int) -> Crossover:
+    return Crossover(kind, None, low, None, (), sizes=SIZES, winners=winners)
+
+
 @pytest.mark.parametrize(
-    ("kind", "low", "winners", "expected"),
+    ("one", "expected"),
     [
-        ("always", None, (1,) * 4, [(10, 10_000, "gpu")]),
-        ("never", None, (-1,) * 4, [(10, 10_000, "cpu")]),
-        ("ambiguous", None, (0,) * 4, [(10, 10_000, "open")]),
-        ("ambiguous", 50.0, (-1, 0, 0, 0), [(10, 50, "cpu"), (50, 10_000, "open")]),
-        ("ambiguous", 1500.0, (1, 1, -1, 0), [(10, 100, "gpu"), (100, 10_000, "open")]),
+        (undecided("always", None, 1, 1, 1, 1), [(10, 10_000, "gpu")]),
+        (undecided("never", None, -1, -1, -1, -1), [(10, 10_000, "cpu")]),
+        (undecided("ambiguous", None, 0, 0, 0, 0), [(10, 10_000, "open")]),
+        (undecided("ambiguous", 50.0, -1, 0, 0, 0), [(10, 50, "cpu"), (50, 10_000, "open")]),
+        (undecided("ambiguous", 1500.0, 1, 1, -1, 0), [(10, 100, "gpu"), (100, 10_000, "open")]),
         (
-            *("ambiguous", 2000.0, (-1, 1, 1, 0)),
+            undecided("ambiguous", 2000.0, -1, 1, 1, 0),
             [(10, 100, "open"), (100, 1000, "gpu"), (1000, 10_000, "open")],
         ),
         (
-            *("several", None, (1, 1, -1, -1)),
+            undecided("several", None, 1, 1, -1, -1),
             [(10, 100, "gpu"), (100, 1000, "open"), (1000, 10_000, "cpu")],
         ),
+        # The interval is open.
+        (ONCE, [(10, 200, "cpu"), (200, 400, "open"), (400, 10_000, "gpu")]),
+        (replace(ONCE, low=None), [(10, 400, "open"), (400, 10_000, "gpu")]),
+        (replace(ONCE, high=None), [(10, 200, "cpu"), (200, 10_000, "open")]),
     ],
 )
-def test_segments_by_hand(kind, low, winners, expected):
-    one = Crossover(kind, None, low, None, (), sizes=SIZES, winners=winners)
+def test_segments_by_hand(one, expected):
     assert segments_of(one) == tuple(Segment(*each) for each in expected)
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({}, [(10, 200, "cpu"), (200, 400, "open"), (400, 10_000, "gpu")]),
-        ({"low": None}, [(10, 400, "open"), (400, 10_000, "gpu")]),
-        ({"high": None}, [(10, 200, "cpu"), (200, 10_000, "open")]),
-    ],
-)
-def test_the_interval_is_open(changes, expected):
-    assert segments_of(replace(ONCE, **changes)) == tuple(Segment(*each) for each in expected)
 
 
 def test_too_few_repetitions_decide_nothing(read):

@@ -27,7 +27,7 @@ from plots.features.advise.advice import (
     rows_of,
 )
 from plots.features.advise.analysis import Prediction
-from plots.features.advise.table import own_block, own_lead, own_sentences, own_table
+from plots.features.advise.table import own_block, own_sentences, own_table
 from plots.features.predict.answer import Predictions
 from plots.file.rows import File
 from plots.tests import synthetic, synthetic_peers
@@ -87,7 +87,7 @@ def replace_rates(adviser: Adviser) -> Adviser:
 
 
 def printed(own: Own, adviser: Adviser) -> str:
-    block = own_block(own, own_lead(own), own_sentences(own, adviser), own_table(own))
+    block = own_block(own, own_sentences(own, adviser), own_table(own))
     return text_of([Section("Advice", "advice", blocks=(block,))])
 
 
@@ -127,6 +127,9 @@ def test_a_gpu_wins_where_its_whole_band_is_below(file, fitted):
     assert [size.cost.model for size in own.sizes[::2]] == list(NAMES)
     assert [place for place, _ in own.batches] == list(BATCHES)
     assert [size.winner("rtx-4060") for _, size in own.widths] == ["cpu", None, "gpu"]
+    strip = own_section.strips_over(own, "parameters").strips[0]
+    assert [mark.side for mark in strip.marks] == ["cpu", "open", "gpu"]
+    assert [each.side for each in strip.segments] == ["open"] and strip.is_predicted
     (said,) = [one for one in own_sentences(own, adviser) if "scale" in one]
     assert said.startswith("Each of these GPUs wins from scale 200 (")
     assert said.endswith(" parameters) on (measured: scale 0.5, 1, 200).")
@@ -157,21 +160,22 @@ def test_which_networks_are_ones_own(file):
     assert own_networks(replace(file, run=plain)) == []
 
 
-def section_of(file: File, fitted) -> str:
-    made = own_section.build([file], Context(predictions=Predictions(fitted)))
-    assert made is not None and made.blocks[0].pictures
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", render_page([made])))
-
-
 def test_the_page_says_what_the_screen_says(file, fitted, monkeypatch, tmp_path):
     monkeypatch.setattr(own_section, "BENCH_PATH", Path(__file__))
     monkeypatch.setattr(own_section, "described_cost", counted)
-    page = section_of(file, fitted)
+    made = own_section.build([file], Context(predictions=Predictions(fitted)))
+    assert made is not None
+    page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", render_page([made])))
     assert "1 epoch of 1,000 rows: 40 µs here (1 thread)" in page
     assert "wins from scale 200" in page and "RTX 4090, predicted" in page
+    by_batch, by_size = (one.alt for one in made.blocks[0].pictures)
+    assert by_batch.startswith("From which batch size does a GPU win, on a logarithmic scale")
+    assert by_size.startswith("From which network size does a GPU win")
     monkeypatch.setattr(own_section, "BENCH_PATH", tmp_path / "none")
-    page = section_of(file, fitted)
-    assert "because bench is not built here" in page and "predicted" not in page
+    made = own_section.build([file], Context(predictions=Predictions(fitted)))
+    said = text_of([made], every=True)
+    assert "because bench is not built here" in " ".join(said.split()) and "predicted" not in said
+    assert not made.blocks[0].pictures
 
 
 def counted(text: str, flags: tuple[str, ...], bench: Path) -> Cost:

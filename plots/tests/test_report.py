@@ -24,6 +24,7 @@ from plots.features.report import report
 from plots.features.report.sections import SECTIONS
 from plots.features.report.summary import summary
 from plots.features.training.chart import best_of_devices, lines_of
+from plots.features.training.section import tables
 from plots.file import loading
 from plots.file.file_order import newest_per_machine
 from plots.tests import synthetic, synthetic_probes
@@ -221,22 +222,22 @@ def test_tables_hold_the_medians_and_ranges(sweep):
     for row in found:
         assert units.seconds(float(np.median(row.samples))) in text
         assert units.seconds_range(row.samples.min(), row.samples.max()) in text
-        assert units.significant(row.counters["rows"] / row.median) in text
         assert f"{row.counters['params']:,.0f}" in text
-
-
-def test_the_best_of_each_device_and_its_speed_up(sweep):
-    text = summary(sweep, comparisons(sweep))
-    for model in ("disc-2", "disc-12"):
-        members = [row for row in epoch_rows(sweep) if row.model == model]
+    best, every = tables(found)
+    rates = {row.median: row.counters["rows"] / row.median for row in found}
+    assert rates == {
+        line["seconds_per_epoch"]: line["samples_per_second"] for line in every.records()
+    }
+    for line in best.records():
         cpu, gpu = (
-            min(row.median for row in members if row.device == device) for device in ("cpu", "cuda")
+            min(
+                (row.median for row in found if (row.model, row.device) == (line["network"], on)),
+                default=None,
+            )
+            for on in ("cpu", "cuda")
         )
-        # One line for each device, where both do not fit beside each other.
-        lines = [line for line in text.splitlines() if line.startswith(f"{model} ")]
-        assert any(units.seconds(cpu) in line for line in lines)
-        assert any(units.seconds(gpu) in line for line in lines)
-        assert all(f" {units.significant(cpu / gpu)}×" in line for line in lines)
+        assert (line["cpu_seconds_per_epoch"], line["gpu_seconds_per_epoch"]) == (cpu, gpu)
+        assert line["speed_up"] == (cpu and gpu and cpu / gpu)
 
 
 def test_updates_that_were_not_verified_are_counted(small, read):

@@ -86,12 +86,15 @@ def test_memory_has_a_crossover_without_noise(write, shell):
     assert printed.err == (
         f"{path}: 1 of 11 rows left out, for want of memory (counter peak_bytes)\n"
     )
-    assert "the GPU needs less memory from batch 38.5" in " ".join(printed.out.split())
+    text = " ".join(printed.out.split())
+    assert "From which batch size does a GPU need less memory?" in text
+    assert "The GPU needs less memory from batch 38.5 (38.5 to 38.5)" in text
+    assert "the CPU needs 4.36 times the memory: 977 MiB on the CPU, 2 threads, 224 MiB on" in text
     crossovers, ratios = json.loads(shell("crossover", path, "--of=memory", "--format=json").out)
     assert crossovers["rows"][0]["crossover"] == pytest.approx(38.5, abs=0.1)
     assert ratios["rows"][0]["gpu_bytes"] == 30_400_000
     other = " ".join(shell("crossover", write(memory(gpu=1e6)), "--of=memory", "--all").out.split())
-    assert "the CPU needs less memory at every size measured, batch 2 to 1,024" in other
+    assert "The CPU needs less memory at every size measured, batch 2 to 1,024" in other
 
 
 def test_memory_of_two_files_is_compared(write, shell):
@@ -126,7 +129,7 @@ def test_an_entry_adds_a_quantity(write, shell, monkeypatch, tmp_path, is_more_b
     printed = shell("crossover", path, "--all", f"--of={energy.name}", f"--charts={tmp_path}")
     text = " ".join(printed.out.split())
     wins = "gets more harvest" if is_more_better else "needs less energy"
-    assert f"the GPU {wins} from 50," in text and f"GPU {wins}" in text
+    assert f"The GPU {wins} from 50," in text and f"GPU {wins}" in text
     ratio = "GPU gets 75.9 times the harvest" if is_more_better else "CPU needs 75.9 times the"
     assert ratio in text
     sides = "GPU harvest / CPU harvest" if is_more_better else "CPU energy / GPU energy"

@@ -51,6 +51,7 @@ COMMANDS = {
     "compare-machines": "compare machine.json other.json cpu.json",
     "peers": "peers peers.json",
     "shi": "shi steps.json",
+    "summary": "report machine.json cpu.json -o out --summary",
     "page": "page machine.json cpu.json",
     "refusals": "refusals",
     "faults": "faults",

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of the family Minibatch wherever rows are read, compared, explained and shown."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -15,7 +13,7 @@ from plots.core.network import step_rows
 from plots.core.page.section import Context
 from plots.features.advise.analysis import fit_series
 from plots.features.answer import section as verdict
-from plots.features.answer.analysis import sentences
+from plots.features.answer.glance import glance
 from plots.features.crossover import section as crossovers
 from plots.features.machines.table import machines_table
 from plots.features.record import section as record
@@ -100,26 +98,27 @@ def test_the_batch_from_which_the_gpu_wins_is_that_of_the_formula(file):
 
 
 def test_the_headline_stays_the_one_over_parameters(file, read):
-    first, *more = sentences(file, comparisons(file))
-    assert first.startswith("On disc networks at batch 100")
     alone = read(synthetic_steps.machine(epochs=False))
+    said = glance(file, comparisons(file))
+    assert said.sentence.endswith(", on fully connected networks at batch 100.")
     assert headline(alone, comparisons(alone)) == []
-    first, second = sentences(alone, comparisons(alone))
-    assert first == more[-1] and first.startswith("Over batch size, step by step: on fcn-r (graph")
-    at = r"At 118,007,936 parameters \(fcn-s, batch 64\) the GPU is 4\d\.\d times"
-    assert re.match(f"{at}.* a training step on the CPU, 2 threads", second)
+    said = glance(alone, comparisons(alone))
+    assert said.sentence.endswith(", training fcn-r step by step.")
+    first, second = said.lines
+    assert first.startswith("At 14,204,938 parameters (fcn-r, batch 1,024) the GPU is ")
+    assert second.startswith("alexnet-r: from batch ")
 
 
 def test_without_curves_or_a_gpu_it_says_what_there_is(load):
     both = load(synthetic_steps.steps(["lstm", "resnet-56"]), gpu="synthetic GPU")
-    (only,) = sentences(both, comparisons(both))
-    assert only.startswith("CPU and GPU have no network in common at two batch sizes")
-    assert "lstm, batch 128) the GPU is" in only
+    said = glance(both, comparisons(both))
+    assert said.sentence == "The GPU trains 2 of 2 networks faster than the CPU."
+    assert any("lstm, batch 128) the GPU is" in line for line in said.lines)
     cpu = load(synthetic_steps.steps(["lstm"], ways=(), batches=(8,)))
-    (only,) = sentences(cpu, comparisons(cpu))
-    assert only.startswith("No GPU's times yet (synthetic)")
-    assert "the CPU trains lstm (6,182,672 parameters) at 2.6" in only
-    assert "s a training step of 128 samples on 2 threads" in only
+    first, second = glance(cpu, comparisons(cpu)).lines
+    assert first.startswith("The CPU trains lstm (6,182,672 parameters) at 2.6")
+    assert "s a training step of 128 samples on 2 threads" in first
+    assert second.endswith("(here: synthetic).")
 
 
 def test_speed_ups_of_epochs_and_steps_are_apart(file):

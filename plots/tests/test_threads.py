@@ -14,7 +14,7 @@ from plots.core.crossover_words import crossover_words
 from plots.core.curves import thread_pairs
 from plots.core.page.section import Context
 from plots.core.paired import DISAGREES, disagree, pairs_of, pairs_words, spacing
-from plots.features.answer.analysis import sentences
+from plots.features.answer.glance import glance
 from plots.features.crossover.section import crossover_table
 from plots.features.threads import section
 from plots.features.threads.analysis import more_threads, threads_sentence
@@ -146,7 +146,7 @@ def test_pairs_of_the_device_stand_for_the_best_thread_count(read, low, high):
     assert record["pairs"] == f"GPU won reliably from {between}"
     assert (DISAGREES in table.notes) == contradicts
     head = "Paired measurements contradict that:" if contradicts else "In paired measurements,"
-    assert f"{head} the GPU won reliably from {between}." in sentences(file, found)[0]
+    assert f"{head} the GPU won reliably from {between}." in glance(file, found).lines
 
 
 def test_a_contradiction_is_flagged(read):
@@ -250,8 +250,8 @@ def test_what_following_it_costs_is_said(read):
     found = comparisons(file)
     lost = regret(found[0].crossover, found[0].cpu, found[0].gpu)
     assert lost and lost.largest > 0.5 and lost.at == 230
-    said = sentences(file, found)[0]
-    assert f"loses {100 * lost.mean:.1f} % of the time, {100 * lost.largest:.1f} % at most" in said
+    (record,) = crossover_table([(file, found)]).records()
+    assert (record["regret"], record["largest_regret"]) == (lost.mean, lost.largest)
 
 
 def test_sizes_in_between_join_the_curve_and_choose_no_headline(read):
@@ -275,7 +275,6 @@ def test_the_command_the_page_and_the_answer_show_it(read, shell):
     assert 0 <= line["regret"] <= line["largest_regret"] < 0.1
     built = section.build([file], Context())
     assert built and built.blocks[0].points == (said,)
-    assert any("2 threads train disc networks faster" in text for text in sentences(file, []))
 
 
 def test_faulty_pairs_are_refused(read):

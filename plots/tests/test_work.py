@@ -9,7 +9,7 @@ import pytest
 from plots.core.crossover import comparisons, speed_ups
 from plots.core.network import epoch_rows, familiar
 from plots.core.tables.formats import render
-from plots.features.answer import section as verdict
+from plots.features.answer.glance import glance
 from plots.features.compare.analysis import compare
 from plots.features.compare.command import mix
 from plots.features.crossover.section import crossover_table, other_work, speed_up_table
@@ -129,7 +129,7 @@ def test_a_file_or_a_mix_of_nothing_but_other_work_says_so(load, other, shell):
 
 def test_no_pair_anywhere_is_of_other_work(other):
     assert why.repayments(epoch_rows(other)) == []
-    assert "nothing to compare" in verdict.sentences(other, comparisons(other))[0]
+    assert "nothing to compare" in glance(other, comparisons(other)).sentence
     lines = best_table(epoch_rows(other)).records()
     assert all(line["speed_up"] is None for line in lines)
     assert [one["network"] for one in lines[:2]] == ["disc-2, rows 1000", "disc-2, rows 500"]

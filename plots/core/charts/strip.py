@@ -170,9 +170,7 @@ def _lines(strips: Strips) -> list[str]:
     hatched = "hatched: predicted, not measured" if strips.is_predicted else ""
     grey = f"grey: {strips.words('open')}" if "open" in strips.sides else ""
     circles = (
-        "circles: other networks at their own batch, in the colour of who wins on them"
-        if strips.marks
-        else ""
+        f"circles: {strips.circles}, in the colour of who wins on them" if strips.marks else ""
     )
     first = "; ".join(filter(None, [strips.conditions, hatched, grey]))
     return list(filter(None, [first, circles]))

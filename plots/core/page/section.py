@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from markupsafe import Markup
-
 from plots.core.crossover import Comparison
 from plots.core.machines import SideBySide
 from plots.core.tables.table import Table
@@ -21,7 +19,9 @@ from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File
 from plots.parallel import Map, in_process
 
-if TYPE_CHECKING:  # matplotlib takes long to load
+if TYPE_CHECKING:  # matplotlib takes long to load, and `times` needs no page
+    from markupsafe import Markup
+
     from plots.core.charts.style import Chart
 
 Item = TypeVar("Item")
@@ -102,9 +102,6 @@ class Section:
 class Predicted(Protocol):
     """What is predicted of the files; plots/features/predict/answer.py has it."""
 
-    def clause(self, file: File) -> str:
-        """A clause on `file`; empty where nothing is predicted."""
-
     def of(self, file: File) -> Sequence[Any]:
         """The verdicts on `file` (plots/features/predict/answer.py); none where there are none."""
 
@@ -140,10 +137,6 @@ class Context:
     def comparisons(self, file: File) -> list[Comparison]:
         """The comparisons() of `file` (plots/core/crossover.py), made once for all sections."""
         return (self.compared or {}).get(file.path, [])
-
-    def predicted(self, file: File) -> str:
-        """What is predicted of `file`, a clause; empty where nothing is."""
-        return self.predictions.clause(file) if self.predictions else ""
 
     def verdicts(self, file: File) -> Sequence[Any]:
         """What each card would do on the machine of `file`; none where nothing is predicted."""

@@ -44,7 +44,7 @@ def _of_block(block: Block, every: bool, is_named: bool) -> Iterator[str]:
     yield "\n".join(wrapped(printable(f"{term}: {said}"), "  ", "") for term, said in block.facts)
     yield from map(_paragraph, block.notes)
     for fold in block.folds if every else ():
-        yield "\n".join(filter(None, (_paragraph(f"{fold.title}:"), _points(fold.points))))
+        yield _paragraph(f"{fold.title}:") if fold.tables else ""
         yield from _of_tables(fold.tables, block.machine, every)
 
 
@@ -62,7 +62,6 @@ def _left_out(section: Section) -> Iterator[str]:
         for table in (*tables, *(table for fold in block.folds for table in fold.tables)):
             if not table.is_empty:
                 yield f"{table.on(block.machine).title} ({len(table.lines)})"
-        yield from (fold.title for fold in block.folds if fold.points)
 
 
 def _points(points: Sequence[str]) -> str:

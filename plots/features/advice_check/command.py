@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plots.core.command import add_format, add_paths, complain, load_answering, print_tables
+from plots.core.command import add_format, add_paths, complain, load_answering, print_blocks
+from plots.core.page.section import Block
 from plots.core.tables.cells import count_cell, number_cell, text_cell
 from plots.core.tables.table import Cell, Column, Table
 from plots.file.axes import OWN, Configuration
@@ -110,16 +111,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     files, problems = load_answering(options.paths, lambda file: bool(check_advice(file)))
-    tables = []
+    blocks = []
     for file in files:
         if found := check_advice(file):
-            tables.append(advice_table(file, found))
+            blocks.append(Block(machine=file.machine.id, tables=(advice_table(file, found),)))
         else:
             problems.append(f"{printable(str(file.path))}: {_NOTHING}")
-    if not (tables or problems):
+    if not (blocks or problems):
         problems.append(f"{printable(str(options.paths[0]))}: {_NOTHING}")
-    if tables:
-        print_tables(tables, options)
+    if blocks:
+        print_blocks(blocks, options)
     return complain(problems)
 
 

@@ -6,11 +6,14 @@ of each card, at the batch that counts and in every size."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
+from plots.core.bounds import bounds
+from plots.core.cost import Cost, CostError, Operation
 from plots.core.machines import short_gpu
 from plots.core.mlp import network_of
 from plots.features.advise.analysis import (
@@ -18,38 +21,28 @@ from plots.features.advise.analysis import (
     Reasons,
     fit_series,
     from_own_rows,
+    nearest,
     predict,
 )
-from plots.features.predict.analysis import predict_times
+from plots.features.predict.analysis import predict_limits, predict_times
 from plots.features.predict.fit import band_notes
 from plots.features.predict.simulate import Times
 from plots.features.predict.ways import WAYS, Way
+from plots.features.why.analysis import PARTS, splits
+from plots.file.axes import OWN
 from plots.file.families import TRAINING
 from plots.file.quantities import TIME, Quantity
+from plots.file.rows import Bound, File, Row
 from plots.file.sides import SIDES
-from plots.text import printable
+from plots.text import counted, printable
 
 if TYPE_CHECKING:
     from plots.core.cards import Card
-    from plots.core.cost import Cost
     from plots.core.mlp import Mlp
     from plots.features.predict.fit import Fit
-    from plots.file.rows import File
-import re
-from collections.abc import Callable, Iterator
-from math import inf
-from typing import Any
-
-from plots.core.bounds import bounds
-from plots.core.cost import Cost, Operation
-from plots.features.advise.analysis import nearest
-from plots.features.predict.analysis import predict_limits
-from plots.features.why.analysis import PARTS, splits
-from plots.file.axes import OWN
-from plots.file.rows import Bound, File, Row
-from plots.text import counted
 
 CPU, GPU = "cpu", "cuda"
+Winner = Literal["cpu", "gpu"] | None
 _ELSE = "f32"  # in which the CPU trains where it was not measured in the precision that is asked
 # By which hidden layers are widened or narrowed to find where the other side wins.
 _FACTORS = [2.0**power for power in range(-8, 9)]
@@ -68,8 +61,6 @@ class Network:
 
     def scaled(self, factor: float) -> Network | None:
         """With hidden layers so many times as wide; None where it has none, or none so wide."""
-        from plots.core.cost import CostError  # noqa: PLC0415
-
         if self.mlp is None or len(self.mlp.widths) < 3:
             return None
         first, *hidden, last = self.mlp.widths
@@ -89,6 +80,11 @@ class Advice:
     network: Network
     predictions: tuple[Prediction, ...]
     reasons: Reasons
+
+    @property
+    def cost(self) -> Cost:
+        """That of the network."""
+        return self.network.cost
 
     @property
     def cpu(self) -> Prediction | None:
@@ -124,7 +120,7 @@ def fastest(predictions: Iterable[Prediction], device: str) -> Prediction | None
     return min(there or own, key=lambda one: one.middle, default=None)
 
 
-def winner(cpu: Prediction | None, gpu: Prediction | None) -> str | None:
+def winner(cpu: Prediction | None, gpu: Prediction | None) -> Winner:
     """The side whose whole band is below the other's: cpu or gpu; None where that cannot be
     told."""
     if cpu is None or gpu is None or (cpu.low <= gpu.high and gpu.low <= cpu.high):
@@ -303,7 +299,7 @@ class Size:
         """All of them, the CPU first."""
         return (*([self.cpu] if self.cpu else []), *self.peers, *self.gpus)
 
-    def winner(self, device: str) -> str | None:
+    def winner(self, device: str) -> Winner:
         """Of the CPU and that GPU: cpu, gpu or None."""
         return winner(self.cpu, next((one for one in self.gpus if one.device == device), None))
 
@@ -447,7 +443,7 @@ def first_win(line: Sequence[Size], device: str) -> float:
     """From which place of `line` on that GPU wins at all that follow; infinity where it does not
     at the last."""
     won = [size.winner(device) == "gpu" for size in line]
-    return next((place for place in range(len(won)) if all(won[place:])), inf)
+    return next((place for place in range(len(won)) if all(won[place:])), math.inf)
 
 
 def name_of(one: Prediction) -> str:

@@ -18,14 +18,13 @@ from plots.core.machines import short_gpu
 from plots.core.page.section import Block
 from plots.core.reference import REFERENCE, lines_of
 from plots.core.statistics import conformal
-from plots.core.tables.table import Table
 from plots.features.advise.advice import CPU, Adviser, Own, cost_of_row, own_network
 from plots.features.advise.analysis import Prediction, from_own_rows, nearest, weights_of
 from plots.features.advise.table import (
     counted_rows,
     own_block,
-    own_lead,
     own_table,
+    sentence,
     where_it_wins,
 )
 from plots.features.predict.data import card_of
@@ -33,7 +32,8 @@ from plots.features.predict.fit import Fit
 from plots.features.predict.ways import PYTORCH, Way
 from plots.file.families import EPOCH, TRAINING
 from plots.file.rows import File, Row
-from plots.text import listed, sentence
+from plots.text import listed
+from plots.text import sentence as as_sentence
 
 WAY = Way("eager", "resident", PYTORCH)
 _MOST_OF_MEMORY = 0.9  # of a card's, that a training gets
@@ -51,11 +51,6 @@ class AsIs:
     reason: str
     failed: tuple[Row, ...]
     cards: tuple[Card, ...]
-
-    @property
-    def by_step(self) -> bool:
-        """Whether nobody said what an epoch of it is."""
-        return bool(self.own.cost.fields["steps"] == 1)
 
 
 def modules(file: File) -> list[str]:
@@ -178,35 +173,16 @@ def _cost_of(row: Row) -> Cost:
 
 
 def module_block(found: AsIs, epochs: int = 1) -> Block:
-    """All that is known of it."""
-    said = [reason_said(found), *sentences(found)]
-    return own_block(found.own, lead(found, epochs), said, ways_table(found, epochs))
-
-
-def reason_said(found: AsIs) -> str:
-    """Why it is measured as it is, a sentence."""
-    name = found.own.cost.model
-    return f"{name} is measured in PyTorch as it is (program: pytorch): {found.reason}."
-
-
-def lead(found: AsIs, epochs: int) -> str:
-    """What epochs, or a step, take here and on the first GPU, a sentence."""
-    if found.by_step:
-        return own_lead(found.own, f"A step of {counted_rows(found.own.cost.batch)}")
-    return own_lead(found.own, epochs=epochs)
-
-
-def ways_table(found: AsIs, epochs: int = 1) -> Table:
-    """A line for each way of the CPU, the fastest of a GPU that was measured, and each card."""
-    others = tuple(
-        one for one in found.ways if one.label != (found.own.cpu and found.own.cpu.label)
-    )
-    table = own_table(replace(found.own, peers=others), epochs)
-    if not found.by_step:
-        return table
-    cost = found.own.cost
-    title = f"{cost.model}: {cost.params:,.0f} parameters, batch {cost.batch:,.0f}, a step, "
-    return table.without("seconds", title=title + cost.precision)
+    """All that is known of it, with a line for each way of the CPU; of a step where nobody said
+    what an epoch of it is."""
+    own = found.own
+    why = f"{own.cost.model} is measured in PyTorch as it is (program: pytorch): {found.reason}."
+    others = (one for one in found.ways if not own.cpu or one.label != own.cpu.label)
+    by_step = own.cost.fields["steps"] == 1
+    what = f"A step of {counted_rows(own.cost.batch)}" if by_step else ""
+    table = own_table(replace(own, peers=tuple(others)), epochs, "a step" if by_step else "")
+    lead = sentence(own, 1 if by_step else epochs, what)
+    return own_block(own, [why, *sentences(found)], table, lead)
 
 
 def sentences(found: AsIs) -> list[str]:
@@ -254,7 +230,7 @@ def _memory(found: AsIs) -> Iterator[str]:
         for card in found.cards
         if (room := _MOST_OF_MEMORY * (card.figure("memory_bytes") or 0))
     ]
-    yield sentence(f"{said}; the largest batch is about {listed(most)}" if most else said)
+    yield as_sentence(f"{said}; the largest batch is about {listed(most)}" if most else said)
 
 
 def _worth(found: AsIs) -> Iterator[str]:

@@ -37,7 +37,6 @@ from plots.features.advise.table import (
     advice_table,
     meeting_words,
     own_block,
-    own_lead,
     own_sentences,
     own_table,
     sentence,
@@ -197,8 +196,8 @@ def _answer(
         return _size_of(options, flags, scale, batch)
 
     own = own_network(file, adviser, cost, count)
-    lead, said = own_lead(own, epochs=epochs), own_sentences(own, adviser)
-    block = own_block(own, lead, said, table.shortened(own_table(own, epochs)))
+    said, short = own_sentences(own, adviser), own_table(own, epochs)
+    block = own_block(own, said, table.shortened(short), sentence(own, epochs))
     return replace(block, machine=file.machine.id)
 
 

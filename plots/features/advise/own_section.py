@@ -6,38 +6,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
-from plots import units
 from plots.core.cards import Card, load_cards
-from plots.core.charts.looks import CPU_COLOURS, GPU_COLOURS
-from plots.core.charts.style import (
-    CARD_COLOURS,
-    PREDICTED_DASH,
-    Chart,
-    devices,
-    finish,
-    is_narrow,
-    name_sizes,
-    render,
-    set_logarithmic_axes,
-    write_above,
-)
+from plots.core.charts.strip import draw_strips
 from plots.core.cost import BENCH_PATH, Cost
 from plots.core.costs import described_cost
 from plots.core.page.section import Block, Context, Section
+from plots.core.strip import Mark, Side, Strip, Strips, between
 from plots.features.advise.advice import (
-    CPU,
-    GPU,
     Adviser,
     Own,
-    Size,
     cost_of_row,
-    key_of,
     own_network,
     own_networks,
     rows_of,
@@ -45,8 +24,8 @@ from plots.features.advise.advice import (
 )
 from plots.features.advise.analysis import Prediction, nearest
 from plots.features.advise.as_is_summary import as_is, cards_of, module_block, modules
-from plots.features.advise.table import own_block, own_lead, own_sentences, own_table
-from plots.features.predict.analysis import DEFAULT_CARDS, NOT_MEASURED
+from plots.features.advise.table import own_block, own_sentences, own_table
+from plots.features.predict.analysis import DEFAULT_CARDS
 from plots.features.predict.answer import Predictions
 from plots.features.predict.data import card_of
 from plots.features.predict.fit import Fit, band_notes
@@ -114,7 +93,7 @@ def _answer(pair: tuple[File, str], fit: Fit | None) -> Answer | None:
     adviser = Adviser(file, cost.precision, cost.accumulate, cards=cards, fit=fit)
     found = own_network(file, adviser, cost, count)
     said = own_sentences(found, adviser) + ([] if cost.operations else [_NOT_COUNTED])
-    return found, own_block(found, own_lead(found), said, own_table(found))
+    return found, own_block(found, said, own_table(found))
 
 
 def _cards_of(file: File) -> list[Card]:
@@ -144,88 +123,40 @@ def _cost_of(file: File, rows: Sequence[Row]) -> Cost | None:
 
 
 def _block(file: File, own: Own, block: Block, context: Context) -> Block:
-    charts = [chart] if (chart := draw_own(file, own)) else []
+    """`block` on the page: with the strips over its batches and over its sizes."""
+    found = [
+        draw_strips(strips, slug(f"own-{own.cost.model}-{strips.measure}", 80))
+        for strips in (strips_over(own, "batch"), strips_over(own, "parameters"))
+        if strips
+    ]
     return replace(
         block,
         machine=file.machine.id,
         title=f"{own.cost.model}: {own.cost.params:,.0f} parameters",
-        pictures=context.pictures(file, charts),
+        pictures=context.pictures(file, found),
     )
 
 
-# ---- the chart: over its batches and over its sizes
-
-
-def draw_own(file: File, own: Own) -> Chart | None:
-    """The chart of `own`; None where one size and batch alone was measured."""
-    lines = [
-        (what, line)
-        for what, line in (("samples in a batch", own.batches), ("parameters", own.widths))
-        if len(line) > 1
-    ]
-    if not lines:
+def strips_over(own: Own, measure: str) -> Strips | None:
+    """Where each GPU surely wins, over the batches of its size or over the sizes in its batch; None
+    where one alone was measured, or there is no GPU to compare with."""
+    by_batch = measure == "batch"
+    line = own.batches if by_batch else own.widths
+    if len(line) < 2 or not own.gpus:
         return None
-    pictures = render(partial(_draw, file, own, lines))
-    over = " and over ".join(what for what, _ in lines)
-    who = ["measured here", *(["with other programs"] if own.peers else [])]
-    who += [f"on cards, {NOT_MEASURED}"] if any(one.row is None for one in own.gpus) else []
-    alt = (
-        f"Time of one epoch of {printable(own.cost.model, 60)} over {over}: {', '.join(who)}. The "
-        "table has the figures."
+
+    def strip(gpu: Prediction) -> Strip:
+        sides: list[Side] = [size.winner(gpu.device) or "open" for _, size in line]
+        names = [f"{at:,.0f}" if by_batch else size.cost.model for at, size in line]
+        places = [at for at, _ in line]
+        marks = tuple(map(Mark, names, places, sides))
+        return Strip(title_of(gpu), between(places, sides), gpu.row is None, marks)
+
+    fixed = own.cost.model if by_batch else f"batch {own.cost.batch:,.0f}"
+    return Strips(
+        f"From which {'batch' if by_batch else 'network'} size does a GPU win?",
+        tuple(map(strip, own.gpus)),
+        measure,
+        f"{printable(fixed, 60)}, {own.cost.precision}",
+        circles="the sizes measured",
     )
-    return Chart(slug(f"own-{own.cost.model}", 80), pictures, alt)
-
-
-def _draw(
-    file: File, own: Own, lines: Sequence[tuple[str, list[tuple[float, Size]]]], figure: Figure
-) -> None:
-    narrow = is_narrow(figure)
-    rows, columns = (len(lines), 1) if narrow else (1, len(lines))
-    figure.set_figheight(3.4 * rows)
-    panels = figure.subplots(rows, columns, squeeze=False, sharey=not narrow).flat
-    handles: dict[str, Line2D] = {}
-    for axes, (what, line) in zip(panels, lines, strict=True):
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        set_logarithmic_axes(axes, what)
-        name_sizes(axes, [size for size, _ in line], units.short_count)
-        _draw_lines(axes, line, handles)
-    write_above(figure.axes[0], "wall-clock time of one epoch", figure.get_figwidth() - 1)
-    fixed = f"{own.cost.precision}; over sizes: batch {own.cost.batch:,.0f}"
-    text = [devices(file), fixed, f"dashed and shaded: {NOT_MEASURED}"]
-    drawn = text if any(one.row is None for one in own.gpus) else text[:2]
-    finish(figure, f"{printable(own.cost.model, 60)}: one epoch", drawn, list(handles.values()))
-
-
-def _draw_lines(axes: Axes, line: Sequence[tuple[float, Size]], handles: dict[str, Line2D]) -> None:
-    """Each of all that is known at any place of `line`; a GPU that is predicted in its band."""
-    series: dict[str, list[tuple[float, Prediction]]] = {}
-    for place, size in line:
-        for one in size.known:
-            series.setdefault(key_of(one), []).append((place, one))
-    cards = [key for key, points in series.items() if points[0][1].row is None]
-    for key, points in series.items():
-        places = [place for place, _ in points]
-        first = points[0][1]
-        name = title_of(first)
-        style = _style(first, cards.index(key) if key in cards else 0)
-        (drawn,) = axes.plot(
-            places, [one.middle for _, one in points], label=name, markersize=4.5, **style
-        )
-        if first.row is None:
-            low, high = ([getattr(one, end) for _, one in points] for end in ("low", "high"))
-            axes.fill_between(places, low, high, color=style["color"], alpha=0.1, linewidth=0)
-        handles.setdefault(name, drawn)
-
-
-def _style(one: Prediction, place: int) -> dict[str, Any]:
-    if one.row is None:
-        return {
-            "color": CARD_COLOURS[place % len(CARD_COLOURS)],
-            "linestyle": PREDICTED_DASH,
-            "linewidth": 1.6,
-        }
-    colour = CPU_COLOURS[1] if one.device == CPU else GPU_COLOURS["resident"]
-    is_peer = key_of(one) not in (f"bench-{CPU}", f"bench-{GPU}")
-    shape = {"marker": "s", "linestyle": (0, (1, 1.5))} if is_peer else {"marker": "o"}
-    return {"color": colour, "linewidth": 1.8, "markerfacecolor": "white", **shape}

@@ -3,7 +3,7 @@
 each. Of a network of one's own: one for each device, program and card, and one for each size and
 batch that was measured."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 
@@ -11,7 +11,19 @@ from plots import units
 from plots.core.cost import Cost, memory_of
 from plots.core.machines import short_gpu
 from plots.core.page.section import Block
-from plots.core.tables.cells import bytes_cell, count_cell, number_cell, seconds_cell, text_cell
+from plots.core.tables.cells import (
+    Field,
+    bytes_cell,
+    count_cell,
+    for_programs,
+    number_field,
+    seconds_cell,
+    seconds_field,
+    shown_field,
+    table_of,
+    text_cell,
+    text_field,
+)
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.advise.advice import (
     CPU,
@@ -38,45 +50,55 @@ from plots.text import sentence as as_sentence
 
 def advice_table(advice: Advice, adviser: Adviser, epochs: int = 1) -> Table:
     """What `adviser` said: every way of each device, in short the best one."""
-    every, short = (
-        _advice_table(advice, adviser, epochs, shown)
-        for shown in (advice.predictions, advice.shortened())
+    cost, quantity = advice.cost, adviser.quantity
+    unit, steps = quantity.unit, float(cost.fields["steps"])
+    of = "epoch" if epochs == 1 else counted(epochs, "epoch")
+
+    def field(key: str, title: str, of: Callable[[Prediction], float]) -> Field:
+        return shown_field(f"{key}{unit}", title, of, lambda value: quantity.show(value, 2))
+
+    def fit(key: str, title: str, of: Callable[[Series], float]) -> Field:
+        """What the file's networks say of the fit that a prediction is from."""
+        return for_programs(
+            number_field(key, title, lambda one: one.series and of(one.series), "", 2)
+        )
+
+    an_epoch = field("epoch_", "an epoch", lambda one: one.middle)
+    is_measured = (
+        Column("measured", "measured"),
+        lambda one: Cell("yes", 1) if one.measured else Cell("no", 0),
     )
-    return every.shortened(short)
+    fields = (
+        text_field("on", "on", lambda one: one.label),
+        for_programs(text_field("device", "device", lambda one: one.device)),
+        field("", of, lambda one: epochs * one.middle),
+        field("low_", "from", lambda one: epochs * one.low),
+        field("high_", "to", lambda one: epochs * one.high),
+        for_programs(an_epoch) if epochs == 1 else an_epoch,
+        field("step_", "a step", lambda one: one.middle / steps),
+        _winner_field(advice.cpu, lambda one: one.device == CPU),
+        for_programs(is_measured),
+        fit("networks", "networks", lambda series: len(series.residuals)),
+        fit("typical_error_percent", "typical error", lambda series: 100 * series.typical_error),
+    )
+    notes = [*_notes(advice), *filter(None, [adviser.unlike(advice.network)]), *adviser.notes]
+
+    def table(shown: Sequence[Prediction]) -> Table:
+        sources = {"from its own rows" if one.measured else NOT_MEASURED for one in shown}
+        title = (
+            f"{quantity.of(cost.model)}, batch {cost.batch:,.0f}, {cost.precision}; "
+            f"{' or '.join(sorted(sources))}, on {adviser.machine}"
+        )
+        return table_of(title, shown, fields, dict.fromkeys(notes))
+
+    return table(advice.predictions).shortened(table(advice.shortened()))
 
 
-def _advice_table(
-    advice: Advice, adviser: Adviser, epochs: int, shown: Sequence[Prediction]
-) -> Table:
-    cost = advice.network.cost
-    of, unit = "epoch" if epochs == 1 else counted(epochs, "epoch"), adviser.quantity.unit
-    columns = (
-        Column("on", "on"),
-        Column("device", "device", for_programs=True),
-        Column(unit, of, numeric=True),
-        Column(f"low_{unit}", "from", numeric=True),
-        Column(f"high_{unit}", "to", numeric=True),
-        Column(f"epoch_{unit}", "an epoch", numeric=True, for_programs=epochs == 1),
-        Column(f"step_{unit}", "a step", numeric=True),
+def _winner_field(cpu: Prediction | None, is_here: Callable[[Prediction], bool]) -> Field:
+    """How each but what `is_here` compares with `cpu`."""
+    return (
         Column("winner", "than the CPU"),
-        Column("measured", "measured", for_programs=True),
-        Column("networks", "networks", for_programs=True),
-        Column("typical_error_percent", "typical error", for_programs=True),
-    )
-    sources = {"from its own rows" if one.measured else NOT_MEASURED for one in shown}
-    title = (
-        f"{adviser.quantity.of(cost.model)}, batch {cost.batch:,.0f}, {cost.precision}; "
-        f"{' or '.join(sorted(sources))}, on {adviser.machine}"
-    )
-    return Table(
-        title,
-        columns,
-        tuple(_advice_line(one, advice, epochs) for one in shown),
-        tuple(
-            dict.fromkeys(
-                [*_notes(advice), *filter(None, [adviser.unlike(advice.network)]), *adviser.notes]
-            )
-        ),
+        lambda one: NOTHING if is_here(one) else against(cpu, one),
     )
 
 
@@ -87,26 +109,6 @@ def against(cpu: Prediction | None, one: Prediction) -> Cell:
     side = winner(cpu, one)
     words = {"gpu": one.quantity.better, "cpu": one.quantity.worse, None: "not sure"}
     return Cell(words[side], side, bold=side == "gpu")
-
-
-def _advice_line(one: Prediction, advice: Advice, epochs: int) -> tuple[Cell, ...]:
-    cpu = advice.cpu
-    steps = float(advice.network.cost.fields["steps"])
-
-    def shown(value: float) -> Cell:
-        return Cell(one.quantity.show(value, 2), value)
-
-    fitted = (len(one.series.residuals), 100 * one.series.typical_error) if one.series else ()
-    return (
-        text_cell(one.label),
-        text_cell(one.device),
-        *(shown(epochs * each) for each in (one.middle, one.low, one.high)),
-        shown(one.middle),
-        shown(one.middle / steps),
-        NOTHING if one.device == CPU else against(cpu, one),
-        Cell("yes", 1) if one.measured else Cell("no", 0),
-        *([number_cell(each, 2) for each in fitted] or [NOTHING, NOTHING]),
-    )
 
 
 def _notes(advice: Advice) -> list[str]:
@@ -140,41 +142,35 @@ def _method(series: Series) -> str:
 # ---- of a network of one's own
 
 
-def own_table(own: Own, epochs: int = 1) -> Table:
-    """The fastest way of each: of the CPU, of other programs, of GPUs."""
+def own_table(own: Own, epochs: int = 1, each: str = "") -> Table:
+    """The fastest way of each: of the CPU, of other programs, of GPUs. `each` is what a time is of
+    in place of epochs."""
+    cost, steps = own.cost, float(own.cost.fields["steps"])
     of = "an epoch" if epochs == 1 else counted(epochs, "epoch")
-    columns = (
-        Column("on", "on"),
-        Column("step_seconds", "a step", numeric=True),
-        Column("seconds", of, numeric=True),
-        Column("range", "from … to"),
-        Column("winner", "than the CPU"),
+    fields = (
+        text_field("on", "on", name_of),
+        seconds_field("step_seconds", "a step", lambda one: one.middle / steps, digits=2),
+        seconds_field("seconds", of, lambda one: epochs * one.middle, digits=2),
+        text_field("range", "from … to", lambda one: span(one, epochs)),
+        _winner_field(own.cpu, lambda one: one is own.cpu),
     )
-    cost = own.cost
+    rows = f"{cost.fields['rows']:,} rows an epoch"
     title = (
         f"{cost.model}: {cost.params:,.0f} parameters, batch {cost.batch:,.0f}, "
-        f"{cost.fields['rows']:,} rows an epoch, {cost.precision}"
+        f"{each or rows}, {cost.precision}"
     )
-    return Table(title, columns, tuple(_line(one, own, epochs) for one in own.known))
+    table = table_of(title, own.known, fields)
+    return table.without("seconds") if each else table
 
 
-def own_block(own: Own, lead: str, said: Sequence[str], table: Table) -> Block:
-    """What is `said` of it, `table` of its ways, and its sizes where there are several."""
+def own_block(own: Own, said: Sequence[str], table: Table, lead: str = "") -> Block:
+    """What is `said` of it, `table` of its ways, and its sizes where there are several; first the
+    `lead`, or what an epoch takes."""
     return Block(
-        lead=lead,
+        lead=lead or sentence(own),
         points=tuple(said),
         tables=(table, *([sizes_table(own).as_folded()] if len(own.sizes) > 1 else [])),
         emphasis=True,
-    )
-
-
-def _line(one: Prediction, own: Own, epochs: int) -> tuple[Cell, ...]:
-    return (
-        text_cell(name_of(one)),
-        seconds_cell(one.middle / float(own.cost.fields["steps"]), 2),
-        seconds_cell(epochs * one.middle, 2),
-        text_cell(span(one, epochs)),
-        NOTHING if one is own.cpu else against(own.cpu, one),
     )
 
 
@@ -242,21 +238,11 @@ _MEASURE_MORE = (
 )
 
 
-def sentence(advice: Advice, epochs: int) -> str:
-    """How long so many epochs take here and on a GPU, or what they cost, and which is better."""
-    rows = advice.network.cost.fields["rows"]
-    what = f"{counted(epochs, 'epoch')} of {counted_rows(rows)}"
-    return _answer(what, advice.cpu, advice.gpus, epochs)
-
-
-def own_lead(own: Own, what: str = "", epochs: int = 1) -> str:
-    """The same of epochs of a network of one's own, or of `what` it is."""
-    what = what or f"{counted(epochs, 'epoch')} of {counted_rows(own.cost.fields['rows'])}"
-    return _answer(what, own.cpu, own.gpus, epochs)
-
-
-def _answer(what: str, cpu: Prediction | None, gpus: Sequence[Prediction], epochs: int = 1) -> str:
-    gpu = gpus[0] if gpus else None
+def sentence(known: Advice | Size, epochs: int = 1, what: str = "") -> str:
+    """How long so many epochs, or `what` they are, take here and on a GPU, or what they cost, and
+    which is better."""
+    what = what or f"{counted(epochs, 'epoch')} of {counted_rows(known.cost.fields['rows'])}"
+    cpu, gpu = known.cpu, next(iter(known.gpus), None)
     quantity = next((one.quantity for one in (cpu, gpu) if one), TIME)
     said = [f"{span(cpu, epochs)} here ({cpu.name})"] if cpu else []
     said += [f"{span(gpu, epochs)} on {_a(gpu)}"] if gpu else []

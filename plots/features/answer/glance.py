@@ -5,23 +5,34 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from plots import units
+from plots.core.bounds import Ceilings
 from plots.core.crossover import Comparison, SpeedUp, speed_ups
 from plots.core.crossover_words import claim, crossover_words, ratio_words, speed_up_words
-from plots.core.headline import Answer, foremost, headline, over_batches, over_passes, unusual
+from plots.core.headline import (
+    Answer,
+    foremost,
+    headline,
+    ladders_of,
+    over_batches,
+    over_passes,
+    unusual,
+)
 from plots.core.machines import short_gpu, short_processor
-from plots.core.network import ODD, epoch_rows, on_device, step_rows, training_rows
+from plots.core.network import ODD, best, epoch_rows, on_device, step_rows, training_rows
+from plots.core.paired import pairs_sentence
+from plots.core.series import device_label
 from plots.core.strip import Mark, Strip, Strips, segments_of, side_of
-from plots.features.answer.analysis import ONLY_GPU, no_training, reach, why_no_gpu
 from plots.features.copies.analysis import copies_sentences, over_copies
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Verdict, shown_ways
 from plots.file.families import EPOCH, FAMILIES, FORWARD, MINIBATCH, TRAINING
 from plots.file.ladders import DISC
-from plots.file.rows import MOST_DISTURBED, File, median_of
-from plots.text import counted, printable, sentence, whole
+from plots.file.rows import MOST_DISTURBED, File, Row, median_of
+from plots.text import counted, printable, whole
 
 MOST_WORDS = 25
 _MOST_STRIPS = 5
+_MOST_LINES = 3
 _MOST_MARKS = 6
 _NAME = 24  # characters of a name from the file
 _PLACES = {"batch": "training {} step by step", "copies": "training copies of {} at once"}
@@ -67,7 +78,8 @@ def _said(file: File, compared: Sequence[Comparison], found: Sequence[Verdict]) 
     if first := foremost(compared):
         return _of_curve(file, compared, first)
     if curves := over_batches(compared) or over_copies(file):
-        return _of_curves(curves, lambda one: _name(one.model), _PLACES[curves[0].measure])
+        place, much = _PLACES[curves[0].measure], _at_the_largest_batch(file, curves[0])
+        return _of_curves(curves, lambda one: _name(one.model), place, much=much)
     if on_device([*epoch_rows(file), *step_rows(file)], "cuda"):
         return _of_networks(file)
     if passes := over_passes(compared):
@@ -114,8 +126,9 @@ def _of_curve(file: File, compared: Sequence[Comparison], first: Comparison) -> 
     ]
     largest = answers[0].largest
     lines = [speed_up_words(largest)] if largest else []
-    lines += _moved(batches[1:], answers[0])
-    lines += _placed(answers)
+    others = [foremost(compared, networks) for networks in ladders_of(compared)[1:]]
+    lines += _moved(batches[1:], [one for one in others if one], answers[0])
+    lines += pairs_sentence(file, first, "the ") or _placed(answers)
     batch = "" if len(batches) > 1 else f", {_batch(first)}"
     shown = _strips(strips, first, f"{_kind(first)}{batch}")
     return Glance(shown, _sentence(first), tuple(lines), _to_share(file, first, gpu))
@@ -136,9 +149,13 @@ def at_each_batch(compared: Sequence[Comparison], first: Comparison) -> list[Com
     return [first, *sorted(alike.values(), key=lambda one: whole(one.batch) or 0)]
 
 
-def _moved(others: Sequence[Comparison], answer: Answer) -> list[str]:
-    """What other batches say, and networks on no curve that disagree, in a line."""
-    said = [f"{_batch(one)}: {crossover_words(one.crossover)}" for one in others[:3]]
+def _moved(
+    batches: Sequence[Comparison], ladders: Sequence[Comparison], answer: Answer
+) -> list[str]:
+    """What other batches and other ladders say, and networks on no curve that disagree, in a
+    line."""
+    said = [f"{_batch(one)}: {crossover_words(one.crossover)}" for one in batches[:3]]
+    said += [f"{_kind(one)}: {crossover_words(one.crossover)}" for one in ladders[:2]]
     for one in answer.exceptions[:2]:
         network = f"{_name(one.model)} ({units.count(one.parameters)} parameters)"
         said.append(f"on {network} {ratio_words(one, 2)}")
@@ -170,25 +187,42 @@ def _marks(file: File, first: Comparison) -> tuple[Mark, ...]:
 
 
 def _of_curves(
-    curves: Sequence[Comparison], name: Callable[[Comparison], str], place: str, of: str = ""
+    curves: Sequence[Comparison],
+    name: Callable[[Comparison], str],
+    place: str,
+    of: str = "",
+    much: Sequence[str] = (),
 ) -> Glance:
     """Of a file without epochs: from which size on the GPU wins on each of `curves`, the first of
-    which `place` is about."""
+    which `place` is about, and by how `much` in a sentence."""
     strips = [
         Strip(name(one), segments_of(one.crossover), crossover=one.crossover.size)
         for one in curves[:_MOST_STRIPS]
     ]
     said = [f"{name(one)}: {crossover_words(one.crossover)}." for one in curves[1:4]]
+    said = [*much, *said][:_MOST_LINES]
     first = curves[0]
     sentence = _shortest(claim(first.crossover), [f", {place.format(name(first))}", ""])
     return Glance(_strips(strips, first, of), sentence, tuple(said))
+
+
+def _at_the_largest_batch(file: File, first: Comparison) -> list[str]:
+    """By how much the same way wins there, a sentence; none of copies."""
+    alike = [
+        one
+        for one in speed_ups(file, MINIBATCH)
+        if one.model == first.model and one.gpu.configuration == first.gpu.configuration
+    ]
+    largest = max(alike, key=lambda one: whole(one.batch) or 0, default=None)
+    return [speed_up_words(largest)] if largest else []
 
 
 def _of_networks(file: File) -> Glance:
     """Of a file with a GPU's times and no curve of both devices."""
     rows = [row for family in TRAINING for row in training_rows(file, family)]
     if not on_device(rows, "cpu"):
-        return Glance(None, ONLY_GPU, ())
+        said = "Only the GPU was measured; without the CPU's times there is nothing to compare."
+        return Glance(None, said, ())
     ratios = [one for family in TRAINING for one in speed_ups(file, family)]
     if not ratios:
         said = "CPU and GPU were measured, but no network on both, so there is nothing to compare."
@@ -261,7 +295,10 @@ def _factor(one: SpeedUp) -> str:
 
 
 def _measure_it(file: File) -> str:
-    reason = printable(why_no_gpu(file), 100)
+    reason = file.machine.gpu_reason.removeprefix("none ").strip("()") or "no GPU"
+    if file.machine.gpu:
+        reason = f"there is a GPU, {file.machine.gpu}, but no row of it has a result"
+    reason = printable(reason, 100)
     return f"What would change it: ./run on a machine with a GPU measures it (here: {reason})."
 
 
@@ -275,14 +312,49 @@ def _on_ladder(file: File, model: str) -> bool:
 def _of_cpu(file: File, found: Sequence[Verdict]) -> Glance:
     rows = epoch_rows(file) or step_rows(file)
     if not rows:
-        return Glance(None, no_training(file), ())
-    lines = [sentence(reach(file, rows))]
+        return Glance(None, _no_training(file), ())
+    lines = [reach(file, rows)]
     copies = copies_sentences(file, over_copies(file))[:1]
     for verdict in found[: 0 if copies else 1]:
         lines += _other_networks(file, verdict)
     lines += [*copies, _measure_it(file)]
     return Glance(
         None, "No GPU was measured, and no curve of networks to predict one from.", tuple(lines)
+    )
+
+
+def _no_training(file: File) -> str:
+    """Why there is no answer in a file without an epoch or step of bench's, a sentence."""
+    if any(row.as_is and row.failure is None for row in file.peers):
+        return (
+            "PyTorch alone trained what was measured; the answer is under Your network on the "
+            "page, and in python -m plots advise."
+        )
+    if file.copies:
+        return "Copies of networks alone were measured; crossover --copies says what they take."
+    return "No training epoch was measured, so there is no answer in this file."
+
+
+def reach(file: File, rows: Sequence[Row]) -> str:
+    """What the largest network of `rows` takes, where a GPU would matter most: a sentence."""
+    is_step = rows[0].family == MINIBATCH  # an epoch has steps of all sizes
+    sizes = {
+        row.index: (row.counters["params"], row.counters["batch"] if is_step else 0.0)
+        for row in rows
+    }
+    largest, size = max(sizes.values())
+    row = best([row for row in rows if sizes[row.index] == (largest, size)])
+    samples = f" of {units.count(size)} samples" if size else ""
+    rate = row.counters["flops"] / row.median
+    peak = Ceilings(file.rows).find("flops", row.configuration)
+    of = ", the largest network measured" if len({row.model for row in rows}) > 1 else ""
+    # The fastest of the largest network may be of any precision, and its ceiling is that one's.
+    precision = "" if row.precision == "f32" else f" in {row.precision}"
+    share = f", {100 * rate / peak:.0f} % of the multiply-adds it can do{precision}" if peak else ""
+    return (
+        f"The CPU trains {row.model}{of} ({units.count(largest)} parameters){precision} at "
+        f"{units.seconds(row.median)} {FAMILIES[row.family].a}{samples} on "
+        f"{device_label(row).there}: {units.rate(rate, 'FLOP/s')}{share}."
     )
 
 

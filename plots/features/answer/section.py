@@ -4,30 +4,25 @@ strips under each other, and of most a line."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from plots.core.network import epoch_rows, on_device, step_rows, training_rows
+from plots.core.network import on_device, training_rows
 from plots.core.page.section import Block, Context, Section
 from plots.core.strip import Strips, strip_text
-from plots.core.tables.cells import count_cell, date_cell, text_cell
+from plots.core.tables.cells import Field, count_field, date_cell, table_of, text_field
 from plots.core.tables.table import Cell, Column, Table
-from plots.features.answer.analysis import sentences
 from plots.features.answer.glance import Glance, glance, machines
-from plots.file.families import FORWARD
+from plots.file.families import EPOCH, FORWARD, MINIBATCH
 from plots.file.file_order import passed_over
-from plots.file.rows import File
+from plots.file.rows import File, Row
 from plots.text import counted
 
 if TYPE_CHECKING:
     from plots.core.charts.style import Chart
 
 _MOST_MACHINES = 12  # strips of a picture
-_WITHOUT_GPU = (
-    "With a file from a machine with a GPU, where ./run measures both, this page says from how "
-    "many parameters the GPU wins, how sure that is, and what limits each side."
-)
 _COMPARED = (
     "At each size the CPU runs on its best thread count; the GPU runs in the mode that wins "
     "earliest. The 95 % interval is in brackets. The networks of a ladder, such as disc, grow step "
@@ -45,13 +40,14 @@ def build(files: Sequence[File], context: Context) -> Section:
     side = machines(zip(files[:_MOST_MACHINES], glances, strict=False)) if len(files) > 1 else None
     drawn = context.draw(partial(_draw, beside=bool(side)), [one.strips for _, one in shown])
     blocks = [
-        _block(file, one, charts, context) for (file, one), charts in zip(shown, drawn, strict=True)
+        block_of(file, one, context.pictures(file, charts))
+        for (file, one), charts in zip(shown, drawn, strict=True)
     ]
     if side:
         charts = context.draw(partial(_draw, name="strips"), [side])[0]
         blocks.insert(0, Block(pictures=tuple(charts)))
     rest = list(zip(files, glances, strict=True))[context.detailed :]
-    notes = [*context.said]
+    notes = [*context.said, *_how([file for file, _ in shown])]
     if rest:
         blocks.append(Block(tables=(_overview(rest).as_folded(),)))
         notes.append(
@@ -84,24 +80,26 @@ def _draw(strips: Strips | None, beside: bool = False, name: str = "strip") -> l
     return [draw_strips(strips, name)]
 
 
-def _block(file: File, one: Glance, charts: Sequence[Chart], context: Context) -> Block:
-    """The strip, the sentence, three lines; all else opens when asked to."""
-    found = sentences(file, context.comparisons(file), context.predicted(file))
-    epochs, steps = on_device(epoch_rows(file), "cuda"), on_device(step_rows(file), "cuda")
-    passes = on_device(training_rows(file, FORWARD), "cuda")
-    how = [text for text, has in ((_COMPARED, epochs or passes), (_STEPS, steps)) if has]
-    points = (*found, *(how or [_WITHOUT_GPU]))
-    fold = Block(title="In full, and how it was found", points=points)
+def block_of(file: File, one: Glance, pictures: tuple[Chart, ...] = ()) -> Block:
+    """The strip, the sentence, three lines, and what they are of."""
     return Block(
         machine=file.machine.id,
         lead=one.sentence,
         points=one.lines,
         strip=strip_text(one.strips) if one.strips else "",
-        pictures=context.pictures(file, charts),
+        pictures=pictures,
         notes=(measured(file),),
-        folds=(fold,),
         emphasis=True,
     )
+
+
+def _how(files: Sequence[File]) -> list[str]:
+    """How the answer was found on those of `files` with a GPU's times."""
+    epochs, steps, passes = (
+        any(on_device(training_rows(file, family), "cuda") for file in files)
+        for family in (EPOCH, MINIBATCH, FORWARD)
+    )
+    return [*([_COMPARED] if epochs or passes else []), *([_STEPS] if steps else [])]
 
 
 def measured(file: File) -> str:
@@ -116,29 +114,23 @@ def measured(file: File) -> str:
 
 
 def _overview(rest: Sequence[tuple[File, Glance]]) -> Table:
-    columns = (
-        Column("machine", "machine"),
-        Column("cpu", "CPU"),
-        Column("gpu", "GPU"),
-        Column("answer", "answer"),
-        Column("measured", "measured"),
-        Column("rows", "rows", numeric=True),
-        Column("without_result", "without result", numeric=True),
-        Column("flagged", "flagged", numeric=True),
-    )
-    lines = tuple(_line(file, one.sentence) for file, one in rest)
-    return Table("The other files", columns, lines)
+    def counted_rows(key: str, title: str, counts: Callable[[Row], bool]) -> Field:
+        return count_field(key, title, lambda of: sum(map(counts, of[0].rows)))
 
-
-def _line(file: File, answer: str) -> tuple[Cell, ...]:
-    cpu, gpu = file.machine.cpu, file.machine.gpu
-    failed = sum(row.failure is not None for row in file.rows)
-    flagged = sum(bool(row.warnings) for row in file.rows)
-    return (
-        Cell(file.machine.id, file.machine.id, bold=True),
-        Cell(cpu.words, cpu.model),
-        text_cell(gpu),
-        text_cell(answer),
-        date_cell(file),
-        *(count_cell(number) for number in (len(file.rows), failed, flagged)),
+    fields = (
+        (
+            Column("machine", "machine"),
+            lambda of: Cell(of[0].machine.id, of[0].machine.id, bold=True),
+        ),
+        (
+            Column("cpu", "CPU"),
+            lambda of: Cell(of[0].machine.cpu.words, of[0].machine.cpu.model),
+        ),
+        text_field("gpu", "GPU", lambda of: of[0].machine.gpu),
+        text_field("answer", "answer", lambda of: of[1].sentence),
+        (Column("measured", "measured"), lambda of: date_cell(of[0])),
+        counted_rows("rows", "rows", lambda _: True),
+        counted_rows("without_result", "without result", lambda row: row.failure is not None),
+        counted_rows("flagged", "flagged", lambda row: bool(row.warnings)),
     )
+    return table_of("The other files", rest, fields)

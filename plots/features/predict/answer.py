@@ -11,7 +11,7 @@ from pathlib import Path
 from plots import units
 from plots.core.cards import Card, load_cards
 from plots.core.crossover import Comparison, Crossover, SpeedUp
-from plots.core.crossover_words import claim, size_range
+from plots.core.crossover_words import claim
 from plots.core.headline import own_batch, unusual, way
 from plots.core.machines import short_gpu
 from plots.features.predict.analysis import DEFAULT_CARDS, NOT_MEASURED, Outlook, Wanted, outlooks
@@ -132,42 +132,6 @@ def shown_ways(verdict: Verdict) -> list[tuple[Outlook, SpeedUp]]:
     return own + [pair for pair in fastest_ways(verdict.outlooks) if pair[1].common not in has]
 
 
-def clause(found: Sequence[Verdict]) -> str:
-    """The range over all cards, for a headline; empty where there is nothing to say.
-
-    "predicted, not measured: a GPU would win from somewhere between 44 and 36,000 parameters"
-    """
-    compared = [one.comparison for one in found if one.comparison]
-    names = ", ".join(short_gpu(one.card.name) for one in found if one.comparison or not compared)
-    if compared:
-        ways = " or ".join(sorted({way(one) for one in compared}))
-        passes = "a forward pass; " if compared[0].family == FORWARD else ""
-        training = f"{passes}{ways}; batch {compared[0].common['batch']}"
-        return f"{NOT_MEASURED}: {_range(compared)} ({names}; {training})"
-    ratios = _ratios(one for verdict in found for _, one in fastest_ways(verdict.outlooks))
-    outlooks = [one for verdict in found for one in verdict.outlooks if one.networks]
-    uses = any(one.networks[0].family == FORWARD for one in outlooks)
-    claim = f"a GPU would {'use' if uses else 'train'} these networks {ratios} times as fast"
-    return f"{NOT_MEASURED}: {claim} ({names})" if ratios else ""
-
-
-def _range(compared: Sequence[Comparison]) -> str:
-    sizes = size_range(compared[0].sizes, compared[0].measure)
-    kinds = {one.crossover.kind for one in compared}
-    if kinds in ({"always"}, {"never"}):
-        return f"a GPU would win at {'every' if 'always' in kinds else 'no'} size, {sizes}"
-    reach = [ends(one.crossover) for one in compared]
-    low, high = min(low for low, _ in reach), max(high for _, high in reach)
-    if low and high < math.inf:
-        between = f"{units.significant(low, 2)} and {units.significant(high, 2)} parameters"
-        return f"a GPU would win from somewhere between {between}"
-    if high < math.inf:
-        return f"a GPU would win from {units.significant(high, 2)} parameters at the latest"
-    if low:
-        return f"a GPU would win from {units.significant(low, 2)} parameters at the earliest"
-    return "no sure winner"
-
-
 def ends(crossover: Crossover) -> tuple[float, float]:
     """Between which sizes the crossover lies; 0 and infinity where it may be beyond all."""
     if crossover.kind == "always":
@@ -210,10 +174,6 @@ class Predictions:
         """The verdicts that answer for `file`: of training, or where it has none of forward passes;
         none where nothing is predicted."""
         return next(iter(self.groups.get(file.path, ())), [])
-
-    def clause(self, file: File) -> str:
-        """What a headline of `file` says of them; empty where nothing is predicted."""
-        return clause(self.of(file))
 
 
 def predictions(

@@ -118,11 +118,9 @@ def run(options: argparse.Namespace) -> int:
         else:
             if options.summary:
                 shown = gpus_first(files)[: options.detail]
-                texts = [
-                    summary(one, compared[one.path], predicted.of(one) if predicted else ())
-                    for one in shown
-                ]
-                print("\n\n".join(texts), end="\n\n")
+                for one in shown:
+                    cards = predicted.of(one) if predicted else ()
+                    print(summary(one, compared[one.path], cards), end="\n\n")
             what = "charts and tables" if options.tables else "charts"
             beside = f", and {len(others)} files of {what} beside it" if others else ""
             print(f"wrote {printable(str(page), 400)}{beside}")

@@ -6,7 +6,7 @@ second over the batch, and how late single passes are."""
 import math
 from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import pairwise, product
+from itertools import compress
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plots import units
-from plots.core.charts.lines import BESIDE, MOST_LINES, name_ends
+from plots.core.charts.lines import MOST_LINES, name_ends
 from plots.core.charts.looks import MARKERS, Looks
 from plots.core.charts.rates import MOST_PANELS, Panel, draw_rates
 from plots.core.charts.style import (
@@ -23,7 +23,6 @@ from plots.core.charts.style import (
     RULE,
     Chart,
     Pictures,
-    annotate,
     devices,
     finish,
     is_narrow,
@@ -31,10 +30,9 @@ from plots.core.charts.style import (
     render,
     repetitions,
     set_logarithmic_axes,
-    text_width,
     write_above,
 )
-from plots.core.network import familiar, on_device
+from plots.core.network import familiar, on_device, training_rows
 from plots.core.rates import lines
 from plots.core.series import SeriesKey, series_key, series_labels
 from plots.core.statistics import spread
@@ -50,7 +48,6 @@ _WINS_SOURCE = "Penny Xu, PyTorch, 2019"
 _HEART = 1522  # parameters
 _HEART_EPOCH = {"CPU": 27.75 / 100, "GPU": 27.89 / 100}  # seconds
 _MOST_POINTS = 6  # networks on no ladder
-_BESIDE_A_POINT = ((-7, 6), (7, -6), (7, 6), (-7, -6), (-7, 18), (7, -18))  # for a name, in points
 # Of a family: the chart's title, and what its upper axis is.
 _NAMES = {
     EPOCH: ("Epochs: time of one, by size of the network", "wall-clock time of one epoch"),
@@ -60,8 +57,6 @@ _NAMES = {
     ),
 }
 _Line = list[Row]  # of one ladder, by size
-_Place = tuple[float, float]
-_Box = tuple[float, float, float, float]  # left, lower, right and upper edge
 
 
 def lines_of(rows: Sequence[Row]) -> list[_Line]:
@@ -80,22 +75,55 @@ def best_of_devices(rows: Sequence[Row]) -> list[Row]:
     if len(lines_of(rows)) <= MOST_LINES:
         return list(rows)
     own = [row for row in rows if row.ladder is None or row.batch == row.ladder.batch]
-    plain = [row for row in own if is_in_plainest_precision(row)] or list(rows)
+    return fastest_ways([row for row in own if is_in_plainest_precision(row)] or rows)
+
+
+def fastest_ways(rows: Sequence[Row]) -> list[Row]:
+    """Those of each device's way that is fastest in what all have, of the ways that have half as
+    many of `rows` as any at least."""
     kept = set()
-    for device in dict.fromkeys(row.device for row in plain):
-        lines = lines_of([row for row in plain if row.device == device])
-        models = [{row.model for row in line} for line in lines]
-        common = set.intersection(*models) if models else set()
-        ways = [
-            (sum(math.log(row.median) for row in line if row.model in common), series_key(line[0]))
-            for line in lines
-        ]
-        kept |= {min(ways)[1]} if ways else set()
-    return [row for row in plain if series_key(row) in kept] or plain
+    for device in dict.fromkeys(row.device for row in rows):
+        ways: dict[SeriesKey, dict[tuple[str, str], float]] = {}
+        for row in on_device(rows, device):
+            own = ways.setdefault(series_key(row), {})
+            own[row.model, row.batch] = math.log(row.median)
+        most = max(map(len, ways.values()), default=0)
+        ways = {key: own for key, own in ways.items() if 2 * len(own) >= most}
+        shared = set.intersection(*map(set, ways.values())) if ways else set()
+        sums = {key: sum(own[one] for one in shared) for key, own in ways.items()}
+        kept |= {min(sums, key=sums.__getitem__)} if sums else set()
+    return [row for row in rows if series_key(row) in kept]
 
 
 def is_in_plainest_precision(row: Row) -> bool:
     return row.axes.value(row.configuration, "precision") == row.axes["precision"].plainest
+
+
+def draw_epochs(file: File) -> Chart:
+    """The chart of the epochs of `file`, of networks that people train where there are any."""
+    rows = best_of_devices(familiar(training_rows(file, EPOCH)))
+    alt = (
+        "Seconds per epoch against the number of trainable parameters, both axes logarithmic, a "
+        "line for each way to compute. The table below has the same figures."
+    )
+    return Chart("epochs", draw_times(file, rows), alt)
+
+
+def draw_passes(file: File) -> list[Chart]:
+    """The charts of the passes of `file`: of times, in the smallest batch, at which whoever asks
+    waits for one answer, and where there are any of throughput and of latencies."""
+    rows = training_rows(file, FORWARD)
+    plain = [row for row in rows if is_in_plainest_precision(row)]
+    batch = min(row.counters["batch"] for row in rows)
+    single = [row for row in rows if row.counters["batch"] == batch]
+    single = [row for row in single if is_in_plainest_precision(row)] or single
+    alt = (
+        "Seconds per forward pass of the smallest batch against the number of trainable "
+        "parameters, both axes logarithmic, a line for each way to compute. The table below has "
+        "the same figures."
+    )
+    times = Chart("passes", draw_times(file, best_of_devices(single)), alt)
+    return [times, *filter(None, [draw_throughput(file, plain), draw_latencies(file, single)])]
 
 
 def draw_times(file: File, rows: Sequence[Row]) -> Pictures:
@@ -115,64 +143,51 @@ def _draw(file: File, rows: Sequence[Row], figure: Figure) -> None:
     family = rows[0].family
     title, above = _NAMES[family]
     looks = Looks(file.rows)
-    labels = {key: printable(label, 60) for key, label in series_labels(rows).items()}
     has_published = family == EPOCH
     _set_axes(axes, rows, has_published)
-    handles = name_ends(axes, _draw_lines(axes, rows, labels, looks))
-    points = _on_no_ladder(rows)
-    handles += _draw_points(axes, points, looks)
-    _name_points(axes, points, lines_of(rows))
+    handles = name_ends(axes, _draw_lines(axes, rows, looks))
+    handles += _draw_points(axes, _on_no_ladder(rows), looks)
     handles += _draw_published(axes) if has_published else []
     write_above(axes, above, figure.get_figwidth() - 1)
     finish(figure, title, _subtitle(file, rows), handles)
 
 
-def _draw_lines(
-    axes: Axes, rows: Sequence[Row], labels: dict[SeriesKey, str], looks: Looks
-) -> list[Line2D]:
+def _draw_lines(axes: Axes, rows: Sequence[Row], looks: Looks) -> list[Line2D]:
     """Draws the ladders, a line for each, series and batch size; returns the legend."""
-    on_ladders = [row for row in rows if row.ladder]
-    on_ladders.sort(key=lambda row: row.counters["params"])
-    names = list(dict.fromkeys(row.ladder.name for row in on_ladders if row.ladder))
-    batches = sorted({row.counters["batch"] for row in on_ladders})
+    lines = lines_of(rows)
+    kinds = sorted({_kind(line) for line in lines})
+    several = [len({kind[place] for kind in kinds}) > 1 for place in range(2)]
     handles = []
-    for key, label in labels.items():
-        look = looks.of(dict(key))
-        own = [row for row in on_ladders if series_key(row) == key]
+    for key, label in series_labels(rows).items():
+        look, name = looks.of(dict(key)), printable(label, 60)
+        own = [line for line in lines if series_key(line[0]) == key]
         if not own:  # single points only: their colour still needs an entry
-            handles.append(Line2D([], [], linestyle="", label=label, **look.points))
-        for place, (name, batch) in enumerate(product(names, batches)):
-            line = [
-                row
-                for row in own
-                if row.ladder and (row.ladder.name, row.counters["batch"]) == (name, batch)
-            ]
-            if not line:
-                continue
-            said = [label, name] if len(names) > 1 else [label]
-            said += [f"batch {batch:,.0f}"] if len(batches) > 1 else []
+            handles.append(Line2D([], [], linestyle="", label=name, **look.points))
+        for line in sorted(own, key=_kind):
+            ladder, batch = _kind(line)
+            words = compress((ladder, f"batch {batch:,.0f}"), several)
+            style = look.line
+            if place := kinds.index((ladder, batch)):  # colour tells the way, the marker the batch
+                style["marker"] = MARKERS[(MARKERS.index(look.marker) + place) % len(MARKERS)]
             params = [row.counters["params"] for row in line]
             low, high = zip(*map(_middle_half, line), strict=True)
-            axes.fill_between(
-                params,
-                low,
-                high,
-                color=look.colour,
-                alpha=0.18,
-                linewidth=0,
-            )
-            style = look.line
-            if place:  # the colour tells the way, so the marker tells the batch
-                style["marker"] = MARKERS[(MARKERS.index(look.marker) + place) % len(MARKERS)]
+            axes.fill_between(params, low, high, color=look.colour, alpha=0.18, linewidth=0)
             handles += axes.plot(
                 params,
                 [row.median for row in line],
                 linewidth=1.8,
                 markersize=4.5,
-                label=", ".join(said),
+                label=", ".join([name, *words]),
                 **style,
             )
     return handles
+
+
+def _kind(line: _Line) -> tuple[str, float]:
+    """The ladder and the batch of a line."""
+    ladder = line[0].ladder
+    assert ladder is not None
+    return ladder.name, line[0].counters["batch"]
 
 
 def _draw_points(axes: Axes, networks: dict[str, list[Row]], looks: Looks) -> list[Line2D]:
@@ -229,67 +244,6 @@ def _on_no_ladder(rows: Sequence[Row]) -> dict[str, list[Row]]:
 def _middle_half(row: Row) -> tuple[float, float]:
     low, high = np.percentile(row.samples, (25, 75))
     return float(min(low, row.median)), float(max(high, row.median))
-
-
-def _name_points(axes: Axes, networks: dict[str, list[Row]], lines: Sequence[_Line]) -> None:
-    """Writes the name of each of `networks` beside its highest point, where neither a line, a point
-    nor another name is; the legend has all of them. In points of the page, from any origin."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    limits = (figure.get_figwidth(), axes.get_xlim()), (figure.get_figheight(), axes.get_ylim())
-    scales = [(72 * inches - BESIDE) / math.log(high / low) for inches, (low, high) in limits]
-
-    def place(row: Row) -> _Place:
-        return scales[0] * math.log(row.counters["params"]), scales[1] * math.log(row.median)
-
-    drawn = [place(row) for points in networks.values() for row in points]
-    drawn += [one for line in lines for one in _along([place(row) for row in line])]
-    names: list[_Box] = []
-    for model, points in networks.items():
-        name = printable(model, 24)
-        top = max(points, key=lambda row: row.median)
-        own, width = place(top), text_width(figure, name, "legend")
-        others = [one for one in drawn if one != own]
-        for beside, above in _BESIDE_A_POINT:
-            box = _box(own, beside, above, width)
-            if any(_is_near(one, box) for one in others) or any(
-                _overlap(one, box) for one in names
-            ):
-                continue
-            names.append(box)
-            annotate(
-                axes,
-                name,
-                (top.counters["params"], top.median),
-                xytext=(beside, above),
-                ha="right" if beside < 0 else "left",
-                va="center",
-                fontsize=9,
-                zorder=5,
-            )
-            break
-
-
-def _along(line: Sequence[_Place]) -> list[_Place]:
-    """Places on a line, 4 points apart at most to the right and upwards."""
-    found: list[_Place] = []
-    for one, other in pairwise(line):
-        steps = 1 + int(max(abs(other[0] - one[0]), abs(other[1] - one[1])) / 4)
-        found += zip(*np.linspace(one, other, steps + 1).T.tolist(), strict=True)
-    return found
-
-
-def _box(own: _Place, beside: float, above: float, width: float) -> _Box:
-    left, middle = own[0] + beside - (width if beside < 0 else 0), own[1] + above
-    return left, middle - 6, left + width, middle + 6
-
-
-def _is_near(one: _Place, box: _Box) -> bool:
-    return box[0] - 4 < one[0] < box[2] + 4 and box[1] - 4 < one[1] < box[3] + 4
-
-
-def _overlap(one: _Box, other: _Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _set_axes(axes: Axes, rows: Sequence[Row], has_published: bool) -> None:
@@ -357,7 +311,7 @@ def draw_throughput(file: File, rows: Sequence[Row]) -> Chart | None:
     """A panel for each of a few networks of `rows`, forward passes of `file`: samples per second
     over the batch. None where no network was measured in two batches."""
     lines_of: dict[tuple[str, SeriesKey], list[Row]] = {}
-    for row in _fastest(rows):
+    for row in fastest_ways(rows):
         lines_of.setdefault((row.model, series_key(row)), []).append(row)
     own = _few([row for line in lines_of.values() if len(line) > 1 for row in line], MOST_PANELS)
     if not own:
@@ -384,7 +338,7 @@ def draw_throughput(file: File, rows: Sequence[Row]) -> Chart | None:
 def draw_latencies(file: File, rows: Sequence[Row]) -> Chart | None:
     """How late passes of one network are, in the middle and at worst; of `rows`, forward passes of
     `file` in one batch. None where none was timed pass by pass."""
-    timed = [row for row in _fastest(rows) if _latencies(row)]
+    timed = [row for row in fastest_ways(rows) if _latencies(row)]
     devices_of: dict[str, set[str]] = {}
     for row in timed:
         devices_of.setdefault(row.model, set()).add(row.device)
@@ -430,25 +384,8 @@ def _draw_latencies(file: File, rows: Sequence[Row], figure: Figure) -> None:
 
 def _latencies(row: Row) -> dict[int, float]:
     """Place in QUANTILES → seconds, of those that were measured."""
-    late = (over_repetitions(row, f"latency_{key}_seconds") for key in QUANTILES)
+    late = (over_repetitions(key, row) for key in QUANTILES)
     return {place: one for place, one in enumerate(late) if one and one > 0}
-
-
-def _fastest(rows: Sequence[Row]) -> list[Row]:
-    """Those of each device's way that is fastest in what all have, of the ways that have half as
-    many of `rows` as any at least."""
-    kept = set()
-    for device in ("cpu", "cuda"):
-        ways: dict[SeriesKey, dict[tuple[str, str], float]] = {}
-        for row in on_device(rows, device):
-            own = ways.setdefault(series_key(row), {})
-            own[row.model, row.batch] = math.log(row.median)
-        most = max(map(len, ways.values()), default=0)
-        ways = {key: own for key, own in ways.items() if 2 * len(own) >= most}
-        shared = set.intersection(*map(set, ways.values())) if ways else set()
-        sums = {key: sum(own[one] for one in shared) for key, own in ways.items()}
-        kept |= {min(sums, key=sums.__getitem__)} if sums else set()
-    return [row for row in rows if series_key(row) in kept]
 
 
 def _few(rows: Iterable[Row], most: int) -> dict[str, list[Row]]:

@@ -4,38 +4,44 @@
 Those that are given together are of one family.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from plots import units
-from plots.core.network import NetworkKey, best, network_label, networks, on_device
+from plots.core.network import best, network_label, networks, on_device
 from plots.core.peaks import doubts
 from plots.core.series import device_label
 from plots.core.tables.cells import (
+    Field,
     bytes_cell,
-    count_cell,
+    count_field,
+    for_programs,
+    network_fields,
     number_cell,
+    number_field,
     range_cell,
-    seconds_cell,
+    seconds_field,
+    shown_field,
+    table_of,
     text_cell,
+    text_field,
 )
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.families import FAMILIES
 from plots.file.ladders import networks_of_any
 from plots.file.rows import Row
 
-_NETWORK = (
-    Column("network", "network"),
-    Column("params", "parameters", numeric=True),
-    Column("batch", "batch", numeric=True),
-)
 # Of best_table() on a page.
 SPEED_UP = "Speedup: CPU time / GPU time, each the best of its device, in the same precision."
 _GROUPS = {"cpu": "CPU", "cuda": "GPU"}
 _PREFIXES = {"cpu": "cpu", "cuda": "gpu"}
-QUANTILES = {"p50": "50 %", "p90": "90 %", "p99": "99 %", "p999": "99.9 %", "max": "longest"}
-_MEMORY = ("peak_bytes", "reorders", "reorder_bytes")
+_TITLES = {"p50": "50 %", "p90": "90 %", "p99": "99 %", "p999": "99.9 %", "max": "longest"}
+QUANTILES = {f"latency_{key}_seconds": title for key, title in _TITLES.items()}
+_MEMORY = {"peak_bytes", "reorders", "reorder_bytes"}
+_Fastest = dict[str, Row]  # of a network, by device
 
 
 def best_table(rows: Sequence[Row]) -> Table:
@@ -48,187 +54,155 @@ def best_table(rows: Sequence[Row]) -> Table:
     listed = [row for row in rows if not row.is_between] or list(rows)
     left_out = len(networks(rows)) - len(networks(listed))
     between = networks_of_any(row.ladder for row in rows if row.is_between and row.ladder)
-    rows = listed
-    groups, family = networks(rows), rows[0].family
-    devices = [device for device in _GROUPS if on_device(rows, device)]
-    several = len(devices) > 1
-    columns = [*_NETWORK]
-    if several:
-        columns.append(Column("speed_up", "speedup", numeric=True))
-    for device in devices:
-        columns += _device_columns(device, several, family)
-    flags: dict[str, int] = {}
-    lines = []
-    for key, members in groups.items():
-        found = {device: on_device(members, device) for device in devices}
-        chosen = {device: best(own) for device, own in found.items() if own}
-        fastest = best(list(chosen.values())) if len(chosen) > 1 else None
-        line = _network_cells(key, members[0], list(groups))
-        if several:
-            line.append(_speed_up(chosen))
-        for device in devices:
-            row = chosen.get(device)
-            cells = _best_cells(row, row is fastest, several, flags) if row else []
-            line += cells or [NOTHING] * len(_device_columns(device, several, family))
-        lines.append(tuple(line))
-    title = f"Time of one {FAMILIES[family].one}, the best thread count and mode of each device"
-    notes = [*flags]
+    family = FAMILIES[rows[0].family]
+    devices = [device for device in _GROUPS if on_device(listed, device)]
+    fastest = [_fastest(members) for members in networks(listed).values()]
+    notes: dict[str, int] = {}
+    label = _labels(listed)
+
+    def of_device(device: str) -> Iterator[Field]:
+        """Beside a second device there is no room for what every_table() has as well."""
+        group, prefix = (_GROUPS[device] if len(devices) > 1 else "", _PREFIXES[device])
+
+        def cell(show: Callable[[Row], Cell]) -> Callable[[_Fastest], Cell]:
+            return lambda found: show(found[device]) if device in found else NOTHING
+
+        def median(found: _Fastest) -> Cell:
+            if device not in found:
+                return NOTHING
+            is_faster = len(found) > 1 and found[device] is best(list(found.values()))
+            return _median(found[device], notes, is_faster)
+
+        yield Column(f"{prefix}_{family.time}", "median", True, group), median
+        yield Column(f"{prefix}_range", "range", True, group), cell(range_cell)
+        if len(devices) > 1:  # the group's heading names the device
+            on = cell(lambda row: text_cell(device_label(row).there))
+        else:
+            rate = cell(lambda row: number_cell(_samples(row)))
+            yield Column(f"{prefix}_samples_per_second", "samples/s", True), rate
+            on = cell(lambda row: text_cell(str(device_label(row))))
+        yield Column(f"{prefix}_on", "how", group=group), on
+
+    ratio = shown_field("speed_up", "speedup", _speed_up, lambda one: f"{units.significant(one)}×")
+    fields = (
+        *_network_fields(label, lambda found: next(iter(found.values()))),
+        *([ratio] if len(devices) > 1 else []),
+        *(field for device in devices for field in of_device(device)),
+    )
+    title = f"Time of one {family.one}, the best thread count and mode of each device"
+    table = table_of(title, fastest, fields)
     if left_out:
-        notes.append(f"{left_out} {between} between these sizes were measured as well.")
-    return Table(title, tuple(columns), tuple(lines), tuple(notes))
+        marks([f"{left_out} {between} between these sizes were measured as well."], notes)
+    return replace(table, notes=tuple(notes))
 
 
-def compared_and_alone(rows: Sequence[Row]) -> tuple[list[Row], dict[str, list[Row]]]:
-    """The rows of networks that several devices have in one precision; the others by device."""
-    compared: list[Row] = []
-    alone: dict[str, list[Row]] = {}
-    for members in networks(rows).values():
-        devices = {row.device for row in members}
-        own = compared if len(devices) > 1 else alone.setdefault(devices.pop(), [])
-        own += members
-    return compared, alone
+def _fastest(members: Sequence[Row]) -> _Fastest:
+    return {device: best(own) for device in _GROUPS if (own := on_device(members, device))}
+
+
+def _speed_up(found: _Fastest) -> float | None:
+    return found["cpu"].median / found["cuda"].median if len(found) > 1 else None
+
+
+def on_both(rows: Sequence[Row]) -> list[Row]:
+    """The rows of networks that several devices have in one precision."""
+    groups = (own for own in networks(rows).values() if len({row.device for row in own}) > 1)
+    return [row for own in groups for row in own]
 
 
 def every_table(rows: Sequence[Row]) -> Table:
     """A line for each network and way to compute it, the fastest first. `rows` as above."""
-    groups, family = networks(rows), rows[0].family
-    flags: dict[str, int] = {}
-    columns = (
-        *_NETWORK,
-        Column("on", "on"),
-        Column(FAMILIES[family].time, "median", numeric=True),
-        Column("range", "range", numeric=True),
-        Column("samples_per_second", "samples/s", numeric=True),
-        Column("flops_per_second", "operations", numeric=True),
-        Column("first_call_seconds", "first call", numeric=True),
+    family, notes = FAMILIES[rows[0].family], dict[str, int]()
+    fields = (
+        *_network_fields(_labels(rows)),
+        text_field("on", "on", lambda row: str(device_label(row))),
+        (Column(family.time, "median", True), lambda row: _median(row, notes)),
+        (Column("range", "range", True), range_cell),
+        for_programs(number_field("samples_per_second", "samples/s", _samples)),
+        shown_field(
+            *("flops_per_second", "operations"),
+            lambda row: row.counters["flops"] / row.median,
+            lambda rate: units.rate(rate, "FLOP/s"),
+        ),
+        seconds_field(
+            "first_call_seconds", "first call", lambda row: row.counters["first_call_seconds"]
+        ),
     )
-    lines = []
-    for key, members in groups.items():
-        for row in sorted(members, key=lambda row: row.median):
-            rate = row.counters["flops"] / row.median
-            first = row.counters["first_call_seconds"]
-            lines.append(
-                (
-                    *_network_cells(key, row, list(groups)),
-                    text_cell(str(device_label(row))),
-                    _median(row, False, flags),
-                    range_cell(row),
-                    _samples(row),
-                    Cell(units.rate(rate, "FLOP/s"), rate),
-                    seconds_cell(first),
-                )
-            )
-    return Table(f"Time of one {FAMILIES[family].one}, every row", columns, tuple(lines), (*flags,))
-
-
-def _device_columns(device: str, several: bool, family: str) -> list[Column]:
-    """Beside a second device there is no room for what every_table() has as well."""
-    group, prefix = _GROUPS[device] if several else "", _PREFIXES[device]
-    columns = [
-        Column(f"{prefix}_{FAMILIES[family].time}", "median", numeric=True, group=group),
-        Column(f"{prefix}_range", "range", numeric=True, group=group),
-        Column(f"{prefix}_samples_per_second", "samples/s", numeric=True, group=group),
-        Column(f"{prefix}_on", "how", group=group),
-    ]
-    return [*columns[:2], columns[3]] if several else columns
-
-
-def _network_cells(key: NetworkKey, row: Row, keys: Sequence[NetworkKey]) -> list[Cell]:
-    params, batch = row.counters["params"], row.counters["batch"]
-    label = network_label(key, keys, row.axes)
-    return [text_cell(label), count_cell(params), count_cell(batch)]
-
-
-def _best_cells(row: Row, bold: bool, several: bool, flags: dict[str, int]) -> list[Cell]:
-    times = [_median(row, bold, flags), range_cell(row)]
-    if not several:
-        return [*times, _samples(row), text_cell(str(device_label(row)))]
-    return [*times, text_cell(device_label(row).there)]  # the group's heading names the device
-
-
-def _median(row: Row, bold: bool, flags: dict[str, int]) -> Cell:
-    flagged = marks(doubts(row), flags)
-    return Cell(units.seconds(row.median), row.median, bold, flagged)
-
-
-def _samples(row: Row) -> Cell:
-    rate = row.counters[FAMILIES[row.family].samples] / row.median
-    return number_cell(rate)
-
-
-def _speed_up(chosen: dict[str, Row]) -> Cell:
-    if len(chosen) < 2:
-        return NOTHING
-    ratio = chosen["cpu"].median / chosen["cuda"].median
-    return Cell(f"{units.significant(ratio)}×", ratio)
+    return table_of(f"Time of one {family.one}, every row", _by_time(rows), fields, notes)
 
 
 def latency_table(rows: Sequence[Row]) -> Table:
     """A line for each of `rows`, which are forward passes, that was timed pass by pass: the median
     over its repetitions of what so much of the passes of each did not exceed."""
-    groups = networks(rows)
-    columns = (
-        Column("network", "network"),
-        Column("batch", "batch", numeric=True),
-        Column("on", "on"),
+    network, _, batch = _network_fields(_labels(rows))
+    fields = (
+        *(network, batch, text_field("on", "on", lambda row: str(device_label(row)))),
         *(
-            Column(f"latency_{key}_seconds", title, numeric=True, group="of passes, latency")
+            seconds_field(key, title, partial(over_repetitions, key), "of passes, latency")
             for key, title in QUANTILES.items()
         ),
-        Column("latency_passes", "passes each", numeric=True),
-        Column("clock_seconds", "clock", numeric=True),
+        count_field("latency_passes", "passes each", partial(over_repetitions, "latency_passes")),
+        seconds_field("clock_seconds", "clock", partial(over_repetitions, "clock_seconds")),
     )
-    lines = []
-    for key, members in groups.items():
-        for row in sorted(members, key=lambda row: row.median):
-            passes = row.measured.get("latency_passes")
-            if passes is None:
-                continue
-            lines.append(
-                (
-                    text_cell(network_label(key, list(groups), row.axes)),
-                    count_cell(row.counters["batch"]),
-                    text_cell(str(device_label(row))),
-                    *(
-                        seconds_cell(over_repetitions(row, f"latency_{key}_seconds"))
-                        for key in QUANTILES
-                    ),
-                    count_cell(float(np.nanmedian(passes))),
-                    seconds_cell(over_repetitions(row, "clock_seconds")),
-                )
-            )
-    note = "Each latency has one reading of the clock in it."
-    return Table("Latency of forward passes", columns, tuple(lines), (note,) if lines else ())
+    timed = [row for row in _by_time(rows) if row.measured.get("latency_passes") is not None]
+    notes = ["Each latency has one reading of the clock in it."] if timed else []
+    return table_of("Latency of forward passes", timed, fields, notes)
 
 
-def over_repetitions(row: Row, counter: str) -> float | None:
+def memory_table(rows: Sequence[Row]) -> Table:
+    """A line for each of `rows`, which are of training steps, that counts any of it."""
+    network, _, batch = _network_fields(_labels(rows))
+
+    def size(key: str, title: str, group: str = "") -> Field:
+        return Column(key, title, True, group), lambda row: bytes_cell(row.counters.get(key))
+
+    fields = (
+        *(network, batch, text_field("on", "on", lambda row: str(device_label(row)))),
+        size("peak_bytes", "most memory"),
+        count_field("reorders", "reorders", lambda row: row.counters.get("reorders"), "a step"),
+        size("reorder_bytes", "of bytes", "a step"),
+    )
+    shown = [
+        row
+        for members in networks(rows).values()
+        for row in members
+        if not _MEMORY.isdisjoint(row.counters)
+    ]
+    return table_of("Memory and reorders of a training step", shown, fields)
+
+
+def over_repetitions(counter: str, row: Row) -> float | None:
     """The median over the repetitions that have the counter; None where none has."""
     values = row.measured.get(counter)
     return None if values is None else float(np.nanmedian(values))
 
 
-def memory_table(rows: Sequence[Row]) -> Table:
-    """A line for each of `rows`, which are of training steps, that counts any of it."""
+def _by_time(rows: Sequence[Row]) -> list[Row]:
+    """The smallest network first, and of each the fastest way."""
+    found = networks(rows).values()
+    return [row for own in found for row in sorted(own, key=lambda row: row.median)]
+
+
+def _labels(rows: Sequence[Row]) -> dict[int, str]:
+    """What the network of each of `rows` is called among them, by the row's place in its file."""
     groups = networks(rows)
-    columns = (
-        Column("network", "network"),
-        Column("batch", "batch", numeric=True),
-        Column("on", "on"),
-        Column("peak_bytes", "most memory", numeric=True),
-        Column("reorders", "reorders", numeric=True, group="a step"),
-        Column("reorder_bytes", "of bytes", numeric=True, group="a step"),
-    )
-    lines = tuple(
-        (
-            text_cell(network_label(key, list(groups), row.axes)),
-            count_cell(row.counters["batch"]),
-            text_cell(str(device_label(row))),
-            bytes_cell(row.counters.get("peak_bytes")),
-            count_cell(row.counters.get("reorders")),
-            bytes_cell(row.counters.get("reorder_bytes")),
-        )
+    return {
+        row.index: network_label(key, list(groups), row.axes)
         for key, members in groups.items()
         for row in members
-        if any(counter in row.counters for counter in _MEMORY)
-    )
-    return Table("Memory and reorders of a training step", columns, lines)
+    }
+
+
+def _network_fields(
+    labels: dict[int, str], of: Callable[..., Row] = lambda row: row
+) -> tuple[Field, Field, Field]:
+    _, params, batch = network_fields(of=of)
+    return text_field("network", "network", lambda one: labels[of(one).index]), params, batch
+
+
+def _median(row: Row, notes: dict[str, int], bold: bool = False) -> Cell:
+    return Cell(units.seconds(row.median), row.median, bold, marks(doubts(row), notes))
+
+
+def _samples(row: Row) -> float:
+    return row.counters[FAMILIES[row.family].samples] / row.median
