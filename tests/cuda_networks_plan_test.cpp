@@ -30,8 +30,7 @@ TEST(CudaNetworks, HaveTheLaunchesOfOneOnBlocksOneBehindAnother) {
     for (const ProductLaunch& product : cuda::launches_of<ProductLaunch>(all)) {
       EXPECT_EQ(product.form.networks, all.networks);
     }
-    for (const ProductLaunch& product :
-         cuda::launches_of<ProductLaunch>(of_one_network(all))) {
+    for (const ProductLaunch& product : cuda::launches_of<ProductLaunch>(of_one_network(all))) {
       EXPECT_EQ(product.form.networks, Networks{});
     }
   }

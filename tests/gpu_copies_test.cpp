@@ -56,19 +56,18 @@ TEST_P(GpuCopiesOfNetworks, OfEveryDenseKindTrainAsOneProgram) {
                            {of_mse, 64, sgd, Precision::f32}}) {
     SCOPED_TRACE(many.model.name + " x " + std::to_string(many.copies));
     const auto backend = make_copies_backend(gpu(), many.copies);
-    const Training training{backend->optimize(training_epoch(many.model,
-                                                             {.rows = 13,
-                                                              .batch = 5,
-                                                              .optimizer = many.optimizer,
-                                                              .precision = many.precision,
-                                                              .copies = many.copies})),
-                            uniform_data(many.model, 13)};
+    const Training training{
+        backend->optimize(training_epoch(many.model, {.rows = 13,
+                                                      .batch = 5,
+                                                      .optimizer = many.optimizer,
+                                                      .precision = many.precision,
+                                                      .copies = many.copies})),
+        uniform_data(many.model, 13)};
     const std::int64_t steps = std::ssize(training.workload.order) + many.copies + 2;
     const Trajectory expected = reference_trajectory(training.workload, training.data, steps);
-    for (const Execution execution :
-         {Execution::eager, Execution::graph, Execution::graph_epoch}) {
-      const auto program = started(*backend, training,
-                                   {.precision = many.precision, .execution = execution});
+    for (const Execution execution : {Execution::eager, Execution::graph, Execution::graph_epoch}) {
+      const auto program =
+          started(*backend, training, {.precision = many.precision, .execution = execution});
       EXPECT_NO_THROW(verify(*program, training.workload, expected, many.precision))
           << static_cast<int>(execution);
     }

@@ -105,9 +105,9 @@ TEST_P(EmulatedNetworks, AreFoundWrongWhereOneLaunchForgetsThem) {
     const bool was_its_turn = cuda_host::device().forgetful_launch == 0;
     EXPECT_EQ(was_its_turn, launch <= launches * 2 / 3);
     if (was_its_turn) {
-      EXPECT_THAT(message_of<Mismatch>(
-                      [&] { verify_state(*program, training_.workload, expected_); }),
-                  testing::AnyOf(HasSubstr("of copy"), HasSubstr("the loss of step")));
+      EXPECT_THAT(
+          message_of<Mismatch>([&] { verify_state(*program, training_.workload, expected_); }),
+          testing::AnyOf(HasSubstr("of copy"), HasSubstr("the loss of step")));
     }
     cuda_host::device().forgetful_launch = 0;
   }
@@ -126,12 +126,12 @@ TEST_P(EmulatedNetworks, DoWithoutWhatTheLibraryLacksInBatches) {
        {Case{{.name = "none", .proposes_none = in_batch, .fails = {}}, count_of_copies},
         {{.name = "no epilogue", .proposes_none = fused, .fails = {}}, 1},
         {{.name = "an epilogue fails",
-          .proposes_none = {},
-          .fails = [=](const ProductForm& form, int /*algorithm*/) { return fused(form); }},
+        .proposes_none = {},
+        .fails = [=](const ProductForm&form, int /*algorithm*/) { return fused(form); }},
          1},
         {{.name = "fail",
-          .proposes_none = {},
-          .fails = [=](const ProductForm& form, int /*algorithm*/) { return in_batch(form); }},
+        .proposes_none = {},
+        .fails = [=](const ProductForm&form, int /*algorithm*/) { return in_batch(form); }},
          count_of_copies}}) {
     SCOPED_TRACE(c.refusals.name);
     const auto found = cuda::discover(0);
@@ -149,8 +149,8 @@ INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedNetworks, executions, labelled);
 /// Each is another way of a small network.
 TEST(EmulatedNetworksAutomatic, TrainAsTheFirstAloneIsFastest) {
   const Training training{epoch_of(count_of_copies), uniform_rows({4}, 13, 3)};
-  const Trajectory expected = reference_trajectory(training.workload, training.data,
-                                                   std::ssize(training.workload.order));
+  const Trajectory expected =
+      reference_trajectory(training.workload, training.data, std::ssize(training.workload.order));
   const auto own = gpu();
   const auto backend = make_copies_backend(*own, count_of_copies);
   const auto program = started(*backend, training, {.execution = Execution::automatic});
