@@ -311,7 +311,7 @@ class CopiesPlan : public Plan {
       options_.convolutions = facts.chosen->convolutions;
     }
     options_.graph_form = facts.graph_form;
-    if (const std::optional<Choice> chosen = facts.chosen) {  // with one alone
+    if (const std::optional<Choice> chosen = facts.chosen; chosen && is_gpu()) {  // by one alone
       const auto planned = own_.plan(own_.optimize(copies_.one(), options_), options_);
       if (planned->copies() > 1) {
         first.clear();  // frees its memory
@@ -336,6 +336,7 @@ class CopiesPlan : public Plan {
   }
 
  private:
+  [[nodiscard]] bool is_gpu() const { return own_.describe().device != "cpu"; }
   [[nodiscard]] std::int64_t programs() const { return copies_.count() / first_->copies(); }
 
   /// Each by the thread that will train it: so its memory lies near, and denormal numbers are zero
@@ -389,7 +390,7 @@ class CopiesPlan : public Plan {
   /// A GPU's streams hold but so many launches, behind which the host would wait for one copy
   /// before it comes to the next.
   [[nodiscard]] bool goes_step_by_step() const {
-    return own_.describe().device != "cpu" && options_.placement == Placement::resident &&
+    return is_gpu() && options_.placement == Placement::resident &&
            !facts_of(options_.execution).of_whole_order;
   }
 
