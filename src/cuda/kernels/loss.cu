@@ -189,12 +189,10 @@ __global__ void row_losses_kernel(LossArguments<Called> of, float* row_losses,
 }
 
 constexpr int largest_block = 1024;  // threads
-/// So many of the largest find room on a multiprocessor.
-template <class T>
-constexpr int at_once_of = sizeof(T) < sizeof(float) ? 2 : 1;
 
 template <int n, class T>
-__global__ void __launch_bounds__(largest_block, at_once_of<T>)
+__global__ void __launch_bounds__(largest_block,
+                                  blocks_at_once<(sizeof(T) < sizeof(float) ? 2 : 1)>)
     row_losses_by_blocks_kernel(LossArguments<Called> of, float* row_losses, std::int64_t stride) {
   of = loss_of_network(of, stride);
   row_losses = of_network(row_losses, stride);

@@ -65,13 +65,8 @@ __device__ Span span_of_network(Span span, std::int64_t stride) {
   return span;
 }
 
-/// So many blocks at once on a multiprocessor, as many as registers allow where addresses take none
-/// for the stride.
-template <int states>
-constexpr int blocks_at_once = states > 1 ? 6 : 8;
-
 template <class Short, int states, class Given>
-__global__ void __launch_bounds__(block_threads, blocks_at_once<states>)
+__global__ void __launch_bounds__(block_threads, blocks_at_once<(states > 1 ? 6 : 8)>)
     update_kernel(CalledUpdates spans, Given given, std::int64_t stride) {
   auto by = factors_of(given, stride);
   for (int s = 0; s < spans.count; ++s) {
