@@ -167,8 +167,7 @@ void launch_bias(Activation activation, const X* x, const Bias* bias, T* y, std:
 
 /// `n` neighbours at once.
 template <int n, class From, class To>
-__global__ void __launch_bounds__(block_threads, blocks_at_once<8>)
-    cast_kernel(CalledSpans<CastSpan<Called>> spans, std::int64_t stride) {
+__global__ void cast_kernel(CalledSpans<CastSpan<Called>> spans, std::int64_t stride) {
   for (int s = 0; s < spans.count; ++s) {
     const From* x = of_network(spans.span[s].x, stride);
     To* y = of_network(spans.span[s].y, stride);
