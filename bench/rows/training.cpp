@@ -387,8 +387,8 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
         options.copies = plan.options.copies;
       }
       const Estimate estimate = gpu.estimate(gpu.optimize(workload_of(of_batch), options), options);
-      work.launches =
-          static_cast<double>(estimate.launches * plan.options.copies / estimate.copies);
+      const std::int64_t programs = plan.options.copies / estimate.copies;
+      work.launches = static_cast<double>(estimate.launches * programs);
       work.multiprocessors = estimate.multiprocessors;
       if (target.options.execution != Execution::persistent) {
         work.launches *= rows / static_cast<double>(one_batch.rows);
