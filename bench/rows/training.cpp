@@ -382,9 +382,13 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
       const Backend& gpu = *target.device->backend;
       TrainingPlan of_batch = plan;
       of_batch.options = one_batch;
-      const Estimate estimate =
-          gpu.estimate(gpu.optimize(workload_of(of_batch), target.options), target.options);
-      work.launches = static_cast<double>(estimate.launches * plan.options.copies);
+      CompileOptions options = target.options;
+      if (options.execution != Execution::persistent) {
+        options.copies = plan.options.copies;
+      }
+      const Estimate estimate = gpu.estimate(gpu.optimize(workload_of(of_batch), options), options);
+      const std::int64_t programs = plan.options.copies / estimate.copies;
+      work.launches = static_cast<double>(estimate.launches * programs);
       work.multiprocessors = estimate.multiprocessors;
       if (target.options.execution != Execution::persistent) {
         work.launches *= rows / static_cast<double>(one_batch.rows);

@@ -142,8 +142,10 @@ struct CompileOptions {
       false;  ///< wait for each step's loss on the host, as training loops that print it do
   bool keep_activations =
       false;  ///< they share no memory: after a step each can be downloaded (verify_operations())
-  std::int64_t copies = 1;  ///< Programs of this kind that run at once and share the device
-  Ranks* ranks = nullptr;   ///< over which an AllReduce sums; it outlives the Program
+  /// That train at once: a Program for each, which share the device, or one for all of them, where
+  /// the device has launches that do the same for each (ProgramFacts::copies).
+  std::int64_t copies = 1;
+  Ranks* ranks = nullptr;  ///< over which an AllReduce sums; it outlives the Program
 };
 
 /// Seconds of one pass over the whole order, by category.
@@ -157,6 +159,7 @@ struct Reorders {
 
 /// What a Program turned out to be, fixed when it is made.
 struct ProgramFacts {
+  std::int64_t copies = 1;       ///< of its Workload that it trains, each of them in every launch
   std::int64_t bytes = 0;        ///< of device memory, including scratch space
   std::int64_t launches = 0;     ///< in one pass over the whole order: products, elementwise
                                  ///< passes, copies
@@ -186,6 +189,18 @@ class Program {
   /// operation uses can't be copied: throws std::invalid_argument, as for a wrong size.
   virtual void upload(Id id, std::span<const std::byte> from) = 0;
   virtual void download(Id id, std::span<std::byte> to) = 0;
+
+  /// The same of one of its copies (ProgramFacts::copies): upload() is to each of them, download()
+  /// from the first, enqueue() for all.
+  virtual void upload_to(std::int64_t /*copy*/, Id id, std::span<const std::byte> from) {
+    upload(id, from);
+  }
+  virtual void download_from(std::int64_t /*copy*/, Id id, std::span<std::byte> to) {
+    download(id, to);
+  }
+  virtual void enqueue_for(std::int64_t /*copy*/, std::int64_t first, std::int64_t count) {
+    enqueue(first, count);
+  }
 
   /// Copies one row of a data tensor. Other threads may do so while steps run that do not read it.
   /// Throws Unsupported where data can only be copied as a whole.
@@ -255,6 +270,9 @@ class Plan {
   /// Whether Programs of it join().
   [[nodiscard]] virtual bool joins() const { return false; }
 
+  /// See ProgramFacts.
+  [[nodiscard]] virtual std::int64_t copies() const { return 1; }
+
   /// Call once. Throws OutOfMemory.
   [[nodiscard]] virtual std::unique_ptr<Program> instantiate() = 0;
 };
@@ -277,6 +295,7 @@ struct Estimate {
   std::int64_t bytes = 0;   ///< of a GPU's memory, as Plan::bytes(); 0 of a CPU, which plan() tells
   std::int64_t workspace_bytes = 0;  ///< of these the most that the libraries may use
   bool joins = false;                ///< whether Programs of it join()
+  std::int64_t copies = 1;           ///< see ProgramFacts
 };
 
 class Backend {

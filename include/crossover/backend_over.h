@@ -52,9 +52,10 @@ class BackendOver : public Backend {
 /// training of so many for `own`, which must outlive it: each copy as a Program of its own. On the
 /// CPU each thread trains some of the copies, one after the other, and each copy has one thread.
 /// The last ones, for which there are more threads than copies, go one by one with all threads each
-/// where a trial finds that faster; `now` is its clock. On a GPU each copy has a stream, or all
-/// train in one launch (Program::join()). What Execution::automatic comes to is decided with the
-/// first copy alone. Each copy has the rows for itself.
+/// where a trial finds that faster; `now` is its clock. On a GPU all are of one Program
+/// (CompileOptions::copies), or train in one launch (Program::join()), or each has a stream. What
+/// Execution::automatic comes to is decided with the first copy alone. Each copy has the rows for
+/// itself.
 std::unique_ptr<Backend> make_copies_backend(const Backend& own, std::int64_t copies,
                                              Stopwatch now = steady_seconds);
 

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -117,10 +118,11 @@ class CopiesProgram : public Program {
         programs_(std::move(programs)),
         sharing_(sharing),
         joined_(join_all()) {
-    facts_.bytes *= copies_.count();
-    facts_.launches *= joined_ ? 1 : copies_.count();
-    facts_.reorders.count *= copies_.count();
-    facts_.reorders.bytes *= copies_.count();
+    const std::int64_t programs_like_it = is_one() ? 1 : copies_.count();
+    facts_.bytes *= programs_like_it;
+    facts_.launches *= joined_ ? 1 : programs_like_it;
+    facts_.reorders.count *= programs_like_it;
+    facts_.reorders.bytes *= programs_like_it;
     if (facts_.threads) {
       facts_.threads =
           std::max(sharing.threads, programs_.back()->facts().threads.value_or(sharing.threads));
@@ -141,10 +143,11 @@ class CopiesProgram : public Program {
         for_each_place(copy, losses, [&](float& loss, std::size_t place) {
           std::memcpy(&loss, from.data() + place, sizeof(float));
         });
-        program_of(copy).upload(id, std::as_bytes(std::span(losses)));
+        program_of(copy).upload_to(copy, id, std::as_bytes(std::span(losses)));
       });
     } else {
-      program_of(copies_.copy(id)).upload(copies_.number(id), from);
+      const std::int64_t copy = copies_.copy(id);
+      program_of(copy).upload_to(copy, copies_.number(id), from);
     }
   }
 
@@ -152,13 +155,14 @@ class CopiesProgram : public Program {
     wait_if_joined();
     if (copies_.role(id) == Role::loss) {
       for_each_loss(to.size(), [&](std::int64_t copy, std::vector<float>& losses) {
-        program_of(copy).download(id, std::as_writable_bytes(std::span(losses)));
+        program_of(copy).download_from(copy, id, std::as_writable_bytes(std::span(losses)));
         for_each_place(copy, losses, [&](const float& loss, std::size_t place) {
           std::memcpy(to.data() + place, &loss, sizeof(float));
         });
       });
     } else {
-      program_of(copies_.copy(id)).download(copies_.number(id), to);
+      const std::int64_t copy = copies_.copy(id);
+      program_of(copy).download_from(copy, copies_.number(id), to);
     }
   }
 
@@ -175,11 +179,23 @@ class CopiesProgram : public Program {
         return;
       }
     }
-    if (sharing_.step_by_step) {
-      for (std::int64_t position = first; position < first + count; ++position) {
-        program_of(position % copies).enqueue(position / copies, 1);
+    const auto one_by_one = [&](std::int64_t from, std::int64_t end) {
+      for (std::int64_t position = from; position < end; ++position) {
+        const std::int64_t copy = position % copies;
+        program_of(copy).enqueue_for(copy, position / copies, 1);
       }
+    };
+    if (is_one()) {
+      const std::int64_t end = first + count;
+      const std::int64_t first_of_all = std::min(end, (first + copies - 1) / copies * copies);
+      const std::int64_t end_of_all = std::max(first_of_all, end / copies * copies);
+      one_by_one(first, first_of_all);
+      programs_.front()->enqueue(first_of_all / copies, (end_of_all - first_of_all) / copies);
+      one_by_one(end_of_all, end);
       return;
+    }
+    if (sharing_.step_by_step) {
+      return one_by_one(first, first + count);
     }
     const auto train = [=, this](std::int64_t copy) {
       // Of the copy's own runs those that begin at or behind a position of the order.
@@ -220,6 +236,8 @@ class CopiesProgram : public Program {
   [[nodiscard]] Programs take_programs() { return std::move(programs_); }
 
  private:
+  /// Whether one Program trains all copies.
+  [[nodiscard]] bool is_one() const { return programs_.front()->facts().copies > 1; }
   [[nodiscard]] bool join_all() const {
     std::vector<Program*> others;
     for (const auto& program : std::span(programs_).subspan(1)) {
@@ -235,14 +253,14 @@ class CopiesProgram : public Program {
   }
 
   [[nodiscard]] Program& program_of(std::int64_t copy) const {
-    return *programs_[static_cast<std::size_t>(copy)];
+    return is_one() ? *programs_.front() : *programs_[static_cast<std::size_t>(copy)];
   }
 
   /// work(copy, its losses); throws std::invalid_argument where all are of another size.
   template <class Work>
   void for_each_loss(std::size_t bytes, const Work& work) const {
     std::vector<float> losses(copies_.one().order.size());
-    if (bytes != losses.size() * programs_.size() * sizeof(float)) {
+    if (bytes != losses.size() * static_cast<std::size_t>(copies_.count()) * sizeof(float)) {
       throw std::invalid_argument("losses of another size than those of all copies");
     }
     for (std::int64_t copy = 0; copy < copies_.count(); ++copy) {
@@ -254,7 +272,8 @@ class CopiesProgram : public Program {
   template <class Visit>
   void for_each_place(std::int64_t copy, std::vector<float>& losses, const Visit& visit) const {
     for (std::size_t run = 0; run < losses.size(); ++run) {
-      visit(losses[run], (run * programs_.size() + static_cast<std::size_t>(copy)) * sizeof(float));
+      const auto copies = static_cast<std::size_t>(copies_.count());
+      visit(losses[run], (run * copies + static_cast<std::size_t>(copy)) * sizeof(float));
     }
   }
 
@@ -274,12 +293,12 @@ class CopiesPlan : public Plan {
     first_ = own.plan(copies_.one(), options_);
   }
 
-  [[nodiscard]] std::int64_t bytes() const override { return copies_.count() * first_->bytes(); }
+  [[nodiscard]] std::int64_t bytes() const override { return programs() * first_->bytes(); }
   [[nodiscard]] std::int64_t bytes_keeping_activations() const override {
-    return copies_.count() * first_->bytes_keeping_activations();
+    return programs() * first_->bytes_keeping_activations();
   }
   [[nodiscard]] std::int64_t launches() const override {
-    return (first_->joins() ? 1 : copies_.count()) * first_->launches();
+    return (first_->joins() ? 1 : programs()) * first_->launches();
   }
 
   [[nodiscard]] std::unique_ptr<Program> instantiate() override {
@@ -292,6 +311,20 @@ class CopiesPlan : public Plan {
       options_.convolutions = facts.chosen->convolutions;
     }
     options_.graph_form = facts.graph_form;
+    if (const std::optional<Choice> chosen = facts.chosen; chosen && is_gpu()) {  // by one alone
+      const auto planned = own_.plan(own_.optimize(copies_.one(), options_), options_);
+      if (planned->copies() > 1) {
+        first.clear();  // frees its memory
+        first.push_back(planned->instantiate());
+        first.front()->set_chosen(*chosen);
+      }
+    }
+    if (first.front()->facts().copies > 1) {
+      return std::make_unique<CopiesProgram>(copies_, std::move(first), Sharing{});
+    }
+    if (options_.execution != Execution::persistent) {
+      options_.copies = 1;  // the others are such Programs, too
+    }
     Sharing sharing{
         .threads = static_cast<int>(std::min<std::int64_t>(all_threads_, copies_.count())),
         .step_by_step = goes_step_by_step()};
@@ -303,6 +336,9 @@ class CopiesPlan : public Plan {
   }
 
  private:
+  [[nodiscard]] bool is_gpu() const { return own_.describe().device != "cpu"; }
+  [[nodiscard]] std::int64_t programs() const { return copies_.count() / first_->copies(); }
+
   /// Each by the thread that will train it: so its memory lies near, and denormal numbers are zero
   /// there. `programs`: those that there are.
   [[nodiscard]] Programs made(std::int64_t count, int threads, Programs programs = {}) const {
@@ -354,7 +390,7 @@ class CopiesPlan : public Plan {
   /// A GPU's streams hold but so many launches, behind which the host would wait for one copy
   /// before it comes to the next.
   [[nodiscard]] bool goes_step_by_step() const {
-    return own_.describe().device != "cpu" && options_.placement == Placement::resident &&
+    return is_gpu() && options_.placement == Placement::resident &&
            !facts_of(options_.execution).of_whole_order;
   }
 
@@ -377,10 +413,13 @@ class CopiesBackend : public BackendOver {
   }
   [[nodiscard]] Estimate estimate(const Workload& workload,
                                   const CompileOptions& options) const override {
-    Estimate all = own().estimate(Copies(workload, copies_).one(), options);
-    all.launches *= all.joins ? 1 : copies_;
-    all.bytes *= copies_;
-    all.workspace_bytes *= copies_;
+    CompileOptions at_once = options;
+    at_once.copies = copies_;
+    Estimate all = own().estimate(Copies(workload, copies_).one(), at_once);
+    const std::int64_t programs = copies_ / all.copies;
+    all.launches *= all.joins ? 1 : programs;
+    all.bytes *= programs;
+    all.workspace_bytes *= programs;
     return all;
   }
   [[nodiscard]] std::unique_ptr<Plan> plan(const Workload& workload,

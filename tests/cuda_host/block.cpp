@@ -192,7 +192,7 @@ class Running {
   void enter(unsigned number) {
     current_ = number;
     threadIdx.x = number % group_.threads;
-    blockIdx = {group_.first + block_of(number), 0, 0};
+    blockIdx = {group_.first + block_of(number), group_.row, 0};
     threads_[number].at = At::running;
   }
 

@@ -12,8 +12,9 @@ namespace cuda_host {
 struct Group {
   enum class Kind { block, cluster, grid };
   Kind kind = Kind::block;
-  unsigned first = 0, blocks = 1;  ///< of the grid
+  unsigned first = 0, blocks = 1;  ///< of the grid's row
   unsigned threads = 1;            ///< of a block
+  unsigned row = 0;
 };
 
 /// Runs all threads of a group, in an order of chance. The empty string, or what they did wrong.

@@ -15,12 +15,15 @@ struct cublasLtMatmulDescOpaque_t {
   std::uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   void* bias = nullptr;
   void* aux = nullptr;
-  std::int64_t aux_ld = 0;  ///< bits
+  std::int64_t aux_ld = 0;                       ///< bits
+  std::int64_t bias_stride = 0, aux_stride = 0;  ///< in a batch: elements and bits
 };
 
 struct cublasLtMatrixLayoutOpaque_t {
   cudaDataType_t type = CUDA_R_32F;
   std::int64_t rows = 0, cols = 0, ld = 0;
+  std::int32_t batch = 1;
+  std::int64_t stride = 0;  ///< elements
 };
 
 struct cublasLtMatmulPreferenceOpaque_t {

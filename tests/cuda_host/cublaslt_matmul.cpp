@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 #include <tuple>
+#include <type_traits>
 
 #include "cublaslt.h"
 #include "memory.h"
@@ -59,7 +60,8 @@ cublasStatus_t describe(Product* product, cublasLtMatmulDesc_t desc, cublasLtMat
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   for (const auto* layout : {a, b, c, d}) {
-    if (layout->rows < 1 || layout->cols < 1 || layout->ld < layout->rows) {
+    if (layout->rows < 1 || layout->cols < 1 || layout->ld < layout->rows || layout->batch < 1 ||
+        layout->batch != d->batch) {
       return CUBLAS_STATUS_INVALID_VALUE;
     }
   }
@@ -69,7 +71,8 @@ cublasStatus_t describe(Product* product, cublasLtMatmulDesc_t desc, cublasLtMat
   if (desc->scale != CUDA_R_32F) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  if (product->has_mask() && (desc->aux_ld % 128 != 0 || desc->aux_ld < product->m)) {
+  if (product->has_mask() &&
+      (desc->aux_ld % 128 != 0 || desc->aux_ld < product->m || desc->aux_stride % 128 != 0)) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   return CUBLAS_STATUS_SUCCESS;
@@ -77,12 +80,26 @@ cublasStatus_t describe(Product* product, cublasLtMatmulDesc_t desc, cublasLtMat
 
 std::uint64_t fingerprint(const Product& product) {
   std::uint64_t hash = 14695981039346656037U;  // FNV-1a
-  for (const std::int64_t value :
-       {product.m, product.n, product.k, product.a.ld, product.b.ld, product.c.ld, product.d.ld,
-        product.desc.aux_ld, std::int64_t{product.desc.epilogue},
-        std::int64_t{product.desc.transpose_a}, std::int64_t{product.desc.transpose_b},
-        std::int64_t{product.desc.compute}, std::int64_t{product.a.type},
-        std::int64_t{product.d.type}}) {
+  for (const std::int64_t value : {product.m,
+                                   product.n,
+                                   product.k,
+                                   product.a.ld,
+                                   product.b.ld,
+                                   product.c.ld,
+                                   product.d.ld,
+                                   product.desc.aux_ld,
+                                   std::int64_t{product.desc.epilogue},
+                                   std::int64_t{product.d.batch},
+                                   product.a.stride,
+                                   product.b.stride,
+                                   product.d.stride,
+                                   product.desc.bias_stride,
+                                   product.desc.aux_stride,
+                                   std::int64_t{product.desc.transpose_a},
+                                   std::int64_t{product.desc.transpose_b},
+                                   std::int64_t{product.desc.compute},
+                                   std::int64_t{product.a.type},
+                                   std::int64_t{product.d.type}}) {
     hash = (hash ^ static_cast<std::uint64_t>(value)) * 1099511628211U;
   }
   return hash;
@@ -119,6 +136,33 @@ constexpr std::array<std::uint64_t, 4> algorithm_workspaces{4096, 0, 65536, 1U <
 static_assert(algorithm_workspaces.size() ==
               std::tuple_size_v<decltype(Device::product_microseconds)>);
 
+/// The same place in the i-th of a batch.
+template <class T>
+T* moved(T* at, std::int64_t stride_bytes, std::size_t i) {
+  using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+  return at == nullptr ? at : static_cast<Byte*>(at) + stride_bytes * static_cast<std::int64_t>(i);
+}
+
+std::int64_t stride_bytes(const cublasLtMatrixLayoutOpaque_t& layout) {
+  return layout.stride * static_cast<std::int64_t>(cuda_host::bytes_of(layout.type));
+}
+
+Product of_batch(Product product, std::size_t i) {
+  auto& desc = product.desc;
+  const auto element = static_cast<std::int64_t>(cuda_host::bytes_of(product.d.type));
+  desc.bias = moved(desc.bias, desc.bias_stride * element, i);
+  desc.aux = moved(desc.aux, desc.aux_stride / 8, i);
+  return product;
+}
+
+Operands of_batch(Operands operands, const Product& product, std::size_t i) {
+  operands.a = moved(operands.a, stride_bytes(product.a), i);
+  operands.b = moved(operands.b, stride_bytes(product.b), i);
+  operands.c = moved(operands.c, stride_bytes(product.c), i);
+  operands.d = moved(operands.d, stride_bytes(product.d), i);
+  return operands;
+}
+
 std::size_t bytes_of(const cublasLtMatrixLayoutOpaque_t& layout) {
   return static_cast<std::size_t>((layout.cols - 1) * layout.ld + layout.rows) *
          cuda_host::bytes_of(layout.type);
@@ -131,7 +175,8 @@ std::uint64_t promised(const cublasLtMatmulDescOpaque_t& desc) {
 /// The parts of a sum lie there in f32.
 std::size_t workspace_of(const cublasLtMatmulAlgo_t& algo, const Product& product) {
   return algorithm_workspaces.at(number(algo)) +
-         parts(algo) * static_cast<std::size_t>(product.m * product.n) * sizeof(float);
+         parts(algo) * static_cast<std::size_t>(product.m * product.n * product.d.batch) *
+             sizeof(float);
 }
 
 bool fits(const cublasLtMatmulAlgo_t& algo, const Product& product, const Operands& operands,
@@ -286,22 +331,28 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   }
   ++state().products_by_algorithm[is_split ? algorithm_workspaces.size() : which];
   const std::size_t scribbled = workspace_of(*algo, product);
-  std::vector<Range> ranges{{"A", a, bytes_of(product.a), false},
-                            {"B", b, bytes_of(product.b), false},
-                            {"D", d, bytes_of(product.d), true}};
+  const auto batch = static_cast<std::size_t>(product.d.batch);
+  const auto matrix = [&](const char* name, const void* at, const auto& layout, bool written) {
+    return Range{name,    at,    bytes_of(layout),
+                 written, batch, static_cast<std::size_t>(stride_bytes(layout))};
+  };
+  std::vector<Range> ranges{matrix("A", a, product.a, false), matrix("B", b, product.b, false),
+                            matrix("D", d, product.d, true)};
   if (operands.beta != 0) {
-    ranges.push_back({"C", c, bytes_of(product.c), false});
+    ranges.push_back(matrix("C", c, product.c, false));
   }
   if (product.has_vector()) {
-    ranges.push_back(
-        {"the bias", desc->bias,
-         static_cast<std::size_t>(product.vector_length()) * cuda_host::bytes_of(product.d.type),
-         !product.has(CUBLASLT_EPILOGUE_BIAS)});
+    const std::size_t bytes = cuda_host::bytes_of(product.d.type);
+    ranges.push_back({"the bias", desc->bias,
+                      static_cast<std::size_t>(product.vector_length()) * bytes,
+                      !product.has(CUBLASLT_EPILOGUE_BIAS), batch,
+                      static_cast<std::size_t>(desc->bias_stride) * bytes});
   }
   if (product.has_mask()) {
     ranges.push_back({"the bit mask", desc->aux,
                       static_cast<std::size_t>(product.desc.aux_ld * product.n / 8),
-                      product.has(CUBLASLT_EPILOGUE_RELU)});
+                      product.has(CUBLASLT_EPILOGUE_RELU), batch,
+                      static_cast<std::size_t>(desc->aux_stride / 8)});
   }
   if (scribbled > 0) {
     ranges.push_back({"the workspace", workspace, scribbled, true});
@@ -320,11 +371,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
             .blocks = blocks_of(addresses),
             .microseconds = is_split ? state().device.split_microseconds
                                      : state().device.product_microseconds.at(which)};
+  const std::size_t products = batch > 1 && is_forgetful() ? 1 : batch;
   work.run = [=] {
     if (scribbled > 0) {
       std::memset(workspace, 0xff, scribbled);
     }
-    multiply(product, operands);
+    for (std::size_t i = 0; i < products; ++i) {
+      multiply(of_batch(product, i), of_batch(operands, product, i));
+    }
   };
   return enqueue(*stream, std::move(work)) == cudaSuccess ? CUBLAS_STATUS_SUCCESS
                                                           : CUBLAS_STATUS_EXECUTION_FAILED;

@@ -136,6 +136,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
       return set(desc->aux, from, bytes);
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
       return set(desc->aux_ld, from, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE:
+      return set(desc->bias_stride, from, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE:
+      return set(desc->aux_stride, from, bytes);
   }
   return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -148,6 +152,19 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDa
     **layout = {type, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(cols), ld};
   }
   return status;
+}
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                                cublasLtMatrixLayoutAttribute_t attribute,
+                                                const void* from, std::size_t bytes) {
+  if (const cublasStatus_t status = enter_library("cublasLtMatrixLayoutSetAttribute")) {
+    return status;
+  }
+  if (!cublaslt().layouts.has(layout)) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  return attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT ? set(layout->batch, from, bytes)
+                                                         : set(layout->stride, from, bytes);
 }
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {

@@ -52,6 +52,9 @@ struct Device {
   float astray_sums = 0;       ///< what this rank has too much in the first value of each
   bool refuses_loops = false;  ///< no graph with a conditional node is made ready to be launched
   bool blocks_apart = false;   ///< whether kernels' blocks get in each other's way is looked at
+  /// Which of the next launches of several rows of blocks, or of products in a batch, counted from
+  /// 1, works on what the first of them has, as if it forgot how far they lie apart.
+  std::int64_t forgetful_launch = 0;
   /// How long a product takes, in microseconds of the made-up clock, by its algorithm's number in
   /// the order of the heuristic: not the fastest first. The last one needs 1 GiB of workspace.
   std::array<double, 4> product_microseconds{3, 2, 4, 1};

@@ -64,7 +64,7 @@ std::vector<Range> reached(const std::vector<Range>& ranges,
 }
 
 Fence::Fence(const std::vector<Range>& ranges, const std::vector<const void*>& blocks)
-    : ranges_(ranges) {
+    : ranges_(one_by_one(ranges)) {
   for (const Range& range : ranges_) {
     before_.emplace_back(begin_of(range), range.written ? begin_of(range) : end_of(range));
   }

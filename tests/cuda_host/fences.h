@@ -31,7 +31,7 @@ class Fence {
   [[nodiscard]] std::string fault() const;
 
  private:
-  const std::vector<Range>& ranges_;
+  const std::vector<Range> ranges_;
   std::vector<Range> gaps_;
   std::vector<std::vector<std::byte>> before_;  ///< of each range that is only read
 };

@@ -36,12 +36,14 @@ std::vector<const void*> words_of(const Call& call) {
   return words;
 }
 
+/// `forgets`: all rows for the first one.
 void run_grid(Size size, const std::function<void()>& thread,
-              const std::vector<const void*>& memory) {
-  std::vector<unsigned> groups(size.blocks / std::max(size.cluster_blocks, 1U));
+              const std::vector<const void*>& memory, bool forgets) {
+  const unsigned groups_of_row = size.blocks / std::max(size.cluster_blocks, 1U);
+  std::vector<unsigned> groups(std::size_t{groups_of_row} * size.rows);
   std::iota(groups.begin(), groups.end(), 0U);
   std::shuffle(groups.begin(), groups.end(), state().random);
-  gridDim = dim3(size.blocks);
+  gridDim = dim3(size.blocks, size.rows);
   blockDim = dim3(size.threads);
   if (size.cooperative) {
     spoil_shared_memory(size.shared_bytes);
@@ -54,7 +56,8 @@ void run_grid(Size size, const std::function<void()>& thread,
     spoil_shared_memory(size.shared_bytes, together);
     forget_async_copies();
     std::string error = run_group(thread, {is_cluster ? Group::Kind::cluster : Group::Kind::block,
-                                           group * together, together, size.threads});
+                                           group % groups_of_row * together, together, size.threads,
+                                           forgets ? 0 : group / groups_of_row});
     return error.empty() ? check_async_copies() : error;
   };
   std::string error;
@@ -121,7 +124,7 @@ cudaError_t launch(Size size, const Call& kernel, cudaStream_t handle) {
     }
     const auto most_threads = static_cast<unsigned>(state().device.threads);
     if (size.blocks == 0 || size.threads == 0 || size.threads > most_threads ||
-        size.blocks > 2147483647U) {
+        size.blocks > 2147483647U || size.rows == 0 || size.rows > 65535U) {
       return cudaErrorInvalidConfiguration;
     }
     if (size.cooperative && size.blocks > static_cast<unsigned>(state().device.multiprocessors)) {
@@ -153,10 +156,11 @@ cudaError_t launch(Size size, const Call& kernel, cudaStream_t handle) {
       work.declared = reached(*declared(), words);
     }
     const auto* bytes = static_cast<const std::byte*>(kernel.bound);
-    work.run = [size, thread = kernel.thread, bound = std::vector(bytes, bytes + kernel.bytes),
-                memory = work.blocks] {
+    const bool forgets = size.rows > 1 && is_forgetful();
+    work.run = [size, forgets, thread = kernel.thread,
+                bound = std::vector(bytes, bytes + kernel.bytes), memory = work.blocks] {
       run_grid(
-          size, [&] { thread(bound.data()); }, memory);
+          size, [&] { thread(bound.data()); }, memory, forgets);
     };
     return enqueue(*stream, std::move(work));
   });

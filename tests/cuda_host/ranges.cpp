@@ -16,7 +16,19 @@ bool overlap(const Range& a, const Range& b) {
 
 }  // namespace
 
-std::string fault(const std::vector<Range>& ranges) {
+std::vector<Range> one_by_one(const std::vector<Range>& ranges) {
+  std::vector<Range> all;
+  for (const Range& range : ranges) {
+    for (std::size_t i = 0; i < range.count; ++i) {
+      const auto* from = static_cast<const std::byte*>(range.from) + i * range.stride;
+      all.push_back({range.name, from, range.bytes, range.written});
+    }
+  }
+  return all;
+}
+
+std::string fault(const std::vector<Range>& of) {
+  const std::vector<Range> ranges = one_by_one(of);
   for (const Range& range : ranges) {
     if (where_is(range.from) == Where::pageable) {
       return std::string(range.name) + " lies in no device or pinned memory";

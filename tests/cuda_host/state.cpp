@@ -53,6 +53,11 @@ void set_fault(Fault fault) { next_fault = fault; }
 
 bool is_due(Fault kind) { return next_fault.compare_exchange_strong(kind, Fault::none); }
 
+bool is_forgetful() {
+  std::int64_t& turns = state().device.forgetful_launch;
+  return turns > 0 && --turns == 0;
+}
+
 void hang() {
   for (;;) {
     std::this_thread::sleep_for(std::chrono::seconds(1));

@@ -53,6 +53,9 @@ cudaError_t call(const char* function, const Work& work) {
 
 void violation(const std::string& sentence);
 
+/// Whether it is the turn of Device::forgetful_launch.
+bool is_forgetful();
+
 /// Ends the context.
 void fail_context(cudaError_t error);
 

@@ -266,6 +266,9 @@ class GpuBackend : public PlannedGpu {
       own.execution = choice.execution;
       own.products = choice.products;
       own.convolutions = choice.convolutions;
+      if (choice.execution != Execution::persistent) {
+        own.copies = 1;  // is decided with the first alone
+      }
       const auto [at, is_new] = shared.try_emplace({choice.products, choice.convolutions});
       if (is_new) {
         at->second = algorithms(options.precision);

@@ -41,7 +41,8 @@ void DeviceTensors::clear(cudaStream_t stream) const {
   CROSSOVER_CUDA_CHECK(cudaMemsetAsync(block(), 0, static_cast<std::size_t>(plan_.bytes), stream));
 }
 
-void DeviceTensors::upload(Id id, std::span<const std::byte> from, cudaStream_t stream) {
+void DeviceTensors::upload(Id id, std::span<const std::byte> from, cudaStream_t stream,
+                           std::int64_t network) {
   const TensorPlace& place = require_copyable(id, from.size());
   const Arrangement arrangement = arrangement_of(place.layout, workload_[id].shape);
   const std::int64_t element_bytes = bytes(workload_[id].type);
@@ -56,11 +57,12 @@ void DeviceTensors::upload(Id id, std::span<const std::byte> from, cudaStream_t 
     arrange(from, arranged.data(), arrangement, element_bytes);
     from = arranged;
   }
-  copy(block() + place.offset, from.data(), from.size(), cudaMemcpyHostToDevice, stream);
+  copy(block_of(network) + place.offset, from.data(), from.size(), cudaMemcpyHostToDevice, stream);
   wait(stream);  // `from` is the caller's again
 }
 
-void DeviceTensors::download(Id id, std::span<std::byte> to, cudaStream_t stream) const {
+void DeviceTensors::download(Id id, std::span<std::byte> to, cudaStream_t stream,
+                             std::int64_t network) const {
   const TensorPlace& place = require_copyable(id, to.size());
   const Arrangement arrangement = arrangement_of(place.layout, workload_[id].shape);
   const std::int64_t element_bytes = bytes(workload_[id].type);
@@ -70,11 +72,19 @@ void DeviceTensors::download(Id id, std::span<std::byte> to, cudaStream_t stream
     return;
   }
   std::vector<std::byte> arranged(arrangement.is_plain() ? 0 : to.size());
-  copy(arranged.empty() ? to.data() : arranged.data(), block() + place.offset, to.size(),
+  copy(arranged.empty() ? to.data() : arranged.data(), block_of(network) + place.offset, to.size(),
        cudaMemcpyDeviceToHost, stream);
   wait(stream);
   if (!arranged.empty()) {
     restore(arranged.data(), to, arrangement, element_bytes);
+  }
+}
+
+void DeviceTensors::spread(Id id, cudaStream_t stream) const {
+  for (std::int64_t network = 1; network < plan_.networks.count; ++network) {
+    const std::int64_t offset = plan_[id].offset;
+    copy(block_of(network) + offset, block() + offset,
+         static_cast<std::size_t>(bytes(workload_[id])), cudaMemcpyDeviceToDevice, stream);
   }
 }
 

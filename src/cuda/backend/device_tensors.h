@@ -33,13 +33,21 @@ class DeviceTensors {
   DeviceTensors(const Workload& workload, const LaunchPlan& plan);
 
   [[nodiscard]] std::byte* block() const { return static_cast<std::byte*>(memory_.get()); }
+  /// Where that of one of the plan's networks begins.
+  [[nodiscard]] std::byte* block_of(std::int64_t network) const {
+    return block() + network * plan_.networks.stride;
+  }
 
   /// Puts zeros everywhere in the device block, in the stream.
   void clear(cudaStream_t stream) const;
 
   /// After what the stream has been given; they return when all is done. See Program.
-  void upload(Id id, std::span<const std::byte> from, cudaStream_t stream);
-  void download(Id id, std::span<std::byte> to, cudaStream_t stream) const;
+  void upload(Id id, std::span<const std::byte> from, cudaStream_t stream,
+              std::int64_t network = 0);
+  void download(Id id, std::span<std::byte> to, cudaStream_t stream,
+                std::int64_t network = 0) const;
+  /// The first network's tensor becomes that of all.
+  void spread(Id id, cudaStream_t stream) const;
 
   /// Copies a run's rows of the data set, wherever it lies, into a staging buffer.
   void stage(const Run& run, int buffer, cudaStream_t stream) const;

@@ -103,7 +103,8 @@ Estimate PlannedGpu::estimate(const Workload& workload, const CompileOptions& op
           .multiprocessors = on_chip ? plan.persistent->blocks : 0,
           .bytes = plan.bytes,
           .workspace_bytes = plan.workspace_bytes,
-          .joins = plan.joins()};
+          .joins = plan.joins(),
+          .copies = plan.networks.count};
 }
 
 std::unique_ptr<Plan> PlannedGpu::plan(const Workload& /*workload*/,

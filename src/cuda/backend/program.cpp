@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -41,7 +42,12 @@ class CudaProgram : public Program {
 
   void upload(Id id, std::span<const std::byte> from) override;
   void download(Id id, std::span<std::byte> to) override;
+  void upload_to(std::int64_t copy, Id id, std::span<const std::byte> from) override;
+  void download_from(std::int64_t copy, Id id, std::span<std::byte> to) override {
+    tensors_.download(id, to, compute_.get(), copy);
+  }
   void enqueue(std::int64_t first, std::int64_t count) override;
+  void enqueue_for(std::int64_t copy, std::int64_t first, std::int64_t count) override;
   void wait() override { running_.wait(); }
   bool join(std::span<Program* const> others) override;
   void enqueue_joined(std::int64_t first, std::int64_t count) override {
@@ -50,12 +56,35 @@ class CudaProgram : public Program {
   Profile profile() override;
 
  private:
+  /// One of its networks by itself, launch by launch.
+  struct Alone {
+    Alone(const Running& all, const Binding& binding)
+        : steps(bind_steps(binding, all.second.get())),
+          running{.workload = all.workload,
+                  .plan = *binding.plan,
+                  .tensors = all.tensors,
+                  .losses = all.losses,
+                  .steps = steps,
+                  .binding = binding,
+                  .second = all.second,
+                  .next_run = next_run},
+          executor(make_eager(running)) {}
+
+    const std::vector<BoundStep> steps;
+    std::int64_t next_run = 0;
+    const Running running;
+    const std::unique_ptr<Executor> executor;
+  };
+
+  [[nodiscard]] Binding binding_of(std::int64_t network) const;
+  void cast(Id parameter, const Binding& binding) const;
   [[nodiscard]] ProgramFacts count_facts() const;
   StepSeconds profile_step(int index, double between_events);
   StepSeconds profile_order(double between_events);
 
   const Workload workload_;
   const LaunchPlan plan_;
+  const LaunchPlan plan_of_one_;
   const SharedAlgorithms algorithms_;
   const std::shared_ptr<Collectives> collectives_;
   DeviceTensors tensors_;
@@ -64,6 +93,7 @@ class CudaProgram : public Program {
   std::int64_t next_run_ = 0;  ///< see Running
   std::vector<BoundStep> steps_;
   std::unique_ptr<Executor> executor_;
+  std::map<std::int64_t, Alone> alone_;  ///< by network, as they are asked for
   // Destroyed before what comes above: it waits for what still uses it.
   const Stream compute_;
   const Running running_;
@@ -75,6 +105,7 @@ CudaProgram::CudaProgram(Workload workload, LaunchPlan plan, SharedAlgorithms al
                          std::shared_ptr<Collectives> collectives, const CompileOptions& options)
     : workload_(std::move(workload)),
       plan_(std::move(plan)),
+      plan_of_one_(of_one_network(plan_)),
       algorithms_(std::move(algorithms)),
       collectives_(std::move(collectives)),
       tensors_(workload_, plan_),
@@ -101,14 +132,40 @@ CudaProgram::CudaProgram(Workload workload, LaunchPlan plan, SharedAlgorithms al
   choose_algorithms(running_.binding, options);
   facts_ = count_facts();
   facts_.arithmetic = measure_arithmetic(running_.binding, options.precision);
+  if (plan_.networks.count > 1) {
+    choose_algorithms(binding_of(0), options);
+    const Arithmetic of_one = measure_arithmetic(binding_of(0), options.precision);
+    facts_.arithmetic.tf32 = std::max(facts_.arithmetic.tf32, of_one.tf32);
+    facts_.arithmetic.relu_passes_zero |= of_one.relu_passes_zero;
+  }
   tensors_.clear(compute_.get());
   steps_ = bind_steps(running_.binding, second_.get());
   executor_ = make_executor(running_);
   running_.wait();
 }
 
+/// The workspace is that of all.
+Binding CudaProgram::binding_of(std::int64_t network) const {
+  Binding binding = running_.binding;
+  binding.block = tensors_.block_of(network);
+  binding.workspace -= binding.block - tensors_.block();
+  binding.plan = &plan_of_one_;
+  return binding;
+}
+
 void CudaProgram::upload(Id id, std::span<const std::byte> from) {
   tensors_.upload(id, from, compute_.get());
+  tensors_.spread(id, compute_.get());
+  cast(id, running_.binding);
+}
+
+void CudaProgram::upload_to(std::int64_t copy, Id id, std::span<const std::byte> from) {
+  tensors_.upload(id, from, compute_.get(), copy);
+  cast(id, binding_of(copy));
+}
+
+/// Into its copy in 16 bits, where it has one.
+void CudaProgram::cast(Id id, const Binding& binding) const {
   const auto copy = std::find_if(plan_.copies.begin(), plan_.copies.end(),
                                  [id](const ParameterCopy& one) { return one.parameter == id; });
   if (copy == plan_.copies.end()) {
@@ -120,7 +177,7 @@ void CudaProgram::upload(Id id, std::span<const std::byte> from) {
   };
   const Operand parameter = at(id, plan_[id].offset);
   const Operand in_16_bits = at(copy->copy, copy->offset);
-  call(CastLaunch{{{parameter, in_16_bits, elements(workload_[id].shape)}}}, running_.binding);
+  call(CastLaunch{{{parameter, in_16_bits, elements(workload_[id].shape)}}}, binding);
   running_.wait();
 }
 
@@ -131,6 +188,18 @@ void CudaProgram::download(Id id, std::span<std::byte> to) {
 void CudaProgram::enqueue(std::int64_t first, std::int64_t count) {
   if (count > 0) {
     executor_->enqueue(first, count);
+  }
+}
+
+void CudaProgram::enqueue_for(std::int64_t copy, std::int64_t first, std::int64_t count) {
+  if (plan_.networks.count == 1) {
+    return enqueue(first, count);
+  }
+  if (count > 0) {
+    Alone& alone = alone_.try_emplace(copy, running_, binding_of(copy)).first->second;
+    constexpr std::int64_t unknown = -1;  // the counters of runs now differ
+    alone.next_run = next_run_ = unknown;
+    alone.executor->enqueue(first, count);
   }
 }
 
@@ -147,7 +216,8 @@ bool CudaProgram::join(std::span<Program* const> others) {
 }
 
 ProgramFacts CudaProgram::count_facts() const {
-  ProgramFacts facts{.bytes = plan_.bytes,
+  ProgramFacts facts{.copies = plan_.networks.count,
+                     .bytes = plan_.bytes,
                      .launches = count_launches(workload_, plan_),
                      .reorders = count_reorders(workload_, plan_)};
   if (plan_.mode.execution == Execution::graph_epoch) {
@@ -358,6 +428,7 @@ class GpuPlan : public Plan {
 
   [[nodiscard]] std::int64_t launches() const override { return launches_; }
   [[nodiscard]] bool joins() const override { return plan_.joins(); }
+  [[nodiscard]] std::int64_t copies() const override { return plan_.networks.count; }
 
   [[nodiscard]] std::unique_ptr<Program> instantiate() override {
     if (std::exchange(instantiated_, true)) {

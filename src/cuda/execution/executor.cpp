@@ -41,9 +41,11 @@ void Running::upload_order() const {
   for (const Run& run : workload.order) {
     order.push_back({.first_row = run.first_row, .step = run.step});
   }
-  CROSSOVER_CUDA_CHECK(cudaMemcpyAsync(binding.address(plan.order), order.data(),
-                                       order.size() * sizeof(OrderedRun), cudaMemcpyHostToDevice,
-                                       stream()));
+  for (std::int64_t network = 0; network < plan.networks.count; ++network) {
+    CROSSOVER_CUDA_CHECK(
+        cudaMemcpyAsync(binding.address(plan.order + network * plan.networks.stride), order.data(),
+                        order.size() * sizeof(OrderedRun), cudaMemcpyHostToDevice, stream()));
+  }
   wait();  // `order` ends here
 }
 
@@ -174,7 +176,11 @@ class Eager : public StepByStep {
  public:
   using StepByStep::StepByStep;
   void issue(std::int64_t run, const Position& position) const override {
-    running().issue(running().run(run).step, position);
+    const int step = running().run(run).step;
+    if (running().plan.mode.gathers()) {
+      running().gather(step);
+    }
+    running().issue(step, position);
   }
 };
 
@@ -195,6 +201,10 @@ void StepByStep::enqueue(std::int64_t first, std::int64_t count) {
   running_.count_on(count);
 }
 
+std::unique_ptr<Executor> make_eager(const Running& running) {
+  return std::make_unique<Eager>(running);
+}
+
 std::unique_ptr<Executor> make_executor(const Running& running) {
   switch (running.plan.mode.execution) {
     case Execution::graph:
@@ -204,7 +214,7 @@ std::unique_ptr<Executor> make_executor(const Running& running) {
     case Execution::persistent:
       return make_persistent(running);
     default:
-      return std::make_unique<Eager>(running);
+      return make_eager(running);
   }
 }
 

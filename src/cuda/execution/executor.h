@@ -145,6 +145,9 @@ class Executor {
 /// but for the order of runs that a kernel reads.
 std::unique_ptr<Executor> make_executor(const Running& running);
 
+/// Launch by launch, behind a kernel that gathers rows where the plan reads no others.
+std::unique_ptr<Executor> make_eager(const Running& running);
+
 /// Runs by one kernel, however many. Puts the order into the device's memory. Throws as calls of
 /// CUDA do.
 std::unique_ptr<Executor> make_persistent(const Running& running);

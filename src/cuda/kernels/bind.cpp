@@ -154,6 +154,7 @@ GatherArguments gather_arguments(const StepPlan& step, const Binding& binding) {
   }
   of.run = binding.site().counter.run;
   of.order = binding.address<const OrderedRun>(binding.plan->order);
+  of.networks = binding.plan->networks;
   return of;
 }
 
@@ -162,6 +163,7 @@ GatherArguments gather_arguments(const StepPlan& step, const Binding& binding) {
 Site Binding::site() const {
   static_assert(sizeof(AdamWFactors<float>) <= factors_bytes);
   return {.stream = stream,
+          .networks = plan->networks,
           .counter = {.run = address<std::int64_t>(plan->run), .runs = plan->runs},
           .row_losses = address<float>(plan->row_losses),
           .factors = address<AdamWFactors<float>>(plan->factors)};

@@ -8,7 +8,7 @@
 
 #include "convert.cuh"
 #include "crossover/random.h"
-#include "grid.cuh"
+#include "networks.cuh"
 #include "site.h"
 #include "vectors.cuh"
 
@@ -19,7 +19,9 @@ namespace {
 // on it.
 
 template <class Of, int n, class T>
-__global__ void map_kernel(Of function, const T* x, T* y, std::int64_t count) {
+__global__ void map_kernel(Of function, const T* x, T* y, std::int64_t count, std::int64_t stride) {
+  x = of_network(x, stride);
+  y = of_network(y, stride);
   for_neighbours<n>(count, [&](auto some, std::int64_t i) {
     constexpr int m = decltype(some)::value;
     auto values = load<m>(x + i);
@@ -31,7 +33,11 @@ __global__ void map_kernel(Of function, const T* x, T* y, std::int64_t count) {
 }
 
 template <class Of, int n, class T>
-__global__ void map_grad_kernel(Of function, const T* at, const T* dy, T* dx, std::int64_t count) {
+__global__ void map_grad_kernel(Of function, const T* at, const T* dy, T* dx, std::int64_t count,
+                                std::int64_t stride) {
+  at = of_network(at, stride);
+  dy = of_network(dy, stride);
+  dx = of_network(dx, stride);
   for_neighbours<n>(count, [&](auto some, std::int64_t i) {
     constexpr int m = decltype(some)::value;
     const auto point = load<m>(at + i);
@@ -46,7 +52,11 @@ __global__ void map_grad_kernel(Of function, const T* at, const T* dy, T* dx, st
 /// Of columns that n divides.
 template <class Chosen, int n, class X, class Bias, class T>
 __global__ void bias_activate_kernel(Chosen activation, const X* x, const Bias* bias, T* y,
-                                     std::int64_t count, std::int64_t columns) {
+                                     std::int64_t count, std::int64_t columns,
+                                     std::int64_t stride) {
+  x = of_network(x, stride);
+  bias = of_network(bias, stride);
+  y = of_network(y, stride);
   for_neighbours<n>(count, [&](auto some, std::int64_t i) {
     constexpr int m = decltype(some)::value;
     auto values = load<m>(x + i);
@@ -74,7 +84,10 @@ __global__ void plain_bias_kernel(Chosen activation, T* y, const T* bias, std::i
 }
 
 template <int n, class T>
-__global__ void add_kernel(const T* a, const T* b, T* y, std::int64_t count) {
+__global__ void add_kernel(const T* a, const T* b, T* y, std::int64_t count, std::int64_t stride) {
+  a = of_network(a, stride);
+  b = of_network(b, stride);
+  y = of_network(y, stride);
   for_neighbours<n>(count, [&](auto some, std::int64_t i) {
     constexpr int m = decltype(some)::value;
     auto values = load<m>(a + i);
@@ -88,14 +101,14 @@ __global__ void add_kernel(const T* a, const T* b, T* y, std::int64_t count) {
 
 template <class Which>
 void launch_map(const Which& which, const Address& x, const Address& y, std::int64_t count,
-                cudaStream_t stream) {
+                const Site& site) {
   with_float(x.type, [&](auto zero) {
     using T = decltype(zero);
     with_function(which, [&](const auto& of) {
       with_neighbours<neighbours<T>>(are_aligned({x, y}), [&](auto some) {
         constexpr int n = decltype(some)::value;
-        launch(map_kernel<std::decay_t<decltype(of)>, n, T>, grid_for(count / n), stream, of, x, y,
-               count);
+        launch_for_networks(map_kernel<std::decay_t<decltype(of)>, n, T>, grid_for(count / n), site,
+                            of, x, y, count);
       });
     });
   });
@@ -103,14 +116,14 @@ void launch_map(const Which& which, const Address& x, const Address& y, std::int
 
 template <class Which>
 void launch_map_grad(const Which& which, const Address& at, const Address& dy, const Address& dx,
-                     std::int64_t count, cudaStream_t stream) {
+                     std::int64_t count, const Site& site) {
   with_float(at.type, [&](auto zero) {
     using T = decltype(zero);
     with_function(which, [&](const auto& of) {
       with_neighbours<neighbours<T>>(are_aligned({at, dy, dx}), [&](auto some) {
         constexpr int n = decltype(some)::value;
-        launch(map_grad_kernel<std::decay_t<decltype(of)>, n, T>, grid_for(count / n), stream, of,
-               at, dy, dx, count);
+        launch_for_networks(map_grad_kernel<std::decay_t<decltype(of)>, n, T>, grid_for(count / n),
+                            site, of, at, dy, dx, count);
       });
     });
   });
@@ -140,23 +153,24 @@ void with_few_activations(Activation activation, const Work& work) {
 /// T: the narrowest of the three types.
 template <class T, class X, class Bias>
 void launch_bias(Activation activation, const X* x, const Bias* bias, T* y, std::int64_t rows,
-                 std::int64_t columns, cudaStream_t stream) {
+                 std::int64_t columns, const Site& site) {
   const bool aligned = columns % neighbours<T> == 0 && are_aligned({x, bias, y});
   with_few_activations(activation, [&](auto chosen) {
     with_neighbours<neighbours<T>>(aligned, [&](auto some) {
       constexpr int n = decltype(some)::value;
-      launch(bias_activate_kernel<decltype(chosen), n, X, Bias, T>, grid_for(rows * columns / n),
-             stream, chosen, x, bias, y, rows * columns, columns);
+      launch_for_networks(bias_activate_kernel<decltype(chosen), n, X, Bias, T>,
+                          grid_for(rows * columns / n), site, chosen, x, bias, y, rows * columns,
+                          columns);
     });
   });
 }
 
 /// `n` neighbours at once.
 template <int n, class From, class To>
-__global__ void cast_kernel(CalledSpans<CastSpan<Called>> spans) {
+__global__ void cast_kernel(CalledSpans<CastSpan<Called>> spans, std::int64_t stride) {
   for (int s = 0; s < spans.count; ++s) {
-    const From* x = spans.span[s].x;
-    To* y = spans.span[s].y;
+    const From* x = of_network(spans.span[s].x, stride);
+    To* y = of_network(spans.span[s].y, stride);
     for_neighbours<n>(spans.span[s].count, [&](auto some, std::int64_t i) {
       store(load<decltype(some)::value>(x + i), y + i);
     });
@@ -164,7 +178,7 @@ __global__ void cast_kernel(CalledSpans<CastSpan<Called>> spans) {
 }
 
 template <class From, class To>
-void launch_cast(const CalledSpans<CastSpan<Called>>& spans, cudaStream_t stream) {
+void launch_cast(const CalledSpans<CastSpan<Called>>& spans, const Site& site) {
   constexpr int at_once = neighbours<std::conditional_t<sizeof(From) < sizeof(To), From, To>>;
   bool aligned = true;
   for (int s = 0; s < spans.count; ++s) {
@@ -172,7 +186,7 @@ void launch_cast(const CalledSpans<CastSpan<Called>>& spans, cudaStream_t stream
   }
   with_neighbours<at_once>(aligned, [&](auto some) {
     constexpr int n = decltype(some)::value;
-    launch(cast_kernel<n, From, To>, grid_for_largest(spans, n), stream, spans);
+    launch_for_networks(cast_kernel<n, From, To>, grid_for_largest(spans, n), site, spans);
   });
 }
 
@@ -194,19 +208,24 @@ __global__ void reshape_kernel(const T* x, T* y, std::int64_t count, Swap to_pla
   }
 }
 
-__global__ void zero_kernel(float* to, std::int64_t count) {
+__global__ void zero_kernel(float* to, std::int64_t count, std::int64_t stride) {
+  to = of_network(to, stride);
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
     to[i] = 0;
   }
 }
 
-__global__ void count_up_kernel(std::int32_t* counter, std::int32_t by) { *counter += by; }
+__global__ void count_up_kernel(std::int32_t* counter, std::int32_t by, std::int64_t stride) {
+  *of_network(counter, stride) += by;
+}
 
 template <class T>
 __global__ void dropout_kernel(const T* x, T* y, std::int64_t count, Arrangement arrangement,
                                std::uint32_t least, float factor, std::int64_t seed,
-                               const std::int32_t* step, std::int32_t offset) {
-  const std::uint64_t start = dropout_start(seed, *step + offset);
+                               const std::int32_t* step, std::int32_t offset, std::int64_t stride) {
+  x = of_network(x, stride);
+  y = of_network(y, stride);
+  const std::uint64_t start = dropout_start(seed, *of_network(step, stride) + offset);
   const bool is_plain = arrangement.channels == 1 || arrangement.pixels == 1;
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
     const std::int64_t element =
@@ -219,13 +238,13 @@ __global__ void dropout_kernel(const T* x, T* y, std::int64_t count, Arrangement
 }  // namespace
 
 void call(const ActivateArguments<Called>& of, const Site& site) {
-  launch_map(of.activation, of.x, of.y, of.count, site.stream);
+  launch_map(of.activation, of.x, of.y, of.count, site);
 }
 
 void call(const BiasActivateArguments<Called>& of, const Site& site) {
   with_float(of.y.type, [&](auto zero) {
     using T = decltype(zero);
-    launch_bias<T, float, T>(of.activation, of.x, of.bias, of.y, of.rows, of.columns, site.stream);
+    launch_bias<T, float, T>(of.activation, of.x, of.bias, of.y, of.rows, of.columns, site);
   });
 }
 
@@ -235,7 +254,7 @@ void call(const ChannelBiasArguments<Called>& of, const Site& site) {
     const ChannelView& images = of.images;
     if (images.inner == 1) {
       return launch_bias<T, T, T>(of.activation, of.y, of.bias, of.y, images.outer, images.channels,
-                                  site.stream);
+                                  site);
     }
     constexpr int at_once = neighbours<T>;
     const std::int64_t count = images.rows() * images.channels;
@@ -250,15 +269,15 @@ void call(const ChannelBiasArguments<Called>& of, const Site& site) {
 }
 
 void call(const ActivateGradArguments<Called>& of, const Site& site) {
-  launch_map_grad(of.activation, of.at, of.dy, of.dx, of.count, site.stream);
+  launch_map_grad(of.activation, of.at, of.dy, of.dx, of.count, site);
 }
 
 void call(const MapArguments<Called>& of, const Site& site) {
-  launch_map(of.function, of.x, of.y, of.count, site.stream);
+  launch_map(of.function, of.x, of.y, of.count, site);
 }
 
 void call(const MapGradArguments<Called>& of, const Site& site) {
-  launch_map_grad(of.function, of.x, of.dy, of.dx, of.count, site.stream);
+  launch_map_grad(of.function, of.x, of.dy, of.dx, of.count, site);
 }
 
 void call(const AddArguments<Called>& of, const Site& site) {
@@ -267,7 +286,8 @@ void call(const AddArguments<Called>& of, const Site& site) {
     constexpr int at_once = neighbours<T>;
     with_neighbours<at_once>(are_aligned({of.a, of.b, of.y}), [&](auto some) {
       constexpr int n = decltype(some)::value;
-      launch(add_kernel<n, T>, grid_for(of.count / n), site.stream, of.a, of.b, of.y, of.count);
+      launch_for_networks(add_kernel<n, T>, grid_for(of.count / n), site, of.a, of.b, of.y,
+                          of.count);
     });
   });
 }
@@ -278,11 +298,11 @@ void call(const CastArguments<Called>& of, const Site& site) {
   with_float(from == Type::f32 ? to : from, [&](auto zero) {
     using T = decltype(zero);
     if (from == to) {
-      launch_cast<T, T>(of.casts, site.stream);
+      launch_cast<T, T>(of.casts, site);
     } else if (from == Type::f32) {
-      launch_cast<float, T>(of.casts, site.stream);
+      launch_cast<float, T>(of.casts, site);
     } else {
-      launch_cast<T, float>(of.casts, site.stream);
+      launch_cast<T, float>(of.casts, site);
     }
   });
 }
@@ -297,11 +317,11 @@ void call(const ReshapeArguments<Called>& of, const Site& site) {
 }
 
 void call(const ZeroArguments<Called>& of, const Site& site) {
-  launch(zero_kernel, grid_for(of.count), site.stream, of.to, of.count);
+  launch_for_networks(zero_kernel, grid_for(of.count), site, of.to, of.count);
 }
 
 void call(const CountArguments<Called>& of, const Site& site) {
-  launch(count_up_kernel, {1, 1}, site.stream, of.counter, of.by);
+  launch_for_networks(count_up_kernel, {1, 1}, site, of.counter, of.by);
 }
 
 void call(const DropoutArguments<Called>& of, const Site& site) {
@@ -310,8 +330,8 @@ void call(const DropoutArguments<Called>& of, const Site& site) {
   const auto least = static_cast<std::uint32_t>(std::ceil(of.probability * (1 << 24)));
   const auto factor = static_cast<float>(1 / (1 - of.probability));
   with_float(of.x.type, [&](auto zero) {
-    launch(dropout_kernel<decltype(zero)>, grid_for(of.count), site.stream, of.x, of.y, of.count,
-           of.arrangement, least, factor, of.seed, of.step, of.offset);
+    launch_for_networks(dropout_kernel<decltype(zero)>, grid_for(of.count), site, of.x, of.y,
+                        of.count, of.arrangement, least, factor, of.seed, of.step, of.offset);
   });
 }
 
@@ -440,7 +460,9 @@ namespace {
 template <int n, class T>
 __global__ void column_sums_kernel(const T* matrix, std::int64_t rows, std::int64_t columns,
                                    unsigned tiles, std::int64_t rows_of_a_part, bool accumulate,
-                                   float* sums) {
+                                   float* sums, std::int64_t stride) {
+  matrix = of_network(matrix, stride);
+  sums = of_network(sums, stride);
   constexpr int across = warp_threads / n;  // threads
   constexpr int rows_at_once = block_threads / across;
   __shared__ float partial[rows_at_once * warp_threads];
@@ -487,7 +509,9 @@ __global__ void column_sums_kernel(const T* matrix, std::int64_t rows, std::int6
 /// A warp takes a row.
 template <int n>
 __global__ void row_sums_kernel(const float* matrix, std::int64_t rows, std::int64_t columns,
-                                float* sums) {
+                                float* sums, std::int64_t stride) {
+  matrix = of_network(matrix, stride);
+  sums = of_network(sums, stride);
   const int lane = static_cast<int>(threadIdx.x) % warp_threads;
   for (std::int64_t row = thread_index() / warp_threads; row < rows;
        row += thread_count() / warp_threads) {
@@ -518,8 +542,9 @@ void call(const ColumnSumsArguments<Called>& of, const Site& site) {
     constexpr int at_once = neighbours<T>;
     const bool aligned = of.columns % at_once == 0 && are_aligned({of.matrix});
     with_neighbours<at_once>(aligned, [&](auto some) {
-      launch(column_sums_kernel<decltype(some)::value, T>, grid, site.stream, of.matrix, of.rows,
-             of.columns, tiles, (of.rows + of.parts - 1) / of.parts, of.accumulate, of.sums);
+      launch_for_networks(column_sums_kernel<decltype(some)::value, T>, grid, site, of.matrix,
+                          of.rows, of.columns, tiles, (of.rows + of.parts - 1) / of.parts,
+                          of.accumulate, of.sums);
     });
   });
 }
@@ -527,8 +552,8 @@ void call(const ColumnSumsArguments<Called>& of, const Site& site) {
 void call(const RowSumsArguments<Called>& of, const Site& site) {
   constexpr int at_once = neighbours<float>;
   with_neighbours<at_once>(of.columns % at_once == 0 && are_aligned({of.matrix}), [&](auto some) {
-    launch(row_sums_kernel<decltype(some)::value>, grid_for(of.rows * warp_threads), site.stream,
-           of.matrix, of.rows, of.columns, of.sums);
+    launch_for_networks(row_sums_kernel<decltype(some)::value>, grid_for(of.rows * warp_threads),
+                        site, of.matrix, of.rows, of.columns, of.sums);
   });
 }
 

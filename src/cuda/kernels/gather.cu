@@ -7,12 +7,12 @@
 namespace crossover::cuda {
 namespace {
 
-__global__ void gather_kernel(GatherArguments of) { gather_rows(of, *of.run); }
+__global__ void gather_kernel(GatherArguments of) { gather_rows(of, run_of_network(of)); }
 
 }  // namespace
 
 void gather(cudaStream_t stream, const GatherArguments& arguments) {
-  launch(gather_kernel, grid_for_largest(arguments), stream, arguments);
+  launch(gather_kernel, grid_for_gathering(arguments), stream, arguments);
 }
 
 }  // namespace crossover::cuda

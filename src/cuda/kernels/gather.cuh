@@ -26,6 +26,7 @@ struct GatherArguments {
   int count = 0;
   const std::int64_t* run = nullptr;  // the device's counter
   const OrderedRun* order = nullptr;
+  Networks networks;  // each gathers for itself
 };
 void gather(cudaStream_t stream, const GatherArguments& arguments);
 

@@ -8,8 +8,8 @@ namespace crossover::cuda {
 namespace {
 
 __global__ void gather_in_loop_kernel(GatherArguments of, LoopCondition condition) {
-  const std::int64_t run = *of.run;
-  if (thread_index() == 0) {
+  const std::int64_t run = run_of_network(of);
+  if (thread_index() == 0 && blockIdx.y == 0) {  // which are all in the same run
     // It counts when the loop's body has ended.
     cudaGraphSetConditional(condition.handle, run + condition.cycle < condition.end ? 1 : 0);
   }
@@ -20,7 +20,7 @@ __global__ void gather_in_loop_kernel(GatherArguments of, LoopCondition conditio
 
 void gather_in_loop(cudaStream_t stream, const GatherArguments& arguments,
                     const LoopCondition& condition) {
-  launch(gather_in_loop_kernel, grid_for_largest(arguments), stream, arguments, condition);
+  launch(gather_in_loop_kernel, grid_for_gathering(arguments), stream, arguments, condition);
 }
 
 void prepare_gather_in_loop() { CROSSOVER_CUDA_CHECK(find_code(gather_in_loop_kernel)); }

@@ -17,6 +17,17 @@ constexpr int warp_threads = 32;
 constexpr unsigned all_lanes = 0xffffffffU;  ///< of a warp
 constexpr int block_warps = block_threads / warp_threads;
 
+/// For __launch_bounds__: of blocks of a kernel so many at once on a multiprocessor that has room
+/// for 2048 threads. On others the compiler is left alone.
+template <int blocks>
+constexpr int blocks_at_once =
+#if defined(__CUDA_ARCH__) && \
+    (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000)
+    blocks;
+#else
+    1;
+#endif
+
 inline __device__ std::int64_t thread_index() {
   return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }

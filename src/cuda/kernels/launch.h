@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -53,5 +54,17 @@ using Launch = std::variant<
     GatesGradLaunch, ElementwiseLossLaunch, RearrangeLaunch, MultiplyLaunch, MultiplySumsLaunch,
     MatmulLaunch, SoftmaxLaunch, SoftmaxGradLaunch, GroupNormLaunch, GroupNormGradLaunch,
     GroupNormGradSumsLaunch, SumLaunch, SumsEndLaunch, MapLaunch, MapGradLaunch>;
+
+template <class Launched, class... Kinds>
+constexpr bool is_one_of = (std::is_same_v<Launched, Kinds> || ...);
+
+/// Whether one can do the same for each of several networks (Site::networks): those that dense
+/// networks are made of.
+template <class Launched>
+constexpr bool takes_networks =
+    is_one_of<Launched, ProductLaunch, BiasActivateLaunch, CastLaunch, ActivateLaunch,
+              ActivateGradLaunch, MapLaunch, MapGradLaunch, AddLaunch, ColumnSumsLaunch,
+              RowSumsLaunch, LossLaunch, ElementwiseLossLaunch, MeanLossLaunch, AdvanceLaunch,
+              UpdateLaunch, AdamWTimeLaunch, ZeroLaunch, CountLaunch, DropoutLaunch>;
 
 }  // namespace crossover::cuda

@@ -4,8 +4,7 @@
 #include <cfloat>
 #include <cmath>
 
-#include "grid.cuh"
-#include "site.h"
+#include "networks.cuh"
 #include "vectors.cuh"
 
 namespace crossover::cuda {
@@ -131,6 +130,18 @@ __device__ float softmax_row_of_block(const LossArguments<Called>& of, std::int6
   return loss_of_row(at_label, largest, others, sum);
 }
 
+__device__ LossArguments<Called> loss_of_network(LossArguments<Called> of, std::int64_t stride) {
+  of.logits = of_network(of.logits, stride);
+  of.labels = of_network(of.labels, stride);
+  of.loss = of_network(of.loss, stride);
+  of.dlogits = of_network(of.dlogits, stride);
+  return of;
+}
+
+__device__ RunCounter counter_of_network(const RunCounter& counter, std::int64_t stride) {
+  return {of_network(counter.run, stride), counter.runs};
+}
+
 __device__ void count_run(const RunCounter& counter) {
   const std::int64_t next = *counter.run + 1;
   *counter.run = next < counter.runs ? next : 0;
@@ -148,7 +159,9 @@ __device__ void store_loss(const Arguments& of, const RunCounter& counter, doubl
 
 /// All of it in one block, for a small batch: one launch in place of two.
 template <int lanes, class T>
-__global__ void loss_in_one_block_kernel(LossArguments<Called> of, RunCounter counter) {
+__global__ void loss_in_one_block_kernel(LossArguments<Called> of, RunCounter counter,
+                                         std::int64_t stride) {
+  of = loss_of_network(of, stride);
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   double sum = 0;
   for (std::int64_t row = threadIdx.x / lanes; row < of.rows; row += block_threads / lanes) {
@@ -157,12 +170,15 @@ __global__ void loss_in_one_block_kernel(LossArguments<Called> of, RunCounter co
   }
   sum = block_sum(sum);
   if (threadIdx.x == 0) {
-    store_loss(of, counter, sum, of.rows);
+    store_loss(of, counter_of_network(counter, stride), sum, of.rows);
   }
 }
 
 template <int lanes, class T>
-__global__ void row_losses_kernel(LossArguments<Called> of, float* row_losses) {
+__global__ void row_losses_kernel(LossArguments<Called> of, float* row_losses,
+                                  std::int64_t stride) {
+  of = loss_of_network(of, stride);
+  row_losses = of_network(row_losses, stride);
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   for (std::int64_t row = thread_index() / lanes; row < of.rows; row += thread_count() / lanes) {
     const float loss = softmax_row<lanes, T>(of, row, lane);
@@ -175,8 +191,11 @@ __global__ void row_losses_kernel(LossArguments<Called> of, float* row_losses) {
 constexpr int largest_block = 1024;  // threads
 
 template <int n, class T>
-__global__ void __launch_bounds__(largest_block)
-    row_losses_by_blocks_kernel(LossArguments<Called> of, float* row_losses) {
+__global__ void __launch_bounds__(largest_block,
+                                  blocks_at_once<(sizeof(T) < sizeof(float) ? 2 : 1)>)
+    row_losses_by_blocks_kernel(LossArguments<Called> of, float* row_losses, std::int64_t stride) {
+  of = loss_of_network(of, stride);
+  row_losses = of_network(row_losses, stride);
   for (std::int64_t row = blockIdx.x; row < of.rows; row += gridDim.x) {
     const float loss = softmax_row_of_block<n, T>(of, row);
     if (threadIdx.x == 0) {
@@ -186,22 +205,26 @@ __global__ void __launch_bounds__(largest_block)
 }
 
 __global__ void mean_loss_kernel(MeanLossArguments<Called> of, const float* row_losses,
-                                 RunCounter counter) {
+                                 RunCounter counter, std::int64_t stride) {
+  row_losses = of_network(row_losses, stride);
   double sum = 0;
   for (std::int64_t row = threadIdx.x; row < of.rows; row += block_threads) {
     sum += static_cast<double>(row_losses[row]);
   }
   sum = block_sum(sum);
   if (threadIdx.x == 0) {
-    store_loss(of, counter, sum, of.count);
+    of.loss = of_network(of.loss, stride);
+    store_loss(of, counter_of_network(counter, stride), sum, of.count);
   }
 }
 
 /// `parts` blocks.
 template <LossFunction function, class T>
 __global__ void elementwise_loss_kernel(ElementwiseLossArguments<Called> of, float* sums,
-                                        RunCounter counter) {
-  T* gradient = static_cast<T*>(of.dlogits.at);
+                                        RunCounter counter, std::int64_t stride) {
+  of.logits = of_network(of.logits, stride);
+  of.targets = of_network(of.targets, stride);
+  T* gradient = of_network(of.dlogits, stride);
   float own = 0;
   for (std::int64_t i = thread_index(); i < of.count; i += thread_count()) {
     const LossOfOne<float> one = elementwise_loss(function, of.logits[i], of.targets[i]);
@@ -211,9 +234,10 @@ __global__ void elementwise_loss_kernel(ElementwiseLossArguments<Called> of, flo
   const double sum = block_sum(own);
   if (threadIdx.x == 0) {
     if (of.parts == 1) {
-      store_loss(of, counter, sum, of.count);
+      of.loss = of_network(of.loss, stride);
+      store_loss(of, counter_of_network(counter, stride), sum, of.count);
     } else {
-      sums[blockIdx.x] = static_cast<float>(sum);
+      of_network(sums, stride)[blockIdx.x] = static_cast<float>(sum);
     }
   }
 }
@@ -221,10 +245,11 @@ __global__ void elementwise_loss_kernel(ElementwiseLossArguments<Called> of, flo
 template <int lanes, class T>
 void launch_loss(const LossArguments<Called>& of, const Site& site) {
   if (of.in_one_block) {
-    launch(loss_in_one_block_kernel<lanes, T>, {1, block_threads}, site.stream, of, site.counter);
+    launch_for_networks(loss_in_one_block_kernel<lanes, T>, {1, block_threads}, site, of,
+                        site.counter);
   } else {
-    launch(row_losses_kernel<lanes, T>, grid_for(of.rows * lanes), site.stream, of,
-           site.row_losses);
+    launch_for_networks(row_losses_kernel<lanes, T>, grid_for(of.rows * lanes), site, of,
+                        site.row_losses);
   }
 }
 
@@ -234,13 +259,17 @@ void launch_loss_by_blocks(const LossArguments<Called>& of, const Site& site) {
   const bool aligned = of.classes % at_once == 0 && are_aligned({of.logits, of.dlogits});
   const Grid grid{grid_for(of.rows * block_threads).blocks, static_cast<unsigned>(of.threads)};
   with_neighbours<at_once>(aligned, [&](auto some) {
-    launch(row_losses_by_blocks_kernel<decltype(some)::value, T>, grid, site.stream, of,
-           site.row_losses);
+    launch_for_networks(row_losses_by_blocks_kernel<decltype(some)::value, T>, grid, site, of,
+                        site.row_losses);
   });
 }
 
-__global__ void set_run_kernel(std::int64_t* run, std::int64_t value) { *run = value; }
-__global__ void advance_run_kernel(RunCounter counter) { count_run(counter); }
+__global__ void set_run_kernel(std::int64_t* run, std::int64_t value, std::int64_t stride) {
+  *of_network(run, stride) = value;
+}
+__global__ void advance_run_kernel(RunCounter counter, std::int64_t stride) {
+  count_run(counter_of_network(counter, stride));
+}
 
 }  // namespace
 
@@ -260,23 +289,24 @@ void call(const LossArguments<Called>& of, const Site& site) {
 void call(const ElementwiseLossArguments<Called>& of, const Site& site) {
   with_float(of.dlogits.type, [&](auto zero) {
     using T = decltype(zero);
-    launch(of.function == LossFunction::mse ? elementwise_loss_kernel<LossFunction::mse, T>
-                                            : elementwise_loss_kernel<LossFunction::bce, T>,
-           {static_cast<unsigned>(of.parts), block_threads}, site.stream, of, site.row_losses,
-           site.counter);
+    launch_for_networks(
+        of.function == LossFunction::mse ? elementwise_loss_kernel<LossFunction::mse, T>
+                                         : elementwise_loss_kernel<LossFunction::bce, T>,
+        {static_cast<unsigned>(of.parts), block_threads}, site, of, site.row_losses, site.counter);
   });
 }
 
 void call(const MeanLossArguments<Called>& of, const Site& site) {
-  launch(mean_loss_kernel, {1, block_threads}, site.stream, of, site.row_losses, site.counter);
+  launch_for_networks(mean_loss_kernel, {1, block_threads}, site, of, site.row_losses,
+                      site.counter);
 }
 
 void call(const AdvanceArguments<Called>& /*of*/, const Site& site) {
-  launch(advance_run_kernel, {1, 1}, site.stream, site.counter);
+  launch_for_networks(advance_run_kernel, {1, 1}, site, site.counter);
 }
 
 void set_run(std::int64_t value, const Site& site) {
-  launch(set_run_kernel, {1, 1}, site.stream, site.counter.run, value);
+  launch_for_networks(set_run_kernel, {1, 1}, site, site.counter.run, value);
 }
 
 }  // namespace crossover::cuda

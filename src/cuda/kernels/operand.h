@@ -4,6 +4,7 @@
 // emits, Arguments<Called> what a kernel takes; bind.cpp makes the one of the other.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -46,6 +47,20 @@ struct Operand {
     return staged >= 0 && position.buffer >= 0 ? staged + position.buffer * buffer_bytes
                                                : offset + position.first_row * row_bytes;
   }
+};
+
+/// Networks of which each launch does the same: each has a block of device memory, laid out as the
+/// first one's, so many bytes behind the one before it.
+struct Networks {
+  std::int64_t count = 1;
+  std::int64_t stride = 0;
+
+  /// As many as a grid has in its second dimension.
+  static constexpr std::int64_t most = 65535;
+
+  // clang-tidy 14 takes the comparison with zero that the compiler makes for ours.
+  // NOLINTNEXTLINE(modernize-use-nullptr,readability-implicit-bool-conversion)
+  auto operator<=>(const Networks&) const = default;
 };
 
 /// The part of it that begins so many bytes after it.

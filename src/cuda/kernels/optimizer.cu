@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <variant>
 
-#include "site.h"
+#include "networks.cuh"
 #include "vectors.cuh"
 
 namespace crossover::cuda {
@@ -41,16 +41,36 @@ __device__ void set_keep(Factors& /*factors*/, float /*keep*/) {}
 
 /// Factors that come with the launch, or from the device's memory.
 template <class Factors>
-__device__ Factors factors_of(const Factors& given) {
+__device__ Factors factors_of(const Factors& given, std::int64_t /*stride*/) {
   return given;
 }
-__device__ AdamWFactors<float> factors_of(const AdamWFactors<float>* given) { return *given; }
+__device__ AdamWFactors<float> factors_of(const AdamWFactors<float>* given, std::int64_t stride) {
+  return *of_network(given, stride);
+}
+
+/// With the states that there are.
+template <int states>
+__device__ Span span_of_network(Span span, std::int64_t stride) {
+  span.w = of_network(span.w, stride);
+  span.g = of_network(span.g, stride);
+  if constexpr (states > 0) {
+    span.m = of_network(span.m, stride);
+  }
+  if constexpr (states > 1) {
+    span.v = of_network(span.v, stride);
+  }
+  if (span.copy.at != nullptr) {
+    span.copy = of_network(span.copy, stride);
+  }
+  return span;
+}
 
 template <class Short, int states, class Given>
-__global__ void update_kernel(CalledUpdates spans, Given given) {
-  auto by = factors_of(given);
+__global__ void __launch_bounds__(block_threads, blocks_at_once<(states > 1 ? 6 : 8)>)
+    update_kernel(CalledUpdates spans, Given given, std::int64_t stride) {
+  auto by = factors_of(given, stride);
   for (int s = 0; s < spans.count; ++s) {
-    const Span span = spans.span[s];
+    const Span span = span_of_network<states>(spans.span[s], stride);
     set_keep(by, span.keep);
     for_neighbours<at_once>(span.count, [&](auto some, std::int64_t i) {
       constexpr int n = decltype(some)::value;
@@ -80,10 +100,12 @@ __global__ void update_kernel(CalledUpdates spans, Given given) {
 }
 
 __global__ void adamw_time_kernel(AdamWFactors<float> f, AdamWClock<float> clock,
-                                  std::int32_t* time, AdamWFactors<float>* factors) {
+                                  std::int32_t* time, AdamWFactors<float>* factors,
+                                  std::int64_t stride) {
+  time = of_network(time, stride);
   *time += 1;
   f.set_time(clock, *time);
-  *factors = f;
+  *of_network(factors, stride) = f;
 }
 
 /// Of 16 bits where a gradient or a copy is.
@@ -107,9 +129,9 @@ void call(const UpdateArguments<Called>& of, const Site& site) {
     using Rule = std::remove_cvref_t<decltype(rule)>;
     const auto by = [&](const auto& given) {
       with_float(shortest_type(of.spans), [&](auto zero) {
-        launch(update_kernel<decltype(zero), static_cast<int>(Rule::states.size()),
-                             std::remove_cvref_t<decltype(given)>>,
-               grid_for_largest(of.spans, at_once), site.stream, of.spans, given);
+        launch_for_networks(update_kernel<decltype(zero), static_cast<int>(Rule::states.size()),
+                                          std::remove_cvref_t<decltype(given)>>,
+                            grid_for_largest(of.spans, at_once), site, of.spans, given);
       });
     };
     if constexpr (Rule::counts_steps) {
@@ -123,9 +145,9 @@ void call(const UpdateArguments<Called>& of, const Site& site) {
 
 void call(const AdamWTimeArguments<Called>& of, const Site& site) {
   // All that is the same at any time is taken from double here, and not on the device.
-  launch(adamw_time_kernel, {1, 1}, site.stream,
-         of.rule.factors<float>({.gradient_factor = of.gradient_factor}), of.rule.clock(), of.time,
-         site.factors);
+  launch_for_networks(adamw_time_kernel, {1, 1}, site,
+                      of.rule.factors<float>({.gradient_factor = of.gradient_factor}),
+                      of.rule.clock(), of.time, site.factors);
 }
 
 }  // namespace crossover::cuda

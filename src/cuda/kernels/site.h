@@ -8,6 +8,7 @@
 
 #include "crossover/functions.h"
 #include "crossover/operations/update.h"
+#include "operand.h"
 
 namespace crossover::cuda {
 
@@ -17,8 +18,10 @@ struct RunCounter {
   std::int64_t runs = 1;  ///< behind the last of which `run` is 0 again
 };
 
+/// What lies in device memory is the first network's.
 struct Site {
   cudaStream_t stream = nullptr;
+  Networks networks;
   RunCounter counter;
   float* row_losses = nullptr;             ///< [rows of the largest loss], scratch
   AdamWFactors<float>* factors = nullptr;  ///< of this update

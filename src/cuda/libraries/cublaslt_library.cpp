@@ -102,11 +102,11 @@ class FormDescription {
  public:
   FormDescription(const ProductForm& form, cublasComputeType_t compute_type, const void* vector,
                   const void* mask)
-      : a_(form.transpose_a ? make_layout(form.factors, form.k, form.m)
-                            : make_layout(form.factors, form.m, form.k)),
-        b_(form.transpose_b ? make_layout(form.factors, form.n, form.k)
-                            : make_layout(form.factors, form.k, form.n)),
-        d_(make_layout(form.result, form.m, form.n)) {
+      : a_(form.transpose_a ? make_layout(form.factors, form.k, form.m, form.networks)
+                            : make_layout(form.factors, form.m, form.k, form.networks)),
+        b_(form.transpose_b ? make_layout(form.factors, form.n, form.k, form.networks)
+                            : make_layout(form.factors, form.k, form.n, form.networks)),
+        d_(make_layout(form.result, form.m, form.n, form.networks)) {
     cublasLtMatmulDesc_t operation = nullptr;
     CROSSOVER_CUDA_CHECK(cublasLtMatmulDescCreate(&operation, compute_type, CUDA_R_32F));
     operation_ = Operation(operation);
@@ -115,10 +115,17 @@ class FormDescription {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(form));
     if (reads_vector(form.epilogue) || writes_vector(form.epilogue)) {
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
+      if (form.networks.count > 1) {
+        set(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, form.networks.stride / bytes(form.result));
+      }
     }
     if (uses_mask(form.epilogue)) {
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, mask);
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, mask_leading(form.m));
+      if (form.networks.count > 1) {
+        constexpr std::int64_t bits = 8;
+        set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, form.networks.stride * bits);
+      }
     }
   }
 
@@ -131,12 +138,22 @@ class FormDescription {
   using Operation = Owner<cublasLtMatmulDesc_t, &cublasLtMatmulDescDestroy>;
   using Layout = Owner<cublasLtMatrixLayout_t, &cublasLtMatrixLayoutDestroy>;
 
-  static Layout make_layout(Type type, std::int64_t rows, std::int64_t columns) {
-    cublasLtMatrixLayout_t layout = nullptr;
-    CROSSOVER_CUDA_CHECK(cublasLtMatrixLayoutCreate(&layout, data_type(type),
+  static Layout make_layout(Type type, std::int64_t rows, std::int64_t columns,
+                            const Networks& networks) {
+    cublasLtMatrixLayout_t created = nullptr;
+    CROSSOVER_CUDA_CHECK(cublasLtMatrixLayoutCreate(&created, data_type(type),
                                                     static_cast<std::uint64_t>(rows),
                                                     static_cast<std::uint64_t>(columns), rows));
-    return Layout(layout);
+    Layout layout(created);
+    if (networks.count > 1) {
+      const auto count = static_cast<std::int32_t>(networks.count);
+      const std::int64_t stride = networks.stride / bytes(type);
+      CROSSOVER_CUDA_CHECK(cublasLtMatrixLayoutSetAttribute(
+          created, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count));
+      CROSSOVER_CUDA_CHECK(cublasLtMatrixLayoutSetAttribute(
+          created, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride));
+    }
+    return layout;
   }
 
   template <class T>
@@ -257,7 +274,8 @@ void CublasLtLibrary::add_split_sums(const ProductForm& form, const FormDescript
   constexpr std::size_t guesses = 2;
   const auto reduction = static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
   const std::size_t count = std::min(found.size(), guesses);
-  for (std::size_t guess = 0; guess < count && form.m * form.n <= most_results; ++guess) {
+  const std::int64_t results = form.m * form.n * form.networks.count;
+  for (std::size_t guess = 0; guess < count && results <= most_results; ++guess) {
     for (const std::int32_t parts : {2, 4, 8}) {
       cublasLtMatmulAlgo_t algorithm = found[guess];
       cublasLtMatmulHeuristicResult_t result{};

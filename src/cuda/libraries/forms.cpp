@@ -58,12 +58,16 @@ std::string to_string(const ProductForm& form) {
               ? ""
               : ", " + to_string(form.factors) + " to " + to_string(form.result)) +
          (form.transpose_a ? ", A transposed" : "") + (form.transpose_b ? ", B transposed" : "") +
-         (form.accumulate ? ", accumulating" : "") + ", epilogue: " + name_of(form.epilogue);
+         (form.accumulate ? ", accumulating" : "") +
+         (form.networks.count == 1
+              ? ""
+              : ", for each of " + std::to_string(form.networks.count) + " networks") +
+         ", epilogue: " + name_of(form.epilogue);
 }
 
 double flops(const ProductForm& form) {
   return 2.0 * static_cast<double>(form.m) * static_cast<double>(form.n) *
-         static_cast<double>(form.k);
+         static_cast<double>(form.k) * static_cast<double>(form.networks.count);
 }
 
 std::int64_t mask_leading(std::int64_t m) {

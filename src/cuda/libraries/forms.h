@@ -45,6 +45,7 @@ struct ProductForm {
   std::int64_t alignment_a = 0, alignment_b = 0, alignment_d = 0;  ///< bytes, of the addresses
   Type factors = Type::f32;                                        ///< A and B
   Type result = Type::f32;                                         ///< D
+  Networks networks;  ///< one product for each: a strided batch
 
   // clang-tidy 14 takes the comparison with zero that the compiler makes for ours.
   // NOLINTNEXTLINE(modernize-use-nullptr,readability-implicit-bool-conversion)
@@ -52,6 +53,11 @@ struct ProductForm {
 };
 std::string to_string(const ProductForm& form);
 double flops(const ProductForm& form);
+
+inline ProductForm for_networks(ProductForm form, const Networks& networks) {
+  form.networks = networks;
+  return form;
+}
 
 /// cuBLASLt's bit mask of D [m, n]: columns of `mask_leading` bits.
 std::int64_t mask_leading(std::int64_t m);

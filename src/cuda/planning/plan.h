@@ -73,6 +73,7 @@ struct LaunchPlan {
   std::int64_t order = 0;         ///< place of OrderedRun [runs], for kernels that read it
   std::int64_t workspace = 0;     ///< place of the libraries', one behind another for each stream
   std::int64_t workspace_bytes = 0;
+  Networks networks;            ///< of what lies in front of the workspace each has one
   std::int64_t bytes = 0;       ///< of the whole device block
   Id loss = none;               ///< the tensor that loss_every_step reads
   std::vector<StepPlan> steps;  ///< without launches where one kernel runs all of them:
@@ -138,13 +139,18 @@ constexpr std::int64_t factors_bytes = 256;
 /// The Workload must have been check()ed. A product or a convolution that the library refuses with
 /// an epilogue is planned without it, and own kernels do the rest. Throws Unsupported where it
 /// refuses the plain one, and as plan_persistent() does, to which the device is `chip`. `loops`:
-/// whether driver and runtime have them in graphs. `memory_bytes`: of the GPU.
+/// whether driver and runtime have them in graphs. `memory_bytes`: of the GPU. Of several copies
+/// (CompileOptions::copies) it is the plan of all, LaunchPlan::networks, where each of the launches
+/// takes_networks and the library has the products so; else of one.
 LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
                      const Supports& supports,
                      const SupportsConvolution& convolutions = any_convolution,
                      const OnChip& chip = {}, bool loops = true,
                      std::int64_t memory_bytes = std::int64_t{80} << 30,
                      const SupportsSdpa& sdpas = any_sdpa);
+
+/// The same for the first network alone, which works in the same memory.
+LaunchPlan of_one_network(LaunchPlan plan);
 
 /// What the device starts one by one in a pass over the whole order: see ProgramFacts.
 std::int64_t count_launches(const Workload& workload, const LaunchPlan& plan);

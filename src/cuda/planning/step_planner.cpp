@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -221,17 +222,43 @@ std::int64_t launches_in(const LaunchPlan& plan, const Run& run) {
          (plan.mode.gathers() ? std::min<std::int64_t>(1, inputs) : inputs);
 }
 
-}  // namespace
+// ---- Several networks
 
-LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
-                     const Supports& supports, const SupportsConvolution& convolutions,
-                     const OnChip& chip, bool loops, std::int64_t memory_bytes,
-                     const SupportsSdpa& sdpas) {
-  if (options.execution == Execution::persistent) {
-    return make_persistent_plan(workload, options, chip);
+template <class Visit>
+void for_each_launch(LaunchPlan& plan, const Visit& visit) {
+  for (StepPlan& step : plan.steps) {
+    for (Launch& launch : step.launches) {
+      std::visit(visit, launch);
+    }
   }
-  const Supports allowed = [&](const ProductForm& form) {
-    return !is_gradient_of_a_line(form) && supports(form);
+}
+
+void set_networks(LaunchPlan& plan, const Networks& networks) {
+  plan.networks = networks;
+  for_each_launch(plan, [&](auto& launch) {
+    if constexpr (std::is_same_v<decltype(launch), ProductLaunch&>) {
+      launch.form.networks = networks;
+    }
+  });
+}
+
+/// Whether several networks may be what the plan is of one. Rows that come from the host would be
+/// copied to each of them.
+bool may_take_networks(LaunchPlan& plan) {
+  bool may = plan.mode.is_resident() && !plan.mode.loss_every_step;
+  for_each_launch(plan, [&](const auto& launch) {
+    may = may && takes_networks<std::remove_cvref_t<decltype(launch)>>;
+  });
+  return may;
+}
+
+/// Launch by launch. The networks' stride may turn out to be a larger one.
+LaunchPlan make_plan_for(const Networks& networks, const Workload& workload,
+                         const CompileOptions& options, const Offers& offers, bool loops,
+                         std::int64_t memory_bytes) {
+  const Supports allowed = [&](const ProductForm& form) {  // also a network by itself
+    return !is_gradient_of_a_line(form) && offers.products(form) &&
+           (networks.count == 1 || offers.products(for_networks(form, networks)));
   };
   LaunchPlan plan{.mode = choose_run_mode(options)};
   if (plan.mode.execution == Execution::graph_epoch && loops &&
@@ -248,8 +275,8 @@ LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
         return has_loss(step) || (plan.mode.gathers() && !views_of(workload, step).empty());
       });
   for (std::size_t i = 0; i < workload.steps.size(); ++i) {
-    StepPlanner step(workload, static_cast<int>(i), places, {allowed, convolutions, sdpas},
-                     scratch);
+    StepPlanner step(workload, static_cast<int>(i), places,
+                     {allowed, offers.convolutions, offers.sdpas}, scratch);
     plan.steps.push_back(step.plan());
     if (counts_runs && !has_loss(workload.steps[i])) {
       plan.steps.back().launches.emplace_back(AdvanceLaunch{});
@@ -257,8 +284,50 @@ LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
     places.extend(step.scratch_end());
   }
   reserve_order(workload, plan, places);
+  if (networks.count > 1) {
+    set_networks(plan, {networks.count, std::max(networks.stride, places.end())});
+    plan.bytes = plan.networks.count * plan.networks.stride;
+  }
   plan.workspace_bytes = workspace_for(plan, memory_bytes);
   plan.workspace = places.reserve(plan.workspace_bytes * plan.mode.streams);
+  return plan;
+}
+
+}  // namespace
+
+LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
+                     const Supports& supports, const SupportsConvolution& convolutions,
+                     const OnChip& chip, bool loops, std::int64_t memory_bytes,
+                     const SupportsSdpa& sdpas) {
+  if (options.execution == Execution::persistent) {
+    return make_persistent_plan(workload, options, chip);
+  }
+  const auto plan_for = [&](const Networks& networks) {
+    return make_plan_for(networks, workload, options, {supports, convolutions, sdpas}, loops,
+                         memory_bytes);
+  };
+  LaunchPlan one = plan_for({});
+  Networks networks{.count = options.copies, .stride = one.workspace};
+  if (networks.count == 1 || networks.count > Networks::most || !may_take_networks(one)) {
+    return one;
+  }
+  constexpr int most_attempts = 3;  // the library may have other epilogues for several products
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
+    try {
+      LaunchPlan all = plan_for(networks);
+      if (all.networks == networks) {
+        return all;
+      }
+      networks = all.networks;
+    } catch (const Unsupported&) {
+      break;
+    }
+  }
+  return one;
+}
+
+LaunchPlan of_one_network(LaunchPlan plan) {
+  set_networks(plan, {});
   return plan;
 }
 

@@ -22,9 +22,6 @@ namespace {
 
 constexpr std::size_t image_dimensions = 4;
 
-template <class Op, class... Kinds>
-constexpr bool is_one_of = (std::is_same_v<Op, Kinds> || ...);
-
 template <class Op>
 bool works_on_images(const Op& op) {
   if constexpr (is_one_of<Op, Norm, NormGrad>) {

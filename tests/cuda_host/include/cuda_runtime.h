@@ -176,6 +176,7 @@ namespace cuda_host {
 struct Size {
   unsigned blocks = 1, threads = 1;
   unsigned shared_bytes = 0;
+  unsigned rows = 1;         ///< of so many blocks: the grid's second dimension
   bool cooperative = false;  ///< all blocks run at once, and can wait for each other
   /// So many blocks at a time run at once, and reach each other's shared memory; 0: no clusters.
   unsigned cluster_blocks = 0;

@@ -127,7 +127,10 @@ class Footprint {
     add_placed(plan.factors, factors_bytes, true);
     add_placed(plan.run, sizeof(std::int64_t), true);
     add_placed(plan.order, plan.runs * std::int64_t{sizeof(OrderedRun)}, false);
-    add_placed(binding_.workspace, plan.workspace_bytes, true);
+    const auto workspace = static_cast<std::size_t>(plan.workspace_bytes);
+    if (workspace > 0) {  // of all networks
+      ranges_.push_back({"", binding_.address(binding_.workspace), workspace, true});
+    }
     if (plan.persistent) {
       add_placed(plan.persistent->workspace, plan.persistent->bytes, true);
     }
@@ -135,8 +138,10 @@ class Footprint {
 
   void add(const Operand& operand, bool written) {
     if (operand.exists() && operand.bytes > 0) {
-      ranges_.push_back({"", binding_.address(operand, now_).at,
-                         static_cast<std::size_t>(operand.bytes), written});
+      const Networks& networks = binding_.plan->networks;
+      ranges_.push_back(
+          {"", binding_.address(operand, now_).at, static_cast<std::size_t>(operand.bytes), written,
+           static_cast<std::size_t>(networks.count), static_cast<std::size_t>(networks.stride)});
     }
   }
 

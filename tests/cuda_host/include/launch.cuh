@@ -15,6 +15,7 @@ namespace crossover::cuda {
 struct Grid {
   unsigned blocks = 1, threads = 1;
   unsigned shared_bytes = 0;
+  unsigned networks = 1;
 };
 
 inline float* dynamic_shared() { return static_cast<float*>(cuda_host::dynamic_shared()); }
@@ -27,9 +28,12 @@ void allow_shared_bytes(void (*kernel)(P...), unsigned bytes) {
 template <class... P, class... A>
 void launch(void (*kernel)(P...), Grid grid, cudaStream_t stream, A&&... args) {
   static_assert(sizeof...(P) == sizeof...(A), "one argument for each parameter of the kernel");
-  CROSSOVER_CUDA_CHECK(cuda_host::launch(
-      {.blocks = grid.blocks, .threads = grid.threads, .shared_bytes = grid.shared_bytes}, kernel,
-      std::tuple<P...>(std::forward<A>(args)...), stream));
+  CROSSOVER_CUDA_CHECK(cuda_host::launch({.blocks = grid.blocks,
+                                          .threads = grid.threads,
+                                          .shared_bytes = grid.shared_bytes,
+                                          .rows = grid.networks},
+                                         kernel, std::tuple<P...>(std::forward<A>(args)...),
+                                         stream));
 }
 
 template <class... P, class... A>

@@ -17,6 +17,7 @@ namespace crossover::cuda {
 struct Grid {
   unsigned blocks = 1, threads = 1;
   unsigned shared_bytes = 0;  // of dynamic_shared(); beyond 48 KB, see allow_shared_bytes()
+  unsigned networks = 1;      // each has so many blocks
 };
 
 /// What a launch's shared_bytes give to each block, at multiples of 16 bytes.
@@ -41,7 +42,7 @@ void launch(void (*kernel)(P...), Grid grid, cudaStream_t stream, A&&... args) {
       [&](auto&... value) {
         std::array<void*, sizeof...(P)> pointers{&value...};
         CROSSOVER_CUDA_CHECK(cudaLaunchKernel(reinterpret_cast<const void*>(kernel),
-                                              dim3(grid.blocks), dim3(grid.threads),
+                                              dim3(grid.blocks, grid.networks), dim3(grid.threads),
                                               pointers.data(), grid.shared_bytes, stream));
       },
       values);
