@@ -50,6 +50,8 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.elements.append((tag, dict(attrs)))
+        if tag == "td":
+            self._end_cell()
         if tag not in VOID:
             self._open.append(tag)
 
@@ -57,7 +59,14 @@ class Page(HTMLParser):
         self.elements.append((tag, dict(attrs)))
 
     def handle_endtag(self, tag):
+        if tag == "tr":
+            self._end_cell()
         assert self._open.pop() == tag
+
+    def _end_cell(self):
+        """Cells have no end tags."""
+        if self._open[-1] == "td":
+            self._open.pop()
 
     def handle_data(self, data):
         if not {"style", "script", "svg"} & set(self._open):

@@ -38,8 +38,8 @@ document.body.append(frame);
 def lines(page: str) -> list[list[str]]:
     """The cells of the ladder's lines, without markup."""
     body = page[page.index("<tbody>") : page.index("</tbody>")]
-    rows = (re.sub("</td>", "|", row) for row in body.split("</tr>")[:-1])
-    return [re.sub("<[^>]*>|\n", "", row).replace("\u00a0", " ").split("|") for row in rows]
+    rows = (re.sub("<td", "|<td", row) for row in body.split("</tr>")[:-1])
+    return [re.sub("<[^>]*>|\n", "", row).replace("\u00a0", " ").split("|")[1:] for row in rows]
 
 
 def _try() -> dict[str, Any]:

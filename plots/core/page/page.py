@@ -102,7 +102,7 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         finalize=_shown,
     )
-    made.filters["sortable"] = lambda value: f"{value:.9g}" if isinstance(value, float) else value
+    made.filters["sortable"] = lambda value: f"{value:.6g}" if isinstance(value, float) else value
     made.globals.update(
         runs_of_columns=runs_of_columns,
         is_code=lambda column: column.key in _CODE,

@@ -2,6 +2,7 @@
 """Makes an SVG file part of a page: its own ids, the page's colours, a description."""
 
 import re
+from collections.abc import Callable
 from xml.etree import ElementTree
 
 _SVG = "http://www.w3.org/2000/svg"
@@ -9,7 +10,9 @@ _XLINK_HREF = "{http://www.w3.org/1999/xlink}href"
 _COLOUR = re.compile(r"#([0-9a-fA-F]{6})\b")
 _FONT = re.compile(r"font-family: [^;]*;? ?")  # the page's style has it
 _REFERENCE = re.compile(r"^#(.+)|url\(#([^)]+)\)")
-_LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_LONG_NUMBER = re.compile(r"-?\d+\.\d{2,}")
+_AROUND_COMMANDS = re.compile(r" ?([A-Za-z]) ?")  # in the data of a path
+_URL = re.compile(r"url\(#([^)]+)\)")
 _UNTURNED = re.compile(r"rotate\(-?0 [^)]*\)")
 _NUMBERS = ("d", "x", "y", "width", "height", "transform", "points", "cx", "cy", "r")
 _DROPPED = {f"{{{_SVG}}}{name}" for name in ("metadata", "style", "script")}
@@ -23,17 +26,18 @@ def inline(
 ) -> str:
     """`svg`, a file written by matplotlib, as an element for an HTML page.
 
-    Ids get `prefix`, so that several pictures can share a page; those that nothing refers to go, as
-    do hundredths of a pixel. Each colour #rrggbb becomes var(--c-rrggbb,#rrggbb), which the page
-    may define otherwise on a dark screen. Styles become classes, which join `styles`: declarations
-    → class. `texts`, title and description, are what a screen reader says, `kind` is its class.
-    Raises ElementTree.ParseError.
+    Ids are numbers behind `prefix`, so that several pictures can share a page; those that nothing
+    refers to go, as do hundredths of a point. Each colour #rrggbb becomes var(--c-rrggbb,#rrggbb),
+    which the page may define otherwise on a dark screen. Styles become classes, which join
+    `styles`: declarations → class. `texts`, title and description, are what a screen reader says,
+    `kind` is its class. Raises ElementTree.ParseError.
     """
     root = ElementTree.fromstring(svg)
+    names: dict[str, str] = {}
     for element in root.iter():
         element.text = (element.text or "").strip() or None
         element.tail = None
-        _adapt(element, prefix, styles)
+        _adapt(element, lambda name: names.setdefault(name, f"{prefix}{len(names)}"), styles)
     used = {
         reference
         for element in root.iter()
@@ -68,21 +72,25 @@ def _unwrap(parent: ElementTree.Element) -> None:
                 parent.insert(place, each)
 
 
-def _adapt(element: ElementTree.Element, prefix: str, styles: dict[str, str]) -> None:
+def _adapt(
+    element: ElementTree.Element, renamed: Callable[[str], str], styles: dict[str, str]
+) -> None:
     attributes = element.attrib
     if "id" in attributes:
-        attributes["id"] = prefix + attributes["id"]
+        attributes["id"] = renamed(attributes["id"])
     if target := attributes.pop(_XLINK_HREF, None) or attributes.get("href"):
-        attributes["href"] = re.sub("^#", f"#{prefix}", target)
+        attributes["href"] = f"#{renamed(target[1:])}" if target.startswith("#") else target
     for name in ("style", "clip-path", "fill", "stroke"):
         if value := attributes.get(name):
-            attributes[name] = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}\1)", value)
+            attributes[name] = _URL.sub(lambda found: f"url(#{renamed(found[1])})", value)
     for name in _NUMBERS:
         if value := attributes.get(name):
             shorter = _LONG_NUMBER.sub(
-                lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), value
+                lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), value
             )
             attributes[name] = " ".join(shorter.split())
+    if data := attributes.get("d"):
+        attributes["d"] = _AROUND_COMMANDS.sub(r"\1", data)
     if _UNTURNED.fullmatch(attributes.get("transform", "")):
         del attributes["transform"]
     if style := attributes.pop("style", None):
