@@ -143,8 +143,8 @@ std::vector<Axis> computation_axes() {
        .unsaid = "1",
        .flag = {"--copies", "K,...",
                 "in an epoch, train K copies of the network at once on the same rows, each from "
-                "other parameters: on the CPU each thread trains some of them, on a GPU each has a "
-                "stream (default: 1)",
+                "other parameters: on the CPU each thread trains some of them, on a GPU one launch "
+                "is for all, or each has a stream (default: 1)",
                 most_copies}},
       {.key = "shuffle",
        .description =
