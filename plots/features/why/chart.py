@@ -92,7 +92,7 @@ def _draw(file: File, found: Sequence[Split], figure: Figure) -> None:
     }
     bound = {index: one.percent for index, one in bounds(file).items() if one.percent is not None}
     networks = list(dict.fromkeys(map(_network, found)))  # by size, as the splits are
-    figure.set_figheight(0.8 + _BAR * len(networks))
+    figure.set_figheight(0.9 + _BAR * len(networks))
     grid = figure.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True)[0]
     one_batch = len({split.row.batch for split in found}) == 1
     names = {_network(split): _name(split, one_batch) for split in found}
