@@ -77,7 +77,7 @@ class CudaProgram : public Program {
   };
 
   [[nodiscard]] Binding binding_of(std::int64_t network) const;
-  void cast(Id parameter, const Binding& binding) const;
+  void cast(Id id, const Binding& binding) const;
   [[nodiscard]] ProgramFacts count_facts() const;
   StepSeconds profile_step(int index, double between_events);
   StepSeconds profile_order(double between_events);
