@@ -68,6 +68,7 @@ TEST_P(GpuCopiesOfNetworks, OfEveryDenseKindTrainAsOneProgram) {
     for (const Execution execution : {Execution::eager, Execution::graph, Execution::graph_epoch}) {
       const auto program =
           started(*backend, training, {.precision = many.precision, .execution = execution});
+      EXPECT_EQ(program->facts().copies, many.copies);
       EXPECT_NO_THROW(verify(*program, training.workload, expected, many.precision))
           << static_cast<int>(execution);
     }

@@ -93,7 +93,8 @@ void TrainingProgram::require_finite() const {
 }
 
 FirstSteps TrainingProgram::first_steps(std::int64_t count) const {
-  count = std::clamp<std::int64_t>(count, 1, steps());
+  const std::int64_t at_once = program->facts().copies;
+  count = std::clamp<std::int64_t>((count + at_once - 1) / at_once * at_once, 1, steps());
   restart(*program, workload);
   program->enqueue(0, count);
   program->wait();
@@ -319,8 +320,9 @@ Verification Training::verified(Program& program, const Workload& workload,
                                   precision, expected.shares);
     } catch (const Mismatch&) {
       Trajectory determined = trajectory;
-      const Tolerance tolerance = tolerance_of_roundings(expected.workload, expected.data.rows,
-                                                         determined, precision, expected.shares);
+      const Tolerance tolerance =
+          tolerance_of_roundings(expected.workload, expected.data.rows, determined, precision,
+                                 expected.shares, expected.plan.options.copies);
       try {
         return verify(program, workload, determined, tolerance);
       } catch (const Mismatch&) {
@@ -396,10 +398,12 @@ const Trajectory& Training::trajectory_of(const Subject& subject) {
   if (at != trajectories_.end()) {
     return at->second;
   }
+  const std::int64_t copies = subject.plan.options.copies;
   std::int64_t steps =
-      std::max(verified_steps * subject.plan.options.copies,
+      std::max(verified_steps * copies,
                steps_to_verify(subject.workload, reference_flops_per_second * more_steps_seconds) /
                    subject.shares);
+  steps -= steps % copies;  // as many of each, which may run at once
   if (subject.workload.epoch != none && steps == std::ssize(subject.workload.order)) {
     ++steps;  // into the order of the next epoch
   }

@@ -99,7 +99,8 @@ Verification verify(Program& program, const Workload& workload, const Trajectory
 Verification verify_state(Program& program, const Workload& workload, const Trajectory& trajectory,
                           Precision precision = Precision::f32);
 
-/// Runs the first step from the start, and compares its loss.
+/// Runs the first step from the start, or that of each of the copies that the program runs at once,
+/// and compares the first loss.
 Verification verify_first_loss(Program& program, const Workload& workload, double expected,
                                Precision precision = Precision::f32);
 
@@ -110,8 +111,10 @@ Verification verify_first_loss(Program& program, const Workload& workload, doubl
 /// program continues from the reference's parameters and states. So every loss is verified, and
 /// every update but those of such steps, of which `undetermined` counts. Throws Mismatch where
 /// something differs in spite of that, where there is no such step, and where more than half of
-/// them are. `reference` has its data, and its Workload's activations stand by themselves (not
-/// fuse()d). `shares` as in reference_trajectory().
+/// them are. Of a program that runs a step of each of several copies at once, it continues so after
+/// all of these steps, and the parameters of copies without such an input are compared.
+/// `reference` has its data, and its Workload's activations stand by themselves (not fuse()d).
+/// `shares` as in reference_trajectory().
 Verification verify_between_kinks(Program& program, const Workload& workload, Reference& reference,
                                   std::int64_t steps, Precision precision = Precision::f32,
                                   std::int64_t shares = 1);
@@ -128,10 +131,11 @@ Workload with_visible_updates(Workload workload);
 /// roundings of what they change in all, has no gradient but rounding, and may differ by what the
 /// vector of all may. In coarser precisions it is tolerance_for().
 /// The trajectory is cut short before the first step, behind the second, whose loss would need more
-/// than 1e-2: what follows says nothing of the program any more.
+/// than 1e-2: what follows says nothing of the program any more. Of `copies` that train at once it
+/// then has as many steps of each.
 Tolerance tolerance_of_roundings(const Workload& workload, const Dataset& dataset,
                                  Trajectory& trajectory, Precision precision = Precision::f32,
-                                 std::int64_t shares = 1);
+                                 std::int64_t shares = 1, std::int64_t copies = 1);
 
 struct OperationVerification {
   std::int64_t operations = 0;  ///< of one step

@@ -311,7 +311,9 @@ class CopiesPlan : public Plan {
       options_.convolutions = facts.chosen->convolutions;
     }
     options_.graph_form = facts.graph_form;
-    if (const std::optional<Choice> chosen = facts.chosen; chosen && is_gpu()) {  // by one alone
+    // By one alone. One kernel for all of them joins, and is made already.
+    if (const std::optional<Choice> chosen = facts.chosen;
+        chosen && is_gpu() && chosen->execution != Execution::persistent) {
       const auto planned = own_.plan(own_.optimize(copies_.one(), options_), options_);
       if (planned->copies() > 1) {
         first.clear();  // frees its memory

@@ -264,6 +264,34 @@ bool is_kink(Reference& reference, std::int64_t step, Precision precision,
 }
 
 /// Gives the program the reference's parameters and optimizer states.
+std::set<Id> all_parameters(const Workload& workload) {
+  const std::vector<Id> all = tensors_of(workload, Role::parameter);
+  return {all.begin(), all.end()};
+}
+
+/// The parameters of the copy whose step it is.
+std::set<Id> updated_in(const Reference& reference, std::int64_t step) {
+  const Workload& workload = reference.workload();
+  std::set<Id> updated;
+  for (const Op& op : workload.step_at(step % steps_of_epoch(workload)).ops) {
+    if (const auto* update = std::get_if<Update>(&op)) {
+      updated.insert(update->parameters.begin(), update->parameters.end());
+    }
+  }
+  return updated;
+}
+
+void compare_parameters_but(const std::set<Id>& left_out, Program& program,
+                            const Workload& workload, Reference& reference, Verification& result) {
+  ParameterComparison comparison(program, workload, result);
+  for (const Id id : tensors_of(workload, Role::parameter)) {
+    if (!left_out.contains(id)) {
+      comparison.compare(id, reference[id]);
+    }
+  }
+  comparison.finish();
+}
+
 void adopt(Program& program, const Workload& workload, Reference& reference) {
   for (const Role role : {Role::parameter, Role::state}) {
     for (const Id id : tensors_of(workload, role)) {
@@ -400,7 +428,8 @@ Tolerance tolerance_for(const Workload& workload, Precision precision,
 }
 
 Tolerance tolerance_of_roundings(const Workload& workload, const Dataset& dataset,
-                                 Trajectory& trajectory, Precision precision, std::int64_t shares) {
+                                 Trajectory& trajectory, Precision precision, std::int64_t shares,
+                                 std::int64_t copies) {
   constexpr double sixteen_roundings = 16 * 0x1p-24;
   constexpr std::uint64_t starts = 5;
   constexpr double further = 3;
@@ -429,9 +458,10 @@ Tolerance tolerance_of_roundings(const Workload& workload, const Dataset& datase
         std::max(whole_moved, std::accumulate(apart.begin(), apart.end(), Separation{}).distance);
     for (std::size_t i = 0; i < other.losses.size(); ++i) {
       const double difference = further * relative_loss(other.losses[i], trajectory.losses[i]);
-      if (difference > most_of_loss && i >= static_cast<std::size_t>(fewest_steps)) {
-        trajectory = reference_trajectory(workload, dataset, static_cast<std::int64_t>(i), shares);
-        return tolerance_of_roundings(workload, dataset, trajectory, precision, shares);
+      const std::int64_t whole = static_cast<std::int64_t>(i) / copies * copies;
+      if (difference > most_of_loss && whole >= std::max(fewest_steps, copies)) {
+        trajectory = reference_trajectory(workload, dataset, whole, shares);
+        return tolerance_of_roundings(workload, dataset, trajectory, precision, shares, copies);
       }
       tolerance.loss = std::max(tolerance.loss, std::min(difference, most_of_loss));
     }
@@ -490,7 +520,9 @@ Verification verify_first_loss(Program& program, const Workload& workload, doubl
                                Precision precision) {
   Verification result = verification_of(program, workload, 1, precision);
   restart(program, workload);
-  run_and_compare_losses(program, workload, {expected}, 0, 1, result);
+  program.enqueue(0, program.facts().copies);  // as it will be timed
+  program.wait();
+  compare_loss(download(program, workload, find(workload, "loss")).front(), expected, 0, result);
   return result;
 }
 
@@ -501,24 +533,26 @@ Verification verify_between_kinks(Program& program, const Workload& workload, Re
   restart(program, workload);
   std::vector<double> losses;
   std::int64_t first = 0;
+  const std::int64_t copies = program.facts().copies;  // a step of each is run at once
+  std::set<Id> undetermined;                           // parameters, since `first`
   for (std::int64_t step = 0; step < steps; ++step) {
     bool kink = false;
     losses.push_back(run_shares(reference, step, shares, [&](std::int64_t share) {
       kink = is_kink(reference, share, precision, program.facts().arithmetic) || kink;
     }));
-    if (!kink && step + 1 < steps) {
+    if (kink) {
+      ++result.undetermined;
+      undetermined.merge(copies == 1 ? all_parameters(workload) : updated_in(reference, step));
+    }
+    const bool adopts = !undetermined.empty() && (step + 1) % copies == 0;
+    if (!adopts && step + 1 < steps) {
       continue;
     }
     run_and_compare_losses(program, workload, losses, first, step + 1, result);
-    if (kink) {
-      ++result.undetermined;
+    compare_parameters_but(undetermined, program, workload, reference, result);
+    if (adopts) {
       adopt(program, workload, reference);
-    } else {
-      ParameterComparison comparison(program, workload, result);
-      for (const Id id : tensors_of(workload, Role::parameter)) {
-        comparison.compare(id, reference[id]);
-      }
-      comparison.finish();
+      undetermined.clear();
     }
     first = step + 1;
   }

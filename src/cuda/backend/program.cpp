@@ -438,7 +438,10 @@ class GpuPlan : public Plan {
     if (options_.ranks != nullptr || options_.graph_form || !plan_.mode.is_graph()) {
       return program();
     }
-    make(fastest_form());
+    const std::int64_t copies = std::exchange(options_.copies, 1);  // two of all may not fit
+    const GraphForm fastest = fastest_form();
+    options_.copies = copies;
+    make(fastest);
     return program();
   }
 
@@ -510,7 +513,7 @@ class GpuPlan : public Plan {
   }
 
   const Workload workload_;
-  const CompileOptions options_;
+  CompileOptions options_;
   const Device device_;
   const SharedAlgorithms algorithms_;
   const std::shared_ptr<Collectives> collectives_;
