@@ -78,8 +78,8 @@ class Commands:
         calls = (line.split()[0] for line in self._calls.read_text("utf-8").splitlines())
         return done.returncode, [Path(call).name for call in calls]
 
-    def log(self, name: str = "gpu_sweep") -> str:
-        return (self.out / f"{name}.log").read_text("utf-8")
+    def log(self) -> str:
+        return (self.out / "gpu_sweep.log").read_text("utf-8")
 
 
 @pytest.fixture
@@ -114,8 +114,8 @@ def test_a_second_command_goes_on_with_the_rows_of_the_first(commands):
     code, calls = commands.run(*SECOND)
     assert (code, calls) == (0, ["gpu.json", "pytorch.json", "transformers.json"])
     assert (commands.out / "gpu.json.partial").read_text("utf-8") == INTERRUPTED
-    assert re.search(r"/gpu\.json --sweep=gpu --cuda=on --resume\n", commands.log("gpu"))
-    assert re.search(r"--peer=\S+ -m peers\.pytorch ", commands.log("pytorch"))
+    assert re.search(r"/gpu\.json --sweep=gpu --cuda=on --resume\n", commands.log())
+    assert re.search(r"--peer=\S+ -m peers\.pytorch ", commands.log())
 
 
 @pytest.mark.parametrize("trouble", ["nothing", "shard 3"])
@@ -133,6 +133,7 @@ def test_a_stage_that_hangs_is_ended_even_if_it_will_not(commands):
     commands.variables["TROUBLE"] = "hangs"
     assert commands.run("--tests", "--minutes=0.1") == (1, ["between.json"])
     assert re.search(r"^GPU tests +[2-9] s  out of time after 4 s", commands.log(), re.MULTILINE)
+    ran("pgrep", "-f", commands.folder, code=1)  # nothing that it started is left
 
 
 def test_sanitizers_are_given_tests_that_exist():
