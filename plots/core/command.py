@@ -150,7 +150,11 @@ def asked_and_said(
             raise WrongUsageError(fault)
         quantity = ESTIMATED_ENERGY
         said += data_sheets.sentences(watts)
-        said += [data_sheets.how_many(file, data_sheets.unmetered(file)) for file in files]
+        said += [
+            data_sheets.how_many(file, rows)
+            for file in files
+            if (rows := data_sheets.unmetered(file))
+        ]
         files = [data_sheets.with_estimates(file, watts) for file in files]
     for file in files:
         found.append(in_quantity(file, quantity))

@@ -87,8 +87,10 @@ def of_each_network(compared: Iterable[Comparison], family: str) -> list[Compari
 
 
 def over_passes(compared: Iterable[Comparison]) -> list[Comparison]:
-    """Those of forward passes over network sizes, the smallest batch first."""
-    return sorted(of_each_network(compared, FORWARD), key=lambda one: whole(one.batch) or 0)
+    """Those of forward passes over network sizes in the plainest precision, the smallest batch
+    first."""
+    plain = [one for one in of_each_network(compared, FORWARD) if not unusual(one)]
+    return sorted(plain, key=lambda one: whole(one.batch) or 0)
 
 
 def way(one: Comparison | SpeedUp) -> str:

@@ -16,6 +16,7 @@ from plots.core import crossover
 from plots.core.curves import SCALES, pairings
 from plots.features.record.section import command
 from plots.file.rows import Run
+from plots.tests import synthetic
 from tools.sources import tracked_results
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +38,21 @@ def test_validate_reports_each_file(small, write, tmp_path, shell):
 
 def test_the_committed_results_are_valid(capsys):
     assert main(["validate", *map(str, tracked_results())]) == 0
+
+
+def test_report_writes_and_says_what(write, tmp_path, capsys):
+    write(synthetic.sweep(), "in/file.json")
+    output = tmp_path / "out" / "report"
+    assert main(["report", str(tmp_path / "in"), "-o", str(output)]) == 0
+    names = sorted(path.name for path in output.iterdir())
+    kinds = ("crossover-epoch-100-f32", "epochs", "predicted-epoch-100-f32", "strip")
+    charts = [f"synthetic-machine.{kind}" for kind in kinds]
+    assert names == [
+        "index.html",
+        *(f"{chart}.{kind}" for chart in charts for kind in ("png", "svg")),
+    ]
+    printed = capsys.readouterr().out
+    assert printed == f"wrote {output / 'index.html'}, and 8 files of charts beside it\n"
 
 
 @pytest.mark.usefixtures("undrawn")

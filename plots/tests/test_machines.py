@@ -24,6 +24,7 @@ from plots.core.page.section import Context
 from plots.features.machines import section
 from plots.features.machines.section import MOST_SHOWN, draw_machines
 from plots.features.machines.table import machines_table, part, summary_table, verdicts
+from plots.features.report import report
 from plots.file import loading
 from plots.tests import synthetic, synthetic_machines, synthetic_probes
 from plots.tests.synthetic_machines import FIVE, WITH_GPU, Machine, cpu_alone, ids
@@ -329,3 +330,20 @@ def test_report_sorts_and_takes_a_baseline(five, tmp_path, capsys, shell):
     assert (output / "synthetic-c-4c.epochs.svg").is_file()  # the first in that order
     capsys.readouterr()
     assert shell(*command, "--baseline=nobody", code=2).err.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
+def test_the_page_has_the_machines_behind_the_answer_and_folds_the_rest(five_files):
+    page = report.build_report(five_files, detailed=2)
+    text = page[report.PAGE].decode()
+    sections = [text.index(f'<section id="{name}">') for name in ("answer", "machines", "epochs")]
+    assert sections == sorted(sections) and sections[0] == text.index("<section")
+    first = text[sections[1] :]
+    assert "machines.svg" in page and "machines.png" in page
+    table = first[: first.index("</table>")]
+    places = [table.index(f">{name}<") for name in ids(side_by_side(five_files))]
+    assert places == sorted(places)
+    epochs = text[text.index('id="epochs"') : text.index("</section>", text.index('id="epochs"'))]
+    assert epochs.count('<details class="machine">') == 2
+    assert epochs.index("<details") < epochs.index("<svg")

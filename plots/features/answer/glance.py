@@ -82,8 +82,8 @@ def _said(file: File, compared: Sequence[Comparison], found: Sequence[Verdict]) 
         return _of_curves(curves, lambda one: _name(one.model), place, much=much)
     if on_device([*epoch_rows(file), *step_rows(file)], "cuda"):
         return _of_networks(file)
-    if passes := over_passes(compared):
-        return _of_curves(passes, _batch, "in forward passes at {}", "forward passes")
+    if on_device(training_rows(file, FORWARD), "cuda"):
+        return _of_passes(file, compared)
     predicted = [(verdict, one) for verdict in found if (one := verdict.comparison)]
     if predicted:
         return _of_cards(file, predicted)
@@ -217,21 +217,34 @@ def _at_the_largest_batch(file: File, first: Comparison) -> list[str]:
     return [speed_up_words(largest)] if largest else []
 
 
-def _of_networks(file: File) -> Glance:
-    """Of a file with a GPU's times and no curve of both devices."""
-    rows = [row for family in TRAINING for row in training_rows(file, family)]
+def _of_networks(file: File, families: Sequence[str] = TRAINING, does: str = "trains") -> Glance:
+    """Of a file with a GPU's times and no curve of both devices: of each network the plainest
+    training of `families`."""
+    rows = [row for family in families for row in training_rows(file, family)]
     if not on_device(rows, "cpu"):
         said = "Only the GPU was measured; without the CPU's times there is nothing to compare."
         return Glance(None, said, ())
-    ratios = [one for family in TRAINING for one in speed_ups(file, family)]
+    ratios = [one for family in families for one in speed_ups(file, family)]
     if not ratios:
         said = "CPU and GPU were measured, but no network on both, so there is nothing to compare."
         return Glance(None, said, ())
-    own = {one.model: one for one in sorted(ratios, key=lambda one: one.ratio)}
-    lines = tuple(speed_up_words(one) for one in list(own.values())[:3])
+    own = {one.model: one for one in sorted(ratios, key=lambda one: (not unusual(one), one.ratio))}
+    lines = tuple(
+        f"{unusual(one)}: {speed_up_words(one)}" if unusual(one) else speed_up_words(one)
+        for one in list(own.values())[:3]
+    )
+    if len(own) == 1:
+        return Glance(None, lines[0], ())
     wins = [one for one in own.values() if one.winner == "gpu"]
     of = f"{len(wins)} of {counted(len(own), 'network')}"
-    return Glance(None, f"The GPU trains {of} {ratios[0].gpu.quantity.how} than the CPU.", lines)
+    return Glance(None, f"The GPU {does} {of} {ratios[0].gpu.quantity.how} than the CPU.", lines)
+
+
+def _of_passes(file: File, compared: Sequence[Comparison]) -> Glance:
+    """Of a file in which nothing was trained on the GPU."""
+    if passes := over_passes(compared):
+        return _of_curves(passes, _batch, "in forward passes at {}", "forward passes")
+    return _of_networks(file, (FORWARD,), "computes forward passes of")
 
 
 # --- cards that were predicted
@@ -330,6 +343,8 @@ def _no_training(file: File) -> str:
             "PyTorch alone trained what was measured; the answer is under Your network on the "
             "page, and in python -m plots advise."
         )
+    if training_rows(file, FORWARD):
+        return "Only forward passes on the CPU were measured; times says how long they take."
     if file.copies:
         return "Copies of networks alone were measured; crossover --copies says what they take."
     return "No training epoch was measured, so there is no answer in this file."

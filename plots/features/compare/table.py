@@ -3,6 +3,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from plots import units
 from plots.core.tables.cells import (
@@ -206,7 +207,7 @@ def _ratios(comparison: Comparison, names: dict[str, str], common: str, everythi
     title = f"{what if everything else 'Rows that changed'}, the largest effect first"
     table = table_of(title, listed, fields, numbered)
     # A column more makes lines of text break.
-    return table if everything else table.shortened(table.without("p"))
+    return table if everything else replace(table, short=table.without("p"))
 
 
 def by_effect(pairs: Sequence[Pair]) -> list[Pair]:

@@ -36,8 +36,8 @@ _MOST_CHARTS = 2
 _NOTES = (
     "Copies are networks of one kind that train at once on the same rows, each from other "
     "parameters; each is verified. On the CPU each thread trains some of them, one after the "
-    "other; on a GPU one kernel or each launch is for all, or each has a stream of its own. "
-    "docs/method/many_networks.md says more.",
+    "other. On a GPU one kernel trains all of them, or each launch is for all of them, or each "
+    "copy has a stream of its own. docs/method/many_networks.md says more.",
 )
 
 

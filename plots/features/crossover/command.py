@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from plots.core.command import (
     add_all,
@@ -42,9 +41,6 @@ from plots.file.families import FAMILIES, OF_NETWORKS
 from plots.file.quantities import QUANTITIES, TIME, Quantity
 from plots.file.rows import File
 from plots.text import printable
-
-if TYPE_CHECKING:
-    pass
 
 DESCRIPTION = (
     "Compares CPU and GPU in each file: the answer in a few sentences, the size from which the GPU "
@@ -201,6 +197,8 @@ def _nothing_to_compare(file: File, has_networks: bool, quantity: Quantity) -> s
             if reason
             else "; measure again with a bench that counts it"
         )
+        if quantity is QUANTITIES["energy"]:
+            why += "; or estimate it, with --tdp cpu=65 --tdp gpu=700"
         return f"{place} no row has {quantity.noun}{why}"
     if has_networks:
         return (

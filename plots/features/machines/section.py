@@ -49,8 +49,8 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         more.insert(0, every.as_folded())
     chart = draw_machines(context.side)
     few = (
-        f"Shown: the first {MOST_SHOWN} machines of the table, the baseline among them. "
-        "--sort says which are first."
+        f"In colour: {MOST_SHOWN} machines, the baseline and the first of the table. --sort says "
+        "which are first."
     )
     caption = few if len(files) > MOST_SHOWN else ""
     return Section(

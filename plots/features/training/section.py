@@ -18,7 +18,7 @@ from plots.features.training.table import (
     every_table,
     latency_table,
     memory_table,
-    on_both,
+    without_lone,
 )
 from plots.file.families import EPOCH, FAMILIES, FORWARD, MINIBATCH
 from plots.file.rows import File, Row
@@ -129,10 +129,9 @@ def tables(rows: Sequence[Row]) -> tuple[Table, ...]:
     answer = ("speed_up", f"cpu_{family.time}", f"gpu_{family.time}", "cpu_on", "gpu_on")
     first = dict.fromkeys((*named, *answer, "params", "batch"))
     title = f"{family.title}: the fastest way of each device"
-    usual = familiar(rows)
     best, short = (
         best_table(own).led_by(*first, title=title).in_brief()
-        for own in (rows, on_both(usual) or usual)
+        for own in (rows, without_lone(familiar(rows)))
     )
     found = [best.shortened(short), every_table(rows).led_by(*named, family.time, "on").as_folded()]
     if rows[0].family == MINIBATCH:

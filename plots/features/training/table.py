@@ -110,6 +110,15 @@ def on_both(rows: Sequence[Row]) -> list[Row]:
     return [row for own in groups for row in own]
 
 
+def without_lone(rows: Sequence[Row]) -> list[Row]:
+    """`rows` but for those of a network in a precision that one device alone has, where several
+    have the network in another."""
+    both = on_both(rows)
+    kept = {row.index for row in both}
+    known = {(row.model, row.batch) for row in both}
+    return [row for row in rows if row.index in kept or (row.model, row.batch) not in known]
+
+
 def every_table(rows: Sequence[Row]) -> Table:
     """A line for each network and way to compute it, the fastest first. `rows` as above."""
     family, notes = FAMILIES[rows[0].family], dict[str, int]()
