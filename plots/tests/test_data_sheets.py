@@ -84,7 +84,8 @@ def test_without_being_asked_nothing_is_estimated(write, shell):
     printed = shell("crossover", write(document), "--of=energy")
     assert "left out, for want of energy (counter joules)" in printed.err
     assert "no crossover, because no row has energy: virtual machines have none" in printed.err
-    assert "estimate" not in printed.out + printed.err
+    assert "; or estimate it, with --tdp cpu=65 --tdp gpu=700" in printed.err
+    assert "estimated" not in printed.out + printed.err
 
 
 def test_how_exact_meters_are_is_said(write, shell):

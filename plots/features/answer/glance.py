@@ -233,11 +233,22 @@ def _of_networks(file: File, families: Sequence[str] = TRAINING, does: str = "tr
         f"{unusual(one)}: {speed_up_words(one)}" if unusual(one) else speed_up_words(one)
         for one in list(own.values())[:3]
     )
+    how = ratios[0].gpu.quantity.how
     if len(own) == 1:
-        return Glance(None, lines[0], ())
+        return Glance(None, _of_one(next(iter(own.values())), does, how), lines)
     wins = [one for one in own.values() if one.winner == "gpu"]
     of = f"{len(wins)} of {counted(len(own), 'network')}"
-    return Glance(None, f"The GPU {does} {of} {ratios[0].gpu.quantity.how} than the CPU.", lines)
+    return Glance(None, f"The GPU {does} {of} {how} than the CPU.", lines)
+
+
+def _of_one(only: SpeedUp, does: str, how: str) -> str:
+    """Which device does it better with the only network that both have, a sentence."""
+    name, sides = _name(only.model), ["CPU", "GPU"]
+    if only.winner not in ("cpu", "gpu"):
+        return f"It is not sure which device {does} {name} {how}."
+    winner = only.winner.upper()
+    sides.remove(winner)
+    return f"The {winner} {does} {name} {how} than the {sides[0]}."
 
 
 def _of_passes(file: File, compared: Sequence[Comparison]) -> Glance:
