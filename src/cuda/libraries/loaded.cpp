@@ -178,6 +178,7 @@ CROSSOVER_LOADED(cublaslt, cublasLtMatmulPreferenceDestroy, 1)
 CROSSOVER_LOADED(cublaslt, cublasLtMatmulPreferenceSetAttribute, 4)
 CROSSOVER_LOADED(cublaslt, cublasLtMatrixLayoutCreate, 5)
 CROSSOVER_LOADED(cublaslt, cublasLtMatrixLayoutDestroy, 1)
+CROSSOVER_LOADED(cublaslt, cublasLtMatrixLayoutSetAttribute, 4)
 
 #ifdef CROSSOVER_LOADS_CUDNN
 CROSSOVER_LOADED(cudnn, cudnnBackendCreateDescriptor, 2)
