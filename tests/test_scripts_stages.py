@@ -113,7 +113,7 @@ def test_every_fuzzer_is_built_and_has_inputs_to_start_from():
     cmake = (fuzz.SOURCES / "CMakeLists.txt").read_text(encoding="utf-8")
     for name in fuzz.names():
         assert f"add_fuzzer({name}\n" in cmake or f"add_fuzzer({name} " in cmake
-        assert any((fuzz.SOURCES / "corpus" / name).iterdir())
+        assert fuzz.seeds(name)
 
 
 FINDS = """
@@ -132,6 +132,7 @@ def test_what_is_found_is_kept_and_tried_again(tmp_path, capsys, monkeypatch):
         (tmp_path / name).mkdir()
         monkeypatch.setattr(fuzz, name, tmp_path / name)
     (fuzz.SOURCES / "one.cpp").touch()
+    (fuzz.SOURCES / "seeds.py").write_text('SEEDS = {"one": {"help": b"--help"}}', "utf-8")
     script(fuzz.BUILD / "one", FINDS.format(ran=str(tmp_path / "ran")))
     assert not fuzz.short() and not fuzz.short()
     out = capsys.readouterr().out

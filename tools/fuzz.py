@@ -2,6 +2,7 @@
 """The fuzzers of tests/fuzz: building them, a short run for ./test, and one as long as is asked."""
 
 import re
+import runpy
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,11 +49,19 @@ def names() -> list[str]:
     return sorted(path.stem for path in SOURCES.glob("*.cpp"))
 
 
+def seeds(name: str) -> dict[str, bytes]:
+    """The committed inputs of a fuzzer."""
+    every: dict[str, dict[str, bytes]] = runpy.run_path(str(SOURCES / "seeds.py"))["SEEDS"]
+    return every[name]
+
+
 def _command(name: str, new_inputs: Path, *options: str) -> list[str | Path]:
     """A run starts from the committed inputs, and what earlier ones found."""
-    folders = [new_inputs, SOURCES / "corpus" / name, FINDINGS / name]
+    folders = [new_inputs, BUILD / "seeds" / name, FINDINGS / name]
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
+    for seed, content in seeds(name).items():
+        (folders[1] / seed).write_bytes(content)
     words = SOURCES / f"{name}.dict"  # libFuzzer finds the literals that the code compares with
     places = [f"-artifact_prefix={FINDINGS / name}/", *([f"-dict={words}"] * words.exists())]
     return [BUILD / name, *options, *_LIMITS, *places, *folders]
@@ -65,12 +74,13 @@ def _run(name: str, command: Sequence[str | Path]) -> bool:
     except CommandFailed as failure:
         lines, failed = failure.lines, f"{failure}\n"
     executions = max(map(int, _EXECUTIONS.findall("\n".join(lines))), default=0)
-    said = "FAILED without an input" if failed else "nothing found"
-    found = sorted((FINDINGS / name).iterdir(), key=lambda path: path.stat().st_mtime)
-    if failed and found:
-        again = f"; again: {friendly(BUILD / name)} {friendly(found[-1])}" if name != PLOTS else ""
-        said = f"FOUND {friendly(found[-1])}{again}"
-    print(f"{failed}{name}: {executions:,} executions, {said}", flush=True)
+    outcome = "FAILED without an input" if failed else "nothing found"
+    findings = sorted((FINDINGS / name).iterdir(), key=lambda path: path.stat().st_mtime)
+    if failed and findings:
+        finding = friendly(findings[-1])
+        again = f"; again: {friendly(BUILD / name)} {finding}" if name != PLOTS else ""
+        outcome = f"FOUND {finding}{again}"
+    print(f"{failed}{name}: {executions:,} executions, {outcome}", flush=True)
     return not failed
 
 
