@@ -92,7 +92,7 @@ def test_a_filter_selects_checks_by_name(tmp_path):
     names = [check["name"] for check in document["checks"]]
     assert len(names) > 2 and all("probe" in name for name in names)
     assert listed("--check", *asked) == names
-    assert_refused(bench(*ON_CPU, "--benchmark_filter=none"), "matches none of the", "names")
+    assert_refused(bench(*ON_CPU, "--benchmark_filter=none"), "matches no row")
     done = bench(*ON_CPU, f"--out={tmp_path}/none/x.check")
     assert done.returncode == 2 and "can't be written" in done.stderr
 

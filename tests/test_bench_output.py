@@ -39,14 +39,17 @@ from bench_runs import (
 @pytest.mark.slow
 def test_the_folder_is_made_and_a_link_goes_to_its_target(tmp_path):
     target, link = tmp_path / "new" / "ünï code" / "target.json", tmp_path / "link.json"
-    for path in (target, link):
+    for place in ("file", "link to a file", "link to no file"):
+        path = target if place == "file" else link
+        if place == "link to a file":
+            target.write_bytes(OLD)
+            link.symlink_to(target)
+        elif place == "link to no file":
+            target.unlink()
         assert bench(*DISC, f"--out={path}").returncode == 0
         validate(target)
         assert strict(target)["context"]["crossover"]["complete"] is True
         assert list(target.parent.iterdir()) == [target]
-        if path == target:
-            target.write_bytes(OLD)
-            link.symlink_to(target)
     assert link.is_symlink()
 
 

@@ -55,25 +55,28 @@ TEST(Verify, FindsAWrongLabel) {
   EXPECT_TRUE(verdict(wrong).starts_with("the loss of step 10 differs")) << verdict(wrong);
 }
 
-/// A right program whose update of one step goes astray.
+/// A right program whose update of one tensor goes astray in one step.
 class Astray : public Program {
  public:
   Astray(std::unique_ptr<Program> program, const Workload& workload, std::int64_t step,
-         const Arithmetic& arithmetic = {})
-      : Program({.arithmetic = arithmetic}),
+         const ProgramFacts& facts = {}, std::string tensor = "layer 0 bias")
+      : Program(facts),
         program_(std::move(program)),
         workload_(workload),
-        step_(step) {}
+        step_(step),
+        tensor_(std::move(tensor)) {}
 
   void upload(Id id, std::span<const std::byte> from) override { program_->upload(id, from); }
   void download(Id id, std::span<std::byte> to) override { program_->download(id, to); }
   void enqueue(std::int64_t first, std::int64_t count) override {
+    EXPECT_EQ(first % facts().copies, 0);
+    EXPECT_EQ(count % facts().copies, 0);
     if (first <= step_ && step_ < first + count) {
       program_->enqueue(first, step_ + 1 - first);
-      const Id bias = find(workload_, "layer 0 bias");
-      std::vector<double> values = crossover::download(*this, workload_, bias);
+      const Id id = find(workload_, tensor_);
+      std::vector<double> values = crossover::download(*this, workload_, id);
       values[0] += 0.01;
-      crossover::upload(*this, workload_, bias, values);
+      crossover::upload(*this, workload_, id, values);
       count -= step_ + 1 - first;
       first = step_ + 1;
     }
@@ -86,6 +89,7 @@ class Astray : public Program {
   std::unique_ptr<Program> program_;
   const Workload& workload_;
   std::int64_t step_;
+  std::string tensor_;
 };
 
 TEST(Verify, FindsAChangedParameterThatNoLossShows) {
@@ -125,11 +129,12 @@ TEST(VerifyFirstLoss, NeedsNoGradient) {
   EXPECT_THROW(verify_first_loss(*program, training.workload, 1.001 * loss), Mismatch);
 }
 
-/// Makes w x + b of the first neuron `sum`, up to rounding, in a row of three features.
+/// Makes w x + b of the first neuron `sum`, up to rounding, in a row of three features; `copy` is
+/// what the names of its tensors end in.
 void set_first_sum(Dataset& data, std::int64_t row, double sum, const Workload& workload,
-                   Reference& reference) {
-  const auto w = reference[find(workload, "layer 0 weight")].first(3);
-  const double bias = reference[find(workload, "layer 0 bias")][0];
+                   Reference& reference, const std::string& copy = "") {
+  const auto w = reference[find(workload, "layer 0 weight" + copy)].first(3);
+  const double bias = reference[find(workload, "layer 0 bias" + copy)][0];
   const double square = std::inner_product(w.begin(), w.end(), w.begin(), 0.0);
   for (std::size_t i = 0; i < 3; ++i) {
     data.inputs[static_cast<std::size_t>(row * 3) + i] =
@@ -137,38 +142,44 @@ void set_first_sum(Dataset& data, std::int64_t row, double sum, const Workload& 
   }
 }
 
-/// What verify_between_kinks() says of a program that goes astray in the update of step `astray`.
-std::string between_kinks(const Workload& workload, const Dataset& data, Reference& reference,
-                          std::int64_t astray, const Arithmetic& arithmetic = {}) {
-  const auto backend = make_cpu_backend();
-  Astray program(backend->compile(workload, {.threads = 1}), workload, astray, arithmetic);
+/// What verify_between_kinks() says of `program`.
+std::string between_kinks(Astray& program, const Workload& workload, const Dataset& data,
+                          Reference& reference) {
   set_data(program, workload, data);
+  const std::int64_t steps = std::ssize(workload.order);
   try {
-    const Verification result = verify_between_kinks(program, workload, reference, 3);
-    EXPECT_EQ(result.steps, 3);
+    const Verification result = verify_between_kinks(program, workload, reference, steps);
+    EXPECT_EQ(result.steps, steps);
     return std::to_string(result.undetermined) + " undetermined";
   } catch (const Mismatch& mismatch) {
     return mismatch.what();
   }
 }
 
-/// Of three steps, of which those in `kinks` have an input of a ReLU within rounding of zero.
-std::string between_kinks(const std::set<std::int64_t>& kinks, std::int64_t astray) {
+/// Of three steps of each of the `copies`, of which those in `kinks` have an input of a ReLU within
+/// rounding of zero, and where the update of `tensor` goes astray in the step `astray`.
+std::string between_kinks(const std::set<std::int64_t>& kinks, std::int64_t astray,
+                          std::int64_t copies = 1, const std::string& tensor = "layer 0 bias") {
   constexpr std::int64_t batch = 4;
-  const Workload epoch =
-      training_epoch(mlp("m", {3, 8, 2}, Activation::relu), {.rows = 3 * batch, .batch = batch});
+  const Workload epoch = training_epoch(mlp("m", {3, 8, 2}, Activation::relu),
+                                        {.rows = 3 * batch, .batch = batch, .copies = copies});
   Dataset data = uniform_rows({3}, 3 * batch, 2);
   Reference reference(epoch);
   set_data(reference, data);
   restart(reference);
-  for (std::int64_t step = 0; step < 3; ++step) {
+  for (std::int64_t step = 0; step < std::ssize(epoch.order); ++step) {
     if (kinks.contains(step)) {
-      set_first_sum(data, step * batch, 0, epoch, reference);
+      const std::int64_t copy = step % copies + 1;
+      set_first_sum(data, step / copies * batch, 0, epoch, reference,
+                    copy == 1 ? "" : " of copy " + std::to_string(copy));
       set_data(reference, data);
     }
     reference.run(step, 1);
   }
-  return between_kinks(fuse(epoch), data, reference, astray);
+  const Workload workload = fuse(epoch);
+  Astray program(make_cpu_backend()->compile(workload, {.threads = 1}), workload, astray,
+                 {.copies = copies}, tensor);
+  return between_kinks(program, workload, data, reference);
 }
 
 TEST(VerifyBetweenKinks, LeavesOutNoUpdateButThatOfAKink) {
@@ -181,6 +192,22 @@ TEST(VerifyBetweenKinks, RefusesWhereNoKinkExplainsOrTooManyDo) {
   constexpr std::int64_t nowhere = 99;
   EXPECT_TRUE(between_kinks({}, nowhere).ends_with("to verify the difference: 0 of 3"));
   EXPECT_TRUE(between_kinks({0, 1}, nowhere).ends_with("to verify the difference: 2 of 3"));
+}
+
+/// A step of each is run at once, so a kink leaves out the parameters of its copy alone.
+TEST(VerifyBetweenKinks, ComparesTheOtherCopiesOfTheSameLaunches) {
+  constexpr std::int64_t copies = 3;
+  constexpr std::int64_t kink = copies + 1;  // of the second copy, in its second step
+  const auto astray = [](std::int64_t step, const std::string& tensor) {
+    return between_kinks({kink}, step, copies, tensor);
+  };
+  EXPECT_EQ(astray(kink, "layer 0 bias of copy 2"), "1 undetermined");
+  EXPECT_TRUE(astray(kink, "layer 0 bias").starts_with("tensor 'layer 0 bias' after 9 steps"));
+  EXPECT_TRUE(astray(kink + 1, "layer 0 bias of copy 3")
+                  .starts_with("tensor 'layer 0 bias of copy 3' after 9 steps"));
+  EXPECT_TRUE(astray(1, "layer 0 bias of copy 2").starts_with("the loss of step 5 differs"));
+  EXPECT_TRUE(astray(2 * copies, "layer 0 bias of copy 2")
+                  .starts_with("tensor 'layer 0 bias of copy 2' after 9 steps"));
 }
 
 /// The same where the second step gives a ReLU an input of exactly 0, which a ReLU before it made,
@@ -200,7 +227,9 @@ std::string after_a_zero(const Arithmetic& arithmetic) {
     set_first_sum(data, row, row == batch ? -1 : 1, workload, reference);
   }
   set_data(reference, data);
-  return between_kinks(workload, data, reference, 1, arithmetic);
+  Astray program(make_cpu_backend()->compile(workload, {.threads = 1}), workload, 1,
+                 {.arithmetic = arithmetic});
+  return between_kinks(program, workload, data, reference);
 }
 
 TEST(VerifyBetweenKinks, TakesZeroForAKinkWhereItsGradientPasses) {

@@ -44,8 +44,8 @@ std::vector<std::string> selected(const std::vector<std::string>& names,
                      " is not a regular expression: " + fault.what());
   }
   if (found.empty()) {
-    throw UsageError("--benchmark_filter=" + filter + " matches none of the " +
-                     std::to_string(names.size()) + " names; --benchmark_list_tests lists them");
+    throw UsageError("--benchmark_filter=" + filter +
+                     " matches no row; --benchmark_list_tests lists their names");
   }
   return found;
 }

@@ -164,10 +164,13 @@ std::string list(const std::string& lines) { return lines.empty() ? "[]" : "[" +
 }  // namespace
 
 std::filesystem::path resolved(const std::filesystem::path& asked) {
+  constexpr int most_links = 40;  // the kernel's limit
+  std::filesystem::path path = asked;
   std::error_code ignored;
-  return std::filesystem::is_symlink(asked, ignored)
-             ? std::filesystem::weakly_canonical(asked, ignored)
-             : asked;
+  for (int links = 0; links < most_links && std::filesystem::is_symlink(path, ignored); ++links) {
+    path = path.parent_path() / std::filesystem::read_symlink(path, ignored);
+  }
+  return path;
 }
 
 ResultFile::ResultFile(std::filesystem::path path, Json context, const Spent& spent,
