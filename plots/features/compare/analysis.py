@@ -174,8 +174,8 @@ class Comparison:
 def compare(baseline: File, other: File, minimum_effect: float = MINIMUM_EFFECT) -> Comparison:
     """Compares the rows of `other` with those of the same name in `baseline`, in its order.
 
-    Where each file has a row of the CPU in one execution alone, which is not the same, these are
-    compared: eager of a file from before there was auto, say.
+    A row of the CPU that each file has in one execution alone is compared although the executions
+    differ: eager in an old file with auto in a new one, say.
     """
     theirs = {row.name: row for row in other.rows}
     ours, alike = _one_execution(baseline), _one_execution(other)

@@ -80,8 +80,9 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """One of our devices in one precision: on one network in its fastest way, `row`, or on all
-    `networks` that it has, without one. `against` has the ratios to the figures of each side."""
+    """One of our devices in one precision: its fastest way on one network, `row`, or without a row
+    the mean over all `networks` that it has. `against` has the ratios to the figures of each side.
+    """
 
     side: Side
     precision: str

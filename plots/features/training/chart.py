@@ -109,8 +109,8 @@ def draw_epochs(file: File) -> Chart:
 
 
 def draw_passes(file: File) -> list[Chart]:
-    """The charts of the passes of `file`: of times, in the smallest batch, at which whoever asks
-    waits for one answer, and where there are any of throughput and of latencies."""
+    """The charts of the forward passes of `file`: of their times in the smallest batch, in which
+    one waits for a single answer; of throughput and of latencies where the file has these."""
     rows = training_rows(file, FORWARD)
     plain = [row for row in rows if is_in_plainest_precision(row)]
     batch = min(row.counters["batch"] for row in rows)
@@ -127,8 +127,8 @@ def draw_passes(file: File) -> list[Chart]:
 
 def draw_times(file: File, rows: Sequence[Row]) -> Pictures:
     """Draws `rows` of `file`, which have a result and are of one family: epochs beside what was
-    published on the same networks, or forward passes; of networks on no ladder _MOST_POINTS, evenly
-    spread over their sizes.
+    published on the same networks, or forward passes. At most _MOST_POINTS networks on no ladder
+    are drawn, evenly spread over their sizes.
 
     A point is the median over the repetitions. The middle half of the repetitions is shaded behind
     a line and drawn as a bar at a single point: one wild repetition is for the tables.
@@ -335,8 +335,8 @@ def draw_throughput(file: File, rows: Sequence[Row]) -> Chart | None:
 
 
 def draw_latencies(file: File, rows: Sequence[Row]) -> Chart | None:
-    """How late passes of one network are, in the middle and at worst; of `rows`, forward passes of
-    `file` in one batch. None where none was timed pass by pass."""
+    """How late single passes of one network are, at the median and at worst, among `rows`: forward
+    passes of `file` in one batch. None where none was timed pass by pass."""
     timed = [row for row in fastest_ways(rows) if _latencies(row)]
     devices_of: dict[str, set[str]] = {}
     for row in timed:
@@ -388,8 +388,8 @@ def _latencies(row: Row) -> dict[int, float]:
 
 
 def _few(rows: Iterable[Row], most: int) -> dict[str, list[Row]]:
-    """The rows of a few networks, by size and evenly spread, rather of those that have a name of
-    their own than of those on ladders."""
+    """The rows of at `most` so many networks, the smallest first, evenly spread over their sizes:
+    of those on no ladder alone where there are _BESIDES."""
     networks: dict[str, list[Row]] = {}
     for row in familiar([row for row in rows if not row.is_between]):
         networks.setdefault(row.model, []).append(row)

@@ -117,8 +117,8 @@ def _size(file: File, n: int, paired: Side | None) -> Size:
 def size_of(
     n: int, seconds: np.ndarray, steps: tuple[int, int], paired: Side | None = None
 ) -> Size:
-    """From the `seconds` of the first command with few and many `steps`, and of the second, a line
-    each. `paired` is who surely won the pairs of a refinement here."""
+    """What is known at `n`. `seconds` has a line for the first command with few and one with many
+    `steps`, then two for the second. `paired` is who surely won the pairs of a refinement."""
     few, many = steps
     count = seconds.shape[1]
     # Repetitions are resampled whole, since what disturbs one run may disturb its neighbours.
