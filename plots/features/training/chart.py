@@ -389,7 +389,7 @@ def _latencies(row: Row) -> dict[int, float]:
 
 def _few(rows: Iterable[Row], most: int) -> dict[str, list[Row]]:
     """The rows of at `most` so many networks, the smallest first, evenly spread over their sizes:
-    of those on no ladder alone where there are _BESIDES."""
+    of those on no ladder alone where these are _BESIDES at least."""
     networks: dict[str, list[Row]] = {}
     for row in familiar([row for row in rows if not row.is_between]):
         networks.setdefault(row.model, []).append(row)
