@@ -7,7 +7,7 @@ import pytest
 from bench_runs import EPOCHS, SHORT, bench, epoch_name, measure, repetitions, run
 
 from plots.core.paired import pairs_of
-from plots.features.threads.analysis import more_threads
+from plots.features.threads.section import more_threads
 from plots.file import loading
 
 LADDER = ("--model=disc-2,disc-4,disc-6", "--threads=1,2", *EPOCHS, *SHORT)

@@ -9,7 +9,7 @@ import pytest
 from plots.core.crossover import comparisons
 from plots.core.curves import BEST
 from plots.core.series import chosen_words, device_label, device_name
-from plots.features.threads.analysis import more_threads
+from plots.features.threads.section import more_threads
 from plots.features.training.table import best_table
 from plots.file.rows import File
 from plots.tests import synthetic

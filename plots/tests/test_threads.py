@@ -17,8 +17,7 @@ from plots.core.paired import DISAGREES, disagree, pairs_of, pairs_words, spacin
 from plots.features.answer.glance import glance
 from plots.features.crossover.section import crossover_table
 from plots.features.threads import section
-from plots.features.threads.analysis import more_threads, threads_sentence
-from plots.features.threads.section import threads_table
+from plots.features.threads.section import more_threads, threads_sentence, threads_table
 from plots.file import loading
 from plots.file.ladders import DISC
 from plots.file.rows import PairedInterval, Refinement

@@ -19,7 +19,7 @@ from plots.file.quantities import TIME, Quantity
 from plots.file.rows import MOST_DISTURBED, File, Instances, PairedSize, Row
 from plots.file.samples import FEW
 
-Said = Literal["slower", "faster", "open"]
+Outcome = Literal["slower", "faster", "open"]
 Verdict = Literal["better", "worse", "same", "ambiguous", "disturbed"]
 
 MINIMUM_EFFECT = 0.03
@@ -34,10 +34,9 @@ _POOLED_FREEDOM = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What lies between two runs of a row of a family on a device: the standard deviation of the
-    logarithm of the ratio, where rows have few instances. `rows` are those whose ratios show it; 0
-    where it is taken from what lies between instances, each row's own, of which this is the
-    largest."""
+    """What lies between two runs of a row of a family on a device, where rows have few instances:
+    `deviation` is the standard deviation of the logarithm of the ratio. `rows` counts those whose
+    ratios show it. It is 0 where each row's instances show it; `deviation` is then the largest."""
 
     family: str
     device: str
@@ -85,11 +84,11 @@ class Pair:
 @dataclass(frozen=True, slots=True)
 class InTurn:
     """A network that both builds trained in turn, each pair with instances of its own. `pair` has
-    its times, and `said` is what the file's own build surely is, in comparison with the other."""
+    its times. `outcome` is what the build of the file surely is beside the other one."""
 
     size: PairedSize
     pair: Pair
-    said: Said
+    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +147,7 @@ class Comparison:
         """What is compared."""
         return next((pair.baseline.quantity for pair in self.pairs), TIME)
 
-    def said(self, verdict: Verdict) -> str:
+    def word(self, verdict: Verdict) -> str:
         """A verdict on the other file as people read it: "faster"."""
         return {"better": self.quantity.better, "worse": self.quantity.worse}.get(verdict, verdict)
 
@@ -159,29 +158,29 @@ class Comparison:
         Where no row does, one is named in at most 5 % of the comparisons, however many rows there
         are.
         """
-        own = [pair for pair in self.pairs if pair.baseline.family in families]
+        of_families = [pair for pair in self.pairs if pair.baseline.family in families]
         least = self.quantity.least
         worse = [
             pair
-            for pair in _judged(own, fraction)
+            for pair in _judged(of_families, fraction)
             if pair.verdict == "worse" and abs(pair.value - pair.baseline.median) >= least
         ]
         told = {pair.baseline.name for pair in worse}
-        paired = (one.pair for one in self.in_turn if one.said == "slower")
-        more = [pair for pair in paired if pair.ratio > 1 + fraction]
+        slower = (network.pair for network in self.in_turn if network.outcome == "slower")
+        more = [pair for pair in slower if pair.ratio > 1 + fraction]
         return worse + [pair for pair in more if pair.baseline.name not in told]
 
 
 def compare(baseline: File, other: File, minimum_effect: float = MINIMUM_EFFECT) -> Comparison:
     """Compares the rows of `other` with those of the same name in `baseline`, in its order.
 
-    Where each file has a row of the CPU in one execution alone, which is not the same, these are
-    compared: eager of a file from before there was auto, say.
+    A row of the CPU that each file has in one execution alone is compared although the executions
+    differ: eager in an old file with auto in a new one, say.
     """
     theirs = {row.name: row for row in other.rows}
     ours, alike = _one_execution(baseline), _one_execution(other)
     executions = {row.name: alike[key].name for key, row in ours.items() if key in alike}
-    found: list[tuple[Row, Row]] = []
+    matched: list[tuple[Row, Row]] = []
     unmatched = []
     for row in baseline.rows:
         match = theirs.pop(executions.get(row.name, row.name), None)
@@ -189,14 +188,14 @@ def compare(baseline: File, other: File, minimum_effect: float = MINIMUM_EFFECT)
         if match is None or obstacle:
             unmatched.append(obstacle or Unmatched(row, "only in the baseline"))
         else:
-            found.append((row, match))
+            matched.append((row, match))
     alone = "only in the other file"
     unmatched += (
         Unmatched(row, f"{alone}, {_failure(row)}" if row.failure else alone)
         for row in theirs.values()
     )
-    effects = _effects(found, baseline, other)
-    pairs = _judged([_measured(row, match, effects) for row, match in found], minimum_effect)
+    effects = _effects(matched, baseline, other)
+    pairs = _judged([_measured(*rows, effects) for rows in matched], minimum_effect)
     return Comparison(
         baseline,
         other,
@@ -205,18 +204,18 @@ def compare(baseline: File, other: File, minimum_effect: float = MINIMUM_EFFECT)
         tuple(unmatched),
         tuple(effects.values()),
         (*remarks(baseline, other), *_across(pairs)),
-        tuple(sorted(_in_turn(baseline, other, pairs), key=lambda one: -one.size.parameters)),
+        tuple(sorted(_in_turn(baseline, other, pairs), key=lambda pair: -pair.size.parameters)),
     )
 
 
 def _one_execution(file: File) -> dict[Items, Row]:
     """The rows of the CPU that train, by all but their execution; those that have only one."""
-    found: dict[Items, list[Row]] = {}
+    groups: dict[Items, list[Row]] = {}
     for row in file.rows:
         if row.family in TRAINING and row.device == "cpu":
             key = tuple(sorted((k, v) for k, v in row.configuration.items() if k != "execution"))
-            found.setdefault(key, []).append(row)
-    return {key: rows[0] for key, rows in found.items() if len(rows) == 1}
+            groups.setdefault(key, []).append(row)
+    return {key: rows[0] for key, rows in groups.items() if len(rows) == 1}
 
 
 def _across(pairs: Sequence[Pair]) -> list[str]:
@@ -264,7 +263,7 @@ def _has_few(row: Row) -> bool:
 
 
 def _effects(
-    found: Sequence[tuple[Row, Row]], baseline: File, other: File
+    matched: Sequence[tuple[Row, Row]], baseline: File, other: File
 ) -> dict[tuple[str, str], Effect]:
     """Family and device → what lies between the two runs, of rows with few instances.
 
@@ -272,7 +271,7 @@ def _effects(
     do: how far they scatter about their median, beyond what lies within runs.
     """
     groups: dict[tuple[str, str], list[tuple[Row, Row]]] = {}
-    for row, match in found:
+    for row, match in matched:
         if _has_few(row) or _has_few(match):
             groups.setdefault((row.family, row.device), []).append((row, match))
     effects = {}
@@ -371,8 +370,8 @@ def _judged(pairs: Sequence[Pair], effect: float) -> tuple[Pair, ...]:
     """`pairs` with what a minimum effect of `effect` makes of them; those that other programs
     disturbed say nothing."""
     judged = [pair for pair in pairs if not pair.is_disturbed]
-    found = [beyond(pair, effect) for pair in judged]
-    corrected = iter(stats.false_discovery_control(found, method="bh") if found else ())
+    chances = [beyond(pair, effect) for pair in judged]
+    corrected = iter(stats.false_discovery_control(chances, method="bh") if chances else ())
     return tuple(
         replace(pair, verdict="disturbed")
         if pair.is_disturbed
@@ -395,12 +394,12 @@ def _verdict(pair: Pair, p: float, effect: float) -> Verdict:
 
 def _in_turn(baseline: File, other: File, pairs: Sequence[Pair]) -> Iterator[InTurn]:
     """Those of `pairs` that `other` measured in turn with the build that `baseline` is of."""
-    said: dict[str | None, Said] = {"first": "faster", "second": "slower", None: "open"}
-    for one in other.refinements:
-        if baseline.path == path_of_build(other, one.second.get("program", "")):
-            way = {**one.common, **one.first}.items()
-            own = [pair for pair in pairs if way <= pair.baseline.configuration.items()]
-            rows = {pair.baseline.model: pair for pair in own}
-            for size in one.sizes:
-                if size.model in rows:
-                    yield InTurn(size, rows[size.model], said[size.winner])
+    outcomes: dict[str | None, Outcome] = {"first": "faster", "second": "slower", None: "open"}
+    for refinement in other.refinements:
+        if baseline.path == path_of_build(other, refinement.second.get("program", "")):
+            way = {**refinement.common, **refinement.first}.items()
+            same = [pair for pair in pairs if way <= pair.baseline.configuration.items()]
+            by_model = {pair.baseline.model: pair for pair in same}
+            for size in refinement.sizes:
+                if pair := by_model.get(size.model):
+                    yield InTurn(size, pair, outcomes[size.winner])

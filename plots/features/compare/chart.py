@@ -68,7 +68,7 @@ def _draw(comparison: Comparison, figure: Figure) -> None:
                 markersize=5.5,
                 markerfacecolor=colour if filled else "white",
                 linestyle="",
-                label=f"{comparison.said(verdict)} ({len(places)})",
+                label=f"{comparison.word(verdict)} ({len(places)})",
             )
     narrow, quantity = is_narrow(figure), comparison.quantity
     low, high = min(0.95, *(low for low, _ in ends)), max(1.05, *(high for _, high in ends))

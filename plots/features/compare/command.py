@@ -32,24 +32,14 @@ from plots.core.command import (
 from plots.core.comparability import obstacles, remarks
 from plots.core.crossover import comparisons
 from plots.core.crossover_words import other_work
-from plots.core.machines import (
-    SideBySide,
-    UnknownMachineError,
-    named,
-    networks_of,
-    side_by_side,
-)
+from plots.core.machines import SideBySide, UnknownMachineError, named, networks_of, side_by_side
 from plots.core.page.section import Block, Context, Section
 from plots.features.answer import section as answer
-from plots.features.compare.analysis import (
-    FEWEST_REPETITIONS,
-    Comparison,
-    compare,
-)
+from plots.features.compare.analysis import FEWEST_REPETITIONS, Comparison, compare
 from plots.features.compare.table import compare_tables
 from plots.features.crossover import section as crossover
 from plots.features.machines.table import machines_table, verdicts
-from plots.file import loading, rows
+from plots.file import loading
 from plots.file.builds import other_builds
 from plots.file.families import TRAINING
 from plots.file.file_order import gpus_first, machine, newest_per_machine
@@ -139,7 +129,7 @@ def run(options: argparse.Namespace) -> int:
             cpu, gpu = asked_for([_load(options.cpu_of), _load(options.gpu_of)], options)
             return _run_mix(cpu, gpu, options)
         loaded = [loading.load_files([path]) for path in options.paths]  # one may be named twice
-        files = [file for found, _ in loaded for file in found]
+        files = [file for of_path, _ in loaded for file in of_path]
         problems = [fault for _, faults in loaded for fault in faults]
         if len(files) == 1:  # measured in turn with other builds
             files = [*other_builds(files[0]).values(), *files]
@@ -155,12 +145,12 @@ def run(options: argparse.Namespace) -> int:
         of_several = len({file.machine.id for file in files}) > 1 or len(gpus) > 1
         if of_several and options.of == TIME.name:
             side = _side_by_side(files, baseline, options)
-            files, baseline = [one.file for one in side.standings], side.baseline
-            block = Block(points=tuple(verdicts(side)), tables=(machines_table(side),))
-            blocks.append(block)
+            files, baseline = [standing.file for standing in side.standings], side.baseline
+            blocks.append(Block(points=tuple(verdicts(side)), tables=(machines_table(side),)))
             if not options.rows and options.fail_on_slower is None:
                 print_blocks(blocks, options)
-                problems += (_refusal(baseline, one.file) for one in side.standings if one.obstacle)
+                apart = [standing.file for standing in side.standings if standing.obstacle]
+                problems += (_refusal(baseline, file) for file in apart)
                 return complain(
                     problems + (_draw_machines(side, options.charts) if options.charts else [])
                 )
@@ -185,25 +175,22 @@ def _wrong_usage(options: argparse.Namespace) -> str:
     return ""
 
 
-def _load(path: Path) -> rows.File:
+def _load(path: Path) -> File:
     if os.path.isdir(path):  # Path.is_dir() raises where a name is too long
         raise BadFileError(f"{printable(str(path))}: is a folder; name one result file")
     return loading.load_file(path)
 
 
-def _refusal(first: rows.File, second: rows.File) -> str:
+def _refusal(first: File, second: File) -> str:
     names = " and ".join(printable(str(file.path)) for file in (first, second))
-    found = "; ".join(printable(obstacle) for obstacle in obstacles(first, second))
-    return (
-        f"{names} can't be compared, as they differ in {found}; measure both alike, or add --anyway"
-        if found
-        else ""
-    )
+    reasons = "; ".join(map(printable, obstacles(first, second)))
+    remedy = "measure both alike, or add --anyway"
+    return f"{names} can't be compared, as they differ in {reasons}; {remedy}" if reasons else ""
 
 
 def _run_comparison(
-    files: list[rows.File],
-    baseline: rows.File,
+    files: list[File],
+    baseline: File,
     blocks: list[Block],
     problems: list[str],
     options: argparse.Namespace,
@@ -233,8 +220,8 @@ def _run_comparison(
     for comparison in done if options.fail_on_slower is not None else ():
         slower += _slower(comparison, options.fail_on_slower, options.family)
         problems += _untold(comparison, options.family)
-    for said in slower:
-        print(said, file=sys.stderr)
+    for fault in slower:
+        print(fault, file=sys.stderr)
     return complain(problems) or (EXIT_SLOWER if slower else EXIT_OK)
 
 
@@ -242,24 +229,24 @@ def _untold(comparison: Comparison, families: Sequence[str]) -> list[str]:
     """Why no row of `families` can be shown to be slower, in a sentence; none where one can."""
     pairs = [pair for pair in comparison.pairs if pair.baseline.family in families]
     if comparison.pairs and not pairs:
-        said = (
+        reason = (
             f"no row of {printable(' or '.join(families))} was compared, so none can be shown to "
             "be slower; name others with --family"
         )
     elif comparison.cannot_tell:
-        said = comparison.cannot_tell
+        reason = comparison.cannot_tell
     elif pairs and max(pair.repetitions for pair in pairs) < FEWEST_REPETITIONS:
-        said = (
+        reason = (
             f"no row has {FEWEST_REPETITIONS} repetitions here and in the baseline, so none can be "
             "shown to be slower; measure both with --benchmark_repetitions=9"
         )
     else:
         return []
-    return [f"{printable(str(comparison.other.path))}: {said}"]
+    return [f"{printable(str(comparison.other.path))}: {reason}"]
 
 
 def _slower(comparison: Comparison, fraction: float, families: Sequence[str]) -> list[str]:
-    """What --fail-on-slower found, in a sentence; none where that is nothing."""
+    """What is slower for --fail-on-slower, or failed, in a sentence; none where nothing is."""
     faults = []
     if slower := comparison.worse_than(fraction, families):
         worst = max(slower, key=lambda pair: abs(math.log(pair.ratio)))
@@ -268,14 +255,12 @@ def _slower(comparison: Comparison, fraction: float, families: Sequence[str]) ->
             f"{comparison.quantity.worse} by more than {100 * fraction:g} %, most of all "
             f"{printable(worst.baseline.name)} ({abs(100 * (worst.ratio - 1)):.0f} %)"
         )
-    every = [one.row for one in comparison.unmatched if one.lost]
-    if lost := [row for row in every if row.family in families]:
+    failed = [unmatched.row for unmatched in comparison.unmatched if unmatched.lost]
+    if lost := [printable(row.name) for row in failed if row.family in families]:
         rows_lost = counted(len(lost), "row")
-        faults.append(
-            f"{rows_lost} failed that the baseline has, such as {printable(lost[0].name)}"
-        )
-    said = " and ".join(faults)
-    return [f"{printable(str(comparison.other.path))}: {said}"] if faults else []
+        faults.append(f"{rows_lost} failed that the baseline has, such as {lost[0]}")
+    path = printable(str(comparison.other.path))
+    return [f"{path}: {' and '.join(faults)}"] if faults else []
 
 
 def _side_by_side(
@@ -320,25 +305,26 @@ def _draw(done: Sequence[Comparison], folder: Path) -> list[str]:
     from plots.features.compare.chart import draw_comparison  # noqa: PLC0415
 
     charts = [[draw_comparison(comparison)] for comparison in done]
-    problems = save_charts([one.other for one in done], charts, folder) if done else []
+    files = [comparison.other for comparison in done]
+    problems = save_charts(files, charts, folder) if done else []
     for (chart,) in charts if not problems else ():
         print(f"which shows: {chart.alt}", file=sys.stderr)
     return problems
 
 
-def _run_mix(cpu_file: rows.File, gpu_file: rows.File, options: argparse.Namespace) -> int:
+def _run_mix(cpu_file: File, gpu_file: File, options: argparse.Namespace) -> int:
     if not options.anyway and (refusal := _refusal(cpu_file, gpu_file)):
         return complain([refusal])
     mixed = mix(cpu_file, gpu_file)
     compared = comparisons(mixed)
     if not compared:
         other = other_work(mixed)
-        said = (
+        problem = (
             f"{printable(str(gpu_file.path))}: its GPU rows have no two sizes in common with "
             f"the CPU rows of {printable(str(cpu_file.path))}{f': {other}' if other else ''}; "
             "name files of one sweep"
         )
-        return complain([said])
+        return complain([problem])
     quantity = quantity_of([mixed], options)
     context = Context(compared={mixed.path: compared}, quantity=quantity, draws=False)
     built = [build([mixed], context) for build in (answer.build, crossover.build)]
@@ -375,8 +361,8 @@ def mix(cpu_file: File, gpu_file: File) -> File:
     """
     cpu_rows = [row for row in cpu_file.rows if row.device == "cpu"]
     gpu_rows = [row for row in gpu_file.rows if row.configuration.get("device", "cpu") != "cpu"]
-    for file, found, device in ((cpu_file, cpu_rows, "CPU"), (gpu_file, gpu_rows, "GPU")):
-        if not found:
+    for file, kept, device in ((cpu_file, cpu_rows, "CPU"), (gpu_file, gpu_rows, "GPU")):
+        if not kept:
             raise NothingToMixError(
                 f"{printable(str(file.path))}: has no row of a {device}; name a file that has"
             )

@@ -6,13 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from plots import units
-from plots.core.tables.cells import (
-    Field,
-    Of,
-    count_field,
-    table_of,
-    text_field,
-)
+from plots.core.tables.cells import Field, Of, count_field, table_of, text_field
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.compare.analysis import (
     FEWEST_REPETITIONS,
@@ -52,33 +46,34 @@ def compare_tables(
     return tables
 
 
-def _in_turn(found: Sequence[InTurn]) -> Table:
+def _in_turn(networks: Sequence[InTurn]) -> Table:
     """Networks that two builds trained in pairs."""
+
+    def outcome(network: InTurn) -> Cell:
+        return Cell(network.outcome, network.outcome, bold=network.outcome != "open")
+
     fields = (
-        text_field("model", "network", lambda one: one.size.model),
-        count_field("params", "parameters", lambda one: one.size.parameters),
-        (
-            Column("verdict", "other is"),
-            lambda one: Cell(one.said, one.said, bold=one.said != "open"),
-        ),
-        count_field("won", "other faster", lambda one: one.size.won_by_first, "pairs"),
-        count_field("pairs", "of", lambda one: one.size.pairs + one.size.ties, "pairs"),
-        *_ratio_fields(lambda one: one.pair),
+        text_field("model", "network", lambda network: network.size.model),
+        count_field("params", "parameters", lambda network: network.size.parameters),
+        (Column("verdict", "other is"), outcome),
+        count_field("won", "other faster", lambda network: network.size.won_by_first, "pairs"),
+        count_field("pairs", "of", lambda network: network.size.pairs + network.size.ties, "pairs"),
+        *_ratio_fields(lambda network: network.pair),
     )
     note = (
         "Both trained an epoch in turn, each pair made anew. Slower, faster: the pairs are sure, "
         "with an error of 5 % for all networks together. This finds smaller differences than the "
         "rows do."
     )
-    return table_of("Networks measured in pairs, the largest first", found, fields, [note])
+    return table_of("Networks measured in pairs, the largest first", networks, fields, [note])
 
 
 def _unmatched(comparison: Comparison, names: dict[str, str], everything: bool) -> Table:
     """A line for each reason, or with `everything` for each row."""
     title = f"Rows that could not be compared: {len(comparison.unmatched)}"
     reasons: dict[str, list[Row]] = {}
-    for one in comparison.unmatched:
-        reasons.setdefault(one.reason, []).append(one.row)
+    for unmatched in comparison.unmatched:
+        reasons.setdefault(unmatched.reason, []).append(unmatched.row)
     because = text_field("reason", "not compared, because", lambda of: of[0])
     rows = count_field("rows", "rows", lambda of: len(of[1]))
 
@@ -86,7 +81,7 @@ def _unmatched(comparison: Comparison, names: dict[str, str], everything: bool) 
         return Column("name", title), lambda of: Cell(names[of[1][0].name], of[1][0].name)
 
     if everything:
-        every = [(one.reason, [one.row]) for one in comparison.unmatched]
+        every = [(unmatched.reason, [unmatched.row]) for unmatched in comparison.unmatched]
         return table_of(title, every, (name("row"), because))
     fields = (because, rows, name("such as"))
     return table_of(title, reasons.items(), fields, ["--all lists each row."])
@@ -97,14 +92,14 @@ def _families(comparison: Comparison, with_means: bool) -> Table:
     groups: dict[str, list[Pair]] = {}
     for pair in comparison.pairs:
         groups.setdefault(pair.baseline.family, []).append(pair)
-    found = [
+    families = [
         (family, math.exp(sum(_log(pair.ratio) for pair in pairs) / len(pairs)), pairs)
         for family, pairs in groups.items()
     ]
 
     def count(verdict: Verdict) -> Field:
-        said = comparison.said(verdict)
-        return count_field(said, said, lambda of: [one.verdict for one in of[2]].count(verdict))
+        word = comparison.word(verdict)
+        return count_field(word, word, lambda of: [pair.verdict for pair in of[2]].count(verdict))
 
     fields = (
         text_field("family", "family", lambda of: of[0]),
@@ -114,8 +109,8 @@ def _families(comparison: Comparison, with_means: bool) -> Table:
     )
     what = "geometric mean of the ratio" if with_means else "rows of the same name"
     title = f"{comparison.other.path.name} over {comparison.baseline.path.name}: {what}"
-    found.sort(key=lambda of: -abs(math.log(of[1])))
-    return table_of(f"{title} in each family", found, fields)
+    families.sort(key=lambda of: -abs(math.log(of[1])))
+    return table_of(f"{title} in each family", families, fields)
 
 
 def _log(ratio: float) -> float:
@@ -125,7 +120,7 @@ def _log(ratio: float) -> float:
 
 def headline(comparison: Comparison) -> str:
     """How many rows have which verdict: "24 rows compared: 3 faster, 2 slower, …"."""
-    counts = [f"{comparison.count(each)} {comparison.said(each)}" for each in _VERDICTS]
+    counts = [f"{comparison.count(each)} {comparison.word(each)}" for each in _VERDICTS]
     return f"{counted(len(comparison.pairs), 'row')} compared: {', '.join(counts)}"
 
 
@@ -184,8 +179,8 @@ def _ratios(comparison: Comparison, names: dict[str, str], common: str, everythi
         return Cell(names[pair.baseline.name], pair.baseline.name, marks=marks(flags, numbered))
 
     def verdict(pair: Pair) -> Cell:
-        said = comparison.said(pair.verdict)
-        return Cell(said, said, bold=pair.verdict in _CHANGED)
+        word = comparison.word(pair.verdict)
+        return Cell(word, word, bold=pair.verdict in _CHANGED)
 
     def median(which: str, of: Callable[[Pair], float]) -> Field:
         column = Column(f"{which}_{quantity.unit}", which, True, f"median {quantity.noun}")
@@ -219,24 +214,24 @@ def _between(comparison: Comparison) -> list[str]:
     """What is taken to lie between the runs, in a sentence."""
     if not comparison.effects:
         return []
-    said = [
-        f"{one.family} on the {'CPU' if one.device == 'cpu' else 'GPU'} "
-        f"{units.significant(100 * one.deviation, 2)} % "
-        f"({f'scatter of {one.rows} ratios' if one.rows else 'at most, as between instances'})"
-        for one in comparison.effects
+    effects = [
+        f"{each.family} on the {'CPU' if each.device == 'cpu' else 'GPU'} "
+        f"{units.significant(100 * each.deviation, 2)} % "
+        f"({f'scatter of {each.rows} ratios' if each.rows else 'at most, as between instances'})"
+        for each in comparison.effects
     ]
     return [
         f"Rows of fewer than {FEW} instances: from run to run their ratio varies by its own, which "
-        f"intervals and p allow for: {', '.join(said)}."
+        f"intervals and p allow for: {', '.join(effects)}."
     ]
 
 
 def _ratio_fields(of: Of = lambda pair: pair) -> tuple[Field, ...]:
     group = "other / baseline"
     return (
-        (Column("ratio", "ratio", True, group), lambda one: _ratio(of(one).ratio)),
-        (Column("ratio_low", "from", True, group), lambda one: _ratio(of(one).low)),
-        (Column("ratio_high", "to", True, group), lambda one: _ratio(of(one).high)),
+        (Column("ratio", "ratio", True, group), lambda line: _ratio(of(line).ratio)),
+        (Column("ratio_low", "from", True, group), lambda line: _ratio(of(line).low)),
+        (Column("ratio_high", "to", True, group), lambda line: _ratio(of(line).high)),
     )
 
 

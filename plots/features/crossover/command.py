@@ -110,19 +110,19 @@ def run(options: argparse.Namespace) -> int:
         return _instead(files, problems, options, name)
     crossovers = [(file, comparisons(file)) for file in files]
     ratios = [
-        {family: speed_ups(file, family, found) for family in OF_NETWORKS}
-        for file, found in crossovers
+        {family: speed_ups(file, family, compared) for family in OF_NETWORKS}
+        for file, compared in crossovers
     ]
     quantity, is_text = QUANTITIES[options.of], options.format == "text"
     tables = [] if is_text else [*_tables(crossovers, ratios)]
     if is_text:
-        print_sections(_sections(crossovers, quantity_of(files, options)), options)
+        print_sections([*_sections(crossovers, quantity_of(files, options))], options)
     else:
         print_tables(tables, options)
     untold = [
-        _nothing_to_compare(file, any(own.values()), quantity)
-        for (file, found), own in zip(crossovers, ratios, strict=True)
-        if not found
+        _nothing_to_compare(file, any(of_family.values()), quantity)
+        for (file, compared), of_family in zip(crossovers, ratios, strict=True)
+        if not compared
     ]
     if not (is_text or tables):
         problems += untold  # a program that reads tables is told by the exit code
@@ -136,14 +136,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _sections(
     crossovers: Sequence[tuple[File, Sequence[Comparison]]], quantity: Quantity
-) -> list[Section]:
+) -> Iterator[Section]:
     """What a page says of each file: the answer, and behind it from which size and how much."""
-    sections: list[Section | None] = []
-    for file, found in crossovers:
-        context = Context(compared={file.path: list(found)}, quantity=quantity, draws=False)
+    for file, compared in crossovers:
+        context = Context(compared={file.path: list(compared)}, quantity=quantity, draws=False)
         if section.compares(file, context):
-            sections += [answer.build([file], context), section.build([file], context)]
-    return [one for one in sections if one]
+            built = (build([file], context) for build in (answer.build, section.build))
+            yield from filter(None, built)
 
 
 def _draw(
@@ -157,13 +156,13 @@ def _draw(
 
     files = [file for file, _ in crossovers]
     predicted = predictions(files) if options.of == TIME.name else None
-    glances = [
-        (file, found, glance(file, found, predicted.of(file) if predicted else ()))
-        for file, found in crossovers
+    strips = [
+        glance(file, compared, predicted.of(file) if predicted else ()).strips
+        for file, compared in crossovers
     ]
     drawn = (
-        [*([draw_strips(own.strips)] if own.strips else []), *draw_charts(file, found)]
-        for file, found, own in glances
+        [*([draw_strips(of_file)] if of_file else []), *draw_charts(file, compared)]
+        for (file, compared), of_file in zip(crossovers, strips, strict=True)
     )
     return save_charts(files, drawn, options.charts)
 
@@ -174,11 +173,14 @@ def _tables(
 ) -> Iterator[Table]:
     """Epochs first: their crossovers and speedups; then those of training steps, then what products
     and layers do."""
-    compared = [pair for pair in crossovers if pair[1]]
     for family in FAMILIES:
-        own = [(file, [one for one in found if one.family == family]) for file, found in compared]
-        if any(found for _, found in own):
-            yield crossover_table(own)
+        of_family = [
+            (file, [comparison for comparison in compared if comparison.family == family])
+            for file, compared in crossovers
+            if compared
+        ]
+        if any(compared for _, compared in of_family):
+            yield crossover_table(of_family)
         pairs = zip(crossovers, ratios, strict=True)
         if sped := [(file, each[family]) for (file, _), each in pairs if each.get(family)]:
             yield speed_up_table(sped)

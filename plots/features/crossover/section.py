@@ -10,8 +10,6 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from plots import units
 from plots.core.crossover import Comparison, SpeedUp, Winner, speed_ups
 from plots.core.crossover_words import crossover_words, instances_words, other_work, what
@@ -33,7 +31,7 @@ from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.axes import Label
 from plots.file.families import EPOCH, FAMILIES, FORWARD, MINIBATCH, OF_NETWORKS, TRAINING
 from plots.file.quantities import TIME, Quantity
-from plots.file.rows import File
+from plots.file.rows import File, median_of
 from plots.text import counted, printable, whole
 
 if TYPE_CHECKING:
@@ -60,8 +58,8 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         "threads, and by how much. An interval reaches over all sizes at which the repetitions "
         "leave the answer open.",
         blocks=tuple(
-            _block(file, found, own, context)
-            for (file, found), own in zip(pairs, charts, strict=True)
+            _block(file, compared, drawn, context)
+            for (file, compared), drawn in zip(pairs, charts, strict=True)
         ),
         notes=(_NOTE.format(wins=context.quantity.wins), f"{ratio_title(context.quantity)}."),
     )
@@ -69,8 +67,8 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 
 def compares(file: File, context: Context) -> bool:
     """Whether `file` has anything that both devices compute."""
-    found = context.comparisons(file)
-    return bool(found) or any(speed_ups(file, family, found) for family in OF_NETWORKS)
+    compared = context.comparisons(file)
+    return bool(compared) or any(speed_ups(file, family, compared) for family in OF_NETWORKS)
 
 
 def _draw(pair: tuple[File, Sequence[Comparison]]) -> list[Chart]:
@@ -78,29 +76,25 @@ def _draw(pair: tuple[File, Sequence[Comparison]]) -> list[Chart]:
     # Imported here because matplotlib takes long to load.
     from plots.core.charts.crossover import draw_crossovers  # noqa: PLC0415
 
-    file, found = pair
+    file, compared = pair
     first: dict[str, list[Comparison]] = {}
-    for group in by_work(found):
+    for group in by_work(compared):
         first.setdefault(group[0].family, group)
     return [draw_crossovers(file, first[family]) for family in TRAINING if family in first]
 
 
 def _block(
-    file: File, found: Sequence[Comparison], charts: Sequence[Chart], context: Context
+    file: File, compared: Sequence[Comparison], charts: Sequence[Chart], context: Context
 ) -> Block:
-    tables = []
-    ordered = [one for group in by_work(found) for one in group]
+    tables, pictures = [], context.pictures(file, charts)
+    ordered = [*chain(*by_work(compared))]
     for family in FAMILIES:
-        if own := [one for one in ordered if one.family == family]:
-            tables.append(where_table(file, own))
-        if family in OF_NETWORKS and (ratios := speed_ups(file, family, found)):
-            first = foremost(found) if family == EPOCH else None
+        if of_family := [each for each in ordered if each.family == family]:
+            tables.append(where_table(file, of_family))
+        if family in OF_NETWORKS and (ratios := speed_ups(file, family, compared)):
+            first = foremost(compared) if family == EPOCH else None
             tables.append(how_much_table(file, first, ratios))
-    return Block(
-        machine=file.machine.id,
-        pictures=context.pictures(file, charts),
-        tables=tuple(tables),
-    )
+    return Block(machine=file.machine.id, pictures=pictures, tables=tuple(tables))
 
 
 _COLUMNS = {"cpu": ("cpu_threads",), "cuda": ("execution", "data")}  # of each side's own
@@ -115,20 +109,21 @@ _TITLES = {
 }
 
 
-def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table:
+def crossover_table(by_file: Sequence[tuple[File, Sequence[Comparison]]]) -> Table:
     """One line for each comparison: the size from which the GPU wins, and its interval.
 
     The best of all thread counts has a line where there are several. Machine and file are columns
     where there are several files.
     """
     flags: dict[str, int] = {}
-    paired = any(one.kind == "device" for file, _ in found for one in file.refinements)
-    quantity = _quantity(found)
+    refined = (refinement.kind for file, _ in by_file for refinement in file.refinements)
+    pairs = pairs_fields(flags) if "device" in refined else ()
+    quantity = _quantity(by_file)
 
     def answer(of: tuple[File, Comparison]) -> Cell:
         crossover = of[1].crossover
-        said = "once" if crossover.kind == "once" else crossover_words(crossover)
-        return Cell(said, crossover.kind)
+        words = "once" if crossover.kind == "once" else crossover_words(crossover)
+        return Cell(words, crossover.kind)
 
     def size(of: tuple[File, Comparison]) -> Cell:
         crossover = of[1].crossover
@@ -137,42 +132,45 @@ def crossover_table(found: Sequence[tuple[File, Sequence[Comparison]]]) -> Table
         return replace(number_cell(crossover.size), marks=marks(few, flags))
 
     def crossings(of: tuple[File, Comparison]) -> Cell:
-        found = of[1].crossover.crossings
-        return Cell(", ".join(map(units.significant, found)), found)
+        sizes = of[1].crossover.crossings
+        return Cell(", ".join(map(units.significant, sizes)), sizes)
 
     fields = (
-        *file_fields(found),
+        *file_fields(by_file),
         text_field("what", f"{quantity.noun} of", lambda of: what(of[1].common, of[1].gpu.axes)),
         *_how(flags),
         (Column("kind", "answer"), answer),
         text_field("measure", "over", lambda of: of[1].measure),
         (Column("crossover", f"GPU {quantity.wins} from", True), size),
         *interval_fields(lambda of: of[1].crossover),
-        *(pairs_fields(flags) if paired else ()),
+        *pairs,
         *LOST,
         (Column("crossings", "crossings", for_programs=True), crossings),
     )
-    families = {one.family for _, compared in found for one in compared}
+    lines = [(file, comparison) for file, compared in by_file for comparison in compared]
+    families = {comparison.family for _, comparison in lines}
     title = _TITLES.get(families.pop(), "Crossover") if len(families) == 1 else "Crossover"
     title += "" if quantity is TIME else f", {quantity.noun}"
-    trained = (file for file, own in found if any(one.family in OF_NETWORKS for one in own))
-    lines = [(file, one) for file, own in found for one in own if not is_best_of_one(one.cpu)]
-    notes = chain(flags, _left_out(trained), _instances(found))
-    return table_of(f"{title}{_on(found)}", lines, fields, notes)
+    trained = (
+        file for file, compared in by_file if any(each.family in OF_NETWORKS for each in compared)
+    )
+    notes = chain(flags, _left_out(trained), _instances(by_file))
+    lines = [line for line in lines if not is_best_of_one(line[1].cpu)]
+    return table_of(f"{title}{_on(by_file)}", lines, fields, notes)
 
 
-def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
+def speed_up_table(by_file: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
     """One line for each network and GPU configuration; the CPU is at its best thread count.
 
     All are of one family. The faster device's time is bold where it is sure.
     """
     flags: dict[str, int] = {}
-    quantity = _quantity(found)
+    quantity = _quantity(by_file)
 
     def time(side: Winner) -> Field:
         def cell(of: tuple[File, SpeedUp]) -> Cell:
             curve = of[1].cpu if side == "cpu" else of[1].gpu
-            value = float(np.median(curve.samples[0]))
+            value = median_of(curve.samples[0])
             return Cell(quantity.show(value), value, bold=of[1].winner == side)
 
         return Column(f"{side}_{quantity.unit}", quantity.noun, True, side.upper()), cell
@@ -181,27 +179,27 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
         return Cell(units.count(of[1].parameters), int(of[1].parameters))
 
     def ratio(of: tuple[File, SpeedUp]) -> Cell:
-        one, said = of[1], []
-        if one.against:
-            verb = "disagrees" if one.against == 1 else "disagree"
-            count = f"{one.against} of {counted(one.repetitions, 'repetition')}"
-            said.append(f"{count} {verb} with the faster device.")
-        return replace(number_cell(one.ratio), marks=marks(said, flags))
+        speed_up, doubts = of[1], []
+        if speed_up.against:
+            verb = "disagrees" if speed_up.against == 1 else "disagree"
+            count = f"{speed_up.against} of {counted(speed_up.repetitions, 'repetition')}"
+            doubts.append(f"{count} {verb} with the faster device.")
+        return replace(number_cell(speed_up.ratio), marks=marks(doubts, flags))
 
     batch, precision, threads, cpu_how, execution, data = _how(flags)
     fields = (
-        *file_fields(found),
+        *file_fields(by_file),
         text_field("model", "network", lambda of: of[1].common["model"]),
         (Column("params", "parameters", True), parameters),
         *(batch, precision, threads, cpu_how, time("cpu"), execution, data, time("gpu")),
         (Column("speed_up", ratio_name(quantity), True), ratio),
         *interval_fields(lambda of: of[1]),
     )
-    families = {one.family for _, own in found for one in own} or {EPOCH}
-    of = f"{ratio_title(quantity)} of one {FAMILIES[families.pop()].one}"
-    lines = [(file, one) for file, own in found for one in own]
-    notes = chain(flags, _left_out(file for file, _ in found), _instances(found))
-    return table_of(f"{of}{_on(found)}", lines, fields, notes)
+    lines = [(file, speed_up) for file, ratios in by_file for speed_up in ratios]
+    family = lines[0][1].family if lines else EPOCH
+    title = f"{ratio_title(quantity)} of one {FAMILIES[family].one}{_on(by_file)}"
+    notes = chain(flags, _left_out(file for file, _ in by_file), _instances(by_file))
+    return table_of(title, lines, fields, notes)
 
 
 def ratio_title(quantity: Quantity) -> str:
@@ -214,24 +212,24 @@ def ratio_name(quantity: Quantity) -> str:
     return "SPEEDUP" if quantity is TIME else "RATIO"
 
 
-def _quantity(found: Sequence[tuple[File, Sequence[Comparison | SpeedUp]]]) -> Quantity:
-    """What is compared in `found`."""
-    return next((one.gpu.quantity for _, own in found for one in own), TIME)
+def _quantity(by_file: Sequence[tuple[File, Sequence[Comparison | SpeedUp]]]) -> Quantity:
+    """What is compared."""
+    return next((each.gpu.quantity for _, compared in by_file for each in compared), TIME)
 
 
 def _left_out(files: Iterable[File]) -> list[str]:
-    return [
-        f"{printable(str(file.path))}: {words}." for file in files if (words := other_work(file))
-    ]
+    """What each of `files` has of other work, a sentence each."""
+    works = ((file, other_work(file)) for file in files)
+    return [f"{printable(str(file.path))}: {words}." for file, words in works if words]
 
 
-def _instances(found: Sequence[tuple[File, Sequence[Alike]]]) -> list[str]:
-    said = (instances_words(file, {one.family for one in own}) for file, own in found)
-    return list(dict.fromkeys(filter(None, said)))
+def _instances(by_file: Sequence[tuple[File, Sequence[Alike]]]) -> list[str]:
+    words = (instances_words(file, {each.family for each in alike}) for file, alike in by_file)
+    return list(dict.fromkeys(filter(None, words)))
 
 
-def _on(found: Sequence[tuple[File, object]]) -> str:
-    return f" on {found[0][0].machine.id}" if len(found) == 1 else ""
+def _on(by_file: Sequence[tuple[File, object]]) -> str:
+    return f" on {by_file[0][0].machine.id}" if len(by_file) == 1 else ""
 
 
 def is_best_of_one(cpu: Curve) -> bool:
@@ -245,13 +243,13 @@ def _how(flags: dict[str, int]) -> tuple[Field, ...]:
     itself."""
 
     def threads(of: Line) -> Cell:
-        own, how = _side("cpu", of[1].cpu, of[1].common)
-        beside = ", ".join(filter(None, [own, how])) or None
-        return replace(_given(beside, marks(of[1].cpu.flags, flags)), value=_given(own).value)
+        count, how = _side("cpu", of[1].cpu, of[1].common)
+        beside = ", ".join(filter(None, [count, how])) or None
+        return replace(_given(beside, marks(of[1].cpu.flags, flags)), value=_given(count).value)
 
     def execution(of: Line) -> Cell:
-        said = ", ".join(filter(None, _side("cuda", of[1].gpu, of[1].common)))
-        return _given(said or None, marks(of[1].gpu.flags, flags))
+        words = ", ".join(filter(None, _side("cuda", of[1].gpu, of[1].common)))
+        return _given(words or None, marks(of[1].gpu.flags, flags))
 
     return (
         (Column("batch", "batch", True), lambda of: _given(of[1].common.get("batch"))),
@@ -273,13 +271,12 @@ def _side(device: str, curve: Curve, common: dict[str, str]) -> tuple[str | None
     """The value of the side's first column, and how the curve computes in what has no column and
     is not plain: "graph" and "autotuned products", "2" and "auto"."""
     first, *_ = columns = _COLUMNS[device]
-    own = curve.configuration
     rest = [
         axis.word(value)
-        for axis, value in curve.axes.of(own, "how", "alike")
+        for axis, value in curve.axes.of(curve.configuration, "how", "alike")
         if axis.key not in (*columns, *common, "device") and value != axis.plainest
     ]
-    return own.get(first), ", ".join(rest)
+    return curve.configuration.get(first), ", ".join(rest)
 
 
 def _given(text: str | None, flagged: tuple[int, ...] = ()) -> Cell:
@@ -301,22 +298,22 @@ _QUESTIONS = {
 }
 
 
-def where_table(file: File, found: Sequence[Comparison]) -> Table:
-    """crossover_table() of `found`, which are of one family; in short each way of the GPU against
-    the best number of CPU threads, in words, in the plainest precision, as others double it."""
-    best = [one for one in found if one.cpu.candidates]
-    plain = [one for one in best if one.precision in ("", _plainest(one))] or best
-    table = crossover_table([(file, found)]).led_by("cpu_threads", *_FIRST)
+def where_table(file: File, compared: Sequence[Comparison]) -> Table:
+    """crossover_table() of `compared`, which are of one family. In short each way of the GPU stands
+    against the best number of CPU threads, in words, in the plainest precision alone."""
+    best = [comparison for comparison in compared if comparison.cpu.candidates]
+    plain = [each for each in best if each.precision in ("", _plainest(each))] or best
+    table = crossover_table([(file, compared)]).led_by("cpu_threads", *_FIRST)
     if not plain:
         return table
-    of: Field = text_field("what", "of", lambda one: what(one.common, one.gpu.axes))
+    of: Field = text_field("what", "of", lambda each: what(each.common, each.gpu.axes))
     fields = (
         *(() if plain[0].family == EPOCH else (of,)),
-        (Column("batch", "batch", True), lambda one: text_cell(units.written(one.batch) or None)),
-        text_field("precision", "in", lambda one: one.precision or None),
-        text_field("cpu", "CPU", lambda one: _best_words(one.cpu)),
+        (Column("batch", "batch", True), lambda each: text_cell(units.written(each.batch) or None)),
+        text_field("precision", "in", lambda each: each.precision or None),
+        text_field("cpu", "CPU", lambda each: _best_words(each.cpu)),
         text_field("gpu", "GPU", way),
-        text_field("answer", "answer", lambda one: crossover_words(one.crossover)),
+        text_field("answer", "answer", lambda each: crossover_words(each.crossover)),
     )
     first = plain[0]
     networks = " and ".join(ladders_of(plain)) or "networks"
@@ -333,13 +330,13 @@ def _best_words(cpu: Curve) -> str:
 
 
 def how_much_table(file: File, first: Comparison | None, ratios: Sequence[SpeedUp]) -> Table:
-    """speed_up_table() of `ratios`, which are of one family; in short on the way of the GPU that is
-    the headline's, `first`, with networks of its ladder at its batch alone, or else on the fastest
-    of each network in each batch."""
+    """speed_up_table() of `ratios`, which are of one family. In short it has the way of the GPU of
+    the headline, `first`, with networks of its ladder at its batch alone; without `first` the
+    fastest way of each network in each batch."""
     quantity = _quantity([(file, ratios)])
     keys = ("model", "speed_up", "low", "high", f"cpu_{quantity.unit}", f"gpu_{quantity.unit}")
     shown = _of_headline(first, ratios) if first else _fastest(ratios)
-    shown.sort(key=lambda one: (one.parameters, whole(one.batch) or 0))
+    shown.sort(key=lambda speed_up: (speed_up.parameters, whole(speed_up.batch) or 0))
     table = speed_up_table([(file, ratios)]).led_by(*keys)
     return table.shortened(speed_up_table([(file, shown)]).led_by(*keys))
 
@@ -347,26 +344,26 @@ def how_much_table(file: File, first: Comparison | None, ratios: Sequence[SpeedU
 def _of_headline(first: Comparison, ratios: Sequence[SpeedUp]) -> list[SpeedUp]:
     ladder = {float(size) for size in first.sizes}
     return [
-        one
-        for one in ratios
-        if one.gpu.configuration == first.gpu.configuration
-        and one.precision == first.precision
-        and (one.batch == first.batch or one.parameters not in ladder)
+        speed_up
+        for speed_up in ratios
+        if speed_up.gpu.configuration == first.gpu.configuration
+        and speed_up.precision == first.precision
+        and (speed_up.batch == first.batch or speed_up.parameters not in ladder)
     ]
 
 
 def _fastest(ratios: Sequence[SpeedUp]) -> list[SpeedUp]:
     fastest: dict[tuple[str, str], SpeedUp] = {}
-    for one in [one for one in ratios if one.precision == _plainest(one)] or ratios:
-        place = one.model, one.batch
-        if place not in fastest or _gpu_cost(one) < _gpu_cost(fastest[place]):
-            fastest[place] = one
+    for speed_up in [each for each in ratios if each.precision == _plainest(each)] or ratios:
+        place = speed_up.model, speed_up.batch
+        if place not in fastest or _gpu_cost(speed_up) < _gpu_cost(fastest[place]):
+            fastest[place] = speed_up
     return list(fastest.values())
 
 
-def _gpu_cost(one: SpeedUp) -> float:
-    return one.gpu.quantity.cost(float(np.median(one.gpu.samples[0])))
+def _gpu_cost(speed_up: SpeedUp) -> float:
+    return speed_up.gpu.quantity.cost(median_of(speed_up.gpu.samples[0]))
 
 
-def _plainest(one: Comparison | SpeedUp) -> str:
-    return one.gpu.axes["precision"].plainest or ""
+def _plainest(compared: Comparison | SpeedUp) -> str:
+    return compared.gpu.axes["precision"].plainest or ""

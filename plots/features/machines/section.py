@@ -87,19 +87,21 @@ def draw_machines(side: SideBySide) -> Chart | None:
 
     The first MOST_SHOWN machines, the baseline among them, are coloured, all others grey.
     """
-    every = [(one, lines) for one in side.standings if (lines := _lines(one))]
+    every = [(standing, lines) for standing in side.standings if (lines := _lines(standing))]
     if not every:
         return None
-    baseline = [each for each in every[MOST_SHOWN:] if each[0].file is side.baseline]
-    shown = [*every[: MOST_SHOWN - len(baseline)], *baseline]
-    others = [each for each in every if all(each is not own for own in shown)]
-    said = "; ".join(
-        f"{printable(one.file.machine.id, 60)}: {crossover_text(one)}" for one, _ in every
+    baseline = [drawn for drawn in every[MOST_SHOWN:] if drawn[0].file is side.baseline]
+    first = MOST_SHOWN - len(baseline)
+    shown = [*every[:first], *baseline]
+    others = [drawn for drawn in every[first:] if drawn not in baseline]
+    crossovers = "; ".join(
+        f"{printable(standing.file.machine.id, 60)}: {crossover_text(standing)}"
+        for standing, _ in every
     )
     alt = (
         "Every machine's seconds per epoch against the number of trainable parameters, a line for "
         "the CPU and one for the GPU, logarithmic axes. Parameters from which the GPU wins: "
-        f"{said}."
+        f"{crossovers}."
     )
     return Chart("machines", render(partial(_draw, side, shown, others)), alt)
 
@@ -114,10 +116,10 @@ def _draw(
     handles = []
     for _, lines in others:
         _draw_lines(axes, lines, _OTHERS, 0.8)
-    for (one, lines), colour in zip(shown, _COLOURS, strict=False):
+    for (standing, lines), colour in zip(shown, _COLOURS, strict=False):
         _draw_lines(axes, lines, colour, 1.8)
-        _mark_crossover(axes, one, lines, colour)
-        label = _label(one, side.is_of_two_programs(one))
+        _mark_crossover(axes, standing, lines, colour)
+        label = _label(standing, side.is_of_two_programs(standing))
         handles.append(Line2D([], [], color=colour, linewidth=2.4, label=label))
     set_logarithmic_axes(axes, "trainable parameters")
     write_above(axes, "wall-clock time of one epoch", figure.get_figwidth() - 1)
@@ -141,8 +143,8 @@ def _lines(standing: Standing) -> dict[str, _Line]:
         return {
             device: (curve.sizes, np.exp(log_medians(curve))) for device, curve in curves.items()
         }
-    own = cpu_curve(standing.file)
-    return {"cpu": own} if len(own[0]) > 1 else {}
+    cpu = cpu_curve(standing.file)
+    return {"cpu": cpu} if len(cpu[0]) > 1 else {}
 
 
 def _draw_lines(axes: Axes, lines: dict[str, _Line], colour: str, width: float) -> None:
@@ -151,8 +153,8 @@ def _draw_lines(axes: Axes, lines: dict[str, _Line], colour: str, width: float) 
         axes.plot(*line, color=colour, linewidth=width, linestyle=style)
 
 
-def _mark_crossover(axes: Axes, one: Standing, lines: dict[str, _Line], colour: str) -> None:
-    size = one.answer.crossover.size if one.answer else None
+def _mark_crossover(axes: Axes, standing: Standing, lines: dict[str, _Line], colour: str) -> None:
+    size = standing.answer.crossover.size if standing.answer else None
     if size is None:
         return
     sizes, times = map(np.log, lines["cuda"])
@@ -170,13 +172,13 @@ def _mark_crossover(axes: Axes, one: Standing, lines: dict[str, _Line], colour: 
     )
 
 
-def _label(one: Standing, is_of_two_programs: bool) -> str:
-    file = one.file
-    name = printable(file.machine.id, 30)
+def _label(standing: Standing, is_of_two_programs: bool) -> str:
+    machine, answer = standing.file.machine, standing.answer
+    name = printable(machine.id, 30)
     commit = " (another commit)" if is_of_two_programs else ""
-    if one.answer is None:
+    if answer is None:
         return f"{name}: CPU alone{commit}"
-    gpu = printable(short_gpu(file.machine.gpu or "GPU"), 24)
-    is_own = one.answer.batch in ("", one.answer.cpu.own_batch)
-    other = "" if is_own else f" (batch {printable(one.answer.batch, 12)})"
-    return f"{name}, {gpu}: {crossover_text(one)}{other}{commit}"
+    gpu = printable(short_gpu(machine.gpu or "GPU"), 24)
+    is_usual = answer.batch in ("", answer.cpu.own_batch)
+    batch = "" if is_usual else f" (batch {printable(answer.batch, 12)})"
+    return f"{name}, {gpu}: {crossover_text(standing)}{batch}{commit}"

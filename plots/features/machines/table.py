@@ -43,70 +43,72 @@ _ANSWERS = {  # in place of a size, and why a note explains it
 }
 _GPU: Field = (
     Column("gpu", "GPU"),
-    lambda one: Cell(short_gpu(gpu), gpu) if (gpu := one.file.machine.gpu) else NOTHING,
+    lambda standing: Cell(short_gpu(gpu), gpu) if (gpu := standing.file.machine.gpu) else NOTHING,
 )
 _HOW: tuple[Field, ...] = (
     text_field(
-        "answer", "answer", lambda one: one.answer.crossover.kind if one.answer else _without(one)
+        "answer",
+        "answer",
+        lambda each: each.answer.crossover.kind if each.answer else _without(each),
     ),
     (
         Column("batch", "batch", numeric=True),
-        lambda one: (
-            Cell(one.answer.batch or "–", whole(one.answer.batch)) if one.answer else NOTHING
+        lambda each: (
+            Cell(each.answer.batch or "–", whole(each.answer.batch)) if each.answer else NOTHING
         ),
     ),
-    text_field("way", "GPU computes", lambda one: (one.answer and way(one.answer)) or None),
+    text_field("way", "GPU computes", lambda each: (each.answer and way(each.answer)) or None),
 )
-_FILE = text_field("file", "file", lambda one: one.file.path.name)
+_FILE = text_field("file", "file", lambda standing: standing.file.path.name)
 
 
 def machines_table(side: SideBySide) -> Table:
     """A line for each machine: what it is, its crossover, its times, and its ratios."""
     notes = {text: place for place, text in enumerate(_about(side), 1)}
     both = any(has_gpu(standing.file) for standing in side.standings)
-    reference = next(one for one in side.standings if one.file is side.baseline)
+    reference = next(each for each in side.standings if each.file is side.baseline)
 
-    def name(one: Standing) -> Cell:
-        file, said = one.file, []
-        if one.obstacle:
+    def name(standing: Standing) -> Cell:
+        file, doubts = standing.file, []
+        if standing.obstacle:
             other = side.baseline.machine.id
-            said.append(f"No ratios, as it differs from {other}: {one.obstacle}.")
+            doubts.append(f"No ratios, as it differs from {other}: {standing.obstacle}.")
         if not file.complete:
-            said.append(f"From a run that was {file.ended}: rows are missing.")
+            doubts.append(f"From a run that was {file.ended}: rows are missing.")
         if file.software.dirty:
-            said.append("Measured with uncommitted changes.")
+            doubts.append("Measured with uncommitted changes.")
         bold = file is side.baseline
-        return Cell(file.machine.id, file.machine.id, bold=bold, marks=marks(said, notes))
+        return Cell(file.machine.id, file.machine.id, bold=bold, marks=marks(doubts, notes))
 
-    def cpu(one: Standing) -> Cell:
-        cpu = one.file.machine.cpu
+    def cpu(standing: Standing) -> Cell:
+        cpu = standing.file.machine.cpu
         return Cell(f"{short_processor(cpu.model)}, {counted(cpu.cores, 'core')}", cpu.model)
 
     def time(model: str, device: str) -> Field:
-        def cell(one: Standing) -> Cell:
-            row, other = (each.times.get((model, device)) for each in (one, reference))
+        def cell(standing: Standing) -> Cell:
+            row, other = (each.times.get((model, device)) for each in (standing, reference))
             if row is None:
                 return NOTHING
-            both = [one.times[model, each] for each in DEVICES if (model, each) in one.times]
-            fastest = len(both) > 1 and row is min(both, key=lambda each: each.median)
-            said = [*row.warnings, *(_other_work(row, other) if other else ())]
-            return Cell(units.seconds(row.median), row.median, fastest, marks(said, notes))
+            rows = [*filter(None, (standing.times.get((model, each)) for each in DEVICES))]
+            fastest = len(rows) > 1 and row is min(rows, key=lambda each: each.median)
+            doubts = [*row.warnings, *(_other_work(row, other) if other else ())]
+            return Cell(units.seconds(row.median), row.median, fastest, marks(doubts, notes))
 
         key = model.lower().replace("-", "_")
         column = Column(f"{key}_{_PREFIXES[device]}_seconds", _PLACES[device], True, model)
         return column, cell
 
     def mean(family: str, place: str) -> Field:
-        def cell(one: Standing) -> Cell:
-            ratio = one.ratios.get((family, place))
+        def cell(standing: Standing) -> Cell:
+            ratio = standing.ratios.get((family, place))
             if ratio is None:
                 return NOTHING
-            said = []
+            doubts = []
             if ratio.works < ratio.works_of:
-                said.append(f"Over {ratio.works} of the {ratio.works_of} that the baseline has.")
-            text, is_of_two = units.significant(ratio.mean), side.is_of_two_programs(one)
+                doubts.append(f"Over {ratio.works} of the {ratio.works_of} that the baseline has.")
+            text, is_of_two = units.significant(ratio.mean), side.is_of_two_programs(standing)
             shown = f"({text})" if is_of_two else text
-            return Cell(shown, ratio.mean, marks=marks(said, notes), faint=is_of_two)
+            return Cell(shown, ratio.mean, marks=marks(doubts, notes), faint=is_of_two)
 
         key = f"{family.lower()}_{_PREFIXES[place]}_ratio"
         return Column(key, _PLACES[place], True, f"{family} ratio"), cell
@@ -125,8 +127,8 @@ def machines_table(side: SideBySide) -> Table:
         ),
         (Column("cpu", "CPU"), cpu),
         *_HOW,
-        (Column("measured", "measured"), lambda one: date_cell(one.file)),
-        text_field("commit", "commit", lambda one: one.file.software.commit[:7] or None),
+        (Column("measured", "measured"), lambda standing: date_cell(standing.file)),
+        text_field("commit", "commit", lambda each: each.file.software.commit[:7] or None),
         _FILE,
     )
     title = f"Crossover, times of two networks, and ratios to {side.baseline.machine.id}"
@@ -142,7 +144,7 @@ def machines_table(side: SideBySide) -> Table:
 def summary_table(standings: Sequence[Standing]) -> Table:
     """A line for each machine: its crossover as one number, its interval, and how it came."""
     notes: dict[str, int] = {}
-    name = text_field("machine", "machine", lambda one: one.file.machine.id)
+    name = text_field("machine", "machine", lambda standing: standing.file.machine.id)
     title = f"Parameters of the {networks_of(standings)} from which the GPU wins"
     fields = (name, *_crossover_fields(notes), *_HOW, _GPU, _FILE)
     return table_of(title, standings, fields, notes)
@@ -153,17 +155,19 @@ def _crossover_fields(notes: dict[str, int]) -> tuple[Field, ...]:
     group = "GPU wins from"
 
     def size(standing: Standing) -> Cell:
-        one, text = standing.answer, crossover_text(standing)
-        if one is None:
+        answer, text = standing.answer, crossover_text(standing)
+        if answer is None:
             return Cell(text)
-        said = f"{standing.file.machine.id}: {crossover_words(one.crossover)}."
-        explained = [said] if one.crossover.kind in _ANSWERS else []
-        return Cell(text, crossover_number(one), marks=marks(explained, notes))
+        words = f"{standing.file.machine.id}: {crossover_words(answer.crossover)}."
+        explained = [words] if answer.crossover.kind in _ANSWERS else []
+        return Cell(text, crossover_number(answer), marks=marks(explained, notes))
 
     return (
         (Column("crossover", "size", True, group), size),
-        number_field("low", "low", lambda one: one.answer and one.answer.crossover.low, group),
-        number_field("high", "high", lambda one: one.answer and one.answer.crossover.high, group),
+        number_field("low", "low", lambda each: each.answer and each.answer.crossover.low, group),
+        number_field(
+            "high", "high", lambda each: each.answer and each.answer.crossover.high, group
+        ),
     )
 
 
@@ -178,13 +182,13 @@ def part(table: Table, title: str, keys: Collection[str], general: bool = False)
 
 def crossover_text(standing: Standing) -> str:
     """From how many parameters the GPU of the machine wins: "703,000", "≤ 22", "never"."""
-    one = standing.answer
-    if one is None:
+    answer = standing.answer
+    if answer is None:
         return _without(standing)
-    if one.crossover.kind == "always":
-        return f"≤ {units.count(one.sizes[0])}"
-    size = one.crossover.size
-    return units.significant(size) if size else _ANSWERS[one.crossover.kind]
+    if answer.crossover.kind == "always":
+        return f"≤ {units.count(answer.sizes[0])}"
+    size = answer.crossover.size
+    return units.significant(size) if size else _ANSWERS[answer.crossover.kind]
 
 
 def _without(standing: Standing) -> str:
@@ -205,14 +209,14 @@ def _about(side: SideBySide) -> list[str]:
         "each at the fastest way on its device; below 1 is faster.",
     ]
     texts += (one.said for one in side.passed_over)
-    newer = sum(len(one.files) for one in side.passed_over)
+    newer = sum(len(passed.files) for passed in side.passed_over)
     if older := sum(standing.older for standing in side.standings) - newer:
         files = counted(older, "older file")
         texts.append(f"Of each machine the newest file; {files} left out (--all shows each file).")
     others = [standing for standing in side.standings if standing.file is not side.baseline]
     if len(others) == 1:
-        found = remarks(side.baseline, others[0].file)
-        texts += (sentence(one) for one in found if one not in others[0].obstacle)
+        phrases = remarks(side.baseline, others[0].file)
+        texts += (sentence(phrase) for phrase in phrases if phrase not in others[0].obstacle)
     return texts
 
 
@@ -248,18 +252,18 @@ def _log_medians(row: Row, stream: int) -> np.ndarray:
 def verdicts(side: SideBySide) -> list[str]:
     """How fast each machine trains beside the baseline, in a sentence; of the first MOST of them,
     and where no ratio is of the machines alone, why."""
-    others = [one for one in side.standings if one.file is not side.baseline]
-    found = [said for one in others if (said := _sentence(one, side))][:MOST]
-    apart = [one for one in others if side.is_of_two_programs(one)]
-    return [*found, *([_apart(apart, side)] if apart else [])]
+    others = [standing for standing in side.standings if standing.file is not side.baseline]
+    sentences = [words for standing in others if (words := _sentence(standing, side))][:MOST]
+    apart = [standing for standing in others if side.is_of_two_programs(standing)]
+    return [*sentences, *([_apart(apart, side)] if apart else [])]
 
 
-def _sentence(one: Standing, side: SideBySide) -> str:
-    ratio = one.ratios.get((EPOCH, EITHER))
-    if ratio is None or side.is_of_two_programs(one):
+def _sentence(standing: Standing, side: SideBySide) -> str:
+    ratio = standing.ratios.get((EPOCH, EITHER))
+    if ratio is None or side.is_of_two_programs(standing):
         return ""
     ends = interval(ratio)
-    names = [printable(file.machine.id, 60) for file in (one.file, side.baseline)]
+    names = [printable(file.machine.id, 60) for file in (standing.file, side.baseline)]
     speed = 1 / ratio.mean
     ends = ends and (1 / ends[1], 1 / ends[0])
     if swapped := speed < 1:  # the faster one is the subject
@@ -295,7 +299,7 @@ def _over(ratio: Ratio, swapped: bool) -> str:
 
 
 def _apart(apart: Sequence[Standing], side: SideBySide) -> str:
-    names = ", ".join(printable(one.file.machine.id, 60) for one in apart)
+    names = ", ".join(printable(standing.file.machine.id, 60) for standing in apart)
     commit = printable(side.baseline.software.commit[:7], 12)
     return (
         f"No verdict on {names}: {'its file is' if len(apart) == 1 else 'their files are'} of "

@@ -62,18 +62,17 @@ class Pair:
 def pairs(file: File, every: bool = False) -> list[Pair]:
     """The fastest of ours against the fastest of each framework for each work, device and number of
     threads, in the order of the file; with `every`, against each of its rows."""
-    found = []
-    bound_of = bounds(file)
-    of_ours, of_theirs = _by_work(file.own_rows), _by_work(file.peers)
-    for own, others in ((of_ours[key], of_theirs[key]) for key in of_ours if key in of_theirs):
-        ours = min(own, key=seconds)
-        same = [row for row in others if not difference(ours, row)]
+    matched: list[Pair] = []
+    bound_of, of_theirs = bounds(file), _by_work(file.peers)
+    for key, rows in _by_work(file.own_rows).items():
+        ours = min(rows, key=seconds)
+        same = [row for row in of_theirs.get(key, ()) if not difference(ours, row)]
         fastest: dict[str, Row] = {}
         for row in sorted(same, key=seconds):
             fastest.setdefault(row.program, row)
-        for theirs in same if every else fastest.values():
-            found.append(_pair(ours, theirs, bound_of.get(ours.index)))
-    return found
+        others = same if every else fastest.values()
+        matched += (_pair(ours, theirs, bound_of.get(ours.index)) for theirs in others)
+    return matched
 
 
 def seconds(row: Row) -> float:
@@ -125,11 +124,11 @@ def programs_of(file: File) -> list[str]:
 
 def crossovers_of(file: File) -> dict[str, Comparison]:
     """From which size the GPU wins: by our two curves (OWN), and by those of each framework."""
-    found = {OWN: foremost(comparisons(file))}
+    answers = {OWN: foremost(comparisons(file))}
     for program in programs_of(file):
-        own = tuple(row for row in file.peers if row.program == program and row.copies == 1)
-        found[program] = foremost(comparisons(replace(file, rows=own, refinements=())))
-    return {program: one for program, one in found.items() if one}
+        rows = tuple(row for row in file.peers if row.program == program and row.copies == 1)
+        answers[program] = foremost(comparisons(replace(file, rows=rows, refinements=())))
+    return {program: answer for program, answer in answers.items() if answer}
 
 
 def _by_work(rows: Sequence[Row]) -> dict[Items, list[Row]]:
@@ -160,26 +159,22 @@ _APART = "Not measured in turn: the ratio of the medians, without an interval."
 def peer_tables(file: File, every: bool = False) -> list[Table]:
     """A table for each family and framework, a line for each pairs() of `file`; and one of the
     crossovers where a framework has both devices. What trains comes first, copies last."""
-    found: dict[tuple[str, str], list[Pair]] = {}
+    groups: dict[tuple[str, str], list[Pair]] = {}
     for pair in pairs(file, every):
-        found.setdefault((pair.ours.family, pair.theirs.program), []).append(pair)
-    there = dict.fromkeys(family for family, _ in found)
+        groups.setdefault((pair.ours.family, pair.theirs.program), []).append(pair)
+    there = dict.fromkeys(family for family, _ in groups)
     families = [name for name in FAMILIES if name in there]
     families += [name for name in there if name not in FAMILIES]
     tables = [
-        _table(file, family, program, found[family, program])
+        _table(file, family, program, groups[family, program])
         for family in families
         for program in programs_of(file)
-        if (family, program) in found
+        if (family, program) in groups
     ]
-    if crossovers := crossover_table(file):
-        tables.append(crossovers)
-    if own := own_table(file):
-        tables.insert(0, own)
-    return tables
+    return [*filter(None, [as_is_table(file), *tables, crossover_table(file)])]
 
 
-def own_table(file: File) -> Table | None:
+def as_is_table(file: File) -> Table | None:
     """Modules that PyTorch trained as they are, which bench has no row of; None without any."""
     rows = [row for row in file.peers if row.as_is and row.failure is None]
     if not rows:
@@ -204,8 +199,8 @@ def own_table(file: File) -> Table | None:
 def crossover_table(file: File) -> Table | None:
     """From which size the GPU wins, by our two curves and by a framework's; None without the
     latter."""
-    found = crossovers_of(file)
-    others = [one for program, one in found.items() if program != OWN]
+    crossovers = crossovers_of(file)
+    others = [answer for program, answer in crossovers.items() if program != OWN]
     if not others:
         return None
     fields: tuple[Field, ...] = (
@@ -219,7 +214,7 @@ def crossover_table(file: File) -> Table | None:
         ),
     )
     title = f"From which size the GPU trains {others[0].networks} faster"
-    return table_of(title, found.items(), fields)
+    return table_of(title, crossovers.items(), fields)
 
 
 def missing_table(file: File) -> Table:
@@ -239,7 +234,7 @@ def names_of(file: File) -> str:
     return " and ".join(name_of(file, program) for program in programs_of(file))
 
 
-def _table(file: File, family: str, program: str, found: Sequence[Pair]) -> Table:
+def _table(file: File, family: str, program: str, matched: Sequence[Pair]) -> Table:
     notes: dict[str, int] = {}
     framework = name_of(file, program)
 
@@ -260,8 +255,8 @@ def _table(file: File, family: str, program: str, found: Sequence[Pair]) -> Tabl
         return Cell(units.significant(pair.ratio), pair.ratio, marks=marks(doubts, notes))
 
     def what(pair: Pair) -> str:
-        axes, own = pair.ours.axes, pair.ours.configuration
-        return ", ".join(axes.words(own, roles=["what"], without={"family", "cache"}))
+        axes, configuration = pair.ours.axes, pair.ours.configuration
+        return ", ".join(axes.words(configuration, roles=["what"], without={"family", "cache"}))
 
     fields = (
         *(
@@ -282,15 +277,11 @@ def _table(file: File, family: str, program: str, found: Sequence[Pair]) -> Tabl
         *interval_fields(),
         number_field("most", "ratio if we reached our bound", lambda pair: pair.most),
     )
-    added = instances_words(file, [family]) if any(pair.low for pair in found) else ""
-    one = FAMILIES[family].one if family in FAMILIES else "copy"
-    table = table_of(
-        f"What {framework} takes for the same {one}",
-        found,
-        fields,
-        chain(notes, filter(None, [added])),
-    )
-    return table if any(pair.most for pair in found) else table.without("most")
+    added = instances_words(file, [family]) if any(pair.low for pair in matched) else ""
+    work = FAMILIES[family].one if family in FAMILIES else "copy"
+    title = f"What {framework} takes for the same {work}"
+    table = table_of(title, matched, fields, chain(notes, filter(None, [added])))
+    return table if any(pair.most for pair in matched) else table.without("most")
 
 
 def _where(row: Row) -> str:
@@ -304,11 +295,11 @@ _PLACE = ("copies", "device", "ranks", "cpu_threads")
 def _how(row: Row) -> str:
     if chosen := chosen_words(row):
         return chosen
+    without = ["program", *_PLACE]
     # What is compiled is not done operation by operation, which is the plainest execution.
-    own = row.configuration
-    is_compiled = "compiler" in own and own.get("execution") == row.axes["execution"].plainest
-    said = ("program", *_PLACE, *(["execution"] if is_compiled else []))
-    return ", ".join(row.axes.words(own, roles=["how"], without=said))
+    if "compiler" in row.configuration and row.execution == row.axes["execution"].plainest:
+        without.append("execution")
+    return ", ".join(row.axes.words(row.configuration, roles=["how"], without=without))
 
 
 _FIRST = (
@@ -330,18 +321,18 @@ _ALONE = "Modules as their users wrote them, verified against their own float64.
 def build(files: Sequence[File], context: Context, every: bool = False) -> Section | None:
     """The section on `files`; None where none has rows of a peer. `every` row of theirs, or the
     fastest alone."""
-    found = [file for file in files[: context.detailed] if file.peers]
-    if not found:
+    shown = [file for file in files[: context.detailed] if file.peers]
+    if not shown:
         return None
-    names = " and ".join(dict.fromkeys(_names(found)))
+    names = " and ".join(dict.fromkeys(_names(shown)))
     return Section(
         title=f"What you would get from {names}",
         anchor="pytorch",
         lead=_ALONE
-        if all(row.as_is or row.failure for file in found for row in file.peers)
+        if all(row.as_is or row.failure for file in shown for row in file.peers)
         else f"The same networks from the same start on the same data, trained and used with "
         f"{names} as their users write it, and verified in the same way.",
-        blocks=tuple(_block(file, every) for file in found),
+        blocks=tuple(_block(file, every) for file in shown),
         notes=_NOTES,
     )
 
@@ -353,7 +344,7 @@ def _names(files: Sequence[File]) -> Iterator[str]:
 
 def _block(file: File, every: bool) -> Block:
     libraries = file.software.libraries
-    versions = [f"{one} {libraries.get(one, 'of an unknown version')}" for one in _names([file])]
+    versions = [f"{name} {libraries.get(name, 'of an unknown version')}" for name in _names([file])]
     tables = []
     for table in peer_tables(file, every):
         is_of_parts = table.columns[0].key == "what"  # products and copies

@@ -2,10 +2,10 @@
 """Matrix products, layers and copies by themselves: the Gemm, Layer and Copy rows."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plots import units
-from plots.core.charts.rates import MOST_PANELS, Panel, draw_rates, panels
+from plots.core.charts.rates import MOST_PANELS, draw_rates, panels
 from plots.core.charts.style import Chart
 from plots.core.page.section import Block, Context, Section
 from plots.core.rates import Line, lines, rate
@@ -98,7 +98,7 @@ KINDS = (
 
 def build(files: Sequence[File], context: Context) -> Section | None:
     """The section on `files`; None where none of those shown has such rows."""
-    shown = [file for file in files[: context.detailed] if any(one.rows(file) for one in KINDS)]
+    shown = [file for file in files[: context.detailed] if any(kind.rows(file) for kind in KINDS)]
     if not shown:
         return None
     pictures = context.draw(_draw, shown)
@@ -120,25 +120,26 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 
 
 def _draw(file: File) -> list[Chart]:
-    found = ((kind, panels(kind.lines(file), kind.sized)) for kind in KINDS)
-    return [_chart(file, kind, shown) for kind, shown in found if shown]
-
-
-def _chart(file: File, kind: Kind, shown: Sequence[Panel]) -> Chart:
-    pictures = draw_rates(
-        file,
-        [Panel(_DIRECTIONS.get(one.title, one.title), one.lines) for one in shown[:MOST_PANELS]],
-        title=kind.title,
-        size_label=kind.size_label,
-        rate_label="bandwidth" if kind.counter == "bytes" else "operations per second",
-        unit=kind.unit,
-        tick=kind.show_size,
-    )
-    alt = (
-        f"Rate of a {kind.name} against its size, both axes logarithmic, a line for each way to "
-        "compute. The table below has the figures."
-    )
-    return Chart(kind.chart, pictures, alt)
+    charts = []
+    for kind in KINDS:
+        shown = panels(kind.lines(file), kind.sized)[:MOST_PANELS]
+        if not shown:
+            continue
+        pictures = draw_rates(
+            file,
+            [replace(panel, title=_DIRECTIONS.get(panel.title, panel.title)) for panel in shown],
+            title=kind.title,
+            size_label=kind.size_label,
+            rate_label="bandwidth" if kind.counter == "bytes" else "operations per second",
+            unit=kind.unit,
+            tick=kind.show_size,
+        )
+        alt = (
+            f"Rate of a {kind.name} against its size, both axes logarithmic, a line for each way "
+            "to compute. The table below has the figures."
+        )
+        charts.append(Chart(kind.chart, pictures, alt))
+    return charts
 
 
 def _block(file: File, drawn: Sequence[Chart], context: Context) -> Block:
@@ -170,12 +171,12 @@ def _every(title: str, kind: Kind, rows: Sequence[Row]) -> Table:
     table = []
     for row in rows:
         count = row.counters["count"]
-        speed, flagged = rate(row, kind.counter), marks(row.warnings, flags)
+        speed, seconds = rate(row, kind.counter), row.median / count
         table.append(
             (
                 *(_field(row.configuration.get(name)) for name in names),
                 text_cell(device_name(row, without=names)),
-                Cell(units.seconds(row.median / count), row.median / count, marks=flagged),
+                Cell(units.seconds(seconds), seconds, marks=marks(row.warnings, flags)),
                 range_cell(row, count),
                 Cell(units.rate(speed, kind.unit), speed),
             )

@@ -7,6 +7,7 @@ docs/method/ranks.md defines each figure.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TypeVar
 
 import numpy as np
@@ -22,15 +23,16 @@ from plots.core.tables.cells import (
     network_fields,
     number_field,
     seconds_field,
+    shown_field,
     table_of,
     text_cell,
     text_field,
 )
-from plots.core.tables.table import NOTHING, Cell, Column, Table
-from plots.file.axes import Axes, Axis, Configuration
+from plots.core.tables.table import Column, Table
+from plots.file.axes import Axes, Axis, Configuration, Items
 from plots.file.families import EPOCH, TRAINING, steps_of
 from plots.file.rows import File, Row
-from plots.text import printable
+from plots.text import printable, sentence
 
 _FLOAT_BYTES = 4
 _COMMUNICATION = "seconds_communication"
@@ -40,10 +42,10 @@ _SHARE_A_GPU = "NCCL_MULTI_RANK_GPU_ENABLE"  # in the warning of such a row (ben
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """What `one` process that trains alone is called, and `many` that train together; `several` at
-    the beginning of a page."""
+    """What a process that trains alone is called, `single`, and those that train together, `many`;
+    at the beginning of a page `several`."""
 
-    one: str
+    single: str
     many: str
     several: str
 
@@ -56,12 +58,12 @@ CALLED = {
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """One network on several ranks, the fastest way of that many, beside one process.
+    """One network on several ranks, in the fastest way of that many, beside one process.
 
     `alone` is the fastest row of one process on that device, `like` the fastest with the threads of
-    one rank; both None where there are none, and on a GPU the same. `communication` is the share of
-    the time that the first rank waits for sums; `modelled` the seconds that `like` and the sums by
-    themselves lead to expect.
+    one rank. Both are None where there are none; on a GPU they are the same. `communication` is the
+    share of the time in which the first rank waits for sums. `modelled` is the time in seconds that
+    follows from `like` and the sums by themselves.
     """
 
     row: Row
@@ -85,28 +87,28 @@ class Shared:
         return self.like.median / self.row.median / self.row.ranks if self.like else None
 
 
-_Found = TypeVar("_Found", Comparison, Shared)
+_Compared = TypeVar("_Compared", Comparison, Shared)
 
 
-def by_device(found: Sequence[_Found]) -> list[tuple[str, list[_Found]]]:
-    """`found` of each device that has any."""
-    every = ((device, [one for one in found if one.device == device]) for device in CALLED)
-    return [(device, own) for device, own in every if own]
+def by_device(compared: Sequence[_Compared]) -> list[tuple[str, list[_Compared]]]:
+    """`compared` of each device that has any."""
+    every = ((device, [each for each in compared if each.device == device]) for device in CALLED)
+    return [(device, of_device) for device, of_device in every if of_device]
 
 
 def more_ranks(file: File, weak: bool = False) -> list[Comparison]:
     """One process, with whatever threads and execution are the fastest, against several ranks: for
     each device, batch size, precision and number of ranks of `file`; of a device in the file's
     order. `weak`: of ranks that have a batch each."""
-    found = []
-    for common, ranks, one, many in rank_pairs(_compared(file, weak)):
-        called = CALLED[one.configuration["device"]]
+    compared = []
+    for common, ranks, alone, many in rank_pairs(_compared(file, weak)):
+        called = CALLED[alone.configuration["device"]]
         together = f"{ranks} {called.many}{' with a batch each' if weak else ''}"
-        sides = (f"1 {called.one}", together)
-        crossover = find_crossover(one, many, sides=sides, equal_within=EQUAL_WITHIN)
+        sides = (f"1 {called.single}", together)
+        crossover = find_crossover(alone, many, sides=sides, equal_within=EQUAL_WITHIN)
         measure = SCALES[common["family"]].measure
-        found.append(Comparison(common, measure, one, many, crossover))
-    return [one for _, own in by_device(found) for one in own]
+        compared.append(Comparison(common, measure, alone, many, crossover))
+    return [*chain(*(of_device for _, of_device in by_device(compared)))]
 
 
 def _compared(file: File, weak: bool) -> File:
@@ -122,8 +124,8 @@ def shares_a_gpu(row: Row) -> bool:
 
 
 def _weakly(file: File) -> File:
-    """The file with each rank's own batch as that of its epochs: so ranks that have a batch each
-    stand beside one process that has one such batch. What has no such is left out."""
+    """The file with the batch of one rank as that of each row of epochs, so that ranks stand beside
+    a process with one such batch. Rows whose batch the ranks cannot share evenly are left out."""
 
     def rows() -> Iterator[Row]:
         for row in file.rows:
@@ -140,37 +142,32 @@ def shared(file: File, weak: bool = False) -> list[Shared]:
     """The fastest row of each network, batch size, precision, device and number of ranks and
     threads. `weak` as in more_ranks()."""
     file = _compared(file, weak)
-    groups: dict[tuple[object, ...], list[Row]] = {}
+    groups: dict[tuple[Items, str, int, int | None], list[Row]] = {}
     trained = [row for row in file.rows if row.family in TRAINING and row.failure is None]
     for row in trained:
         if row.ranks > 1:
             groups.setdefault((_work(row), row.device, row.ranks, row.threads), []).append(row)
-    found = []
-    for (work, device, _, threads), rows in groups.items():
-        own = best(rows)
-        others = [
-            row
-            for row in trained
-            if row.ranks == 1 and row.device == device and row.program == own.program
-        ]
-        same = [row for row in others if _work(row) == work]
-        alone = best(same) if same else None
-        of_threads = [row for row in same if row.threads == threads]
-        like = best(of_threads) if of_threads else None
-        waits, size = own.counters.get(_COMMUNICATION), _FLOAT_BYTES * own.counters["params"]
-        share = None if waits is None else min(1.0, waits / own.median)
-        summed = sum_seconds(file, own.device, own.ranks, size)
+    networks = []
+    for (work, device, ranks, threads), rows in groups.items():
+        row = best(rows)
+        alike = (1, device, row.program)
+        others = [each for each in trained if (each.ranks, each.device, each.program) == alike]
+        same = [each for each in others if _work(each) == work]
+        of_threads = [each for each in same if each.threads == threads]
+        alone, like = (best(each) if each else None for each in (same, of_threads))
+        waits, size = row.counters.get(_COMMUNICATION), _FLOAT_BYTES * row.counters["params"]
+        share = None if waits is None else min(1.0, waits / row.median)
+        summed = sum_seconds(file, device, ranks, size)
         modelled = None
         if like and summed is not None:
-            modelled = like.median / own.ranks + steps_of(own) * summed
-        found.append(Shared(own, alone, like, share, modelled))
-    return found
+            modelled = like.median / ranks + steps_of(row) * summed
+        networks.append(Shared(row, alone, like, share, modelled))
+    return networks
 
 
-def _work(row: Row) -> tuple[tuple[str, str], ...]:
-    axes = row.axes
-    alike = ((axis.key, value) for axis, value in axes.of(row.configuration, "alike"))
-    return (*axes.what(row.configuration, ()), *alike)
+def _work(row: Row) -> Items:
+    alike = ((axis.key, value) for axis, value in row.axes.of(row.configuration, "alike"))
+    return (*row.axes.what(row.configuration, ()), *alike)
 
 
 def sum_seconds(file: File, device: str, ranks: int, size: float) -> float | None:
@@ -191,13 +188,13 @@ def sum_seconds(file: File, device: str, ranks: int, size: float) -> float | Non
     return float(inside * max(1.0, size / sizes[-1]))
 
 
-def ranks_sentence(one: Comparison) -> str:
+def ranks_sentence(comparison: Comparison) -> str:
     """The answer in a sentence."""
-    claim = faster(one.crossover, printable(one.networks, _NAME))
-    at = [f"at batch {printable(one.batch, _NAME)}"] if one.batch else []
-    at += [printable(axis.change(value), _NAME) for axis, value in unlike(one.cpu.axes, one.common)]
-    said = f"{' '.join(at)}, {claim}" if at else claim
-    return f"{said[0].upper()}{said[1:]}."
+    claim = faster(comparison.crossover, printable(comparison.networks, _NAME))
+    at = [f"at batch {printable(comparison.batch, _NAME)}"] if comparison.batch else []
+    precisions = unlike(comparison.cpu.axes, comparison.common)
+    at += [printable(axis.change(value), _NAME) for axis, value in precisions]
+    return sentence(f"{' '.join(at)}, {claim}" if at else claim)
 
 
 def unlike(axes: Axes, configuration: Configuration) -> list[tuple[Axis, str]]:
@@ -209,64 +206,55 @@ def unlike(axes: Axes, configuration: Configuration) -> list[tuple[Axis, str]]:
 # ---- as tables; those on GPUs have tables of their own
 
 
-def ranks_tables(file: File, found: Sequence[Comparison]) -> list[Table]:
+def ranks_tables(file: File, compared: Sequence[Comparison]) -> list[Table]:
     """One line for each comparison of `file`: the size from which more ranks win."""
-    return [_ranks_table(file, CALLED[device], own) for device, own in by_device(found)]
+    return [_ranks_table(file, CALLED[device], alike) for device, alike in by_device(compared)]
 
 
-def shared_tables(found: Sequence[Shared]) -> list[Table]:
+def shared_tables(networks: Sequence[Shared]) -> list[Table]:
     """One line for each network and number of ranks and threads."""
-    return [_shared_table(CALLED[device], own) for device, own in by_device(found)]
+    return [_shared_table(CALLED[device], alike) for device, alike in by_device(networks)]
 
 
-def _ranks_table(file: File, called: Called, found: Sequence[Comparison]) -> Table:
+def _ranks_table(file: File, called: Called, compared: Sequence[Comparison]) -> Table:
     fields = (
-        text_field("networks", "networks", lambda one: one.networks),
-        (Column("batch", "batch", numeric=True), lambda one: text_cell(one.batch or None)),
-        text_field("precision", "precision", lambda one: one.precision or None),
-        text_field("ranks", called.many, lambda one: one.sides[1]),
+        text_field("networks", "networks", lambda each: each.networks),
+        (Column("batch", "batch", numeric=True), lambda each: text_cell(each.batch or None)),
+        text_field("precision", "precision", lambda each: each.precision or None),
+        text_field("ranks", called.many, lambda each: each.sides[1]),
         *crossover_fields(f"{called.many} pay from"),
     )
-    title = (
-        f"From which size several {called.many} train faster than one {called.one}, on "
-        f"{file.machine.id}"
-    )
-    notes = filter(None, [instances_words(file, {one.family for one in found})])
-    return table_of(title, found, fields, notes)
+    title = f"From which size several {called.many} train faster than one {called.single}"
+    notes = filter(None, [instances_words(file, {each.family for each in compared})])
+    return table_of(f"{title}, on {file.machine.id}", compared, fields, notes)
 
 
-def _shared_table(called: Called, found: Sequence[Shared]) -> Table:
+def _shared_table(called: Called, networks: Sequence[Shared]) -> Table:
     def ranks(row: Row) -> str:
         of_threads = f" of {_threads(row)}" if row.threads else ""
         more = [axis.word(value) for axis, value in unlike(row.axes, row.configuration)]
         return ", ".join([f"{row.ranks} {called.many}{of_threads}", *more])
 
     def share(key: str, title: str, of: Of, group: str = "") -> Field:
-        def cell(one: Shared) -> Cell:
-            value = of(one)
-            return NOTHING if value is None else Cell(f"{100 * value:.0f} %", value)
+        return shown_field(key, title, of, lambda share: f"{100 * share:.0f} %", group)
 
-        return Column(key, title, True, group), cell
+    def alone_how(network: Shared) -> str | None:
+        return _how(network.alone, _threads(network.alone)) if network.alone else None
 
-    many, alone = called.many, f"one {called.one}"
+    many, alone = called.many, f"one {called.single}"
     fields = (
-        *network_fields(of=lambda one: one.row),
-        text_field("ranks", "on", lambda one: ranks(one.row)),
-        seconds_field("seconds", "median", lambda one: one.row.median, many),
-        text_field("execution", "how", lambda one: _how(one.row), many),
-        seconds_field("modelled", "expected", lambda one: one.modelled, many),
-        share("communication", "waits for sums", lambda one: one.communication, many),
-        seconds_field("alone", "median", lambda one: one.alone and one.alone.median, alone),
-        text_field(
-            "alone_how",
-            "how",
-            lambda one: one.alone and _how(one.alone, _threads(one.alone)),
-            alone,
-        ),
-        number_field("speed_up", "speedup", lambda one: one.speed_up),
-        share("efficiency", "efficiency", lambda one: one.efficiency),
+        *network_fields(of=lambda network: network.row),
+        text_field("ranks", "on", lambda network: ranks(network.row)),
+        seconds_field("seconds", "median", lambda network: network.row.median, many),
+        text_field("execution", "how", lambda network: _how(network.row), many),
+        seconds_field("modelled", "expected", lambda network: network.modelled, many),
+        share("communication", "waits for sums", lambda network: network.communication, many),
+        seconds_field("alone", "median", lambda each: each.alone and each.alone.median, alone),
+        text_field("alone_how", "how", alone_how, alone),
+        number_field("speed_up", "speedup", lambda network: network.speed_up),
+        share("efficiency", "efficiency", lambda network: network.efficiency),
     )
-    return table_of(f"What several {many} bring", found, fields)
+    return table_of(f"What several {many} bring", networks, fields)
 
 
 def _threads(row: Row) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from plots.core.crossover import Comparison
@@ -45,18 +46,20 @@ _NOTES_OF = {
 def build(files: Sequence[File], context: Context, weak: bool = False) -> Section | None:
     """The section on `files`; None where none has rows of several ranks. `weak`: of ranks that have
     a batch each."""
-    shown = [(file, shared(file, weak)) for file in files[: context.detailed]]
-    shown = [(file, [one for one in own if one.alone or not weak]) for file, own in shown]
-    found = [(file, own) for file, own in shown if own]
-    if not found:
+    shown = [
+        (file, networks)
+        for file in files[: context.detailed]
+        if (networks := [each for each in shared(file, weak) if each.alone or not weak])
+    ]
+    if not shown:
         return None
-    devices = [device for device, _ in by_device([one for _, own in found for one in own])]
+    devices = [device for device, _ in by_device([*chain(*(networks for _, networks in shown))])]
     several = " and ".join(CALLED[device].several for device in devices)
-    pairs_of = [(file, more_ranks(file, weak)) for file, _ in found]
+    pairs_of = [(file, more_ranks(file, weak)) for file, _ in shown]
     drawn = context.draw(partial(_draw, most=_MOST_CHARTS), pairs_of)
     blocks = []
-    for (file, own), (_, pairs), charts in zip(found, pairs_of, drawn, strict=True):
-        tables = [table.led_by(*_FIRST) for table in shared_tables(own)]
+    for (file, networks), (_, pairs), charts in zip(shown, pairs_of, drawn, strict=True):
+        tables = [table.led_by(*_FIRST) for table in shared_tables(networks)]
         tables += [table.as_folded() for table in ranks_tables(file, pairs)]
         blocks.append(
             Block(
@@ -81,23 +84,23 @@ def draw_all(file: File, weak: bool = False) -> list[Chart]:
 
 
 def _draw(pair: tuple[File, Sequence[Comparison]], most: int | None = None) -> list[Chart]:
-    """At `most` so many of a device, a chart for all numbers of ranks."""
+    """A chart for all numbers of ranks, at `most` so many for a device."""
     # Imported here because matplotlib takes long to load.
     from plots.core.charts.crossover import draw_crossovers  # noqa: PLC0415
 
-    file, found = pair
+    file, compared = pair
     charts = []
-    for device, alike in by_device(found):
+    for device, of_device in by_device(compared):
         called = CALLED[device]
         groups: dict[tuple[str, ...], list[Comparison]] = {}
-        for one in alike:
-            groups.setdefault(tuple(one.common.values()), []).append(one)
-        for common, own in list(groups.items())[:most]:
-            family = FAMILIES[own[0].family].title
-            title = f"{family}: several {called.many} beside one {called.one}"
-            said = " ".join([f"{title}, time over size.", *map(ranks_sentence, own)])
+        for comparison in of_device:
+            groups.setdefault(tuple(comparison.common.values()), []).append(comparison)
+        for common, group in list(groups.items())[:most]:
+            family = FAMILIES[group[0].family].title
+            title = f"{family}: several {called.many} beside one {called.single}"
+            alt = " ".join([f"{title}, time over size.", *map(ranks_sentence, group)])
             name = slug("-".join([called.many, *common]), 100)
-            charts.append(replace(draw_crossovers(file, own, title), name=name, alt=said))
+            charts.append(replace(draw_crossovers(file, group, title), name=name, alt=alt))
     return charts
 
 

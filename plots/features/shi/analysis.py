@@ -80,8 +80,9 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """One of our devices in one precision: on one network in its fastest way, `row`, or on all
-    `networks` that it has, without one. `against` has the ratios to the figures of each side."""
+    """One of our devices in one precision: its fastest way on one network, `row`, or without a row
+    the mean over all `networks` that it has. `against` has the ratios to the figures of each side.
+    """
 
     side: Side
     precision: str
@@ -126,11 +127,11 @@ def newest_with_rows(
 ) -> list[tuple[File, list[Row]]]:
     """Of each machine the file that answers for it among those with such rows, or else among all,
     with its shi_rows()."""
-    found = {file.path: shi_rows(file, figures) for file in files}
-    with_rows, _ = newest_per_machine([file for file in files if found[file.path]], by_id)
+    rows = {file.path: shi_rows(file, figures) for file in files}
+    with_rows, _ = newest_per_machine([file for file in files if rows[file.path]], by_id)
     chosen = {file.machine.id: file for file in newest_per_machine(files, by_id)[0]}
     chosen |= {file.machine.id: file for file in with_rows}
-    return [(chosen[machine], found[chosen[machine].path]) for machine in sorted(chosen)]
+    return [(file, rows[file.path]) for _, file in sorted(chosen.items())]
 
 
 def seconds_of(row: Row) -> float:
@@ -142,14 +143,14 @@ def ours(figures: Sequence[Figure], rows: Sequence[Row]) -> list[Ours]:
     """What `rows`, the shi_rows() of one file, reach: of each network, device and precision the
     fastest, in the order of the table."""
     order = list(dict.fromkeys(figure.network for figure in figures))
-    each = [one for one in _devices(figures, rows) if one.row]
-    return sorted(each, key=lambda one: order.index(one.networks[0]))
+    fastest = [reached for reached in _devices(figures, rows) if reached.row]
+    return sorted(fastest, key=lambda reached: order.index(reached.networks[0]))
 
 
 def means(figures: Sequence[Figure], rows: Sequence[Row]) -> list[Ours]:
     """The geometric means over all networks of each of our devices, in the published precision."""
-    every = _devices(figures, rows)
-    return [one for one in every if one.row is None and one.precision == PRECISION]
+    every = (reached for reached in _devices(figures, rows) if reached.row is None)
+    return [mean for mean in every if mean.precision == PRECISION]
 
 
 def _key(row: Row) -> tuple[str, str]:
@@ -166,18 +167,18 @@ def _devices(figures: Sequence[Figure], rows: Sequence[Row]) -> Iterator[Ours]:
             networks = groups.setdefault((side, row.precision), {})
             networks.setdefault(names[row.model], []).append(row)
     for (side, precision), networks in groups.items():
-        best = {kind: [_fastest(figures, one, kind) for one in networks] for kind in SIDES}
+        best = {kind: [_fastest(figures, name, kind) for name in networks] for kind in SIDES}
         estimates = _estimated(list(networks.values()), side)
-        shown: list[tuple[Row | None, list[int]]] = [
-            (min(own, key=seconds_of), [place]) for place, own in enumerate(networks.values())
+        each: list[tuple[Row | None, list[int]]] = [
+            (min(ways, key=seconds_of), [place]) for place, ways in enumerate(networks.values())
         ]
-        for row_of_one, places in (*shown, (None, [*range(len(networks))])):
+        for row_or_none, places in (*each, (None, [*range(len(networks))])):
             against = {
                 kind: _ratio([best[kind][place] for place in places], places, estimates)
                 for kind in SIDES
             }
-            own_names = tuple(best["cpu"][place].network for place in places)
-            yield Ours(side, precision, own_names, row_of_one, against)
+            published = tuple(best["cpu"][place].network for place in places)
+            yield Ours(side, precision, published, row_or_none, against)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,9 +202,9 @@ def _estimated(networks: Sequence[Sequence[Row]], side: Side) -> _Estimates:
         candidates=candidates,
         instances=tuple(tuple(row.instances for row in rows) for rows in networks),
     )
-    found = estimate(curve, SIDES.index(side))
+    times = estimate(curve, SIDES.index(side))
     counts = np.array([fewest_samples(curve, place) for place in range(len(networks))])
-    return _Estimates(found.logs, found.replicates, counts >= statistics.FEWEST_SAMPLES)
+    return _Estimates(times.logs, times.replicates, counts >= statistics.FEWEST_SAMPLES)
 
 
 def _ratio(figures: Sequence[Figure], places: Sequence[int], estimates: _Estimates) -> Ratio:
@@ -222,5 +223,5 @@ def _ratio(figures: Sequence[Figure], places: Sequence[int], estimates: _Estimat
 
 def _fastest(figures: Iterable[Figure], network: str, side: Side) -> Figure:
     """Of each network a figure of each side was published."""
-    own = [one for one in figures if one.network == network and one.side == side and one.seconds]
-    return min(own, key=lambda one: one.seconds or math.inf)
+    of_side = (figure for figure in figures if (figure.network, figure.side) == (network, side))
+    return min(of_side, key=lambda figure: figure.seconds or math.inf)

@@ -43,9 +43,9 @@ def run(options: argparse.Namespace) -> int:
     files, problems = loading.load_files(options.paths)
     try:
         figures = load_shi()
-        found = newest_with_rows(figures, files)
-        options.all |= not any(rows for _, rows in found)
-        shown = [file for file, _ in found]
+        with_rows = newest_with_rows(figures, files)
+        options.all |= not any(rows for _, rows in with_rows)
+        shown = [file for file, _ in with_rows]
         tell_passed_over(shown, files, by_id)
         section = build(shown, Context(detailed=len(shown)))
     except OSError as error:

@@ -70,21 +70,20 @@ def shi_table(figures: Sequence[Figure], files: Sequence[File]) -> Table:
         if figure.seconds is not None
     }
     published = len(cells)
-    found = newest_with_rows(figures, files)
-    for file, rows in found:
+    newest = newest_with_rows(figures, files)
+    for file, rows in newest:
         if rows:
-            own = _columns(file, rows, columns)
-            columns += dict.fromkeys(own.values())
-            cells |= _own_cells(figures, rows, own, notes)
+            of_machine = _columns(file, rows, columns)
+            columns += of_machine.values()
+            cells |= _our_cells(figures, rows, of_machine, notes)
         marks([_about(file, rows)], notes)
     if len(cells) > published:
-        every = [row for _, rows in found for row in rows]
+        every = [row for _, rows in newest for row in rows]
         marks([_METHOD, *differences(figures, every)], notes)
     lines = []
     for line in _lines(figures, cells):
-        own_cells = [cells.get((line, column), NOTHING) for column in columns]
-        names = (text_cell(name) for name in line)
-        lines.append((*names, *_with_bold(own_cells, columns)))
+        times = [cells.get((line, column), NOTHING) for column in columns]
+        lines.append((*map(text_cell, line), *_with_bold(times, columns)))
     heads = (Column("network", "Network"), Column("framework", "Framework"))
     return Table(_TITLE, (*heads, *columns), tuple(lines), tuple(notes))
 
@@ -100,9 +99,9 @@ def _column(figure: Figure) -> Column:
 def differences(figures: Iterable[Figure], rows: Iterable[Row]) -> list[str]:
     """How those networks among `rows` that are not the published ones differ, a sentence each."""
     models = {row.model for row in rows}
-    named = dict.fromkeys(one.network for one in figures if one.network.lower() in models)
+    names = dict.fromkeys(figure.network for figure in figures if figure.network.lower() in models)
     known = load_differences()
-    return [f"{network}: {known[network]}." for network in named if network in known]
+    return [f"{name}: {known[name]}." for name in names if name in known]
 
 
 def _columns(file: File, rows: Sequence[Row], taken: Sequence[Column]) -> dict[str | None, Column]:
@@ -124,7 +123,7 @@ def _columns(file: File, rows: Sequence[Row], taken: Sequence[Column]) -> dict[s
     return columns
 
 
-def _own_cells(
+def _our_cells(
     figures: Sequence[Figure],
     rows: Sequence[Row],
     columns: dict[str | None, Column],
@@ -163,8 +162,8 @@ def _lines(figures: Iterable[Figure], cells: _Cells) -> list[_Line]:
     """The published lines, and ours below those of their network."""
     published = list(dict.fromkeys((figure.network, figure.framework) for figure in figures))
     networks = list(dict.fromkeys(network for network, _ in published))
-    own = sorted({line for line, _ in cells if line[1].startswith(_OURS)})
-    return sorted([*published, *own], key=lambda line: networks.index(line[0]))
+    of_ours = sorted({line for line, _ in cells if line[1].startswith(_OURS)})
+    return sorted([*published, *of_ours], key=lambda line: networks.index(line[0]))
 
 
 def _with_bold(cells: Sequence[Cell], columns: Sequence[Column]) -> list[Cell]:
@@ -209,12 +208,12 @@ def ratio_table(figures: Sequence[Figure], files: Sequence[File]) -> Table:
     the fastest published one on a CPU and on a GPU, and how many times as fast ours is. The last
     lines are the geometric means, which brought() says in words."""
     flags: dict[str, int] = {}
-    found = newest_with_rows(figures, files)
-    measured = [(file, rows) for file, rows in found if any(row.failure is None for row in rows)]
-    lines = [(file, one) for file, rows in measured for one in ours(figures, rows)]
-    of_ours = [one.row for _, one in lines if one.row]
-    every = ((file, one) for file, rows in measured for one in means(figures, rows))
-    lines += [(file, one) for file, one in every if len(one.networks) > 1]
+    newest = newest_with_rows(figures, files)
+    measured = [(file, rows) for file, rows in newest if any(row.failure is None for row in rows)]
+    lines = [(file, reached) for file, rows in measured for reached in ours(figures, rows)]
+    of_ours = [reached.row for _, reached in lines if reached.row]
+    every = ((file, mean) for file, rows in measured for mean in means(figures, rows))
+    lines += [(file, mean) for file, mean in every if len(mean.networks) > 1]
 
     def time(of: _Of) -> Cell:
         row = of[1].row
@@ -226,13 +225,14 @@ def ratio_table(figures: Sequence[Figure], files: Sequence[File]) -> Table:
         count = len(of[1].networks)
         return of[1].networks[0] if of[1].row else f"geometric mean of {count}"
 
-    def on(one: Ours) -> str:
-        return str(device_label(one.row)) if one.row else _KINDS[one.side]
+    def on(of: _Of) -> str:
+        row = of[1].row
+        return str(device_label(row)) if row else _KINDS[of[1].side]
 
     fields = (
         text_field("network", "network", network),
         *(file_fields(measured)[:1]),
-        text_field("on", "on", lambda of: on(of[1])),
+        text_field("on", "on", on),
         text_field("precision", "precision", lambda of: of[1].precision),
         (Column("seconds", "mini-batch", numeric=True), time),
         *(field for side in SIDES for field in _against(side)),
@@ -265,8 +265,8 @@ def _against(side: Side) -> tuple[Field, ...]:
         return f"{figure.framework}, {DEVICES[figure.device]}{threads}"
 
     def ratio(of: _Of) -> Cell:
-        one = of[1].against[side]
-        return replace(number_cell(one.ratio), bold=one.low is not None and one.low > 1)
+        ratio = of[1].against[side]
+        return replace(number_cell(ratio.ratio), bold=ratio.low is not None and ratio.low > 1)
 
     def time(of: _Of) -> float | None:
         figure, *others = of[1].against[side].figures
@@ -287,48 +287,46 @@ def brought(figures: Sequence[Figure], files: Sequence[File]) -> list[str]:
     every = len({figure.network for figure in figures})
     sentences = []
     for file, rows in newest_with_rows(figures, files):
-        found = sorted(means(figures, rows), key=lambda one: SIDES.index(one.side))
-        if not found:
+        of_devices = sorted(means(figures, rows), key=lambda mean: SIDES.index(mean.side))
+        if not of_devices:
             continue
         years = file.date.year - YEAR
         head = f"What {counted(years, 'year')} brought" if years > 0 else f"Since {YEAR}"
-        over = [_over(one, every) for one in found]
-        alike = len(set(over)) == 1
-        clauses = [
-            _clause(file, one) + ("" if alike else f", {own}")
-            for one, own in zip(found, over, strict=True)
-        ]
-        said = "; ".join([*clauses, *(over[:1] if alike else [])])
-        few = any(ratio.low is None for one in found for ratio in one.against.values())
+        over = [_over(mean.networks, every) for mean in of_devices]
+        clauses = [_clause(file, mean) for mean in of_devices]
+        if len(set(over)) == 1:
+            clauses.append(over[0])
+        else:
+            clauses = [", ".join(pair) for pair in zip(clauses, over, strict=True)]
+        few = any(ratio.low is None for mean in of_devices for ratio in mean.against.values())
         doubt = " What has no interval has too few repetitions for one." if few else ""
-        sentences.append(f"{head} in {PRECISION}: {said}.{doubt}")
+        sentences.append(f"{head} in {PRECISION}: {'; '.join(clauses)}.{doubt}")
     return sentences
 
 
-def _clause(file: File, one: Ours) -> str:
+def _clause(file: File, mean: Ours) -> str:
     """What one of our devices is against each side of what was published."""
     machine = file.machine
-    device = machine.cpu.words if one.side == "cpu" else machine.gpu or "GPU"
+    device = machine.cpu.words if mean.side == "cpu" else machine.gpu or "GPU"
     against = [
         f"{_ratio_text(ratio)} as fast as the fastest published {_KINDS[kind]} ({_places(ratio)})"
-        for kind, ratio in one.against.items()
+        for kind, ratio in mean.against.items()
     ]
-    name = f"{_KINDS[one.side]} of {printable(machine.id, 60)} ({printable(device, 60)})"
+    name = f"{_KINDS[mean.side]} of {printable(machine.id, 60)} ({printable(device, 60)})"
     return f"the {name} is {' and '.join(against)}"
 
 
-def _places(one: Ratio) -> str:
-    reached = {figure.device for figure in one.figures}
-    return " or ".join(words for device, words in DEVICES.items() if device in reached)
+def _places(ratio: Ratio) -> str:
+    published = {figure.device for figure in ratio.figures}
+    return " or ".join(words for device, words in DEVICES.items() if device in published)
 
 
-def _over(one: Ours, every: int) -> str:
-    if len(one.networks) == 1:
-        return f"on {one.networks[0]} alone, the only one of {every} networks measured here"
-    if len(one.networks) == every:
+def _over(networks: Sequence[str], every: int) -> str:
+    if len(networks) == 1:
+        return f"on {networks[0]} alone, the only one of {every} networks measured here"
+    if len(networks) == every:
         return f"geometric means over all {every} networks"
-    names = ", ".join(one.networks)
-    return f"geometric means over {len(one.networks)} of {every} networks ({names})"
+    return f"geometric means over {len(networks)} of {every} networks ({', '.join(networks)})"
 
 
 def _ratio_text(ratio: Ratio) -> str:
@@ -353,21 +351,22 @@ def build(files: Sequence[File], context: Context) -> Section:
     shown = files[: context.detailed]
     figures = load_shi()
     table = shi_table(figures, shown)
-    said = "as published. None of these files measured one of the networks; ./run does, and gives "
-    said += "them lines here."
-    block = Block(tables=(table.as_folded(),))
     if any(shi_rows(file, figures) for file in shown):
-        said = "beside the same networks as measured here; notes say where ours differ."
+        lead = f"{_LEAD}beside the same networks as measured here; notes say where ours differ."
         block = _ours_beside(figures, shown, table)
-    return Section(
-        title="Beside Shi et al. 2016", anchor="shi", lead=f"{_LEAD}{said}", blocks=(block,)
-    )
+    else:
+        lead = (
+            f"{_LEAD}as published. None of these files measured one of the networks; ./run does, "
+            "and gives them lines here."
+        )
+        block = Block(tables=(table.as_folded(),))
+    return Section(title="Beside Shi et al. 2016", anchor="shi", lead=lead, blocks=(block,))
 
 
 def _ours_beside(figures: Sequence[Figure], shown: Sequence[File], table: Table) -> Block:
     """The ratios of `shown` first; `table` is their shi_table()."""
     published = {column.key for column in shi_table(figures, ()).columns}
-    own = [column.key for column in table.columns if column.key not in published]
+    of_machines = [column.key for column in table.columns if column.key not in published]
     ratios = ratio_table(figures, shown)
     theirs = [column.key for column in ratios.columns if column.key.startswith("published_")]
     short = ratios.without(*theirs).led_by(*_RATIO)
@@ -375,6 +374,6 @@ def _ours_beside(figures: Sequence[Figure], shown: Sequence[File], table: Table)
         points=tuple(brought(figures, shown)),
         tables=(
             ratios.led_by(*_RATIO).shortened(short.in_brief()),
-            table.led_by(*(column.key for column in table.columns[:2]), *own).as_folded(),
+            table.led_by("network", "framework", *of_machines).as_folded(),
         ),
     )

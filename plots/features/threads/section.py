@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From which size more CPU threads pay: as a table, and on the page."""
+"""From which size more CPU threads pay: the crossover that every machine has. In a sentence, as a
+table, and on the page.
+
+As plots/core/crossover.py, with the fewest threads in the place of the CPU and the most in that
+of the GPU; docs/method/refinement.md gives the rules.
+"""
 
 from collections.abc import Sequence
 from itertools import chain
 
-from plots.core.crossover import Comparison
-from plots.core.crossover_words import instances_words
+from plots.core.crossover import EQUAL_WITHIN, Comparison, find_crossover
+from plots.core.crossover_words import faster, instances_words
+from plots.core.curves import thread_pairs
 from plots.core.page.section import Block, Context, Section
-from plots.core.paired import LOST, pairs_fields
+from plots.core.paired import LOST, pairs_fields, pairs_sentence
 from plots.core.tables.cells import crossover_fields, table_of, text_cell, text_field
 from plots.core.tables.table import Column, Table
-from plots.features.threads.analysis import more_threads, threads_sentence
 from plots.file.ladders import networks_of_any
 from plots.file.rows import File
 from plots.text import printable
 
+_NAME = 60
 _FIRST = ("crossover", "low", "high", "pairs_low", "pairs_high", "regret")
 _NOTES = (
     "The interval is a bootstrap of the repetitions. Pairs are repetitions of both sides in turn, "
@@ -24,16 +30,46 @@ _NOTES = (
 )
 
 
+def more_threads(file: File) -> list[Comparison]:
+    """A comparison for each batch size, precision and so on of the epochs of `file` that have
+    several thread counts, in the file's order."""
+    compared = []
+    programs = {row.index: row.runs_as for row in file.rows}
+    for common, fewest, most in thread_pairs(file):
+        by_size = dict(zip(fewest.sizes.tolist(), fewest.rows, strict=True))
+        same = tuple(
+            size
+            for size, row in zip(most.sizes.tolist(), most.rows, strict=True)
+            if size in by_size and programs[row] == programs[by_size[size]]
+        )
+        few, many = (
+            curve.axes["cpu_threads"].word(curve.configuration["cpu_threads"])
+            for curve in (fewest, most)
+        )
+        crossover = find_crossover(
+            fewest, most, sides=(few, many), equal_within=EQUAL_WITHIN, same=same
+        )
+        compared.append(Comparison(common, "parameters", fewest, most, crossover))
+    return compared
+
+
+def threads_sentence(file: File, comparison: Comparison) -> str:
+    """The answer in a sentence, with what the file's pairs say."""
+    claim = faster(comparison.crossover, printable(comparison.networks, _NAME))
+    answer = f"At batch {printable(comparison.batch or '?', _NAME)}, {claim}."
+    return " ".join([answer, *pairs_sentence(file, comparison)])
+
+
 def build(files: Sequence[File], context: Context) -> Section | None:
     """The section on `files`; None where none has epochs on several thread counts."""
     blocks = [
         Block(
             machine=file.machine.id,
-            points=tuple(threads_sentence(file, one) for one in found),
-            tables=(threads_table(file, found).led_by(*_FIRST),),
+            points=tuple(threads_sentence(file, comparison) for comparison in compared),
+            tables=(threads_table(file, compared).led_by(*_FIRST),),
         )
         for file in files[: context.detailed]
-        if (found := more_threads(file))
+        if (compared := more_threads(file))
     ]
     if not blocks:
         return None
@@ -55,14 +91,14 @@ def lacking(file: File) -> str:
     )
 
 
-def threads_table(file: File, found: Sequence[Comparison]) -> Table:
+def threads_table(file: File, compared: Sequence[Comparison]) -> Table:
     """One line for each comparison: the size from which more threads win, with the bootstrap's
     interval, that of the pairs, and the share of the time that following it loses."""
-    ladders = list(dict.fromkeys(one.networks for one in found))
+    ladders = {comparison.networks for comparison in compared}
     notes: dict[str, int] = {}
     networks = text_field("networks", "networks", lambda of: of[1].networks)
     fields = (
-        *([networks] if any(one.model for one in found) else []),
+        *([networks] if any(comparison.model for comparison in compared) else []),
         (Column("batch", "batch", True), lambda of: text_cell(of[1].batch or None)),
         text_field("precision", "precision", lambda of: of[1].precision or None),
         text_field("fewest", "threads", lambda of: of[1].sides[0]),
@@ -72,11 +108,11 @@ def threads_table(file: File, found: Sequence[Comparison]) -> Table:
         *LOST,
     )
     title = "From which size more CPU threads pay, in epochs"
-    title += f" of {ladders[0]}" if len(ladders) == 1 else ""
-    instances = instances_words(file, {one.family for one in found})
+    title += f" of {ladders.pop()}" if len(ladders) == 1 else ""
+    instances = instances_words(file, {comparison.family for comparison in compared})
     return table_of(
         f"{title}, on {file.machine.id}",
-        [(file, one) for one in found],
+        [(file, comparison) for comparison in compared],
         fields,
         chain(notes, filter(None, [instances])),
     )

@@ -61,12 +61,12 @@ _Line = list[Row]  # of one ladder, by size
 
 def lines_of(rows: Sequence[Row]) -> list[_Line]:
     """A line for each way, ladder and batch among `rows`."""
-    found: dict[tuple[SeriesKey, str, float], _Line] = {}
+    groups: dict[tuple[SeriesKey, str, float], _Line] = {}
     for row in sorted(rows, key=lambda row: row.counters["params"]):
         if row.ladder:
             key = (series_key(row), row.ladder.name, row.counters["batch"])
-            found.setdefault(key, []).append(row)
-    return list(found.values())
+            groups.setdefault(key, []).append(row)
+    return list(groups.values())
 
 
 def best_of_devices(rows: Sequence[Row]) -> list[Row]:
@@ -74,23 +74,22 @@ def best_of_devices(rows: Sequence[Row]) -> list[Row]:
     ladder's own batch and in the plainest precision where there are any."""
     if len(lines_of(rows)) <= MOST_LINES:
         return list(rows)
-    own = [row for row in rows if row.ladder is None or row.batch == row.ladder.batch]
-    return fastest_ways([row for row in own if is_in_plainest_precision(row)] or rows)
+    usual = [row for row in rows if row.ladder is None or row.batch == row.ladder.batch]
+    return fastest_ways([row for row in usual if is_in_plainest_precision(row)] or rows)
 
 
 def fastest_ways(rows: Sequence[Row]) -> list[Row]:
-    """Those of each device's way that is fastest in what all have, of the ways that have half as
-    many of `rows` as any at least."""
+    """Those of the fastest way of each device. It is the fastest on the networks that all of the
+    device's ways have; ways with less than half as many of `rows` as another do not count."""
     kept = set()
     for device in dict.fromkeys(row.device for row in rows):
         ways: dict[SeriesKey, dict[tuple[str, str], float]] = {}
         for row in on_device(rows, device):
-            own = ways.setdefault(series_key(row), {})
-            own[row.model, row.batch] = math.log(row.median)
+            ways.setdefault(series_key(row), {})[row.model, row.batch] = math.log(row.median)
         most = max(map(len, ways.values()), default=0)
-        ways = {key: own for key, own in ways.items() if 2 * len(own) >= most}
+        ways = {key: logs for key, logs in ways.items() if 2 * len(logs) >= most}
         shared = set.intersection(*map(set, ways.values())) if ways else set()
-        sums = {key: sum(own[one] for one in shared) for key, own in ways.items()}
+        sums = {key: sum(logs[network] for network in shared) for key, logs in ways.items()}
         kept |= {min(sums, key=sums.__getitem__)} if sums else set()
     return [row for row in rows if series_key(row) in kept]
 
@@ -110,8 +109,8 @@ def draw_epochs(file: File) -> Chart:
 
 
 def draw_passes(file: File) -> list[Chart]:
-    """The charts of the passes of `file`: of times, in the smallest batch, at which whoever asks
-    waits for one answer, and where there are any of throughput and of latencies."""
+    """The charts of the forward passes of `file`: of their times in the smallest batch, in which
+    one waits for a single answer; of throughput and of latencies where the file has these."""
     rows = training_rows(file, FORWARD)
     plain = [row for row in rows if is_in_plainest_precision(row)]
     batch = min(row.counters["batch"] for row in rows)
@@ -128,8 +127,8 @@ def draw_passes(file: File) -> list[Chart]:
 
 def draw_times(file: File, rows: Sequence[Row]) -> Pictures:
     """Draws `rows` of `file`, which have a result and are of one family: epochs beside what was
-    published on the same networks, or forward passes; of networks on no ladder _MOST_POINTS, evenly
-    spread over their sizes.
+    published on the same networks, or forward passes. At most _MOST_POINTS networks on no ladder
+    are drawn, evenly spread over their sizes.
 
     A point is the median over the repetitions. The middle half of the repetitions is shaded behind
     a line and drawn as a bar at a single point: one wild repetition is for the tables.
@@ -160,10 +159,10 @@ def _draw_lines(axes: Axes, rows: Sequence[Row], looks: Looks) -> list[Line2D]:
     handles = []
     for key, label in series_labels(rows).items():
         look, name = looks.of(dict(key)), printable(label, 60)
-        own = [line for line in lines if series_key(line[0]) == key]
-        if not own:  # single points only: their colour still needs an entry
+        of_way = [line for line in lines if series_key(line[0]) == key]
+        if not of_way:  # single points only: their colour still needs an entry
             handles.append(Line2D([], [], linestyle="", label=name, **look.points))
-        for line in sorted(own, key=_kind):
+        for line in sorted(of_way, key=_kind):
             ladder, batch = _kind(line)
             words = compress((ladder, f"batch {batch:,.0f}"), several)
             style = look.line
@@ -313,15 +312,15 @@ def draw_throughput(file: File, rows: Sequence[Row]) -> Chart | None:
     lines_of: dict[tuple[str, SeriesKey], list[Row]] = {}
     for row in fastest_ways(rows):
         lines_of.setdefault((row.model, series_key(row)), []).append(row)
-    own = _few([row for line in lines_of.values() if len(line) > 1 for row in line], MOST_PANELS)
-    if not own:
+    shown = _few([row for line in lines_of.values() if len(line) > 1 for row in line], MOST_PANELS)
+    if not shown:
         return None
     panels = [
         Panel(
             f"{name}, {units.count(members[0].counters['params'])} parameters",
             tuple(lines(members, lambda row: row.counters["batch"], ("batch",), "batch")),
         )
-        for name, members in own.items()
+        for name, members in shown.items()
     ]
     pictures = draw_rates(
         file,
@@ -331,24 +330,24 @@ def draw_throughput(file: File, rows: Sequence[Row]) -> Chart | None:
         rate_label="samples per second, passes one behind the other",
         unit="/s",
     )
-    alt = f"Samples per second against the batch, both axes logarithmic, of {', '.join(own)}."
+    alt = f"Samples per second against the batch, both axes logarithmic, of {', '.join(shown)}."
     return Chart("throughput", pictures, alt)
 
 
 def draw_latencies(file: File, rows: Sequence[Row]) -> Chart | None:
-    """How late passes of one network are, in the middle and at worst; of `rows`, forward passes of
-    `file` in one batch. None where none was timed pass by pass."""
+    """How late single passes of one network are, at the median and at worst, among `rows`: forward
+    passes of `file` in one batch. None where none was timed pass by pass."""
     timed = [row for row in fastest_ways(rows) if _latencies(row)]
     devices_of: dict[str, set[str]] = {}
     for row in timed:
         devices_of.setdefault(row.model, set()).add(row.device)
     most = max(map(len, devices_of.values()), default=0)
-    own = _few([row for row in timed if len(devices_of[row.model]) == most], 3)
-    if not own:
+    shown = _few([row for row in timed if len(devices_of[row.model]) == most], 3)
+    if not shown:
         return None
-    name = list(own)[len(own) // 2]
+    name = list(shown)[len(shown) // 2]
     alt = f"What 50 % to all of the single passes of {name} do not exceed, on each device."
-    return Chart("latencies", render(partial(_draw_latencies, file, own[name])), alt)
+    return Chart("latencies", render(partial(_draw_latencies, file, shown[name])), alt)
 
 
 def _draw_latencies(file: File, rows: Sequence[Row], figure: Figure) -> None:
@@ -385,16 +384,16 @@ def _draw_latencies(file: File, rows: Sequence[Row], figure: Figure) -> None:
 def _latencies(row: Row) -> dict[int, float]:
     """Place in QUANTILES → seconds, of those that were measured."""
     late = (over_repetitions(key, row) for key in QUANTILES)
-    return {place: one for place, one in enumerate(late) if one and one > 0}
+    return {place: seconds for place, seconds in enumerate(late) if seconds and seconds > 0}
 
 
 def _few(rows: Iterable[Row], most: int) -> dict[str, list[Row]]:
-    """The rows of a few networks, by size and evenly spread, rather of those that have a name of
-    their own than of those on ladders."""
+    """The rows of at `most` so many networks, the smallest first, evenly spread over their sizes:
+    of those on no ladder alone where these are _BESIDES at least."""
     networks: dict[str, list[Row]] = {}
     for row in familiar([row for row in rows if not row.is_between]):
         networks.setdefault(row.model, []).append(row)
-    named = [name for name, own in networks.items() if own[0].ladder is None]
+    named = [name for name, members in networks.items() if members[0].ladder is None]
     names = named if len(named) >= _BESIDES else list(networks)
     names.sort(key=lambda name: networks[name][0].counters["params"])
     return {names[place]: networks[names[place]] for place in spread(len(names), most)}

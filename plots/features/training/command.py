@@ -34,13 +34,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     files, problems = load_answering(options.paths)
-    found: list[Section] = []
+    sections: list[Section] = []
     for file in files:
         if any(training_rows(file, family) for family in OF_NETWORKS):
             context = Context(draws=False)
             built = (build([file], context) for build in (epochs, steps, passes))
-            found += [section for section in built if section and any(section.every_table)]
+            sections += [section for section in built if section and any(section.every_table)]
         else:
             problems.append(f"{printable(str(file.path))}: no row of it trains or uses a network")
-    print_sections(found, options)
+    print_sections(sections, options)
     return complain(problems)

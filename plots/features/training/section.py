@@ -71,12 +71,11 @@ _KINDS = {
 
 def epochs(files: Sequence[File], context: Context) -> Section:
     """Epochs of `files`: the chart, the best of each device, every row."""
-    found = _section(EPOCH, files, context)
-    if found is None:
-        reason = "No Epoch row of this file has a result."
-        shown = files[: context.detailed]
-        found = _titled(EPOCH, [Block(machine=file.machine.id, lead=reason) for file in shown])
-    return found
+    if section := _section(EPOCH, files, context):
+        return section
+    reason = "No Epoch row of this file has a result."
+    shown = files[: context.detailed]
+    return _titled(EPOCH, [Block(machine=file.machine.id, lead=reason) for file in shown])
 
 
 def steps(files: Sequence[File], context: Context) -> Section | None:
@@ -94,17 +93,17 @@ def _section(family: str, files: Sequence[File], context: Context) -> Section | 
     shown = [file for file in files[: context.detailed] if training_rows(file, family)]
     if not shown:
         return None
-    drawn = context.draw(partial(_draw, family=family), shown)
+    kind, drawn = _KINDS[family], context.draw(partial(_draw, family=family), shown)
     blocks = [
         Block(
             machine=file.machine.id,
-            pictures=tuple(context.picture(file, one, _KINDS[family].caption) for one in charts),
+            pictures=tuple(context.picture(file, chart, kind.caption) for chart in charts),
             tables=tables(training_rows(file, family)),
         )
         for file, charts in zip(shown, drawn, strict=True)
     ]
     both = any(on_device(training_rows(file, family), "cuda") for file in shown)
-    return _titled(family, blocks, (_KINDS[family].note, *([SPEED_UP] if both else [])))
+    return _titled(family, blocks, (kind.note, *([SPEED_UP] if both else [])))
 
 
 def _titled(family: str, blocks: Sequence[Block], notes: tuple[str, ...] = ()) -> Section:
@@ -122,21 +121,21 @@ def _draw(file: File, family: str) -> list[Chart]:
 
 
 def tables(rows: Sequence[Row]) -> tuple[Table, ...]:
-    """What `rows` of one family take: the fastest way of each device, of which people are shown the
-    networks that both have, every row, and what else there is of them."""
+    """What `rows` of one family take: the fastest way of each device, with the networks that both
+    have for people; every row; and memory or latencies."""
     family = FAMILIES[rows[0].family]
     named = _KINDS[rows[0].family].named
     answer = ("speed_up", f"cpu_{family.time}", f"gpu_{family.time}", "cpu_on", "gpu_on")
     first = dict.fromkeys((*named, *answer, "params", "batch"))
     title = f"{family.title}: the fastest way of each device"
     best, short = (
-        best_table(own).led_by(*first, title=title).in_brief()
-        for own in (rows, without_lone(familiar(rows)))
+        best_table(listed).led_by(*first, title=title).in_brief()
+        for listed in (rows, without_lone(familiar(rows)))
     )
-    found = [best.shortened(short), every_table(rows).led_by(*named, family.time, "on").as_folded()]
+    more = [every_table(rows).led_by(*named, family.time, "on")]
     if rows[0].family == MINIBATCH:
-        found.append(memory_table(rows).led_by("network", "batch", "on").as_folded())
+        more.append(memory_table(rows).led_by("network", "batch", "on"))
     if rows[0].family == FORWARD:
         quantiles = ("latency_p50_seconds", "latency_p99_seconds")
-        found.append(latency_table(rows).led_by("network", "batch", "on", *quantiles).as_folded())
-    return tuple(found)
+        more.append(latency_table(rows).led_by("network", "batch", "on", *quantiles))
+    return best.shortened(short), *(table.as_folded() for table in more)

@@ -56,7 +56,10 @@ def best_table(rows: Sequence[Row]) -> Table:
     between = networks_of_any(row.ladder for row in rows if row.is_between and row.ladder)
     family = FAMILIES[rows[0].family]
     devices = [device for device in _GROUPS if on_device(listed, device)]
-    fastest = [_fastest(members) for members in networks(listed).values()]
+    fastest = [
+        {device: best(ways) for device in _GROUPS if (ways := on_device(members, device))}
+        for members in networks(listed).values()
+    ]
     notes: dict[str, int] = {}
     label = _labels(listed)
 
@@ -65,13 +68,13 @@ def best_table(rows: Sequence[Row]) -> Table:
         group, prefix = (_GROUPS[device] if len(devices) > 1 else "", _PREFIXES[device])
 
         def cell(show: Callable[[Row], Cell]) -> Callable[[_Fastest], Cell]:
-            return lambda found: show(found[device]) if device in found else NOTHING
+            return lambda ways: show(ways[device]) if device in ways else NOTHING
 
-        def median(found: _Fastest) -> Cell:
-            if device not in found:
+        def median(ways: _Fastest) -> Cell:
+            if device not in ways:
                 return NOTHING
-            is_faster = len(found) > 1 and found[device] is best(list(found.values()))
-            return _median(found[device], notes, is_faster)
+            is_faster = len(ways) > 1 and ways[device] is best(list(ways.values()))
+            return _median(ways[device], notes, is_faster)
 
         yield Column(f"{prefix}_{family.time}", "median", True, group), median
         yield Column(f"{prefix}_range", "range", True, group), cell(range_cell)
@@ -83,9 +86,14 @@ def best_table(rows: Sequence[Row]) -> Table:
             on = cell(lambda row: text_cell(str(device_label(row))))
         yield Column(f"{prefix}_on", "how", group=group), on
 
-    ratio = shown_field("speed_up", "speedup", _speed_up, lambda one: f"{units.significant(one)}×")
+    def speed_up(ways: _Fastest) -> float | None:
+        return ways["cpu"].median / ways["cuda"].median if len(ways) > 1 else None
+
+    ratio = shown_field(
+        "speed_up", "speedup", speed_up, lambda ratio: f"{units.significant(ratio)}×"
+    )
     fields = (
-        *_network_fields(label, lambda found: next(iter(found.values()))),
+        *_network_fields(label, lambda ways: next(iter(ways.values()))),
         *([ratio] if len(devices) > 1 else []),
         *(field for device in devices for field in of_device(device)),
     )
@@ -96,18 +104,10 @@ def best_table(rows: Sequence[Row]) -> Table:
     return replace(table, notes=tuple(notes))
 
 
-def _fastest(members: Sequence[Row]) -> _Fastest:
-    return {device: best(own) for device in _GROUPS if (own := on_device(members, device))}
-
-
-def _speed_up(found: _Fastest) -> float | None:
-    return found["cpu"].median / found["cuda"].median if len(found) > 1 else None
-
-
 def on_both(rows: Sequence[Row]) -> list[Row]:
     """The rows of networks that several devices have in one precision."""
-    groups = (own for own in networks(rows).values() if len({row.device for row in own}) > 1)
-    return [row for own in groups for row in own]
+    groups = networks(rows).values()
+    return [row for group in groups if len({row.device for row in group}) > 1 for row in group]
 
 
 def without_lone(rows: Sequence[Row]) -> list[Row]:
@@ -188,8 +188,8 @@ def over_repetitions(counter: str, row: Row) -> float | None:
 
 def _by_time(rows: Sequence[Row]) -> list[Row]:
     """The smallest network first, and of each the fastest way."""
-    found = networks(rows).values()
-    return [row for own in found for row in sorted(own, key=lambda row: row.median)]
+    groups = networks(rows).values()
+    return [row for group in groups for row in sorted(group, key=lambda row: row.median)]
 
 
 def _labels(rows: Sequence[Row]) -> dict[int, str]:
@@ -206,7 +206,7 @@ def _network_fields(
     labels: dict[int, str], of: Callable[..., Row] = lambda row: row
 ) -> tuple[Field, Field, Field]:
     _, params, batch = network_fields(of=of)
-    return text_field("network", "network", lambda one: labels[of(one).index]), params, batch
+    return text_field("network", "network", lambda line: labels[of(line).index]), params, batch
 
 
 def _median(row: Row, notes: dict[str, int], bold: bool = False) -> Cell:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Literal
 
 import numpy as np
@@ -84,17 +84,13 @@ class Size:
 
 def refined(file: File) -> list[Refinement]:
     """The pairs of runs at sizes between; a resumed run adds the last."""
-    return [one for one in file.refinements if one.kind == "command"]
+    return [refinement for refinement in file.refinements if refinement.kind == "command"]
 
 
 def sizes_of(file: File) -> list[Size]:
     """What is known at each n; nothing where `file` has no commands."""
-    paired = {
-        int(size.parameters): size.winner
-        for one in refined(file)
-        for size in one.sizes
-        if size.winner
-    }
+    sizes = (size for refinement in refined(file) for size in refinement.sizes)
+    paired = {int(size.parameters): size.winner for size in sizes if size.winner}
     numbers = sorted({int(row.configuration["size"]) for row in file.commands})
     return [_size(file, n, paired.get(n)) for n in numbers]
 
@@ -115,27 +111,26 @@ def _size(file: File, n: int, paired: Side | None) -> Size:
     if count < statistics.FEWEST_SAMPLES:
         needed = f"{count} repetitions, and {statistics.FEWEST_SAMPLES} are needed"
         return Size(n, "unmeasured", needed)
-    return size_of(n, np.array([one[:count] for one in samples]), (few, many), paired)
+    return size_of(n, np.array([times[:count] for times in samples]), (few, many), paired)
 
 
 def size_of(
     n: int, seconds: np.ndarray, steps: tuple[int, int], paired: Side | None = None
 ) -> Size:
-    """From the `seconds` of the first command with few and many `steps`, and of the second, a line
-    each. `paired` is who surely won the pairs of a refinement here."""
+    """What is known at `n`. `seconds` has a line for the first command with few and one with many
+    `steps`, then two for the second. `paired` is who surely won the pairs of a refinement."""
     few, many = steps
     count = seconds.shape[1]
     # Repetitions are resampled whole, since what disturbs one run may disturb its neighbours.
     chosen = np.random.default_rng([_SEED, count]).integers(
         count, size=(statistics.REPLICATES, count)
     )
-    drawn = []
-    points = []
+    points, drawn = [], []
     for less, more in (seconds[:2], seconds[2:]):
         step = (more - less) / (many - few)
-        for one in (step, less - few * step):
-            points.append(float(np.median(one)))
-            drawn.append(np.median(one[chosen], axis=1))
+        for times in (step, less - few * step):
+            points.append(float(np.median(times)))
+            drawn.append(np.median(times[chosen], axis=1))
     step, other_step = (_measured(points[at], drawn[at]) for at in (0, 2))
     start, other_start = (_measured(points[at], drawn[at]) for at in (1, 3))
     gain = _measured(points[0] - points[2], drawn[0] - drawn[2])
@@ -148,8 +143,8 @@ def size_of(
         if kind in ("after", "until"):
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratios = (drawn[3] - drawn[1]) / (drawn[0] - drawn[2])
-            own = _measured(debt.value / gain.value, ratios)
-            repaid = Measured(*(max(0.0, end) for end in (own.value, own.low, own.high)))
+            quotient = _measured(debt.value / gain.value, ratios)
+            repaid = Measured(*(max(0.0, end) for end in astuple(quotient)))
     sides = (step, other_step), (start, other_start)
     return Size(n, kind, _HIDDEN if kind == "hidden" else "", repaid, count, *sides, winner)
 
@@ -161,16 +156,15 @@ def _measured(value: float, replicates: np.ndarray) -> Measured:
 
 def build(files: Sequence[File], context: Context, at: int | None = None) -> Section | None:
     """The section on `files`; None where none has commands. `at`: what holds at this n."""
-    found = [(file, sizes_of(file)) for file in files[: context.detailed]]
     blocks = tuple(
         Block(
             machine=file.machine.id,
-            points=answers(file, own, at),
+            points=answers(file, sizes, at),
             facts=(("first", file.two["first"]), ("second", file.two["second"])),
-            tables=(two_table(file, own),),
+            tables=(two_table(file, sizes),),
         )
-        for file, own in found
-        if own
+        for file in files[: context.detailed]
+        if (sizes := sizes_of(file))
     )
     if not blocks:
         return None
@@ -205,81 +199,77 @@ _REPAID = {
 }
 
 
-def answers(file: File, found: Sequence[Size], at: int | None = None) -> tuple[str, ...]:
+def answers(file: File, sizes: Sequence[Size], at: int | None = None) -> tuple[str, ...]:
     """Both answers, and what is known of the outputs, a sentence each."""
     compared = "Outputs were not compared; --equal=COMMAND does that."
     if command := file.two["equal"]:
         compared = f"Outputs were compared by '{command}'; a size where they differ has no times."
-    other = repaid_answer(found) if at is None else at_answer(found, at)
-    return step_answer(file, found), other, compared
+    second = repaid_answer(sizes) if at is None else at_answer(sizes, at)
+    return step_answer(file, sizes), second, compared
 
 
-def step_answer(file: File, found: Sequence[Size]) -> str:
+def step_answer(file: File, sizes: Sequence[Size]) -> str:
     """From which n on the second wins a step."""
-    measured = [size for size in found if size.step]
+    measured = [size for size in sizes if size.step]
     if not measured:
         return "From which n the second program wins a step: unmeasured."
     if all(size.kind == "hidden" and not size.winner for size in measured):
         return sentence(_HIDDEN)
-    one = next(reversed(refined(file)), None)
-    if one is None or not one.intervals:
-        said = by_size(measured)
-        return said[0].upper() + said[1:]
-    pairs = sum(size.pairs for size in one.sizes)
+    last = next(reversed(refined(file)), None)
+    if last is None or not last.intervals:
+        return sentence(by_size(measured))
+    pairs = sum(size.pairs for size in last.sizes)
     where = sentence(
-        f"{pairs_words(one, _PROGRAMS)}: a step, in {pairs:,} pairs of runs, 95 % sure"
+        f"{pairs_words(last, _PROGRAMS)}: a step, in {pairs:,} pairs of runs, 95 % sure"
     )
-    is_whole = all(interval.low and interval.high for interval in one.intervals)
-    return where if is_whole else f"{where} By repetitions, {by_size(measured)}"
+    is_whole = all(interval.low and interval.high for interval in last.intervals)
+    return where if is_whole else f"{where} By repetitions, {by_size(measured)}."
 
 
 def by_size(measured: Sequence[Size]) -> str:
-    """Who wins a step at which n."""
-    parts = []
+    """Who wins a step at which n, in clauses."""
+    clauses = []
     for winner in (*SIDES, None):
-        own = [size.n for size in measured if size.winner == winner]
-        place = f"n = {listed([f'{n:,}' for n in own])}"
-        if len(own) == len(measured) > 1:
-            place = f"each n measured, from {own[0]:,} to {own[-1]:,}"
-        wins = f"the {winner} program wins a step" if winner else "who wins a step is not decided"
-        parts += [f"{wins} at {place}"] if own else []
-    return "; ".join(parts) + "."
+        numbers = [size.n for size in measured if size.winner == winner]
+        place = f"n = {listed([f'{n:,}' for n in numbers])}"
+        if len(numbers) == len(measured) > 1:
+            place = f"each n measured, from {numbers[0]:,} to {numbers[-1]:,}"
+        clauses += [f"{_wins(winner)} at {place}"] if numbers else []
+    return "; ".join(clauses)
 
 
-def repaid_answer(found: Sequence[Size]) -> str:
+def _wins(winner: Side | None) -> str:
+    return f"the {winner} program wins a step" if winner else "who wins a step is not decided"
+
+
+def repaid_answer(sizes: Sequence[Size]) -> str:
     """After how many steps the second has repaid its start-up: over all n."""
-    after = [size for size in found if size.kind in ("after", "at once")]
+    after = [size for size in sizes if size.kind in ("after", "at once")]
     if not after:
         return "At no n measured has the second program surely repaid its start-up."
     parts = [f"at n = {size.n:,} {repaid_words(size)}" for size in (after[0], after[-1])]
     return f"The second program has repaid its start-up {', and '.join(dict.fromkeys(parts))}."
 
 
-def at_answer(found: Sequence[Size], n: int) -> str:
+def at_answer(sizes: Sequence[Size], n: int) -> str:
     """What holds at the n that was asked for."""
-    size = next((size for size in found if size.n == n), None)
+    size = next((size for size in sizes if size.n == n), None)
     if size is None:
         return f"At n = {n:,}: unmeasured; ./run two ... --at={n} measures it."
     if not size.step:
         return f"At n = {n:,}: unmeasured ({size.reason})."
-    wins = "who wins a step is not decided"
-    if size.winner:
-        wins = f"the {size.winner} program wins a step"
-    return f"At n = {n:,} {wins}; {_AT[size.kind].format(repaid_words(size))}."
+    return f"At n = {n:,} {_wins(size.winner)}; {_AT[size.kind].format(repaid_words(size))}."
 
 
 def repaid_words(size: Size) -> str:
     """ "after 120 steps (100 – 150)"; "never"."""
     steps = size.steps
-    ends = map(_steps, (steps.value, steps.low, steps.high)) if steps else ()
-    return _REPAID[size.kind].format(*ends)
+    ends = astuple(steps) if steps else ()
+    words = ("more" if math.isinf(end) else f"{math.ceil(end):,}" for end in ends)
+    return _REPAID[size.kind].format(*words)
 
 
-def _steps(count: float) -> str:
-    return "more" if math.isinf(count) else f"{math.ceil(count):,}"
-
-
-def two_table(file: File, found: Sequence[Size]) -> Table:
+def two_table(file: File, sizes: Sequence[Size]) -> Table:
     """A line for each n."""
     notes: dict[str, int] = {}
     few, many = sorted(file.two["steps"])
@@ -309,7 +299,7 @@ def two_table(file: File, found: Sequence[Size]) -> Table:
         count_field("repetitions", "repetitions", lambda size: size.repetitions, "answer"),
     )
     title = f"Two programs, runs of {few:,} and {many:,} steps, each in a new process"
-    return table_of(title, found, fields, notes)
+    return table_of(title, sizes, fields, notes)
 
 
 def _figure(key: str, title: str, group: str, of: str, place: int) -> Field:

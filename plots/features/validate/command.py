@@ -36,8 +36,8 @@ def run(options: argparse.Namespace) -> int:
         if not options.strict:
             count = len(file.own_rows) + len(file.peers) + len(file.commands)
             print(f"{printable(str(path))}: valid, {count} row{'s' if count != 1 else ''}")
-        elif found := fitness.faults(file):
-            problems.append(f"{printable(str(path))}: not fit to be committed: {'; '.join(found)}")
+        elif faults := fitness.faults(file):
+            problems.append(f"{printable(str(path))}: not fit to be committed: {'; '.join(faults)}")
         else:
             print(f"{printable(str(path))}: fit to be committed: {fitness.praise(file)}")
     return complain(problems)

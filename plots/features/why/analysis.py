@@ -17,13 +17,7 @@ from plots.core.crossover import Comparison, Crossover, find_crossover, interval
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import SCALES, Curve
 from plots.core.headline import own_batch, unusual
-from plots.core.network import (
-    best,
-    familiar,
-    networks,
-    on_device,
-    training_rows,
-)
+from plots.core.network import best, familiar, networks, on_device, training_rows
 from plots.core.series import series_key
 from plots.core.work import work
 from plots.file.axes import BUILT_IN, Axis, Items
@@ -92,28 +86,25 @@ class Repayment:
 
 def splits(rows: Iterable[Row]) -> list[Split]:
     """The split of each of `rows` that was profiled while it was about as fast as it was timed."""
-    found = []
+    profiled = []
     for row in rows:
-        parts = {
-            part: row.counters[f"seconds_{part}"]
-            for part in PARTS
-            if f"seconds_{part}" in row.counters
-        }
+        profile = {part: row.counters.get(f"seconds_{part}") for part in PARTS}
+        parts = {part: seconds for part, seconds in profile.items() if seconds is not None}
         if parts and sum(parts.values()) <= MOST_OF_MEDIAN * row.median:
-            found.append(Split(row, parts))
-    return found
+            profiled.append(Split(row, parts))
+    return profiled
 
 
 def threads(rows: Iterable[Row]) -> list[dict[int, Row]]:
-    """Of each network that was measured on several thread counts the rows by these, the fewest
-    first."""
+    """The rows of each network that was measured on several thread counts, by thread count, the
+    fewest first."""
     networks: dict[tuple[Items, Items], dict[int, Row]] = {}
     for row in rows:
         if row.device == "cpu":
             rest = row.axes.how(row.configuration, ("cpu_threads",))
             network = networks.setdefault((row.axes.what(row.configuration), rest), {})
             network[int(row.counters["cpu_threads"])] = row
-    return [dict(sorted(own.items())) for own in networks.values() if len(own) > 1]
+    return [dict(sorted(counts.items())) for counts in networks.values() if len(counts) > 1]
 
 
 def repayments(rows: Sequence[Row]) -> list[Repayment]:
@@ -203,8 +194,8 @@ class Counterfactual:
         if old == new:
             return f"the crossover stays at {prefix}{new}{suffix}"
         if not self.is_sure:
-            said = f"{prefix}{new}{suffix}, {old} without"
-            return f"the crossover stays within its uncertainty: {said}"
+            both = f"{prefix}{new}{suffix}, {old} without"
+            return f"the crossover stays within its uncertainty: {both}"
         verb = "falls" if after.size < before.size else "rises"
         return f"the crossover {verb} from {prefix}{old} to {new}{suffix}"
 
@@ -212,35 +203,34 @@ class Counterfactual:
 def counterfactuals(
     file: File, compared: Sequence[Comparison], family: str = EPOCH
 ) -> list[Counterfactual]:
-    """What changes the crossovers of `family`, one of TRAINING, among `compared`, which are those
-    of `file` (comparisons()): a step up the ladder of an axis (products, data, execution,
-    precision), CPU threads; where the file lacks the other side, what the profile says of copies
-    and launches.
+    """What changes the crossovers of `family`, one of TRAINING, among `compared`, which are the
+    comparisons() of `file`: a step up the ladder of an axis (products, data, execution, precision);
+    CPU threads; and, where the file lacks the other side, copies and launches by the profile.
 
-    Those that matter most stand first: of each kind of change that is sure the one with the largest
-    effect, then all others. Both are in order of effect; plain training at the headline's batch
-    comes before any other.
+    Changes that matter most stand first: the sure one with the largest effect of each kind, then
+    all others. Both are in order of effect; plain training at the headline's batch comes before any
+    other.
     """
-    own = [pair for pair in compared if pair.family == family]
-    best = [pair for pair in own if pair.cpu.configuration.get("cpu_threads") == "best"]
-    pairs = best or own
-    found = [item for axis in _ladders(pairs) for item in _climb(pairs, axis)]
-    found += _more_threads(own)
+    of_family = [pair for pair in compared if pair.family == family]
+    best = [pair for pair in of_family if pair.cpu.configuration.get("cpu_threads") == "best"]
+    pairs = best or of_family
+    changes = [change for axis in _ladders(pairs) for change in _climb(pairs, axis)]
+    changes += _more_threads(of_family)
     if all(pair.gpu.quantity is TIME for pair in pairs):
-        found += _by_profile(file, pairs, family)
+        changes += _by_profile(file, pairs, family)
     batch = own_batch(compared)
 
-    def rank(item: Counterfactual) -> tuple[bool, bool, bool, float]:
-        is_own = item.pair.batch == batch
-        return bool(unusual(item.pair)), not is_own, not item.is_sure, -item.effect
+    def rank(change: Counterfactual) -> tuple[bool, bool, bool, float]:
+        is_other = change.pair.batch != batch
+        return bool(unusual(change.pair)), is_other, not change.is_sure, -change.effect
 
-    found.sort(key=rank)
+    changes.sort(key=rank)
     first: dict[str, Counterfactual] = {}
-    for item in found:
-        if item.is_sure:
-            first.setdefault(item.kind, item)
+    for change in changes:
+        if change.is_sure:
+            first.setdefault(change.kind, change)
     leading = list(first.values())
-    return leading + [item for item in found if not any(item is other for other in leading)]
+    return leading + [change for change in changes if not any(change is each for each in leading)]
 
 
 def _ladders(pairs: Iterable[Comparison]) -> list[Axis]:
@@ -260,23 +250,23 @@ def _climb(pairs: Sequence[Comparison], axis: Axis) -> list[Counterfactual]:
     for pair in pairs:
         if _value(pair, axis) in axis.steps:
             sides = (pair.common, pair.gpu.configuration, pair.cpu.configuration)
-            rest = (sorted(one.items() - {(axis.key, one.get(axis.key))}) for one in sides)
+            rest = (sorted(side.items() - {(axis.key, side.get(axis.key))}) for side in sides)
             groups.setdefault(tuple(map(tuple, rest)), []).append(pair)
-    found = []
+    changes = []
     for group in groups.values():
         low, *others = sorted(group, key=lambda pair: axis.steps.index(_value(pair, axis)))
         held, instead = _held(low, {axis.key}), f"instead of {axis.word(_value(low, axis))}"
         for pair in others:
             change = f"{axis.change(_value(pair, axis))} {instead}"
-            found.append(Counterfactual(axis.key, change, held, low, pair.crossover))
-    return found
+            changes.append(Counterfactual(axis.key, change, held, low, pair.crossover))
+    return changes
 
 
 def _held(pair: Comparison, changed: set[str]) -> str:
     """ "batch 100, eager, pinned": what both sides of a change have in common."""
-    axes, own = pair.gpu.axes, pair.gpu.configuration
+    axes, gpu = pair.gpu.axes, pair.gpu.configuration
     parts = axes.words(pair.common, roles=["what"], without={"family", *changed})
-    parts += axes.words(own, roles=["how", "alike"], without={"device", *changed})
+    parts += axes.words(gpu, roles=["how", "alike"], without={"device", *changed})
     return ", ".join(parts)
 
 
@@ -295,7 +285,7 @@ def _more_threads(pairs: Sequence[Comparison]) -> list[Counterfactual]:
         if pair.cpu.configuration.get("cpu_threads", "").isdecimal():
             rest = pair.cpu.axes.how(pair.cpu.configuration, ("cpu_threads",))
             groups.setdefault((tuple(sorted(pair.common.items())), rest), []).append(pair)
-    found = []
+    changes = []
     for group in groups.values():
         plainest, fastest = min(group, key=_rung).gpu, max(group, key=_rung).gpu
         ways = [plainest.configuration, fastest.configuration]
@@ -306,11 +296,11 @@ def _more_threads(pairs: Sequence[Comparison]) -> list[Counterfactual]:
             )
             if len(same) > 1:
                 first, last = same[0], same[-1]
-                few, many = (one.cpu.configuration["cpu_threads"] for one in (first, last))
+                few, many = (pair.cpu.configuration["cpu_threads"] for pair in (first, last))
                 change = f"with {many} CPU threads instead of {few}"
                 held = _held(first, set())
-                found.append(Counterfactual("cpu_threads", change, held, first, last.crossover))
-    return found
+                changes.append(Counterfactual("cpu_threads", change, held, first, last.crossover))
+    return changes
 
 
 def _by_profile(file: File, pairs: Sequence[Comparison], family: str) -> list[Counterfactual]:
@@ -321,7 +311,7 @@ def _by_profile(file: File, pairs: Sequence[Comparison], family: str) -> list[Co
         ("execution", "graph", ("launch",), "without the time of launches"),
     )
     profiled = splits(training_rows(file, family))
-    found = []
+    changes = []
     for key, wanted, parts, change in asked:
         if any(configuration.get(key) == wanted for configuration in configurations):
             continue
@@ -329,8 +319,8 @@ def _by_profile(file: File, pairs: Sequence[Comparison], family: str) -> list[Co
             curve = _without(profiled, pair, parts)
             if curve is not None:
                 after, held = find_crossover(pair.cpu, curve, pair.measure), _held(pair, set())
-                found.append(Counterfactual(key, change, held, pair, after, measured=False))
-    return found
+                changes.append(Counterfactual(key, change, held, pair, after, measured=False))
+    return changes
 
 
 def _without(profiled: Sequence[Split], pair: Comparison, parts: Sequence[str]) -> Curve | None:
@@ -342,8 +332,8 @@ def _without(profiled: Sequence[Split], pair: Comparison, parts: Sequence[str]) 
         what = row.axes.what(row.configuration, family.replaces)
         same = all(pair.common.get(key) == value for key, value in what)
         if size and same and dict(series_key(row)) == pair.gpu.configuration:
-            own = sum(split.parts.get(part, 0.0) for part in parts)
-            seconds[size] = min(own, 0.999 * row.minimum)
+            spared = sum(split.parts.get(part, 0.0) for part in parts)
+            seconds[size] = min(spared, 0.999 * row.minimum)
     taken = [seconds.get(float(size), 0.0) for size in pair.gpu.sizes]
     if not any(taken):
         return None
@@ -354,27 +344,26 @@ def _without(profiled: Sequence[Split], pair: Comparison, parts: Sequence[str]) 
 
 
 def foremost_rows(file: File, compared: Sequence[Comparison], family: str) -> list[Row]:
-    """The rows of `family` in f32: of epochs on a ladder those at the headline's batch, of each
-    network's training steps those in its largest batch; no network that nobody trains, nor between
-    the sizes of a ladder."""
+    """The rows of `family` in f32, without networks that nobody trains and sizes between those of a
+    ladder. Epochs on a ladder are at the headline's batch, training steps in the largest batch of
+    their network."""
     rows = familiar(training_rows(file, family))
     rows = [row for row in rows if not row.is_between] or rows
     rows = [row for row in rows if row.precision == _PLAIN] or rows
     if family == MINIBATCH:
         largest: dict[str, float] = {}
         for row in rows:
-            model, batch = row.model, row.counters["batch"]
-            largest[model] = max(batch, largest.get(model, batch))
+            largest[row.model] = max(row.counters["batch"], largest.get(row.model, 0.0))
         return [row for row in rows if row.counters["batch"] == largest[row.model]]
-    of_all = own_batch(compared)
-    own = [row for row in rows if not row.ladder or row.batch == (of_all or row.ladder.batch)]
-    return own if any(row.ladder for row in own) else rows
+    batch = own_batch(compared)
+    at_batch = [row for row in rows if not row.ladder or row.batch == (batch or row.ladder.batch)]
+    return at_batch if any(row.ladder for row in at_batch) else rows
 
 
 def fastest(rows: Sequence[Row]) -> list[Row]:
     """Of each network the fastest row of each device, the CPU's first."""
-    found = []
-    for members in networks(rows).values():
-        devices = dict.fromkeys(row.device for row in members)
-        found += [best(on_device(members, device)) for device in sorted(devices)]
-    return found
+    return [
+        best(on_device(members, device))
+        for members in networks(rows).values()
+        for device in sorted({row.device for row in members})
+    ]

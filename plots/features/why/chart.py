@@ -73,43 +73,44 @@ def draw_why(file: File, family: str = EPOCH, compared: Sequence[Comparison] = (
     its end where it is positive and left of zero where it is negative, so that the bar then ends
     beyond 100. A diamond is the row's bound.
     """
-    found = splits(fastest(foremost_rows(file, compared, family)))
-    if not found:
+    shown = splits(fastest(foremost_rows(file, compared, family)))
+    if not shown:
         return None
     alt = (
         f"Share of each part in the time of {FAMILIES[family].a}, one bar for each network, one "
         "panel for each device. The table below has the same figures."
     )
-    return Chart(_CHARTS[family], render(partial(_draw, file, found)), alt)
+    return Chart(_CHARTS[family], render(partial(_draw, file, shown)), alt)
 
 
-def _draw(file: File, found: Sequence[Split], figure: Figure) -> None:
-    family = FAMILIES[found[0].row.family]
+def _draw(file: File, shown: Sequence[Split], figure: Figure) -> None:
+    family = FAMILIES[shown[0].row.family]
     panels = {
-        name: own
+        name: bars
         for device, name in _DEVICES.items()
-        if (own := [split for split in found if split.row.device == device])
+        if (bars := [split for split in shown if split.row.device == device])
     }
-    bound = {index: one.percent for index, one in bounds(file).items() if one.percent is not None}
-    networks = list(dict.fromkeys(map(_network, found)))  # by size, as the splits are
+    percents = {index: bound.percent for index, bound in bounds(file).items()}
+    bound = {index: percent for index, percent in percents.items() if percent is not None}
+    networks = list(dict.fromkeys(map(_network, shown)))  # by size, as the splits are
     figure.set_figheight(0.9 + _BAR * len(networks))
     grid = figure.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True)[0]
-    one_batch = len({split.row.batch for split in found}) == 1
-    names = {_network(split): _name(split, one_batch) for split in found}
+    one_batch = len({split.row.batch for split in shown}) == 1
+    names = {_network(split): _name(split, one_batch) for split in shown}
     taken = max(text_width(figure, name, "legend") for name in names.values()) / 72 + 0.3
     room = (figure.get_figwidth() - taken) / len(panels) - 0.15
     for axes, (name, bars) in zip(grid, panels.items(), strict=True):
         _draw_panel(axes, bars, [networks.index(_network(split)) for split in bars], bound)
         write_above(axes, f"{name}, fastest way of each network", room)
         axes.set_xlabel(f"% of the {family.short}")
-    _set_axes(grid[0], found, [names[one] for one in networks], bound)
+    _set_axes(grid[0], shown, [names[network] for network in networks], bound)
     notes = [f"networks by number of parameters{'' if one_batch else '; ×: batch size'}"]
-    if any(split.row.index in bound for split in found):
+    if any(split.row.index in bound for split in shown):
         notes[0] += "; diamond: what the bound alone would take"
-    if any(split.unattributed < 0 for split in found):
+    if any(split.unattributed < 0 for split in shown):
         notes.append("left of 0: the profiled ones were that much slower")
     title = f"{family.title}: where the time goes"
-    finish(figure, title, [devices(file), *notes], _legend(found, bound))
+    finish(figure, title, [devices(file), *notes], _legend(shown, bound))
 
 
 def _network(split: Split) -> tuple[float, str, str]:
@@ -150,10 +151,7 @@ def _draw_panel(
 
 
 def _set_axes(
-    axes: Axes,
-    shown: Sequence[Split],
-    names: Sequence[str],
-    percents: dict[int, float],
+    axes: Axes, shown: Sequence[Split], names: Sequence[str], percents: dict[int, float]
 ) -> None:
     """Writes the `names`, the first on top, and makes room for every bar and every bound."""
     axes.set_yticks(range(len(names)), names, fontsize=8.5)

@@ -52,11 +52,13 @@ def run(options: argparse.Namespace) -> int:
     compared: list[list[Comparison]] = []
     asked = asked_for(files, options)
     quantity = quantity_of(asked, options)
-    for file, own in zip(files, asked, strict=True):
-        compared.append(comparisons(own))
+    for file, in_quantity in zip(files, asked, strict=True):
+        compared.append(comparisons(in_quantity))
         context = Context(compared={file.path: compared[-1]}, quantity=quantity, draws=False)
         section = (
-            of_times([file], context) if quantity is TIME else of_quotients(file, own, context)
+            of_times([file], context)
+            if quantity is TIME
+            else of_quotients(file, in_quantity, context)
         )
         if section is None:
             reason = "no Epoch or Minibatch row has a result"
@@ -75,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 def _refusal(quantity: Quantity) -> str:
     if quantity.rate:
         return "why --charts draws what times consist of; leave out --of, or --charts"
-    grow = " and ".join(one.name for one in QUANTITIES.values() if one.rate)
+    grow = " and ".join(each.name for each in QUANTITIES.values() if each.rate)
     return (
         f"why splits time, {grow}, which grow with it; a row does not say of what its "
         f"{quantity.noun} consists, so say crossover --of={quantity.name}, which compares it"

@@ -47,7 +47,6 @@ from plots.features.why.analysis import (
 from plots.file.families import EPOCH, FAMILIES, TRAINING
 from plots.file.rows import Bound, File, Row, median_of
 from plots.text import counted, sentence
-from plots.units import written
 
 if TYPE_CHECKING:
     from plots.core.charts.style import Chart
@@ -58,35 +57,35 @@ _MOST_PARTS = 2  # in words
 _UNSURE = "The repetitions of both thread counts overlap: the difference may be chance."
 
 
-def quotient_table(file: File, found: Sequence[SpeedUp]) -> Table:
-    """A line for each of `found`, one at least, in another quantity than time; `file` has the times
-    of the same rows."""
-    quantity = found[0].gpu.quantity
+def quotient_table(file: File, ratios: Sequence[SpeedUp]) -> Table:
+    """A line for each of `ratios`, one at least, in another quantity than time; `file` has the
+    times of the same rows."""
+    quantity = ratios[0].gpu.quantity
     seconds = {row.index: row.median for row in file.rows if not row.failure}
     unit = f"{quantity.unit}_per_second"
 
-    def values(one: SpeedUp) -> tuple[float, float]:
-        return median_of(one.cpu.samples[0]), median_of(one.gpu.samples[0])
+    def values(of: SpeedUp) -> tuple[float, float]:
+        return median_of(of.cpu.samples[0]), median_of(of.gpu.samples[0])
 
-    def times(one: SpeedUp) -> tuple[float, float]:
-        return seconds[one.cpu.rows[0]], seconds[one.gpu.rows[0]]
+    def times(of: SpeedUp) -> tuple[float, float]:
+        return seconds[of.cpu.rows[0]], seconds[of.gpu.rows[0]]
 
-    def rates(one: SpeedUp) -> tuple[float, float]:
-        (cpu, gpu), (cpu_time, gpu_time) = values(one), times(one)
+    def rates(of: SpeedUp) -> tuple[float, float]:
+        (cpu, gpu), (cpu_time, gpu_time) = values(of), times(of)
         return cpu / cpu_time, gpu / gpu_time
 
     def ratio(key: str, title: str, of: Callable[[SpeedUp], tuple[float, float]]) -> Field:
-        return number_field(key, title, lambda one: of(one)[0] / of(one)[1], "CPU / GPU")
+        return number_field(key, title, lambda line: of(line)[0] / of(line)[1], "CPU / GPU")
 
     def rate(key: str, title: str, side: int) -> Field:
         column = Column(key, title, numeric=True, group=quantity.rate)
-        return column, lambda one: Cell(quantity.show_rate(rates(one)[side]), rates(one)[side])
+        return column, lambda of: Cell(quantity.show_rate(rates(of)[side]), rates(of)[side])
 
     fields = (
-        text_field("model", "model", lambda one: one.model),
-        count_field("params", "parameters", lambda one: one.parameters),
-        (Column("batch", "batch", numeric=True), lambda one: text_cell(written(one.batch))),
-        text_field("cpu", "CPU", lambda one: one.cpu.words.how),
+        text_field("model", "model", lambda of: of.model),
+        count_field("params", "parameters", lambda of: of.parameters),
+        (Column("batch", "batch", numeric=True), lambda of: text_cell(units.written(of.batch))),
+        text_field("cpu", "CPU", lambda of: of.cpu.words.how),
         text_field("gpu", "GPU", way),
         ratio("ratio", quantity.noun, values),
         ratio("time_ratio", "time", times),
@@ -95,24 +94,26 @@ def quotient_table(file: File, found: Sequence[SpeedUp]) -> Table:
         rate(f"gpu_{unit}", "GPU", 1),
     )
     made = " × ".join(f"CPU {noun} / GPU {noun}" for noun in ("time", quantity.rate))
-    return table_of(f"{quantity.quotient()} = {made}, on {file.machine.id}", found, fields)
+    return table_of(f"{quantity.quotient()} = {made}, on {file.machine.id}", ratios, fields)
 
 
 def split_table(file: File, rows: Sequence[Row]) -> Table:
     """Where the time of each of `rows` goes, in percent, and what bounds it. The rows of this table
     and of those below are of one family."""
     words = FAMILIES[_family(rows)]
-    found = {split.row.index: split for split in splits(rows)}
+    split_of = {split.row.index: split for split in splits(rows)}
     bound, labels = bounds(file), series_labels(rows)
-    used = [part for part in PARTS if any(part in split.parts for split in found.values())]
+    used = [part for part in PARTS if any(part in split.parts for split in split_of.values())]
     notes: dict[str, int] = {}
 
     def share(part: str) -> Field:
         def cell(row: Row) -> Cell:
-            split = found.get(row.index)
-            own = {**split.parts, UNATTRIBUTED: split.unattributed} if split else {}
-            percent = 100 * own[part] / row.median if part in own else None
-            return NOTHING if percent is None else Cell(f"{percent:.1f}", percent)
+            split = split_of.get(row.index)
+            parts = {**split.parts, UNATTRIBUTED: split.unattributed} if split else {}
+            if part not in parts:
+                return NOTHING
+            percent = 100 * parts[part] / row.median
+            return Cell(f"{percent:.1f}", percent)
 
         return Column(f"{part}_percent", PARTS.get(part, part), True, "%"), cell
 
@@ -135,14 +136,14 @@ def split_table(file: File, rows: Sequence[Row]) -> Table:
         *network_fields("model"),
         text_field("on", "on", lambda row: labels[series_key(row)]),
         seconds_field(f"{words.short}_seconds", words.short, lambda row: row.median),
-        *map(share, [*used, UNATTRIBUTED] if found else []),
+        *map(share, [*used, UNATTRIBUTED] if split_of else []),
         (Column("bound", "by", group="bound"), by),
         seconds_field("bound_seconds", "at least", lambda row: known(row).seconds, "bound"),
         (Column("bound_percent", "reached", True, "bound"), reached),
     )
     closing = []
     profiled = [row for row in rows if any(f"seconds_{part}" in row.counters for part in PARTS)]
-    if slow := sum(row.index not in found for row in profiled):
+    if slow := sum(row.index not in split_of for row in profiled):
         closing.append(
             f"Not split: {counted(slow, 'row')} whose profile took over 10 % longer than the row."
         )
@@ -152,83 +153,84 @@ def split_table(file: File, rows: Sequence[Row]) -> Table:
 
 def thread_table(file: File, rows: Sequence[Row]) -> Table:
     """What more CPU threads bring to each network: its time on the fewest over its time."""
-    words, found = FAMILIES[_family(rows)], threads(rows)
-    counts = sorted({count for own in found for count in own})
+    words, networks = FAMILIES[_family(rows)], threads(rows)
+    counts = sorted({count for by_count in networks for count in by_count})
     notes: dict[str, int] = {}
 
     def speed_up(count: int) -> Field:
-        def cell(own: dict[int, Row]) -> Cell:
-            if count not in own:
+        def cell(by_count: dict[int, Row]) -> Cell:
+            if count not in by_count:
                 return NOTHING
-            base, row = next(iter(own.values())), own[count]
+            base, row = next(iter(by_count.values())), by_count[count]
             overlap = row.minimum <= base.maximum and base.minimum <= row.maximum
-            said = [_UNSURE] if overlap and row is not base else []
+            doubts = [_UNSURE] if overlap and row is not base else []
             ratio = base.median / row.median
-            return Cell(f"{ratio:.2f}", ratio, marks=marks(said, notes))
+            return Cell(f"{ratio:.2f}", ratio, marks=marks(doubts, notes))
 
         return Column(f"speed_up_{count}", counted(count, "thread"), True, "speedup"), cell
 
     def time(count: int) -> Field:
-        def median(own: dict[int, Row]) -> float | None:
-            return own[count].median if count in own else None
+        def median(by_count: dict[int, Row]) -> float | None:
+            return by_count[count].median if count in by_count else None
 
         return seconds_field(f"seconds_{count}", counted(count, "thread"), median, "time")
 
     fields = (
-        *network_fields("model", lambda own: next(iter(own.values()))),
+        *network_fields("model", lambda by_count: next(iter(by_count.values()))),
         *map(time, counts),
         *map(speed_up, counts[1:]),
     )
     title = f"What more threads bring{words.beside('in')}, on {file.machine.id}"
-    return table_of(title, found, fields, notes)
+    return table_of(title, networks, fields, notes)
 
 
 def counterfactual_table(file: File, compared: Sequence[Comparison], family: str = EPOCH) -> Table:
     """What would change the crossovers of `family`; each line's note says it as a sentence."""
-    found = counterfactuals(file, compared, family)
-    numbers = {id(item): number for number, item in enumerate(found, 1)}
+    changes = counterfactuals(file, compared, family)
+    numbers = {id(change): number for number, change in enumerate(changes, 1)}
 
     def size(key: str, of: Callable[[Counterfactual], Crossover]) -> Field:
-        def cell(item: Counterfactual) -> Cell:
-            size = of(item).size
-            return Cell(crossover_words(of(item))) if size is None else number_cell(size)
+        def cell(change: Counterfactual) -> Cell:
+            size = of(change).size
+            return Cell(crossover_words(of(change))) if size is None else number_cell(size)
 
         return Column(key, key, True, "crossover"), cell
 
     fields = (
         (
             Column("change", "change"),
-            lambda item: Cell(item.change, item.change, marks=(numbers[id(item)],)),
+            lambda change: Cell(change.change, change.change, marks=(numbers[id(change)],)),
         ),
-        text_field("held", "all else", lambda item: item.held),
-        size("before", lambda item: item.before),
-        size("after", lambda item: item.after),
-        text_field("from", "from", lambda item: "measured" if item.measured else "the profile"),
+        text_field("held", "all else", lambda change: change.held),
+        size("before", lambda change: change.before),
+        size("after", lambda change: change.after),
+        text_field("from", "from", lambda each: "measured" if each.measured else "the profile"),
     )
     title = f"What changes the crossover{FAMILIES[family].over}, on {file.machine.id}"
-    return table_of(title, found, fields, [sentence(item.sentence) for item in found])
+    return table_of(title, changes, fields, [sentence(change.sentence) for change in changes])
 
 
 def repayment_table(file: File, rows: Sequence[Row]) -> Table:
     """After how many iterations the start-up of each GPU row is repaid."""
     words, labels = FAMILIES[_family(rows)], series_labels(rows)
-    one = words.short
+    noun = words.short
 
     def first(key: str, title: str, of: Callable[[Repayment], Row]) -> Field:
-        return seconds_field(key, title, lambda item: of(item).counters[_FIRST], "first call")
+        return seconds_field(key, title, lambda line: of(line).counters[_FIRST], "first call")
+
+    def iterations(repayment: Repayment) -> Cell:
+        count = repayment.iterations
+        return Cell("never") if count is None else count_cell(count)
 
     fields = (
-        *network_fields("model", lambda item: item.gpu),
-        text_field("gpu", "GPU", lambda item: labels[series_key(item.gpu)]),
-        text_field("cpu", "against", lambda item: labels[series_key(item.cpu)]),
-        first("gpu_first_seconds", "GPU", lambda item: item.gpu),
-        first("cpu_first_seconds", "CPU", lambda item: item.cpu),
-        seconds_field(f"gpu_{one}_seconds", "GPU", lambda item: item.gpu.median, one),
-        seconds_field(f"cpu_{one}_seconds", "CPU", lambda item: item.cpu.median, one),
-        (
-            Column(f"{one}s", f"repaid after {one}s", numeric=True),
-            lambda item: Cell("never") if item.iterations is None else count_cell(item.iterations),
-        ),
+        *network_fields("model", lambda sides: sides.gpu),
+        text_field("gpu", "GPU", lambda sides: labels[series_key(sides.gpu)]),
+        text_field("cpu", "against", lambda sides: labels[series_key(sides.cpu)]),
+        first("gpu_first_seconds", "GPU", lambda sides: sides.gpu),
+        first("cpu_first_seconds", "CPU", lambda sides: sides.cpu),
+        seconds_field(f"gpu_{noun}_seconds", "GPU", lambda sides: sides.gpu.median, noun),
+        seconds_field(f"cpu_{noun}_seconds", "CPU", lambda sides: sides.cpu.median, noun),
+        (Column(f"{noun}s", f"repaid after {noun}s", numeric=True), iterations),
     )
     title = f"When the GPU's start-up is repaid{words.beside('in')}, on {file.machine.id}"
     return table_of(title, repayments(rows), fields)
@@ -243,9 +245,9 @@ def engine_table(file: File, rows: Sequence[Row]) -> Table:
         text_field("engine", "pass and engine", lambda of: of[1]),
         count_field("convolutions", "a step", lambda of: of[2]),
     )
-    found = [(row, name, count) for row in rows for name, count in row.convolutions.items()]
+    engines = [(row, name, count) for row in rows for name, count in row.convolutions.items()]
     title = f"What computes the convolutions{family.beside('in')}, on {file.machine.id}"
-    return table_of(title, found, fields)
+    return table_of(title, engines, fields)
 
 
 def _family(rows: Sequence[Row]) -> str:
@@ -254,11 +256,11 @@ def _family(rows: Sequence[Row]) -> str:
 
 def largest_parts(table: Table) -> Table:
     """split_table() with the largest parts in words, in place of a column for each."""
-    parts = {one.key: at for at, one in enumerate(table.columns) if one.group == "%"}
+    parts = {column.key: at for at, column in enumerate(table.columns) if column.group == "%"}
     short = table.without(*parts, "bound_seconds", "params")
     columns = [
-        replace(one, group="", title=one.group if one.key == "bound" else one.title)
-        for one in short.columns
+        replace(column, group="", title=column.group if column.key == "bound" else column.title)
+        for column in short.columns
     ]
     lines = tuple(
         (*cells, _parts({table.columns[at].title: line[at] for at in parts.values()}))
@@ -326,13 +328,12 @@ def draw_all(pair: tuple[File, Sequence[Comparison]]) -> list[Chart]:
 def _of_times(file: File, charts: Sequence[Chart], context: Context) -> Block:
     points, tables, compared = [], [], context.comparisons(file)
     for family in TRAINING:
-        rows = training_rows(file, family)
-        own = foremost_rows(file, compared, family)
-        best, first = fastest(own), (f"{FAMILIES[family].short}s", "gpu_first_seconds")
+        rows, foremost = training_rows(file, family), foremost_rows(file, compared, family)
+        best, first = fastest(foremost), (f"{FAMILIES[family].short}s", "gpu_first_seconds")
         points += _changes(file, compared, family)
         tables += [
             split_table(file, rows).shortened(largest_parts(split_table(file, best))),
-            thread_table(file, rows).shortened(thread_table(file, own)),
+            thread_table(file, rows).shortened(thread_table(file, foremost)),
             counterfactual_table(file, compared, family).as_folded(),
             repayment_table(file, rows).shortened(
                 repayment_table(file, best).led_by("model", *first)
@@ -361,23 +362,23 @@ def _missing(file: File) -> tuple[str, ...]:
     )
 
 
-def of_quotients(file: File, own: File, context: Context) -> Section | None:
-    """What makes the quotients of `own`, which is `file` in another quantity, and what changes its
-    crossovers; None without a network on both devices."""
+def of_quotients(file: File, in_quantity: File, context: Context) -> Section | None:
+    """What makes the quotients of `in_quantity`, which is `file` in another quantity than time, and
+    what changes its crossovers; None without a network on both devices."""
     points, tables, compared = [], [], context.comparisons(file)
     for family in TRAINING:
-        found = speed_ups(own, family, compared)
-        rows = {row.index for row in foremost_rows(own, compared, family)}
+        ratios = speed_ups(in_quantity, family, compared)
+        rows = {row.index for row in foremost_rows(in_quantity, compared, family)}
         best: dict[str, SpeedUp] = {}
-        for one in found:
-            if one.gpu.rows[0] in rows:
-                best[one.model] = max(best.get(one.model, one), one, key=lambda one: one.ratio)
-        if found:
-            shown = sorted(best.values() or found, key=lambda one: one.parameters)
+        for each in ratios:
+            if each.gpu.rows[0] in rows:
+                best[each.model] = max(best.get(each.model, each), each, key=lambda of: of.ratio)
+        if ratios:
+            shown = sorted(best.values() or ratios, key=lambda each: each.parameters)
             short = quotient_table(file, shown).led_by("model", "ratio", "time_ratio", "rate_ratio")
-            tables.append(quotient_table(file, found).shortened(short))
-        points += _changes(own, compared, family)
-        tables.append(counterfactual_table(own, compared, family).as_folded())
+            tables.append(quotient_table(file, ratios).shortened(short))
+        points += _changes(in_quantity, compared, family)
+        tables.append(counterfactual_table(in_quantity, compared, family).as_folded())
     if not any(table.lines for table in tables):
         return None
     noun = context.quantity.noun
@@ -393,5 +394,5 @@ def of_quotients(file: File, own: File, context: Context) -> Section | None:
 
 def _changes(file: File, compared: Sequence[Comparison], family: str) -> list[str]:
     """The changes that matter most, a sentence each."""
-    found = counterfactuals(file, compared, family)
-    return [sentence(item.sentence) for item in found if item.is_sure][:_MOST]
+    changes = counterfactuals(file, compared, family)
+    return [sentence(change.sentence) for change in changes if change.is_sure][:_MOST]
