@@ -114,20 +114,22 @@ def fit_series(file: File, precision: str, accumulate: int = 1) -> tuple[list[Se
         reason = f"the file has no Epoch row in the precision of the network, {shown}"
         return [], {reason: ("this machine",)}
     series = {key: [row for row in rows if series_key(row) == key] for key in series_labels(rows)}
-    answers = {key: _counted(file, dict(key), own, precision) for key, own in series.items()}
-    counts = {key: one for key, one in answers.items() if not isinstance(one, str)}
-    labels = series_labels([row for key in counts for row in series[key]])
-    found = [
-        _fit(key, labels[key], _ceilings(file, dict(key), precision), one)
-        for key, one in counts.items()
+    answers = {
+        key: _counted(file, dict(key), members, precision) for key, members in series.items()
+    }
+    works = {key: answer for key, answer in answers.items() if not isinstance(answer, str)}
+    labels = series_labels([row for key in works for row in series[key]])
+    fits = [
+        _fit(key, labels[key], _ceilings(file, dict(key), precision), rows_and_work)
+        for key, rows_and_work in works.items()
     ]
-    fitted = {one.device for one in found}
+    fitted = {fit.device for fit in fits}
     problems: Reasons = {}
     for key, label in series_labels(rows).items():
         answer = answers[key]
         if isinstance(answer, str) and dict(key)["device"] not in fitted:
             problems[answer] = (*problems.get(answer, ()), label)
-    return found, problems
+    return fits, problems
 
 
 def _counted(
@@ -167,10 +169,10 @@ def _is_alike(row: Row, precision: str, accumulate: int) -> bool:
 def _work_of(row: Row) -> Work | None:
     """What `row` counted; rows of older files do not say their products and logits, but their
     networks do."""
-    own = network_of(row.model)
-    if own is not None and own.params == row.counters["params"]:
+    mlp = network_of(row.model)
+    if mlp is not None and mlp.params == row.counters["params"]:
         samples = row.counters[FAMILIES[row.family].samples]
-        known = {"products": own.products * steps_of(row), "logits": own.widths[-1] * samples}
+        known = {"products": mlp.products * steps_of(row), "logits": mlp.widths[-1] * samples}
         row = replace(row, counters=known | row.counters)
     if row.device == "cpu" and "products" not in row.counters:
         return None
@@ -258,8 +260,8 @@ def weights_of(matrix: np.ndarray, times: np.ndarray, share: np.ndarray) -> np.n
     root = np.sqrt(share)
     relative = matrix / times[:, None] * root[:, None]
     scale = np.where(relative.max(axis=0) > 0, relative.max(axis=0), 1.0)
-    found, _ = nnls(relative / scale, root)
-    return found / scale
+    weights, _ = nnls(relative / scale, root)
+    return weights / scale
 
 
 class _Rows:
@@ -315,15 +317,15 @@ def _fit(
         residuals[name] = float(errors.max())
         scores.append(
             max(
-                error / math.sqrt(1 + leverage_of(own, seconds, leverage))
-                for error, own, seconds in zip(errors, out.matrix, predicted, strict=True)
+                error / math.sqrt(1 + leverage_of(terms, seconds, leverage))
+                for error, terms, seconds in zip(errors, out.matrix, predicted, strict=True)
             )
         )
     band, coverage = conformal(scores)
     weights = rows.weights()
     sizes = [sizes_of(work) for work in works]
     ranges = {
-        name: (min(own[name] for own in sizes), max(own[name] for own in sizes))
+        name: (min(size[name] for size in sizes), max(size[name] for size in sizes))
         for name in sizes[0]
     }
     return Series(
@@ -405,8 +407,8 @@ def nearest(rows: Sequence[Row], batch: float) -> Row:
     """That in the batch nearest to it: the larger of both is the fewest times the smaller."""
 
     def times_apart(row: Row) -> float:
-        own = row.counters["batch"]
-        return max(own, batch) / min(own, batch)
+        measured = row.counters["batch"]
+        return max(measured, batch) / min(measured, batch)
 
     return min(rows, key=times_apart)
 
