@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is predicted of a network on every device of a file and on cards, and what comes of it; and
-what is known of a network of one's own: the fastest way of each device, of each other program and
-of each card, at the batch that counts and in every size."""
+"""What is predicted of a network on every device of a file and on cards; and what is known of a
+user's own network: the fastest way of each device, of each other program and of each card, at the
+batch that counts and in every size."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 CPU, GPU = "cpu", "cuda"
 Winner = Literal["cpu", "gpu"] | None
-_ELSE = "f32"  # in which the CPU trains where it was not measured in the precision that is asked
-# By which hidden layers are widened or narrowed to find where the other side wins.
+_ELSE = "f32"  # the CPU's precision where it was not measured in the one that is asked for
+# The widths of hidden layers are multiplied by these to find where the other side wins.
 _FACTORS = [2.0**power for power in range(-8, 9)]
 
 
@@ -93,8 +93,8 @@ class Advice:
 
     @property
     def gpus(self) -> tuple[Prediction, ...]:
-        """The fastest of each GPU: what the CPU is up against is the file's own, or else the first
-        card."""
+        """The fastest way of each GPU; first the one to compare the CPU with: the file's own, or
+        else the first card."""
         devices = dict.fromkeys(way.device for way in self.predictions if way.device != CPU)
         return tuple(filter(None, (fastest(self.predictions, device) for device in devices)))
 
@@ -120,8 +120,8 @@ def fastest(predictions: Iterable[Prediction], device: str) -> Prediction | None
 
 
 def winner(cpu: Prediction | None, gpu: Prediction | None) -> Winner:
-    """The side whose whole band is below the other's: cpu or gpu; None where that cannot be
-    told."""
+    """The side whose whole band is below the other's: cpu or gpu; None where the bands overlap or
+    one is missing."""
     if cpu is None or gpu is None or (cpu.low <= gpu.high and gpu.low <= cpu.high):
         return None
     return "gpu" if gpu.high < cpu.low else "cpu"
@@ -203,7 +203,7 @@ class Adviser:
         return f"{UNLIKE.replace('{}', words)}." if new else ""
 
     def advice(self, network: Network, most_cards: int | None = None) -> Advice:
-        """What is predicted of it; on the first so many of the cards."""
+        """What is predicted of it, on the first `most_cards` of the cards (None: all)."""
         measured = from_own_rows(self._file.rows, network.cost) if network.mlp is None else []
         reasons: Reasons = {}
         answers: list[tuple[str, Prediction | str]] = [(way.label, way) for way in measured]
@@ -248,9 +248,9 @@ class Adviser:
         return Prediction(label, card.id, name, way.data, times.seconds, times.low, times.high)
 
     def meeting(self, network: Network) -> tuple[str, float | None, tuple[float, float]] | None:
-        """Which side the network is on (cpu or gpu), at how many parameters the other one would
-        take over with wider or narrower hidden layers, None if nowhere, and between how many that
-        was looked for; None where too little is known."""
+        """The side that wins (cpu or gpu); at how many parameters the other one would win with
+        wider or narrower hidden layers, None if nowhere; and the range of parameters that was
+        searched. None where too little is known."""
         points = []
         for factor in _FACTORS:
             other = network if factor == 1 else network.scaled(factor)
@@ -272,12 +272,12 @@ class Adviser:
         return "gpu" if here > 0 else "cpu", nearest, (points[0][0], points[-1][0])
 
 
-# ---- of a network of one's own: at the batch that counts, and in every size
+# ---- a user's own network: at the batch that counts, and in every size
 
 
-_HOW = ("compiler", "torch_device")  # what names a way of another program
+_HOW = ("compiler", "torch_device")  # the axes that name a way of another program
 
-# What a size of it costs: by its name in the file and its batch; None where that is not known.
+# The cost of a size by its name in the file and its batch; None where that is not known.
 Count = Callable[[str, int], Cost | None]
 
 
@@ -303,7 +303,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What limits a device: `shares` of its time by name, the largest first; of the measured CPU
+    """What limits a device: `shares` of its time by name, the largest first; where it was measured
     also its bound."""
 
     shares: tuple[tuple[str, float], ...]

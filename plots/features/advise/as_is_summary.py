@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a file says of a module that PyTorch trained as it is, as of a network of one's own: by
+"""What a file says of a module that PyTorch trained as it is, as of a user's own network: here by
 PyTorch's rows alone, on cards by what the worker counted of a step."""
 
 from __future__ import annotations
@@ -20,13 +20,7 @@ from plots.core.reference import REFERENCE, lines_of
 from plots.core.statistics import conformal
 from plots.features.advise.advice import CPU, Adviser, OwnNetwork, cost_of_row, own_network
 from plots.features.advise.analysis import Prediction, from_own_rows, nearest, weights_of
-from plots.features.advise.table import (
-    counted_rows,
-    own_block,
-    own_table,
-    sentence,
-    where_it_wins,
-)
+from plots.features.advise.table import counted_rows, own_block, own_table, sentence, where_it_wins
 from plots.features.predict.data import card_of
 from plots.features.predict.fit import Fit
 from plots.features.predict.ways import PYTORCH, Way
@@ -98,8 +92,8 @@ def _rows_of(file: File, name: str) -> list[Row]:
 
 
 def cards_of(file: File, name: str, others: Sequence[Card], asked: bool = False) -> list[Card]:
-    """What to predict of a module: `others`, before them the file's own card where PyTorch did not
-    run there; where it did, those alone that were `asked` about."""
+    """The cards to predict a module for: `others`, first of them the file's own where PyTorch did
+    not run there; where it did, `others` only if the user `asked` for them."""
     here = card_of(file, load_cards())
     rest = [card for card in others if card != here]
     if any(row.device != CPU and row.failure is None for row in _rows_of(file, name)):
@@ -107,14 +101,14 @@ def cards_of(file: File, name: str, others: Sequence[Card], asked: bool = False)
     return [*([here] if here and (here in others or not asked) else []), *rest]
 
 
-# ---- how well a count of a step in PyTorch foretells its time
+# ---- how well the counts of a step in PyTorch predict its time
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Of each of `networks` that were measured on a processor, left out of the fit to the others,
-    the largest |log(predicted / measured)| over its batches, and what it is in the `median` of
-    steps. `factor` is what `coverage` of networks like these stay below."""
+    """How far predictions are off on a processor: of each of `networks`, left out of the fit to the
+    others, the largest |log(predicted / measured)| over its batches; and the `median` of all steps.
+    `coverage` of networks like these are off by less than `factor`."""
 
     networks: dict[str, float]
     median: float

@@ -27,12 +27,7 @@ from plots.core.costs import kept_cost
 from plots.core.mlp import ACTIVATIONS, OPTIMIZERS, PRECISIONS, Mlp, network_of, of_size, widths_in
 from plots.core.page.section import Block
 from plots.features.advise.advice import Adviser, Network, nearest_batch, own_network
-from plots.features.advise.as_is_summary import (
-    as_is,
-    cards_of,
-    module_block,
-    modules,
-)
+from plots.features.advise.as_is_summary import as_is, cards_of, module_block, modules
 from plots.features.advise.table import (
     advice_table,
     meeting_words,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network of one's own, first on the page: how long it trains here, with other programs and on
+"""A user's own network, first on the page: how long it trains here, with other programs and on
 GPUs, from where on a GPU wins, what limits each side, and what memory it takes."""
 
 import json
@@ -41,7 +41,7 @@ Answer = tuple[OwnNetwork, Block]
 
 
 def build(files: Sequence[File], context: Context) -> Section | None:
-    """The section on `files`; None where none has a network in a file of its user's."""
+    """The section on `files`; None where none has a user's own network."""
     predicted = context.predictions
     fit = predicted.fit if isinstance(predicted, Predictions) else None
     asked = [
@@ -136,7 +136,7 @@ def _block(file: File, network: OwnNetwork, block: Block, context: Context) -> B
 
 def strips_over(network: OwnNetwork, measure: str) -> Strips | None:
     """Where each GPU surely wins, over the batches of its size or over the sizes in its batch; None
-    where one alone was measured, or there is no GPU to compare with."""
+    where only one was measured, or there is no GPU to compare with."""
     by_batch = measure == "batch"
     line = network.batches if by_batch else network.widths
     if len(line) < 2 or not network.gpus:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The advice on a network in words, and as a table: a line for each device, or for each way of
-each. Of a network of one's own: one for each device, program and card, and one for each size and
+each. Of a user's own network: a line for each device, program and card, and one for each size and
 batch that was measured."""
 
 from collections.abc import Callable, Iterator, Sequence
@@ -139,7 +139,7 @@ def _method(series: Series) -> str:
     )
 
 
-# ---- of a network of one's own
+# ---- a user's own network
 
 
 def own_table(network: OwnNetwork, epochs: int = 1, each: str = "") -> Table:
@@ -289,7 +289,7 @@ def meeting_words(adviser: Adviser, network: Network) -> str:
     )
 
 
-# ---- of a network of one's own
+# ---- a user's own network
 
 
 def own_sentences(network: OwnNetwork, adviser: Adviser) -> list[str]:

@@ -186,8 +186,8 @@ def _of_curves(
     of: str = "",
     much: Sequence[str] = (),
 ) -> Glance:
-    """Of a file without epochs: from which size on the GPU wins on each of `curves`, the first of
-    which `place` is about, and by how `much` in a sentence."""
+    """Of a file without epochs: from which size on the GPU wins on each of `curves`. `place` says
+    what the first is of, and the sentences of `much` by how much the GPU wins there."""
     strips = [
         Strip(name(curve), segments_of(curve.crossover), crossover=curve.crossover.size)
         for curve in curves[:_MOST_STRIPS]
@@ -238,12 +238,10 @@ def _of_networks(file: File, families: Sequence[str] = TRAINING, does: str = "tr
 
 def _of_one(only: SpeedUp, does: str, how: str) -> str:
     """Which device does it better with the only network that both have, a sentence."""
-    name, sides = _name(only.model), ["CPU", "GPU"]
-    if only.winner not in ("cpu", "gpu"):
-        return f"It is not sure which device {does} {name} {how}."
-    winner = only.winner.upper()
-    sides.remove(winner)
-    return f"The {winner} {does} {name} {how} than the {sides[0]}."
+    sides = {"cpu": ("CPU", "GPU"), "gpu": ("GPU", "CPU")}.get(only.winner or "")
+    if sides is None:
+        return f"It is not sure which device {does} {_name(only.model)} {how}."
+    return f"The {sides[0]} {does} {_name(only.model)} {how} than the {sides[1]}."
 
 
 def _of_passes(file: File, compared: Sequence[Comparison]) -> Glance:
@@ -435,7 +433,7 @@ def _mark(network: SpeedUp) -> Mark:
 
 
 def _spread(marks: Iterable[Mark]) -> tuple[Mark, ...]:
-    """At most _MOST_MARKS: a reader's own before the others, then in their order."""
+    """At most _MOST_MARKS, the user's own networks before the others."""
     familiar = [mark for mark in marks if mark.name not in ODD]
     ordered = sorted(familiar, key=lambda mark: not mark.name.startswith("mlp-"))
     return tuple(ordered[:_MOST_MARKS])

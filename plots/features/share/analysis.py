@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What of a result file is private: it names a person, a computer, or where things lie on it.
 
-bench reduces the paths that it knows of to their file names. Others come in by the back door: by
-messages of libraries, the compiler's flags, environment variables, Google Benchmark's own flags,
-and by hand. So every text of the file is looked at, and what `context` has beyond the definition
-of its fields is left out.
+bench reduces the paths that it knows of to their file names. Others come from libraries' messages,
+the compiler's flags, environment variables, Google Benchmark's own flags, and people. So every text
+of the file is searched, and fields of `context` that are not defined are left out.
 """
 
 import json
@@ -26,12 +25,12 @@ _DEFINED = {
     "context.crossover.configuration": "run_configuration",
 }
 _CPU, _GPU = "context.crossover.machine.cpu", "context.crossover.machine.gpu"
-# Words of bench's own, in which the name of a host or a user can only be there by chance.
+# Fields with bench's own words, in which the name of a host or a user is only by chance.
 _VOCABULARY = (
     *("axes", "counters", "networks", "network_fingerprints", "ladders", "ladder_batches"),
     "refinements",
 )
-# What stands in rows that is not a message: their names, and what these are made of.
+# The fields of rows that hold messages. All others hold names, and what these are made of.
 _MESSAGES = ("label", "warnings", "error_message", "as_is")
 # A path from the root: not a name such as Epoch/model:x, whose / stands behind a letter.
 _PATH = re.compile(
