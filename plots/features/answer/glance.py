@@ -225,8 +225,7 @@ def _of_networks(file: File, families: Sequence[str] = TRAINING, does: str = "tr
     ratios.sort(key=lambda ratio: (not unusual(ratio), ratio.ratio))
     networks = list({ratio.model: ratio for ratio in ratios}.values())
     lines = tuple(
-        f"{unusual(ratio)}: {speed_up_words(ratio)}" if unusual(ratio) else speed_up_words(ratio)
-        for ratio in networks[:3]
+        ": ".join(filter(None, (unusual(ratio), speed_up_words(ratio)))) for ratio in networks[:3]
     )
     how = networks[0].gpu.quantity.how
     if len(networks) == 1:
