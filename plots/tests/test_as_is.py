@@ -106,9 +106,9 @@ def test_a_card_is_predicted_by_the_count_in_a_band_that_was_earned(write_module
     card = load_cards()["h200"]
     found = as_is(file, "pairs", [card], fitted)
     assert found is not None
-    (gpu,) = found.own.gpus
+    (gpu,) = found.network.gpus
     assert gpu.low <= gpu.middle / left_out().factor and gpu.high >= gpu.middle * left_out().factor
-    assert [size.winner("h200") for size in found.own.sizes] == ["gpu"] * 4
+    assert [size.winner("h200") for size in found.network.sizes] == ["gpu"] * 4
     assert "h200" not in str(module_block(as_is(file, "pairs", [], fitted)).tables)
     assert as_is(file, "nobody", [], fitted) is None
 

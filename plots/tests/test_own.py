@@ -19,7 +19,7 @@ from plots.core.page.text import text_of
 from plots.features.advise import own_section
 from plots.features.advise.advice import (
     Adviser,
-    Own,
+    OwnNetwork,
     Size,
     first_win,
     own_network,
@@ -74,7 +74,7 @@ def file(read) -> File:
     return read(document)
 
 
-def asked(file: File, fitted) -> tuple[Own, Adviser]:
+def asked(file: File, fitted) -> tuple[OwnNetwork, Adviser]:
     cards = [load_cards()[name] for name in ("rtx-4060", "h200")]
     adviser = Adviser(file, cards=cards, fit=fitted)
     return own_network(file, replace_rates(adviser), count("mine", 100), count), adviser
@@ -86,7 +86,7 @@ def replace_rates(adviser: Adviser) -> Adviser:
     return adviser
 
 
-def printed(own: Own, adviser: Adviser) -> str:
+def printed(own: OwnNetwork, adviser: Adviser) -> str:
     block = own_block(own, own_sentences(own, adviser), own_table(own))
     return text_of([Section("Advice", "advice", blocks=(block,))])
 

@@ -57,9 +57,9 @@ Items = frozenset[tuple[str, str]]
 class Claim(NamedTuple):
     """`advice` in the words of PyTorch's guides, and `flags` of bench that measure both sides.
 
-    A row follows it whose value of the axis `key` is one of `better`, or without these any but
-    `plain`, if it has `only`, too; but one that sums no gradients of several batches may be the
-    larger batch of a row that does.
+    A row follows it if its value of the axis `key` is one of `better`, or any but `plain` where
+    `better` is empty; and if it has `only`. But to _ACCUMULATE a row that sums no gradients is the
+    larger batch of a row that sums those of several.
     """
 
     advice: str
@@ -113,8 +113,8 @@ def run(options: argparse.Namespace) -> int:
     files, problems = load_answering(options.paths, lambda file: bool(check_advice(file)))
     blocks = []
     for file in files:
-        if found := check_advice(file):
-            blocks.append(Block(machine=file.machine.id, tables=(advice_table(file, found),)))
+        if answers := check_advice(file):
+            blocks.append(Block(machine=file.machine.id, tables=(advice_table(file, answers),)))
         else:
             problems.append(f"{printable(str(file.path))}: {_NOTHING}")
     if not (blocks or problems):
@@ -133,28 +133,28 @@ def check_advice(file: File) -> Answers:
         if row.family in TRAINING and row.failure is None and len(row.samples)
     ]
     by_work = {_items(row, row.configuration): row for row in rows}
-    found: Answers = {}
+    answers: Answers = {}
     for claim in CLAIMS:
         for row in rows:
             for plain, way in _plain_rows(claim, row, rows, by_work):
                 key = (claim.advice, way, row.program, row.device)
-                found.setdefault(key, []).append(_pair(row, plain))
-    return found
+                answers.setdefault(key, []).append(_pair(row, plain))
+    return answers
 
 
-def advice_table(file: File, found: Answers) -> Table:
+def advice_table(file: File, answers: Answers) -> Table:
     """A line for each way to follow each piece of advice, and a note for each that `file` does not
     answer."""
-    answered = {advice for advice, *_ in found}
+    answered = {advice for advice, *_ in answers}
     missing = (
-        f"Not measured here: {one.advice} (./run {one.flags})."
-        for one in CLAIMS
-        if one.advice not in answered
+        f"Not measured here: {claim.advice} (./run {claim.flags})."
+        for claim in CLAIMS
+        if claim.advice not in answered
     )
     return Table(
         f"What guides advise, and what it brought on {file.machine.id}",
         _COLUMNS,
-        tuple(_line(*key, pairs) for key, pairs in found.items()),
+        tuple(_line(*key, pairs) for key, pairs in answers.items()),
         (*_NOTES, *missing),
     )
 
@@ -163,20 +163,20 @@ def _line(
     advice: str, way: str, program: str, device: str, pairs: Sequence[Pair]
 ) -> tuple[Cell, ...]:
     axes = pairs[0].followed.axes
-    said = "" if program == OWN else f"{axes['program'].word(program)}, "
+    where = axes["device"].word(device)
     least, most = (of(pairs, key=lambda pair: pair.ratio) for of in (min, max))
     only = pairs[0] if len(pairs) == 1 else None
     return (
         text_cell(advice),
         text_cell(way),
-        text_cell(f"{said}{axes['device'].word(device)}"),
+        text_cell(where if program == OWN else f"{axes['program'].word(program)}, {where}"),
         count_cell(len(pairs)),
         number_cell(median_of(np.array([pair.ratio for pair in pairs]))),
         number_cell(least.ratio),
         number_cell(most.ratio),
         count_cell(sum(pair.low is not None and pair.low > 1 for pair in pairs)),
         count_cell(sum(pair.high is not None and pair.high < 1 for pair in pairs)),
-        *(text_cell(f"{one.followed.model}, batch {one.followed.batch}") for one in (least, most)),
+        *(text_cell(f"{row.model}, batch {row.batch}") for row in (least.followed, most.followed)),
         number_cell(only.low if only else None),
         number_cell(only.high if only else None),
     )
@@ -186,29 +186,29 @@ def _plain_rows(
     claim: Claim, row: Row, rows: Sequence[Row], by_work: Mapping[Items, Row]
 ) -> Iterator[tuple[Row, str]]:
     """The rows that differ from `row` in not following `claim` alone, and how it is followed."""
-    own = row.configuration
+    configuration = row.configuration
     if claim.key == _ACCUMULATE:
-        if _ACCUMULATE not in own:
+        if _ACCUMULATE not in configuration:
             yield from _accumulating(row, rows)
         return
-    value = row.axes.value(own, claim.key) or claim.plain
+    value = row.axes.value(configuration, claim.key) or claim.plain
     follows = value in claim.better if claim.better else value != claim.plain
-    if follows and (claim.only is None or claim.only in own.items()):
-        plain = by_work.get(_items(row, {**own, claim.key: claim.plain}))
+    if follows and (claim.only is None or claim.only in configuration.items()):
+        plain = by_work.get(_items(row, {**configuration, claim.key: claim.plain}))
         if plain is not None and plain is not row:
             yield plain, row.axes[claim.key].word(value)
 
 
 def _accumulating(row: Row, rows: Sequence[Row]) -> Iterator[tuple[Row, str]]:
     """Those that sum the gradients of K batches whose rows together are the batch of `row`."""
-    own = _items(row, row.configuration)
+    work = _items(row, row.configuration)
     for other in rows:
         batches = other.configuration.get(_ACCUMULATE, "")
         if not batches or not (row.batch.isdigit() and other.batch.isdigit()):
             continue
         if int(other.batch) * int(batches) == int(row.batch):
             alike = {**other.configuration, "batch": row.batch, _ACCUMULATE: "1"}
-            if _items(other, alike) == own:
+            if _items(other, alike) == work:
                 yield other, f"instead of {batches} batches"
 
 

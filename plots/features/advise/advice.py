@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is predicted of a network on every device of a file and on cards, and what comes of it; and
-what is known of a network of one's own: the fastest way of each device, of each other program and
-of each card, at the batch that counts and in every size."""
+"""What is predicted of a network on every device of a file and on cards; and what is known of a
+user's own network: the fastest way of each device, of each other program and of each card, at the
+batch that counts and in every size."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 CPU, GPU = "cpu", "cuda"
 Winner = Literal["cpu", "gpu"] | None
-_ELSE = "f32"  # in which the CPU trains where it was not measured in the precision that is asked
-# By which hidden layers are widened or narrowed to find where the other side wins.
+_ELSE = "f32"  # the CPU's precision where it was not measured in the one that is asked for
+# The widths of hidden layers are multiplied by these to find where the other side wins.
 _FACTORS = [2.0**power for power in range(-8, 9)]
 
 
@@ -93,17 +93,16 @@ class Advice:
 
     @property
     def gpus(self) -> tuple[Prediction, ...]:
-        """The fastest of each GPU: what the CPU is up against is the file's own, or else the first
-        card."""
-        devices = dict.fromkeys(one.device for one in self.predictions if one.device != CPU)
-        best = (fastest(self.predictions, device) for device in devices)
-        return tuple(one for one in best if one)
+        """The fastest way of each GPU; first the one to compare the CPU with: the file's own, or
+        else the first card."""
+        devices = dict.fromkeys(way.device for way in self.predictions if way.device != CPU)
+        return tuple(filter(None, (fastest(self.predictions, device) for device in devices)))
 
     def shortened(self) -> tuple[Prediction, ...]:
         """Each way of the CPU, and of every other device the best."""
-        return (*(one for one in self.predictions if one.device == CPU), *self.gpus)
+        return (*(way for way in self.predictions if way.device == CPU), *self.gpus)
 
-    def reasons_said(self) -> list[str]:
+    def reason_sentences(self) -> list[str]:
         """Why there are no other predictions, a sentence for each reason."""
         return [
             f"No prediction for {' and '.join(labels) if len(labels) < 3 else ', '.join(labels)}: "
@@ -113,16 +112,16 @@ class Advice:
 
 
 def fastest(predictions: Iterable[Prediction], device: str) -> Prediction | None:
-    """The fastest way of a device: on the GPU of those with the data there, where there are any, as
-    the headline compares."""
-    own = [one for one in predictions if one.device == device]
-    there = [one for one in own if one.data == "resident"]
-    return min(there or own, key=lambda one: one.middle, default=None)
+    """The fastest way of a device: of those with the data on it, where there are any, as the
+    headline compares."""
+    ways = [way for way in predictions if way.device == device]
+    there = [way for way in ways if way.data == "resident"]
+    return min(there or ways, key=lambda way: way.middle, default=None)
 
 
 def winner(cpu: Prediction | None, gpu: Prediction | None) -> Winner:
-    """The side whose whole band is below the other's: cpu or gpu; None where that cannot be
-    told."""
+    """The side whose whole band is below the other's: cpu or gpu; None where the bands overlap or
+    one is missing."""
     if cpu is None or gpu is None or (cpu.low <= gpu.high and gpu.low <= cpu.high):
         return None
     return "gpu" if gpu.high < cpu.low else "cpu"
@@ -136,20 +135,19 @@ UNLIKE = (
 
 def seen(file: File) -> dict[str, list[str]]:
     """The activations, optimizers and losses of the fully connected networks of `file`."""
-    found: dict[str, set[str]] = {"activation": set(), "optimizer": set(), "loss": set()}
-    for row in file.rows:
-        own = network_of(row.model)
-        if own and row.family in TRAINING and row.failure is None:
-            found["activation"] |= {own.activation} if len(own.widths) > 2 else set()
-            found["optimizer"].add(row.optimizer.partition(" ")[0] or own.optimizer)
-            found["loss"].add(own.loss)
-    return {what: sorted(values) for what, values in found.items()}
+    trained = [(mlp, row) for row in _trained(file.rows) if (mlp := network_of(row.model))]
+    optimizers = {row.optimizer.partition(" ")[0] or mlp.optimizer for mlp, row in trained}
+    return {
+        "activation": sorted({mlp.activation for mlp, _ in trained if len(mlp.widths) > 2}),
+        "optimizer": sorted(optimizers),
+        "loss": sorted({mlp.loss for mlp, _ in trained}),
+    }
 
 
 class Adviser:
-    """Fitted to a file once, it answers for any network that is trained in one precision, with an
-    update every so many batches; on `cards` too, in each of `ways`, by `fit`. It answers in
-    `quantity`, for which a second of each side counts as `second` says."""
+    """Is fitted to a file once, and then answers for any network that is trained in one precision,
+    with an update every so many batches; by `fit` also on `cards`, in each of `ways`. It answers in
+    `quantity`; `second` says how much of that a second of each side is."""
 
     def __init__(
         self,
@@ -168,9 +166,9 @@ class Adviser:
         self.cards = tuple(cards) if fit else ()
         self.series, self.reasons = fit_series(file, precision, accumulate)
         self.precision = self.cpu_precision = precision
-        if precision != _ELSE and not any(one.device == CPU for one in self.series):
+        if precision != _ELSE and not any(series.device == CPU for series in self.series):
             others, _ = fit_series(file, _ELSE, accumulate)
-            cpus = [one for one in others if one.device == CPU]
+            cpus = [series for series in others if series.device == CPU]
             if cpus:
                 self.cpu_precision = _ELSE
                 self.series = [*cpus, *self.series]
@@ -183,16 +181,16 @@ class Adviser:
 
     @property
     def notes(self) -> list[str]:
-        """In what the CPU trains where that is not what is asked, and what the cards' bands are
-        worth."""
+        """The CPU's precision where it is not the one that is asked for, and what the cards' bands
+        are worth."""
         other = self.cpu_precision != self.precision
         notes = [f"The CPU trains in {self.cpu_precision}."] if other else []
         worth = band_notes(self.fit, self.precision) if self.fit and self.cards else ()
         return [*notes, *worth]
 
     def unlike(self, network: Network) -> str:
-        """What of its training the fit of this machine knows nothing of, a sentence; empty where
-        that is nothing."""
+        """Which of its activation, optimizer and loss this machine's networks did not have, a
+        sentence; empty where they had each."""
         mlp = network.mlp
         if mlp is None or not self.series:
             return ""
@@ -201,15 +199,15 @@ class Adviser:
             for what, known in seen(self._file).items()
             if getattr(mlp, what) not in known
         ]
-        words = " or ".join(one.replace("_", "-") for one in new)
+        words = " or ".join(name.replace("_", "-") for name in new)
         return f"{UNLIKE.replace('{}', words)}." if new else ""
 
     def advice(self, network: Network, most_cards: int | None = None) -> Advice:
-        """What is predicted of it; on the first so many of the cards."""
-        own = from_own_rows(self._file.rows, network.cost) if network.mlp is None else []
+        """What is predicted of it, on the first `most_cards` of the cards (None: all)."""
+        measured = from_own_rows(self._file.rows, network.cost) if network.mlp is None else []
         reasons: Reasons = {}
-        answers: list[tuple[str, Prediction | str]] = [(one.label, one) for one in own]
-        if not own and network.cost.has_own_rates:
+        answers: list[tuple[str, Prediction | str]] = [(way.label, way) for way in measured]
+        if not measured and network.cost.has_own_rates:
             name = printable(network.cost.model, 60)
             reason = (
                 "the file did not measure it, and a network with convolutions or normalization is "
@@ -217,12 +215,12 @@ class Adviser:
                 f"--family=Minibatch --model={name}"
             )
             reasons = {reason: ("this machine",)}
-        elif not own:
+        elif not measured:
             reasons = dict(self.reasons)
             on_cpu = network.on_cpu(self.cpu_precision) if self.series else network.cost
             answers = [
-                (one.label, predict(one, on_cpu if one.device == CPU else network.cost))
-                for one in self.series
+                (series.label, predict(series, on_cpu if series.device == CPU else network.cost))
+                for series in self.series
             ]
         answers += [
             (short_gpu(card.name), self._of_card(card, way, network.cost))
@@ -232,14 +230,13 @@ class Adviser:
         for label, answer in answers:
             if isinstance(answer, str):
                 reasons[answer] = tuple(dict.fromkeys((*reasons.get(answer, ()), label)))
-        found = [one for _, one in answers if isinstance(one, Prediction)]
-        return Advice(network, tuple(map(self._told, found)), reasons)
+        times = [answer for _, answer in answers if isinstance(answer, Prediction)]
+        return Advice(network, tuple(map(self._in_quantity, times)), reasons)
 
-    def _told(self, one: Prediction) -> Prediction:
-        """`one` in the quantity that is asked for."""
-        second = self._second["cpu" if one.device == CPU else "gpu"]
-        middle, low, high = (second * end for end in (one.middle, one.low, one.high))
-        return replace(one, middle=middle, low=low, high=high, quantity=self.quantity)
+    def _in_quantity(self, time: Prediction) -> Prediction:
+        second = self._second["cpu" if time.device == CPU else "gpu"]
+        middle, low, high = (second * end for end in (time.middle, time.low, time.high))
+        return replace(time, middle=middle, low=low, high=high, quantity=self.quantity)
 
     def _of_card(self, card: Card, way: Way, cost: Cost) -> Prediction | str:
         assert self.fit is not None, "without a fit there are no cards"
@@ -251,9 +248,9 @@ class Adviser:
         return Prediction(label, card.id, name, way.data, times.seconds, times.low, times.high)
 
     def meeting(self, network: Network) -> tuple[str, float | None, tuple[float, float]] | None:
-        """Which side the network is on (cpu or gpu), at how many parameters the other one would
-        take over with wider or narrower hidden layers, None if nowhere, and between how many that
-        was looked for; None where too little is known."""
+        """The side that wins (cpu or gpu); at how many parameters the other one would win with
+        wider or narrower hidden layers, None if nowhere; and the range of parameters that was
+        searched. None where too little is known."""
         points = []
         for factor in _FACTORS:
             other = network if factor == 1 else network.scaled(factor)
@@ -271,16 +268,16 @@ class Adviser:
             if (before > 0) != (after > 0)
         ]
         params = network.cost.params
-        nearest = min(crossings, key=lambda one: abs(math.log(one / params)), default=None)
+        nearest = min(crossings, key=lambda size: abs(math.log(size / params)), default=None)
         return "gpu" if here > 0 else "cpu", nearest, (points[0][0], points[-1][0])
 
 
-# ---- of a network of one's own: at the batch that counts, and in every size
+# ---- a user's own network: at the batch that counts, and in every size
 
 
-_HOW = ("compiler", "torch_device")  # what names a way of another program
+_HOW = ("compiler", "torch_device")  # the axes that name a way of another program
 
-# What a size of it costs: by its name in the file and its batch; None where that is not known.
+# The cost of a size by its name in the file and its batch; None where that is not known.
 Count = Callable[[str, int], Cost | None]
 
 
@@ -301,12 +298,12 @@ class Size:
 
     def winner(self, device: str) -> Winner:
         """Of the CPU and that GPU: cpu, gpu or None."""
-        return winner(self.cpu, next((one for one in self.gpus if one.device == device), None))
+        return winner(self.cpu, next((gpu for gpu in self.gpus if gpu.device == device), None))
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What limits a device: `shares` of its time by name, the largest first; of the measured CPU
+    """What limits a device: `shares` of its time by name, the largest first; where it was measured
     also its bound."""
 
     shares: tuple[tuple[str, float], ...]
@@ -314,7 +311,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Own(Size):
+class OwnNetwork(Size):
     """The network at the batch that counts; `sizes` has every size and batch that was measured, the
     smallest first."""
 
@@ -328,25 +325,30 @@ class Own(Size):
     @property
     def batches(self) -> list[tuple[float, Size]]:
         """The sizes of this network, by their batch."""
-        return [(one.cost.batch, one) for one in self.sizes if one.cost.model == self.cost.model]
+        return [
+            (size.cost.batch, size) for size in self.sizes if size.cost.model == self.cost.model
+        ]
 
     @property
     def widths(self) -> list[tuple[float, Size]]:
         """Those in this batch, by their parameters."""
-        return [(one.cost.params, one) for one in self.sizes if one.cost.batch == self.cost.batch]
+        return [
+            (size.cost.params, size) for size in self.sizes if size.cost.batch == self.cost.batch
+        ]
 
 
-def own_network(file: File, adviser: Adviser, cost: Cost, count: Count) -> Own:
+def own_network(file: File, adviser: Adviser, cost: Cost, count: Count) -> OwnNetwork:
     """What is known of the network of `cost`, whose name is that of its rows or their ladder."""
     advice = adviser.advice(Network(cost))
     rows = rows_of(file, cost.model)
     sizes = []
     for model, batch in {(row.model, int(row.counters["batch"])) for row in rows}:
-        if own := count(model, batch):
-            found = adviser.advice(Network(own))
-            sizes += [Size(own, found.cpu, found.gpus, _peers(file, own))] if found.cpu else []
-    sizes.sort(key=lambda one: (one.cost.params, one.cost.batch))
-    return Own(
+        size_cost = count(model, batch)
+        times = adviser.advice(Network(size_cost)) if size_cost else None
+        if size_cost and times and times.cpu:
+            sizes.append(Size(size_cost, times.cpu, times.gpus, _peers(file, size_cost)))
+    sizes.sort(key=lambda size: (size.cost.params, size.cost.batch))
+    return OwnNetwork(
         cost=cost,
         cpu=advice.cpu,
         gpus=advice.gpus,
@@ -354,7 +356,7 @@ def own_network(file: File, adviser: Adviser, cost: Cost, count: Count) -> Own:
         sizes=tuple(sizes),
         cpu_limit=_measured_limit(file, advice.cpu),
         gpu_limit=_gpu_limit(file, adviser, cost, advice.gpus),
-        reasons=tuple(advice.reasons_said()),
+        reasons=tuple(advice.reason_sentences()),
         rows=len(rows),
         disturbed=sum(row.is_disturbed for row in rows),
     )
@@ -367,8 +369,8 @@ def own_networks(file: File) -> list[str]:
         return []
     named = {name for flag, _, names in words if flag == "--model" for name in names.split(",")}
     ladders = {rung: ladder.name for ladder in file.ladders for rung in ladder.rungs}
-    found = (ladders.get(name, name) for name in file.networks if name not in named)
-    return [name for name in dict.fromkeys(found) if rows_of(file, name)]
+    names = dict.fromkeys(ladders.get(name, name) for name in file.networks if name not in named)
+    return [name for name in names if rows_of(file, name)]
 
 
 def rows_of(file: File, name: str) -> list[Row]:
@@ -377,10 +379,10 @@ def rows_of(file: File, name: str) -> list[Row]:
     return [row for row in _trained(file.rows) if sizes.fullmatch(row.model)]
 
 
-def nearest_batch(file: File, own: Cost) -> int | None:
+def nearest_batch(file: File, cost: Cost) -> int | None:
     """Of those in which the network itself was measured; None where it was not."""
-    rows = [row for row in _trained(file.rows) if row.model == own.model]
-    return int(nearest(rows, own.batch).counters["batch"]) if rows else None
+    rows = [row for row in _trained(file.rows) if row.model == cost.model]
+    return int(nearest(rows, cost.batch).counters["batch"]) if rows else None
 
 
 def _trained(rows: Iterable[Row]) -> Iterator[Row]:
@@ -388,25 +390,24 @@ def _trained(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _peers(file: File, cost: Cost) -> tuple[Prediction, ...]:
-    """The fastest of each other program on each device; of what its rows say alone."""
-    found = []
+    """The fastest way of each other program on each device, from its rows alone."""
+    ways: list[Prediction | None] = []
     for program in dict.fromkeys(row.program for row in file.peers):
-        rows = [row for row in file.peers if row.program == program]
-        measured = from_own_rows(rows, cost)
-        found += [one for device in (CPU, GPU) if (one := fastest(measured, device))]
-    return tuple(found)
+        measured = from_own_rows([row for row in file.peers if row.program == program], cost)
+        ways += [fastest(measured, CPU), fastest(measured, GPU)]
+    return tuple(filter(None, ways))
 
 
-def _measured_limit(file: File, one: Prediction | None) -> Limit | None:
+def _measured_limit(file: File, way: Prediction | None) -> Limit | None:
     """By the profile and the bound of the row that it is from."""
-    if one is None or one.row is None:
+    if way is None or way.row is None:
         return None
     shares = [
         (PARTS[part], seconds / max(split.total, sum(split.parts.values())))
-        for split in splits([one.row])
+        for split in splits([way.row])
         for part, seconds in split.parts.items()
     ]
-    bound = bounds(file).get(one.row.index)
+    bound = bounds(file).get(way.row.index)
     return _limit(shares, bound) if shares or (bound and bound.name) else None
 
 
@@ -418,8 +419,8 @@ def _gpu_limit(
         return None
     if gpus[0].device == GPU:
         return _measured_limit(file, gpus[0])
-    card = next(one for one in adviser.cards if one.id == gpus[0].device)
-    way = next(one for one in WAYS if gpus[0].label.endswith(f"{one.execution}, {one.data}"))
+    card = next(card for card in adviser.cards if card.id == gpus[0].device)
+    way = next(way for way in WAYS if gpus[0].label.endswith(f"{way.execution}, {way.data}"))
     shares = predict_limits(adviser.fit, cost, card, way) if adviser.fit else {}
     return _limit(shares.items()) if shares else None
 
@@ -440,17 +441,17 @@ def cost_of_row(
 
 
 def first_win(line: Sequence[Size], device: str) -> float:
-    """From which place of `line` on that GPU wins at all that follow; infinity where it does not
-    at the last."""
+    """The place of `line` from which on that GPU wins at each; infinity where it does not win at
+    the last."""
     won = [size.winner(device) == "gpu" for size in line]
     return next((place for place in range(len(won)) if all(won[place:])), math.inf)
 
 
-def name_of(one: Prediction) -> str:
+def name_of(way: Prediction) -> str:
     """Where and how it computes, in few words: "CPU, 2 threads", "RTX 4060, predicted"."""
-    row = one.row
+    row = way.row
     if row is None:
-        return f"{one.label if one.series else one.name}, predicted"
+        return f"{way.label if way.series else way.name}, predicted"
     words = [row.axes["program"].word(row.program)] if row.program != OWN else []
     words += (
         ["CPU" if row.device == CPU else "GPU"] if row.program == OWN or not row.threads else []
@@ -468,15 +469,15 @@ def name_of(one: Prediction) -> str:
     return ", ".join(words)
 
 
-def key_of(one: Prediction) -> str:
-    """What the same card, or program and device, has in every size."""
-    return one.device if one.row is None else f"{one.row.program}-{one.device}"
+def key_of(way: Prediction) -> str:
+    """The card, or program and device, as a key: it is the same in every size."""
+    return way.device if way.row is None else f"{way.row.program}-{way.device}"
 
 
-def title_of(one: Prediction) -> str:
+def title_of(way: Prediction) -> str:
     """The card, or program and device: "PyTorch, CPU"."""
-    if one.row is None:
-        return one.name
-    where = "CPU" if one.device == CPU else "GPU"
-    program = one.row.axes["program"].word(one.row.program)
-    return where if one.row.program == OWN else f"{program}, {where}"
+    if way.row is None:
+        return way.name
+    where = "CPU" if way.device == CPU else "GPU"
+    program = way.row.axes["program"].word(way.row.program)
+    return where if way.row.program == OWN else f"{program}, {where}"

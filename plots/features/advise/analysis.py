@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Predicts the time of an epoch of a network that nobody measured, on the devices of a file; or
-tells that of one that it measured, from its own rows, the only way to a network with convolutions,
-whose rates hang on their shapes too much for a prediction from others.
+"""The time of an epoch of a network on the devices of a file: of one that nobody measured from the
+file's other networks; of one that the file measured from its own rows, the only way for networks
+with convolutions, as their rates depend too much on their shapes.
 
 docs/method/advice.md defines the model and its error band; ask.js computes the same in a browser.
 """
@@ -23,10 +23,9 @@ from plots.text import counted, printable, whole
 
 FEWEST_NETWORKS = 6
 FARTHEST = 10.0  # times beyond the measured range in anything: no prediction
-_RIDGE = 1e-9  # of a term's own weight, so that terms that always go together can be told
+_RIDGE = 1e-9  # of a diagonal element: terms that always go together leave the matrix singular
 
-
-Reasons = dict[str, tuple[str, ...]]  # why there is no prediction → of what
+Reasons = dict[str, tuple[str, ...]]  # why there is no prediction → for which series and cards
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +42,11 @@ class Series:
     """One way to compute, fitted to the networks that a file measured in it.
 
     `weights` belong to `features`. `residuals` hold for each cluster of networks the largest
-    |log(measured / predicted)|, in natural logarithms, when all of its rows are left out of the
-    fit. `leverage` is the inverse of the moments of what was fitted, so that leverage_of() says how
-    far a network is from these. `band` is half the width of the error band of a network without
-    leverage, as a logarithm, and covers `coverage` of networks like these. `ranges` are what was
-    measured, from least to most, of each of sizes_of().
+    |ln(measured / predicted)| when all of its rows are left out of the fit. `leverage` is the
+    inverse of the moments of what was fitted, from which leverage_of() says how far a network is
+    from these. `band` is half the width of the error band of a network without leverage, as a
+    logarithm, and covers `coverage` of networks like these. `ranges` are the least and the most
+    that was measured of each of sizes_of().
     """
 
     key: SeriesKey
@@ -103,10 +102,8 @@ class Prediction:
 
 def fit_series(file: File, precision: str, accumulate: int = 1) -> tuple[list[Series], Reasons]:
     """Every series of `file` that trains in `precision` with an update every so many batches,
-    fitted to networks without convolutions and normalization, whose rates hang on their shapes.
-
-    Also why there is none, for each series of a device that has none.
-    """
+    fitted to the networks without convolutions and normalization; and for each series of a device
+    without any fit the reason."""
     alike = (row for row in file.rows if _is_alike(row, precision, accumulate))
     rows = [row for row in alike if not has_own_rates(row)]
     if not rows:
@@ -114,20 +111,22 @@ def fit_series(file: File, precision: str, accumulate: int = 1) -> tuple[list[Se
         reason = f"the file has no Epoch row in the precision of the network, {shown}"
         return [], {reason: ("this machine",)}
     series = {key: [row for row in rows if series_key(row) == key] for key in series_labels(rows)}
-    answers = {key: _counted(file, dict(key), own, precision) for key, own in series.items()}
-    counts = {key: one for key, one in answers.items() if not isinstance(one, str)}
-    labels = series_labels([row for key in counts for row in series[key]])
-    found = [
-        _fit(key, labels[key], _ceilings(file, dict(key), precision), one)
-        for key, one in counts.items()
+    answers = {
+        key: _counted(file, dict(key), members, precision) for key, members in series.items()
+    }
+    works = {key: answer for key, answer in answers.items() if not isinstance(answer, str)}
+    labels = series_labels([row for key in works for row in series[key]])
+    fits = [
+        _fit(key, labels[key], _ceilings(file, dict(key), precision), rows_and_work)
+        for key, rows_and_work in works.items()
     ]
-    fitted = {one.device for one in found}
+    fitted = {fit.device for fit in fits}
     problems: Reasons = {}
     for key, label in series_labels(rows).items():
         answer = answers[key]
         if isinstance(answer, str) and dict(key)["device"] not in fitted:
             problems[answer] = (*problems.get(answer, ()), label)
-    return found, problems
+    return fits, problems
 
 
 def _counted(
@@ -167,10 +166,10 @@ def _is_alike(row: Row, precision: str, accumulate: int) -> bool:
 def _work_of(row: Row) -> Work | None:
     """What `row` counted; rows of older files do not say their products and logits, but their
     networks do."""
-    own = network_of(row.model)
-    if own is not None and own.params == row.counters["params"]:
+    mlp = network_of(row.model)
+    if mlp is not None and mlp.params == row.counters["params"]:
         samples = row.counters[FAMILIES[row.family].samples]
-        known = {"products": own.products * steps_of(row), "logits": own.widths[-1] * samples}
+        known = {"products": mlp.products * steps_of(row), "logits": mlp.widths[-1] * samples}
         row = replace(row, counters=known | row.counters)
     if row.device == "cpu" and "products" not in row.counters:
         return None
@@ -208,7 +207,7 @@ def _ceilings(file: File, configuration: dict[str, str], precision: str) -> Ceil
 
 
 def _features(work: Work, names: Sequence[str], ceilings: Ceilings) -> list[float]:
-    """Counts, and seconds at the ceilings: what a weight is of each is its dimension."""
+    """Counts, whose weights are seconds, and seconds at the ceilings, whose weights are factors."""
     values = {
         "calls": work.calls,
         "logits": work.logits,
@@ -228,7 +227,7 @@ def name_of(configuration: dict[str, str]) -> str:
 
 
 def sizes_of(work: Work) -> dict[str, float]:
-    """In what a network may lie beyond those measured."""
+    """The sizes in which a network may lie beyond those measured."""
     return {
         "parameters": work.params,
         "batch size": work.batch,
@@ -238,8 +237,8 @@ def sizes_of(work: Work) -> dict[str, float]:
 
 
 def clusters(rows: Sequence[Row]) -> list[str]:
-    """Of each row the network that it is left out with. The sizes that were measured between those
-    of a ladder tell of their neighbours, so each goes with the nearest of these."""
+    """Of each row the network that it is left out with. A size between the rungs of a ladder tells
+    of its neighbours, so it goes with the nearest rung."""
     rungs = {row.model: row.counters["params"] for row in rows if row.ladder and not row.is_between}
 
     def name(row: Row) -> str:
@@ -258,12 +257,12 @@ def weights_of(matrix: np.ndarray, times: np.ndarray, share: np.ndarray) -> np.n
     root = np.sqrt(share)
     relative = matrix / times[:, None] * root[:, None]
     scale = np.where(relative.max(axis=0) > 0, relative.max(axis=0), 1.0)
-    found, _ = nnls(relative / scale, root)
-    return found / scale
+    weights, _ = nnls(relative / scale, root)
+    return weights / scale
 
 
 class _Rows:
-    """Rows as what they ask, what they took and how much each counts: all of a cluster as one."""
+    """The features and times of rows, and the share of each: a cluster counts as one row."""
 
     def __init__(self, matrix: np.ndarray, times: np.ndarray, names: np.ndarray, floor: int):
         self.matrix, self.times, self.names = matrix, times, names
@@ -288,8 +287,8 @@ class _Rows:
 
 
 def leverage_of(features: np.ndarray, seconds: float, leverage: np.ndarray) -> float:
-    """How much of the variance of the fit a prediction has on top of that of its own: x' M x, with
-    what makes up a time as shares of it."""
+    """How much the fit's uncertainty adds to the variance of a prediction: x' M x, where x are the
+    shares of the time that its features make up."""
     shares = features / seconds
     return float(shares @ leverage @ shares)
 
@@ -315,15 +314,15 @@ def _fit(
         residuals[name] = float(errors.max())
         scores.append(
             max(
-                error / math.sqrt(1 + leverage_of(own, seconds, leverage))
-                for error, own, seconds in zip(errors, out.matrix, predicted, strict=True)
+                error / math.sqrt(1 + leverage_of(terms, seconds, leverage))
+                for error, terms, seconds in zip(errors, out.matrix, predicted, strict=True)
             )
         )
     band, coverage = conformal(scores)
     weights = rows.weights()
     sizes = [sizes_of(work) for work in works]
     ranges = {
-        name: (min(own[name] for own in sizes), max(own[name] for own in sizes))
+        name: (min(size[name] for size in sizes), max(size[name] for size in sizes))
         for name in sizes[0]
     }
     return Series(
@@ -341,7 +340,7 @@ def _fit(
 
 
 def predict(series: Series, cost: Cost) -> Prediction | str:
-    """The time of an epoch of `cost` in that series, or the reason why none is given, a phrase."""
+    """The time of an epoch of `cost` in that series, or why none is given, a phrase."""
     work = cost.work(dict(series.key))
     if work is None:
         return "bench --cost does not count this configuration"
@@ -357,7 +356,7 @@ def predict(series: Series, cost: Cost) -> Prediction | str:
     floor = work.flops / series.ceilings.flops
     seconds = max(float(features @ series.weights), floor)
     wider = math.sqrt(1 + leverage_of(features, seconds, series.leverage))
-    # A rule of thumb, for what no leverage knows of: at FARTHEST twice the width at least.
+    # A rule of thumb for what the leverage cannot know: at FARTHEST at least twice the width.
     width = math.exp(series.band * max(wider, 1 + math.log(beyond, FARTHEST)))
     return Prediction(
         label=series.label,
@@ -383,10 +382,10 @@ def _beyond(work: Work, ranges: dict[str, tuple[float, float]]) -> tuple[str, fl
 
 def from_own_rows(measured: Sequence[Row], cost: Cost) -> list[Prediction]:
     """An epoch of `cost` in each way in which `measured` trained that network, from the row of the
-    nearest batch size; none where they did not.
+    nearest batch size; none where they did not train it.
 
-    Of another batch size it is known that an epoch takes between as long per sample, and as long
-    per step; both ends are in the band, with the range of the repetitions.
+    Another batch size takes between the same time per sample and the same time per step. The band
+    has both ends, with the range of the repetitions.
     """
     rows = [
         row
@@ -402,11 +401,11 @@ def from_own_rows(measured: Sequence[Row], cost: Cost) -> list[Prediction]:
 
 
 def nearest(rows: Sequence[Row], batch: float) -> Row:
-    """That in the batch nearest to it: the larger of both is the fewest times the smaller."""
+    """The row whose batch is nearest to `batch`, by the ratio of both."""
 
     def times_apart(row: Row) -> float:
-        own = row.counters["batch"]
-        return max(own, batch) / min(own, batch)
+        measured = row.counters["batch"]
+        return max(measured, batch) / min(measured, batch)
 
     return min(rows, key=times_apart)
 

@@ -9,7 +9,7 @@ if (askForm) {
     card.memory *= 1e12;
     card.link *= 1e12;
   }
-  const sum = numbers => numbers.reduce((total, one) => total + one, 0);
+  const sum = numbers => numbers.reduce((total, number) => total + number, 0);
   const range = count => [...Array(count).keys()];
 
   // --- the network: plots/core/mlp.py
@@ -25,7 +25,7 @@ if (askForm) {
     const layers = (fitting.length ? fitting[fitting.length - 1] : ladder[0]).length - 1;
     const away = widths => Math.abs(params(widths) - wanted);
     const sizes = range(193).map(i => disc(layers, (64 + i) / 64));
-    return sizes.reduce((best, one) => away(one) < away(best) ? one : best);
+    return sizes.reduce((best, widths) => away(widths) < away(best) ? widths : best);
   }
 
   const isHalf = precision => precision === "bf16" || precision === "f16";
@@ -35,8 +35,8 @@ if (askForm) {
   const isTimed = optimizer => known.timed.includes(optimizer);
 
   function operations({widths, activation, optimizer, loss}, batch, precision) {
-    const half = isHalf(precision), small = half ? 2 : 4, layers = layersOf(widths), found = [];
-    const add = (flops, bytes, ...products) => found.push({flops, bytes, products});
+    const half = isHalf(precision), small = half ? 2 : 4, layers = layersOf(widths), counts = [];
+    const add = (flops, bytes, ...products) => counts.push({flops, bytes, products});
     const [forward, derivative] = known.activations[activation];
     layers.forEach(([a, b], layer) => {
       const last = layer === layers.length - 1;
@@ -55,11 +55,11 @@ if (askForm) {
     });
     if (half) add(0, 6 * batch * widths[0]);
     const logits = batch * widths[widths.length - 1], wanted = 4 * wantedOf({widths, loss}) * batch;
-    found.reduced = (4 + small) * logits + wanted + 4;
+    counts.reduced = (4 + small) * logits + wanted + 4;
     add(isClasses(loss) ? 5 * logits + 2 * batch : known.losses[loss] * logits, (4 + small) * logits + wanted + 4);
     const [flops, arrays] = known.optimizers[optimizer];
     add(flops * params(widths), 4 * arrays * params(widths) + (isTimed(optimizer) ? 8 : 0));
-    return found;
+    return counts;
   }
 
   function lossLaunches(batch, classes, loss) {
@@ -81,8 +81,8 @@ if (askForm) {
       if (layer) count += masks[layer] ? 1 : 2;
       const summedAbove = masks[layer + 1] && !half;
       const parts = Math.min(Math.floor(512 / Math.ceil(b / 32)), Math.floor(batch / 256));
-      const own = inPlace[layer] || (!summedAbove && isLine[layer]);
-      count += own ? (batch >= 2048 && parts >= 2 ? 3 : 2) : 1;
+      const isSummedAlone = inPlace[layer] || (!summedAbove && isLine[layer]);
+      count += isSummedAlone ? (batch >= 2048 && parts >= 2 ? 3 : 2) : 1;
     });
     const alike = layers.flatMap((_, layer) => [false, true].map(isBias => inPlace[layer] ? "" :
       `${optimizer === "adamw" && isBias} ${half && !(isBias && layer === layers.length - 1)}`));
@@ -97,7 +97,7 @@ if (askForm) {
     const steps = full + (rest ? 1 : 0);
     const total = count => sum(runs.map(([size, times]) => times * count(size)));
     const of = field =>
-      total(size => sum(operations(network, size, precision).map(one => one[field])));
+      total(size => sum(operations(network, size, precision).map(operation => operation[field])));
     return {
       params: params(widths), batch, rows, steps, logits: rows * widths[widths.length - 1],
       flops: of("flops"), bytes: of("bytes"),
@@ -127,10 +127,10 @@ if (askForm) {
     if (beyond > known.farthest) return "the network is too far from those that were measured";
     const features = [calls, work.logits, floor, work.bytes / memory, copied / (copy || Infinity)]
       .slice(0, series.weights.length);
-    const seconds = Math.max(sum(features.map((one, i) => one * series.weights[i])), floor);
-    const shares = features.map(one => one / seconds);
+    const seconds = Math.max(sum(features.map((feature, i) => feature * series.weights[i])), floor);
+    const shares = features.map(feature => feature / seconds);
     const leverage = sum(series.leverage.map(
-      (row, i) => shares[i] * sum(row.map((one, j) => one * shares[j]))));
+      (row, i) => shares[i] * sum(row.map((moment, j) => moment * shares[j]))));
     const width = Math.exp(series.band *
       Math.max(Math.sqrt(1 + leverage), 1 + Math.log(beyond) / Math.log(known.farthest)));
     return {...series, seconds, low: Math.max(seconds / width, floor), high: seconds * width, beyond};
@@ -161,14 +161,14 @@ if (askForm) {
     const units = precision === "f32" ? 0 : matrix + rate * Math.log(card.flops[precision] / card.flops.f32);
     const kinds = [], reduced = work.first.reduced;
     let others = launches, bytes = -reduced;
-    for (const one of work.first) {
-      if (!one.products.length) bytes += one.bytes;
-      for (const [m, n, k] of one.products) {
+    for (const operation of work.first) {
+      if (!operation.products.length) bytes += operation.bytes;
+      for (const [m, n, k] of operation.products) {
         const share = busy(m, n, k, card.multiprocessors);
         const efficiency = product + units + power * Math.log(Math.min(card.power / share / 20, 1)) +
           narrow * Math.log(Math.max(Math.min(m, n, k, 512), 32) / 128);
         const compute = 2 * m * n * k / card.flops[precision] / share;
-        const moved = one.bytes / one.products.length / card.memory * Math.exp(-memory);
+        const moved = operation.bytes / operation.products.length / card.memory * Math.exp(-memory);
         kinds.push({count: 1, arithmetic: compute * Math.exp(-efficiency), traffic: moved, inner: m > 1 ? Math.min(k, 256) : 0});
         others -= 1;
       }
@@ -235,7 +235,7 @@ if (askForm) {
     const isAuto = way.execution === "auto", counted = isAuto ? {...way, execution: "graph-epoch"} : way;
     const kinds = demand(work, card, precision, launchesIn(work, counted) / steps - copies);
     const beside = [wait];
-    if (way.execution !== "eager") beside.push(graph.map(one => one * (isAuto ? 1 : steps)));
+    if (way.execution !== "eager") beside.push(graph.map(end => end * (isAuto ? 1 : steps)));
     if (copies) {
       const transfer = work.toDevice / steps / card.link;
       beside.push([0, (copied[1] * copies + 2 * transfer) * steps]);
@@ -245,30 +245,30 @@ if (askForm) {
     const named = {label, device: card.id, name: card.name, data: way.data};
     if (factor) {
       const ours = known.launches.expected;
-      const floor = one =>
-        Math.max(middleOf(card.node) + inner.middle * one.inner, middleOf(started)) * ours;
-      const graphs = steps * sum(kinds.map(one => one.count * Math.max(floor(one), one.arithmetic + one.traffic))) +
+      const floor = kind =>
+        Math.max(middleOf(card.node) + inner.middle * kind.inner, middleOf(started)) * ours;
+      const graphs = steps * sum(kinds.map(kind => kind.count * Math.max(floor(kind), kind.arithmetic + kind.traffic))) +
         ours * sum(beside.map(middleOf));
       const seconds = isAuto ? graphs * Math.min(persistentShare(work.params, precision), 1) : graphs;
       return {...named, seconds, low: seconds / factor, high: seconds * factor};
     }
     const [whole, arithmetic, memory] = ["device", "arithmetic", "memory"].map((name, place) => {
       const [spread, cards] = known.errors[place];
-      return tails(name, cards - 1).map(one => Math.exp(spread * one));
+      return tails(name, cards - 1).map(tail => Math.exp(spread * tail));
     });
     const step = tails("inner", inner.count - 1)
-      .map(one => inner.middle * Math.exp(inner.spread * one));
+      .map(tail => inner.middle * Math.exp(inner.spread * tail));
     const node = within(card.node, "node"), start = within(started, "launch");
     const {spread} = known.launches, ours = within([Math.exp(-spread), Math.exp(spread)], "ours")
-      .map(one => one * known.launches.expected);
+      .map(share => share * known.launches.expected);
     const hosts = beside.map((band, place) => within(band, `host ${place}`));
     const totals = range(known.draws).map(i => sum(hosts.map(host => host[i])) + steps * sum(kinds.map(
-      one => one.count * Math.max(ours[i] * (node[i] + step[i] * one.inner), ours[i] * start[i],
-        whole[i] * (arithmetic[i] * one.arithmetic + memory[i] * one.traffic)))));
+      kind => kind.count * Math.max(ours[i] * (node[i] + step[i] * kind.inner), ours[i] * start[i],
+        whole[i] * (arithmetic[i] * kind.arithmetic + memory[i] * kind.traffic)))));
     if (isAuto) {
       const share = persistentShare(work.params, precision);
       const band = within(known.persistent.band, "persistent");
-      if (share < 1) band.forEach((one, i) => totals[i] *= Math.min(share * one, 1));
+      if (share < 1) band.forEach((factor, i) => totals[i] *= Math.min(share * factor, 1));
     }
     totals.sort((a, b) => a - b);
     const [low, seconds, high] = [0.05, 0.5, 0.95].map(share => quantile(totals, share));
@@ -277,34 +277,36 @@ if (askForm) {
 
   // --- the advice: advice.py, words.py
 
-  const fastest = found => {
-    const there = found.filter(one => one.data === "resident");
-    return (there.length ? there : found)
-      .reduce((best, one) => !best || one.seconds < best.seconds ? one : best, null);
+  const fastest = ways => {
+    const there = ways.filter(way => way.data === "resident");
+    return (there.length ? there : ways)
+      .reduce((best, way) => !best || way.seconds < best.seconds ? way : best, null);
   };
   const winner = (cpu, gpu) =>
     !cpu || !gpu || (cpu.low <= gpu.high && gpu.low <= cpu.high) ? "" : gpu.high < cpu.low ? "gpu" : "cpu";
 
   function advise({machine, network, precision, threads, card}) {
-    const own = known.machines[machine].series[precision] ?? {series: [], cpu: precision};
+    const fitted = known.machines[machine].series[precision] ?? {series: [], cpu: precision};
     const works = once(JSON.stringify(network), () => ({}));
     const work = which => works[which] ??= workOf(network, which);
-    const chosen = own.series.filter(one => one.device !== "cpu" || !threads || one.threads === threads);
-    const answers = chosen.map(one => ofSeries(one, work(one.device === "cpu" ? own.cpu : precision)));
+    const chosen = fitted.series.filter(
+      series => series.device !== "cpu" || !threads || series.threads === threads);
+    const answers = chosen.map(
+      series => ofSeries(series, work(series.device === "cpu" ? fitted.cpu : precision)));
     const ways = known.ways.map(([execution, data]) => ({execution, data}));
     if (card) answers.push(...ways.map(way => ofCard(card, way, work(precision), precision)));
-    const found = answers.filter(one => typeof one !== "string");
-    const reasons = [...new Set(answers.filter(one => typeof one === "string"))];
+    const predictions = answers.filter(answer => typeof answer !== "string");
+    const reasons = [...new Set(answers.filter(answer => typeof answer === "string"))];
     const unlike = Object.entries(known.machines[machine].seen)
       .filter(([what, seen]) => !seen.includes(network[what])).map(([what]) => network[what]);
-    if (unlike.length && found.some(one => one.weights))
-      reasons.push(known.unlike.replace("{}", unlike.map(one => one.replace("_", "-")).join(" or ")));
-    if (own.cpu !== precision) reasons.unshift(`The CPU trains in ${own.cpu}`);
-    for (const one of found.filter(each => each.beyond > 1))
-      reasons.push(`${one.label}: the network is ${significant(one.beyond)} times beyond the measured ` +
+    if (unlike.length && predictions.some(way => way.weights))
+      reasons.push(known.unlike.replace("{}", unlike.map(name => name.replace("_", "-")).join(" or ")));
+    if (fitted.cpu !== precision) reasons.unshift(`The CPU trains in ${fitted.cpu}`);
+    for (const {label, beyond} of predictions.filter(way => way.beyond > 1))
+      reasons.push(`${label}: the network is ${significant(beyond)} times beyond the measured ` +
         "range, so the band is wider");
-    const cpus = found.filter(one => one.device === "cpu");
-    const gpus = ["cuda", card?.id].map(device => fastest(found.filter(one => one.device === device)));
+    const on = device => predictions.filter(way => way.device === device);
+    const cpus = on("cpu"), gpus = ["cuda", card?.id].map(device => fastest(on(device)));
     return {cpus, cpu: fastest(cpus), gpus: gpus.filter(Boolean), reasons};
   }
 
@@ -320,8 +322,8 @@ if (askForm) {
     const [scale, unit] = units.find(([least]) => value >= least * 0.995) ?? units[3];
     return `${significant(value / scale)} ${unit}`;
   };
-  const span = (one, epochs) => {
-    const [low, high] = [one.low, one.high].map(value => seconds(epochs * value));
+  const span = (way, epochs) => {
+    const [low, high] = [way.low, way.high].map(value => seconds(epochs * value));
     const [number, unit] = low.split(" ");
     return low === high ? high : `${high.endsWith(` ${unit}`) ? number : low} to ${high}`;
   };
@@ -329,12 +331,12 @@ if (askForm) {
   const verdicts = {gpu: "the GPU wins", cpu: "the CPU wins", "": "too close to call"};
 
   function sentence({cpu, gpus: [gpu]}, rows, epochs) {
-    const article = one => "AEFHILMNORSX".includes(one.name[0]) ? "an" : "a";
-    const said = [];
-    if (cpu) said.push(`${span(cpu, epochs)} here (${cpu.name})`);
-    if (gpu) said.push(
-      `${span(gpu, epochs)} on ${gpu.device === "cuda" ? "its GPU" : `${article(gpu)} ${gpu.name}`}`);
-    const times = `${counted(epochs, "epoch")} of ${counted(rows, "row")}: ${said.join(", ")}`;
+    const article = name => "AEFHILMNORSX".includes(name[0]) ? "an" : "a";
+    const sides = [];
+    if (cpu) sides.push(`${span(cpu, epochs)} here (${cpu.name})`);
+    if (gpu) sides.push(
+      `${span(gpu, epochs)} on ${gpu.device === "cuda" ? "its GPU" : `${article(gpu.name)} ${gpu.name}`}`);
+    const times = `${counted(epochs, "epoch")} of ${counted(rows, "row")}: ${sides.join(", ")}`;
     const missing = cpu ? "no GPU to compare with" : "nothing is known of this CPU";
     return cpu && gpu ? `${times}: ${verdicts[winner(cpu, gpu)]}.` : `${times}; ${missing}.`;
   }
@@ -354,9 +356,9 @@ if (askForm) {
       return "The last width is the number of classes, two or more.";
     if (!batch || !rows || !epochs) return "Batch, rows and epochs are whole numbers from 1 on.";
     if (batch > rows) return `An epoch has ${counted(rows, "row")}: a batch cannot be larger.`;
-    const card = known.cards.find(one => one.id === field("card"));
-    const own = widths.length > 1 ? widths : ofSize(widths[0]);
-    const network = {widths: own, batch, rows, activation, optimizer, loss};
+    const card = known.cards.find(({id}) => id === field("card"));
+    const layers = widths.length > 1 ? widths : ofSize(widths[0]);
+    const network = {widths: layers, batch, rows, activation, optimizer, loss};
     return {network, epochs, machine: Number(field("machine")) || 0, card,
             precision: field("precision"), threads: field("threads")};
   }
@@ -365,16 +367,16 @@ if (askForm) {
     Object.assign(document.createElement(tag), {textContent: text, className: name});
   const answer = document.querySelector("#ask output");
 
-  function line(one, cpu, epochs) {
+  function line(way, cpu, epochs) {
     const row = document.createElement("tr");
-    row.append(element("td", one.label, "word"));
-    for (const value of [epochs * one.seconds, epochs * one.low, epochs * one.high]) {
+    row.append(element("td", way.label, "word"));
+    for (const value of [way.seconds, way.low, way.high].map(time => epochs * time)) {
       const cell = element("td", seconds(value), "number");
       cell.dataset.value = value;
       row.append(cell);
     }
-    const against = {gpu: "faster", cpu: "slower", "": "not sure"}[winner(cpu, one)];
-    row.append(element("td", one.device === "cpu" || !cpu ? "–" : against, "word"));
+    const against = {gpu: "faster", cpu: "slower", "": "not sure"}[winner(cpu, way)];
+    row.append(element("td", way.device === "cpu" || !cpu ? "–" : against, "word"));
     return row;
   }
 
@@ -382,28 +384,28 @@ if (askForm) {
     const what = asked();
     if (typeof what === "string") return answer.replaceChildren(element("p", what, "note"));
     const {network: {widths, rows}, epochs} = what;
-    const found = advise(what), lines = [...found.cpus, ...found.gpus];
-    const reasons = found.reasons.map(
-      one => element("p", `${one[0].toUpperCase()}${one.slice(1)}.`, "note"));
+    const advice = advise(what), lines = [...advice.cpus, ...advice.gpus];
+    const reasons = advice.reasons.map(
+      reason => element("p", `${reason[0].toUpperCase()}${reason.slice(1)}.`, "note"));
     if (!lines.length) return answer.replaceChildren(...reasons);
     const table = document.createElement("table"), head = table.createTHead().insertRow();
     const titles = ["on", epochs === 1 ? "epoch" : counted(epochs, "epoch"), "from", "to", "than the CPU"];
     titles.forEach((title, i) => head.append(element("th", title, i && i < 4 ? "number" : "")));
-    table.createTBody().append(...lines.map(one => line(one, found.cpu, epochs)));
+    table.createTBody().append(...lines.map(way => line(way, advice.cpu, epochs)));
     const scrolling = element("div", "", "table");
     const shape = `${widths.join("-")}, ${counted(params(widths), "parameter")}; predicted, not measured`;
     table.prepend(document.createElement("caption"));
     table.caption.append(element("span", shape));
     scrolling.append(table);
-    answer.replaceChildren(element("p", sentence(found, rows, epochs), "answer"), scrolling, ...reasons);
+    answer.replaceChildren(element("p", sentence(advice, rows, epochs), "answer"), scrolling, ...reasons);
   }
 
   /// What the machine at hand was measured with.
   function offer() {
     const {series} = known.machines[Number(field("machine")) || 0];
-    const counts = new Set(Object.values(series).flatMap(one => one.series.map(each => each.threads)));
+    const counts = new Set(Object.values(series).flatMap(fitted => fitted.series.map(({threads}) => threads)));
     const select = askForm.elements.threads;
-    select.replaceChildren(new Option("any", ""), ...[...counts].filter(Boolean).map(one => new Option(one, one)));
+    select.replaceChildren(new Option("any", ""), ...[...counts].filter(Boolean).map(count => new Option(count, count)));
   }
 
   askForm.addEventListener("submit", event => event.preventDefault());

@@ -27,12 +27,7 @@ from plots.core.costs import kept_cost
 from plots.core.mlp import ACTIVATIONS, OPTIMIZERS, PRECISIONS, Mlp, network_of, of_size, widths_in
 from plots.core.page.section import Block
 from plots.features.advise.advice import Adviser, Network, nearest_batch, own_network
-from plots.features.advise.as_is_summary import (
-    as_is,
-    cards_of,
-    module_block,
-    modules,
-)
+from plots.features.advise.as_is_summary import as_is, cards_of, module_block, modules
 from plots.features.advise.table import (
     advice_table,
     meeting_words,
@@ -123,26 +118,25 @@ def run(options: argparse.Namespace) -> int:
         if is_module and options.of != TIME.name:
             raise CostError("advise: of a module as it is only times are known; leave out --of")
         network = None if is_module else _network(flags, options)
-        asked = chosen_cards(options.gpu) if options.gpu is not None else None
-        others = chosen_cards("") if asked is None else asked
+        asked_cards = chosen_cards(options.gpu or "")
     except (CostError, OSError) as error:
         return complain([said(error)])
-    # A GPU of its own is what is asked about, unless cards are named.
-    is_own = asked is None and not is_module
-    cards = [() if is_own and file.machine.gpu else others for file in shown]
+    # The file's GPU is what is asked about, unless cards are named.
+    is_own_gpu = options.gpu is None and not is_module
+    cards = [() if is_own_gpu and file.machine.gpu else asked_cards for file in shown]
     try:
         fitted = fit(observations(files)) if any(cards) else None
     except OSError as error:
         return complain([said(error)])
     blocks: list[Block] = []
-    for file, its in zip(shown, cards, strict=True):
+    for file, file_cards in zip(shown, cards, strict=True):
         try:
             if network is None:
                 names = [module] if module else modules(file)
-                blocks += [_as_is(file, name, its, options, fitted=fitted) for name in names]
+                blocks += [_as_is(file, name, file_cards, options, fitted=fitted) for name in names]
             else:
                 blocks.append(
-                    _answer(file, network, its, options, fitted=fitted, of=asked_quantity)
+                    _answer(file, network, file_cards, options, fitted=fitted, of=asked_quantity)
                 )
         except CostError as error:
             problems.append(f"{printable(str(file.path))}: {error}")
@@ -159,16 +153,16 @@ def _answer(
     fitted: Fit | None,
     of: tuple[Quantity, Mapping[str, float]],
 ) -> Block:
-    """In words, and as tables behind them, `of` a quantity, in which a second of each side counts
-    for so much. Raises CostError where nothing is predicted."""
+    """In words, and as tables behind them; `of` is the quantity, and how much of it a second of
+    each side is. Raises CostError where nothing is predicted."""
     file, cost = _of_threads(file, options.threads), network.cost
     epochs = _number("--epochs", options.epochs)
-    its = card_of(file, load_cards())
+    measured = card_of(file, load_cards())
     adviser = Adviser(
         file,
         cost.precision,
         cost.accumulate,
-        cards=[card for card in cards if card != its],
+        cards=[card for card in cards if card != measured],
         fit=fitted,
         quantity=of[0],
         second=of[1],
@@ -180,14 +174,14 @@ def _answer(
         network = replace(network, cost=cost)
     advice = adviser.advice(network)
     if not advice.predictions:
-        raise CostError(" ".join(advice.reasons_said()).removesuffix("."))
+        raise CostError(" ".join(advice.reason_sentences()).removesuffix("."))
     table = advice_table(advice, adviser, epochs)
     if options.network is None or adviser.quantity is not TIME:
-        points = (why_it_cannot_tell(file), meeting_words(adviser, network))
+        doubt, meeting = why_it_cannot_tell(file), meeting_words(adviser, network)
         return Block(
             machine=file.machine.id,
             lead=sentence(advice, epochs),
-            points=tuple(filter(None, points)),
+            points=tuple(filter(None, (doubt, meeting))),
             tables=(table,),
         )
 
@@ -195,9 +189,10 @@ def _answer(
         scale = model.removeprefix(cost.model).removeprefix("x")
         return _size_of(options, flags, scale, batch)
 
-    own = own_network(file, adviser, cost, count)
-    said, short = own_sentences(own, adviser), own_table(own, epochs)
-    block = own_block(own, said, table.shortened(short), sentence(own, epochs))
+    in_sizes = own_network(file, adviser, cost, count)
+    table = table.shortened(own_table(in_sizes, epochs))
+    points = own_sentences(in_sizes, adviser)
+    block = own_block(in_sizes, points, table, sentence(in_sizes, epochs))
     return replace(block, machine=file.machine.id)
 
 
@@ -212,12 +207,13 @@ def _as_is(
     """Of a module that PyTorch trained as it is. Raises CostError."""
     epochs = _number("--epochs", options.epochs)
     others = cards_of(file, module, cards, options.gpu is not None)
-    found = as_is(file, module, others, fitted, options.batch and _number("--batch", options.batch))
-    if found is None:
+    batch = options.batch and _number("--batch", options.batch)
+    known = as_is(file, module, others, fitted, batch)
+    if known is None:
         reasons = [row.failure.message for row in file.peers if row.failure]
         why = f": {printable(reasons[0], 400)}" if reasons else ""
         raise CostError(f"there is no result of {printable(module, 60)}{why}")
-    return replace(module_block(found, epochs), machine=file.machine.id)
+    return replace(module_block(known, epochs), machine=file.machine.id)
 
 
 def _module(flags: dict[str, str], options: argparse.Namespace) -> str:
@@ -253,8 +249,8 @@ def _size_of(options: argparse.Namespace, flags: dict[str, str], scale: str, bat
 
 
 def _counted(options: argparse.Namespace, flags: dict[str, str]) -> Cost:
-    """What bench counts; of a batch that is larger than an epoch, unless its rows are asked for, of
-    an epoch with as many rows. Raises CostError."""
+    """What bench counts. An epoch has at least as many rows as the batch, unless --rows says
+    otherwise. Raises CostError."""
     cost = run_bench(options.bench, [f"{flag}={value}" for flag, value in flags.items()])
     if "--batch" in flags and "--rows" not in flags and cost.batch < int(flags["--batch"]):
         return _counted(options, {**flags, "--rows": flags["--batch"]})
@@ -273,8 +269,8 @@ def _of_threads(file: rows.File, threads: str | None) -> rows.File:
             f"{', '.join(known) or 'no'} CPU threads"
         )
     kept = (None, threads)
-    own = (row for row in file.rows if row.configuration.get("cpu_threads") in kept)
-    return replace(file, rows=tuple(own))
+    chosen = (row for row in file.rows if row.configuration.get("cpu_threads") in kept)
+    return replace(file, rows=tuple(chosen))
 
 
 def _network(flags: dict[str, str], options: argparse.Namespace) -> Network:
@@ -327,8 +323,8 @@ def _mlp(flags: dict[str, str]) -> Mlp | None:
         plain = Mlp(widths_in(flags["--mlp"]), loss=loss)
     elif "--params" in flags:
         plain = Mlp(of_size(_number("--params", flags["--params"])), loss=loss)
-    elif found := network_of(flags.get("--model", "")):
-        plain = found
+    elif named := network_of(flags.get("--model", "")):
+        plain = named
     else:
         return None
     changes: dict[str, Any] = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network of one's own, first on the page: how long it trains here, with other programs and on
+"""A user's own network, first on the page: how long it trains here, with other programs and on
 GPUs, from where on a GPU wins, what limits each side, and what memory it takes."""
 
 import json
@@ -15,7 +15,7 @@ from plots.core.page.section import Block, Context, Section
 from plots.core.strip import Mark, Side, Strip, Strips, between
 from plots.features.advise.advice import (
     Adviser,
-    Own,
+    OwnNetwork,
     cost_of_row,
     own_network,
     own_networks,
@@ -37,11 +37,11 @@ _NOT_COUNTED = (
     "network: ./run --setup-only, then python -m plots report again."
 )
 
-Answer = tuple[Own, Block]
+Answer = tuple[OwnNetwork, Block]
 
 
 def build(files: Sequence[File], context: Context) -> Section | None:
-    """The section on `files`; None where none has a network in a file of its user's."""
+    """The section on `files`; None where none has a user's own network."""
     predicted = context.predictions
     fit = predicted.fit if isinstance(predicted, Predictions) else None
     asked = [
@@ -49,15 +49,12 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         for file in files[: context.detailed]
         for name in (*own_networks(file), *modules(file))
     ]
-    found = context.map(partial(_answer, fit=fit), asked)
-    is_predicted = any(gpu.row is None for one in found if one for gpu in one[0].gpus)
-    blocks = tuple(
-        _block(file, *one, context)
-        for (file, _), one in zip(asked, found, strict=True)
-        if one is not None
-    )
-    if not blocks:
+    answers = context.map(partial(_answer, fit=fit), asked)
+    known = [(file, *answer) for (file, _), answer in zip(asked, answers, strict=True) if answer]
+    if not known:
         return None
+    is_predicted = any(gpu.row is None for _, network, _ in known for gpu in network.gpus)
+    blocks = tuple(_block(file, network, block, context) for file, network, block in known)
     return Section(
         title="Your network" if len(blocks) == 1 else "Your networks",
         anchor="own",
@@ -73,31 +70,31 @@ def _answer(pair: tuple[File, str], fit: Fit | None) -> Answer | None:
         module = as_is(file, name, cards_of(file, name, _cards_of(file)), fit)
         if module is None:
             return None
-        return module.own, module_block(module)
+        return module.network, module_block(module)
     rows = rows_of(file, name)
     model = name if name in file.networks else rows[0].model
-    own = [row for row in rows if row.model == model]
-    if not own or model not in file.networks:
+    of_model = [row for row in rows if row.model == model]
+    if not of_model or model not in file.networks:
         return None
     training = json.loads(file.networks[model]).get("training", {})
-    first = nearest(own, float(training.get("batch") or own[0].counters["batch"]))
+    batch = float(training.get("batch") or of_model[0].counters["batch"])
 
     def count(model: str, batch: int) -> Cost | None:
         alike = [row for row in rows if row.model == model and row.counters["batch"] == batch]
         return _cost_of(file, alike)
 
-    cost = count(model, int(first.counters["batch"]))
+    cost = count(model, int(nearest(of_model, batch).counters["batch"]))
     if cost is None:
         return None
     cards = _cards_of(file) if cost.operations else []
     adviser = Adviser(file, cost.precision, cost.accumulate, cards=cards, fit=fit)
-    found = own_network(file, adviser, cost, count)
-    said = own_sentences(found, adviser) + ([] if cost.operations else [_NOT_COUNTED])
-    return found, own_block(found, said, own_table(found))
+    network = own_network(file, adviser, cost, count)
+    points = own_sentences(network, adviser) + ([] if cost.operations else [_NOT_COUNTED])
+    return network, own_block(network, points, own_table(network))
 
 
 def _cards_of(file: File) -> list[Card]:
-    """Those that are told of, but for the one that it measured."""
+    """The cards to predict: the default ones without the one that `file` measured."""
     known = load_cards()
     measured = card_of(file, known)
     return [known[key] for key in DEFAULT_CARDS if known[key] != measured]
@@ -107,42 +104,42 @@ def _cost_of(file: File, rows: Sequence[Row]) -> Cost | None:
     """What bench counts of a network that `rows` train in one batch, or else what they counted."""
     if not rows or rows[0].model not in file.networks:
         return None
-    row = min(rows, key=lambda one: one.precision != "f32")
-    epochs = [int(one.counters["rows"]) for one in rows if "rows" in one.counters]
-    text, batch = file.networks[row.model], int(row.counters["batch"])
+    first = min(rows, key=lambda row: row.precision != "f32")
+    epochs = [int(row.counters["rows"]) for row in rows if "rows" in row.counters]
+    text, batch = file.networks[first.model], int(first.counters["batch"])
     samples = epochs[0] if epochs else json.loads(text).get("training", {}).get("rows", batch)
     if BENCH_PATH.is_file():
-        flags = {"batch": batch, "rows": max(samples, batch), "precision": row.precision}
-        flags["accumulate"] = row.configuration.get("accumulate", "1")
+        flags = {"batch": batch, "rows": max(samples, batch), "precision": first.precision}
+        flags["accumulate"] = first.configuration.get("accumulate", "1")
         given = tuple(f"--{flag}={value}" for flag, value in flags.items())
         cost = described_cost(text, given, BENCH_PATH)
-        if cost is not None and cost.params == row.counters["params"]:
+        if cost is not None and cost.params == first.counters["params"]:
             return cost
     nothing = {"flops": 0.0, "bytes": 0.0, "products": 0, "bytes_to_device": 0}
-    return cost_of_row(row, samples, {**nothing, "device_launches": {}})
+    return cost_of_row(first, samples, {**nothing, "device_launches": {}})
 
 
-def _block(file: File, own: Own, block: Block, context: Context) -> Block:
+def _block(file: File, network: OwnNetwork, block: Block, context: Context) -> Block:
     """`block` on the page: with the strips over its batches and over its sizes."""
-    found = [
-        draw_strips(strips, slug(f"own-{own.cost.model}-{strips.measure}", 80))
-        for strips in (strips_over(own, "batch"), strips_over(own, "parameters"))
+    charts = [
+        draw_strips(strips, slug(f"own-{network.cost.model}-{strips.measure}", 80))
+        for strips in (strips_over(network, "batch"), strips_over(network, "parameters"))
         if strips
     ]
     return replace(
         block,
         machine=file.machine.id,
-        title=f"{own.cost.model}: {own.cost.params:,.0f} parameters",
-        pictures=context.pictures(file, found),
+        title=f"{network.cost.model}: {network.cost.params:,.0f} parameters",
+        pictures=context.pictures(file, charts),
     )
 
 
-def strips_over(own: Own, measure: str) -> Strips | None:
+def strips_over(network: OwnNetwork, measure: str) -> Strips | None:
     """Where each GPU surely wins, over the batches of its size or over the sizes in its batch; None
-    where one alone was measured, or there is no GPU to compare with."""
+    where only one was measured, or there is no GPU to compare with."""
     by_batch = measure == "batch"
-    line = own.batches if by_batch else own.widths
-    if len(line) < 2 or not own.gpus:
+    line = network.batches if by_batch else network.widths
+    if len(line) < 2 or not network.gpus:
         return None
 
     def strip(gpu: Prediction) -> Strip:
@@ -152,11 +149,11 @@ def strips_over(own: Own, measure: str) -> Strips | None:
         marks = tuple(map(Mark, names, places, sides))
         return Strip(title_of(gpu), between(places, sides), gpu.row is None, marks)
 
-    fixed = own.cost.model if by_batch else f"batch {own.cost.batch:,.0f}"
+    fixed = network.cost.model if by_batch else f"batch {network.cost.batch:,.0f}"
     return Strips(
         f"From which {'batch' if by_batch else 'network'} size does a GPU win?",
-        tuple(map(strip, own.gpus)),
+        tuple(map(strip, network.gpus)),
         measure,
-        f"{printable(fixed, 60)}, {own.cost.precision}",
+        f"{printable(fixed, 60)}, {network.cost.precision}",
         circles="the sizes measured",
     )

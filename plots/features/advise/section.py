@@ -44,14 +44,16 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     predicted = context.predictions
     if not isinstance(predicted, Predictions):
         return None
-    known = context.map(_machine, files[: context.detailed])
+    detailed = files[: context.detailed]
     shown = [
-        (file, one) for file, one in zip(files, known, strict=False) if any(one["series"].values())
+        (file, machine)
+        for file, machine in zip(detailed, context.map(_machine, detailed), strict=True)
+        if any(machine["series"].values())
     ]
     if not shown:
         return None
-    own = card_of(shown[0][0], load_cards())
-    path = shlex.quote(printable(str(shown[0][0].path), 400))
+    first = shown[0][0]
+    path = shlex.quote(printable(str(first.path), 400))
     return Section(
         title="Ask for your own network",
         anchor="ask",
@@ -59,7 +61,9 @@ def build(files: Sequence[File], context: Context) -> Section | None:
             "How long a fully connected network would train here and on a graphics card: "
             f"{NOT_MEASURED}."
         ),
-        widget=_widget([one for _, one in shown], predicted.fit, own),
+        widget=_widget(
+            [machine for _, machine in shown], predicted.fit, card_of(first, load_cards())
+        ),
         blocks=(
             Block(
                 lead="The same on the command line, for other kinds of networks and cards as well:",
@@ -72,15 +76,15 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     )
 
 
-def _widget(machines: Sequence[dict[str, Any]], fit: Fit, own: Card | None) -> Widget:
+def _widget(machines: Sequence[dict[str, Any]], fit: Fit, measured: Card | None) -> Widget:
     cards = [card for card in load_cards().values() if ceiling(card, "f32")]
-    chosen = next(name for name in DEFAULT_CARDS if own is None or name != own.id)
+    chosen = next(name for name in DEFAULT_CARDS if measured is None or name != measured.id)
     known = {"machines": machines, "cards": [_card(card) for card in cards], **_model(fit)}
     # Nothing in a machine's name may end the element.
     data = json.dumps(known, separators=(",", ":")).replace("<", "\\u003c")
     template = environment().from_string((_FOLDER / "ask.html.j2").read_text(encoding="utf-8"))
     html = template.render(
-        machines=[one["name"] for one in machines],
+        machines=[machine["name"] for machine in machines],
         precisions=PRECISIONS,
         activations=ACTIVATIONS,
         optimizers=OPTIMIZERS,
@@ -98,30 +102,29 @@ def _widget(machines: Sequence[dict[str, Any]], fit: Fit, own: Card | None) -> W
 
 def _machine(file: File) -> dict[str, Any]:
     """Every series of `file`, in each precision that a reader may ask for."""
-    series = {}
+    by_precision = {}
     for precision in PRECISIONS:
         adviser = Adviser(file, precision)
         if adviser.series:
-            own = [_series(one) for one in adviser.series]
-            series[precision] = {"cpu": adviser.cpu_precision, "series": own}
-    return {"name": file.machine.id, "series": series, "seen": seen(file)}
+            fitted = [_fitted(series) for series in adviser.series]
+            by_precision[precision] = {"cpu": adviser.cpu_precision, "series": fitted}
+    return {"name": file.machine.id, "series": by_precision, "seen": seen(file)}
 
 
-def _series(one: Series) -> dict[str, Any]:
-    key = dict(one.key)
-    ceilings = one.ceilings
+def _fitted(series: Series) -> dict[str, Any]:
+    key, ceilings = dict(series.key), series.ceilings
     return {
-        "label": one.label,
-        "device": one.device,
-        "name": one.name,
+        "label": series.label,
+        "device": series.device,
+        "name": series.name,
         "threads": key.get("cpu_threads", ""),
         "execution": key.get("execution", ""),
         "data": key.get("data", "resident"),
         "ceilings": [ceilings.flops, ceilings.memory_bytes, ceilings.bytes_to_device],
-        "weights": one.weights.tolist(),
-        "leverage": one.leverage.tolist(),
-        "band": one.band,
-        "ranges": list(one.ranges.values()),
+        "weights": series.weights.tolist(),
+        "leverage": series.leverage.tolist(),
+        "band": series.band,
+        "ranges": list(series.ranges.values()),
     }
 
 
@@ -148,7 +151,7 @@ def _model(fit: Fit) -> dict[str, Any]:
     """What predictions of cards have in common."""
     inner = floor("").inner
     bands: dict[str, Band] = {name: published(name) for name in _OVERHEADS}
-    errors = (fit.errors.whole, fit.errors.arithmetic, fit.errors.memory)
+    errors = fit.errors.whole, fit.errors.arithmetic, fit.errors.memory
     bands["launch"] = launch(Way("eager", "resident"))
     return {
         "activations": ACTIVATIONS,
@@ -164,7 +167,7 @@ def _model(fit: Fit) -> dict[str, Any]:
             "band": [PERSISTENT_BAND.low, PERSISTENT_BAND.high],
         },
         "launches": {"expected": our_launches(fit.parameters), "spread": LAUNCH_SPREAD},
-        "errors": [[one.spread, one.count] for one in errors],
+        "errors": [[error.spread, error.count] for error in errors],
         "factor": fit.factor if fit.measured else 0,
         "inner": {"middle": inner.middle, "spread": inner.spread, "count": inner.count},
         "overheads": {name: [band.low, band.high] for name, band in bands.items()},

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The advice on a network in words, and as a table: a line for each device, or for each way of
-each. Of a network of one's own: one for each device, program and card, and one for each size and
+each. Of a user's own network: a line for each device, program and card, and one for each size and
 batch that was measured."""
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +32,7 @@ from plots.features.advise.advice import (
     Adviser,
     Limit,
     Network,
-    Own,
+    OwnNetwork,
     Size,
     first_win,
     key_of,
@@ -60,23 +60,23 @@ def advice_table(advice: Advice, adviser: Adviser, epochs: int = 1) -> Table:
     def fit(key: str, title: str, of: Callable[[Series], float]) -> Field:
         """What the file's networks say of the fit that a prediction is from."""
         return for_programs(
-            number_field(key, title, lambda one: one.series and of(one.series), "", 2)
+            number_field(key, title, lambda way: way.series and of(way.series), "", 2)
         )
 
-    an_epoch = field("epoch_", "an epoch", lambda one: one.middle)
+    an_epoch = field("epoch_", "an epoch", lambda way: way.middle)
     is_measured = (
         Column("measured", "measured"),
-        lambda one: Cell("yes", 1) if one.measured else Cell("no", 0),
+        lambda way: Cell("yes", 1) if way.measured else Cell("no", 0),
     )
     fields = (
-        text_field("on", "on", lambda one: one.label),
-        for_programs(text_field("device", "device", lambda one: one.device)),
-        field("", of, lambda one: epochs * one.middle),
-        field("low_", "from", lambda one: epochs * one.low),
-        field("high_", "to", lambda one: epochs * one.high),
+        text_field("on", "on", lambda way: way.label),
+        for_programs(text_field("device", "device", lambda way: way.device)),
+        field("", of, lambda way: epochs * way.middle),
+        field("low_", "from", lambda way: epochs * way.low),
+        field("high_", "to", lambda way: epochs * way.high),
         for_programs(an_epoch) if epochs == 1 else an_epoch,
-        field("step_", "a step", lambda one: one.middle / steps),
-        _winner_field(advice.cpu, lambda one: one.device == CPU),
+        field("step_", "a step", lambda way: way.middle / steps),
+        _winner_field(advice.cpu, lambda way: way.device == CPU),
         for_programs(is_measured),
         fit("networks", "networks", lambda series: len(series.residuals)),
         fit("typical_error_percent", "typical error", lambda series: 100 * series.typical_error),
@@ -84,7 +84,7 @@ def advice_table(advice: Advice, adviser: Adviser, epochs: int = 1) -> Table:
     notes = [*_notes(advice), *filter(None, [adviser.unlike(advice.network)]), *adviser.notes]
 
     def table(shown: Sequence[Prediction]) -> Table:
-        sources = {"from its own rows" if one.measured else NOT_MEASURED for one in shown}
+        sources = {"from its own rows" if way.measured else NOT_MEASURED for way in shown}
         title = (
             f"{quantity.of(cost.model)}, batch {cost.batch:,.0f}, {cost.precision}; "
             f"{' or '.join(sorted(sources))}, on {adviser.machine}"
@@ -95,38 +95,38 @@ def advice_table(advice: Advice, adviser: Adviser, epochs: int = 1) -> Table:
 
 
 def _winner_field(cpu: Prediction | None, is_here: Callable[[Prediction], bool]) -> Field:
-    """How each but what `is_here` compares with `cpu`."""
+    """How each compares with `cpu`, but for those that `is_here` names."""
     return (
         Column("winner", "than the CPU"),
-        lambda one: NOTHING if is_here(one) else against(cpu, one),
+        lambda way: NOTHING if is_here(way) else against(cpu, way),
     )
 
 
-def against(cpu: Prediction | None, one: Prediction) -> Cell:
-    """How `one`, of a GPU or another program, compares with `cpu`."""
+def against(cpu: Prediction | None, other: Prediction) -> Cell:
+    """How `other`, of a GPU or another program, compares with `cpu`."""
     if cpu is None:
         return NOTHING
-    side = winner(cpu, one)
-    words = {"gpu": one.quantity.better, "cpu": one.quantity.worse, None: "not sure"}
+    side = winner(cpu, other)
+    words = {"gpu": other.quantity.better, "cpu": other.quantity.worse, None: "not sure"}
     return Cell(words[side], side, bold=side == "gpu")
 
 
 def _notes(advice: Advice) -> list[str]:
     """Where the times are from, what their bands are worth, and why there are no others."""
-    own: dict[str, list[str]] = {}
-    for one in advice.predictions:
-        if one.measured:
-            own.setdefault(one.measured, []).append(one.label)
-    notes = [f"{' and '.join(labels)}: {how}." for how, labels in own.items()]
-    fitted = [one for one in advice.predictions if one.series]
-    notes += [_method(one.series) for one in fitted[:1] if one.series]
+    measured: dict[str, list[str]] = {}
+    for way in advice.predictions:
+        if way.measured:
+            measured.setdefault(way.measured, []).append(way.label)
+    notes = [f"{' and '.join(labels)}: {how}." for how, labels in measured.items()]
+    fitted = [way for way in advice.predictions if way.series]
+    notes += [_method(way.series) for way in fitted[:1] if way.series]
     notes += [
-        f"{one.label}: the network is {units.significant(one.beyond, 2)} times beyond the measured "
+        f"{way.label}: the network is {units.significant(way.beyond, 2)} times beyond the measured "
         f"range, so the band is wider; beyond {FARTHEST:g} times there is no prediction."
-        for one in fitted
-        if one.beyond > 1.0
+        for way in fitted
+        if way.beyond > 1.0
     ]
-    return notes + advice.reasons_said()
+    return notes + advice.reason_sentences()
 
 
 def _method(series: Series) -> str:
@@ -139,46 +139,47 @@ def _method(series: Series) -> str:
     )
 
 
-# ---- of a network of one's own
+# ---- a user's own network
 
 
-def own_table(own: Own, epochs: int = 1, each: str = "") -> Table:
-    """The fastest way of each: of the CPU, of other programs, of GPUs. `each` is what a time is of
-    in place of epochs."""
-    cost, steps = own.cost, float(own.cost.fields["steps"])
+def own_table(network: OwnNetwork, epochs: int = 1, each: str = "") -> Table:
+    """The fastest way of each: of the CPU, of other programs, of GPUs. `each` names what a time is
+    of in place of epochs."""
+    cost, steps = network.cost, float(network.cost.fields["steps"])
     of = "an epoch" if epochs == 1 else counted(epochs, "epoch")
     fields = (
         text_field("on", "on", name_of),
-        seconds_field("step_seconds", "a step", lambda one: one.middle / steps, digits=2),
-        seconds_field("seconds", of, lambda one: epochs * one.middle, digits=2),
-        text_field("range", "from … to", lambda one: span(one, epochs)),
-        _winner_field(own.cpu, lambda one: one is own.cpu),
+        seconds_field("step_seconds", "a step", lambda way: way.middle / steps, digits=2),
+        seconds_field("seconds", of, lambda way: epochs * way.middle, digits=2),
+        text_field("range", "from … to", lambda way: span(way, epochs)),
+        _winner_field(network.cpu, lambda way: way is network.cpu),
     )
     rows = f"{cost.fields['rows']:,} rows an epoch"
     title = (
         f"{cost.model}: {cost.params:,.0f} parameters, batch {cost.batch:,.0f}, "
         f"{each or rows}, {cost.precision}"
     )
-    table = table_of(title, own.known, fields)
+    table = table_of(title, network.known, fields)
     return table.without("seconds") if each else table
 
 
-def own_block(own: Own, said: Sequence[str], table: Table, lead: str = "") -> Block:
-    """What is `said` of it, `table` of its ways, and its sizes where there are several; first the
-    `lead`, or what an epoch takes."""
+def own_block(network: OwnNetwork, points: Sequence[str], table: Table, lead: str = "") -> Block:
+    """First the `lead`, or what an epoch takes; the `points`, the `table` of its ways, and its
+    sizes where there are several."""
+    sizes = [sizes_table(network).as_folded()] if len(network.sizes) > 1 else []
     return Block(
-        lead=lead or sentence(own),
-        points=tuple(said),
-        tables=(table, *([sizes_table(own).as_folded()] if len(own.sizes) > 1 else [])),
+        lead=lead or sentence(network),
+        points=tuple(points),
+        tables=(table, *sizes),
         emphasis=True,
     )
 
 
-def sizes_table(own: Own) -> Table:
+def sizes_table(network: OwnNetwork) -> Table:
     """A line for each size and batch: a step here, with other programs and on each GPU, where bold
     is faster than here."""
-    cards = {key_of(one): title_of(one) for size in own.sizes for one in size.gpus}
-    programs = {key_of(one): title_of(one) for size in own.sizes for one in size.peers}
+    cards = {key_of(gpu): title_of(gpu) for size in network.sizes for gpu in size.gpus}
+    programs = {key_of(peer): title_of(peer) for size in network.sizes for peer in size.peers}
     columns = [
         Column("network", "network"),
         Column("params", "parameters", numeric=True),
@@ -194,16 +195,16 @@ def sizes_table(own: Own) -> Table:
             Column(f"{key}_high_step_seconds", f"{name}, to", numeric=True, for_programs=True),
             Column(f"{key}_winner", f"{name}, than the CPU", for_programs=True),
         ]
-    lines = tuple(_size_line(one, list(programs), list(cards)) for one in own.sizes)
-    return Table(f"{own.cost.model} in the sizes and batches measured", tuple(columns), lines)
+    lines = tuple(_size_line(size, list(programs), list(cards)) for size in network.sizes)
+    return Table(f"{network.cost.model} in the sizes and batches measured", tuple(columns), lines)
 
 
 def _size_line(size: Size, programs: Sequence[str], cards: Sequence[str]) -> tuple[Cell, ...]:
     steps = float(size.cost.fields["steps"])
-    theirs = {key_of(one): one for one in (*size.peers, *size.gpus)}
+    theirs = {key_of(way): way for way in (*size.peers, *size.gpus)}
 
-    def step(one: Prediction | None, end: str = "middle") -> Cell:
-        return seconds_cell(getattr(one, end) / steps if one else None, 2)
+    def step(way: Prediction | None, end: str = "middle") -> Cell:
+        return seconds_cell(getattr(way, end) / steps if way else None, 2)
 
     cells = [
         text_cell(size.cost.model),
@@ -213,10 +214,10 @@ def _size_line(size: Size, programs: Sequence[str], cards: Sequence[str]) -> tup
         step(size.cpu),
         *(step(theirs.get(key)) for key in programs),
     ]
-    for one in map(theirs.get, cards):
-        winner = against(size.cpu, one) if one else NOTHING
-        middle = replace(step(one), bold=winner.bold)
-        cells += [middle, step(one, "low"), step(one, "high"), replace(winner, bold=False)]
+    for gpu in map(theirs.get, cards):
+        winner = against(size.cpu, gpu) if gpu else NOTHING
+        middle = replace(step(gpu), bold=winner.bold)
+        cells += [middle, step(gpu, "low"), step(gpu, "high"), replace(winner, bold=False)]
     return tuple(cells)
 
 
@@ -239,14 +240,17 @@ _MEASURE_MORE = (
 
 
 def sentence(known: Advice | Size, epochs: int = 1, what: str = "") -> str:
-    """How long so many epochs, or `what` they are, take here and on a GPU, or what they cost, and
-    which is better."""
+    """What so many epochs, or `what` they are, take or cost here and on a GPU, and which is
+    better."""
     what = what or f"{counted(epochs, 'epoch')} of {counted_rows(known.cost.fields['rows'])}"
     cpu, gpu = known.cpu, next(iter(known.gpus), None)
-    quantity = next((one.quantity for one in (cpu, gpu) if one), TIME)
-    said = [f"{span(cpu, epochs)} here ({cpu.name})"] if cpu else []
-    said += [f"{span(gpu, epochs)} on {_a(gpu)}"] if gpu else []
-    times = f"{quantity.of(what)}: {', '.join(said)}"
+    quantity = next((way.quantity for way in (cpu, gpu) if way), TIME)
+    sides = [f"{span(cpu, epochs)} here ({cpu.name})"] if cpu else []
+    if gpu:
+        article = "an" if gpu.name[0] in _AN else "a"
+        place = "its GPU" if gpu.device == GPU else f"{article} {gpu.name}"
+        sides.append(f"{span(gpu, epochs)} on {place}")
+    times = f"{quantity.of(what)}: {', '.join(sides)}"
     if cpu is None or gpu is None:
         missing = "no GPU to compare with" if cpu else "nothing is known of this CPU"
         return f"{times}; {missing}."
@@ -254,9 +258,9 @@ def sentence(known: Advice | Size, epochs: int = 1, what: str = "") -> str:
     return f"{times}: {f'the {side.upper()} {quantity.wins}' if side else 'too close to call'}."
 
 
-def span(one: Prediction, epochs: int = 1) -> str:
+def span(way: Prediction, epochs: int = 1) -> str:
     """The band of so many epochs: "0.2 to 2.2 s"."""
-    low, high = one.quantity.ends(epochs * one.low, epochs * one.high)
+    low, high = way.quantity.ends(epochs * way.low, epochs * way.high)
     return high if high.startswith(f"{low} ") or low == high else f"{low} to {high}"
 
 
@@ -265,18 +269,12 @@ def counted_rows(rows: float) -> str:
     return f"{units.count(rows)} row{'' if rows == 1 else 's'}"
 
 
-def _a(one: Prediction) -> str:
-    article = "an" if one.name[0] in _AN else "a"
-    return "its GPU" if one.device == GPU else f"{article} {one.name}"
-
-
 def meeting_words(adviser: Adviser, network: Network) -> str:
     """From what size on the other side would win, a sentence; empty where that is not known."""
     met = adviser.meeting(network)
     if met is None:
         return ""
     side, params, (least, most) = met
-    own = network.cost.params
     if params is None:
         return (
             f"With wider or narrower hidden layers the {side.upper()} stays ahead from "
@@ -284,57 +282,56 @@ def meeting_words(adviser: Adviser, network: Network) -> str:
         )
     other = {"gpu": "CPU", "cpu": "GPU"}[side]
     size = f"{units.significant(params, 2)} parameters"
-    where = f"from about {size} on" if params > own else f"below about {size}"
+    where = f"from about {size} on" if params > network.cost.params else f"below about {size}"
     return (
         f"With wider or narrower hidden layers the {other} would {adviser.quantity.win} {where}; "
-        f"this network has "
-        f"{units.count(own)}."
+        f"this network has {units.count(network.cost.params)}."
     )
 
 
-# ---- of a network of one's own
+# ---- a user's own network
 
 
-def own_sentences(own: Own, adviser: Adviser) -> list[str]:
+def own_sentences(network: OwnNetwork, adviser: Adviser) -> list[str]:
     """Where a GPU wins, what limits each side, what memory it takes, and what the times are worth;
     a sentence or two each."""
-    said = [
-        *where_it_wins(own),
-        *_limits(own),
-        *_memory(own.cost, adviser),
-        *own.reasons,
-        *_worth(own, adviser),
+    return [
+        *where_it_wins(network),
+        *filter(None, _limits(network)),
+        *_memory(network.cost, adviser),
+        *network.reasons,
+        *_worth(network, adviser),
     ]
-    return [one for one in said if one]
 
 
-def where_it_wins(own: Own) -> list[str]:
+def where_it_wins(network: OwnNetwork) -> Iterator[str]:
     """Whether the file can tell, and from which batch and size on a GPU wins."""
-    doubt = []
-    if own.disturbed > MOST_DISTURBED * own.rows:
-        doubt.append(
-            f"Other programs used the processors during {own.disturbed} of its {own.rows} rows, so "
-            "times here are too long: measure again on an idle machine."
+    if network.disturbed > MOST_DISTURBED * network.rows:
+        yield (
+            f"Other programs used the processors during {network.disturbed} of its {network.rows} "
+            "rows, so times here are too long: measure again on an idle machine."
         )
-    if not own.gpus:
-        return doubt
-    batches = [f"batch {size:,.0f}" for size, _ in own.batches]
-    sizes = [
-        f"scale {one.cost.model.removeprefix(own.cost.model).removeprefix('x') or '1'} "
-        f"({size:,.0f} parameters)"
-        for size, one in own.widths
+    if not network.gpus:
+        return
+    batches = [f"batch {batch:,.0f}" for batch, _ in network.batches]
+    name = network.cost.model
+    scales = [
+        f"scale {size.cost.model.removeprefix(name).removeprefix('x') or '1'} "
+        f"({params:,.0f} parameters)"
+        for params, size in network.widths
     ]
-    said = [
-        _from([one for _, one in own.batches], batches, "batch", own.gpus),
-        _from([one for _, one in own.widths], sizes, "scale", own.gpus),
-    ]
-    return doubt + ([one for one in said if one] or [_MEASURE_MORE])
+    wins = (
+        _from([size for _, size in network.batches], batches, "batch", network.gpus),
+        _from([size for _, size in network.widths], scales, "scale", network.gpus),
+    )
+    yield from filter(None, wins if any(wins) else (_MEASURE_MORE,))
 
 
 def _from(
     line: Sequence[Size], places: Sequence[str], what: str, gpus: Sequence[Prediction]
 ) -> str:
-    """From which of `places` of `line` on each of `gpus` wins; empty where there is one alone."""
+    """From which of `places` of `line` on each of `gpus` wins; empty where there is only one
+    place."""
     if len(line) < 2:
         return ""
     answers: dict[float, list[str]] = {}
@@ -350,7 +347,7 @@ def _from(
         else:
             where = f"from {places[int(place)]} on" if place else f"at every {what}"
             parts.append(f"{who} {wins} {where}")
-    known = ", ".join(one.removeprefix(f"{what} ").partition(" (")[0] for one in places)
+    known = ", ".join(place.removeprefix(f"{what} ").partition(" (")[0] for place in places)
     return as_sentence(f"{'; '.join(parts)} (measured: {what} {known})")
 
 
@@ -358,21 +355,21 @@ def _the(gpu: Prediction) -> str:
     return "this GPU" if gpu.device == GPU else f"the {gpu.name}"
 
 
-def _limits(own: Own) -> Iterator[str]:
+def _limits(network: OwnNetwork) -> Iterator[str]:
     """What limits the CPU, and the first GPU."""
-    limit = own.cpu_limit
-    if limit and own.cpu:
-        bound, said = limit.bound, _shares(limit, "the CPU's time")
+    limit = network.cpu_limit
+    if limit and network.cpu:
+        bound, shares = limit.bound, _shares(limit, "the CPU's time")
         if bound and bound.name and bound.percent is not None:
-            step = bound.percent / 100 * own.cpu.middle / float(own.cost.fields["steps"])
-            said = (
+            step = bound.percent / 100 * network.cpu.middle / float(network.cost.fields["steps"])
+            shares = (
                 f"The CPU is bound by {_BOUNDS.get(bound.name, bound.name)}: by the ceilings "
                 f"measured here a step takes {units.seconds(step, 2)} at least, "
-                f"{bound.percent:.0f} % of its time. {said}"
+                f"{bound.percent:.0f} % of its time. {shares}"
             ).rstrip()
-        yield said
-    if own.gpu_limit:
-        yield _shares(own.gpu_limit, f"a step on {_the(own.gpus[0])}")
+        yield shares
+    if network.gpu_limit:
+        yield _shares(network.gpu_limit, f"a step on {_the(network.gpus[0])}")
 
 
 def _shares(limit: Limit, of: str) -> str:
@@ -382,52 +379,46 @@ def _shares(limit: Limit, of: str) -> str:
         return ""
     (name, share), *rest = shown
     first = f"{100 * share:.0f} % {'are' if name.endswith('s') else 'is'} {name}"
-    return f"Of {of}, {', '.join([first, *(f'{100 * one:.0f} % {other}' for other, one in rest)])}."
+    others = (f"{100 * share:.0f} % {name}" for name, share in rest)
+    return f"Of {of}, {', '.join([first, *others])}."
 
 
-def _memory(cost: Cost, adviser: Adviser) -> list[str]:
+def _memory(cost: Cost, adviser: Adviser) -> Iterator[str]:
     cpu, gpu = memory_of(cost, CPU), memory_of(cost, GPU)
-    said = [f"{units.binary_bytes(cpu)} here"] if cpu else []
+    places = [f"{units.binary_bytes(cpu)} here"] if cpu else []
     if gpu:
         workspace = memory_of(cost, GPU, "workspace_bytes") or 0
         scratch = f" with {units.binary_bytes(workspace)} for its libraries" if workspace else ""
-        said.append(f"{units.binary_bytes(gpu)} on a GPU{scratch}")
-    if not said:
-        return []
+        places.append(f"{units.binary_bytes(gpu)} on a GPU{scratch}")
+    if not places:
+        return
+    yield (
+        f"Memory: {', '.join(places)}. Counted are all {cost.fields['rows']:,} rows, parameters, "
+        "gradients, activations and scratch space of this program, not what driver and libraries "
+        "take for themselves."
+    )
     small = [
         f"the {short_gpu(card.name)}"
         for card in adviser.cards
         if gpu and gpu > (card.figure("memory_bytes") or inf)
     ]
-    found = [
-        f"Memory: {', '.join(said)}. Counted are all {cost.fields['rows']:,} rows, parameters, "
-        "gradients, activations and scratch space of this program, not what driver and libraries "
-        "take for themselves."
-    ]
-    return found + (
-        [f"That is more than {listed(small)} {'has' if len(small) == 1 else 'have'}."]
-        if small
-        else []
-    )
+    if small:
+        yield f"That is more than {listed(small)} {'has' if len(small) == 1 else 'have'}."
 
 
-def _worth(own: Own, adviser: Adviser) -> list[str]:
-    said = []
-    if own.cpu is not None and own.cpu.row is not None:
-        batch = own.cpu.row.counters["batch"]
-        if batch != own.cost.batch:
-            said.append(f"{name_of(own.cpu)}: {own.cpu.measured}.")
+def _worth(network: OwnNetwork, adviser: Adviser) -> Iterator[str]:
+    cpu = network.cpu
+    if cpu and cpu.row and cpu.row.counters["batch"] != network.cost.batch:
+        yield f"{name_of(cpu)}: {cpu.measured}."
     if adviser.cpu_precision != adviser.precision:
-        said.append(f"The CPU trains in {adviser.cpu_precision}.")
-    if own.cpu is not None and own.cpu.series is not None:
-        others = len(own.cpu.series.residuals)
-        said.append(
-            f"The CPU's time is predicted from {others} other groups of networks in the file "
-            "(docs/method/advice.md); ./run --network measures this one."
+        yield f"The CPU trains in {adviser.cpu_precision}."
+    if cpu and cpu.series:
+        yield (
+            f"The CPU's time is predicted from {len(cpu.series.residuals)} other groups of "
+            "networks in the file (docs/method/advice.md); ./run --network measures this one."
         )
-    if any(one.row is None and one.series is None for one in own.gpus):
-        said.append(
+    if any(gpu.row is None and gpu.series is None for gpu in network.gpus):
+        yield (
             "Predicted times were measured by nobody: 90 % of simulated cards lie in the range "
             "(docs/method/prediction.md). PyTorch takes longer there on small networks."
         )
-    return said

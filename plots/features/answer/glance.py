@@ -51,19 +51,19 @@ class Glance:
     to_share: str = ""
 
 
-def glance(file: File, compared: Sequence[Comparison], found: Sequence[Verdict] = ()) -> Glance:
+def glance(file: File, compared: Sequence[Comparison], verdicts: Sequence[Verdict] = ()) -> Glance:
     """What `file` says, whose comparisons() are `compared`; where it has no GPU's times, what
-    `found` predicts of cards, the first of which answers."""
-    said = _said(file, compared, found)
-    cannot = why_it_cannot_tell(file)
-    if not cannot:
-        return said
-    again = f"Measure again on an idle machine. Taken as it is, the file says: {said.sentence}"
-    return Glance(None, cannot, (again, *said.lines))  # no strip, which would look sure
+    `verdicts` predict of cards, the first of which answers."""
+    answer = _answer(file, compared, verdicts)
+    doubt = why_it_cannot_tell(file)
+    if not doubt:
+        return answer
+    again = f"Measure again on an idle machine. Taken as it is, the file says: {answer.sentence}"
+    return Glance(None, doubt, (again, *answer.lines))  # no strip, which would look sure
 
 
 def why_it_cannot_tell(file: File) -> str:
-    """Why no answer of `file` is worth much, a sentence; empty where it is."""
+    """Why no answer of `file` can be trusted, a sentence; empty where it can."""
     rows = [*epoch_rows(file), *step_rows(file)]
     disturbed = sum(row.is_disturbed for row in rows)
     if disturbed <= MOST_DISTURBED * len(rows):
@@ -74,38 +74,34 @@ def why_it_cannot_tell(file: File) -> str:
     )
 
 
-def _said(file: File, compared: Sequence[Comparison], found: Sequence[Verdict]) -> Glance:
+def _answer(file: File, compared: Sequence[Comparison], verdicts: Sequence[Verdict]) -> Glance:
     if first := foremost(compared):
         return _of_curve(file, compared, first)
     if curves := over_batches(compared) or over_copies(file):
         place, much = _PLACES[curves[0].measure], _at_the_largest_batch(file, curves[0])
-        return _of_curves(curves, lambda one: _name(one.model), place, much=much)
+        return _of_curves(curves, lambda curve: _name(curve.model), place, much=much)
     if on_device([*epoch_rows(file), *step_rows(file)], "cuda"):
         return _of_networks(file)
     if on_device(training_rows(file, FORWARD), "cuda"):
         return _of_passes(file, compared)
-    predicted = [(verdict, one) for verdict in found if (one := verdict.comparison)]
-    if predicted:
-        return _of_cards(file, predicted)
-    return _of_cpu(file, found)
+    predicted = [(verdict, verdict.comparison) for verdict in verdicts if verdict.comparison]
+    return _of_cards(file, predicted) if predicted else _of_cpu(file, verdicts)
 
 
-def machines(each: Iterable[tuple[File, Glance]]) -> Strips | None:
-    """The first strip of each of several files, on one scale; None where none has one."""
-    shown = [(file, one.strips) for file, one in each if one.strips]
-    measure = shown[0][1].measure if shown else ""
-    own = [(file, strips) for file, strips in shown if strips.measure == measure]
-    if not own:
+def machines(glances: Iterable[tuple[File, Glance]]) -> Strips | None:
+    """The first strip of each of several files, on one scale; None where none has a strip."""
+    drawn = [(file, answer.strips) for file, answer in glances if answer.strips]
+    if not drawn:
         return None
-    alike = len({strips.conditions for _, strips in own}) == 1
-    strips = []
-    for file, one in own:
-        name = printable(file.machine.id, 40)
-        said = "" if alike else f" ({one.conditions})"
-        strips.append(replace(one.strips[0], label=f"{name}, {one.strips[0].label}{said}"))
-    return replace(
-        own[0][1], strips=tuple(strips), conditions=own[0][1].conditions if alike else ""
-    )
+    first = drawn[0][1]
+    shown = [(file, strips) for file, strips in drawn if strips.measure == first.measure]
+    alike = len({strips.conditions for _, strips in shown}) == 1
+    labelled = []
+    for file, strips in shown:
+        conditions = "" if alike else f" ({strips.conditions})"
+        label = f"{printable(file.machine.id, 40)}, {strips.strips[0].label}{conditions}"
+        labelled.append(replace(strips.strips[0], label=label))
+    return replace(first, strips=tuple(labelled), conditions=first.conditions if alike else "")
 
 
 # --- a measured GPU
@@ -117,17 +113,17 @@ def _of_curve(file: File, compared: Sequence[Comparison], first: Comparison) -> 
     gpu = short_gpu(printable(file.machine.gpu or "GPU", _NAME))
     strips = [
         Strip(
-            ", ".join([gpu, *([_batch(one)] if len(batches) > 1 else [])]),
-            segments_of(one.crossover),
-            marks=_marks(file, one) if one is first else (),
-            crossover=one.crossover.size,
+            f"{gpu}, {_batch(curve)}" if len(batches) > 1 else gpu,
+            segments_of(curve.crossover),
+            marks=_marks(file, curve) if curve is first else (),
+            crossover=curve.crossover.size,
         )
-        for one in batches[:_MOST_STRIPS]
+        for curve in batches[:_MOST_STRIPS]
     ]
     largest = answers[0].largest
     lines = [speed_up_words(largest)] if largest else []
     others = [foremost(compared, networks) for networks in ladders_of(compared)[1:]]
-    lines += _moved(batches[1:], [one for one in others if one], answers[0])
+    lines += _moved(batches[1:], list(filter(None, others)), answers[0])
     lines += pairs_sentence(file, first, "the ") or _placed(answers)
     batch = "" if len(batches) > 1 else f", {_batch(first)}"
     shown = _strips(strips, first, f"{_kind(first)}{batch}")
@@ -136,30 +132,29 @@ def _of_curve(file: File, compared: Sequence[Comparison], first: Comparison) -> 
 
 def at_each_batch(compared: Sequence[Comparison], first: Comparison) -> list[Comparison]:
     """`first`, and the same way at other batches, the smallest first."""
-    alike = {
-        one.batch: one
-        for one in compared
-        if one.family == EPOCH
-        and one.networks == first.networks
-        and one.cpu.candidates
-        and one.gpu.configuration == first.gpu.configuration
-        and unusual(one) == unusual(first)
-        and one.batch != first.batch
+    others = {
+        curve.batch: curve
+        for curve in compared
+        if curve.family == EPOCH
+        and curve.networks == first.networks
+        and curve.cpu.candidates
+        and curve.gpu.configuration == first.gpu.configuration
+        and unusual(curve) == unusual(first)
+        and curve.batch != first.batch
     }
-    return [first, *sorted(alike.values(), key=lambda one: whole(one.batch) or 0)]
+    return [first, *sorted(others.values(), key=lambda curve: whole(curve.batch) or 0)]
 
 
 def _moved(
     batches: Sequence[Comparison], ladders: Sequence[Comparison], answer: Answer
 ) -> list[str]:
-    """What other batches and other ladders say, and networks on no curve that disagree, in a
-    line."""
-    said = [f"{_batch(one)}: {crossover_words(one.crossover)}" for one in batches[:3]]
-    said += [f"{_kind(one)}: {crossover_words(one.crossover)}" for one in ladders[:2]]
-    for one in answer.exceptions[:2]:
-        network = f"{_name(one.model)} ({units.count(one.parameters)} parameters)"
-        said.append(f"on {network} {ratio_words(one, 2)}")
-    return [f"What moves it: {'; '.join(said)}."] if said else []
+    """In one line: other batches, other ladders, and networks on no curve that disagree."""
+    moves = [f"{_batch(curve)}: {crossover_words(curve.crossover)}" for curve in batches[:3]]
+    moves += [f"{_kind(curve)}: {crossover_words(curve.crossover)}" for curve in ladders[:2]]
+    for network in answer.exceptions[:2]:
+        size = f"{units.count(network.parameters)} parameters"
+        moves.append(f"on {_name(network.model)} ({size}) {ratio_words(network, 2)}")
+    return [f"What moves it: {'; '.join(moves)}."] if moves else []
 
 
 def _placed(answers: Sequence[Answer]) -> list[str]:
@@ -177,13 +172,11 @@ def _marks(file: File, first: Comparison) -> tuple[Mark, ...]:
     alone = replace(file, rows=tuple(row for row in file.rows if row.ladder is None))
     chosen: dict[str, SpeedUp] = {}
     for family in TRAINING:
-        for one in speed_ups(alone, family):
-            if unusual(one):
-                continue
-            own = one.gpu.configuration == first.gpu.configuration
-            if one.model not in chosen or own:
-                chosen[one.model] = one
-    return _spread(Mark(_name(name), one.parameters, side_of(one)) for name, one in chosen.items())
+        for network in speed_ups(alone, family):
+            is_its_way = network.gpu.configuration == first.gpu.configuration
+            if not unusual(network) and (is_its_way or network.model not in chosen):
+                chosen[network.model] = network
+    return _spread(map(_mark, chosen.values()))
 
 
 def _of_curves(
@@ -193,27 +186,26 @@ def _of_curves(
     of: str = "",
     much: Sequence[str] = (),
 ) -> Glance:
-    """Of a file without epochs: from which size on the GPU wins on each of `curves`, the first of
-    which `place` is about, and by how `much` in a sentence."""
+    """Of a file without epochs: from which size on the GPU wins on each of `curves`. `place` says
+    what the first is of, and the sentences of `much` by how much the GPU wins there."""
     strips = [
-        Strip(name(one), segments_of(one.crossover), crossover=one.crossover.size)
-        for one in curves[:_MOST_STRIPS]
+        Strip(name(curve), segments_of(curve.crossover), crossover=curve.crossover.size)
+        for curve in curves[:_MOST_STRIPS]
     ]
-    said = [f"{name(one)}: {crossover_words(one.crossover)}." for one in curves[1:4]]
-    said = [*much, *said][:_MOST_LINES]
+    others = (f"{name(curve)}: {crossover_words(curve.crossover)}." for curve in curves[1:4])
     first = curves[0]
     sentence = _shortest(claim(first.crossover), [f", {place.format(name(first))}", ""])
-    return Glance(_strips(strips, first, of), sentence, tuple(said))
+    return Glance(_strips(strips, first, of), sentence, (*much, *others)[:_MOST_LINES])
 
 
 def _at_the_largest_batch(file: File, first: Comparison) -> list[str]:
     """By how much the same way wins there, a sentence; none of copies."""
     alike = [
-        one
-        for one in speed_ups(file, MINIBATCH)
-        if one.model == first.model and one.gpu.configuration == first.gpu.configuration
+        ratio
+        for ratio in speed_ups(file, MINIBATCH)
+        if ratio.model == first.model and ratio.gpu.configuration == first.gpu.configuration
     ]
-    largest = max(alike, key=lambda one: whole(one.batch) or 0, default=None)
+    largest = max(alike, key=lambda ratio: whole(ratio.batch) or 0, default=None)
     return [speed_up_words(largest)] if largest else []
 
 
@@ -222,33 +214,33 @@ def _of_networks(file: File, families: Sequence[str] = TRAINING, does: str = "tr
     training of `families`."""
     rows = [row for family in families for row in training_rows(file, family)]
     if not on_device(rows, "cpu"):
-        said = "Only the GPU was measured; without the CPU's times there is nothing to compare."
-        return Glance(None, said, ())
-    ratios = [one for family in families for one in speed_ups(file, family)]
+        missing = "Only the GPU was measured; without the CPU's times there is nothing to compare."
+        return Glance(None, missing, ())
+    ratios = [ratio for family in families for ratio in speed_ups(file, family)]
     if not ratios:
-        said = "CPU and GPU were measured, but no network on both, so there is nothing to compare."
-        return Glance(None, said, ())
-    own = {one.model: one for one in sorted(ratios, key=lambda one: (not unusual(one), one.ratio))}
+        missing = (
+            "CPU and GPU were measured, but no network on both, so there is nothing to compare."
+        )
+        return Glance(None, missing, ())
+    ratios.sort(key=lambda ratio: (not unusual(ratio), ratio.ratio))
+    networks = list({ratio.model: ratio for ratio in ratios}.values())
     lines = tuple(
-        f"{unusual(one)}: {speed_up_words(one)}" if unusual(one) else speed_up_words(one)
-        for one in list(own.values())[:3]
+        ": ".join(filter(None, (unusual(ratio), speed_up_words(ratio)))) for ratio in networks[:3]
     )
-    how = ratios[0].gpu.quantity.how
-    if len(own) == 1:
-        return Glance(None, _of_one(next(iter(own.values())), does, how), lines)
-    wins = [one for one in own.values() if one.winner == "gpu"]
-    of = f"{len(wins)} of {counted(len(own), 'network')}"
+    how = networks[0].gpu.quantity.how
+    if len(networks) == 1:
+        return Glance(None, _of_one(networks[0], does, how), lines)
+    wins = sum(ratio.winner == "gpu" for ratio in networks)
+    of = f"{wins} of {counted(len(networks), 'network')}"
     return Glance(None, f"The GPU {does} {of} {how} than the CPU.", lines)
 
 
 def _of_one(only: SpeedUp, does: str, how: str) -> str:
     """Which device does it better with the only network that both have, a sentence."""
-    name, sides = _name(only.model), ["CPU", "GPU"]
-    if only.winner not in ("cpu", "gpu"):
-        return f"It is not sure which device {does} {name} {how}."
-    winner = only.winner.upper()
-    sides.remove(winner)
-    return f"The {winner} {does} {name} {how} than the {sides[0]}."
+    sides = {"cpu": ("CPU", "GPU"), "gpu": ("GPU", "CPU")}.get(only.winner or "")
+    if sides is None:
+        return f"It is not sure which device {does} {_name(only.model)} {how}."
+    return f"The {sides[0]} {does} {_name(only.model)} {how} than the {sides[1]}."
 
 
 def _of_passes(file: File, compared: Sequence[Comparison]) -> Glance:
@@ -262,21 +254,17 @@ def _of_passes(file: File, compared: Sequence[Comparison]) -> Glance:
 
 
 def _of_cards(file: File, predicted: Sequence[tuple[Verdict, Comparison]]) -> Glance:
-    (verdict, first), *_ = predicted
+    verdict, first = predicted[0]
     name = short_gpu(verdict.card.name)
     strips = tuple(
         Strip(
-            short_gpu(each.card.name),
-            segments_of(one.crossover),
+            short_gpu(of_card.card.name),
+            segments_of(curve.crossover),
             True,
-            _spread(
-                Mark(_name(one.model), one.parameters, side_of(one))
-                for _, one in shown_ways(each)
-                if not _on_ladder(file, one.model)
-            ),
-            one.crossover.size,
+            _spread(map(_mark, _off_the_ladders(file, of_card))),
+            curve.crossover.size,
         )
-        for each, one in predicted[:_MOST_STRIPS]
+        for of_card, curve in predicted[:_MOST_STRIPS]
     )
     conditions = f"{_kind(first)}, {_work(first)}"
     return Glance(
@@ -289,58 +277,63 @@ def _of_cards(file: File, predicted: Sequence[tuple[Verdict, Comparison]]) -> Gl
 
 def _by_how_much(verdict: Verdict, first: Comparison, name: str) -> list[str]:
     largest = float(first.sizes[-1])
-    for _, one in shown_ways(verdict):
-        if one.parameters != largest or one.family == MINIBATCH or not one.low:
+    for _, network in shown_ways(verdict):
+        if network.parameters != largest or network.family == MINIBATCH or not network.low:
             continue
-        cpu = units.seconds(median_of(one.cpu.samples[0]))
-        low, _, high = one.gpu.samples[0].tolist()
+        cpu = units.seconds(median_of(network.cpu.samples[0]))
+        low, _, high = network.gpu.samples[0].tolist()
         return [
-            f"At the largest, {_name(one.model)} with {units.count(largest)} parameters, the "
-            f"{name} would be {_factor(one)} times as fast: {cpu} {FAMILIES[one.family].a} on this "
-            f"CPU, {' to '.join(units.seconds_ends(low, high, 2))} {NOT_MEASURED}."
+            f"At the largest, {_name(network.model)} with {units.count(largest)} parameters, the "
+            f"{name} would be {_factor(network)} times as fast: {cpu} "
+            f"{FAMILIES[network.family].a} on this CPU, "
+            f"{' to '.join(units.seconds_ends(low, high, 2))} {NOT_MEASURED}."
         ]
     return []
 
 
 def _other_networks(file: File, verdict: Verdict) -> list[str]:
-    said = [
-        f"{_name(one.model)} {_factor(one)}"
-        for _, one in shown_ways(verdict)
-        if not _on_ladder(file, one.model) and one.low
-    ]
+    networks = [network for network in _off_the_ladders(file, verdict) if network.low]
+    if not networks:
+        return []
+    factors = ", ".join(f"{_name(network.model)} {_factor(network)}" for network in networks[:4])
     times = f"{short_gpu(verdict.card.name)}'s speed over this CPU's"
-    return (
-        [f"What moves it: the kind of network. The {times}: {', '.join(said[:4])}."] if said else []
-    )
+    return [f"What moves it: the kind of network. The {times}: {factors}."]
 
 
-def _factor(one: SpeedUp) -> str:
-    return f"{units.significant(one.low or 0, 2)} to {units.significant(one.high or 0, 2)}"
+def _off_the_ladders(file: File, verdict: Verdict) -> list[SpeedUp]:
+    """The predicted networks that are on no ladder of `file`."""
+    return [
+        network
+        for _, network in shown_ways(verdict)
+        if not any(ladder.has(network.model) for ladder in file.ladders)
+    ]
+
+
+def _factor(ratio: SpeedUp) -> str:
+    return f"{units.significant(ratio.low or 0, 2)} to {units.significant(ratio.high or 0, 2)}"
 
 
 def _measure_it(file: File) -> str:
     reason = file.machine.gpu_reason.removeprefix("none ").strip("()") or "no GPU"
     if file.machine.gpu:
         reason = f"there is a GPU, {file.machine.gpu}, but no row of it has a result"
-    reason = printable(reason, 100)
-    return f"What would change it: ./run on a machine with a GPU measures it (here: {reason})."
-
-
-def _on_ladder(file: File, model: str) -> bool:
-    return any(ladder.has(model) for ladder in file.ladders)
+    return (
+        "What would change it: ./run on a machine with a GPU measures it "
+        f"(here: {printable(reason, 100)})."
+    )
 
 
 # --- a CPU alone
 
 
-def _of_cpu(file: File, found: Sequence[Verdict]) -> Glance:
+def _of_cpu(file: File, verdicts: Sequence[Verdict]) -> Glance:
     rows = epoch_rows(file) or step_rows(file)
     if not rows:
         return Glance(None, _no_training(file), ())
     lines = [reach(file, rows)]
     copies = copies_sentences(file, over_copies(file))[:1]
-    for verdict in found[: 0 if copies else 1]:
-        lines += _other_networks(file, verdict)
+    if verdicts and not copies:
+        lines += _other_networks(file, verdicts[0])
     lines += [*copies, _measure_it(file)]
     return Glance(
         None, "No GPU was measured, and no curve of networks to predict one from.", tuple(lines)
@@ -374,7 +367,7 @@ def reach(file: File, rows: Sequence[Row]) -> str:
     rate = row.counters["flops"] / row.median
     peak = Ceilings(file.rows).find("flops", row.configuration)
     of = ", the largest network measured" if len({row.model for row in rows}) > 1 else ""
-    # The fastest of the largest network may be of any precision, and its ceiling is that one's.
+    # The fastest row may be of any precision, and the ceiling is that precision's.
     precision = "" if row.precision == "f32" else f" in {row.precision}"
     share = f", {100 * rate / peak:.0f} % of the multiply-adds it can do{precision}" if peak else ""
     return (
@@ -395,31 +388,30 @@ def _strips(strips: Iterable[Strip], first: Comparison, conditions: str = "") ->
     return Strips(title, tuple(strips), first.measure, conditions, quantity)
 
 
-def _to_share(file: File, one: Comparison, gpu: str) -> str:
-    if one.gpu.quantity.is_priced:
+def _to_share(file: File, curve: Comparison, gpu: str) -> str:
+    if curve.gpu.quantity.is_priced:
         return ""  # one line has no room for the prices
     cpu = file.machine.cpu
     processor = printable(short_processor(cpu.model), _NAME)
-    said = (
-        f"{claim(one.crossover).removeprefix('the ')}, {_work(one)}",
+    parts = (
+        f"{claim(curve.crossover).removeprefix('the ')}, {_work(curve)}",
         f"{processor}, {counted(cpu.cores, 'core')}, vs {gpu}",
         f"crossover {printable(file.software.commit[:7], 7)}".strip(),
     )
-    return " · ".join(said)
+    return " · ".join(parts)
 
 
-def _sentence(one: Comparison, predicted: str = "") -> str:
-    """Who wins from which size, of the place as much as MOST_WORDS leave room for."""
-    kind, batch = _kind(one), units.written(one.batch)
+def _sentence(curve: Comparison, predicted: str = "") -> str:
+    """Who wins from which size, with as much of the conditions as MOST_WORDS leave room for."""
+    kind, batch = _kind(curve), units.written(curve.batch)
     training = f" at batch {batch}" if batch else ""
-    training = f" in forward passes{training}" if one.family == FORWARD else training
-    also = f", {_name(unusual(one))}" if unusual(one) else ""
+    training = f" in forward passes{training}" if curve.family == FORWARD else training
+    also = f", {_name(unusual(curve))}" if unusual(curve) else ""
     places = [f", on {kind}{training}{also}", f", on {kind}{training}", f", on {kind}", ""]
-    wins = one.gpu.quantity.wins
+    wins = curve.gpu.quantity.wins
     some = f"The GPU {wins} at some sizes of the {kind}{training} and not at others, see the strip"
     article = "a" if predicted else "the"
-    said = claim(one.crossover, article=article, beside=predicted)
-    return _shortest(said, places, some)
+    return _shortest(claim(curve.crossover, article=article, beside=predicted), places, some)
 
 
 def _shortest(text: str, places: Sequence[str], instead: str = "") -> str:
@@ -431,24 +423,28 @@ def _shortest(text: str, places: Sequence[str], instead: str = "") -> str:
     return f"{instead or ' '.join(text.split()[: MOST_WORDS - 1])}."
 
 
-def _kind(one: Comparison) -> str:
-    return _KINDS.get(one.networks, _name(one.networks))
+def _kind(curve: Comparison) -> str:
+    return _KINDS.get(curve.networks, _name(curve.networks))
+
+
+def _mark(network: SpeedUp) -> Mark:
+    return Mark(_name(network.model), network.parameters, side_of(network))
 
 
 def _spread(marks: Iterable[Mark]) -> tuple[Mark, ...]:
-    """At most _MOST_MARKS: a reader's own before the others, then in their order."""
+    """At most _MOST_MARKS, the user's own networks before the others."""
     familiar = [mark for mark in marks if mark.name not in ODD]
     ordered = sorted(familiar, key=lambda mark: not mark.name.startswith("mlp-"))
     return tuple(ordered[:_MOST_MARKS])
 
 
-def _batch(one: Comparison) -> str:
-    return f"batch {units.written(one.batch)}"
+def _batch(curve: Comparison) -> str:
+    return f"batch {units.written(curve.batch)}"
 
 
-def _work(one: Comparison) -> str:
-    """The batch, and what is done with it but for training."""
-    return f"{'forward passes at ' if one.family == FORWARD else ''}{_batch(one)}"
+def _work(curve: Comparison) -> str:
+    """The batch; before it "forward passes at" where nothing was trained."""
+    return f"{'forward passes at ' if curve.family == FORWARD else ''}{_batch(curve)}"
 
 
 def _name(text: str) -> str:

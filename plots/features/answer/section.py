@@ -38,10 +38,10 @@ def build(files: Sequence[File], context: Context) -> Section:
     glances = [glance(file, context.comparisons(file), context.verdicts(file)) for file in files]
     shown = list(zip(files, glances, strict=True))[: context.detailed]
     side = machines(zip(files[:_MOST_MACHINES], glances, strict=False)) if len(files) > 1 else None
-    drawn = context.draw(partial(_draw, beside=bool(side)), [one.strips for _, one in shown])
+    drawn = context.draw(partial(_draw, beside=bool(side)), [answer.strips for _, answer in shown])
     blocks = [
-        block_of(file, one, context.pictures(file, charts))
-        for (file, one), charts in zip(shown, drawn, strict=True)
+        block_of(file, answer, context.pictures(file, charts))
+        for (file, answer), charts in zip(shown, drawn, strict=True)
     ]
     if side:
         charts = context.draw(partial(_draw, name="strips"), [side])[0]
@@ -56,13 +56,13 @@ def build(files: Sequence[File], context: Context) -> Section:
         )
     notes += [
         f"{file.path.name} does not answer for its machine as a complete default or full sweep "
-        f"does: {'; '.join(one.said for one in file.shortcomings)}."
+        f"does: {'; '.join(lack.said for lack in file.shortcomings)}."
         for file in files
         if file.shortcomings
     ]
     left_out = passed_over(files, context.older)
-    notes += [one.said for one in left_out]
-    if older := len(context.older) - sum(len(one.files) for one in left_out):
+    notes += [newer.said for newer in left_out]
+    if older := len(context.older) - sum(len(newer.files) for newer in left_out):
         notes.append(
             f"Left out: {counted(older, 'older file')} of the same machines; --all shows each file."
         )
@@ -80,13 +80,13 @@ def _draw(strips: Strips | None, beside: bool = False, name: str = "strip") -> l
     return [draw_strips(strips, name)]
 
 
-def block_of(file: File, one: Glance, pictures: tuple[Chart, ...] = ()) -> Block:
+def block_of(file: File, answer: Glance, pictures: tuple[Chart, ...] = ()) -> Block:
     """The strip, the sentence, three lines, and what they are of."""
     return Block(
         machine=file.machine.id,
-        lead=one.sentence,
-        points=one.lines,
-        strip=strip_text(one.strips) if one.strips else "",
+        lead=answer.sentence,
+        points=answer.lines,
+        strip=strip_text(answer.strips) if answer.strips else "",
         pictures=pictures,
         notes=(measured(file),),
         emphasis=True,

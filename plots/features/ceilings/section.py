@@ -66,10 +66,11 @@ def _table(rows: Sequence[Row]) -> Table:
         for row in rows:
             if counter not in (*row.counters, "") or (not counter and _RATES & row.counters.keys()):
                 continue
-            own = row.configuration
-            what = [_QUANTITIES.get(own["quantity"], own["quantity"])]
-            what += row.axes.words(own, roles=["alike"])
-            what += row.axes.words(own, roles=["what"], without=["family", "quantity"])
+            configuration = row.configuration
+            quantity = configuration["quantity"]
+            what = [_QUANTITIES.get(quantity, quantity)]
+            what += row.axes.words(configuration, roles=["alike"])
+            what += row.axes.words(configuration, roles=["what"], without=["family", "quantity"])
             best, median = (
                 _cell(row, seconds, counter, unit) for seconds in (row.minimum, row.median)
             )

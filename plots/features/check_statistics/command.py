@@ -29,15 +29,15 @@ EXAMPLE = "check-statistics build/other/results/same/FILE.json"
 
 def _percent(key: str, title: str, of: Of) -> Field:
     column = Column(key, title, numeric=True)
-    return column, lambda one: Cell(f"{100 * of(one):.1f} %", 100 * of(one))
+    return column, lambda line: Cell(f"{100 * of(line):.1f} %", 100 * of(line))
 
 
 _FIELDS = (
-    text_field("question", "question", lambda one: one[0]),
-    count_field("asked", "asked", lambda one: len(one[1])),
-    count_field("differences", "differences found", lambda one: sum(one[1])),
-    _percent("share_percent", "share", lambda one: sum(one[1]) / len(one[1])),
-    _percent("nominal_percent", "nominal share", lambda one: one[2]),
+    text_field("question", "question", lambda line: line[0]),
+    count_field("asked", "asked", lambda line: len(line[1])),
+    count_field("differences", "differences found", lambda line: sum(line[1])),
+    _percent("share_percent", "share", lambda line: sum(line[1]) / len(line[1])),
+    _percent("nominal_percent", "nominal share", lambda line: line[2]),
 )
 
 
@@ -52,10 +52,10 @@ def run(options: argparse.Namespace) -> int:
     except BadFileError as error:
         return complain([str(error)])
     same = other_builds(file).get(SAME)
-    asked = [one for one in (questions(file, same) if same else ()) if one[1]]
+    asked = [line for line in (questions(file, same) if same else ()) if line[1]]
     if not asked:
-        said = "has no program measured twice; ./run --check-statistics measures one"
-        return complain([f"{printable(str(options.file))}: {said}"])
+        why = "has no program measured twice; ./run --check-statistics measures one"
+        return complain([f"{printable(str(options.file))}: {why}"])
     title = f"Differences found between two measurements of one program, on {file.machine.id}"
     print_tables([table_of(title, asked, _FIELDS)], options)
     return complain([])
@@ -76,35 +76,35 @@ def questions(ours: File, theirs: File) -> Iterator[tuple[str, list[bool], float
         for comparison in comparisons(_as_two_devices(ours, theirs, threads))
     ]
     # Sizes that were measured in pairs, one program against the other; the last may be half done.
-    refined = [
+    sizes = [
         size
-        for one in ours.refinements
-        if one.kind == "program"
-        for size in (one.sizes if one.complete else one.sizes[:-1])
+        for refined in ours.refinements
+        if refined.kind == "program"
+        for size in (refined.sizes if refined.complete else refined.sizes[:-1])
     ]
     yield (
         "compare: rows called faster or slower",
         [pair.verdict in ("better", "worse") for pair in compared if not pair.is_disturbed],
         0.0,
     )
-    for question, found in (("compare: rows", compared), ("peers: ratios", framed)):
-        ends = [(pair.low, pair.high) for pair in found]
+    for question, asked in (("compare: rows", compared), ("peers: ratios", framed)):
+        ends = [(pair.low, pair.high) for pair in asked]
         apart = [bool(low and high and not low <= 1 <= high) for low, high in ends]
         yield f"{question} whose 95 % interval excludes 1", apart, 0.05
     won = [any(crossover.winners) for crossover in crossovers]
     yield "crossover: curves with a winner at any size", won, 0.05
-    sure = [size.winner is not None for size in refined]
+    sure = [size.winner is not None for size in sizes]
     yield "refine: sizes with a sure winner", sure, 0.05 / 32
 
 
 def _as_two_devices(ours: File, theirs: File, threads: int) -> File:
-    own, others = (
+    on_a_cpu, others = (
         [row for row in file.rows if row.family in TRAINING and row.threads == threads]
         for file in (ours, theirs)
     )
     on_a_gpu = []
     for row in others:
-        own_way = {**row.configuration, "device": "cuda", "execution": "eager"}
-        del own_way["cpu_threads"]
-        on_a_gpu.append(replace(row, configuration=own_way, index=-1 - row.index))
-    return replace(ours, rows=(*own, *on_a_gpu), refinements=(), peers=(), builds=())
+        configuration = {**row.configuration, "device": "cuda", "execution": "eager"}
+        del configuration["cpu_threads"]
+        on_a_gpu.append(replace(row, configuration=configuration, index=-1 - row.index))
+    return replace(ours, rows=(*on_a_cpu, *on_a_gpu), refinements=(), peers=(), builds=())

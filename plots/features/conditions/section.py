@@ -59,11 +59,11 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 def _block(file: File, strips: Sequence[_Strip], context: Context) -> Block:
     rows = _rows(file)
     held = [row for row in rows if _held_back(row)]
-    reasons = sorted({reason for row in held for reason in _held_back(row)})
-    said = f": {', '.join(reasons)}" if reasons else ""
+    reasons = ", ".join(sorted({reason for row in held for reason in _held_back(row)}))
+    why = f": {reasons}" if reasons else ""
     points = (
         *map(str, strips),
-        f"The driver held clocks back in {len(held) or 'none'} of {len(rows)} rows{said}.",
+        f"The driver held clocks back in {len(held) or 'none'} of {len(rows)} rows{why}.",
     )
     alt = f"{' '.join(points)} Drawn over the repetitions of all rows on the GPU."
     chart = Chart("conditions", render(partial(_draw, file, rows, strips)), alt)
@@ -89,12 +89,13 @@ def _strips(file: File) -> list[_Strip]:
 
 
 def _each(rows: Sequence[Row], counter: str) -> np.ndarray:
-    """Of each repetition. What is the same in all of a row stands once in the file."""
-    missing = np.array([np.nan])
-    values = [row.measured.get(counter, missing) for row in rows]
-    sizes = [row.samples.size for row in rows]
-    pairs = zip(values, sizes, strict=True)
-    return np.concatenate([np.resize(own, size) if own.size == 1 else own for own, size in pairs])
+    """Of each repetition. Where all of a row have the same value the file has it once."""
+
+    def values(row: Row) -> np.ndarray:
+        counts = row.measured.get(counter, np.array([np.nan]))
+        return np.resize(counts, row.samples.size) if counts.size == 1 else counts
+
+    return np.concatenate(list(map(values, rows)))
 
 
 def _held_back(row: Row) -> list[str]:

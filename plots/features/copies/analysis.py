@@ -45,15 +45,15 @@ class Copies:
 
 
 def copies_of(file: File) -> list[Copies]:
-    """Each network that was trained in copies, in each batch size and precision, by their number:
-    the one of one network first."""
+    """Each network that was trained in copies, in each batch size and precision, by the number of
+    copies, the fewest first."""
     groups: dict[tuple[tuple[str, str], ...], dict[int, dict[str, Row]]] = {}
     for row in _rows(file):
         alike = ((axis.key, value) for axis, value in row.axes.of(row.configuration, "alike"))
         work = (*_without_copies(row), *alike)
         fastest = groups.setdefault(work, {}).setdefault(row.copies, {})
         cost, other = row.quantity.cost, fastest.get(row.device, row)
-        fastest[row.device] = min(other, row, key=lambda one: cost(one.median))
+        fastest[row.device] = min(other, row, key=lambda row: cost(row.median))
     return [
         Copies(copies, rows, by_copies.get(1, {}))
         for by_copies in groups.values()
@@ -85,32 +85,27 @@ def copies_sentences(file: File, compared: Sequence[Comparison]) -> list[str]:
     from how many copies on, or without two devices, what the most copies take of one's time."""
     if compared:
         return [
-            f"{_called(one.model, one.batch)}: with copies of it trained at once, "
-            f"{claim(one.crossover)}."
-            for one in compared
+            f"{_called(curve.model, curve.batch)}: with copies of it trained at once, "
+            f"{claim(curve.crossover)}."
+            for curve in compared
         ]
-    most = {_without_copies(one.row): one for one in copies_of(file)}
+    most = {_without_copies(group.row): group for group in copies_of(file)}
     return [
-        _of_one(own.rows[device], own.alone[device], name)
-        for own in most.values()
+        _beside_one(group.rows[device], group.alone[device], name)
+        for group in most.values()
         for device, name in DEVICES.items()
-        if own.copies > 1 and device in own.rows and device in own.alone
+        if group.copies > 1 and device in group.rows and device in group.alone
     ]
 
 
-def _of_one(row: Row, one: Row, device: str) -> str:
-    """What the copies of `row` take of what `one` network does, in a sentence."""
-    show = row.quantity.show
-    times = f"{units.significant(row.median / one.median)} times"
-    is_time = row.quantity is TIME
-    said = (
-        f"take {times} as long as one"
-        if is_time
-        else f"have {times} the {row.quantity.noun} of one"
-    )
+def _beside_one(row: Row, alone: Row, device: str) -> str:
+    """What the copies of `row` take of the time of one network `alone`, in a sentence."""
+    show, noun = row.quantity.show, row.quantity.noun
+    times = f"{units.significant(row.median / alone.median)} times"
+    take = f"take {times} as long as" if row.quantity is TIME else f"have {times} the {noun} of"
     return (
-        f"{_called(row.model, row.batch)}: {row.copies:,} copies at once {said}, "
-        f"{show(row.median / row.copies)} a copy instead of {show(one.median)}, on the {device}."
+        f"{_called(row.model, row.batch)}: {row.copies:,} copies at once {take} one, "
+        f"{show(row.median / row.copies)} a copy instead of {show(alone.median)}, on the {device}."
     )
 
 

@@ -19,13 +19,7 @@ from plots.core.tables.cells import (
     text_field,
 )
 from plots.core.tables.table import Table
-from plots.features.copies.analysis import (
-    DEVICES,
-    Copies,
-    copies_of,
-    copies_sentences,
-    over_copies,
-)
+from plots.features.copies.analysis import DEVICES, Copies, copies_of, copies_sentences, over_copies
 from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File, Row
 
@@ -43,11 +37,11 @@ _NOTES = (
 
 def build(files: Sequence[File], context: Context) -> Section | None:
     """The section on `files`; None where none has rows of copies."""
-    shown = [(file, copies_of(file)) for file in files[: context.detailed]]
-    found = [(file, own, over_copies(file)) for file, own in shown if own]
-    if not found:
+    counted = ((file, copies_of(file)) for file in files[: context.detailed])
+    shown = [(file, copies, over_copies(file)) for file, copies in counted if copies]
+    if not shown:
         return None
-    drawn = context.draw(_draw, [(file, own[:_MOST_CHARTS]) for file, _, own in found])
+    drawn = context.draw(_draw, [(file, curves[:_MOST_CHARTS]) for file, _, curves in shown])
     unit = context.quantity.unit
     first = ("network", "copies", f"cpu_{unit}_a_copy", f"gpu_{unit}_a_copy", "speedup")
     return Section(
@@ -58,11 +52,11 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         blocks=tuple(
             Block(
                 machine=file.machine.id,
-                points=tuple(copies_sentences(file, compared)),
+                points=tuple(copies_sentences(file, curves)),
                 pictures=context.pictures(file, charts),
-                tables=(copies_table(file, own).led_by(*first),),
+                tables=(copies_table(file, copies).led_by(*first),),
             )
-            for (file, own, compared), charts in zip(found, drawn, strict=True)
+            for (file, copies, curves), charts in zip(shown, drawn, strict=True)
         ),
         notes=_NOTES,
     )
@@ -77,8 +71,8 @@ def _draw(pair: tuple[File, Sequence[Comparison]]) -> list[Chart]:
     # Imported here because matplotlib takes long to load.
     from plots.core.charts.crossover import draw_crossovers  # noqa: PLC0415
 
-    file, compared = pair
-    return [draw_crossovers(file, [one]) for one in compared]
+    file, curves = pair
+    return [draw_crossovers(file, [curve]) for curve in curves]
 
 
 def lacking(_: File) -> str:
@@ -89,27 +83,27 @@ def lacking(_: File) -> str:
     )
 
 
-def copies_table(file: File, found: Sequence[Copies]) -> Table:
+def copies_table(file: File, counted: Sequence[Copies]) -> Table:
     """One line for each network and number of copies; of devices that trained any. All rows are in
     one quantity."""
-    quantity = found[0].row.quantity
-    fields = [*network_fields(of=lambda one: one.row)]
-    fields.append(count_field("copies", "copies", lambda one: one.copies))
-    there = [device for device in DEVICES if any(device in one.rows for one in found)]
+    quantity = counted[0].row.quantity
+    fields = [*network_fields(of=lambda line: line.row)]
+    fields.append(count_field("copies", "copies", lambda line: line.copies))
+    there = [device for device in DEVICES if any(device in line.rows for line in counted)]
     for device in there:
         fields += _device_fields(device, quantity)
     if len(there) == len(DEVICES):
         title = "speedup" if quantity is TIME else quantity.quotient()
-        fields.append(number_field("speedup", title, lambda one: one.ratio))
+        fields.append(number_field("speedup", title, lambda line: line.ratio))
     title = f"Copies of a network trained at once: {quantity.noun} of one epoch"
-    return table_of(f"{title}, on {file.machine.id}", found, fields)
+    return table_of(f"{title}, on {file.machine.id}", counted, fields)
 
 
 def _device_fields(device: str, quantity: Quantity) -> Iterator[Field]:
-    """The columns of all copies on a device, of one of them, and of how it computes."""
+    """The columns of a device: all copies, a copy, and how it computes."""
 
     def of(value: Callable[[Row], object]) -> Of:
-        return lambda one: value(one.rows[device]) if device in one.rows else None
+        return lambda line: value(line.rows[device]) if device in line.rows else None
 
     group = DEVICES[device]
     key = f"{group.lower()}_{quantity.unit}"

@@ -9,6 +9,7 @@ from plots.core.peaks import doubts, peaks
 from plots.core.tables.cells import FAILED, number_field, seconds_field, table_of, text_field
 from plots.core.tables.table import Table
 from plots.file.rows import File
+from plots.text import sentence
 
 _FEW = 12  # lines of a table that is not folded
 
@@ -35,15 +36,16 @@ def _block(file: File) -> Block:
     rows = len(file.own_rows)
     doubtful = sum(bool(row.warnings) for row in file.own_rows)
     peaked = sum(peaks(row) is not None for row in file.own_rows)
-    said = f"{_of(rows - len(missing.lines), rows)} a result, {_of(doubtful, rows)} a flag"
-    said += f", {_of(peaked, rows)} two peaks." if peaked else "."
-    lead = said[:1].upper() + said[1:]
+    lead = f"{_of(rows - len(missing.lines), rows)} a result, {_of(doubtful, rows)} a flag"
+    lead += f", {_of(peaked, rows)} two peaks" if peaked else ""
     tables = (
         replace(table, folded=len(table.lines) > _FEW)
         for table in (missing, wrong, flagged)
         if table.lines
     )
-    return Block(machine=file.machine.id, lead=lead, points=tuple(points), tables=tuple(tables))
+    return Block(
+        machine=file.machine.id, lead=sentence(lead), points=tuple(points), tables=tuple(tables)
+    )
 
 
 def _of(number: int, rows: int) -> str:

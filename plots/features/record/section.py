@@ -75,16 +75,12 @@ def build(files: Sequence[File], context: Context) -> Section:
 
 def _block(file: File) -> Block:
     checkout = (f"git checkout {file.software.commit}",) if file.software.commit else ()
-    notes = (
-        ["The checkout had uncommitted changes, which the commit does not include."]
-        if file.software.dirty
-        else []
-    )
+    changed = "The checkout had uncommitted changes, which the commit does not include."
     return Block(
         machine=file.machine.id,
         facts=facts(file),
         commands=(*checkout, "./run --setup-only", command(file.run)),
-        notes=tuple(notes),
+        notes=(changed,) if file.software.dirty else (),
         folds=(
             Block(
                 title=f"How {len(file.own_rows)} rows were verified, and how to measure one again",
@@ -100,7 +96,7 @@ def facts(file: File) -> tuple[tuple[str, str], ...]:
     machine, software, cpu = file.machine, file.software, file.machine.cpu
     libraries = ", ".join(f"{name} {version}" for name, version in software.libraries.items())
     commit = software.commit or "unknown"
-    said = {
+    named = {
         "CPU": f"{cpu.model}; sockets: {cpu.sockets}, cores: {cpu.cores}, hardware threads: "
         f"{cpu.threads}, NUMA nodes: {cpu.numa_nodes}, SIMD: {cpu.simd}, "
         f"governor: {cpu.governor or 'none'}, turbo: {_TURBO[cpu.turbo]}",
@@ -117,7 +113,7 @@ def facts(file: File) -> tuple[tuple[str, str], ...]:
         "Date": file.date.isoformat(),
         "File": file.path.name,
     }
-    return tuple((name, fact) for name, fact in said.items() if fact)
+    return tuple((name, fact) for name, fact in named.items() if fact)
 
 
 def _meters(energy: Mapping[str, Any]) -> Iterator[str]:
@@ -136,10 +132,10 @@ def _meters(energy: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _idle(energy: Mapping[str, Any]) -> Iterator[str]:
-    """What meters told while nothing ran, before the first row and after the last, where both are
-    known."""
+    """The power of each side while nothing ran, before the first row and after the last, where both
+    are known."""
     for name, key in (("processors", "idle_watts"), ("GPU", "gpu_idle_watts")):
-        watts = [energy[one] for one in (f"{key}_before", f"{key}_after") if one in energy]
+        watts = [energy[when] for when in (f"{key}_before", f"{key}_after") if when in energy]
         if len(watts) == 2:
             before, after = map(units.significant, watts)
             yield f"{name} {before} W before, {after} W after"
@@ -164,9 +160,9 @@ def _verified(rows: Sequence[Row]) -> Table:
     for (family, device), members in groups.items():
         checked = {row.name: row.verification for row in members if row.verification}
         shares = {
-            name: one.relative_error / one.tolerance
-            for name, one in checked.items()
-            if one.tolerance
+            name: check.relative_error / check.tolerance
+            for name, check in checked.items()
+            if check.tolerance
         }
         worst = max(shares, key=shares.__getitem__, default=None)
         lines.append(
@@ -176,7 +172,7 @@ def _verified(rows: Sequence[Row]) -> Table:
                 count_cell(len(members)),
                 count_cell(sum(row.failure is not None for row in members)),
                 count_cell(len(checked)),
-                count_cell(sum(one.undetermined_updates or 0 for one in checked.values())),
+                count_cell(sum(check.undetermined_updates or 0 for check in checked.values())),
                 Cell(f"{100 * shares[worst]:.2g} %", shares[worst]) if worst else NOTHING,
                 text_cell(worst),
             )
@@ -208,8 +204,8 @@ def _older(files: Sequence[File]) -> Table:
 
 BENCH = "./build/bench"
 _LONGEST = 400  # characters of a word
-# Where the results went then is not where they should go now, nor is there a run to go on with; one
-# row needs its own filter; and bench alone has no peers.
+# Results should not go to the place of then, and there is no run to resume; one row needs its own
+# filter; and bench alone has no peers.
 _LEFT_OUT = re.compile(
     r"--(benchmark_)?out(_format)?=|--benchmark_(filter|list_tests)="
     r"|--resume$|--with-peers|--(devices|layout|loop|mode|pages)="

@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         if not files:
             problems.append("no report was written, because there is no valid result file")
             return complain(problems)
-        files, said = asked_and_said(files, options)
+        files, notes = asked_and_said(files, options)
         quantity = quantity_of(files, options)
         try:
             baseline = named(files, options.baseline) if options.baseline else None
@@ -85,14 +85,14 @@ def run(options: argparse.Namespace) -> int:
             predicted = predictions(files, older, pool.map) if quantity is TIME else None
             compared = report.compared_files(files, pool.map)
             if quantity is not TIME:
-                said += [
-                    f"{printable(str(one.path))}: left out, because CPU and GPU have "
+                notes += [
+                    f"{printable(str(file.path))}: left out, because CPU and GPU have "
                     f"{quantity.noun} in common at fewer than two sizes"
-                    for one in files
-                    if not compared[one.path]
+                    for file in files
+                    if not compared[file.path]
                 ]
-                files = [one for one in files if compared[one.path]]
-            print(*said, sep="\n", end="\n" if said else "", file=sys.stderr)
+                files = [file for file in files if compared[file.path]]
+            print(*notes, sep="\n", end="\n" if notes else "", file=sys.stderr)
             if not files:
                 return complain([*problems, "no report was written, as no file is left"])
             contents = report.build_report(
@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
                 predicted=predicted,
                 tables=options.tables,
                 quantity=quantity,
-                said=said,
+                notes=notes,
             )
             # Before anything is printed: whoever closes a pipe early has the page all the same.
             page, *others = report.write_report(contents, options.output)
@@ -117,10 +117,9 @@ def run(options: argparse.Namespace) -> int:
             problems.append(f"{printable(str(place))}: {why}")
         else:
             if options.summary:
-                shown = gpus_first(files)[: options.detail]
-                for one in shown:
-                    cards = predicted.of(one) if predicted else ()
-                    print(summary(one, compared[one.path], cards), end="\n\n")
+                for file in gpus_first(files)[: options.detail]:
+                    cards = predicted.of(file) if predicted else ()
+                    print(summary(file, compared[file.path], cards), end="\n\n")
             what = "charts and tables" if options.tables else "charts"
             beside = f", and {len(others)} files of {what} beside it" if others else ""
             print(f"wrote {printable(str(page), 400)}{beside}")

@@ -36,7 +36,7 @@ def build_report(
     tables: str = "",
     home: str = "",
     quantity: Quantity = TIME,
-    said: Sequence[str] = (),
+    notes: Sequence[str] = (),
 ) -> dict[str, bytes]:
     """The report on `files`, one or more: file name → content, ready to be written.
 
@@ -44,24 +44,29 @@ def build_report(
     where a caller has it, `predicted` what GPUs would do on the machines, `tables` the format in
     which each table of the page is a file as well (empty: none is), `home` the page of all
     machines, to link to. The first `detailed` files (None: all) are shown in full, the others as
-    lines of a table; `older` files are only named. They are in `quantity`; what is `said` of that
-    stands below the answer, and only the sections that know it are there.
+    lines of a table; `older` files are only named. They are in `quantity`; the `notes` on that
+    stand below the answer, and only the sections that know it are there.
     Names are made of lower case letters, digits, hyphens and dots between them whatever the
     files hold, so nothing lands outside the folder they are written to.
     """
-    found = compared_files(files, apply) if compared is None else dict(compared)
-    own = [found[file.path] for file in files]
-    side = side_by_side(files, compared=own, older=older, baseline=baseline, sort=sort)
+    curves = compared_files(files, apply) if compared is None else dict(compared)
+    side = side_by_side(
+        files,
+        compared=[curves[file.path] for file in files],
+        older=older,
+        baseline=baseline,
+        sort=sort,
+    )
     files = [standing.file for standing in side.standings]
     context = Context(
         detailed=len(files) if detailed is None else detailed,
         older=tuple(older),
         stems={file.path: stem for file, stem in zip(files, stems(files), strict=True)},
-        compared=found,
+        compared=curves,
         side=side,
         predictions=predicted,
         quantity=quantity,
-        said=tuple(said),
+        said=tuple(notes),
         map=apply,
     )
     asked = SECTIONS if quantity is TIME else OF_ANY_QUANTITY
@@ -119,10 +124,10 @@ def charts_of(section: Section) -> dict[str, bytes]:
 def _tables(section: Section, name: str) -> dict[str, bytes]:
     """The tables of `section` in the format `name`: MACHINE.SECTION.TITLE."""
     contents: dict[str, bytes] = {}
-    own: list[tuple[str, Table]] = [("", table) for table in section.tables]
+    tables: list[tuple[str, Table]] = [("", table) for table in section.tables]
     for block in section.blocks:
-        own += [(block.machine, table) for part in block.parts for table in part.tables]
-    for machine, table in own:
+        tables += [(block.machine, table) for part in block.parts for table in part.tables]
+    for machine, table in tables:
         names = [*([slug(machine)] if machine else []), section.anchor, slug(table.title)]
         stem = unused(".".join(names), [key.rpartition(".")[0] for key in contents])
         contents[f"{stem}.{ENDINGS[name]}"] = FORMATS[name](table).encode()

@@ -8,7 +8,7 @@ folder, see plots/core/page/section.py; None leaves it out. A new one is listed 
 from collections.abc import Callable, Sequence
 
 from plots.core.page.section import Context, Section
-from plots.features.advise import own_section as own
+from plots.features.advise import own_section
 from plots.features.advise import section as ask
 from plots.features.answer import section as verdict
 from plots.features.ceilings import section as ceilings
@@ -32,7 +32,7 @@ from plots.file.rows import File
 Build = Callable[[Sequence[File], Context], Section | None]
 
 SECTIONS: tuple[Build, ...] = (
-    own.build,
+    own_section.build,
     two.build,
     verdict.build,
     ask.build,

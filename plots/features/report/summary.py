@@ -25,10 +25,10 @@ _TIMES = [f"{side}_{FAMILIES[family].time}" for family in _MOST for side in ("cp
 _COLUMNS = ("network", "params", "batch", "speed_up", *_TIMES)
 
 
-def summary(file: File, compared: Sequence[Comparison], found: Sequence[Verdict] = ()) -> str:
+def summary(file: File, compared: Sequence[Comparison], verdicts: Sequence[Verdict] = ()) -> str:
     """The strip, the sentence and three lines, a few times, what is missing, how to see the rest,
-    and the answer in a line to share; `compared` and `found` are those of glance()."""
-    answer = glance(file, compared, found)
+    and the answer in a line to share; `compared` and `verdicts` are those of glance()."""
+    answer = glance(file, compared, verdicts)
     times, left = _times(file)
     missing = tuple(_without_a_result(file))
     blocks = [
@@ -50,18 +50,19 @@ def summary(file: File, compared: Sequence[Comparison], found: Sequence[Verdict]
 def _times(file: File) -> tuple[tuple[Table, ...], int]:
     """Of each family a few lines of its table, evenly spread, and the columns that answer; and how
     many lines are left out."""
-    found = {
+    by_family = {
         family: familiar(rows)
         for family in _MOST
         if (rows := [row for row in training_rows(file, family) if row.quantity is TIME])
     }
     tables, left = [], 0
-    for family, rows in found.items():
+    for family, rows in by_family.items():
         table = best_table(on_both(rows) or rows)
-        kept = spread(len(table.lines), _MOST[family] if len(found) > 1 else sum(_MOST.values()))
+        most = _MOST[family] if len(by_family) > 1 else sum(_MOST.values())
+        kept = spread(len(table.lines), most)
         left += len(table.lines) - len(kept)
         how = () if on_device(rows, "cuda") else ("cpu_on",)
-        shown = [at for at, one in enumerate(table.columns) if one.key in (*_COLUMNS, *how)]
+        shown = [at for at, column in enumerate(table.columns) if column.key in (*_COLUMNS, *how)]
         tables.append(table.taking(kept).only(shown))
     return tuple(tables), left
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What of a result file is private: it names a person, a computer, or where things lie on it.
 
-bench reduces the paths that it knows of to their file names. Others come in by the back door: by
-messages of libraries, the compiler's flags, environment variables, Google Benchmark's own flags,
-and by hand. So every text of the file is looked at, and what `context` has beyond the definition
-of its fields is left out.
+bench reduces the paths that it knows of to their file names. Others come from libraries' messages,
+the compiler's flags, environment variables, Google Benchmark's own flags, and people. So every text
+of the file is searched, and fields of `context` that are not defined are left out.
 """
 
 import json
@@ -26,12 +25,12 @@ _DEFINED = {
     "context.crossover.configuration": "run_configuration",
 }
 _CPU, _GPU = "context.crossover.machine.cpu", "context.crossover.machine.gpu"
-# Words of bench's own, in which the name of a host or a user can only be there by chance.
+# Fields with bench's own words, in which the name of a host or a user is only by chance.
 _VOCABULARY = (
     *("axes", "counters", "networks", "network_fingerprints", "ladders", "ladder_batches"),
     "refinements",
 )
-# What stands in rows that is not a message: their names, and what these are made of.
+# The fields of rows that hold messages. All others hold names, and what these are made of.
 _MESSAGES = ("label", "warnings", "error_message", "as_is")
 # A path from the root: not a name such as Epoch/model:x, whose / stands behind a letter.
 _PATH = re.compile(
@@ -74,23 +73,23 @@ def _copy(value: Any, place: str, shared: Shared, names: re.Pattern[str]) -> Any
     if isinstance(value, dict):
         known = _fields().get(place)  # None where others are allowed
         kept = {}
-        for key, each in value.items():
+        for key, part in value.items():
             here = f"{place}.{key}" if place else key
-            is_fact = place == _GPU and isinstance(each, bool | int | float)
+            is_fact = place == _GPU and isinstance(part, bool | int | float)
             if known is not None and key not in known and not is_fact:
                 shared.removed.append(here)
             else:
-                kept[key] = _copy(each, here, shared, names)
+                kept[key] = _copy(part, here, shared, names)
         return kept
     if isinstance(value, list):
-        return [_copy(each, f"{place}[{at}]", shared, names) for at, each in enumerate(value)]
+        return [_copy(part, f"{place}[{at}]", shared, names) for at, part in enumerate(value)]
     if not isinstance(value, str):
         return value
     for pattern in _patterns(place, names):
-        for found in dict.fromkeys(one[0] for one in pattern.finditer(value)):
-            after = _file_name(found) if pattern in (_PATH, _HOME) else _GONE
-            shared.changed.append((place, found, after))
-            value = value.replace(found, after)
+        for private in dict.fromkeys(match[0] for match in pattern.finditer(value)):
+            after = _file_name(private) if pattern in (_PATH, _HOME) else _GONE
+            shared.changed.append((place, private, after))
+            value = value.replace(private, after)
     return value
 
 
@@ -98,30 +97,26 @@ def _copy(value: Any, place: str, shared: Shared, names: re.Pattern[str]) -> Any
 def _fields() -> Mapping[str, Collection[str]]:
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))["definitions"]
     machine = schema["machine"]["properties"]
-    own = {place: schema[name]["properties"] for place, name in _DEFINED.items()}
-    return own | {_CPU: machine["cpu"]["properties"], _GPU: machine["gpu"]["properties"]}
+    defined = {place: schema[name]["properties"] for place, name in _DEFINED.items()}
+    return defined | {_CPU: machine["cpu"]["properties"], _GPU: machine["gpu"]["properties"]}
 
 
 def _patterns(place: str, names: re.Pattern[str]) -> Iterator[re.Pattern[str]]:
     """What is private in the text at `place`."""
-    own = place.removeprefix("context.crossover.")
-    is_setting = own.startswith("configuration.environment.")
-    is_command = own.startswith("configuration.command[")
-    if is_setting and own.endswith(_HOSTS):
+    key = place.removeprefix("context.crossover.")
+    is_setting = key.startswith("configuration.environment.")
+    is_command = key.startswith("configuration.command[")
+    if is_setting and key.endswith(_HOSTS):
         yield _ALL
     if is_command:
         yield _OWN_WORDS
     yield from (_PATH, _HOME, _UUID, _AT)
     if is_command or is_setting:  # elsewhere four numbers may be a version
         yield _ADDRESS
-    if _is_free(own):
+    first, last = (re.sub(r"\[.*", "", key.split(".")[at]) for at in (0, -1))
+    in_rows = first in ("rows", "benchmarks")
+    if last in _MESSAGES if in_rows else first not in _VOCABULARY:  # not in bench's own words
         yield names
-
-
-def _is_free(own: str) -> bool:
-    """Whether the text at `own`, a place in context.crossover or from the root, is anybody's."""
-    first, last = (re.sub(r"\[.*", "", own.split(".")[at]) for at in (0, -1))
-    return last in _MESSAGES if first in ("rows", "benchmarks") else first not in _VOCABULARY
 
 
 def _file_name(path: str) -> str:
@@ -137,7 +132,7 @@ def text_of(document: dict[str, Any]) -> str:
     parts = [f'{{\n "context": {context}']
     for name in ("rows", "benchmarks"):
         lines = (
-            json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in document[name]
+            json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in document[name]
         )
         parts.append(f' "{name}": [\n  ' + ",\n  ".join(lines) + "\n ]")
     return ",\n".join(parts) + "\n}\n"

@@ -43,9 +43,8 @@ def run(options: argparse.Namespace) -> int:
     path = options.path
     try:
         file = loading.load_file(path)
-        if found := fitness.faults(file, in_place=False):
-            said = "; ".join(found)
-            return complain([f"{printable(str(path))}: not fit to be committed: {said}"])
+        if faults := "; ".join(fitness.faults(file, in_place=False)):
+            return complain([f"{printable(str(path))}: not fit to be committed: {faults}"])
         shared = without_private(json.loads(path.read_text(encoding="utf-8")), _own_names())
         place = fitness.place(file)
         written = options.output.joinpath(*place.parts[1:])
@@ -58,8 +57,8 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         where = printable(str(error.filename or options.output))
         return complain([f"{where}: {error.strerror}; choose another folder with -o"])
-    if found := fitness.faults(copy):
-        return complain([f"{printable(str(written))}: not fit to be committed: {'; '.join(found)}"])
+    if faults := "; ".join(fitness.faults(copy)):
+        return complain([f"{printable(str(written))}: not fit to be committed: {faults}"])
     praise = fitness.praise(copy)
     print(f"{printable(str(path))}: fit to be committed: {praise}\n")
     for line in (*_machine(copy), "", *_left_out(shared), ""):
@@ -124,7 +123,7 @@ def _repository() -> str:
     for remote in ("upstream", "origin"):  # a fork has no issues of its own
         command = ["git", "-C", str(_ROOT), "remote", "get-url", remote]
         with suppress(OSError):  # no git
-            said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-            if found := _HOSTED.search(said):
-                return found["name"]
+            git = subprocess.run(command, capture_output=True, text=True, check=False)
+            if match := _HOSTED.search(git.stdout):
+                return match["name"]
     return ""

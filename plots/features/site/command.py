@@ -47,71 +47,74 @@ def ladder_table(
     """A line for each machine and GPU of `side`, the measured ones first. `compared` are the
     files' comparisons() by path, `links` where each file's page is."""
     notes: dict[str, int] = {}
-    found = [
+    lines = [
         line
         for standing in side.standings
         for line in _lines(standing.file, compared[standing.file.path], predicted)
     ]
-    found.sort(key=lambda line: line.said != "measured")
+    lines.sort(key=lambda line: line.source != "measured")
 
     def machine(line: _Line) -> Cell:
         name, doubt = line.file.machine.id, why_it_cannot_tell(line.file)
-        said = [f"{name}: {doubt}"] if doubt else []
-        return Cell(name, name, marks=marks(said, notes), link=links[line.file.path])
+        doubts = [f"{name}: {doubt}"] if doubt else []
+        return Cell(name, name, marks=marks(doubts, notes), link=links[line.file.path])
 
     def gpu(line: _Line) -> Cell:
-        beside = ", predicted" if line.said == "predicted" else ""
+        beside = ", predicted" if line.source == "predicted" else ""
         return Cell(f"{line.gpu}{beside}", line.gpu) if line.gpu else NOTHING
 
     def crossover(batch: str) -> Field:
         def cell(line: _Line) -> Cell:
-            one = line.by_batch.get(batch)
-            return Cell(crossover_words(one.crossover), crossover_number(one)) if one else NOTHING
+            curve = line.by_batch.get(batch)
+            if curve is None:
+                return NOTHING
+            return Cell(crossover_words(curve.crossover), crossover_number(curve))
 
         return Column(f"batch_{batch}", f"batch {batch}", group="GPU wins"), cell
 
     def cpu(line: _Line) -> str:
-        own = line.file.machine.cpu
-        return f"{short_cpu(own.model)}, {counted(own.cores, 'core')}"
+        processor = line.file.machine.cpu
+        return f"{short_cpu(processor.model)}, {counted(processor.cores, 'core')}"
 
     # What a machine is stands behind the sizes, as on a phone the first columns are shown.
     fields = (
         (Column("machine", "machine"), machine),
         (Column("gpu", "GPU"), gpu),
-        *(crossover(one) for one in BATCHES if any(one in line.by_batch for line in found)),
+        *(crossover(batch) for batch in BATCHES if any(batch in line.by_batch for line in lines)),
         text_field("cpu", "CPU", cpu),
         (Column("measured", "measured"), lambda line: date_cell(line.file)),
         text_field("commit", "commit", lambda line: line.file.software.commit[:7] or None),
     )
     title = f"From which size of the {networks_of(side.standings)} a GPU wins"
-    return table_of(title, found, fields, notes)
+    return table_of(title, lines, fields, notes)
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A machine and a card: the comparison at each batch, and whether that was measured."""
+    """A machine and a card: the comparison at each batch, and its `source`: "measured", "predicted"
+    or, where there is none, empty."""
 
     file: File
     gpu: str
-    said: str
+    source: str
     by_batch: dict[str, Comparison]
 
 
 def _lines(file: File, compared: Sequence[Comparison], predicted: Predictions) -> Iterator[_Line]:
     """Of the GPU of `file`, and of each card that is predicted for its CPU."""
 
-    def line(gpu: str, said: str, every: Sequence[Comparison], one: Comparison) -> _Line:
-        by_batch = {each.batch: each for each in at_each_batch(every, one)}
-        return _Line(file, short_gpu(gpu), said, by_batch)
+    def line(gpu: str, source: str, curves: Sequence[Comparison], first: Comparison) -> _Line:
+        by_batch = {curve.batch: curve for curve in at_each_batch(curves, first)}
+        return _Line(file, short_gpu(gpu), source, by_batch)
 
     first = foremost(compared)
     if first:
         yield line(file.machine.gpu or "GPU", "measured", compared, first)
-    cards = [one for one in predicted.of(file) if one.comparison and one.chosen]
-    for one in cards:
-        assert one.chosen and one.comparison
-        yield line(one.card.name, "predicted", one.chosen.crossovers, one.comparison)
-    if not first and not cards:
+    verdicts = [verdict for verdict in predicted.of(file) if verdict.comparison]
+    for verdict in verdicts:
+        assert verdict.chosen and verdict.comparison
+        yield line(verdict.card.name, "predicted", verdict.chosen.crossovers, verdict.comparison)
+    if not first and not verdicts:
         yield _Line(file, short_gpu(file.machine.gpu or ""), "", {})
 
 
@@ -131,7 +134,7 @@ def build(
 ) -> Section:
     """The ladder of `files`; `links` say where the page of each is."""
     assert context.side and context.compared is not None
-    glances = [glance(one, context.comparisons(one), context.verdicts(one)) for one in files]
+    glances = [glance(file, context.comparisons(file), context.verdicts(file)) for file in files]
     strips = strips_of(zip(files[:_MOST_STRIPS], glances, strict=False))
     chart = draw_strips(strips, "strips") if strips else None
     return Section(
@@ -146,10 +149,7 @@ def build(
         ),
         blocks=(
             Block(tables=(ladder_table(context.side, context.compared, predicted, links),)),
-            Block(
-                pictures=(chart,) if chart else (),
-                notes=_NOTES,
-            ),
+            Block(pictures=(chart,) if chart else (), notes=_NOTES),
         ),
     )
 
@@ -184,7 +184,7 @@ def run(options: argparse.Namespace) -> int:
                 "one with ./run"
             )
             return complain(problems)
-        older = [file for file in files if all(file is not one for one in shown)]
+        older = [file for file in files if all(file is not newest for newest in shown)]
         try:
             pages = build_site(gpus_first(shown), older, pool.map)
             for folder, contents in pages.items():
